@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.ops.patterns import ptr, random_edges
+from tg_mlc.ops import Blocks, Shared, available_backends, explain_choice, graph_attention
+
+
+def tensors(num_queries: int, num_keys: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return torch.randn(num_queries, 2, 4), torch.randn(num_keys, 2, 4), torch.randn(num_keys, 2, 4)
+
+
+def test_available_backends() -> None:
+    assert set(available_backends()) >= {"reference", "scatter", "dense"}
+
+
+def test_explain_choice() -> None:
+    assert explain_choice(*tensors(4, 5), Blocks(ptr([2, 2]), ptr([3, 2]))).startswith("dense: Blocks")
+    small = Shared(random_edges(10, 10, 5, seed=0), 1)
+    assert explain_choice(*tensors(10, 10), small).startswith("dense: Shared")
+    large = Shared(random_edges(300, 300, 900, seed=0), 1)
+    assert explain_choice(*tensors(300, 300), large).startswith("scatter: Shared")
+    assert explain_choice(*tensors(10, 10), small.graph).startswith("scatter: Edges")
+
+
+def test_scale() -> None:
+    pattern = Blocks(ptr([2]), ptr([3]))
+    query, key, value = tensors(2, 3)
+    by_default = graph_attention(query, key, value, pattern)
+    assert torch.equal(by_default, graph_attention(query, key, value, pattern, scale=0.5))
+    assert not torch.allclose(by_default, graph_attention(query, key, value, pattern, scale=2.0))
+
+
+def test_errors() -> None:
+    pattern = Blocks(ptr([2]), ptr([3]))
+    query, key, value = tensors(2, 3)
+    with pytest.raises(TypeError, match=r"share a floating point type"):
+        graph_attention(query, key.double(), value, pattern)
+    with pytest.raises(ValueError, match=r"'query' of shape \[2, heads, channels\] .*\(got \[3, 2, 4\]\)"):
+        graph_attention(key, key, value, pattern)
+    with pytest.raises(ValueError, match=r"'value' of shape \[3, heads, channels\]"):
+        graph_attention(query, key, value[:2], pattern)
+    with pytest.raises(ValueError, match=r"to agree in heads"):
+        graph_attention(query, key[:, :1], value, pattern)
+    with pytest.raises(ValueError, match=r"'dropout_p' to lie in \[0, 1\] \(got 1.5\)"):
+        graph_attention(query, key, value, pattern, dropout_p=1.5)
+    with pytest.raises(ValueError, match=r"'edge_bias' of shape \[6\] or \[6, 2\] .*\(got \[5\]\)"):
+        graph_attention(query, key, value, pattern, edge_bias=torch.zeros(5))
+    with pytest.raises(ValueError, match=r"'backend' to be 'auto' or one of"):
+        graph_attention(query, key, value, pattern, backend="fastest")

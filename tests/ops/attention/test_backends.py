@@ -1,0 +1,159 @@
+"""Every backend against the oracle, and the oracle against the formula."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tests.ops.patterns import patterns, ptr, random_edges
+from tg_mlc.ops import Blocks, Edges, Pattern, Shared, available_backends, graph_attention
+
+OTHERS = [name for name in available_backends() if name != "reference"]
+TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
+
+
+def inputs(pattern: Pattern, heads: int, dtype: torch.dtype, seed: int, factor: float = 1.0) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    sizes = [(pattern.num_queries, heads, 4), (pattern.num_keys, heads, 4), (pattern.num_keys, heads, 3)]
+    return [
+        (torch.randn(size, generator=generator, dtype=torch.float64) * factor).to(dtype).requires_grad_()
+        for size in sizes
+    ]
+
+
+def outputs_and_gradients(
+    tensors: list[Tensor], pattern: Pattern, backend: str, edge_bias: Tensor | None, *, return_weights: bool = False
+) -> list[Tensor]:
+    leaves = [t.detach().clone().requires_grad_() for t in tensors]
+    bias = None if edge_bias is None else edge_bias.detach().clone().requires_grad_()
+    result = graph_attention(*leaves, pattern, edge_bias=bias, return_weights=return_weights, backend=backend)
+    out = result if isinstance(result, Tensor) else result[0]
+    out.backward(torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out))
+    gradients = [leaf.grad for leaf in (*leaves, *([] if bias is None else [bias]))]
+    return [*([result] if isinstance(result, Tensor) else result), *(g for g in gradients if g is not None)]
+
+
+@pytest.mark.parametrize("backend", OTHERS)
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@settings(max_examples=100, deadline=None)
+@given(
+    pattern=patterns(),
+    heads=st.integers(1, 3),
+    seed=st.integers(0, 2**31),
+    with_bias=st.booleans(),
+    return_weights=st.booleans(),
+)
+def test_backends_agree_with_the_oracle(
+    backend: str,
+    dtype: torch.dtype,
+    pattern: Pattern,
+    heads: int,
+    seed: int,
+    with_bias: bool,
+    return_weights: bool,
+) -> None:
+    tensors = inputs(pattern, heads, dtype, seed)
+    bias = torch.randn(pattern.bias_size, heads, dtype=dtype) if with_bias else None
+    expected = outputs_and_gradients(tensors, pattern, "reference", bias, return_weights=return_weights)
+    actual = outputs_and_gradients(tensors, pattern, backend, bias, return_weights=return_weights)
+    assert len(actual) == len(expected)
+    for one, other in zip(actual, expected, strict=True):
+        assert one.shape == other.shape
+        assert one.isfinite().all()
+        torch.testing.assert_close(one, other, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
+
+
+@settings(max_examples=50, deadline=None)
+@given(pattern=patterns(), seed=st.integers(0, 2**31))
+def test_the_oracle_is_the_formula(pattern: Pattern, seed: int) -> None:
+    query, key, value = (t.detach() for t in inputs(pattern, 2, torch.float64, seed))
+    out, weights = graph_attention(query, key, value, pattern, return_weights=True, backend="reference")
+    edge_index, weights = pattern.to_edge_list(weights)
+    expected = torch.zeros_like(out)
+    for i in range(pattern.num_queries):
+        for head in range(2):
+            edges = (edge_index[1] == i).nonzero().flatten().tolist()
+            neighbours = [int(edge_index[0, e]) for e in edges]
+            exps = [math.exp(float(query[i, head] @ key[j, head]) / math.sqrt(4)) for j in neighbours]
+            for e, j, exp in zip(edges, neighbours, exps, strict=True):
+                expected[i, head] += exp / sum(exps) * value[j, head]
+                assert float(weights[e, head]) == pytest.approx(exp / sum(exps), abs=1e-12)
+    torch.testing.assert_close(out, expected, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", available_backends())
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        Edges(torch.tensor([[0], [1]]), 3, 2),
+        Blocks(ptr([2, 2]), ptr([0, 3])),
+        Shared(torch.tensor([[0], [1]]), 2, num_nodes=3),
+        Shared(torch.zeros(2, 0, dtype=torch.long), 2, num_nodes=2),
+        Edges(torch.zeros(2, 0, dtype=torch.long), 2, 2),
+    ],
+    ids=["edges", "blocks", "shared", "shared-empty", "edges-empty"],
+)
+def test_queries_without_neighbours_give_zeros(backend: str, pattern: Pattern) -> None:
+    tensors = inputs(pattern, 2, torch.float32, seed=0)
+    out, *gradients = outputs_and_gradients(tensors, pattern, backend, None)
+    isolated = torch.bincount(pattern.to_edge_index()[1], minlength=pattern.num_queries) == 0
+    assert isolated.any()
+    assert (out[isolated] == 0).all()
+    assert (gradients[0][isolated] == 0).all()
+    assert all(g.isfinite().all() for g in gradients)
+
+
+@pytest.mark.parametrize("backend", available_backends())
+def test_huge_logits(backend: str) -> None:
+    pattern = Blocks(ptr([3, 3]), ptr([4, 2]))
+    tensors = inputs(pattern, 2, torch.float32, seed=0, factor=1e4)
+    for tensor in outputs_and_gradients(tensors, pattern, backend, None):
+        assert tensor.isfinite().all()
+
+
+@pytest.mark.parametrize("backend", available_backends())
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision(backend: str, dtype: torch.dtype) -> None:
+    pattern = Shared(random_edges(5, 5, 12, seed=0), 2)
+    tensors = inputs(pattern, 2, dtype, seed=0)
+    exact = graph_attention(*(t.double() for t in tensors), pattern, backend="reference")
+    out = graph_attention(*tensors, pattern, backend=backend)
+    assert out.dtype == dtype
+    torch.testing.assert_close(out.double(), exact, atol=5e-2, rtol=5e-2)
+
+
+@pytest.mark.parametrize("backend", available_backends())
+def test_gradcheck(backend: str) -> None:
+    pattern = Shared(random_edges(3, 3, 5, seed=2), 2)
+    tensors = inputs(pattern, 1, torch.float64, seed=0)
+    assert torch.autograd.gradcheck(lambda *args: graph_attention(*args, pattern, backend=backend), tensors)
+
+
+@pytest.mark.parametrize("backend", available_backends())
+@pytest.mark.parametrize("return_weights", [False, True])
+def test_dropout_keeps_the_mean(backend: str, return_weights: bool) -> None:
+    torch.manual_seed(0)
+    pattern = Blocks(ptr([2]), ptr([3]))
+    tensors = [t.detach() for t in inputs(pattern, 1, torch.float64, seed=0)]
+    exact = graph_attention(*tensors, pattern)
+    runs = []
+    for _ in range(3000):
+        result = graph_attention(*tensors, pattern, dropout_p=0.5, return_weights=return_weights, backend=backend)
+        runs.append(result if isinstance(result, Tensor) else result[0])
+    assert not torch.equal(runs[0], runs[1])
+    torch.testing.assert_close(torch.stack(runs).mean(dim=0), exact, atol=0.06, rtol=0)
+
+
+def test_repeated_edges_count_as_often() -> None:
+    pattern = Edges(torch.tensor([[0, 0, 1], [0, 0, 0]]), 1, 2)
+    value = torch.tensor([[[3.0]], [[9.0]]])
+    zeros = torch.zeros(2, 1, 1)
+    for backend in ("reference", "scatter", "auto"):
+        assert float(graph_attention(zeros[:1], zeros, value, pattern, backend=backend)) == pytest.approx(5.0)
+    with pytest.raises(ValueError, match=r"'dense' cannot take this call.*more than once"):
+        graph_attention(zeros[:1], zeros, value, pattern, backend="dense")

@@ -1,0 +1,39 @@
+"""Random patterns, for the tests of every room."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tg_mlc.ops import Blocks, Edges, Pattern, Shared
+
+
+def ptr(sizes: list[int]) -> Tensor:
+    return torch.tensor([0, *sizes]).cumsum(0)
+
+
+def random_edges(num_queries: int, num_keys: int, num_edges: int, seed: int, *, unique: bool = True) -> Edges:
+    generator = torch.Generator().manual_seed(seed)
+    if unique:
+        pair = torch.randperm(num_queries * num_keys, generator=generator)[:num_edges]
+    else:
+        pair = torch.randint(num_queries * num_keys, (num_edges,), generator=generator)
+    return Edges(torch.stack([pair % num_keys, pair // num_keys]), num_queries, num_keys)
+
+
+@st.composite
+def patterns(draw: st.DrawFn) -> Pattern:
+    """Ragged blocks, shared graphs and edge lists; empty samples, isolated nodes, single nodes among them."""
+    kind = draw(st.sampled_from(["edges", "blocks", "ragged", "shared", "complete"]))
+    seed = draw(st.integers(0, 2**31))
+    if kind == "edges":
+        num_queries, num_keys = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+        return random_edges(num_queries, num_keys, draw(st.integers(0, num_queries * num_keys)), seed)
+    if kind in ("blocks", "ragged"):
+        keys = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))
+        queries = [3] * len(keys) if kind == "blocks" else [draw(st.integers(0, 4)) for _ in keys]
+        return Blocks(ptr(queries), ptr(keys))
+    num_nodes, num_samples = draw(st.integers(1, 6)), draw(st.integers(1, 3))
+    num_edges = num_nodes**2 if kind == "complete" else draw(st.integers(0, num_nodes**2))
+    return Shared(random_edges(num_nodes, num_nodes, num_edges, seed), num_samples)

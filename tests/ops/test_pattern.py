@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric import EdgeIndex
+
+from tests.ops.patterns import ptr, random_edges
+from tg_mlc.ops import Blocks, Edges, Shared
+
+
+def test_edges() -> None:
+    edge_index = torch.tensor([[2, 0, 1], [1, 0, 0]])
+    pattern = Edges(edge_index, num_queries=3, num_keys=3)
+    assert str(pattern) == "Edges(num_queries=3, num_keys=3, num_edges=3)"
+    assert pattern.num_edges == 3
+    assert pattern.density == pytest.approx(1 / 3)
+    assert torch.equal(pattern.to_edge_index(), edge_index)
+    rowptr, key, perm = pattern.csr()
+    assert rowptr.tolist() == [0, 2, 3, 3]
+    assert key.tolist() == [0, 1, 2]
+    assert torch.equal(edge_index[0][perm], key)
+    assert pattern.mask().sum() == 3
+    assert not pattern.is_multigraph
+    assert not pattern.is_complete
+
+
+def test_edges_takes_edge_index() -> None:
+    edge_index = EdgeIndex([[0, 1], [1, 0]], sparse_size=(2, 2))
+    pattern = Edges(edge_index, 2, 2)
+    assert type(pattern.edge_index) is torch.Tensor
+    assert torch.equal(pattern.edge_index, edge_index.as_tensor())
+
+
+def test_multigraph() -> None:
+    pattern = Edges(torch.tensor([[0, 0, 1, 0], [0, 0, 1, 1]]), 2, 2)
+    assert pattern.is_multigraph
+    assert not pattern.is_complete
+
+
+def test_blocks() -> None:
+    pattern = Blocks(ptr([2, 1, 1]), ptr([1, 0, 2]))
+    assert str(pattern) == "Blocks(num_samples=3, num_queries=4, num_keys=3)"
+    assert (pattern.num_samples, pattern.num_edges) == (3, 4)
+    assert (pattern.max_queries, pattern.max_keys) == (2, 2)
+    assert pattern.to_edge_index().tolist() == [[0, 0, 1, 2], [0, 1, 3, 3]]
+    weights = torch.arange(8.0).view(4, 2)
+    assert [list(part.shape) for part in pattern.split(weights)] == [[2, 1, 2], [1, 0, 2], [1, 2, 2]]
+    assert torch.equal(pattern.split(weights)[2][0], weights[2:])
+
+
+def test_shared() -> None:
+    graph = torch.tensor([[1, 0, 0], [0, 1, 0]])
+    pattern = Shared(graph, num_samples=2, num_nodes=2)
+    assert str(pattern) == "Shared(Edges(num_queries=2, num_keys=2, num_edges=3), num_samples=2)"
+    assert pattern.num_edges == 6
+    assert pattern.density == 0.75
+    assert pattern.to_edge_index().tolist() == [[1, 0, 0, 3, 2, 2], [0, 1, 0, 2, 3, 2]]
+    weights = torch.randn(2, 3, 4)
+    edge_index, flat = pattern.to_edge_list(weights)
+    assert edge_index.shape == (2, 6)
+    assert torch.equal(flat, weights.view(6, 4))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [random_edges(5, 4, 9, seed=0), Blocks(ptr([2, 0, 3]), ptr([4, 2, 1])), Shared(random_edges(4, 4, 7, seed=1), 3)],
+    ids=["edges", "blocks", "shared"],
+)
+def test_csr_groups_the_canonical_edges_by_query(pattern: Edges | Blocks | Shared) -> None:
+    source, target = pattern.to_edge_index()
+    rowptr, key, perm = pattern.csr()
+    perm = torch.arange(source.numel()) if perm is None else perm
+    assert torch.equal(source[perm], key)
+    assert torch.equal(rowptr.diff(), torch.bincount(target, minlength=pattern.num_queries))
+    assert torch.equal(target[perm], torch.arange(pattern.num_queries).repeat_interleave(rowptr.diff()))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [random_edges(5, 4, 9, seed=0), Blocks(ptr([2, 0, 3]), ptr([4, 2, 1])), Shared(random_edges(4, 4, 7, seed=1), 3)],
+    ids=["edges", "blocks", "shared"],
+)
+def test_to_moves_the_pattern(pattern: Edges | Blocks | Shared) -> None:
+    moved = pattern.to("meta")
+    assert type(moved) is type(pattern)
+    assert moved.device == torch.device("meta")
+    assert (moved.num_queries, moved.num_keys) == (pattern.num_queries, pattern.num_keys)
+    assert torch.equal(pattern.to("cpu").to_edge_index(), pattern.to_edge_index())
+
+
+def test_edges_errors() -> None:
+    with pytest.raises(TypeError, match=r"'edge_index' to hold torch.long \(got torch.int32\)"):
+        Edges(torch.zeros(2, 1, dtype=torch.int32), 1, 1)
+    with pytest.raises(ValueError, match=r"of shape \[2, num_edges\] \(got \[3, 1\]\)"):
+        Edges(torch.zeros(3, 1, dtype=torch.long), 1, 1)
+    with pytest.raises(ValueError, match=r"source indices .* to lie in \[0, 2\) \(got values from 0 to 2\)"):
+        Edges(torch.tensor([[0, 2], [0, 0]]), 1, 2)
+    with pytest.raises(ValueError, match=r"target indices .* to lie in \[0, 1\) \(got values from -1 to 0\)"):
+        Edges(torch.tensor([[0, 1], [0, -1]]), 1, 2)
+
+
+def test_blocks_errors() -> None:
+    good = ptr([1, 2])
+    with pytest.raises(TypeError, match=r"'key_ptr' to hold torch.long"):
+        Blocks(good, good.float())
+    with pytest.raises(ValueError, match=r"'query_ptr' to start at 0 and never to decrease"):
+        Blocks(torch.tensor([0, 3, 2]), good)
+    with pytest.raises(ValueError, match=r"'key_ptr' to start at 0 and never to decrease"):
+        Blocks(good, torch.tensor([1, 3, 3]))
+    with pytest.raises(ValueError, match=r"'key_ptr' of shape \[num_samples \+ 1\]"):
+        Blocks(good, torch.tensor([[0, 1]]))
+    with pytest.raises(ValueError, match=r"same number of samples \(got 2 and 1\)"):
+        Blocks(good, ptr([3]))
+    with pytest.raises(ValueError, match=r"'key_ptr' to end at the number of rows, 5 \(got 3\)"):
+        Blocks(good, good, num_keys=5)
+    with pytest.raises(ValueError, match=r"no sample of 'key_ptr' to be larger than 1 \(got 2\)"):
+        Blocks(good, good, max_keys=1)
+
+
+def test_shared_errors() -> None:
+    with pytest.raises(ValueError, match=r"'num_nodes' beside an 'edge_index'"):
+        Shared(torch.zeros(2, 0, dtype=torch.long), 1)
+    with pytest.raises(ValueError, match=r"a graph among 'num_nodes' nodes"):
+        Shared(random_edges(2, 3, 1, seed=0), 1)
+    with pytest.raises(ValueError, match=r"'num_samples' to be at least 0"):
+        Shared(random_edges(2, 2, 1, seed=0), -1)

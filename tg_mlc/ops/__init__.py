@@ -1,0 +1,14 @@
+"""The hot path: attention patterns and the operator over them."""
+
+from tg_mlc.ops.attention import available_backends, explain_choice, graph_attention
+from tg_mlc.ops.pattern import Blocks, Edges, Pattern, Shared
+
+__all__ = [
+    "Blocks",
+    "Edges",
+    "Pattern",
+    "Shared",
+    "available_backends",
+    "explain_choice",
+    "graph_attention",
+]

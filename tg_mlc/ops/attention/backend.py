@@ -1,0 +1,44 @@
+"""What the operator hands to a backend, and what a backend tells of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from tg_mlc.ops.pattern import Pattern
+
+
+@dataclass
+class AttentionCall:
+    """One validated call of :func:`~tg_mlc.ops.graph_attention`, as a backend receives it."""
+
+    query: Tensor  #: ``[num_queries, heads, C]``
+    key: Tensor  #: ``[num_keys, heads, C]``
+    value: Tensor  #: ``[num_keys, heads, C_v]``
+    pattern: Pattern
+    scale: float
+    dropout_p: float = 0.0
+    edge_bias: Tensor | None = None  #: ``[pattern.bias_size, heads]``
+    return_weights: bool = False
+
+
+Output = tuple[Tensor, Tensor | None]
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One way to compute the operator.
+
+    Args:
+        name (str): Its name, the value of the argument :obj:`backend`.
+        run (callable): Computes the output and, if asked for, the weights ``[*pattern.weights_size, heads]``.
+        refuse (callable): Says why the backend cannot take a call, or returns :obj:`None` if it can.
+        prefer (callable): Says why the backend is the one to take, or returns :obj:`None` if another might be better.
+    """
+
+    name: str
+    run: Callable[[AttentionCall], Output]
+    refuse: Callable[[AttentionCall], str | None]
+    prefer: Callable[[AttentionCall], str | None]
