@@ -34,8 +34,11 @@ def outputs_and_gradients(
     result = graph_attention(*leaves, pattern, edge_bias=bias, return_weights=return_weights, backend=backend)
     out = result if isinstance(result, Tensor) else result[0]
     out.backward(torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out))
-    gradients = [leaf.grad for leaf in (*leaves, *([] if bias is None else [bias]))]
-    return [*([result] if isinstance(result, Tensor) else result), *(g for g in gradients if g is not None)]
+    gradients = [
+        torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
+        for leaf in (*leaves, *([] if bias is None else [bias]))
+    ]
+    return [*([result] if isinstance(result, Tensor) else result), *gradients]
 
 
 @pytest.mark.parametrize("backend", OTHERS)

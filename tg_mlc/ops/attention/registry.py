@@ -6,9 +6,7 @@ from tg_mlc.ops.attention import dense, reference, scatter
 from tg_mlc.ops.attention.backend import AttentionCall, Backend
 
 #: By name. Among those that prefer a call, ``"auto"`` takes the first.
-BACKENDS: dict[str, Backend] = {
-    backend.name: backend for backend in (dense.BACKEND, scatter.BACKEND, reference.BACKEND)
-}
+BACKENDS: dict[str, Backend] = {b.name: b for b in (dense.BACKEND, scatter.BACKEND, reference.BACKEND)}
 
 
 def get(name: str) -> Backend:
