@@ -27,6 +27,10 @@ class CSR(NamedTuple):
     key: Tensor  #: ``[num_edges]``, the key of every edge
     perm: Tensor | None  #: ``[num_edges]``, its place in the canonical order; :obj:`None` if that is the same
 
+    def to(self, device: torch.device | str) -> CSR:
+        """The same edges on another device."""
+        return CSR(self.ptr.to(device), self.key.to(device), None if self.perm is None else self.perm.to(device))
+
 
 class Pattern(ABC):
     """Base class of all attention patterns."""
@@ -115,7 +119,7 @@ class Edges(Pattern):
         """Whether a pair occurs more than once, in which case it takes part in the softmax as often."""
         if self._multigraph is None:
             pair = self.edge_index[1] * self.num_keys + self.edge_index[0]
-            self._multigraph = pair.unique().numel() < self.num_edges
+            self._multigraph = torch.unique(pair).numel() < self.num_edges
         return self._multigraph
 
     @property
@@ -141,8 +145,23 @@ class Edges(Pattern):
             self._csr = CSR(ptr, self.edge_index[0][perm], perm)
         return self._csr
 
+    def prepare(self) -> Edges:
+        """Derives and keeps whatever calls will ask for, so that they need not wait for the device or be traced.
+
+        The dense form is kept unless the graph is so large and sparse that no backend would take it.
+        """
+        _ = self.is_complete
+        self.csr()
+        if self.num_queries * self.num_keys <= 64 * max(self.num_edges, 2**14):
+            self.mask()
+        return self
+
     def to(self, device: torch.device | str) -> Edges:
-        return Edges(self.edge_index.to(device), self.num_queries, self.num_keys, validate=False)
+        moved = Edges(self.edge_index.to(device), self.num_queries, self.num_keys, validate=False)
+        moved._multigraph = self._multigraph
+        moved._csr = None if self._csr is None else self._csr.to(device)
+        moved._mask = None if self._mask is None else self._mask.to(device)
+        return moved
 
     def __repr__(self) -> str:
         return f"Edges(num_queries={self.num_queries}, num_keys={self.num_keys}, num_edges={self.num_edges})"

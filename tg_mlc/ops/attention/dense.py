@@ -7,6 +7,7 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import guard_or_false, guard_or_true
 from torch_geometric.index import ptr2index
 
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
@@ -29,10 +30,10 @@ def run(call: AttentionCall) -> Output:
 
 def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
     query = _pad(call.query, pattern.query_ptr, pattern.max_queries)
-    key = _pad(call.key, pattern.key_ptr, pattern.max_keys)
-    value = _pad(call.value, pattern.key_ptr, pattern.max_keys)
-
     # A sample without keys attends to one padded key, whose value is zero, so that it yields zeros and never NaN:
+    max_keys = torch.sym_max(pattern.max_keys, 1)
+    key = _pad(call.key, pattern.key_ptr, max_keys)
+    value = _pad(call.value, pattern.key_ptr, max_keys)
     num_keys = pattern.key_ptr.diff().clamp(min=1)
     mask = torch.arange(key.size(2), device=key.device) < num_keys.unsqueeze(-1)  # [B, S]
     mask = mask.view(mask.size(0), 1, 1, mask.size(1))
@@ -89,7 +90,7 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, call
 def _pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:
     """``[N, heads, C]`` to ``[B, heads, size, C]``, with zeros where a sample is shorter."""
     num_samples = ptr.numel() - 1
-    if num_samples * size != x.size(0):
+    if guard_or_true(num_samples * size != x.size(0)):
         sample = ptr2index(ptr, output_size=x.size(0))
         row = torch.arange(x.size(0), device=x.device) + sample * size - ptr[sample]
         x = x.new_zeros(num_samples * size, *x.shape[1:]).index_copy(0, row, x)
@@ -99,7 +100,7 @@ def _pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:
 def _unpad(out: Tensor, pattern: Blocks) -> Tensor:
     """``[B, heads, size, C]`` back to ``[N, heads, C]``."""
     out = out.transpose(1, 2)
-    if out.size(0) * out.size(1) == pattern.num_queries:
+    if guard_or_false(out.size(0) * out.size(1) == pattern.num_queries):
         return out.reshape(pattern.num_queries, *out.shape[2:])
     sample = pattern.sample_of_query()
     row = torch.arange(pattern.num_queries, device=out.device) - pattern.query_ptr[sample]

@@ -1,0 +1,17 @@
+"""Layers to put into one's own PyG models."""
+
+from tg_mlc.nn.attention import AttentionConv
+from tg_mlc.nn.feature import FeatureMessagePassing
+from tg_mlc.nn.label import FeatureToLabelConv, LabelMessagePassing, LabelStates, LabelToLabelConv, StepAttention
+from tg_mlc.nn.readout import LabelReadout
+
+__all__ = [
+    "AttentionConv",
+    "FeatureMessagePassing",
+    "FeatureToLabelConv",
+    "LabelMessagePassing",
+    "LabelReadout",
+    "LabelStates",
+    "LabelToLabelConv",
+    "StepAttention",
+]

@@ -1,0 +1,219 @@
+"""The one block that all papers of the family share."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.nn import Linear, MessagePassing
+from torch_geometric.typing import Adj, OptTensor, SparseTensor
+from torch_geometric.utils import softmax
+
+from tg_mlc.ops import Pattern, graph_attention
+
+Norm = Literal["post", "pre"]
+
+
+class AttentionConv(MessagePassing):
+    r"""The attention block from the `"Neural Message Passing for Multi-Label Classification"
+    <https://arxiv.org/abs/1904.08049>`_ paper.
+
+    .. math::
+        \mathbf{m}_i = \mathbf{v}_i + \Big( \big\Vert_{k=1}^{K} \sum_{j \in \mathcal{N}(i)} \alpha^k_{ij}
+        \mathbf{W}^{v,k} \mathbf{v}_j \Big) \mathbf{W}^c, \qquad
+        \mathbf{v}_i^{\prime} = \mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)
+
+    with :math:`\alpha^k_{ij} = \textrm{softmax}_j \big( s \, (\mathbf{W}^{q,k} \mathbf{v}_i)^{\top} \mathbf{W}^{u,k}
+    \mathbf{v}_j \big)` and a layer normalisation after each residual (or, with :obj:`norm="pre"`, before each block).
+
+    Along an :obj:`edge_index` it passes messages the PyG way, with all of PyG's hooks. Along a
+    :class:`~tg_mlc.ops.Pattern` it calls :func:`~tg_mlc.ops.graph_attention`, which never makes the list of edges.
+
+    Args:
+        channels (int or tuple): Size :math:`d` of a state, or the sizes of source and target states. The source's may
+            be :obj:`-1`, to be taken from the first input.
+        heads (int, optional): Number of attention heads :math:`K`, a divisor of the target's size.
+            (default: :obj:`4`)
+        mlp_channels (int, optional): Hidden size of the MLP, :math:`d` if :obj:`None`. (default: :obj:`None`)
+        dropout (float, optional): Dropout on the outputs of attention and MLP. (default: :obj:`0.0`)
+        attention_dropout (float, optional): Dropout on the attention weights, as :obj:`dropout` if :obj:`None`.
+            (default: :obj:`None`)
+        norm (str, optional): :obj:`"post"` or :obj:`"pre"`. (default: :obj:`"post"`)
+        bias (bool, optional): If set to :obj:`True`, the four projections of the attention have a bias.
+            (default: :obj:`False`)
+        scale (float, optional): The factor :math:`s` on the scores. The paper writes :math:`1 / \sqrt{d}`, its
+            released code takes :math:`1 / \sqrt{d / K}`, as :obj:`None` does. (default: :obj:`None`)
+        edge_dim (int, optional): Size of edge features, which are projected and added to keys and values as in
+            :class:`~torch_geometric.nn.TransformerConv`. (default: :obj:`None`)
+        backend (str, optional): The backend of the operator. (default: :obj:`"auto"`)
+        **kwargs (optional): Additional arguments of :class:`torch_geometric.nn.MessagePassing`.
+
+    Shapes:
+        - **input:** node states :math:`(N, d)` or :math:`((N_s, d_s), (N_t, d))`, edges :math:`(2, |\mathcal{E}|)`,
+          edge features :math:`(|\mathcal{E}|, D)`
+        - **output:** node states :math:`(N, d)` or :math:`(N_t, d)`
+
+    Raises:
+        ValueError: If :obj:`heads` does not divide the target's size, or :obj:`norm` is unknown.
+    """
+
+    def __init__(
+        self,
+        channels: int | tuple[int, int],
+        heads: int = 4,
+        *,
+        mlp_channels: int | None = None,
+        dropout: float = 0.0,
+        attention_dropout: float | None = None,
+        norm: Norm = "post",
+        bias: bool = False,
+        scale: float | None = None,
+        edge_dim: int | None = None,
+        backend: str = "auto",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(aggr=kwargs.pop("aggr", "add"), node_dim=0, **kwargs)
+        source, target = (channels, channels) if isinstance(channels, int) else channels
+        if target <= 0 or heads <= 0 or target % heads != 0:
+            raise ValueError(f"Expected 'heads' to divide 'channels' (got heads={heads}, channels={target})")
+        if norm not in ("post", "pre"):
+            raise ValueError(f"Expected 'norm' to be 'post' or 'pre' (got '{norm}')")
+        self.channels = target
+        self.source_channels = source
+        self.heads = heads
+        self.dropout = dropout
+        self.attention_dropout = dropout if attention_dropout is None else attention_dropout
+        self.norm = norm
+        self.scale = (target // heads) ** -0.5 if scale is None else scale
+        self.backend = backend
+        self._alpha: OptTensor = None
+
+        glorot = {"weight_initializer": "glorot", "bias_initializer": "zeros"}
+        hidden = mlp_channels or target
+        self.lin_query = Linear(target, target, bias=bias, **glorot)
+        self.lin_key = Linear(source, target, bias=bias, **glorot)
+        self.lin_value = Linear(source, target, bias=bias, **glorot)
+        self.lin_edge = None if edge_dim is None else Linear(edge_dim, target, bias=False, **glorot)
+        self.lin_out = Linear(target, target, bias=bias, **glorot)
+        self.attention_norm = nn.LayerNorm(target)
+        self.mlp = nn.Sequential(Linear(target, hidden, **glorot), nn.ReLU(), Linear(hidden, target, **glorot))
+        self.mlp_norm = nn.LayerNorm(target)
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters of the module."""
+        super().reset_parameters()
+        for module in self.modules():
+            if isinstance(module, Linear | nn.LayerNorm):
+                module.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor | tuple[Tensor, Tensor],
+        edge_index: Adj | Pattern,
+        edge_attr: OptTensor = None,
+        *,
+        num_copies: int = 1,
+        return_attention_weights: bool | None = None,
+    ) -> Any:
+        r"""Runs the forward pass of the module.
+
+        Args:
+            x (torch.Tensor or tuple): The node states, or those of sources and targets.
+            edge_index (torch.Tensor, SparseTensor or Pattern): Who sends to whom.
+            edge_attr (torch.Tensor, optional): The edge features, along an edge list. (default: :obj:`None`)
+            num_copies (int, optional): How many samples share the given target states; they are projected once and
+                then repeated. (default: :obj:`1`)
+            return_attention_weights (bool, optional): If set to :obj:`True`, returns
+                :obj:`(out, (edge_index, attention_weights))`, in whatever form the edges were given.
+                (default: :obj:`None`)
+        """
+        source, target = (x, x) if isinstance(x, Tensor) else x
+        self._check_edge_attr(edge_index, edge_attr)
+        if self.norm == "pre":
+            query_state = self.attention_norm(target)
+            source = query_state if isinstance(x, Tensor) else source
+        else:
+            query_state = target
+        query = self._split_heads(self.lin_query(query_state)).repeat(num_copies, 1, 1)
+        key = self._split_heads(self.lin_key(source))
+        value = self._split_heads(self.lin_value(source))
+
+        weights: Any = None
+        if isinstance(edge_index, Pattern):
+            message, weights = self._attend(query, key, value, edge_index, bool(return_attention_weights))
+        else:
+            message = self._propagate(query, key, value, edge_index, edge_attr)
+            weights, self._alpha = self._alpha, None
+
+        out = self._update(target.repeat(num_copies, 1), message.flatten(start_dim=1))
+        if not return_attention_weights:
+            return out
+        if isinstance(edge_index, SparseTensor):
+            return out, edge_index.set_value(weights, layout="coo")
+        return out, (edge_index, weights)
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        r"""The second half of the block, :math:`\mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)` with its normalisation."""
+        if self.norm == "pre":
+            return x + self._dropped(self.mlp(self.mlp_norm(x)))
+        return cast(Tensor, self.mlp_norm(x + self._dropped(self.mlp(x))))
+
+    def _update(self, target: Tensor, message: Tensor) -> Tensor:
+        hidden = target + self._dropped(self.lin_out(message))
+        return self.feed_forward(hidden if self.norm == "pre" else self.attention_norm(hidden))
+
+    def _dropped(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+    def _split_heads(self, x: Tensor) -> Tensor:
+        return x.view(x.size(0), self.heads, self.channels // self.heads)
+
+    def _check_edge_attr(self, edge_index: Adj | Pattern, edge_attr: OptTensor) -> None:
+        if (self.lin_edge is None) != (edge_attr is None):
+            given = None if edge_attr is None else list(edge_attr.shape)
+            wanted = None if self.lin_edge is None else self.lin_edge.in_channels
+            raise ValueError(f"Expected 'edge_attr' exactly if 'edge_dim' was given (got {given}, edge_dim={wanted})")
+        if edge_attr is not None and isinstance(edge_index, Pattern):
+            raise ValueError("Expected 'edge_attr' only beside an edge list (got a Pattern)")
+
+    def _attend(
+        self, query: Tensor, key: Tensor, value: Tensor, pattern: Pattern, return_weights: bool
+    ) -> tuple[Tensor, OptTensor]:
+        result = graph_attention(
+            query,
+            key,
+            value,
+            pattern,
+            scale=self.scale,
+            dropout_p=self.attention_dropout if self.training else 0.0,
+            return_weights=return_weights,  # type: ignore[call-overload]
+            backend=self.backend,
+        )
+        return result if return_weights else (result, None)
+
+    def _propagate(self, query: Tensor, key: Tensor, value: Tensor, edge_index: Adj, edge_attr: OptTensor) -> Tensor:
+        edge = None if self.lin_edge is None else self._split_heads(self.lin_edge(edge_attr))
+        out: Tensor = self.propagate(edge_index, query=query, key=key, value=value, edge_attr=edge)
+        return out
+
+    def message(
+        self,
+        query_i: Tensor,
+        key_j: Tensor,
+        value_j: Tensor,
+        edge_attr: OptTensor,
+        index: Tensor,
+        ptr: OptTensor,
+        size_i: int | None,
+    ) -> Tensor:
+        if edge_attr is not None:
+            key_j, value_j = key_j + edge_attr, value_j + edge_attr
+        alpha = softmax((query_i * key_j).sum(dim=-1) * self.scale, index, ptr, size_i)
+        self._alpha = alpha
+        alpha = F.dropout(alpha, self.attention_dropout, self.training)
+        return value_j * alpha.unsqueeze(-1).to(value_j.dtype)
+
+    def __repr__(self) -> str:
+        size = self.channels if self.source_channels == self.channels else (self.source_channels, self.channels)
+        return f"{self.__class__.__name__}({size}, heads={self.heads})"

@@ -1,0 +1,98 @@
+"""Messages among the components of the input."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from torch import Tensor, nn
+from torch_geometric.typing import Adj
+
+from tg_mlc.nn._batch import to_ptr
+from tg_mlc.nn.attention import AttentionConv
+from tg_mlc.ops import Blocks
+
+
+class FeatureMessagePassing(nn.Module):
+    r"""The feature message passing module from the `"Neural Message Passing for Multi-Label Classification"
+    <https://arxiv.org/abs/1904.08049>`_ paper: attention among the components of a sample, along a known graph where
+    there is one (the bonds of a molecule), else complete within the sample.
+
+    .. math::
+        \mathbf{m}_i = \mathbf{z}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v \mathbf{z}_j, \qquad
+        \mathbf{z}_i^{\prime} = \mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)
+
+    Args:
+        channels (int): Size :math:`d` of a component's state.
+        num_layers (int, optional): Number of blocks; their weights are not shared. (default: :obj:`2`)
+        heads (int, optional): Number of attention heads, a divisor of :obj:`channels`. (default: :obj:`4`)
+        skip_attention (bool, optional): If set to :obj:`True`, leaves out the attention of every block and keeps its
+            MLP. This is what the authors' released code computes: it feeds each MLP with the block's input.
+            (default: :obj:`False`)
+        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`.
+
+    Shapes:
+        - **input:** component states :math:`(N, d)`, batch vector :math:`(N)`, edges :math:`(2, |\mathcal{E}|)`, edge
+          features :math:`(|\mathcal{E}|, D)`
+        - **output:** component states :math:`(N, d)`
+
+    Raises:
+        ValueError: If :obj:`heads` does not divide :obj:`channels`.
+    """
+
+    def __init__(
+        self, channels: int, num_layers: int = 2, heads: int = 4, *, skip_attention: bool = False, **kwargs: Any
+    ) -> None:
+        super().__init__()
+        self.channels = channels
+        self.skip_attention = skip_attention
+        self.convs = nn.ModuleList(AttentionConv(channels, heads, **kwargs) for _ in range(num_layers))
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters of the module."""
+        for conv in self._convs():
+            conv.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        batch: Tensor | None = None,
+        *,
+        ptr: Tensor | None = None,
+        edge_index: Adj | None = None,
+        edge_attr: Tensor | None = None,
+        batch_size: int | None = None,
+        max_num_nodes: int | None = None,
+    ) -> Tensor:
+        r"""Runs the forward pass of the module.
+
+        Args:
+            x (torch.Tensor): The component states.
+            batch (torch.Tensor, optional): The sample of every component, in ascending order. (default: :obj:`None`)
+            ptr (torch.Tensor, optional): Where the components of every sample begin and end, instead of
+                :obj:`batch`. (default: :obj:`None`)
+            edge_index (torch.Tensor or SparseTensor, optional): The known graph among the components. If :obj:`None`,
+                each attends to all of its sample, itself included. (default: :obj:`None`)
+            edge_attr (torch.Tensor, optional): The features of those edges. (default: :obj:`None`)
+            batch_size (int, optional): The number of samples. (default: :obj:`None`)
+            max_num_nodes (int, optional): The most components of a sample. (default: :obj:`None`)
+        """
+        edges: Adj | Blocks = edge_index
+        if edges is None and not self.skip_attention:
+            ptr = to_ptr(x, batch, ptr, batch_size)
+            edges = Blocks(
+                ptr,
+                ptr,
+                num_queries=x.size(0),
+                num_keys=x.size(0),
+                max_queries=max_num_nodes,
+                max_keys=max_num_nodes,
+            )
+        for conv in self._convs():
+            x = conv.feed_forward(x) if self.skip_attention else conv(x, edges, edge_attr)
+        return x
+
+    def _convs(self) -> list[AttentionConv]:
+        return cast(list[AttentionConv], list(self.convs))
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self.channels}, num_layers={len(self.convs)})"

@@ -1,0 +1,276 @@
+"""Messages to labels: from the components of the input, then from neighbour labels, for several steps."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.index import ptr2index
+from torch_geometric.typing import Adj
+
+from tg_mlc.nn._batch import to_ptr
+from tg_mlc.nn.attention import AttentionConv, Norm
+from tg_mlc.ops import Blocks, Edges, Pattern, Shared
+from tg_mlc.ops.pattern import check_edge_index
+
+
+class FeatureToLabelConv(AttentionConv):
+    r"""The feature-to-label message passing block from the `"Neural Message Passing for Multi-Label Classification"
+    <https://arxiv.org/abs/1904.08049>`_ paper, in which every label attends to components of its own sample.
+
+    .. math::
+        \mathbf{m}_i = \mathbf{u}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v \mathbf{z}_j, \qquad
+        \mathbf{u}_i^{\prime} = \mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)
+
+    Args:
+        channels (int or tuple): Size :math:`d` of a label state, or the sizes of component and label states.
+        heads (int, optional): Number of attention heads, a divisor of the label states' size. (default: :obj:`4`)
+        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`.
+
+    Shapes:
+        - **input:** component and label states :math:`((N, d_x), (B \cdot L, d))`, edges from components to labels
+        - **output:** label states :math:`(B \cdot L, d)`
+
+    Raises:
+        ValueError: If :obj:`heads` does not divide the label states' size.
+    """
+
+    def __init__(self, channels: int | tuple[int, int], heads: int = 4, **kwargs: Any) -> None:
+        super().__init__(channels, heads, **kwargs)
+
+
+class LabelToLabelConv(AttentionConv):
+    r"""The label-to-label message passing block from the `"Neural Message Passing for Multi-Label Classification"
+    <https://arxiv.org/abs/1904.08049>`_ paper, in which every label attends to its neighbours in the label graph.
+
+    .. math::
+        \mathbf{m}_i = \mathbf{u}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v \mathbf{u}_j, \qquad
+        \mathbf{u}_i^{\prime} = \mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)
+
+    Args:
+        channels (int): Size :math:`d` of a label state.
+        heads (int, optional): Number of attention heads, a divisor of :obj:`channels`. (default: :obj:`4`)
+        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`.
+
+    Shapes:
+        - **input:** label states :math:`(B \cdot L, d)`, edges among the labels of a sample
+        - **output:** label states :math:`(B \cdot L, d)`
+
+    Raises:
+        ValueError: If :obj:`channels` is not divisible by :obj:`heads`.
+    """
+
+    def __init__(self, channels: int, heads: int = 4, **kwargs: Any) -> None:
+        super().__init__(channels, heads, **kwargs)
+
+
+class StepAttention(NamedTuple):
+    """The attention of one step: the edges, and their weights in the layout of those edges."""
+
+    feature_to_label: tuple[Adj | Pattern, Tensor]
+    label_to_label: tuple[Pattern, Tensor]
+
+
+class LabelStates(NamedTuple):
+    """What :class:`LabelMessagePassing` returns on request."""
+
+    states: Tensor  #: ``[B, L, d]``, the final states
+    intermediate: list[Tensor]  #: the states 1.1, 1.2, ... before the final one, each ``[B, L, d]``
+    attention: list[StepAttention]  #: one entry for each step, if asked for
+
+
+class LabelMessagePassing(nn.Module):
+    r"""Label message passing from the `"Neural Message Passing for Multi-Label Classification"
+    <https://arxiv.org/abs/1904.08049>`_ paper, in place of the pooling and the linear layer at the end of a GNN.
+
+    The labels start from the rows of an embedding, the same for every sample. In each of :obj:`num_steps` steps they
+    attend to the components of their own sample (:class:`~tg_mlc.nn.FeatureToLabelConv`, state :math:`t.1`) and then
+    to their neighbours in the label graph (:class:`~tg_mlc.nn.LabelToLabelConv`, state :math:`t.2`):
+
+    .. math::
+        \mathbf{u}^{t.1}_i = \textrm{xy}^t \big( \mathbf{u}^{t-1}_i, \{ \mathbf{z}_j \} \big), \qquad
+        \mathbf{u}^{t.2}_i = \textrm{yy}^t \big( \mathbf{u}^{t.1}_i, \{ \mathbf{u}^{t.1}_j : j \in \mathcal{N}(i) \}
+        \big), \qquad \mathbf{u}^0_i = \mathbf{W}^y_i
+
+    Args:
+        channels (int or tuple): Size :math:`d` of a label state, or the sizes of component and label states. The
+            components' may be :obj:`-1`, to be taken from the first input.
+        label_graph (LabelGraph): The label graph, any :class:`~torch_geometric.data.Data` with :obj:`num_nodes` and
+            :obj:`edge_index`. It may be replaced later by assigning :obj:`label_graph`; it is not part of the state
+            dict.
+        num_steps (int, optional): Number of steps :math:`T`; their weights are not shared. (default: :obj:`2`)
+        heads (int, optional): Number of attention heads, a divisor of :math:`d`. (default: :obj:`4`)
+        mlp_channels (int, optional): Hidden size of the MLPs, :math:`d` if :obj:`None`. (default: :obj:`None`)
+        dropout (float, optional): Dropout on the outputs of attention and MLP. (default: :obj:`0.0`)
+        attention_dropout (float, optional): Dropout on the attention weights, as :obj:`dropout` if :obj:`None`.
+            (default: :obj:`None`)
+        norm (str, optional): :obj:`"post"`, or :obj:`"pre"` with one more normalisation of every state that is handed
+            out. (default: :obj:`"post"`)
+        bias (bool, optional): If set to :obj:`True`, the attention's projections have a bias. (default: :obj:`False`)
+        scale (float, optional): The factor on the attention scores, :math:`1 / \sqrt{d / K}` if :obj:`None`.
+            (default: :obj:`None`)
+        backend (str, optional): The backend of the operator. (default: :obj:`"auto"`)
+
+    Shapes:
+        - **input:** component states :math:`(N, d_x)`, batch vector :math:`(N)`
+        - **output:** label states :math:`(B, L, d)`
+
+    Raises:
+        ValueError: If :obj:`num_steps` is less than 1, the label graph has no label, or :obj:`heads` does not divide
+            :math:`d`.
+    """
+
+    def __init__(
+        self,
+        channels: int | tuple[int, int],
+        label_graph: Data,
+        num_steps: int = 2,
+        heads: int = 4,
+        *,
+        mlp_channels: int | None = None,
+        dropout: float = 0.0,
+        attention_dropout: float | None = None,
+        norm: Norm = "post",
+        bias: bool = False,
+        scale: float | None = None,
+        backend: str = "auto",
+    ) -> None:
+        super().__init__()
+        if num_steps < 1:
+            raise ValueError(f"Expected 'num_steps' to be at least 1 (got {num_steps})")
+        source, self.channels = (channels, channels) if isinstance(channels, int) else channels
+        self.num_labels = int(label_graph.num_nodes or 0)
+        self.num_steps = num_steps
+        self.label_graph = label_graph
+        block: dict[str, Any] = {
+            "heads": heads,
+            "mlp_channels": mlp_channels,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "norm": norm,
+            "bias": bias,
+            "scale": scale,
+            "backend": backend,
+        }
+        steps = range(num_steps)
+        self.embedding = nn.Embedding(self.num_labels, self.channels)
+        self.feature_to_label = nn.ModuleList(FeatureToLabelConv((source, self.channels), **block) for _ in steps)
+        self.label_to_label = nn.ModuleList(LabelToLabelConv(self.channels, **block) for _ in steps)
+        self.final_norm = nn.LayerNorm(self.channels) if norm == "pre" else nn.Identity()
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters of the module.
+
+        The embedding is drawn with variance :math:`1 / d`, so that a tied readout of a normalised state has unit
+        variance.
+        """
+        nn.init.normal_(self.embedding.weight, std=self.channels**-0.5)
+        for conv in (*self.feature_to_label, *self.label_to_label):
+            conv.reset_parameters()
+        if isinstance(self.final_norm, nn.LayerNorm):
+            self.final_norm.reset_parameters()
+
+    @property
+    def label_graph(self) -> Data:
+        """The label graph; assign another one with the same labels to replace it."""
+        return self._label_graph
+
+    @label_graph.setter
+    def label_graph(self, label_graph: Data) -> None:
+        num_labels = int(label_graph.num_nodes or 0)
+        if num_labels < 1 or num_labels != self.num_labels:
+            raise ValueError(f"Expected 'label_graph' to hold {self.num_labels} labels (got {num_labels})")
+        self._label_graph = label_graph
+        self._label_edges = Edges(label_graph.edge_index, num_labels, num_labels).prepare()
+
+    def _apply(self, fn: Any, recurse: bool = True) -> LabelMessagePassing:
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._label_edges = self._label_edges.to(self.embedding.weight.device)
+        return self
+
+    def forward(
+        self,
+        x: Tensor,
+        batch: Tensor | None = None,
+        *,
+        ptr: Tensor | None = None,
+        edge_index: Tensor | None = None,
+        batch_size: int | None = None,
+        max_num_nodes: int | None = None,
+        return_intermediate: bool = False,
+        return_attention_weights: bool = False,
+    ) -> Tensor | LabelStates:
+        r"""Runs the forward pass of the module.
+
+        Args:
+            x (torch.Tensor): The component states.
+            batch (torch.Tensor, optional): The sample of every component, in ascending order. Without :obj:`batch` and
+                :obj:`ptr`, all components belong to one sample. (default: :obj:`None`)
+            ptr (torch.Tensor, optional): Where the components of every sample begin and end, instead of
+                :obj:`batch`. (default: :obj:`None`)
+            edge_index (torch.Tensor, optional): Edges from components (rows of :obj:`x`) to the labels
+                :math:`0, \ldots, L - 1` of their own sample. If :obj:`None`, every label attends to all components of
+                its sample. (default: :obj:`None`)
+            batch_size (int, optional): The number of samples, needed beside :obj:`batch` if the last samples have no
+                component, and under :meth:`torch.compile`. (default: :obj:`None`)
+            max_num_nodes (int, optional): The most components of a sample, needed under :meth:`torch.compile`.
+                (default: :obj:`None`)
+            return_intermediate (bool, optional): If set to :obj:`True`, returns :class:`LabelStates` with all
+                intermediate states. (default: :obj:`False`)
+            return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`LabelStates` with the
+                attention of every step. (default: :obj:`False`)
+        """
+        ptr = to_ptr(x, batch, ptr, batch_size)
+        num_samples = ptr.numel() - 1
+        edges = self._edges(x, ptr, edge_index, max_num_nodes)
+        label_edges = Shared(self._label_edges, num_samples)
+
+        u = self.embedding.weight
+        states: list[Tensor] = []
+        attention: list[StepAttention] = []
+        for step, (xy, yy) in enumerate(zip(self.feature_to_label, self.label_to_label, strict=True)):
+            # All samples share the label states of the first step, so these are projected once and then repeated.
+            num_copies = num_samples if step == 0 else 1
+            u, to_label = _call(xy, (x, u), edges, return_attention_weights, num_copies=num_copies)
+            states.append(u)
+            u, among_labels = _call(yy, u, label_edges, return_attention_weights)
+            states.append(u)
+            attention.append(StepAttention(to_label, among_labels))
+
+        states = [self.final_norm(u).view(num_samples, self.num_labels, self.channels) for u in states]
+        if not (return_intermediate or return_attention_weights):
+            return states[-1]
+        return LabelStates(states[-1], states[:-1], attention if return_attention_weights else [])
+
+    def _edges(self, x: Tensor, ptr: Tensor, edge_index: Tensor | None, max_num_nodes: int | None) -> Tensor | Pattern:
+        num_samples = ptr.numel() - 1
+        if edge_index is not None:
+            return self._explicit_edges(x, ptr, edge_index)
+        return Blocks(
+            query_ptr=torch.arange(num_samples + 1, device=x.device) * self.num_labels,
+            key_ptr=ptr,
+            num_queries=num_samples * self.num_labels,
+            num_keys=x.size(0),
+            max_queries=self.num_labels,
+            max_keys=max_num_nodes,
+        )
+
+    def _explicit_edges(self, x: Tensor, ptr: Tensor, edge_index: Tensor) -> Tensor:
+        if not torch.compiler.is_compiling():
+            check_edge_index(edge_index, x.size(0), self.num_labels)
+        sample = ptr2index(ptr, output_size=x.size(0))
+        return torch.stack([edge_index[0], sample[edge_index[0]] * self.num_labels + edge_index[1]])
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self.channels}, num_labels={self.num_labels}, num_steps={self.num_steps})"
+
+
+def _call(
+    conv: nn.Module, x: Tensor | tuple[Tensor, Tensor], edges: Tensor | Pattern, return_weights: bool, **kwargs: int
+) -> tuple[Tensor, Any]:
+    if return_weights:
+        return conv(x, edges, return_attention_weights=True, **kwargs)  # type: ignore[no-any-return]
+    return conv(x, edges, **kwargs), None

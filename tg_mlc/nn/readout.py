@@ -1,0 +1,64 @@
+"""From label states to logits."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from tg_mlc.nn.label import LabelMessagePassing
+
+
+class LabelReadout(nn.Module):
+    r"""The readout from the `"Neural Message Passing for Multi-Label Classification"
+    <https://arxiv.org/abs/1904.08049>`_ paper, one dot product for each label.
+
+    .. math::
+        y_i = \mathbf{W}^o_i \mathbf{u}_i^{\top} + b_i
+
+    Args:
+        labels (LabelMessagePassing): The layer whose states are read out.
+        tied (bool, optional): If set to :obj:`True`, :math:`\mathbf{W}^o` is the label embedding itself, as in the
+            paper; otherwise a weight of its own. (default: :obj:`True`)
+        bias (bool, optional): If set to :obj:`True`, adds a term :math:`b_i` for each label. (default: :obj:`False`)
+
+    Shapes:
+        - **input:** label states :math:`(*, L, d)`
+        - **output:** logits :math:`(*, L)`
+
+    Raises:
+        ValueError: If the label states are not of shape :math:`(*, L, d)`.
+    """
+
+    def __init__(self, labels: LabelMessagePassing, tied: bool = True, bias: bool = False) -> None:
+        super().__init__()
+        self.tied = tied
+        self.weight = labels.embedding.weight if tied else nn.Parameter(torch.empty_like(labels.embedding.weight))
+        self.bias = nn.Parameter(torch.empty(labels.num_labels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters of the module; a tied weight belongs to the label layer."""
+        if not self.tied:
+            nn.init.normal_(self.weight, std=self.weight.size(1) ** -0.5)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, u: Tensor, *, detach_weight: bool = False) -> Tensor:
+        r"""Runs the forward pass of the module.
+
+        Args:
+            u (torch.Tensor): The label states.
+            detach_weight (bool, optional): If set to :obj:`True`, no gradient reaches the weight, as the authors'
+                released code has it for intermediate states. (default: :obj:`False`)
+        """
+        if u.shape[-2:] != self.weight.shape:
+            raise ValueError(
+                f"Expected 'u' of shape [*, {', '.join(map(str, self.weight.shape))}] (got {list(u.shape)})"
+            )
+        weight = self.weight.detach() if detach_weight else self.weight
+        logits = (u * weight).sum(dim=-1)
+        return logits if self.bias is None else logits + self.bias
+
+    def __repr__(self) -> str:
+        num_labels, channels = self.weight.shape
+        return f"{self.__class__.__name__}({channels}, num_labels={num_labels}, tied={self.tied})"
