@@ -31,7 +31,7 @@ def run(call: AttentionCall) -> Output:
 def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
     query = _pad(call.query, pattern.query_ptr, pattern.max_queries)
     # A sample without keys attends to one padded key, whose value is zero, so that it yields zeros and never NaN:
-    max_keys = torch.sym_max(pattern.max_keys, 1)
+    max_keys = torch.sym_max(pattern.max_keys, 1)  # type: ignore[no-untyped-call]
     key = _pad(call.key, pattern.key_ptr, max_keys)
     value = _pad(call.value, pattern.key_ptr, max_keys)
     num_keys = pattern.key_ptr.diff().clamp(min=1)

@@ -1,0 +1,16 @@
+"""What turns raw inputs into components: states that labels can attend to."""
+
+from tg_mlc.nn.encoders.components import Components
+from tg_mlc.nn.encoders.embedding import CategoricalEmbedding
+from tg_mlc.nn.encoders.molecule import MoleculeEncoder
+from tg_mlc.nn.encoders.tokens import BagEncoder, SequenceEncoder
+from tg_mlc.nn.encoders.vector import VectorEncoder
+
+__all__ = [
+    "BagEncoder",
+    "CategoricalEmbedding",
+    "Components",
+    "MoleculeEncoder",
+    "SequenceEncoder",
+    "VectorEncoder",
+]

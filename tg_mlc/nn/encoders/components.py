@@ -1,0 +1,26 @@
+"""What every input encoder returns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from tg_mlc.nn._batch import to_ptr
+
+
+class Components(NamedTuple):
+    """The components of a batch of inputs, as states that labels can attend to."""
+
+    x: Tensor  #: ``[N, channels]``, the states of all samples one after another
+    ptr: Tensor  #: ``[B + 1]``, where those of every sample begin and end
+    edge_index: Tensor | None = None  #: the known graph among them, if there is one
+    edge_attr: Tensor | None = None  #: ``[num_edges, channels]``, the states of its edges
+
+
+def ptr_of(data: Data) -> Tensor:
+    """Where the nodes of every sample begin and end in a :class:`~torch_geometric.data.Data` or a batch of them."""
+    ptr: Tensor | None = data.get("ptr")
+    batch: Tensor | None = data.get("batch") if ptr is None else None
+    return to_ptr(data.x, batch, ptr, data.num_graphs if batch is not None else None)
