@@ -1,0 +1,221 @@
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch_geometric import EdgeIndex
+from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
+
+from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+
+
+@pytest.fixture
+def graph():
+    """A chain a -> b -> c, and c -> a, given out of order."""
+    return LabelGraph(
+        torch.tensor([[2, 0, 1], [0, 1, 2]]),
+        edge_weight=torch.tensor([0.3, 0.1, 0.2]),
+        label_names=["a", "b", "c"],
+        kind="chain",
+        source="a test",
+    )
+
+
+def weights_of(graph):
+    weight = graph.edge_weight.tolist() if graph.edge_weight is not None else [None] * graph.num_edges
+    names = graph.label_names or range(graph.num_labels)
+    return {(names[j], names[i]): w for (j, i), w in zip(graph.edge_index.t().tolist(), weight, strict=True)}
+
+
+def test_is_a_data_with_attributes(graph):
+    assert isinstance(graph, Data)
+    assert (graph.num_labels, graph.num_nodes, graph.num_edges) == (3, 3, 3)
+    assert graph.density == pytest.approx(3 / 9)
+    assert (graph.kind, graph.source, graph.label_names) == ("chain", "a test", ["a", "b", "c"])
+    assert graph.num_components == 1
+    assert graph.validate()
+
+
+def test_edges_are_sorted_by_target_then_source_with_their_weights():
+    edges = torch.tensor([[1, 2, 0, 2, 1], [2, 0, 2, 1, 0]])
+    graph = LabelGraph(edges, num_nodes=3, edge_weight=torch.arange(5.0))
+    assert graph.edge_index.tolist() == [[1, 2, 2, 0, 1], [0, 0, 1, 2, 2]]
+    assert graph.edge_weight.tolist() == [4.0, 1.0, 3.0, 2.0, 0.0]
+
+
+def test_edges_given_twice_keep_the_largest_weight():
+    graph = LabelGraph(torch.tensor([[0, 0], [1, 1]]), num_nodes=2, edge_weight=torch.tensor([-3.0, -5.0]))
+    assert weights_of(graph) == {(0, 1): -3.0}
+    assert LabelGraph(torch.tensor([[0, 0], [1, 1]]), num_nodes=2).num_edges == 1
+
+
+def test_edge_index_of_pyg_is_read_as_a_tensor():
+    graph = LabelGraph(EdgeIndex([[0, 1], [1, 2]], sparse_size=(3, 3)), num_nodes=3)
+    assert type(graph.edge_index) is torch.Tensor
+
+
+def test_without_edges():
+    graph = LabelGraph(label_names=["a", "b"])
+    assert (graph.num_edges, graph.density, graph.num_components) == (0, 0.0, 2)
+    assert fully_connected(0).density == 0.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"edge_index": torch.tensor([[0], [3]]), "num_nodes": 3}, "'edge_index' to hold labels 0 to 2"),
+        ({"edge_index": torch.tensor([[-1], [0]]), "num_nodes": 3}, "'edge_index' to hold labels 0 to 2"),
+        ({"edge_index": torch.tensor([[0], [0]])}, "'num_nodes' or 'label_names'"),
+        ({"edge_index": torch.zeros(3, 2, dtype=torch.long), "num_nodes": 3}, r"shape \[2, num_edges\]"),
+        ({"edge_index": torch.zeros(2, 2), "num_nodes": 3}, "torch.int64"),
+        ({"num_nodes": 2, "label_names": ["a"]}, r"one name per label \(got 1 for 2\)"),
+        ({"label_names": ["a", "a"]}, "unique.*'a'"),
+        ({"label_names": ["a", 1]}, "strings"),
+        ({"num_nodes": -1}, "'num_nodes'"),
+        ({"num_nodes": 2, "edge_attr": torch.ones(1)}, "edge_weight"),
+        ({"edge_index": torch.tensor([[0], [1]]), "num_nodes": 2, "edge_weight": torch.ones(2)}, r"shape \[1\]"),
+        ({"edge_index": torch.tensor([[0], [1]]), "num_nodes": 2, "edge_weight": torch.tensor([torch.nan])}, "finite"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        LabelGraph(**arguments)
+
+
+def test_self_loops(graph):
+    looped = graph.add_self_loops(fill_value=9.0)
+    assert weights_of(looped) == pytest.approx(weights_of(graph) | {("a", "a"): 9.0, ("b", "b"): 9.0, ("c", "c"): 9.0})
+    assert looped.has_self_loops()
+    assert not graph.has_self_loops()
+    assert weights_of(looped.remove_self_loops()) == weights_of(graph)
+    assert weights_of(looped.add_self_loops(fill_value=1.0)) == weights_of(looped)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_self_loops_for_isolated_labels_only(weighted):
+    weight = torch.tensor([0.5]) if weighted else None
+    graph = LabelGraph(torch.tensor([[0], [1]]), num_nodes=3, edge_weight=weight)
+    edges = set(weights_of(graph.add_self_loops(only_isolated=True)))
+    assert edges == {(0, 1), (0, 0), (2, 2)}  # label 0 sends, but receives nothing
+
+
+def test_to_undirected(graph):
+    both = graph.add_self_loops(fill_value=7.0).to_undirected("add")
+    assert weights_of(both)["b", "a"] == weights_of(both)["a", "b"] == pytest.approx(0.1)
+    assert weights_of(both)["a", "a"] == 7.0
+    assert both.is_undirected()
+    assert fully_connected(3, self_loops=False).to_undirected().num_edges == 6
+
+
+def test_permute_renames_labels_and_keeps_who_attends_to_whom(graph):
+    graph.x = torch.tensor([[0.0], [1.0], [2.0]])
+    permuted = graph.permute([2, 0, 1])
+    assert permuted.label_names == ["c", "a", "b"]
+    assert permuted.x.flatten().tolist() == [2.0, 0.0, 1.0]
+    assert weights_of(permuted) == weights_of(graph)
+    assert permuted.validate()
+    back = permuted.permute(torch.tensor([1, 2, 0]))
+    assert torch.equal(back.edge_index, graph.edge_index)
+    assert torch.equal(back.edge_weight, graph.edge_weight)
+
+
+@pytest.mark.parametrize("perm", [[0, 1], [0, 1, 1], [0, 1, 3], [0.0, 1.0, 2.0]])
+def test_permute_wants_a_permutation(graph, perm):
+    with pytest.raises(ValueError, match="'perm'"):
+        graph.permute(perm)
+
+
+def test_methods_leave_the_graph_as_it_was(graph):
+    before = copy.deepcopy(graph)
+    graph.add_self_loops()
+    graph.permute([1, 0, 2])
+    graph.to_undirected()
+    assert torch.equal(graph.edge_index, before.edge_index)
+    assert torch.equal(graph.edge_weight, before.edge_weight)
+    assert graph.label_names == before.label_names
+
+
+def test_validate_notices_what_was_assigned_later(graph):
+    graph.edge_index = graph.edge_index.flip(1)
+    assert not graph.validate(raise_on_error=False)
+    with pytest.raises(ValueError, match="sorted by target"):
+        graph.validate()
+
+
+def test_names_survive_subgraph(graph):
+    assert graph.subgraph(torch.tensor([0, 2])).label_names == ["a", "c"]
+
+
+def test_repr_says_what_matters(graph):
+    assert repr(graph) == (
+        "LabelGraph(num_labels=3, num_edges=3, density=0.333, kind='chain', source='a test', "
+        "edge_weight=[3], label_names=[3])"
+    )
+    assert "LabelGraph" in repr(LabelGraph())
+
+
+def test_batches_and_comes_back(graph):
+    batch = Batch.from_data_list([graph, graph.permute([1, 2, 0])])
+    assert batch.num_nodes == 6
+    assert batch.edge_index.max() == 5
+    assert "LabelGraphBatch" in repr(batch)
+    assert isinstance(batch[1], LabelGraph)
+    assert batch[1].label_names == ["b", "c", "a"]
+    assert next(iter(DataLoader([graph, graph], batch_size=2))).num_graphs == 2
+    assert pickle.loads(pickle.dumps(batch)).num_graphs == 2
+
+
+def test_copies_and_moves(graph):
+    for other in (copy.copy(graph), copy.deepcopy(graph), graph.clone(), graph.to("cpu")):
+        assert isinstance(other, LabelGraph)
+        assert weights_of(other) == weights_of(graph)
+        assert other.kind == "chain"
+    assert graph.clone().to("meta").edge_weight.device.type == "meta"
+    assert weights_of(LabelGraph.from_dict(graph.to_dict())) == weights_of(graph)
+
+
+def test_save_and_load(graph, tmp_path):
+    graph.x = torch.randn(3, 4)
+    graph.save(tmp_path / "new" / "graph.safetensors")
+    loaded = LabelGraph.load(tmp_path / "new" / "graph.safetensors")
+    assert repr(loaded) == repr(graph)
+    assert weights_of(loaded) == weights_of(graph)
+    assert torch.equal(loaded.x, graph.x)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["graph.safetensors"]
+
+
+def test_save_keeps_labels_without_edges_or_names(tmp_path):
+    LabelGraph(num_nodes=4).save(tmp_path / "graph")
+    assert LabelGraph.load(tmp_path / "graph").num_labels == 4
+
+
+def test_save_refuses_what_it_cannot_hold(graph, tmp_path):
+    graph.extra = object()
+    with pytest.raises(ValueError, match="plain data"):
+        graph.save(tmp_path / "graph")
+    assert not list(tmp_path.iterdir())
+
+
+def test_load_refuses_other_files(tmp_path):
+    (tmp_path / "text").write_text("no tensors here")
+    with pytest.raises(ValueError, match="safetensors"):
+        LabelGraph.load(tmp_path / "text")
+    save_file({"edge_index": torch.zeros(2, 0)}, tmp_path / "weights")
+    with pytest.raises(ValueError, match="format"):
+        LabelGraph.load(tmp_path / "weights")
+    with pytest.raises(FileNotFoundError):
+        LabelGraph.load(tmp_path / "nothing")
+
+
+def test_torch_load_needs_no_trust(graph):
+    buffer = io.BytesIO()
+    torch.save({"label_graph": graph}, buffer)
+    buffer.seek(0)
+    assert weights_of(torch.load(buffer, weights_only=True)["label_graph"]) == weights_of(graph)
+
+
+def test_edgeless_components():
+    assert edgeless(4).num_components == 4

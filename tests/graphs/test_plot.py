@@ -1,0 +1,91 @@
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected, tree
+
+pytest.importorskip("matplotlib")
+from matplotlib.figure import Figure
+
+PNG = b"\x89PNG\r\n"
+
+
+def texts_of(ax):
+    return [text.get_text().replace("\n", " ") for text in ax.texts]
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        fully_connected(["one", "two", "three"]),
+        edgeless(5),
+        tree([("a", "r"), ("b", "r"), ("y", "x")]),
+        LabelGraph(torch.tensor([[0, 1], [1, 2]]), num_nodes=4, edge_weight=torch.tensor([-1.0, 0.5])),
+        edgeless(1),
+        edgeless(0),
+    ],
+    ids=["complete", "edgeless", "forest", "negative", "one", "none"],
+)
+@pytest.mark.parametrize("style", ["auto", "graph", "matrix"])
+def test_every_graph_in_every_style(graph, style, tmp_path):
+    graph.plot(path=tmp_path / "new" / "graph.png", style=style)
+    assert (tmp_path / "new" / "graph.png").read_bytes().startswith(PNG)
+    assert len(list((tmp_path / "new").iterdir())) == 1
+
+
+def test_style_goes_by_size():
+    assert not fully_connected(10).plot().images
+    assert fully_connected(40).plot().images
+    assert edgeless(61).plot().images
+
+
+def test_draws_names_in_given_axes_and_leaves_pyplot_alone():
+    ax = Figure().add_subplot()
+    assert fully_connected(["left", "right", "a name of several words that is wrapped"]).plot(ax=ax, title="T") is ax
+    assert {"left", "right", "a name of several words that is wrapped"} <= set(texts_of(ax))
+    assert ax.get_title() == "T"
+
+
+def test_matrix_has_targets_in_rows():
+    graph = LabelGraph(torch.tensor([[0], [1]]), num_nodes=2, edge_weight=torch.tensor([3.0]))
+    cells = np.ma.filled(graph.plot(style="matrix").images[0].get_array(), np.nan)
+    assert cells[1, 0] == 3.0
+    assert np.isnan(cells[0, 1])
+
+
+def test_title_says_kind_and_density():
+    assert fully_connected(3).plot().get_title() == "fully-connected: 3 labels, 9 edges, density 1.000"
+
+
+def test_wrong_style_or_file_type_is_named(tmp_path):
+    with pytest.raises(ValueError, match="'style'"):
+        edgeless(2).plot(style="tree")
+    with pytest.raises(ValueError, match=r"'path'.*png"):
+        edgeless(2).plot(path=tmp_path / "graph.doc")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"tg_mlc\[plot\]"):
+        edgeless(2).plot()
+
+
+def test_names_of_sider_lie_inside_the_picture():
+    pandas = pytest.importorskip("pandas")
+    path = Path(os.environ.get("TG_MLC_DATA", "")) / "sider" / "raw" / "sider.csv"
+    if "TG_MLC_DATA" not in os.environ or not path.is_file():
+        pytest.skip("needs sider/raw/sider.csv in the folder TG_MLC_DATA")
+    graph = co_occurrence(pandas.read_csv(path).drop(columns="smiles"), weight="correlation", top_k=3)
+    ax = graph.plot()
+    ax.figure.canvas.draw()
+    frame = ax.figure.bbox
+    assert texts_of(ax)
+    for text in ax.texts:
+        box = text.get_window_extent()
+        assert frame.x0 <= box.x0 <= box.x1 <= frame.x1
+        assert frame.y0 <= box.y0 <= box.y1 <= frame.y1

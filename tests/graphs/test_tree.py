@@ -1,0 +1,124 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from tg_mlc.graphs import tree
+
+#     r
+#    / \
+#   a   b
+#   |
+#   c
+PAIRS = [("a", "r"), ("b", "r"), ("c", "a")]
+
+
+def edges_of(graph):
+    names = graph.label_names or range(graph.num_labels)
+    return {(names[j], names[i]) for j, i in graph.edge_index.t().tolist()}
+
+
+def both(*pairs):
+    return {*pairs, *((b, a) for a, b in pairs)}
+
+
+def loops(labels):
+    return {(label, label) for label in labels}
+
+
+def test_parents_and_children_attend_to_each_other():
+    graph = tree(PAIRS)
+    assert edges_of(graph) == both(("r", "a"), ("r", "b"), ("a", "c")) | loops("rabc")
+    assert graph.label_names == ["a", "r", "b", "c"]  # as they appear
+    assert (graph.kind, graph.edge_weight) == ("tree", None)
+
+
+@pytest.mark.parametrize(
+    "parents", [dict(PAIRS), {"a": ["r"], "b": {"r"}, "c": ("a",)}, iter(PAIRS), {**dict(PAIRS), "r": None}]
+)
+def test_parents_in_other_forms(parents):
+    assert edges_of(tree(parents)) == edges_of(tree(PAIRS))
+
+
+def test_directed_goes_from_parent_to_child():
+    assert edges_of(tree(PAIRS, undirected=False, self_loops=False)) == {
+        ("r", "r"), ("r", "a"), ("r", "b"), ("a", "c"),
+    }  # fmt: skip
+
+
+def test_label_names_set_the_order_and_add_lone_labels():
+    graph = tree(PAIRS, label_names=["c", "b", "a", "z"])
+    assert graph.label_names == ["c", "b", "a", "z"]
+    assert edges_of(graph) == both(("a", "c")) | loops("abcz")
+
+
+def test_root_is_dropped_unless_asked_for():
+    assert edges_of(tree(PAIRS, root="r")) == both(("a", "c")) | loops("abc")
+    graph = tree(PAIRS, label_names=["c", "b", "a"], include_root=True)
+    assert graph.label_names == ["c", "b", "a", "r"]
+    assert edges_of(graph) == edges_of(tree(PAIRS))
+    assert tree(PAIRS, root="r", include_root=True).num_labels == 4
+
+
+def test_root_that_is_a_label_stays():
+    graph = tree(PAIRS, label_names=list("rabc"), root="r", include_root=True)
+    assert edges_of(graph) == edges_of(tree(PAIRS))
+
+
+def test_without_self_loops_only_lone_labels_have_one():
+    graph = tree(PAIRS, root="r", self_loops=False)
+    assert edges_of(graph) == both(("a", "c")) | loops("b")
+
+
+def test_several_parents():
+    assert edges_of(tree([("c", "a"), ("c", "b")], self_loops=False)) == both(("a", "c"), ("b", "c"))
+
+
+def test_indices():
+    graph = tree([(1, 0), (2, 0)])
+    assert graph.label_names is None
+    assert edges_of(graph) == both((0, 1), (0, 2)) | loops(range(3))
+    named = tree({1: 0, 2: 0}, label_names=["x", "y", "z", "w"])
+    assert edges_of(named) == both(("x", "y"), ("x", "z")) | loops("xyzw")
+    assert tree([(0, -1), (1, 0)], root=-1).num_labels == 2
+
+
+@pytest.mark.parametrize("pairs", [[("a", "b"), ("b", "c"), ("c", "a")], [("x", "y"), ("a", "a")]])
+def test_a_cycle_is_named(pairs):
+    with pytest.raises(ValueError, match=r"without cycles \(got .*a.* -> .*\)"):
+        tree(pairs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"parents": PAIRS, "label_names": ["a", "b"]}, r"label or the root \(got \['r', 'c'\]\)"),
+        ({"parents": PAIRS, "label_names": ["a", "b", "r"]}, "'c'"),
+        ({"parents": PAIRS, "root": "q"}, "'root' to be in 'parents'"),
+        ({"parents": PAIRS, "include_root": True}, "include_root"),
+        ({"parents": [("a", 0)]}, "names or indices"),
+        ({"parents": ["ab"]}, "pairs"),
+        ({"parents": [("a", "b", "c")]}, "pairs"),
+        ({"parents": [(-1, 0)]}, "-1"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tree(**arguments)
+
+
+def test_no_pairs():
+    assert edges_of(tree([], label_names=["a"])) == {("a", "a")}
+    assert tree([]).num_labels == 0
+
+
+def test_the_topics_of_rcv1():
+    path = Path(os.environ.get("TG_MLC_DATA", "")) / "rcv1v2" / "raw" / "rcv1.taxonomy"
+    if "TG_MLC_DATA" not in os.environ or not path.is_file():
+        pytest.skip("needs rcv1v2/raw/rcv1.taxonomy in the folder TG_MLC_DATA")
+    lines = [line.split() for line in path.read_text().splitlines()]
+    pairs = [(child, parent) for parent, *children in lines for child in children]
+    topics = tree(pairs, root="Root")
+    assert (topics.num_labels, topics.num_edges, topics.num_components) == (103, 2 * 99 + 103, 4)
+    rooted = tree(pairs, root="Root", include_root=True)
+    assert (rooted.num_labels, rooted.num_edges, rooted.num_components) == (104, 2 * 103 + 104, 1)

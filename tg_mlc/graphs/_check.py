@@ -1,0 +1,85 @@
+"""What a label graph must satisfy, each rule with the message a user can act on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric import EdgeIndex
+
+Labels = int | Sequence[str]
+
+
+def resolve_labels(labels: Labels) -> tuple[int, list[str] | None]:
+    """Reads "how many labels, or which" as a number of labels and, where known, their names."""
+    if isinstance(labels, bool | str) or not isinstance(labels, int | Sequence):
+        raise ValueError(f"Expected 'labels' to be a number of labels or a list of names (got {labels!r})")
+    if isinstance(labels, int):
+        if labels < 0:
+            raise ValueError(f"Expected 'labels' to be a non-negative number of labels (got {labels})")
+        return labels, None
+    return len(labels), check_label_names(labels, len(labels))
+
+
+def check_num_nodes(num_nodes: int | None, label_names: Sequence[str] | None) -> int:
+    """Returns the number of labels; a graph must be told it, as a last label without edges is invisible in them."""
+    if num_nodes is None and label_names is None:
+        raise ValueError(
+            "Expected 'num_nodes' or 'label_names' (got neither): the number of labels cannot be read off "
+            "'edge_index', in which labels without edges do not appear"
+        )
+    size = len(label_names) if num_nodes is None and label_names is not None else num_nodes
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        raise ValueError(f"Expected 'num_nodes' to be a non-negative integer (got {num_nodes!r})")
+    return size
+
+
+def check_label_names(label_names: Sequence[str], num_labels: int) -> list[str]:
+    """Returns the names as a list, one unique string per label."""
+    names = list(label_names)
+    if len(names) != num_labels:
+        raise ValueError(f"Expected 'label_names' to hold one name per label (got {len(names)} for {num_labels})")
+    strange = [name for name in names if not isinstance(name, str)]
+    if strange:
+        raise ValueError(f"Expected 'label_names' to hold strings only (got {strange[0]!r}); convert with 'str'")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"Expected 'label_names' to be unique (got {', '.join(map(repr, twice[:5]))} more than once)")
+    return names
+
+
+def check_edge_index(edge_index: Tensor, num_labels: int) -> Tensor:
+    """Returns the edge list as a plain tensor whose entries all name a label."""
+    if isinstance(edge_index, EdgeIndex):
+        edge_index = edge_index.as_tensor()
+    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
+        got = tuple(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
+        raise ValueError(f"Expected 'edge_index' to be a tensor of shape [2, num_edges] (got {got})")
+    if edge_index.dtype != torch.long:
+        raise ValueError(f"Expected 'edge_index' to be of type torch.int64 (got {edge_index.dtype}); use '.long()'")
+    if edge_index.numel() and (edge_index.min() < 0 or edge_index.max() >= num_labels):
+        low, high = int(edge_index.min()), int(edge_index.max())
+        raise ValueError(f"Expected 'edge_index' to hold labels 0 to {num_labels - 1} (got {low} to {high})")
+    return edge_index
+
+
+def check_edge_weight(edge_weight: Tensor, num_edges: int) -> Tensor:
+    """Returns the weights as floats, one finite number per edge."""
+    if not isinstance(edge_weight, Tensor) or tuple(edge_weight.shape) != (num_edges,):
+        got = tuple(edge_weight.shape) if isinstance(edge_weight, Tensor) else type(edge_weight).__name__
+        raise ValueError(f"Expected 'edge_weight' to be a tensor of shape [{num_edges}], one per edge (got {got})")
+    if not edge_weight.is_floating_point():
+        edge_weight = edge_weight.float()
+    if not torch.isfinite(edge_weight).all():
+        raise ValueError("Expected 'edge_weight' to be finite (got NaN or infinity)")
+    return edge_weight
+
+
+def check_permutation(perm: Tensor | Sequence[int], num_labels: int) -> Tensor:
+    """Returns a permutation of the labels as an index tensor."""
+    index = torch.as_tensor(perm)
+    if index.dim() != 1 or index.is_floating_point() or sorted(index.tolist()) != list(range(num_labels)):
+        raise ValueError(f"Expected 'perm' to hold each of 0 to {num_labels - 1} once (got {index.tolist()[:10]}...)")
+    return index.long()

@@ -1,0 +1,55 @@
+"""A label graph as an adjacency matrix."""
+
+from __future__ import annotations
+
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tg_mlc.graphs.label_graph import LabelGraph
+
+# Beyond these, a row is too low for letters.
+MAX_NAMED = 120
+LINE_POINTS = 7.0
+
+
+def draw_matrix(graph: LabelGraph, ax: Any) -> None:
+    """Draws the weights, or the edges where there are none; white is no edge."""
+    if not graph.num_labels:
+        ax.set_axis_off()
+        return
+    cells = _cells(graph)
+    heaviest = float(np.nanmax(np.abs(cells), initial=0.0)) or 1.0
+    signed = bool((cells < 0).any())
+    image = ax.imshow(
+        cells,
+        cmap="RdBu" if signed else "viridis_r",
+        vmin=-heaviest if signed else 0.0,
+        vmax=heaviest,
+        interpolation="nearest",
+    )
+    ax.set_xlabel("source")
+    ax.set_ylabel("target")
+    if graph.edge_weight is not None:
+        ax.figure.colorbar(image, ax=ax, label="edge weight", shrink=0.6)
+    if graph.label_names is not None and graph.num_labels <= MAX_NAMED:
+        _name_ticks(ax, graph.label_names)
+
+
+def _cells(graph: LabelGraph) -> np.ndarray:
+    cells = np.full((graph.num_labels, graph.num_labels), np.nan)
+    source, target = graph.edge_index.cpu().numpy()
+    cells[target, source] = 1.0 if graph.edge_weight is None else graph.edge_weight.detach().cpu().numpy()
+    return cells
+
+
+def _name_ticks(ax: Any, names: list[str]) -> None:
+    extent = ax.get_window_extent()
+    row_points = 72.0 * float(min(extent.width, extent.height)) / float(ax.figure.dpi) / len(names)
+    lines = 2 if row_points > LINE_POINTS * 2 else 1
+    size = min(7.5, 0.8 * row_points)
+    short = [fill(name, width=40, max_lines=lines, placeholder=" …", break_long_words=False) for name in names]
+    ax.set_xticks(range(len(short)), short, rotation=90, fontsize=size)
+    ax.set_yticks(range(len(short)), short, fontsize=size)

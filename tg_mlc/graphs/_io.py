@@ -1,0 +1,65 @@
+"""Label graphs on disk: tensors in a safetensors file, the rest as JSON in its header. Nothing is ever executed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TypeVar
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from tg_mlc.graphs.label_graph import LabelGraph
+
+FORMAT = "tg_mlc.LabelGraph/1"
+
+GraphT = TypeVar("GraphT", bound=LabelGraph)
+
+
+def save(graph: LabelGraph, path: str | os.PathLike[str]) -> None:
+    """Writes a label graph to a :obj:`safetensors` file.
+
+    Raises:
+        ValueError: If an attribute is neither a tensor nor plain data.
+    """
+    attributes = {**graph.to_dict(), "num_nodes": graph.num_labels}
+    tensors = {key: value.contiguous() for key, value in attributes.items() if isinstance(value, Tensor)}
+    rest = {key: value for key, value in attributes.items() if key not in tensors}
+    header = {"format": FORMAT, "attributes": _to_json(rest)}
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        save_file(tensors, partial, metadata=header)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load(path: str | os.PathLike[str], cls: type[GraphT]) -> GraphT:
+    """Reads a label graph that :func:`save` wrote.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file holds something else.
+    """
+    try:
+        with safe_open(Path(path), framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(f"Expected '{path}' to be a safetensors file that LabelGraph.save wrote ({error})") from error
+    if header.get("format") != FORMAT:
+        raise ValueError(f"Expected '{path}' to be of format {FORMAT!r} (got {header.get('format')!r})")
+    return cls(**json.loads(header["attributes"]), **tensors)
+
+
+def _to_json(attributes: dict[str, object]) -> str:
+    try:
+        return json.dumps(attributes)
+    except TypeError as error:
+        raise ValueError(
+            f"Expected the graph to hold tensors and plain data only ({error}); drop what else it holds"
+        ) from error

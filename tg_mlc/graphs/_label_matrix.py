@@ -1,0 +1,84 @@
+"""Reads training labels, in whatever form they come, as one sparse matrix of ones and NaNs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy import sparse
+from torch import Tensor
+
+from tg_mlc.graphs._check import check_label_names
+
+
+class HasTrain(Protocol):
+    """What a :class:`tg_mlc.data.Split` has and a label graph needs."""
+
+    @property
+    def train(self) -> Tensor: ...
+
+
+class TrainingLabels(NamedTuple):
+    values: sparse.csr_array
+    names: list[str] | None
+    origin: str
+
+    @property
+    def num_labels(self) -> int:
+        return int(self.values.shape[1])
+
+
+def read_training_labels(y: Any, label_names: Sequence[str] | None, split: HasTrain | None) -> TrainingLabels:
+    """Reads the training rows of a label matrix, or of a data set with its split."""
+    if hasattr(y, "y"):
+        if split is None:
+            raise ValueError(
+                f"Expected the labels of training samples only (got the whole data set {type(y).__name__}); "
+                f"name its training samples with 'split'"
+            )
+        label_names = getattr(y, "label_names", None) if label_names is None else label_names
+        y = y.y
+    elif label_names is None and hasattr(y, "columns"):
+        label_names = [str(column) for column in y.columns]
+    values = _ones_and_unknown(_to_sparse(y))
+    if split is not None:
+        values = _training_rows(values, split)
+    if not values.shape[0]:
+        raise ValueError("Expected 'y' to hold at least one training sample (got none)")
+    names = None if label_names is None else check_label_names(label_names, values.shape[1])
+    name = getattr(split, "name", "")
+    return TrainingLabels(
+        values, names, f"{values.shape[0]} training samples" + (f" of split {name!r}" if name else "")
+    )
+
+
+def _to_sparse(y: Any) -> sparse.csr_array:
+    if isinstance(y, Tensor):
+        y = y.detach().cpu().to_dense().float().numpy()
+    if not sparse.issparse(y):
+        y = np.asarray(y)
+        if y.ndim != 2:
+            raise ValueError(f"Expected 'y' to be a matrix of shape [num_samples, num_labels] (got {list(y.shape)})")
+    # A copy: what follows drops stored zeros in place, and a cast alone would still share the index arrays.
+    out = sparse.csr_array(y, dtype=np.float32, copy=True)
+    out.sum_duplicates()
+    return out
+
+
+def _ones_and_unknown(y: sparse.csr_array) -> sparse.csr_array:
+    y.eliminate_zeros()
+    strange = ~((y.data == 1) | np.isnan(y.data))
+    if strange.any():
+        raise ValueError(f"Expected 'y' to hold 0, 1, or NaN for unknown (got {y.data[strange][0]:g})")
+    return y
+
+
+def _training_rows(y: sparse.csr_array, split: HasTrain) -> sparse.csr_array:
+    rows = np.asarray(split.train)
+    if rows.size and (rows.min() < 0 or rows.max() >= y.shape[0]):
+        raise ValueError(
+            f"Expected 'y' to hold all samples that 'split' divides (got {y.shape[0]} rows, and a training index of "
+            f"{rows.max()}); pass the training labels alone without a split"
+        )
+    return y[rows]

@@ -1,0 +1,134 @@
+"""Label graphs from how labels occur together in training samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+
+from tg_mlc.graphs._counts import PairCounts, count_pairs
+from tg_mlc.graphs._label_matrix import HasTrain, read_training_labels
+from tg_mlc.graphs.label_graph import LabelGraph
+
+Weight = Literal["count", "conditional", "pmi", "correlation"]
+
+
+def co_occurrence(
+    y: Any,
+    min_count: int = 1,
+    weight: Weight = "count",
+    threshold: float | None = None,
+    top_k: int | None = None,
+    self_loops: bool = True,
+    label_names: Sequence[str] | None = None,
+    split: HasTrain | None = None,
+) -> LabelGraph:
+    r"""The label graph in which label :math:`i` attends to label :math:`j` if both occur together in training samples.
+
+    The defaults give the prior graph of the `"Neural Message Passing for Multi-Label Classification"
+    <https://arxiv.org/abs/1904.08049>`_ paper: an edge wherever a pair occurs in any training sample. Where labels
+    are frequent that is the complete graph and tells nothing (all 27 labels of SIDER co-occur pairwise);
+    :obj:`weight` together with :obj:`threshold` or :obj:`top_k` keeps what a label is informed by.
+
+    With :math:`n_{ji}` the number of samples in which both occur, :math:`n_j` and :math:`n_i` in which either does,
+    out of :math:`n` samples, the edge from source :math:`j` to target :math:`i` weighs
+
+    .. math::
+        \textrm{count:} \quad & n_{ji} \\
+        \textrm{conditional:} \quad & P(i \mid j) = n_{ji} / n_j \\
+        \textrm{pmi:} \quad & \log \frac{n_{ji} \, n}{n_j \, n_i} \\
+        \textrm{correlation:} \quad & \frac{n_{ji} \, n - n_j n_i}{\sqrt{n_j (n - n_j) \, n_i (n - n_i)}}
+
+    The conditional probability, with a threshold, is the graph of the `"Multi-Label Image Recognition with Graph
+    Convolutional Networks" <https://arxiv.org/abs/1904.03582>`_ paper; PMI is the pointwise mutual information of
+    `"Word Association Norms, Mutual Information, and Lexicography" <https://aclanthology.org/J90-1003>`_, in nats;
+    correlation is Pearson's, for two binary variables the phi coefficient. Among the sources of one target, counts
+    favour frequent labels, conditional probability and PMI (which rank them alike) rare ones, correlation neither.
+    Unknown labels (NaN) are left out pair by pair: all four numbers count samples in which both labels are known.
+
+    Args:
+        y (Tensor, numpy.ndarray, scipy.sparse array or pandas.DataFrame): The training labels of shape
+            :math:`(N, L)`: 0, 1, or NaN for unknown. A data set (with :obj:`y` and :obj:`label_names`) can be given
+            together with :obj:`split`.
+        min_count (int, optional): In how many samples a pair must occur to become an edge. (default: :obj:`1`)
+        weight (str, optional): What an edge weighs (:obj:`"count"`, :obj:`"conditional"`, :obj:`"pmi"`,
+            :obj:`"correlation"`). (default: :obj:`"count"`)
+        threshold (float, optional): The least weight of an edge. (default: :obj:`None`, any)
+        top_k (int, optional): How many sources a label keeps, itself not counted: those of the largest weight, and
+            of equal weights those that come first. (default: :obj:`None`, all)
+        self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it has no other
+            source. A loop weighs what the formula gives for a label with itself, or zero where that is undefined.
+            (default: :obj:`True`)
+        label_names (list of str, optional): One name per label. (default: :obj:`None`, those of :obj:`y`)
+        split (Split, optional): If given, :obj:`y` holds all samples, and only those in :obj:`split.train` are
+            read. (default: :obj:`None`, all samples of :obj:`y` are training samples)
+
+    Raises:
+        ValueError: If :obj:`y` is not a matrix of 0, 1 and NaN, is a whole data set without a split, or an option is
+            out of range.
+    """
+    _check_options(min_count, weight, threshold, top_k)
+    labels = read_training_labels(y, label_names, split)
+    pairs = count_pairs(labels.values)
+    strength = _weigh(pairs, weight)
+    loops = pairs.source == pairs.target
+    keep = ~loops & (pairs.both >= min_count)
+    if threshold is not None:
+        keep &= strength >= threshold
+    if top_k is not None:
+        keep[keep] = _strongest(pairs.source[keep], pairs.target[keep], strength[keep], top_k)
+    needs_loop = np.ones(labels.num_labels, dtype=bool)
+    if not self_loops:
+        needs_loop[pairs.target[keep]] = False
+    keep |= loops & needs_loop[pairs.target]
+    return LabelGraph(
+        torch.from_numpy(np.stack([pairs.source[keep], pairs.target[keep]])),
+        num_nodes=labels.num_labels,
+        edge_weight=torch.from_numpy(strength[keep]).float(),
+        label_names=labels.names,
+        kind="co_occurrence",
+        source=_describe(labels.origin, min_count, weight, threshold, top_k),
+    )
+
+
+def _check_options(min_count: int, weight: str, threshold: float | None, top_k: int | None) -> None:
+    if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 1:
+        raise ValueError(f"Expected 'min_count' to be at least 1 (got {min_count!r})")
+    if weight not in get_args(Weight):
+        raise ValueError(f"Expected 'weight' to be one of {', '.join(get_args(Weight))} (got {weight!r})")
+    if threshold is not None and not np.isfinite(threshold):
+        raise ValueError(f"Expected 'threshold' to be a finite number or None (got {threshold!r})")
+    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
+        raise ValueError(f"Expected 'top_k' to be at least 1, or None (got {top_k!r}); see 'edgeless' for none")
+
+
+def _weigh(pairs: PairCounts, weight: Weight) -> np.ndarray:
+    n_ji, n_j, n_i, n = pairs.both, pairs.of_source, pairs.of_target, pairs.known
+    with np.errstate(divide="ignore", invalid="ignore"):
+        match weight:
+            case "count":
+                strength = n_ji
+            case "conditional":
+                strength = n_ji / n_j
+            case "pmi":
+                strength = np.log(n_ji * n / (n_j * n_i))
+            case "correlation":
+                strength = (n_ji * n - n_j * n_i) / np.sqrt(n_j * (n - n_j) * n_i * (n - n_i))
+    return np.where(np.isfinite(strength), strength, 0.0)
+
+
+def _strongest(source: np.ndarray, target: np.ndarray, strength: np.ndarray, top_k: int) -> np.ndarray:
+    order = np.lexsort((source, -strength, target))
+    # Sorted by target, so a pair's rank is its distance from where its target begins.
+    ranked = target[order]
+    rank = np.arange(len(order)) - np.searchsorted(ranked, ranked, side="left")
+    strongest = np.zeros(len(order), dtype=bool)
+    strongest[order[rank < top_k]] = True
+    return strongest
+
+
+def _describe(origin: str, min_count: int, weight: str, threshold: float | None, top_k: int | None) -> str:
+    options = {"weight": weight, "min_count": min_count, "threshold": threshold, "top_k": top_k}
+    return ", ".join([origin, *(f"{key}={value}" for key, value in options.items() if value is not None)])

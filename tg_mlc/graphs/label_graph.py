@@ -1,0 +1,240 @@
+"""The label graph: who may send a message to whom among the labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr, size_repr
+from torch_geometric.data.storage import GlobalStorage
+from torch_geometric.utils import add_remaining_self_loops, coalesce, remove_self_loops, to_undirected
+from torch_geometric.utils import to_scipy_sparse_matrix as to_scipy
+
+from tg_mlc.graphs._check import (
+    check_edge_index,
+    check_edge_weight,
+    check_label_names,
+    check_num_nodes,
+    check_permutation,
+)
+
+
+class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
+    r"""A graph :math:`\mathcal{G} = (\mathcal{V}, \mathcal{E})` whose nodes are the :math:`L` labels, as
+    a :class:`torch_geometric.data.Data`.
+
+    An edge :math:`(j, i) \in \mathcal{E}`, stored as the column :obj:`(j, i)` of :obj:`edge_index`, lets label
+    :math:`i` (the target, row 1) attend to label :math:`j` (the source, row 0). Edges are unique and sorted by target,
+    then by source, whatever order they were given in, so that segment kernels need no sort of their own.
+    Of edges given more than once the largest weight stays.
+
+    Methods that change the graph return a new one.
+
+    Args:
+        edge_index (Tensor, optional): The edges, source to target. :obj:`LabelGraph()` is the empty object that
+            PyG's copying and batching ask for. (default: :obj:`None`)
+        num_nodes (int, optional): The number of labels :math:`L`; not needed with :obj:`label_names`.
+            (default: :obj:`None`)
+        edge_weight (Tensor, optional): How strong each edge is. Layers attend along edges whatever their weight,
+            unless told otherwise. (default: :obj:`None`)
+        label_names (list of str, optional): One unique name per label. (default: :obj:`None`)
+        kind (str, optional): How the graph was built, *e.g.* :obj:`"co_occurrence"`. (default: :obj:`"custom"`)
+        source (str, optional): What it was built from, in words. (default: :obj:`""`)
+        **kwargs (optional): Further attributes, *e.g.* label features :obj:`x` of shape :math:`(L, *)`.
+
+    Shapes:
+        - **edge_index:** :math:`(2, |\mathcal{E}|)`
+        - **edge_weight:** :math:`(|\mathcal{E}|)`
+
+    Raises:
+        ValueError: If an edge names no label, sizes disagree, a name is used twice, or a weight is not finite.
+    """
+
+    def __init__(
+        self,
+        edge_index: Tensor | None = None,
+        *,
+        num_nodes: int | None = None,
+        edge_weight: Tensor | None = None,
+        label_names: Sequence[str] | None = None,
+        kind: str = "custom",
+        source: str = "",
+        **kwargs: Any,
+    ) -> None:
+        if "edge_attr" in kwargs:
+            raise ValueError("Expected no 'edge_attr': a label graph holds one number per edge, in 'edge_weight'")
+        super().__init__(**kwargs)
+        self.kind = kind
+        self.source = source
+        if edge_index is None and num_nodes is None and label_names is None:
+            return
+        self.num_nodes = check_num_nodes(num_nodes, label_names)
+        if label_names is not None:
+            self["label_names"] = check_label_names(label_names, self.num_labels)
+        if edge_index is None:
+            edge_index = torch.empty(2, 0, dtype=torch.long)
+        self._set_edges(edge_index, edge_weight)
+
+    def _set_edges(self, edge_index: Tensor, edge_weight: Tensor | None) -> None:
+        edge_index = check_edge_index(edge_index, self.num_labels)
+        if edge_weight is not None:
+            edge_weight = check_edge_weight(edge_weight, edge_index.size(1))
+        # One call for both cases: without weights 'coalesce' hands back a None in their place.
+        edge_index, edge_weight = coalesce(edge_index, edge_weight, self.num_labels, reduce="max", sort_by_row=False)
+        self.edge_index = edge_index.contiguous()
+        if edge_weight is not None:
+            self["edge_weight"] = edge_weight
+
+    def _with_edges(self, edge_index: Tensor, edge_weight: Tensor | None) -> LabelGraph:
+        mapping = {**self.to_dict(), "edge_index": edge_index, "edge_weight": edge_weight}
+        return type(self)(**mapping)
+
+    @property
+    def num_labels(self) -> int:
+        """The number of labels :math:`L`."""
+        return int(self.num_nodes or 0)
+
+    @property
+    def label_names(self) -> list[str] | None:
+        """One name per label, or :obj:`None`."""
+        return self["label_names"] if "label_names" in self._store else None
+
+    @property
+    def edge_weight(self) -> Tensor | None:
+        """One number per edge, or :obj:`None`."""
+        return self["edge_weight"] if "edge_weight" in self._store else None
+
+    @property
+    def density(self) -> float:
+        r"""The share :math:`|\mathcal{E}| / L^2` of ordered pairs, self-loops included, that are edges."""
+        return float(self.num_edges) / max(self.num_labels**2, 1)
+
+    @property
+    def num_components(self) -> int:
+        """The number of groups of labels between which no message can pass in either direction."""
+        adjacency = to_scipy(self.edge_index.cpu(), num_nodes=self.num_labels)
+        return int(connected_components(adjacency, directed=False, return_labels=False))
+
+    def add_self_loops(self, fill_value: float = 1.0, *, only_isolated: bool = False) -> LabelGraph:
+        """Returns the graph in which every label attends to itself too.
+
+        Args:
+            fill_value (float, optional): The weight of a new loop, where edges have weights. Loops that are
+                there already keep theirs. (default: :obj:`1.0`)
+            only_isolated (bool, optional): If set to :obj:`True`, only labels that would receive nothing at all
+                get a loop. (default: :obj:`False`)
+        """
+        edge_index, edge_weight = add_remaining_self_loops(
+            self.edge_index, self.edge_weight, fill_value=fill_value, num_nodes=self.num_labels
+        )
+        if only_isolated:
+            receives = torch.bincount(self.edge_index[1], minlength=self.num_labels) > 0
+            new = (edge_index[0] == edge_index[1]) & ~receives[edge_index[1]]
+            edge_index = torch.cat([self.edge_index, edge_index[:, new]], dim=1)
+            if self.edge_weight is not None:
+                edge_weight = torch.cat([self.edge_weight, edge_weight[new]])
+        return self._with_edges(edge_index, edge_weight)
+
+    def remove_self_loops(self) -> LabelGraph:
+        """Returns the graph in which no label attends to itself."""
+        return self._with_edges(*remove_self_loops(self.edge_index, self.edge_weight))
+
+    def to_undirected(self, reduce: str = "max") -> LabelGraph:
+        """Returns the graph with every edge in both directions.
+
+        Args:
+            reduce (str, optional): How the weights of two opposite edges become one (:obj:`"max"`,
+                :obj:`"mean"`, :obj:`"add"`, ...). (default: :obj:`"max"`)
+        """
+        if self.edge_weight is None:
+            return self._with_edges(to_undirected(self.edge_index, num_nodes=self.num_labels), None)
+        loops = self.edge_index[0] == self.edge_index[1]
+        # A loop is its own opposite: let it in once, or "add" would double its weight.
+        pairs = to_undirected(self.edge_index[:, ~loops], self.edge_weight[~loops], self.num_labels, reduce=reduce)
+        edge_index = torch.cat([pairs[0], self.edge_index[:, loops]], dim=1)
+        return self._with_edges(edge_index, torch.cat([pairs[1], self.edge_weight[loops]]))
+
+    def permute(self, perm: Tensor | Sequence[int]) -> LabelGraph:
+        """Returns the same graph with its labels in another order: new label :obj:`i` is old label :obj:`perm[i]`,
+        as in :obj:`y[:, perm]`.
+
+        Raises:
+            ValueError: If :obj:`perm` does not hold each label once.
+        """
+        index = check_permutation(perm, self.num_labels).to(self.edge_index.device)
+        position = torch.empty_like(index).scatter_(0, index, torch.arange(index.numel(), device=index.device))
+        out = self._with_edges(position[self.edge_index], self.edge_weight)
+        for key in [key for key in self.keys() if self.is_node_attr(key)]:
+            out[key] = self[key][index] if isinstance(self[key], Tensor) else [self[key][i] for i in index.tolist()]
+        return out
+
+    def validate(self, raise_on_error: bool = True) -> bool:
+        """Tells whether the graph is still what the constructor made: in range, unique, sorted by target, named.
+
+        Raises:
+            ValueError: If it is not, and :obj:`raise_on_error` is :obj:`True`.
+        """
+        try:
+            super().validate(raise_on_error=True)
+            rebuilt = self._with_edges(self.edge_index, self.edge_weight)
+            if not torch.equal(rebuilt.edge_index, self.edge_index):
+                raise ValueError("Expected 'edge_index' to be unique and sorted by target, then source (got other)")
+        except ValueError:
+            if raise_on_error:
+                raise
+            return False
+        return True
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the graph to a :obj:`safetensors` file."""
+        from tg_mlc.graphs._io import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> LabelGraph:
+        """Reads a graph that :meth:`save` wrote.
+
+        Raises:
+            ValueError: If the file holds something else.
+        """
+        from tg_mlc.graphs._io import load
+
+        return load(path, cls)
+
+    def to_networkx(self, *, by_name: bool = False) -> Any:
+        """Returns a :class:`networkx.DiGraph`; see :func:`tg_mlc.graphs.to_networkx`."""
+        from tg_mlc.graphs.networkx import to_networkx
+
+        return to_networkx(self, by_name=by_name)
+
+    @classmethod
+    def from_networkx(cls, graph: Any, **kwargs: Any) -> LabelGraph:
+        """Reads a :mod:`networkx` graph; see :func:`tg_mlc.graphs.from_networkx`."""
+        from tg_mlc.graphs.networkx import from_networkx
+
+        return from_networkx(graph, **kwargs)
+
+    def plot(self, ax: Any = None, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> Any:
+        """Draws the graph with :mod:`matplotlib`; see :func:`tg_mlc.graphs.plot_label_graph`."""
+        from tg_mlc.graphs.plot import plot_label_graph
+
+        return plot_label_graph(self, ax, path, **kwargs)
+
+    def __repr__(self) -> str:
+        if isinstance(self, Batch) or self.edge_index is None:
+            return str(super().__repr__())
+        parts = [f"num_labels={self.num_labels}", f"num_edges={self.num_edges}", f"density={self.density:.3f}"]
+        parts += [f"{key}={self[key]!r}" for key in ("kind", "source") if self[key]]
+        shown = {"num_nodes", "edge_index", "kind", "source"}
+        parts += [size_repr(key, self[key]) for key in sorted(set(self._store) - shown)]
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+# PyG lets torch.load(weights_only=True) read a Data, but not the private parts that it is made of.
+torch.serialization.add_safe_globals([LabelGraph, GlobalStorage, DataEdgeAttr, DataTensorAttr])

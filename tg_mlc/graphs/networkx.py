@@ -1,0 +1,120 @@
+"""Label graphs from and to NetworkX."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import networkx as nx
+import torch
+import torch_geometric.utils as pyg
+
+from tg_mlc.graphs.label_graph import LabelGraph
+
+
+def from_networkx(
+    graph: nx.Graph[Any],
+    label_names: Sequence[str] | None = None,
+    *,
+    name: str = "name",
+    weight: str | None = "weight",
+    kind: str | None = None,
+    source: str | None = None,
+) -> LabelGraph:
+    r"""Reads a :mod:`networkx` graph as a :class:`LabelGraph`; an undirected edge becomes one edge in each direction.
+
+    A label is named by its node's attribute :obj:`name`, or else by the node itself where all nodes are strings.
+    Unnamed nodes :obj:`0` to :obj:`L - 1` are the labels of that index, whatever order they were added in.
+
+    Args:
+        graph (networkx.Graph): A graph, directed or not; parallel edges merge, the heaviest stays.
+        label_names (list of str, optional): The order of the labels; the graph must hold just these.
+            (default: :obj:`None`, the order of the nodes)
+        name (str, optional): The node attribute that holds a label's name. (default: :obj:`"name"`)
+        weight (str, optional): The edge attribute that becomes :obj:`edge_weight`, which all edges have or none;
+            :obj:`None` reads no weights. (default: :obj:`"weight"`)
+        kind (str, optional): How the graph was built. (default: :obj:`None`, what the graph says of itself)
+        source (str, optional): What it was built from. (default: :obj:`None`, what the graph says of itself)
+
+    Raises:
+        ValueError: If only some nodes have a name or some edges a weight, or the graph's labels are not
+            :obj:`label_names`.
+    """
+    names = _names(graph, name)
+    nodes = list(graph.nodes) if names is not None or not _is_range(graph) else list(range(len(graph)))
+    if label_names is not None:
+        nodes, names = _in_order(nodes, names, list(label_names)), list(label_names)
+    position = {node: index for index, node in enumerate(nodes)}
+    edges = list(graph.to_directed().edges(data=True))
+    edge_index = torch.tensor([[position[j], position[i]] for j, i, _ in edges], dtype=torch.long).view(-1, 2).t()
+    return LabelGraph(
+        edge_index,
+        num_nodes=len(nodes),
+        edge_weight=_weights([attributes for _, _, attributes in edges], weight),
+        label_names=names,
+        kind=str(graph.graph.get("kind", "networkx")) if kind is None else kind,
+        source=str(graph.graph.get("source", "")) if source is None else source,
+    )
+
+
+def to_networkx(graph: LabelGraph, *, by_name: bool = False) -> nx.DiGraph[Any]:
+    r"""Returns a label graph as a :class:`networkx.DiGraph` from source to target, with the node attribute
+    :obj:`name` and the edge attribute :obj:`weight` where the graph has them.
+
+    Args:
+        graph (LabelGraph): The label graph.
+        by_name (bool, optional): If set to :obj:`True`, nodes are the labels' names, not their indices.
+            (default: :obj:`False`)
+
+    Raises:
+        ValueError: If :obj:`by_name` is set for a graph without names.
+    """
+    if by_name and graph.label_names is None:
+        raise ValueError("Expected a graph with 'label_names' for 'by_name' (got None); name its labels first")
+    weighted = graph.edge_weight is not None
+    out: nx.DiGraph[Any] = pyg.to_networkx(
+        graph, edge_attrs=["edge_weight"] if weighted else None, graph_attrs=["kind", "source"]
+    )
+    if weighted:
+        nx.set_edge_attributes(out, {edge: out.edges[edge].pop("edge_weight") for edge in out.edges}, "weight")
+    if graph.label_names is not None:
+        names = dict(enumerate(graph.label_names))
+        nx.set_node_attributes(out, names, "name")
+        out = nx.relabel_nodes(out, names) if by_name else out
+    return out
+
+
+def _names(graph: nx.Graph[Any], name: str) -> list[str] | None:
+    named = nx.get_node_attributes(graph, name)
+    if named and len(named) < len(graph):
+        nameless = next(node for node in graph if node not in named)
+        raise ValueError(f"Expected all nodes or none to have the attribute {name!r} (node {nameless!r} has none)")
+    if named:
+        return [named[node] for node in graph]
+    return list(graph) if len(graph) and all(isinstance(node, str) for node in graph) else None
+
+
+def _is_range(graph: nx.Graph[Any]) -> bool:
+    return set(graph) == set(range(len(graph)))
+
+
+def _in_order(nodes: list[Hashable], names: list[str] | None, label_names: list[str]) -> list[Hashable]:
+    if names is None and len(nodes) == len(label_names) and nodes == list(range(len(nodes))):
+        return nodes
+    node_of = dict(zip(names or [str(node) for node in nodes], nodes, strict=True))
+    missing = [label for label in label_names if label not in node_of]
+    strange = sorted(set(node_of) - set(label_names))
+    if missing or strange:
+        raise ValueError(
+            f"Expected the graph to hold just the labels of 'label_names' (missing: {missing[:5]}, "
+            f"unknown: {strange[:5]}); add the missing nodes or take the unknown out first"
+        )
+    return [node_of[label] for label in label_names]
+
+
+def _weights(edges: list[dict[str, float]], weight: str | None) -> torch.Tensor | None:
+    if weight is None or not any(weight in edge for edge in edges):
+        return None
+    if not all(weight in edge for edge in edges):
+        raise ValueError(f"Expected all edges or none to have the attribute {weight!r} (got some); or set weight=None")
+    return torch.tensor([float(edge[weight]) for edge in edges])

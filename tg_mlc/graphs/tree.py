@@ -1,0 +1,131 @@
+"""Label graphs from a hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import networkx as nx
+import torch
+
+from tg_mlc.graphs.label_graph import LabelGraph
+
+Node = str | int
+Parents = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
+
+
+def tree(
+    parents: Parents,
+    label_names: Sequence[str] | None = None,
+    undirected: bool = True,
+    root: Node | None = None,
+    self_loops: bool = True,
+    include_root: bool = False,
+) -> LabelGraph:
+    r"""The label graph of a hierarchy: a label attends to its parents and its children, as the RCV1 topics do in the
+    `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
+
+    A label may have several parents, so any hierarchy without cycles will do.
+
+    Args:
+        parents (dict or list of tuple): The parent, or list of parents, of each child; or pairs
+            :obj:`(child, parent)`. Children and parents are names, or indices of labels. A parent of :obj:`None`
+            stands for none.
+        label_names (list of str, optional): The labels in their order; those outside the hierarchy stay alone.
+            (default: :obj:`None`, names in the order in which they appear, or indices :obj:`0` to :obj:`L - 1`)
+        undirected (bool, optional): If set to :obj:`False`, messages go from parents to children only.
+            (default: :obj:`True`)
+        root (str or int, optional): A node above the hierarchy that is no label of its own, and is dropped with its
+            edges. (default: :obj:`None`, the one top node that is not in :obj:`label_names`, if there is one)
+        self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it would receive
+            nothing otherwise. (default: :obj:`True`)
+        include_root (bool, optional): If set to :obj:`True`, the root stays, as one more label after all others.
+            (default: :obj:`False`)
+
+    Raises:
+        ValueError: If the hierarchy has a cycle, or a node that is neither a label nor the root.
+    """
+    hierarchy = _hierarchy(parents)
+    labels = _labels(hierarchy, label_names, root)
+    top = _top(hierarchy, labels, root)
+    if include_root:
+        labels += _missing_root(labels, top)
+    position = {node: index for index, node in enumerate(labels)}
+    edges = [(position[j], position[i]) for j, i in hierarchy.edges if j in position and i in position]
+    graph = LabelGraph(
+        torch.tensor(edges, dtype=torch.long).view(-1, 2).t(),
+        num_nodes=len(labels),
+        label_names=_names(labels, label_names),
+        kind="tree",
+        source=f"hierarchy of {len(edges)} parent-child pairs",
+    )
+    graph = graph.to_undirected() if undirected else graph
+    return graph.add_self_loops(only_isolated=not self_loops)
+
+
+def _hierarchy(parents: Parents) -> nx.DiGraph[Node]:
+    hierarchy: nx.DiGraph[Node] = nx.DiGraph()
+    for child, parent in _pairs(parents):
+        hierarchy.add_node(child)
+        if parent is not None:
+            hierarchy.add_edge(parent, child)
+    strange = [node for node in hierarchy if isinstance(node, bool) or not isinstance(node, str | int)]
+    if strange or len({type(node) for node in hierarchy}) > 1:
+        raise ValueError(f"Expected 'parents' to hold either names or indices (got {list(hierarchy)[:6]})")
+    try:
+        cycle = nx.find_cycle(hierarchy)
+    except nx.NetworkXNoCycle:
+        return hierarchy
+    path = " -> ".join(str(node) for node in [cycle[0][0], *(edge[1] for edge in cycle)])
+    raise ValueError(f"Expected 'parents' to be without cycles (got {path}); take one of these pairs out")
+
+
+def _pairs(parents: Parents) -> Iterator[tuple[Any, Any]]:
+    if not isinstance(parents, Mapping):
+        yield from (_pair(item) for item in parents)
+        return
+    for child, parent in parents.items():
+        several = list(parent) if isinstance(parent, list | tuple | set | frozenset) else [parent]
+        yield from ((child, each) for each in several or [None])
+
+
+def _pair(item: Any) -> tuple[Any, Any]:
+    if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != 2:
+        raise ValueError(f"Expected 'parents' to hold pairs (child, parent) (got {item!r})")
+    return item[0], item[1]
+
+
+def _labels(hierarchy: nx.DiGraph[Node], label_names: Sequence[str] | None, root: Node | None) -> list[Node]:
+    by_index = len(hierarchy) > 0 and all(isinstance(node, int) for node in hierarchy)
+    if by_index and label_names is not None:
+        return list(range(len(label_names)))
+    if by_index:
+        return list(range(max((int(node) for node in hierarchy if node != root), default=-1) + 1))
+    return [node for node in hierarchy if node != root] if label_names is None else list(label_names)
+
+
+def _top(hierarchy: nx.DiGraph[Node], labels: Sequence[Node], root: Node | None) -> Node | None:
+    if root is not None and root not in hierarchy:
+        raise ValueError(f"Expected 'root' to be in 'parents' (got {root!r})")
+    known = {*labels, root}
+    strange = [node for node in hierarchy if node not in known]
+    if root is None and len(strange) == 1 and hierarchy.in_degree(strange[0]) == 0:
+        return strange[0]
+    if strange:
+        raise ValueError(
+            f"Expected every node of 'parents' to be a label or the root (got {strange[:5]}); add them to "
+            f"'label_names', or name the root with 'root'"
+        )
+    return root
+
+
+def _missing_root(labels: Sequence[Node], top: Node | None) -> list[Node]:
+    if top is None:
+        raise ValueError("Expected 'parents' to have a root for 'include_root' (got labels only); name it with 'root'")
+    return [] if top in labels else [top]
+
+
+def _names(labels: Sequence[Node], label_names: Sequence[str] | None) -> list[str] | None:
+    if label_names is not None:
+        return [*label_names, *(str(node) for node in labels[len(label_names) :])]
+    return [str(node) for node in labels] if labels and isinstance(labels[0], str) else None
