@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from sklearn.metrics import accuracy_score, f1_score, hamming_loss
+
+from tg_mlc.metrics import example_f1, hamming_accuracy, macro_f1, micro_f1, subset_accuracy
+
+NAN = float("nan")
+F1S = {"samples": example_f1, "micro": micro_f1, "macro": macro_f1}
+SKLEARN_ZERO_DIVISION = {0: 0.0, 1: 1.0, "drop": np.nan}
+
+
+@st.composite
+def targets_and_decisions(draw, values=(0.0, 1.0, NAN)):
+    shape = draw(array_shapes(min_dims=2, max_dims=2, max_side=6))
+    y = draw(arrays(np.float64, shape, elements=st.sampled_from(values)).filter(lambda y: not np.isnan(y).all()))
+    return y, draw(arrays(np.int64, shape, elements=st.integers(0, 1)))
+
+
+zero_divisions = st.sampled_from([0, 1, "drop"])
+
+
+def mean_of_known_f1(y, p, zero_division):
+    """The mean over rows of scikit-learn's F1 of what is known in each."""
+    rows = [(row, pred, ~np.isnan(row)) for row, pred in zip(y, p, strict=True)]
+    values = [
+        f1_score(row[known], pred[known], zero_division=SKLEARN_ZERO_DIVISION[zero_division])
+        for row, pred, known in rows
+        if known.any()
+    ]
+    return np.nan if np.isnan(values).all() else np.nanmean(values)
+
+
+@settings(deadline=None)
+@given(targets_and_decisions(), zero_divisions)
+def test_f1s_equal_sklearn_on_the_known_entries(data, zero_division):
+    y, p = data
+    known = ~np.isnan(y)
+    pooled = f1_score(y[known], p[known], zero_division=SKLEARN_ZERO_DIVISION[zero_division])
+    np.testing.assert_allclose(example_f1(y, p, zero_division=zero_division), mean_of_known_f1(y, p, zero_division))
+    np.testing.assert_allclose(macro_f1(y, p, zero_division=zero_division), mean_of_known_f1(y.T, p.T, zero_division))
+    np.testing.assert_allclose(micro_f1(y, p, zero_division=zero_division), pooled)
+
+
+@settings(deadline=None)
+@given(targets_and_decisions(values=(0.0, 1.0)).filter(lambda data: data[0].shape[1] > 1), st.sampled_from([0, 1]))
+def test_f1s_without_unknowns_equal_sklearn_averages(data, zero_division):
+    y, p = data
+    for average, metric in F1S.items():
+        expected = f1_score(y.astype(int), p, average=average, zero_division=zero_division)
+        np.testing.assert_allclose(metric(y, p, zero_division=zero_division), expected)
+
+
+@settings(deadline=None)
+@given(targets_and_decisions(values=(0.0, 1.0)).filter(lambda data: data[0].shape[1] > 1))
+def test_accuracies_without_unknowns_equal_sklearn(data):
+    y, p = data
+    np.testing.assert_allclose(subset_accuracy(y, p), accuracy_score(y.astype(int), p))
+    np.testing.assert_allclose(hamming_accuracy(y, p), 1 - hamming_loss(y.astype(int), p))
+
+
+@settings(deadline=None)
+@given(targets_and_decisions())
+def test_accuracies_over_known_entries(data):
+    y, p = data
+    known = ~np.isnan(y)
+    right = [(row[keep] == pred[keep]).all() for row, pred, keep in zip(y, p, known, strict=True) if keep.any()]
+    np.testing.assert_allclose(subset_accuracy(y, p), np.mean(right))
+    np.testing.assert_allclose(hamming_accuracy(y, p), accuracy_score(y[known], p[known]))
+
+
+@settings(deadline=None)
+@given(targets_and_decisions())
+def test_decisions_on_unknown_entries_change_nothing(data):
+    y, p = data
+    flipped = np.where(np.isnan(y), 1 - p, p)
+    for metric in (subset_accuracy, hamming_accuracy, *F1S.values()):
+        assert metric(y, p) == metric(y, flipped)
+
+
+def test_default_zero_division():
+    y = p = np.zeros((2, 3))
+    assert (example_f1(y, p), micro_f1(y, p), macro_f1(y, p)) == (1.0, 0.0, 0.0)
+    assert np.isnan(macro_f1(y, p, zero_division="drop"))
+
+
+def test_by_hand():
+    y = np.array([[1, 0, NAN], [NAN, NAN, NAN], [1, 1, 0]])
+    p = np.array([[1, 1, 1], [1, 1, 1], [1, 0, 0]])
+    assert subset_accuracy(y, p) == 0.0
+    assert hamming_accuracy(y, p) == pytest.approx(3 / 5)
+    assert example_f1(y, p) == pytest.approx((2 / 3 + 2 / 3) / 2)
+    assert micro_f1(y, p) == pytest.approx(4 / 6)
+    assert macro_f1(y, p) == pytest.approx((1 + 0 + 0) / 3)
+    assert macro_f1(y, p, zero_division="drop") == pytest.approx((1 + 0) / 2)
+
+
+def test_tensors_and_lists_are_read_like_arrays():
+    y, p = [[1, NAN], [0, 1]], [[True, False], [True, True]]
+    expected = micro_f1(np.array(y), np.array(p))
+    assert micro_f1(y, p) == expected
+    assert micro_f1(torch.tensor(y, dtype=torch.bfloat16), torch.tensor(p)) == expected
+    assert micro_f1(torch.tensor(y, requires_grad=True), torch.tensor(p)) == expected
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "message"),
+    [
+        ([[0, 2]], [[0, 1]], r"'y_true' to hold 0, 1 or NaN \(unknown\) \(got 2.0 at \[0, 1\]\)"),
+        ([[0, -1]], [[0, 1]], "got -1.0"),
+        ([[0, float("inf")]], [[0, 1]], "got inf"),
+        ([[0, 1]], [[0.3, 1]], "'y_pred' to hold 0 or 1"),
+        ([[0, 1]], [[NAN, 1]], "got nan"),
+        ([[0, 1]], [[1]], r"shape of the targets, \[1, 2\] \(got \[1, 1\]\)"),
+        ([0, 1], [0, 1], r"'y_true' of shape \[num_samples, num_labels\]"),
+        (np.zeros((0, 3)), np.zeros((0, 3)), "not empty"),
+        ([[NAN, NAN]], [[0, 1]], "at least one known label"),
+    ],
+)
+def test_bad_inputs(y, p, message):
+    with pytest.raises(ValueError, match=message):
+        subset_accuracy(y, p)
+
+
+def test_bad_zero_division():
+    with pytest.raises(ValueError, match=r"to be 0, 1 or 'drop' \(got 2\)"):
+        macro_f1([[0, 1]], [[0, 1]], zero_division=2)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from tg_mlc.metrics import (
+    average_precision_per_label,
+    macro_average_precision,
+    macro_roc_auc,
+    micro_average_precision,
+    micro_roc_auc,
+    roc_auc_per_label,
+)
+
+NAN = float("nan")
+METRICS = [
+    (roc_auc_score, micro_roc_auc, macro_roc_auc, roc_auc_per_label),
+    (average_precision_score, micro_average_precision, macro_average_precision, average_precision_per_label),
+]
+
+
+@st.composite
+def targets_and_scores(draw):
+    shape = draw(array_shapes(min_dims=2, max_dims=2, max_side=8))
+    y = draw(arrays(np.float64, shape, elements=st.sampled_from([0.0, 1.0, NAN])))
+    few = st.sampled_from([-3.0, 0.1, 0.5, 0.5 + 1e-12, 40.0])
+    scores = draw(arrays(np.float64, shape, elements=few | st.floats(-1e6, 1e6)))
+    return np.where(np.isnan(y).all(), 0.0, y), scores
+
+
+def oracle(sklearn_metric, y, scores):
+    known = ~np.isnan(y)
+    return sklearn_metric(y[known], scores[known]) if len(np.unique(y[known])) == 2 else np.nan
+
+
+@pytest.mark.parametrize(("sklearn_metric", "micro", "macro", "per_label"), METRICS)
+@settings(deadline=None)
+@given(data=targets_and_scores())
+def test_equal_sklearn_on_the_known_entries(sklearn_metric, micro, macro, per_label, data):
+    y, scores = data
+    expected = np.array([oracle(sklearn_metric, *column) for column in zip(y.T, scores.T, strict=True)])
+    np.testing.assert_allclose(per_label(y, scores), expected, rtol=1e-9)
+    np.testing.assert_allclose(micro(y, scores), oracle(sklearn_metric, y, scores), rtol=1e-9)
+    if np.isnan(expected).all():
+        assert np.isnan(macro(y, scores))
+    else:
+        np.testing.assert_allclose(macro(y, scores), np.nanmean(expected), rtol=1e-9)
+
+
+def test_constant_scores_are_one_half_and_the_share_of_positives():
+    y = np.array([[1, 0], [0, 0], [1, 1], [1, 0.0]])
+    scores = np.full((4, 2), 0.7)
+    assert macro_roc_auc(y, scores) == 0.5
+    assert macro_average_precision(y, scores) == pytest.approx((3 / 4 + 1 / 4) / 2)
+
+
+def test_scores_of_unknown_entries_change_nothing():
+    y = torch.tensor([[1, NAN], [0, 1], [NAN, 0]])
+    scores = torch.tensor([[0.9, 0.1], [0.2, 0.6], [0.5, 0.4]])
+    moved = torch.where(y.isnan(), 100.0, scores)
+    for _, *metrics in METRICS:
+        for metric in metrics:
+            np.testing.assert_array_equal(metric(y, scores), metric(y, moved))
+
+
+def test_infinite_scores_are_ordered():
+    assert macro_roc_auc([[1], [0], [1]], [[np.inf], [-np.inf], [0]]) == 1.0
+
+
+def test_bad_scores():
+    with pytest.raises(ValueError, match=r"'scores' to hold numbers.*\(got nan at \[1, 0\]\)"):
+        macro_roc_auc([[1], [0]], [[0.5], [NAN]])
+    with pytest.raises(ValueError, match="shape of the targets"):
+        macro_roc_auc([[1], [0]], [[0.5, 0.5]])

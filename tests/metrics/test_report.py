@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from tg_mlc.metrics import (
+    ThresholdTuner,
+    evaluate,
+    example_f1,
+    hamming_accuracy,
+    macro_average_precision,
+    macro_f1,
+    macro_roc_auc,
+    micro_average_precision,
+    micro_f1,
+    micro_roc_auc,
+    subset_accuracy,
+    tune_per_metric,
+)
+
+NAN = float("nan")
+DECISIONS = {
+    "ACC": subset_accuracy,
+    "HA": hamming_accuracy,
+    "ebF1": example_f1,
+    "miF1": micro_f1,
+    "maF1": macro_f1,
+}
+RANKINGS = {
+    "miAUC": micro_roc_auc,
+    "maAUC": macro_roc_auc,
+    "miAP": micro_average_precision,
+    "maAP": macro_average_precision,
+}
+NAMES = ["rash", "nausea", "always", "never", "unseen"]
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, (30, 5)).astype(float)
+    y[:, 2], y[:, 3], y[:, 4] = 1, 0, NAN
+    y[::4, 0] = NAN
+    return y, rng.random((30, 5))
+
+
+@pytest.mark.parametrize("per_label", [False, True])
+def test_values_are_those_of_the_metrics(data, per_label):
+    y, scores = data
+    tuners = tune_per_metric(y, scores, per_label=per_label)
+    evaluation = evaluate(y, scores, tuners, NAMES)
+    assert list(evaluation.values) == [*DECISIONS, *RANKINGS]
+    for name, metric in DECISIONS.items():
+        assert evaluation[name] == metric(y, tuners[name].predict(scores))
+        np.testing.assert_array_equal(evaluation.thresholds[name], tuners[name].thresholds.squeeze())
+    for name, metric in RANKINGS.items():
+        assert evaluation[name] == metric(y, scores)
+
+
+def test_undefined_labels_are_named(data):
+    evaluation = evaluate(*data, label_names=NAMES)
+    assert evaluation.undefined == ["always", "never", "unseen"]
+    assert "leave out 3 of 5 labels (only one class known): always, never, unseen" in str(evaluation)
+    assert evaluate(*data).undefined == ["2", "3", "4"]
+
+
+def test_nothing_defined_is_nan_and_named():
+    evaluation = evaluate([[1, 0], [1, NAN]], [[0.2, 0.6], [0.4, 0.1]], label_names=["a", "b"])
+    assert evaluation.undefined == ["a", "b"]
+    assert np.isnan(evaluation["maAUC"])
+    assert evaluation.to_dict()["values"]["maAUC"] is None
+
+
+def test_counts_and_zero_division_are_reported(data):
+    evaluation = evaluate(*data, zero_division={"maF1": "drop"})
+    assert (evaluation.num_samples, evaluation.num_labels, evaluation.num_unknown) == (30, 5, 38)
+    assert evaluation.zero_division == {"ebF1": 1, "miF1": 0, "maF1": "drop"}
+    y, scores = data
+    assert evaluation["maF1"] == macro_f1(y, scores >= 0.5, zero_division="drop")
+    assert evaluate(*data, zero_division=0).zero_division == {"ebF1": 0, "miF1": 0, "maF1": 0}
+
+
+def test_table_shows_every_metric(data):
+    lines = str(evaluate(*data, 0.3)).splitlines()
+    assert lines[0].split() == ["metric", "value", "threshold", "zero_division"]
+    assert [line.split()[0] for line in lines[1:10]] == [*DECISIONS, *RANKINGS]
+    assert lines[3].split()[2:] == ["0.3", "1"]
+    assert lines[10] == "30 samples, 5 labels, 38 unknown entries"
+
+
+def test_to_dict_is_json(data):
+    y, scores = data
+    evaluation = evaluate(y, scores, np.full(5, 0.25), NAMES)
+    restored = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
+    assert restored["values"] == evaluation.values
+    assert restored["thresholds"]["miF1"] == [0.25] * 5
+    assert restored["undefined"] == ["always", "never", "unseen"]
+
+
+def test_thresholds_of_every_kind_agree(data):
+    y, scores = data
+    tuner = ThresholdTuner(grid=[0.4]).fit(y, scores)
+    expected = evaluate(y, scores, 0.4)
+    per_label = torch.full((5,), 0.4, dtype=torch.float64)
+    for thresholds in (tuner, [0.4], per_label, dict.fromkeys(DECISIONS, 0.4)):
+        assert evaluate(torch.tensor(y), torch.tensor(scores), thresholds).values == expected.values
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"thresholds": {"ACC": 0.5}}, r"'thresholds' for each of .* \(got \['ACC'\]\)"),
+        ({"thresholds": [0.5, 0.5]}, "one threshold or 5"),
+        ({"thresholds": [[0.5] * 5] * 2}, "one threshold or 5"),
+        ({"thresholds": NAN}, "got NaN"),
+        ({"label_names": ["a"]}, r"one name per label, 5 \(got 1\)"),
+        ({"zero_division": 2}, "0, 1 or 'drop'"),
+        ({"zero_division": {"F1": 0}}, r"only for .* \(got \['F1'\]\)"),
+    ],
+)
+def test_bad_arguments(data, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(*data, **arguments)
+
+
+def test_logits_with_a_tuner_of_probabilities_are_refused(data):
+    y, scores = data
+    tuner = ThresholdTuner().fit(y, scores)
+    with pytest.raises(ValueError, match="apply a sigmoid"):
+        evaluate(y, scores * 10 - 5, tuner)
+    with pytest.raises(RuntimeError, match="'fit'"):
+        evaluate(y, scores, ThresholdTuner())
+
+
+def test_needs_no_extra():
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(['sklearn', 'rdkit', 'torchmetrics', 'pandas']))\n"
+        "import tg_mlc.losses, tg_mlc.baselines\n"
+        "from tg_mlc.metrics import evaluate, tune_per_metric\n"
+        "y, scores = [[1, 0], [0, 1]], [[.9, .1], [.2, .7]]\n"
+        "assert evaluate(y, scores, tune_per_metric(y, scores))['maAUC'] == 1\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

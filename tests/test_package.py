@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+import pytest
+
+import tg_mlc
+
+ROOT = Path(__file__).parents[1]
+OPTIONAL = (
+    "jsonargparse",
+    "lightning",
+    "matplotlib",
+    "pandas",
+    "pooch",
+    "pytorch_lightning",
+    "rdkit",
+    "sklearn",
+    "tensorboard",
+    "torch_scatter",
+    "torch_sparse",
+    "torchmetrics",
+)
+# What trains cannot exist without Lightning, and the command line trains.
+NEEDS_AN_EXTRA = {"training", "cli"}
+
+IMPORT_WITHOUT = """
+import importlib
+from importlib.machinery import PathFinder
+
+find_spec = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *rest: None if name.partition(".")[0] in {optional!r} else find_spec(name, *rest)
+for name in {names!r}:
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        print(f"{{name}}: {{error}}")
+"""
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def rooms() -> list[str]:
+    folders = (path.parent for path in (ROOT / "tg_mlc").glob("*/__init__.py"))
+    files = (path.with_suffix("") for path in (ROOT / "tg_mlc").glob("*.py"))
+    names = {path.name for path in (*folders, *files) if not path.name.startswith("_")}
+    return sorted(f"tg_mlc.{name}" for name in names - NEEDS_AN_EXTRA)
+
+
+def test_importing_the_package_imports_no_optional_package():
+    loaded = run_python("import sys, tg_mlc; print(*{name.partition('.')[0] for name in sys.modules})").split()
+    assert not set(OPTIONAL) & set(loaded)
+
+
+def test_rooms_import_without_optional_packages():
+    assert rooms()
+    assert run_python(IMPORT_WITHOUT.format(optional=OPTIONAL, names=rooms())) == ""
+
+
+def test_core_needs_no_optional_package():
+    try:
+        core = [line for line in requires("tg_mlc") or [] if "extra ==" not in line]
+    except PackageNotFoundError:
+        pytest.skip("tg_mlc is not installed here, so it has no metadata")
+    names = {re.split(r"[^\w-]", line)[0].replace("-", "_") for line in core}
+    assert names == {"networkx", "numpy", "safetensors", "scipy", "torch", "torch_geometric"}
+
+
+def test_types_are_shipped():
+    assert (Path(tg_mlc.__file__).parent / "py.typed").is_file()

@@ -1,0 +1,17 @@
+"""Multi-label classification with message passing between labels, for PyTorch Geometric.
+
+The rooms of the package are imported one by one, so that ``import tg_mlc`` stays light:
+
+* :mod:`tg_mlc.nn`: layers for your own models; :mod:`tg_mlc.models`: whole models.
+* :mod:`tg_mlc.ops`: the attention operator below all of them.
+* :mod:`tg_mlc.graphs`: label graphs.
+* :mod:`tg_mlc.datasets` and :mod:`tg_mlc.data`: data sets, splits.
+* :mod:`tg_mlc.losses` and :mod:`tg_mlc.metrics`: losses, metrics, thresholds.
+* :mod:`tg_mlc.training`: training with Lightning.
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0.dev0"
+
+__all__ = ["__version__"]

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def require(module: str, extra: str) -> Any:
+    """Imports a module that only an extra installs, or says which extra is missing.
+
+    .. code-block:: python
+
+        Chem = require("rdkit.Chem", extra="molecules")
+
+    Args:
+        module (str): Dotted name of the module to import.
+        extra (str): Name of the extra of :obj:`tg_mlc` that installs it.
+
+    Returns:
+        The module of that dotted name (the last part, unlike a plain ``import a.b``).
+
+    Raises:
+        ImportError: If the module, or a package above it, is not installed.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if not _is_missing(error, module):
+            raise  # The package is there, but something it needs is not: its own message is the useful one.
+        package = module.partition(".")[0]
+        raise ImportError(
+            f"Expected '{package}' to be installed for '{module}' (got no such module); "
+            f'install it with: pip install "tg_mlc[{extra}]"',
+            name=error.name,
+        ) from error
+
+
+def _is_missing(error: ModuleNotFoundError, module: str) -> bool:
+    return error.name is not None and f"{module}.".startswith(f"{error.name}.")

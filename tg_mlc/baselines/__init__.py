@@ -1,0 +1,8 @@
+"""The predictors every model is shown next to."""
+
+from __future__ import annotations
+
+from tg_mlc.baselines.label_frequency import LabelFrequency
+from tg_mlc.baselines.morgan_forest import MorganForest
+
+__all__ = ["LabelFrequency", "MorganForest"]

@@ -1,0 +1,187 @@
+"""A random forest on Morgan fingerprints, the rival to beat on molecules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tg_mlc._optional import require
+from tg_mlc.baselines.label_frequency import LabelFrequency
+from tg_mlc.metrics import macro_roc_auc
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: What :meth:`MorganForest.tuned` tries; the larger shares of features are for labels with few telling substructures.
+DEFAULT_GRID: Mapping[str, Sequence[Any]] = {
+    "min_samples_leaf": (1, 2, 5),
+    "max_features": ("sqrt", "log2", 0.1),
+}
+
+
+class MorganForest:
+    """Random forests on the Morgan fingerprints of molecules.
+
+    Labels known for every training molecule share one forest with several outputs; as soon as a label is unknown (NaN)
+    somewhere, every label has a forest of its own, on the molecules for which it is known. A label with only one class
+    among its known entries gets the constant score of :class:`LabelFrequency`.
+
+    .. code-block:: python
+
+        forest = MorganForest(seed=0).fit(smiles_train, y_train)
+        scores = forest.predict_proba(smiles_test)
+
+    Args:
+        num_trees (int, optional): Number of trees in a forest. (default: :obj:`500`)
+        radius (int, optional): Radius of the fingerprint, in bonds. (default: :obj:`2`)
+        num_bits (int, optional): Length of the fingerprint. (default: :obj:`2048`)
+        min_samples_leaf (int or float, optional): As in scikit-learn. (default: :obj:`1`)
+        max_features (str, int or float, optional): As in scikit-learn. (default: :obj:`"sqrt"`)
+        seed (int, optional): Seed of the forests. (default: :obj:`0`)
+        n_jobs (int, optional): Number of CPU cores, -1 for all; it does not change the result. (default: :obj:`-1`)
+
+    Raises:
+        ImportError: On use, if RDKit or scikit-learn is not installed (extra ``molecules``).
+    """
+
+    def __init__(
+        self,
+        num_trees: int = 500,
+        radius: int = 2,
+        num_bits: int = 2048,
+        *,
+        min_samples_leaf: int | float = 1,
+        max_features: str | float = "sqrt",
+        seed: int = 0,
+        n_jobs: int | None = -1,
+    ) -> None:
+        self.num_trees = num_trees
+        self.radius = radius
+        self.num_bits = num_bits
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.seed = seed
+        self.n_jobs = n_jobs
+        #: The settings that :meth:`tuned` tried, with the value of each on validation data.
+        self.search: list[tuple[dict[str, Any], float]] = []
+        self._constant: LabelFrequency | None = None
+        self._forests: list[tuple[npt.NDArray[np.intp], Any]] = []
+
+    @classmethod
+    def tuned(
+        cls,
+        smiles: Iterable[str],
+        y: ArrayLike,
+        smiles_val: Iterable[str],
+        y_val: ArrayLike,
+        *,
+        grid: Mapping[str, Sequence[Any]] = DEFAULT_GRID,
+        metric: Callable[[ArrayLike, ArrayLike], float] = macro_roc_auc,
+        **kwargs: Any,
+    ) -> Self:
+        """Fits a forest with every setting of a grid and returns the best one on validation data.
+
+        Args:
+            smiles (Iterable[str]): Training molecules.
+            y (Tensor or numpy.ndarray): Their targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+            smiles_val (Iterable[str]): Validation molecules.
+            y_val (Tensor or numpy.ndarray): Their targets.
+            grid (dict, optional): Values to try for :obj:`min_samples_leaf` and :obj:`max_features`.
+            metric (Callable, optional): What to maximise, from targets and scores. (default: :func:`macro_roc_auc`)
+            **kwargs (optional): Other arguments of :class:`MorganForest`.
+
+        Raises:
+            ValueError: If :obj:`grid` has another key, or the metric is undefined on the validation data.
+        """
+        if unknown := sorted(set(grid) - {"min_samples_leaf", "max_features"}):
+            raise ValueError(f"Expected 'grid' to have keys 'min_samples_leaf' and 'max_features' (got {unknown})")
+        settings = list(require("sklearn.model_selection", extra="molecules").ParameterGrid(grid))
+        targets = read_targets(y, "y")
+        bits, bits_val = (cls(**kwargs)._fingerprints(molecules) for molecules in (smiles, smiles_val))
+        best, best_value, search = cls(**kwargs), -np.inf, []
+        for setting in settings:
+            forest = cls(**kwargs, **setting)._fit(bits, targets)
+            value = metric(y_val, forest._predict_proba(bits_val))
+            search.append((setting, value))
+            if value > best_value:
+                best, best_value = forest, value
+        if not np.isfinite(best_value):
+            raise ValueError("Expected 'metric' to be defined on the validation data for some setting (got only NaN)")
+        best.search = search
+        return best
+
+    def fit(self, smiles: Iterable[str], y: ArrayLike) -> Self:
+        """Fits the forests.
+
+        Args:
+            smiles (Iterable[str]): Training molecules.
+            y (Tensor or numpy.ndarray): Their targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+
+        Raises:
+            ValueError: If a SMILES cannot be read, the numbers disagree, or :obj:`y` is not allowed.
+        """
+        return self._fit(self._fingerprints(smiles), read_targets(y, "y"))
+
+    def predict_proba(self, smiles: Iterable[str]) -> FloatArray:
+        """Returns scores :math:`(N, L)`.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+            ValueError: If a SMILES cannot be read.
+        """
+        return self._predict_proba(self._fingerprints(smiles))
+
+    def __repr__(self) -> str:
+        shown = ("num_trees", "radius", "num_bits", "min_samples_leaf", "max_features", "seed")
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
+    def _fit(self, bits: npt.NDArray[np.uint8], targets: Targets) -> Self:
+        positive, known = targets
+        if len(bits) != len(known):
+            raise ValueError(f"Expected one row of 'y' per molecule, {len(bits)} (got {len(known)})")
+        self._constant = LabelFrequency().fit(np.where(known, positive, np.nan))
+        learnable = np.flatnonzero(positive.any(axis=0) & (known & ~positive).any(axis=0))
+        groups = [learnable] if known.all() else np.split(learnable, len(learnable))
+        self._forests = [(labels, self._fit_forest(bits, positive, known, labels)) for labels in groups if labels.size]
+        return self
+
+    def _fit_forest(
+        self, bits: npt.NDArray[np.uint8], positive: BoolArray, known: BoolArray, labels: npt.NDArray[np.intp]
+    ) -> Any:
+        rows = known[:, labels].all(axis=1)
+        target = positive[np.ix_(rows, labels)]
+        forest = require("sklearn.ensemble", extra="molecules").RandomForestClassifier(
+            n_estimators=self.num_trees,
+            min_samples_leaf=self.min_samples_leaf,
+            max_features=self.max_features,
+            random_state=self.seed,
+            n_jobs=self.n_jobs,
+        )
+        return forest.fit(bits[rows], target[:, 0] if len(labels) == 1 else target)
+
+    def _predict_proba(self, bits: npt.NDArray[np.uint8]) -> FloatArray:
+        if self._constant is None:
+            raise RuntimeError("Expected 'fit' to be called before 'predict_proba'")
+        scores = self._constant.predict_proba(len(bits))
+        for labels, forest in self._forests:
+            # One array per label, or a bare array for a single one; column 1 is the positive class.
+            proba = forest.predict_proba(bits)
+            scores[:, labels] = np.stack(proba if isinstance(proba, list) else [proba])[:, :, 1].T
+        return scores
+
+    def _fingerprints(self, smiles: Iterable[str]) -> npt.NDArray[np.uint8]:
+        chem = require("rdkit.Chem", extra="molecules")
+        generators = require("rdkit.Chem.rdFingerprintGenerator", extra="molecules")
+        generator = generators.GetMorganGenerator(radius=self.radius, fpSize=self.num_bits)
+        rows = []
+        with require("rdkit.rdBase", extra="molecules").BlockLogs():
+            for index, text in enumerate(smiles):
+                molecule = chem.MolFromSmiles(text)
+                if molecule is None:
+                    raise ValueError(f"Expected valid SMILES (got {text!r} at index {index})")
+                rows.append(generator.GetFingerprintAsNumPy(molecule))
+        return np.stack(rows) if rows else np.zeros((0, self.num_bits), dtype=np.uint8)

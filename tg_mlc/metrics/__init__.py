@@ -1,0 +1,44 @@
+"""Metrics and thresholds. A NaN target is unknown: it is left out everywhere."""
+
+from __future__ import annotations
+
+from tg_mlc.metrics.decisions import (
+    DECISION_METRICS,
+    DEFAULT_ZERO_DIVISION,
+    example_f1,
+    hamming_accuracy,
+    macro_f1,
+    micro_f1,
+    subset_accuracy,
+)
+from tg_mlc.metrics.ranking import (
+    average_precision_per_label,
+    macro_average_precision,
+    macro_roc_auc,
+    micro_average_precision,
+    micro_roc_auc,
+    roc_auc_per_label,
+)
+from tg_mlc.metrics.report import Evaluation, evaluate
+from tg_mlc.metrics.thresholds import PAPER_GRID, ThresholdTuner, tune_per_metric
+
+__all__ = [
+    "DECISION_METRICS",
+    "DEFAULT_ZERO_DIVISION",
+    "PAPER_GRID",
+    "Evaluation",
+    "ThresholdTuner",
+    "average_precision_per_label",
+    "evaluate",
+    "example_f1",
+    "hamming_accuracy",
+    "macro_average_precision",
+    "macro_f1",
+    "macro_roc_auc",
+    "micro_average_precision",
+    "micro_f1",
+    "micro_roc_auc",
+    "roc_auc_per_label",
+    "subset_accuracy",
+    "tune_per_metric",
+]

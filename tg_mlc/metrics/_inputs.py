@@ -1,0 +1,77 @@
+"""Reads targets, scores and decisions once, so that every metric can trust them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+ArrayLike = Tensor | npt.ArrayLike
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+class Targets(NamedTuple):
+    """What is known of the labels: ``positive`` implies ``known``; both are [num_samples, num_labels]."""
+
+    positive: BoolArray
+    known: BoolArray
+
+
+def read_targets(y: ArrayLike, name: str = "y_true") -> Targets:
+    """Splits a matrix of 0, 1 and NaN (unknown) into what is positive and what is known."""
+    values = read_matrix(y, name)
+    known, positive = ~np.isnan(values), values == 1.0
+    _check_entries(name, values, positive | (values == 0.0) | ~known, "0, 1 or NaN (unknown)")
+    if not known.any():
+        raise ValueError(f"Expected {name!r} to have at least one known label (got only NaN)")
+    return Targets(positive, known)
+
+
+def read_scores(scores: ArrayLike, targets: Targets, name: str = "scores") -> FloatArray:
+    """Returns scores as float64, with the shape of the targets and without NaN."""
+    values = read_matrix(scores, name)
+    _check_shape(name, values, targets)
+    _check_entries(name, values, ~np.isnan(values), "numbers, one for every sample and label")
+    return values
+
+
+def read_decisions(y_pred: ArrayLike, targets: Targets, name: str = "y_pred") -> BoolArray:
+    """Returns decisions as bool, with the shape of the targets."""
+    values = read_matrix(y_pred, name)
+    _check_shape(name, values, targets)
+    positive: BoolArray = values == 1.0
+    _check_entries(name, values, positive | (values == 0.0), "0 or 1 (apply a threshold to scores first)")
+    return positive
+
+
+def read_matrix(values: ArrayLike, name: str) -> FloatArray:
+    """Returns a non-empty float64 matrix from a tensor on any device, an array or nested lists."""
+    matrix = read_array(values)
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise ValueError(f"Expected {name!r} of shape [num_samples, num_labels], not empty (got {list(matrix.shape)})")
+    return matrix
+
+
+def read_array(values: ArrayLike) -> FloatArray:
+    """Returns a float64 array of any shape."""
+    if isinstance(values, Tensor):
+        return values.detach().cpu().double().numpy()
+    return np.asarray(values, dtype=np.float64)
+
+
+def _check_shape(name: str, values: FloatArray, targets: Targets) -> None:
+    if values.shape != targets.known.shape:
+        raise ValueError(
+            f"Expected {name!r} to have the shape of the targets, {list(targets.known.shape)} "
+            f"(got {list(values.shape)})"
+        )
+
+
+def _check_entries(name: str, values: FloatArray, valid: BoolArray, expected: str) -> None:
+    if not valid.all():
+        sample, label = np.argwhere(~valid)[0]
+        raise ValueError(f"Expected {name!r} to hold {expected} (got {values[sample, label]} at [{sample}, {label}])")

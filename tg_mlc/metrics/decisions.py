@@ -1,0 +1,150 @@
+"""Metrics of 0/1 decisions: ACC, HA, ebF1, miF1 and maF1, over the known labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from tg_mlc.metrics._counts import LABELS, SAMPLES, Counts, count
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, read_decisions, read_targets
+
+ZeroDivision = Literal[0, 1, "drop"]
+ZeroDivisions = ZeroDivision | Mapping[str, ZeroDivision] | None
+
+#: What an F1 counts as when there is neither a positive nor a prediction.
+DEFAULT_ZERO_DIVISION: dict[str, ZeroDivision] = {"ebF1": 1, "miF1": 0, "maF1": 0}
+
+
+def subset_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
+    """The share of samples of which every known label is right (ACC).
+
+    Samples without any known label are left out.
+
+    Args:
+        y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        y_pred (Tensor or numpy.ndarray): Decisions :math:`(N, L)`: 0 or 1.
+
+    Raises:
+        ValueError: If the shapes differ, a value is not allowed, or no label is known.
+    """
+    return _measure("ACC", y_true, y_pred)
+
+
+def hamming_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
+    """The share of known entries that are right (HA), pooled over samples and labels.
+
+    Args and errors are those of :func:`subset_accuracy`.
+    """
+    return _measure("HA", y_true, y_pred)
+
+
+def example_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 1) -> float:
+    """The mean over samples of the F1 of their known labels (ebF1).
+
+    Samples without any known label are left out. Other args and errors are those of :func:`subset_accuracy`.
+
+    Args:
+        y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        y_pred (Tensor or numpy.ndarray): Decisions :math:`(N, L)`: 0 or 1.
+        zero_division (0, 1 or "drop", optional): What a sample with neither positives nor predictions counts as;
+            :obj:`"drop"` leaves it out, and gives NaN if none is left. (default: :obj:`1`)
+    """
+    return _measure("ebF1", y_true, y_pred, zero_division)
+
+
+def micro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 0) -> float:
+    """The F1 of all known entries, pooled over samples and labels (miF1).
+
+    Args:
+        y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        y_pred (Tensor or numpy.ndarray): Decisions :math:`(N, L)`: 0 or 1.
+        zero_division (0, 1 or "drop", optional): The value if there is neither a positive nor a prediction;
+            :obj:`"drop"` gives NaN. (default: :obj:`0`)
+    """
+    return _measure("miF1", y_true, y_pred, zero_division)
+
+
+def macro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 0) -> float:
+    """The mean over labels of the F1 of their known entries (maF1).
+
+    Labels without any known entry are left out.
+
+    Args:
+        y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        y_pred (Tensor or numpy.ndarray): Decisions :math:`(N, L)`: 0 or 1.
+        zero_division (0, 1 or "drop", optional): What a label with neither positives nor predictions counts as;
+            :obj:`"drop"` leaves it out, and gives NaN if none is left. (default: :obj:`0`)
+    """
+    return _measure("maF1", y_true, y_pred, zero_division)
+
+
+def resolve_zero_division(zero_division: ZeroDivisions = None) -> dict[str, ZeroDivision]:
+    """Completes one choice for all F1s, or some choices by name, with the defaults, and checks it."""
+    named = zero_division if isinstance(zero_division, Mapping) else {}
+    if zero_division is not None and not isinstance(zero_division, Mapping):
+        named = dict.fromkeys(DEFAULT_ZERO_DIVISION, zero_division)
+    if unknown := sorted(set(named) - set(DEFAULT_ZERO_DIVISION)):
+        raise ValueError(f"Expected 'zero_division' only for {list(DEFAULT_ZERO_DIVISION)} (got {unknown})")
+    for value in named.values():
+        if value not in (0, 1, "drop"):
+            raise ValueError(f"Expected 'zero_division' to be 0, 1 or 'drop' (got {value!r})")
+    return {**DEFAULT_ZERO_DIVISION, **named}
+
+
+def f1_per_item(counts: Counts, zero_division: ZeroDivision) -> FloatArray:
+    """Returns the F1 of every item of the counts; NaN marks an item to drop."""
+    total = np.asarray(counts.predicted + counts.positive)
+    values = np.full(total.shape, np.nan if zero_division == "drop" else float(zero_division))
+    np.divide(2.0 * counts.hits, total, out=values, where=total > 0)
+    return values
+
+
+def _exact_match(counts: Counts, _: ZeroDivision) -> FloatArray:
+    return _mean((counts.wrong == 0).astype(np.float64), counts.known > 0)
+
+
+def _pooled_accuracy(counts: Counts, _: ZeroDivision) -> FloatArray:
+    return np.asarray(1.0 - counts.wrong.sum(axis=-1) / counts.known.sum())
+
+
+def _mean_f1(counts: Counts, zero_division: ZeroDivision) -> FloatArray:
+    return _mean(f1_per_item(counts, zero_division), counts.known > 0)
+
+
+def _pooled_f1(counts: Counts, zero_division: ZeroDivision) -> FloatArray:
+    return f1_per_item(Counts(*(np.asarray(part.sum(axis=-1)) for part in counts)), zero_division)
+
+
+def _mean(values: FloatArray, where: BoolArray) -> FloatArray:
+    """The mean over the last axis of what is asked for and not NaN; NaN if that is nothing."""
+    kept = where & ~np.isnan(values)
+    number = np.asarray(kept.sum(axis=-1))
+    mean = np.full(number.shape, np.nan)
+    np.divide(np.where(kept, values, 0.0).sum(axis=-1), number, out=mean, where=number > 0)
+    return mean
+
+
+class DecisionMetric(NamedTuple):
+    """How a metric is computed: the items that are counted and the formula from the counts [..., num_items]."""
+
+    per: int
+    formula: Callable[[Counts, ZeroDivision], FloatArray]
+
+
+#: By the papers' names.
+DECISION_METRICS = {
+    "ACC": DecisionMetric(SAMPLES, _exact_match),
+    "HA": DecisionMetric(LABELS, _pooled_accuracy),
+    "ebF1": DecisionMetric(SAMPLES, _mean_f1),
+    "miF1": DecisionMetric(LABELS, _pooled_f1),
+    "maF1": DecisionMetric(LABELS, _mean_f1),
+}
+
+
+def _measure(name: str, y_true: ArrayLike, y_pred: ArrayLike, zero_division: ZeroDivision | None = None) -> float:
+    chosen = resolve_zero_division(zero_division).get(name, 0)
+    targets = read_targets(y_true)
+    per, formula = DECISION_METRICS[name]
+    return float(formula(count(targets, read_decisions(y_pred, targets), per), chosen))

@@ -1,0 +1,158 @@
+"""Metrics of scores that need no threshold: ROC-AUC and average precision, over the known labels."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, IntArray, Targets, read_scores, read_targets
+
+
+def micro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
+    """The area under the ROC curve of all known entries, pooled over samples and labels.
+
+    NaN if the known entries are all positive or all negative.
+
+    Args:
+        y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)`, larger for positive: probabilities or logits.
+
+    Raises:
+        ValueError: If the shapes differ, a value is not allowed, or no label is known.
+    """
+    return _read_and_rank(y_true, scores).micro_roc_auc
+
+
+def macro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
+    """The mean over labels of the area under their ROC curves.
+
+    Labels without both a known positive and a known negative are left out, as the curve is undefined; they are the NaN
+    of :func:`roc_auc_per_label`, and :func:`evaluate` reports them by name. NaN if no label is left.
+    Args and errors are those of :func:`micro_roc_auc`.
+    """
+    return _read_and_rank(y_true, scores).macro_roc_auc
+
+
+def micro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
+    r"""The average precision :math:`\sum_n (R_n - R_{n-1}) P_n` of all known entries, pooled over samples and labels.
+
+    NaN, args and errors are those of :func:`micro_roc_auc`.
+    """
+    return _read_and_rank(y_true, scores).micro_average_precision
+
+
+def macro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
+    """The mean over labels of their average precision.
+
+    The labels left out are those of :func:`macro_roc_auc`. Args and errors are those of :func:`micro_roc_auc`.
+    """
+    return _read_and_rank(y_true, scores).macro_average_precision
+
+
+def roc_auc_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
+    """Returns the area under the ROC curve of every label :math:`(L)`, NaN where it is undefined.
+
+    Args and errors are those of :func:`micro_roc_auc`.
+    """
+    return _read_and_rank(y_true, scores).roc_auc_per_label
+
+
+def average_precision_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
+    """Returns the average precision of every label :math:`(L)`, NaN where only one class is known.
+
+    Args and errors are those of :func:`micro_roc_auc`.
+    """
+    return _read_and_rank(y_true, scores).average_precision_per_label
+
+
+class Curve(NamedTuple):
+    """What is found when the threshold goes down, one entry for every distinct score."""
+
+    hits: IntArray
+    false_alarms: IntArray
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether both classes occur."""
+        return self.hits.size > 0 and self.hits[-1] > 0 and self.false_alarms[-1] > 0
+
+    @property
+    def roc_auc(self) -> float:
+        if not self.is_defined:
+            return float("nan")
+        new_hits = np.diff(self.hits, prepend=0)
+        new_false_alarms = np.diff(self.false_alarms, prepend=0)
+        # The trapezoid rule, doubled: as integers, ties give exactly one half.
+        area = ((2 * self.hits - new_hits) * new_false_alarms).sum()
+        return float(area / (2.0 * self.hits[-1] * self.false_alarms[-1]))
+
+    @property
+    def average_precision(self) -> float:
+        if not self.is_defined:
+            return float("nan")
+        precision = self.hits / (self.hits + self.false_alarms)
+        return float((np.diff(self.hits, prepend=0) * precision).sum() / self.hits[-1])
+
+
+class Ranking:
+    """The curves of every label and of all entries together, sorted once for all ranking metrics."""
+
+    def __init__(self, targets: Targets, scores: FloatArray) -> None:
+        self._targets, self._scores = targets, scores
+
+    @cached_property
+    def labels(self) -> list[Curve]:
+        columns = zip(self._targets.positive.T, self._targets.known.T, self._scores.T, strict=True)
+        return [_curve(positive[known], scores[known]) for positive, known, scores in columns]
+
+    @cached_property
+    def pooled(self) -> Curve:
+        return _curve(self._targets.positive[self._targets.known], self._scores[self._targets.known])
+
+    @property
+    def is_defined(self) -> BoolArray:
+        return np.array([curve.is_defined for curve in self.labels])
+
+    @property
+    def roc_auc_per_label(self) -> FloatArray:
+        return np.array([curve.roc_auc for curve in self.labels])
+
+    @property
+    def average_precision_per_label(self) -> FloatArray:
+        return np.array([curve.average_precision for curve in self.labels])
+
+    @property
+    def micro_roc_auc(self) -> float:
+        return self.pooled.roc_auc
+
+    @property
+    def micro_average_precision(self) -> float:
+        return self.pooled.average_precision
+
+    @property
+    def macro_roc_auc(self) -> float:
+        return _mean(self.roc_auc_per_label)
+
+    @property
+    def macro_average_precision(self) -> float:
+        return _mean(self.average_precision_per_label)
+
+
+def _read_and_rank(y_true: ArrayLike, scores: ArrayLike) -> Ranking:
+    targets = read_targets(y_true)
+    return Ranking(targets, read_scores(scores, targets))
+
+
+def _curve(positive: BoolArray, scores: FloatArray) -> Curve:
+    order = np.argsort(-scores)
+    ordered = scores[order]
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))[: len(scores)]
+    hits = positive[order].cumsum()[ends]
+    return Curve(hits, ends + 1 - hits)
+
+
+def _mean(values: FloatArray) -> float:
+    values = values[~np.isnan(values)]
+    return float(values.mean()) if values.size else float("nan")

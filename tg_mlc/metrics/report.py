@@ -1,0 +1,162 @@
+"""All metrics of one set of scores, with everything that is needed to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tg_mlc.metrics._counts import count
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_array, read_scores, read_targets
+from tg_mlc.metrics.decisions import DECISION_METRICS, ZeroDivision, ZeroDivisions, resolve_zero_division
+from tg_mlc.metrics.ranking import Ranking
+from tg_mlc.metrics.thresholds import ThresholdTuner, check_scale, decide
+
+Threshold = float | ThresholdTuner | ArrayLike
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The result of :func:`evaluate`. ``print(evaluation)`` shows it as a table.
+
+    Attributes:
+        values (dict): The metrics: ACC, HA, ebF1, miF1, maF1, miAUC and maAUC (ROC-AUC), miAP and maAP (average
+            precision), the last four NaN where undefined.
+        thresholds (dict): The threshold of each metric that has one; a list if there is one per label.
+        undefined (list): Names of the labels left out of maAUC and maAP: those without both a known positive and a
+            known negative.
+        zero_division (dict): What each F1 counts a sample or label as that has neither positives nor predictions.
+        num_samples (int): Number of samples.
+        num_labels (int): Number of labels.
+        num_unknown (int): Number of entries whose label is unknown, left out everywhere.
+    """
+
+    values: dict[str, float]
+    thresholds: dict[str, float | list[float]]
+    undefined: list[str]
+    zero_division: dict[str, ZeroDivision]
+    num_samples: int
+    num_labels: int
+    num_unknown: int
+
+    def __getitem__(self, metric: str) -> float:
+        return self.values[metric]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns everything as plain values for JSON, with None for NaN (which JSON does not have)."""
+        values = {name: None if np.isnan(value) else value for name, value in self.values.items()}
+        return {**vars(self), "values": values}
+
+    def __str__(self) -> str:
+        rows = [("metric", "value", "threshold", "zero_division")]
+        for name, value in self.values.items():
+            rows.append((name, f"{value:.4f}", self._threshold(name), str(self.zero_division.get(name, ""))))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join([*table, *self._notes()])
+
+    def _threshold(self, name: str) -> str:
+        threshold = self.thresholds.get(name)
+        if threshold is None:
+            return ""
+        return "per label" if isinstance(threshold, list) else f"{threshold:g}"
+
+    def _notes(self) -> list[str]:
+        notes = [f"{self.num_samples} samples, {self.num_labels} labels, {self.num_unknown} unknown entries"]
+        if self.undefined:
+            notes.append(
+                f"maAUC and maAP leave out {len(self.undefined)} of {self.num_labels} labels (only one class known): "
+                + ", ".join(self.undefined)
+            )
+        return notes
+
+
+def evaluate(
+    y: ArrayLike,
+    scores: ArrayLike,
+    thresholds: Threshold | Mapping[str, Threshold] = 0.5,
+    label_names: Sequence[str] | None = None,
+    *,
+    zero_division: ZeroDivisions = None,
+) -> Evaluation:
+    """Computes the papers' five decision metrics, ROC-AUC and average precision over the known labels.
+
+    .. code-block:: python
+
+        tuners = tune_per_metric(y_val, scores_val)
+        print(evaluate(y_test, scores_test, tuners, dataset.label_names))
+
+    Args:
+        y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)`, on the scale of the thresholds.
+        thresholds (float, Tensor, ThresholdTuner or dict, optional): What all decision metrics use (a number, one
+            number per label, or a fitted tuner), or a dictionary with one such for each of ACC, HA, ebF1, miF1 and
+            maF1. A score equal to the threshold counts as positive. (default: :obj:`0.5`)
+        label_names (Sequence[str], optional): Names for the report. (default: the numbers of the labels)
+        zero_division (0, 1, "drop" or dict, optional): What an F1 counts as where there is neither a positive nor a
+            prediction: one choice for all, or some of ebF1, miF1 and maF1 by name. (default: 1 for ebF1, 0 for miF1 and
+            maF1)
+
+    Raises:
+        ValueError: If shapes or sizes disagree, a value is not allowed, no label is known, or a threshold is missing.
+        RuntimeError: If a tuner is not fitted.
+    """
+    targets = read_targets(y, "y")
+    score_matrix = read_scores(scores, targets)
+    names = _check_names(label_names, targets.known.shape[1])
+    chosen = {name: _read_threshold(thresholds, name, score_matrix) for name in DECISION_METRICS}
+    divisions = resolve_zero_division(zero_division)
+    ranking = Ranking(targets, score_matrix)
+    return Evaluation(
+        values={**_decision_values(targets, score_matrix, chosen, divisions), **_ranking_values(ranking)},
+        thresholds={name: value.item() if value.size == 1 else value.tolist() for name, value in chosen.items()},
+        undefined=[name for name, defined in zip(names, ranking.is_defined, strict=True) if not defined],
+        zero_division=divisions,
+        num_samples=targets.known.shape[0],
+        num_labels=targets.known.shape[1],
+        num_unknown=int((~targets.known).sum()),
+    )
+
+
+def _decision_values(
+    targets: Targets,
+    scores: FloatArray,
+    thresholds: Mapping[str, FloatArray],
+    zero_division: Mapping[str, ZeroDivision],
+) -> dict[str, float]:
+    def decisions(name: str) -> BoolArray:
+        return decide(scores, thresholds[name])
+
+    return {
+        name: float(metric.formula(count(targets, decisions(name), metric.per), zero_division.get(name, 0)))
+        for name, metric in DECISION_METRICS.items()
+    }
+
+
+def _ranking_values(ranking: Ranking) -> dict[str, float]:
+    return {
+        "miAUC": ranking.micro_roc_auc,
+        "maAUC": ranking.macro_roc_auc,
+        "miAP": ranking.micro_average_precision,
+        "maAP": ranking.macro_average_precision,
+    }
+
+
+def _read_threshold(thresholds: Threshold | Mapping[str, Threshold], name: str, scores: FloatArray) -> FloatArray:
+    if isinstance(thresholds, Mapping):
+        if name not in thresholds:
+            raise ValueError(f"Expected 'thresholds' for each of {list(DECISION_METRICS)} (got {list(thresholds)})")
+        thresholds = thresholds[name]
+    if isinstance(thresholds, ThresholdTuner):
+        check_scale(scores, thresholds.grid)
+        return thresholds.fitted()
+    return read_array(thresholds)
+
+
+def _check_names(label_names: Sequence[str] | None, num_labels: int) -> list[str]:
+    names = [str(label) for label in range(num_labels)] if label_names is None else list(label_names)
+    if len(names) != num_labels:
+        raise ValueError(f"Expected 'label_names' to have one name per label, {num_labels} (got {len(names)})")
+    return names

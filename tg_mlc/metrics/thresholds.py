@@ -1,0 +1,239 @@
+"""Thresholds that turn scores into decisions, chosen on validation data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tg_mlc.metrics._counts import LABELS, GridCounts
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, read_matrix, read_scores, read_targets
+from tg_mlc.metrics.decisions import (
+    DECISION_METRICS,
+    ZeroDivision,
+    ZeroDivisions,
+    f1_per_item,
+    resolve_zero_division,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: 0.01 to 0.10 by 0.01 and 0.15 to 0.95 by 0.05, the grid of the LaMP, MPED and Graph2Graph papers.
+PAPER_GRID: tuple[float, ...] = tuple(percent / 100 for percent in (*range(1, 11), *range(15, 100, 5)))
+
+# Means of the same numbers may differ in the last digits; such thresholds are ties.
+_TIE = 1e-12
+
+
+class ThresholdTuner:
+    r"""Chooses, on validation data, the threshold from which a score means yes.
+
+    A label is predicted where its score is at least the threshold. With one threshold for all labels, it is the one of
+    the grid that maximises the metric. With one per label, each maximises the F1 of its label; a label for which every
+    threshold of the grid gives an F1 of zero (for one, a label without known positives) takes the threshold that is
+    best for all labels together.
+
+    Where several thresholds are equally good, the middle of the longest run of them is taken (the lower of two middles;
+    the lowest of runs equally long): the choice that is least sensitive to small changes of the scores.
+
+    .. code-block:: python
+
+        tuner = ThresholdTuner("miF1").fit(y_val, scores_val)
+        y_pred = tuner.predict(scores_test)
+
+    Args:
+        metric (str, optional): One of :obj:`"ACC"`, :obj:`"HA"`, :obj:`"ebF1"`, :obj:`"miF1"` and :obj:`"maF1"`.
+            (default: :obj:`"miF1"`)
+        per_label (bool, optional): If set to :obj:`True`, chooses one threshold per label. (default: :obj:`False`)
+        grid (Sequence[float], optional): The increasing candidates. (default: :obj:`PAPER_GRID`)
+        zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`. (default: :obj:`None`)
+
+    Attributes:
+        thresholds (numpy.ndarray): The thresholds after :meth:`fit`, of shape :math:`(1)` or :math:`(L)`.
+        best_value (float): The value of the metric on validation data at the best threshold for all labels.
+
+    Raises:
+        ValueError: If the metric is not known or the grid is empty or not strictly increasing.
+    """
+
+    def __init__(
+        self,
+        metric: str = "miF1",
+        *,
+        per_label: bool = False,
+        grid: Sequence[float] = PAPER_GRID,
+        zero_division: ZeroDivisions = None,
+    ) -> None:
+        if metric not in DECISION_METRICS:
+            raise ValueError(f"Expected 'metric' to be one of {list(DECISION_METRICS)} (got {metric!r})")
+        self.metric = metric
+        self.per_label = per_label
+        self.grid = _check_grid(grid)
+        self.zero_division: ZeroDivision = resolve_zero_division(zero_division).get(metric, 0)
+        self.thresholds: FloatArray | None = None
+        self.best_value: float | None = None
+
+    @property
+    def threshold(self) -> float:
+        """The one threshold for all labels.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit` or if there is one threshold per label.
+        """
+        thresholds = self.fitted()
+        if self.per_label:
+            raise RuntimeError("Expected one threshold for all labels (got per_label=True); read 'thresholds' instead")
+        return float(thresholds[0])
+
+    def fit(self, y: ArrayLike, scores: ArrayLike) -> Self:
+        """Chooses the thresholds.
+
+        Args:
+            y (Tensor or numpy.ndarray): Targets :math:`(N, L)` of validation samples: 0, 1, or NaN for unknown.
+            scores (Tensor or numpy.ndarray): Their scores :math:`(N, L)`, on the scale of the grid.
+
+        Raises:
+            ValueError: If the shapes differ, a value is not allowed, no label is known, scores are not probabilities
+                while the grid is one of probabilities, or the metric is undefined at every threshold.
+        """
+        return self._fit_counts(_count_over_grid(y, scores, self.grid))
+
+    def predict(self, scores: ArrayLike) -> Any:
+        """Returns decisions 0 and 1 for scores :math:`(N, L)`: a tensor for a tensor, else an array.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+            ValueError: If the number of labels differs from that in :meth:`fit`, or scores are not probabilities.
+        """
+        decisions = decide(check_scale(read_matrix(scores, "scores"), self.grid), self.fitted())
+        if isinstance(scores, Tensor):
+            return torch.from_numpy(decisions).to(device=scores.device, dtype=torch.long)
+        return decisions.astype(np.int64)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns settings and thresholds as tensors, numbers and strings, which load with ``weights_only=True``."""
+        return {
+            "metric": self.metric,
+            "per_label": self.per_label,
+            "grid": torch.tensor(self.grid, dtype=torch.float64),
+            "zero_division": self.zero_division,
+            "thresholds": None if self.thresholds is None else torch.from_numpy(self.thresholds.copy()),
+            "best_value": self.best_value,
+        }
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> Self:
+        """Takes settings and thresholds from :meth:`state_dict`, replacing those of this object.
+
+        Raises:
+            KeyError: If an entry is missing.
+        """
+        thresholds = state_dict["thresholds"]
+        restored = type(self)(
+            state_dict["metric"],
+            per_label=state_dict["per_label"],
+            grid=state_dict["grid"].tolist(),
+            zero_division=state_dict["zero_division"],
+        )
+        restored.thresholds = None if thresholds is None else thresholds.cpu().double().numpy().copy()
+        restored.best_value = state_dict["best_value"]
+        self.__dict__.update(restored.__dict__)
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.metric!r}, per_label={self.per_label}, thresholds={self.thresholds})"
+
+    def _fit_counts(self, counts: GridCounts) -> Self:
+        per, formula = DECISION_METRICS[self.metric]
+        values = formula(counts.per(per), self.zero_division)
+        if np.isnan(values).all():
+            raise ValueError(
+                f"Expected {self.metric} to be defined at some threshold (got neither positives nor predictions, and "
+                f"zero_division='drop')"
+            )
+        best = _middle_of_best(values)
+        self.best_value = float(values[best])
+        self.thresholds = self._per_label(counts, best) if self.per_label else counts.grid[[best]]
+        return self
+
+    def _per_label(self, counts: GridCounts, fallback: int) -> FloatArray:
+        values = f1_per_item(counts.per(LABELS), 0)
+        best = [_middle_of_best(column) if column.max() > 0.0 else fallback for column in values.T]
+        return cast("FloatArray", counts.grid[best])
+
+    def fitted(self) -> FloatArray:
+        """Returns the thresholds, of shape :math:`(1)` or :math:`(L)`.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+        """
+        if self.thresholds is None:
+            raise RuntimeError("Expected 'fit' to be called first (got a tuner without thresholds)")
+        return self.thresholds
+
+
+def tune_per_metric(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    metrics: Iterable[str] = tuple(DECISION_METRICS),
+    per_label: bool = False,
+    grid: Sequence[float] = PAPER_GRID,
+    zero_division: ZeroDivisions = None,
+) -> dict[str, ThresholdTuner]:
+    """Chooses thresholds for every metric of the family, as the papers do, with one pass over the scores.
+
+    The result is what :func:`evaluate` takes. Args and errors are those of :class:`ThresholdTuner` and its
+    :meth:`~ThresholdTuner.fit`.
+    """
+    tuners = {
+        metric: ThresholdTuner(metric, per_label=per_label, grid=grid, zero_division=zero_division)
+        for metric in metrics
+    }
+    counts = _count_over_grid(y, scores, _check_grid(grid))
+    return {metric: tuner._fit_counts(counts) for metric, tuner in tuners.items()}
+
+
+def decide(scores: FloatArray, thresholds: FloatArray) -> BoolArray:
+    """Returns where scores [num_samples, num_labels] reach one threshold, or one per label."""
+    if thresholds.shape not in {(), (1,), scores.shape[1:]}:
+        raise ValueError(f"Expected one threshold or {scores.shape[1]}, one per label (got shape {thresholds.shape})")
+    if np.isnan(thresholds).any():
+        raise ValueError("Expected 'thresholds' to be numbers (got NaN)")
+    return np.asarray(scores >= thresholds)
+
+
+def _count_over_grid(y: ArrayLike, scores: ArrayLike, grid: Sequence[float]) -> GridCounts:
+    targets = read_targets(y, "y")
+    return GridCounts(targets, check_scale(read_scores(scores, targets), grid), grid)
+
+
+def _check_grid(grid: Sequence[float]) -> tuple[float, ...]:
+    values = tuple(float(threshold) for threshold in grid)
+    if not values or not all(low < high for low, high in pairwise(values)):
+        raise ValueError(f"Expected 'grid' to be strictly increasing and not empty (got {values})")
+    return values
+
+
+def check_scale(scores: FloatArray, grid: Sequence[float]) -> FloatArray:
+    """Refuses logits where thresholds are probabilities: the mistake would go unnoticed."""
+    low, high = scores.min(), scores.max()
+    if grid[0] >= 0.0 and grid[-1] <= 1.0 and not (low >= 0.0 and high <= 1.0):
+        raise ValueError(
+            f"Expected probabilities, as the thresholds are (got scores from {low:.3g} to {high:.3g}); apply a sigmoid "
+            f"to logits, or give a 'grid' on the scale of the scores"
+        )
+    return scores
+
+
+def _middle_of_best(values: FloatArray) -> int:
+    """The index in the middle of the longest run of maxima of [num_thresholds]; NaN is never a maximum."""
+    tied = values >= np.nanmax(values) - _TIE
+    steps = np.diff(tied.astype(np.int8), prepend=0, append=0)
+    starts, ends = np.flatnonzero(steps == 1), np.flatnonzero(steps == -1)
+    longest = int(np.argmax(ends - starts))
+    return int(starts[longest] + ends[longest] - 1) // 2
