@@ -2,7 +2,9 @@
 
 from tg_mlc.nn.encoders.components import Components
 from tg_mlc.nn.encoders.embedding import CategoricalEmbedding
+from tg_mlc.nn.encoders.joint import JointEncoder
 from tg_mlc.nn.encoders.molecule import MoleculeEncoder
+from tg_mlc.nn.encoders.scaling import LogCounts, QuantileScaler
 from tg_mlc.nn.encoders.tokens import BagEncoder, SequenceEncoder
 from tg_mlc.nn.encoders.vector import VectorEncoder
 
@@ -10,7 +12,10 @@ __all__ = [
     "BagEncoder",
     "CategoricalEmbedding",
     "Components",
+    "JointEncoder",
+    "LogCounts",
     "MoleculeEncoder",
+    "QuantileScaler",
     "SequenceEncoder",
     "VectorEncoder",
 ]

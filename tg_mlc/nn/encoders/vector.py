@@ -1,35 +1,57 @@
-"""Dense vectors: one component for each sample."""
+"""Dense vectors: one or more components for each sample."""
 
 from __future__ import annotations
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import Linear
 
-from tg_mlc.nn.encoders.components import Components, ptr_of
+from tg_mlc.nn.encoders.components import Components
 
 
 class VectorEncoder(nn.Module):
-    r"""Maps dense vectors linearly to states, each a component of its own.
+    r"""Maps a dense vector linearly to components, by default to a single one.
 
     .. math::
-        \mathbf{z}_i = \mathbf{W} \mathbf{x}_i + \mathbf{b}
+        \mathbf{z}_k = \mathbf{W}^{(k)} \mathbf{x} + \mathbf{b}^{(k)}, \qquad k = 1, \ldots, n
 
     Args:
-        in_channels (int): Size of a vector, or :obj:`-1` to take it from the first input.
+        in_channels (int): Size of the vector, or :obj:`-1` to take it from the first input.
         channels (int): Size :math:`d` of a state.
+        num_components (int, optional): The number :math:`n` of components. (default: :obj:`1`)
+        key (str, optional): The attribute of the batch that holds the vectors. (default: :obj:`"x"`)
+        scaling (torch.nn.Module, optional): Applied to the vectors first, *e.g.*
+            :class:`~tg_mlc.nn.encoders.QuantileScaler`. (default: :obj:`None`)
+        dropout (float, optional): Dropout on the entries of the scaled vectors. (default: :obj:`0.0`)
 
     Shapes:
-        - **input:** a batch with vectors :obj:`x` of shape :math:`(N, F)`
-        - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
+        - **input:** a batch with vectors of shape :math:`(B, F)`
+        - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(B \cdot n, d)`
     """
 
     edge_dim: int | None = None
 
-    def __init__(self, in_channels: int, channels: int) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        channels: int,
+        num_components: int = 1,
+        *,
+        key: str = "x",
+        scaling: nn.Module | None = None,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.channels = channels
-        self.lin = Linear(in_channels, channels)
+        self.num_components = num_components
+        self.key = key
+        self.scaling = nn.Identity() if scaling is None else scaling
+        self.dropout = nn.Dropout(dropout)
+        self.lin = Linear(in_channels, num_components * channels)
 
     def forward(self, data: Data) -> Components:
-        return Components(self.lin(data.x), ptr_of(data))
+        vectors: Tensor = data[self.key]
+        x = self.lin(self.dropout(self.scaling(vectors))).view(-1, self.channels)
+        ptr = torch.arange(vectors.size(0) + 1, device=x.device) * self.num_components
+        return Components(x, ptr)

@@ -1,0 +1,72 @@
+"""Brings raw vectors to a scale that a linear layer can work with."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class LogCounts(nn.Module):
+    r"""Takes the logarithm of counts and gives every vector the length :math:`\sqrt{F}`.
+
+    .. math::
+        \mathbf{x}^{\prime} = \sqrt{F} \cdot \frac{\log(1 + \mathbf{x})}{\lVert \log(1 + \mathbf{x}) \rVert}
+
+    Shapes:
+        - **input:** counts :math:`(B, F)`
+        - **output:** :math:`(B, F)`
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        unit: Tensor = nn.functional.normalize(x.log1p(), dim=-1)
+        return unit * math.sqrt(x.size(-1))
+
+
+class QuantileScaler(nn.Module):
+    r"""Maps each entry to the standard normal quantile of its rank among training vectors, so that neither units nor
+    outliers matter; entries that are missing or did not vary in training become zero.
+
+    .. math::
+        x^{\prime}_f = \Phi^{-1} \big( \hat{F}_f(x_f) \big)
+
+    The ranks are kept as buffers, so that they travel with the weights of a model.
+
+    Args:
+        in_channels (int): Size :math:`F` of a vector.
+        num_quantiles (int, optional): The number of quantiles kept of each entry. (default: :obj:`200`)
+
+    Shapes:
+        - **input:** vectors :math:`(B, F)`
+        - **output:** :math:`(B, F)`
+    """
+
+    quantiles: Tensor
+    varies: Tensor
+
+    def __init__(self, in_channels: int, num_quantiles: int = 200) -> None:
+        super().__init__()
+        self.register_buffer("quantiles", torch.zeros(in_channels, num_quantiles))
+        self.register_buffer("varies", torch.zeros(in_channels, dtype=torch.bool))
+
+    @torch.no_grad()
+    def fit(self, x: Tensor) -> QuantileScaler:
+        """Takes the quantiles from training vectors."""
+        num_entries, num_quantiles = self.quantiles.shape
+        if x.dim() != 2 or x.size(1) != num_entries or x.size(0) == 0:
+            raise ValueError(f"Expected training vectors of shape [N, {num_entries}] (got {list(x.shape)})")
+        levels = torch.linspace(0, 1, num_quantiles, dtype=torch.float64, device=x.device)
+        quantiles = x.double().nanquantile(levels, dim=0).t()
+        self.varies.copy_(quantiles[:, -1] > quantiles[:, 0])  # False where all are missing
+        self.quantiles.copy_(quantiles.nan_to_num())
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        columns = x.t().contiguous()
+        below = torch.searchsorted(self.quantiles, columns, right=False)
+        above = torch.searchsorted(self.quantiles, columns, right=True)
+        # Half a step inside the range, where the normal quantile is finite:
+        rank = ((below + above) / 2).clamp(0.5, self.quantiles.size(1) - 0.5) / self.quantiles.size(1)
+        scaled: Tensor = torch.special.ndtri(rank).masked_fill(~self.varies.unsqueeze(-1) | columns.isnan(), 0.0)
+        return scaled.t().to(x.dtype)
