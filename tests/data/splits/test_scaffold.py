@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tg_mlc.data import scaffold_split
+from tg_mlc.data.splits._groups import Groups
+from tg_mlc.data.splits._murcko import murcko_scaffolds
+
+
+def owners(smiles, split):
+    """The parts in which each scaffold occurs."""
+    scaffolds = murcko_scaffolds(smiles)
+    parts = {}
+    for number, part in enumerate(split.parts):
+        for index in part.tolist():
+            parts.setdefault(scaffolds[index], set()).add(number)
+    return parts
+
+
+def lacking(split, y):
+    """How often a label that has a class lacks it in a part."""
+    absent = 0
+    for value in (0, 1):
+        has = torch.stack([(y[part] == value).any(dim=0) for part in split.parts])
+        absent += (~has[:, (y == value).any(dim=0)]).sum().item()
+    return absent
+
+
+def test_scaffolds():
+    molecules = ["CC(=O)Oc1ccccc1C(=O)O", "Cc1ccccc1", "CCO", "C[C@H]1CCCC[C@@H]1O", "C1CCCCC1.CC"]
+    assert murcko_scaffolds(molecules) == ["c1ccccc1", "c1ccccc1", "", "C1CCCCC1", "C1CCCCC1"]
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_sider(sider, seed):
+    split = scaffold_split(sider.smiles, sider.y, seed=seed, label_names=sider.label_names)
+    assert all(len(parts) == 1 for parts in owners(sider.smiles, split).values())
+    assert torch.cat(split.parts).sort().values.equal(torch.arange(1427))
+    assert split.sizes == (1141, 143, 143)
+    assert lacking(split, sider.y) == 0
+    assert split.report == "824 scaffolds, the largest with 154 molecules\nboth classes of all 27 labels in every part"
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_nci(nci, seed):
+    smiles, y = nci.smiles[:1500], nci.y[:1500]
+    split = scaffold_split(smiles, y, seed=seed, label_names=nci.label_names)
+    assert all(len(parts) == 1 for parts in owners(smiles, split).values())
+    assert split.sizes == (1200, 150, 150)
+    assert lacking(split, y) < lacking(scaffold_split(smiles, seed=seed), y)
+    absent = [name for name, count in zip(nci.label_names, y.sum(dim=0), strict=True) if count == 0]
+    assert f"no known positive anywhere for {len(absent)} of 52 labels: {'; '.join(absent)}" in split.report
+
+
+def test_without_a_seed_test_has_the_rarest_scaffolds(sider):
+    smiles = sider.smiles[:500]
+    scaffolds = murcko_scaffolds(smiles)
+    split = scaffold_split(smiles)
+    assert max(scaffolds.count(scaffolds[index]) for index in split.test.tolist()) == 1
+    largest = max(scaffolds.count(scaffold) for scaffold in scaffolds)
+    assert split.report == f"{len(set(scaffolds))} scaffolds, the largest with {largest} molecules"
+
+
+def test_it_is_deterministic(sider):
+    def split(seed):
+        return scaffold_split(sider.smiles[:100], sider.y[:100], seed=seed).hash
+
+    assert [split(seed) for seed in (None, 0, 1)] == [split(seed) for seed in (None, 0, 1)]
+    assert len({split(seed) for seed in (None, 0, 1, 2)}) == 4
+
+
+RINGS = ["C1CC1", "C1CCC1", "C1CCCC1", "C1CCCCC1", "c1ccccc1", "c1ccncc1", "C1CCNCC1", "C1CCOCC1", "c1ccoc1", "c1ccsc1"]
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1, 2])
+def test_both_classes_reach_every_part_where_possible(seed):
+    y = torch.zeros(10, 2)
+    y[:3, 0] = 1  # one positive for each part
+    y[:2, 1] = 1  # positives for two parts only
+    split = scaffold_split(RINGS, y, (0.6, 0.2, 0.2), seed=seed, label_names=["enough", "rare"])
+    assert split.sizes == (6, 2, 2)
+    assert lacking(split, y) == 1
+    assert split.report.count("no known") == 1
+    assert "for 1 of 2 labels: rare" in split.report
+
+
+def test_unknown_labels_are_of_neither_class():
+    y = torch.full((10, 1), torch.nan)
+    y[0], y[1] = 1, 0
+    report = scaffold_split(RINGS, y, (0.6, 0.2, 0.2)).report
+    assert report.count("no known negative") == report.count("no known positive") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"smiles": ["CC", "C1C"] * 5}, r"got 'C1C' for sample 1"),
+        ({"smiles": ["CC"] * 10}, "enough scaffolds.*got 1 scaffolds.*another split"),
+        ({"smiles": RINGS, "y": torch.ones(3, 1)}, "each of 10 molecules .got 3"),
+        ({"smiles": RINGS, "y": torch.ones(10, 1), "label_names": []}, "'label_names'"),
+        ({"smiles": RINGS, "fractions": (1, 1, 1)}, "'fractions'"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        scaffold_split(**arguments)
+
+
+def test_repair_swaps_a_large_group_with_several_small_ones():
+    sizes = np.array([4, 4, 1, 1, 1, 1, 1, 1])
+    counts = np.stack([np.array([4, 0, 0, 0, 0, 0, 0, 0]), np.array([0, 4, 1, 1, 1, 1, 1, 1])], axis=1)
+    counts[1] = [4, 0]
+    groups = Groups(sizes, counts)
+    used = np.array([True, True, False])
+    part_of = np.array([0, 0, 1, 1, 1, 1, 1, 1])
+    repaired = groups.repair(part_of, used)
+    assert groups.num_lacking(part_of, used) == 2
+    assert groups.num_lacking(repaired, used) == 0
+    assert [sizes[repaired == part].sum() for part in (0, 1)] == [8, 6]

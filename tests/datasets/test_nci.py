@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+
+from tg_mlc.datasets import NCIFunctionalGroups
+from tg_mlc.datasets import nci as module
+
+
+def test_the_numbers_of_the_data_set(nci):
+    assert len(nci) == 4991
+    assert nci.num_labels == nci.num_classes == 52
+    assert nci.y.shape == (4991, 52)
+    assert not nci.y.isnan().any()
+    assert nci.report.num_rows == 4999
+    assert len(nci.report.invalid) == 8
+    assert len(nci.report.duplicates) == 99
+
+
+def test_the_statistics_of_the_docstring(nci):
+    positives = nci.y.sum(dim=0)
+    assert (positives > 0).sum() == 44
+    assert (positives >= 20).sum() == 35
+    assert nci.y.mean().item() == pytest.approx(0.0480, abs=5e-5)
+    assert nci.x.size(0) / len(nci) == pytest.approx(16.4, abs=0.05)
+    assert nci.edge_index.size(1) / len(nci) == pytest.approx(33.8, abs=0.05)
+
+
+def test_every_molecule_is_whole(nci):
+    for data in nci:
+        assert data.num_nodes > 0
+        assert data.edge_attr.shape == (data.edge_index.shape[1], 3)
+
+
+def test_label_names_are_paths(nci):
+    assert len(set(nci.label_names)) == 52
+    assert {"Amine", "Amine.Primary.Aromatic", "TerminalAlkyne"} <= set(nci.label_names)
+
+
+def test_the_hierarchy_holds_in_the_labels(nci):
+    assert len(nci.label_parents) == 40
+    index = {name: i for i, name in enumerate(nci.label_names)}
+    for child, parent in nci.label_parents:
+        assert child.startswith(f"{parent}.")
+        assert (nci.y[:, index[child]] <= nci.y[:, index[parent]]).all()
+
+
+def test_the_hierarchy_makes_a_label_graph(nci):
+    graphs = pytest.importorskip("tg_mlc.graphs")
+    graph = graphs.tree(nci.label_parents, nci.label_names, self_loops=False)
+    assert graph.num_labels == 52
+    assert graph.label_names == nci.label_names
+
+
+def test_groups_of_known_molecules():
+    y, names = module.functional_groups(["CCO", "Nc1ccccc1", "CC(=O)O", "broken"])
+    found = [{names[i] for i in row.nan_to_num(0).nonzero().flatten()} for row in y]
+    assert found[0] == {"Alcohol", "Alcohol.Aliphatic"}
+    assert found[1] == {"Amine", "Amine.Primary", "Amine.Primary.Aromatic", "Amine.Aromatic"}
+    assert found[2] == {"CarboxylicAcid", "CarboxylicAcid.Aliphatic"}
+    assert y[3].isnan().all()
+
+
+def test_labels_belong_to_their_molecules(nci):
+    picked = [0, 2500, 4990]  # before and after the invalid lines
+    y, _ = module.functional_groups([nci[i].smiles for i in picked])
+    assert torch.equal(y, nci.y[picked])
+
+
+def test_it_is_loaded_from_the_processed_file(nci, monkeypatch):
+    monkeypatch.setattr(module, "functional_groups", lambda smiles: pytest.fail("processed again"))
+    again = NCIFunctionalGroups(nci.root)
+    assert torch.equal(again.y, nci.y)
+    assert again.report == nci.report
+
+
+def test_other_files_of_rdkit_are_told(monkeypatch, caplog):
+    monkeypatch.setitem(module.SHA256, module.HIERARCHY, "0" * 64)
+    with caplog.at_level(logging.WARNING):
+        module._read_rdkit_file(module.HIERARCHY)
+    assert "differs" in caplog.text
+
+
+def test_an_rdkit_without_data_is_told(monkeypatch, tmp_path):
+    from rdkit import RDConfig
+
+    monkeypatch.setattr(RDConfig, "RDDataDir", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"first_5K\.smi"):
+        NCIFunctionalGroups(tmp_path)

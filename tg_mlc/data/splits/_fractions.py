@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Fractions = tuple[float, float, float]
+DEFAULT_FRACTIONS: Fractions = (0.8, 0.1, 0.1)
+NUM_PARTS = 3
+
+
+def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
+    """The sizes of the three parts: each fraction rounded down, what is left to the largest remainders.
+
+    Raises:
+        ValueError: If the fractions are not three numbers of at least 0 that sum to 1, or if a part that should have
+            samples would get none.
+    """
+    if len(fractions) != NUM_PARTS or not all(math.isfinite(f) and f >= 0 for f in fractions):
+        raise ValueError(f"Expected 'fractions' to be three numbers of at least 0: train, val, test (got {fractions})")
+    if abs(sum(fractions) - 1) > 1e-6:
+        raise ValueError(f"Expected 'fractions' to sum to 1 (got {fractions}, sum {sum(fractions):g})")
+    exact = np.asarray(fractions, dtype=float) * num_samples
+    sizes = np.floor(exact + 1e-9).astype(np.int64)
+    by_remainder = np.argsort(-(exact - sizes).round(9), kind="stable")
+    sizes[by_remainder[: num_samples - sizes.sum()]] += 1
+    if any(size == 0 and fraction > 0 for size, fraction in zip(sizes, fractions, strict=True)):
+        raise ValueError(
+            f"Expected enough samples for each part with a fraction above 0 "
+            f"(got {num_samples} samples for {fractions}, so parts of {sizes.tolist()})"
+        )
+    return sizes

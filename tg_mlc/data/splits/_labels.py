@@ -1,0 +1,118 @@
+"""Label matrices of any kind, and which classes of which labels a split has where."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from tg_mlc.data.splits.split import PARTS
+
+LabelMatrix: TypeAlias = "Tensor | np.ndarray | sp.spmatrix | sp.sparray"
+MISSING_NAMES_SHOWN = 40
+
+
+class SparseLabels(NamedTuple):
+    """Labels as two sparse 0/1 matrices ``[num_samples, num_labels]``: known positives, and unknowns."""
+
+    positive: sp.csr_array
+    unknown: sp.csr_array
+
+    @property
+    def num_samples(self) -> int:
+        """The number of samples."""
+        return int(self.positive.shape[0])
+
+    @property
+    def num_labels(self) -> int:
+        """The number of labels."""
+        return int(self.positive.shape[1])
+
+    def class_counts(self, group_of: np.ndarray, num_groups: int) -> np.ndarray:
+        """Counts the known negatives and the known positives of every label in groups of samples.
+
+        Returns:
+            Counts ``[num_groups, 2 * num_labels]``: negatives of all labels, then positives of all labels.
+        """
+        num_samples = self.num_samples
+        ones = np.ones(num_samples, dtype=np.int64)
+        members = sp.csr_array((ones, (group_of, np.arange(num_samples))), shape=(num_groups, num_samples))
+        positive = (members @ self.positive).toarray()
+        unknown = (members @ self.unknown).toarray()
+        sizes = np.bincount(group_of, minlength=num_groups)[:, None]
+        return np.hstack([sizes - positive - unknown, positive])
+
+
+def sparse_labels(y: LabelMatrix) -> SparseLabels:
+    """Reads labels of any kind: dense or sparse, of torch, numpy or scipy; what a sparse matrix does not store is 0.
+
+    Raises:
+        ValueError: If there are not two dimensions, or a value is not 0, 1 or NaN.
+    """
+    matrix = _to_csr(y)
+    values = matrix.data
+    wrong = ~(np.isnan(values) | (values == 0) | (values == 1))
+    if wrong.any():
+        raise ValueError(f"Expected 'y' to hold 0, 1 or NaN (got {values[wrong][0]})")
+    return SparseLabels(_where(matrix, values == 1), _where(matrix, np.isnan(values)))
+
+
+def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list[str] | None) -> str:
+    """Says which labels lack a class in which part.
+
+    Args:
+        labels: The labels of all samples.
+        part_of: The number of each sample's part.
+        label_names: Names of the labels, or their numbers if there are none.
+    """
+    num_labels = labels.num_labels
+    names = label_names if label_names is not None else [str(i) for i in range(num_labels)]
+    counts = labels.class_counts(part_of, len(PARTS))
+    parts = [(i, part) for i, part in enumerate(PARTS) if (part_of == i).any()]
+    lines = []
+    for kind, of_kind in (("negative", counts[:, :num_labels]), ("positive", counts[:, num_labels:])):
+        nowhere = (of_kind == 0).all(axis=0)
+        lacking = [("anywhere", nowhere), *((f"in {part}", (of_kind[i] == 0) & ~nowhere) for i, part in parts)]
+        for where, absent in lacking:
+            if absent.any():
+                absentees = _join([names[i] for i in np.flatnonzero(absent)])
+                lines.append(f"no known {kind} {where} for {absent.sum()} of {num_labels} labels: {absentees}")
+    return "\n".join(lines) or f"both classes of all {num_labels} labels in every part"
+
+
+def check_names(label_names: list[str] | None, num_labels: int) -> None:
+    """Raises :class:`ValueError` if there are names, but not one for each label."""
+    if label_names is not None and len(label_names) != num_labels:
+        raise ValueError(f"Expected one of 'label_names' for each of {num_labels} labels (got {len(label_names)})")
+
+
+def _join(names: list[str]) -> str:
+    more = len(names) - MISSING_NAMES_SHOWN
+    return "; ".join(names[:MISSING_NAMES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _to_csr(y: LabelMatrix) -> sp.csr_array:
+    if isinstance(y, Tensor):
+        y = _tensor_to_scipy(y)
+    if y.ndim != 2:
+        raise ValueError(f"Expected 'y' of shape [num_samples, num_labels] (got {list(y.shape)})")
+    matrix = sp.csr_array(y).astype(np.float64)
+    matrix.sum_duplicates()
+    return matrix
+
+
+def _tensor_to_scipy(y: Tensor) -> np.ndarray | sp.coo_array:
+    y = y.detach().cpu()
+    if y.layout == torch.strided:
+        return (y.float() if y.dtype == torch.bfloat16 else y).numpy()  # numpy has no bfloat16
+    entries = y.to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]
+    return sp.coo_array((entries.values().numpy(), entries.indices().numpy()), shape=tuple(y.shape))
+
+
+def _where(matrix: sp.csr_array, chosen: np.ndarray) -> sp.csr_array:
+    coo = matrix.tocoo()
+    ones = np.ones(int(chosen.sum()), dtype=np.int64)
+    return sp.csr_array((ones, (coo.row[chosen], coo.col[chosen])), shape=matrix.shape)

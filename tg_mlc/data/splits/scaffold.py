@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tg_mlc.data.splits._fractions import DEFAULT_FRACTIONS, NUM_PARTS, Fractions, part_sizes
+from tg_mlc.data.splits._groups import Groups
+from tg_mlc.data.splits._labels import LabelMatrix, SparseLabels, check_names, coverage_report, sparse_labels
+from tg_mlc.data.splits._murcko import murcko_scaffolds
+from tg_mlc.data.splits.split import Split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+NUM_ATTEMPTS = 10
+
+
+def scaffold_split(
+    smiles: Sequence[str],
+    y: LabelMatrix | None = None,
+    fractions: Fractions = DEFAULT_FRACTIONS,
+    seed: int | None = None,
+    label_names: list[str] | None = None,
+) -> Split:
+    """Splits molecules so that no scaffold from the `"The Properties of Known Drugs. 1. Molecular Frameworks"
+    <https://doi.org/10.1021/jm9602928>`_ paper is in two parts.
+
+    All molecules without a ring share the empty scaffold. With labels, scaffolds are swapped between the parts, keeping
+    the sizes, as long as that gives more labels both classes in each part (with a seed, several orders are tried);
+    :obj:`report` of the result names the labels that lack one.
+
+    Args:
+        smiles (list[str]): One SMILES string per molecule.
+        y (torch.Tensor, numpy.ndarray or scipy.sparse matrix, optional): Labels ``[num_molecules, num_labels]``, dense
+            or sparse: 0, 1 or NaN (unknown, of neither class). (default: :obj:`None`)
+        fractions (tuple[float], optional): Shares of training, validation and test molecules; the parts come as close
+            to them as whole scaffolds allow. (default: :obj:`(0.8, 0.1, 0.1)`)
+        seed (int, optional): Determines the random order in which scaffolds are shared out. If :obj:`None`, they go
+            from the most to the least common, which puts the rarest into the test part. (default: :obj:`None`)
+        label_names (list[str], optional): Names of the labels for the report. (default: :obj:`None`)
+
+    Raises:
+        ValueError: If a SMILES string is invalid, sizes disagree, labels are not 0, 1 or NaN, the fractions are no
+            shares, or there are too few scaffolds to give each part one.
+    """
+    labels = _labels(y, len(smiles), label_names)
+    sizes = part_sizes(len(smiles), fractions)
+    scaffolds, group_of = np.unique(np.asarray(murcko_scaffolds(smiles), dtype=str), return_inverse=True)
+    groups = _groups(group_of, labels)
+    part_of = _best(groups, sizes, seed)[group_of]
+    _check_filled(part_of, sizes, len(scaffolds))
+    report = f"{len(scaffolds)} scaffolds, the largest with {groups.sizes.max()} molecules"
+    if labels is not None:
+        report += "\n" + coverage_report(labels, part_of, label_names)
+    return Split.from_assignment(part_of, name=f"scaffold(seed={seed})", report=report)
+
+
+def _labels(y: LabelMatrix | None, num_molecules: int, label_names: list[str] | None) -> SparseLabels | None:
+    if y is None:
+        return None
+    labels = sparse_labels(y)
+    check_names(label_names, labels.num_labels)
+    if labels.num_samples != num_molecules:
+        raise ValueError(f"Expected one row of 'y' for each of {num_molecules} molecules (got {labels.num_samples})")
+    return labels
+
+
+def _groups(group_of: np.ndarray, labels: SparseLabels | None) -> Groups:
+    sizes = np.bincount(group_of)
+    counts = np.empty((len(sizes), 0)) if labels is None else labels.class_counts(group_of, len(sizes))
+    return Groups(sizes, counts)
+
+
+def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarray:
+    """The part of each group, from the attempt that lacks the fewest classes; the first one if it lacks no more."""
+    used = part_sizes > 0
+    possible = groups.fewest_lacking(used)
+    best, fewest = None, 0
+    for order in _orders(groups, part_sizes, seed):
+        part_of = groups.repair(groups.fill(order, part_sizes), used)
+        lacking = groups.num_lacking(part_of, used)
+        if best is None or lacking < fewest:
+            best, fewest = part_of, lacking
+        if fewest <= possible:
+            break
+    assert best is not None  # there is at least one attempt
+    return best
+
+
+def _orders(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> Iterator[np.ndarray]:
+    if seed is None:
+        yield groups.largest_first()
+        return
+    rng = np.random.default_rng(seed)
+    # A group of more than half a small part would leave no room for variety there.
+    large = int(part_sizes[part_sizes > 0].min()) // 2
+    for _ in range(NUM_ATTEMPTS):
+        yield groups.shuffled(rng, large)
+
+
+def _check_filled(part_of: np.ndarray, part_sizes: np.ndarray, num_scaffolds: int) -> None:
+    filled = np.bincount(part_of, minlength=NUM_PARTS)
+    if ((filled == 0) & (part_sizes > 0)).any():
+        raise ValueError(
+            f"Expected enough scaffolds to fill parts of {part_sizes.tolist()} molecules (got {num_scaffolds} "
+            f"scaffolds, which fill {filled.tolist()}); use another split for such molecules"
+        )

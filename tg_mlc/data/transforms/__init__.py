@@ -1,0 +1,7 @@
+"""PyG transforms that add attributes to a sample."""
+
+from __future__ import annotations
+
+from tg_mlc.data.transforms.molecules import MoleculeDescriptors, MorganCounts
+
+__all__ = ["MoleculeDescriptors", "MorganCounts"]
