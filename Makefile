@@ -1,0 +1,88 @@
+# make sider   trains label message passing on the side effects of drugs
+# make test    runs the tests
+# make help    lists everything else
+
+PYTHON ?= python3
+# Any arguments of pip install, such as TORCH="torch==2.13.0+cu130 --find-links DIR".
+TORCH ?= torch==2.13.0
+VENV ?= .venv
+# Passed on to the example and to pytest.
+ARGS ?=
+PYTEST_ARGS ?= -n 2
+
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+# Fixes the torch that was installed first, so that no other requirement replaces it.
+CONSTRAINTS := $(VENV)/constraints.txt
+PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --constraint $(CONSTRAINTS)
+
+# Recipes read it as $$TORCH: the shell then splits it into words but takes no "<" in it for a redirection.
+export TORCH
+
+.PHONY: help sider test lint format docs clean FORCE
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@echo
+	@echo 'Variables: PYTHON=$(PYTHON)  VENV=$(VENV)  TORCH="$(TORCH)"'
+	@echo '           ARGS="..." for make sider, PYTEST_ARGS="$(PYTEST_ARGS)" for make test'
+
+sider: $(STAMPS)/app ## Train on the SIDER side effects and print the comparison table
+	$(BIN)/python examples/sider_graph.py $(ARGS)
+
+# One thread each: the test processes already share the cores.
+test: $(STAMPS)/sparse ## Run the tests
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(STAMPS)/dev ## Check style, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict tg_mlc
+
+format: $(STAMPS)/dev ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(STAMPS)/docs ## Build the documentation into docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+clean: ## Remove the environment and everything built (not the cached wheels)
+	rm -rf $(VENV) build dist *.egg-info docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment, in steps that each leave a stamp.
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "Expected PYTHON to be Python 3.10 or newer (got '$(PYTHON)': $$($(PYTHON) --version 2>&1));" \
+	    "choose another one with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+# Changes only when TORCH does.
+$(STAMPS)/torch.txt: $(STAMPS)/venv FORCE
+	@echo "$$TORCH" | cmp -s - $@ || echo "$$TORCH" > $@
+
+$(STAMPS)/torch: $(STAMPS)/torch.txt
+	set -f; $(BIN)/python -m pip install --disable-pip-version-check $$TORCH
+	$(BIN)/python -c 'from importlib.metadata import version; print("torch==" + version("torch"))' > $(CONSTRAINTS)
+	@touch $@
+
+$(STAMPS)/app: $(STAMPS)/torch pyproject.toml
+	$(PIP_INSTALL) --editable '.[molecules,plot,train]'
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/app
+	$(PIP_INSTALL) --editable '.[dev]'
+	@touch $@
+
+$(STAMPS)/docs: $(STAMPS)/app
+	$(PIP_INSTALL) --editable '.[docs]'
+	@touch $@
+
+$(STAMPS)/sparse: $(STAMPS)/dev tools/install_sparse.py
+	$(PIP_INSTALL) ninja setuptools wheel
+	$(BIN)/python tools/install_sparse.py
+	@touch $@

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+SCRIPT = Path(__file__).parents[2] / "tools" / "install_sparse.py"
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("install_sparse", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return module
+
+
+@pytest.fixture
+def calls(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The commands run; compiling writes an empty wheel."""
+    seen = []
+
+    def run(command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[bytes]:
+        seen.append(command)
+        if "wheel" in command:
+            name = command[-1].replace("-", "_")
+            Path(command[command.index("--wheel-dir") + 1], f"{name}-1.0-py3-none-any.whl").touch()
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(tool.subprocess, "run", run)
+    return seen
+
+
+def compiled(calls: list[tuple[str, ...]]) -> list[str]:
+    return [command[-1] for command in calls if "wheel" in command]
+
+
+def test_compiles_once_and_installs_from_the_cache(tool: ModuleType, calls: list[tuple[str, ...]], tmp_path: Path):
+    tool.main()
+    tool.main()
+    assert compiled(calls) == ["torch-scatter", "torch-sparse"]
+    installs = [command for command in calls if "install" in command]
+    assert len(installs) == 2
+    assert all(str(tmp_path / "cache" / "tg_mlc" / "wheels") in path for path in installs[1][-2:])
+
+
+def test_compiles_again_for_another_torch(
+    tool: ModuleType, calls: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+):
+    tool.main()
+    monkeypatch.setattr(torch, "__version__", "9.9.9")
+    tool.main()
+    assert len(compiled(calls)) == 4
+
+
+def test_a_failed_compilation_leaves_no_wheel(tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def run(command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[bytes]:
+        Path(command[command.index("--wheel-dir") + 1], "torch_scatter-1.0-py3-none-any.whl").touch()
+        return subprocess.CompletedProcess(command, 1)
+
+    monkeypatch.setattr(tool.subprocess, "run", run)
+    with pytest.raises(SystemExit, match="torch-scatter could not be compiled"):
+        tool.main()
+    assert not list(tmp_path.rglob("*.whl"))
+
+
+def test_falls_back_to_the_working_directory(tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert tool.cache_folder() == tmp_path / ".cache"
+
+
+def test_builds_on_all_cores_unless_told_otherwise(tool: ModuleType, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("MAX_JOBS", raising=False)
+    assert tool.build_environment()["MAX_JOBS"] == str(os.cpu_count())
+    monkeypatch.setenv("MAX_JOBS", "1")
+    assert tool.build_environment()["MAX_JOBS"] == "1"
+
+
+@pytest.mark.parametrize(("cuda", "only_cpu"), [(None, "1"), ("13.0", None)])
+def test_leaves_cuda_out_unless_torch_has_it(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch, cuda: str | None, only_cpu: str | None
+):
+    monkeypatch.delenv("FORCE_ONLY_CPU", raising=False)
+    monkeypatch.setenv("FORCE_CUDA", "1")
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    assert tool.build_environment().get("FORCE_ONLY_CPU") == only_cpu
