@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.nn.resolver import aggregation_resolver
 
 from tg_mlc.nn import FeatureMessagePassing, LabelMessagePassing, LabelReadout, LabelStates, StepAttention
 from tg_mlc.nn.attention import Norm
 from tg_mlc.nn.encoders import Components
+from tg_mlc.nn.feature import FeatureAttention
 
 
 class InputEncoder(Protocol):
@@ -27,6 +31,7 @@ class LaMPOutput(NamedTuple):
     logits: Tensor  #: ``[B, L]``
     intermediate: list[Tensor]  #: the readouts of the states 1.1, 1.2, ... before the final one, each ``[B, L]``
     attention: list[StepAttention]  #: one entry for each step, if asked for
+    feature_attention: Sequence[FeatureAttention] = ()  #: one entry for each feature block, if asked for
 
 
 class LaMP(nn.Module):
@@ -46,19 +51,33 @@ class LaMP(nn.Module):
             (default: :obj:`"fmp"`)
         num_steps (int, optional): Number of label message passing steps :math:`T`. (default: :obj:`2`)
         num_feature_layers (int, optional): Number of feature message passing blocks. (default: :obj:`2`)
-        heads (int, optional): Number of attention heads, a divisor of :math:`d`. (default: :obj:`4`)
-        dropout (float, optional): Dropout on attention weights, and on the outputs of attention and MLP; the paper
-            takes 0.2 on Reuters, Bibtex and SIDER and 0.1 elsewhere. (default: :obj:`0.1`)
+        heads (int, optional): Number of attention heads, a divisor of :math:`d` unless :obj:`head_channels` is given.
+            (default: :obj:`4`)
+        label_heads (int, optional): Number of attention heads among labels, :obj:`heads` if :obj:`None`.
+            (default: :obj:`None`)
+        dropout (float, optional): Dropout on the outputs of attention and MLP; the paper takes 0.2 on Reuters, Bibtex
+            and SIDER and 0.1 elsewhere. (default: :obj:`0.1`)
+        attention_dropout (float, optional): Dropout on attention weights, as :obj:`dropout` if :obj:`None`.
+            (default: :obj:`None`)
         tied (bool, optional): If set to :obj:`False`, the readout has a weight of its own. (default: :obj:`True`)
         readout_bias (bool, optional): If set to :obj:`True`, the readout has a bias. (default: :obj:`False`)
         detach_intermediate (bool, optional): If set to :obj:`True`, intermediate readouts send no gradient to the
-            readout's weight, as the authors' released code has it. (default: :obj:`False`)
+            readout's weight and leave out its bias, as the authors' released code has it. (default: :obj:`False`)
         skip_feature_attention (bool, optional): If set to :obj:`True`, feature message passing leaves out its
             attention, as the authors' released code does. (default: :obj:`False`)
+        skip_label_attention (bool, optional): If set to :obj:`True`, the attention among labels is left out and only
+            its MLP kept. (default: :obj:`False`)
+        pool (str or Aggregation, optional): Aggregates the components of a sample into one, *e.g.* :obj:`"mean"`,
+            before labels attend to it. (default: :obj:`None`)
+        linear_path (torch.nn.Module, optional): Maps a batch to logits that are added to the final ones, *e.g.*
+            :class:`~tg_mlc.nn.encoders.LinearPath`. (default: :obj:`None`)
         mlp_channels (int, optional): Hidden size of the MLPs, :math:`d` if :obj:`None`. (default: :obj:`None`)
         norm (str, optional): :obj:`"post"` or :obj:`"pre"`. (default: :obj:`"post"`)
         scale (float, optional): The factor on the attention scores, :math:`1 / \sqrt{d / K}` if :obj:`None`.
             (default: :obj:`None`)
+        head_channels (int, optional): Size :math:`C` of a head's queries and keys, :math:`d / K` if :obj:`None`; with
+            it, :obj:`heads` need not divide :math:`d`. (default: :obj:`None`)
+        value_channels (int, optional): Size of a head's values, :math:`C` if :obj:`None`. (default: :obj:`None`)
         backend (str, optional): The backend of the attention operator. (default: :obj:`"auto"`)
 
     Shapes:
@@ -78,14 +97,21 @@ class LaMP(nn.Module):
         num_steps: int = 2,
         num_feature_layers: int = 2,
         heads: int = 4,
+        label_heads: int | None = None,
         dropout: float = 0.1,
+        attention_dropout: float | None = None,
         tied: bool = True,
         readout_bias: bool = False,
         detach_intermediate: bool = False,
         skip_feature_attention: bool = False,
+        skip_label_attention: bool = False,
+        pool: str | nn.Module | None = None,
+        linear_path: nn.Module | None = None,
         mlp_channels: int | None = None,
         norm: Norm = "post",
         scale: float | None = None,
+        head_channels: int | None = None,
+        value_channels: int | None = None,
         backend: str = "auto",
     ) -> None:
         super().__init__()
@@ -95,9 +121,12 @@ class LaMP(nn.Module):
         block: dict[str, Any] = {
             "heads": heads,
             "dropout": dropout,
+            "attention_dropout": attention_dropout,
             "mlp_channels": mlp_channels,
             "norm": norm,
             "scale": scale,
+            "head_channels": head_channels,
+            "value_channels": value_channels,
             "backend": backend,
         }
         self.inputs = inputs
@@ -108,8 +137,17 @@ class LaMP(nn.Module):
             if encoder == "fmp"
             else None
         )
-        self.labels = LabelMessagePassing(channels, label_graph, num_steps, **block)
+        self.pool = None if pool is None else aggregation_resolver(pool)
+        self.labels = LabelMessagePassing(
+            channels,
+            label_graph,
+            num_steps,
+            label_heads=label_heads,
+            skip_label_attention=skip_label_attention,
+            **block,
+        )
         self.readout = LabelReadout(self.labels, tied=tied, bias=readout_bias)
+        self.linear_path = linear_path
         self.detach_intermediate = detach_intermediate
 
     def forward(
@@ -122,17 +160,30 @@ class LaMP(nn.Module):
             return_intermediate (bool, optional): If set to :obj:`True`, returns :class:`LaMPOutput` with the readout
                 of every intermediate state. (default: :obj:`False`)
             return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`LaMPOutput` with the
-                attention of every step. (default: :obj:`False`)
+                attention of every step and every feature message passing block. (default: :obj:`False`)
         """
-        components: Components = self.inputs(data)
-        x = components.x
-        if self.features is not None:
-            x = self.features(x, ptr=components.ptr, edge_index=components.edge_index, edge_attr=components.edge_attr)
+        x, ptr, feature_attention = self._encode(data, return_attention_weights)
         states: LabelStates = self.labels(
-            x, ptr=components.ptr, return_intermediate=True, return_attention_weights=return_attention_weights
+            x, ptr=ptr, return_intermediate=True, return_attention_weights=return_attention_weights
         )
         logits: Tensor = self.readout(states.states)
+        if self.linear_path is not None:
+            logits = logits + self.linear_path(data)
         if not (return_intermediate or return_attention_weights):
             return logits
-        intermediate = [self.readout(u, detach_weight=self.detach_intermediate) for u in states.intermediate]
-        return LaMPOutput(logits, intermediate, states.attention)
+        detach = self.detach_intermediate
+        intermediate = [self.readout(u, detach_weight=detach, use_bias=not detach) for u in states.intermediate]
+        return LaMPOutput(logits, intermediate, states.attention, feature_attention)
+
+    def _encode(self, data: Data, return_attention_weights: bool) -> tuple[Tensor, Tensor, Sequence[FeatureAttention]]:
+        x, ptr, edge_index, edge_attr = cast(Components, self.inputs(data))
+        attention: Sequence[FeatureAttention] = ()
+        if self.features is not None:
+            edges = {"ptr": ptr, "edge_index": edge_index, "edge_attr": edge_attr}
+            if return_attention_weights:
+                x, attention = self.features(x, **edges, return_attention_weights=True)
+            else:
+                x = self.features(x, **edges)
+        if self.pool is not None:
+            x, ptr = self.pool(x, ptr=ptr), torch.arange(ptr.numel(), device=ptr.device)
+        return x, ptr, attention

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.index import index2ptr
 
 from tg_mlc.ops.pattern import check_ptr
 
@@ -20,7 +19,8 @@ def to_ptr(x: Tensor, batch: Tensor | None, ptr: Tensor | None, batch_size: int 
         if not torch.compiler.is_compiling():
             check_batch(batch, x.size(0), batch_size)
         size = int(batch.max()) + 1 if batch_size is None else batch_size
-        ptr = index2ptr(batch, size)
+        # PyG's index2ptr would fix 'size' under torch.compile.
+        ptr = torch.searchsorted(batch, torch.arange(size + 1, device=batch.device))
     elif not torch.compiler.is_compiling():
         check_ptr("ptr", ptr, x.size(0), None)
     assert ptr is not None

@@ -33,8 +33,8 @@ class AttentionConv(MessagePassing):
     Args:
         channels (int or tuple): Size :math:`d` of a state, or the sizes of source and target states. The source's may
             be :obj:`-1`, to be taken from the first input.
-        heads (int, optional): Number of attention heads :math:`K`, a divisor of the target's size.
-            (default: :obj:`4`)
+        heads (int, optional): Number of attention heads :math:`K`, a divisor of the target's size unless
+            :obj:`head_channels` is given. (default: :obj:`4`)
         mlp_channels (int, optional): Hidden size of the MLP, :math:`d` if :obj:`None`. (default: :obj:`None`)
         dropout (float, optional): Dropout on the outputs of attention and MLP. (default: :obj:`0.0`)
         attention_dropout (float, optional): Dropout on the attention weights, as :obj:`dropout` if :obj:`None`.
@@ -44,6 +44,9 @@ class AttentionConv(MessagePassing):
             (default: :obj:`False`)
         scale (float, optional): The factor :math:`s` on the scores. The paper writes :math:`1 / \sqrt{d}`, its
             released code takes :math:`1 / \sqrt{d / K}`, as :obj:`None` does. (default: :obj:`None`)
+        head_channels (int, optional): Size :math:`C` of a head's queries and keys, :math:`d / K` if :obj:`None`; with
+            it, :obj:`heads` need not divide :math:`d`. (default: :obj:`None`)
+        value_channels (int, optional): Size of a head's values, :math:`C` if :obj:`None`. (default: :obj:`None`)
         edge_dim (int, optional): Size of edge features, which are projected and added to keys and values as in
             :class:`~torch_geometric.nn.TransformerConv`. (default: :obj:`None`)
         backend (str, optional): The backend of the operator. (default: :obj:`"auto"`)
@@ -55,7 +58,8 @@ class AttentionConv(MessagePassing):
         - **output:** node states :math:`(N, d)` or :math:`(N_t, d)`
 
     Raises:
-        ValueError: If :obj:`heads` does not divide the target's size, or :obj:`norm` is unknown.
+        ValueError: If :obj:`heads` does not divide the target's size, :obj:`norm` is unknown, or :obj:`edge_dim` is
+            given beside values of another size than the keys.
     """
 
     def __init__(
@@ -69,14 +73,23 @@ class AttentionConv(MessagePassing):
         norm: Norm = "post",
         bias: bool = False,
         scale: float | None = None,
+        head_channels: int | None = None,
+        value_channels: int | None = None,
         edge_dim: int | None = None,
         backend: str = "auto",
         **kwargs: Any,
     ) -> None:
         super().__init__(aggr=kwargs.pop("aggr", "add"), node_dim=0, **kwargs)
         source, target = (channels, channels) if isinstance(channels, int) else channels
-        if target <= 0 or heads <= 0 or target % heads != 0:
+        if target <= 0 or heads <= 0 or (head_channels is None and target % heads != 0):
             raise ValueError(f"Expected 'heads' to divide 'channels' (got heads={heads}, channels={target})")
+        head_channels = target // heads if head_channels is None else head_channels
+        value_channels = head_channels if value_channels is None else value_channels
+        if edge_dim is not None and value_channels != head_channels:
+            raise ValueError(
+                f"Expected 'value_channels' to equal 'head_channels' beside 'edge_dim', as edge features are added to "
+                f"keys and values (got {value_channels} and {head_channels})"
+            )
         if norm not in ("post", "pre"):
             raise ValueError(f"Expected 'norm' to be 'post' or 'pre' (got '{norm}')")
         self.channels = target
@@ -85,20 +98,27 @@ class AttentionConv(MessagePassing):
         self.dropout = dropout
         self.attention_dropout = dropout if attention_dropout is None else attention_dropout
         self.norm = norm
-        self.scale = (target // heads) ** -0.5 if scale is None else scale
+        self.scale = head_channels**-0.5 if scale is None else scale
         self.backend = backend
         self._alpha: OptTensor = None
 
         glorot = {"weight_initializer": "glorot", "bias_initializer": "zeros"}
         hidden = mlp_channels or target
-        self.lin_query = Linear(target, target, bias=bias, **glorot)
-        self.lin_key = Linear(source, target, bias=bias, **glorot)
-        self.lin_value = Linear(source, target, bias=bias, **glorot)
-        self.lin_edge = None if edge_dim is None else Linear(edge_dim, target, bias=False, **glorot)
-        self.lin_out = Linear(target, target, bias=bias, **glorot)
+        self.lin_query = Linear(target, heads * head_channels, bias=bias, **glorot)
+        self.lin_key = Linear(source, heads * head_channels, bias=bias, **glorot)
+        self.lin_value = Linear(source, heads * value_channels, bias=bias, **glorot)
+        self.lin_edge = None if edge_dim is None else Linear(edge_dim, heads * head_channels, bias=False, **glorot)
+        self.lin_out = Linear(heads * value_channels, target, bias=bias, **glorot)
         self.attention_norm = nn.LayerNorm(target)
         self.mlp = nn.Sequential(Linear(target, hidden, **glorot), nn.ReLU(), Linear(hidden, target, **glorot))
         self.mlp_norm = nn.LayerNorm(target)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # PyG swaps a class's 'propagate' for a compiled one. A subclass that took over its parent's compiled one would
+        # fall back to it under an explainer, whose edge mask would then be ignored.
+        if "propagate" not in cls.__dict__:
+            cls.propagate = MessagePassing.propagate
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module."""
@@ -129,7 +149,7 @@ class AttentionConv(MessagePassing):
                 (default: :obj:`None`)
         """
         source, target = (x, x) if isinstance(x, Tensor) else x
-        self._check_edge_attr(edge_index, edge_attr)
+        edge_attr = self._edge_attr(edge_index, edge_attr)
         if self.norm == "pre":
             query_state = self.attention_norm(target)
             source = query_state if isinstance(x, Tensor) else source
@@ -167,15 +187,19 @@ class AttentionConv(MessagePassing):
         return F.dropout(x, self.dropout, self.training)
 
     def _split_heads(self, x: Tensor) -> Tensor:
-        return x.view(x.size(0), self.heads, self.channels // self.heads)
+        return x.view(x.size(0), self.heads, x.size(1) // self.heads)
 
-    def _check_edge_attr(self, edge_index: Adj | Pattern, edge_attr: OptTensor) -> None:
+    def _edge_attr(self, edge_index: Adj | Pattern, edge_attr: OptTensor) -> OptTensor:
+        """The edge features, which a SparseTensor may hold as its values."""
+        if edge_attr is None and self.lin_edge is not None and isinstance(edge_index, SparseTensor):
+            edge_attr = edge_index.storage.value()
         if (self.lin_edge is None) != (edge_attr is None):
             given = None if edge_attr is None else list(edge_attr.shape)
             wanted = None if self.lin_edge is None else self.lin_edge.in_channels
             raise ValueError(f"Expected 'edge_attr' exactly if 'edge_dim' was given (got {given}, edge_dim={wanted})")
         if edge_attr is not None and isinstance(edge_index, Pattern):
             raise ValueError("Expected 'edge_attr' only beside an edge list (got a Pattern)")
+        return edge_attr
 
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, pattern: Pattern, return_weights: bool
@@ -207,7 +231,7 @@ class AttentionConv(MessagePassing):
         ptr: OptTensor,
         size_i: int | None,
     ) -> Tensor:
-        if edge_attr is not None:
+        if self.lin_edge is not None:  # PyG fills in the values of a sparse adjacency, whether features or not
             key_j, value_j = key_j + edge_attr, value_j + edge_attr
         alpha = softmax((query_i * key_j).sum(dim=-1) * self.scale, index, ptr, size_i)
         self._alpha = alpha

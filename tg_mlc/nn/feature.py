@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from torch import Tensor, nn
 from torch_geometric.typing import Adj
 
 from tg_mlc.nn._batch import to_ptr
 from tg_mlc.nn.attention import AttentionConv
-from tg_mlc.ops import Blocks
+from tg_mlc.ops import Blocks, Pattern
+
+FeatureAttention = tuple[Adj | Pattern, Tensor]
+
+
+class FeatureStates(NamedTuple):
+    """What :class:`FeatureMessagePassing` returns on request."""
+
+    states: Tensor  #: ``[N, d]``, the final states
+    attention: list[FeatureAttention]  #: for each block the edges, and their weights in the layout of those edges
 
 
 class FeatureMessagePassing(nn.Module):
@@ -26,8 +35,8 @@ class FeatureMessagePassing(nn.Module):
         num_layers (int, optional): Number of blocks; their weights are not shared. (default: :obj:`2`)
         heads (int, optional): Number of attention heads, a divisor of :obj:`channels`. (default: :obj:`4`)
         skip_attention (bool, optional): If set to :obj:`True`, leaves out the attention of every block and keeps its
-            MLP. This is what the authors' released code computes: it feeds each MLP with the block's input.
-            (default: :obj:`False`)
+            MLP. This is what the authors' released code computes: it feeds each MLP with the block's input. The
+            attention weights can still be asked for. (default: :obj:`False`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`.
 
     Shapes:
@@ -62,7 +71,8 @@ class FeatureMessagePassing(nn.Module):
         edge_attr: Tensor | None = None,
         batch_size: int | None = None,
         max_num_nodes: int | None = None,
-    ) -> Tensor:
+        return_attention_weights: bool = False,
+    ) -> Tensor | FeatureStates:
         r"""Runs the forward pass of the module.
 
         Args:
@@ -73,11 +83,16 @@ class FeatureMessagePassing(nn.Module):
             edge_index (torch.Tensor or SparseTensor, optional): The known graph among the components. If :obj:`None`,
                 each attends to all of its sample, itself included. (default: :obj:`None`)
             edge_attr (torch.Tensor, optional): The features of those edges. (default: :obj:`None`)
-            batch_size (int, optional): The number of samples. (default: :obj:`None`)
-            max_num_nodes (int, optional): The most components of a sample. (default: :obj:`None`)
+            batch_size (int, optional): The number of samples, needed beside :obj:`batch` under :meth:`torch.compile`.
+                (default: :obj:`None`)
+            max_num_nodes (int, optional): The most components of a sample, needed under :meth:`torch.compile` where
+                there is no :obj:`edge_index`. (default: :obj:`None`)
+            return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`FeatureStates` with the
+                attention of every block. (default: :obj:`False`)
         """
         edges: Adj | Blocks = edge_index
-        if edges is None and not self.skip_attention:
+        attends = return_attention_weights or not self.skip_attention
+        if edges is None and attends:
             ptr = to_ptr(x, batch, ptr, batch_size)
             edges = Blocks(
                 ptr,
@@ -87,9 +102,16 @@ class FeatureMessagePassing(nn.Module):
                 max_queries=max_num_nodes,
                 max_keys=max_num_nodes,
             )
+        attention: list[FeatureAttention] = []
         for conv in self._convs():
-            x = conv.feed_forward(x) if self.skip_attention else conv(x, edges, edge_attr)
-        return x
+            out = x
+            if return_attention_weights:
+                out, weights = conv(x, edges, edge_attr, return_attention_weights=True)
+                attention.append(weights)
+            elif attends:
+                out = conv(x, edges, edge_attr)
+            x = conv.feed_forward(x) if self.skip_attention else out
+        return FeatureStates(x, attention) if return_attention_weights else x
 
     def _convs(self) -> list[AttentionConv]:
         return cast(list[AttentionConv], list(self.convs))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
 from torch_geometric.typing import Adj
+from torch_geometric.utils import is_sparse, to_edge_index
 
 from tg_mlc.nn._batch import to_ptr
 from tg_mlc.nn.attention import AttentionConv, Norm
@@ -70,7 +72,7 @@ class StepAttention(NamedTuple):
     """The attention of one step: the edges, and their weights in the layout of those edges."""
 
     feature_to_label: tuple[Adj | Pattern, Tensor]
-    label_to_label: tuple[Pattern, Tensor]
+    label_to_label: tuple[Pattern, Tensor] | None  #: :obj:`None` if that attention is left out
 
 
 class LabelStates(NamedTuple):
@@ -101,7 +103,10 @@ class LabelMessagePassing(nn.Module):
             :obj:`edge_index`. It may be replaced later by assigning :obj:`label_graph`; it is not part of the state
             dict.
         num_steps (int, optional): Number of steps :math:`T`; their weights are not shared. (default: :obj:`2`)
-        heads (int, optional): Number of attention heads, a divisor of :math:`d`. (default: :obj:`4`)
+        heads (int, optional): Number of attention heads, a divisor of :math:`d` unless :obj:`head_channels` is given.
+            (default: :obj:`4`)
+        label_heads (int, optional): Number of attention heads among labels, :obj:`heads` if :obj:`None`.
+            (default: :obj:`None`)
         mlp_channels (int, optional): Hidden size of the MLPs, :math:`d` if :obj:`None`. (default: :obj:`None`)
         dropout (float, optional): Dropout on the outputs of attention and MLP. (default: :obj:`0.0`)
         attention_dropout (float, optional): Dropout on the attention weights, as :obj:`dropout` if :obj:`None`.
@@ -111,6 +116,12 @@ class LabelMessagePassing(nn.Module):
         bias (bool, optional): If set to :obj:`True`, the attention's projections have a bias. (default: :obj:`False`)
         scale (float, optional): The factor on the attention scores, :math:`1 / \sqrt{d / K}` if :obj:`None`.
             (default: :obj:`None`)
+        head_channels (int, optional): Size :math:`C` of a head's queries and keys, :math:`d / K` if :obj:`None`; with
+            it, :obj:`heads` need not divide :math:`d`. (default: :obj:`None`)
+        value_channels (int, optional): Size of a head's values, :math:`C` if :obj:`None`. (default: :obj:`None`)
+        skip_label_attention (bool, optional): If set to :obj:`True`, leaves out the attention among labels and keeps
+            its MLP, so that labels never meet and a step hands out one state, as the authors' released code does
+            with its flag :obj:`-no_dec_self_att`. (default: :obj:`False`)
         backend (str, optional): The backend of the operator. (default: :obj:`"auto"`)
 
     Shapes:
@@ -129,12 +140,16 @@ class LabelMessagePassing(nn.Module):
         num_steps: int = 2,
         heads: int = 4,
         *,
+        label_heads: int | None = None,
         mlp_channels: int | None = None,
         dropout: float = 0.0,
         attention_dropout: float | None = None,
         norm: Norm = "post",
         bias: bool = False,
         scale: float | None = None,
+        head_channels: int | None = None,
+        value_channels: int | None = None,
+        skip_label_attention: bool = False,
         backend: str = "auto",
     ) -> None:
         super().__init__()
@@ -143,21 +158,26 @@ class LabelMessagePassing(nn.Module):
         source, self.channels = (channels, channels) if isinstance(channels, int) else channels
         self.num_labels = int(label_graph.num_nodes or 0)
         self.num_steps = num_steps
+        self.skip_label_attention = skip_label_attention
+        self.embedding = nn.Embedding(self.num_labels, self.channels)
         self.label_graph = label_graph
         block: dict[str, Any] = {
-            "heads": heads,
             "mlp_channels": mlp_channels,
             "dropout": dropout,
             "attention_dropout": attention_dropout,
             "norm": norm,
             "bias": bias,
             "scale": scale,
+            "head_channels": head_channels,
+            "value_channels": value_channels,
             "backend": backend,
         }
         steps = range(num_steps)
-        self.embedding = nn.Embedding(self.num_labels, self.channels)
-        self.feature_to_label = nn.ModuleList(FeatureToLabelConv((source, self.channels), **block) for _ in steps)
-        self.label_to_label = nn.ModuleList(LabelToLabelConv(self.channels, **block) for _ in steps)
+        self.feature_to_label = nn.ModuleList(
+            FeatureToLabelConv((source, self.channels), heads, **block) for _ in steps
+        )
+        label_heads = heads if label_heads is None else label_heads
+        self.label_to_label = nn.ModuleList(LabelToLabelConv(self.channels, label_heads, **block) for _ in steps)
         self.final_norm = nn.LayerNorm(self.channels) if norm == "pre" else nn.Identity()
         self.reset_parameters()
 
@@ -181,14 +201,22 @@ class LabelMessagePassing(nn.Module):
     @label_graph.setter
     def label_graph(self, label_graph: Data) -> None:
         num_labels = int(label_graph.num_nodes or 0)
-        if num_labels < 1 or num_labels != self.num_labels:
+        if num_labels < 1:
+            raise ValueError("Expected 'label_graph' to hold at least 1 label (got 0)")
+        if num_labels != self.num_labels:
             raise ValueError(f"Expected 'label_graph' to hold {self.num_labels} labels (got {num_labels})")
         self._label_graph = label_graph
-        self._label_edges = Edges(label_graph.edge_index, num_labels, num_labels).prepare()
+        self._place_label_edges()
+
+    def _place_label_edges(self) -> None:
+        # Prepared where the graph is, as no value can be read from the meta device.
+        edges = Edges(self._label_graph.edge_index, self.num_labels, self.num_labels).prepare()
+        self._label_edges = edges.to(self.embedding.weight.device)
 
     def _apply(self, fn: Any, recurse: bool = True) -> LabelMessagePassing:
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self._label_edges = self._label_edges.to(self.embedding.weight.device)
+        if self._label_edges.device != self.embedding.weight.device:
+            self._place_label_edges()
         return self
 
     def forward(
@@ -197,7 +225,7 @@ class LabelMessagePassing(nn.Module):
         batch: Tensor | None = None,
         *,
         ptr: Tensor | None = None,
-        edge_index: Tensor | None = None,
+        edge_index: Adj | None = None,
         batch_size: int | None = None,
         max_num_nodes: int | None = None,
         return_intermediate: bool = False,
@@ -211,9 +239,9 @@ class LabelMessagePassing(nn.Module):
                 :obj:`ptr`, all components belong to one sample. (default: :obj:`None`)
             ptr (torch.Tensor, optional): Where the components of every sample begin and end, instead of
                 :obj:`batch`. (default: :obj:`None`)
-            edge_index (torch.Tensor, optional): Edges from components (rows of :obj:`x`) to the labels
-                :math:`0, \ldots, L - 1` of their own sample. If :obj:`None`, every label attends to all components of
-                its sample. (default: :obj:`None`)
+            edge_index (torch.Tensor or SparseTensor, optional): Edges from components (rows of :obj:`x`) to the
+                labels :math:`0, \ldots, L - 1` of their own sample. If :obj:`None`, every label attends to all
+                components of its sample. (default: :obj:`None`)
             batch_size (int, optional): The number of samples, needed beside :obj:`batch` if the last samples have no
                 component, and under :meth:`torch.compile`. (default: :obj:`None`)
             max_num_nodes (int, optional): The most components of a sample, needed under :meth:`torch.compile`.
@@ -235,8 +263,11 @@ class LabelMessagePassing(nn.Module):
             # All samples share the label states of the first step, so these are projected once and then repeated.
             num_copies = num_samples if step == 0 else 1
             u, to_label = _call(xy, (x, u), edges, return_attention_weights, num_copies=num_copies)
-            states.append(u)
-            u, among_labels = _call(yy, u, label_edges, return_attention_weights)
+            if self.skip_label_attention:
+                u, among_labels = cast(LabelToLabelConv, yy).feed_forward(u), None
+            else:
+                states.append(u)
+                u, among_labels = _call(yy, u, label_edges, return_attention_weights)
             states.append(u)
             attention.append(StepAttention(to_label, among_labels))
 
@@ -245,7 +276,7 @@ class LabelMessagePassing(nn.Module):
             return states[-1]
         return LabelStates(states[-1], states[:-1], attention if return_attention_weights else [])
 
-    def _edges(self, x: Tensor, ptr: Tensor, edge_index: Tensor | None, max_num_nodes: int | None) -> Tensor | Pattern:
+    def _edges(self, x: Tensor, ptr: Tensor, edge_index: Adj | None, max_num_nodes: int | None) -> Tensor | Pattern:
         num_samples = ptr.numel() - 1
         if edge_index is not None:
             return self._explicit_edges(x, ptr, edge_index)
@@ -258,7 +289,11 @@ class LabelMessagePassing(nn.Module):
             max_keys=max_num_nodes,
         )
 
-    def _explicit_edges(self, x: Tensor, ptr: Tensor, edge_index: Tensor) -> Tensor:
+    def _explicit_edges(self, x: Tensor, ptr: Tensor, edge_index: Adj) -> Tensor:
+        if isinstance(edge_index, EdgeIndex):
+            edge_index = edge_index.as_tensor()
+        elif is_sparse(edge_index):  # an adjacency, with the targets in its rows
+            edge_index = to_edge_index(edge_index)[0].flip(0)
         if not torch.compiler.is_compiling():
             check_edge_index(edge_index, x.size(0), self.num_labels)
         sample = ptr2index(ptr, output_size=x.size(0))

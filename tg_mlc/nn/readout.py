@@ -43,13 +43,14 @@ class LabelReadout(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def forward(self, u: Tensor, *, detach_weight: bool = False) -> Tensor:
+    def forward(self, u: Tensor, *, detach_weight: bool = False, use_bias: bool = True) -> Tensor:
         r"""Runs the forward pass of the module.
 
         Args:
             u (torch.Tensor): The label states.
             detach_weight (bool, optional): If set to :obj:`True`, no gradient reaches the weight, as the authors'
                 released code has it for intermediate states. (default: :obj:`False`)
+            use_bias (bool, optional): If set to :obj:`False`, leaves out the bias. (default: :obj:`True`)
         """
         if u.shape[-2:] != self.weight.shape:
             raise ValueError(
@@ -57,7 +58,7 @@ class LabelReadout(nn.Module):
             )
         weight = self.weight.detach() if detach_weight else self.weight
         logits = (u * weight).sum(dim=-1)
-        return logits if self.bias is None else logits + self.bias
+        return logits + self.bias if use_bias and self.bias is not None else logits
 
     def __repr__(self) -> str:
         num_labels, channels = self.weight.shape

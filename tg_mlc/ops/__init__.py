@@ -1,6 +1,7 @@
 """The hot path: attention patterns and the operator over them."""
 
 from tg_mlc.ops.attention import available_backends, explain_choice, graph_attention
+from tg_mlc.ops.dense_weights import to_dense_weights
 from tg_mlc.ops.pattern import Blocks, Edges, Pattern, Shared
 
 __all__ = [
@@ -11,4 +12,5 @@ __all__ = [
     "available_backends",
     "explain_choice",
     "graph_attention",
+    "to_dense_weights",
 ]

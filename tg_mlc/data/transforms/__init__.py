@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tg_mlc.data.transforms.molecules import MoleculeDescriptors, MorganCounts
+from tg_mlc.data.transforms.molecules import FingerprintCounts, MoleculeDescriptors
 
-__all__ = ["MoleculeDescriptors", "MorganCounts"]
+__all__ = ["FingerprintCounts", "MoleculeDescriptors"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch_geometric.data import Data
@@ -11,51 +11,62 @@ from torch_geometric.transforms import BaseTransform
 
 from tg_mlc._optional import require
 
+Kind = Literal["morgan", "atom_pair", "torsion"]
 
-class MorganCounts(BaseTransform):  # type: ignore[misc, unused-ignore]
-    r"""Adds the counts of circular substructures from the `"Extended-Connectivity Fingerprints"
-    <https://doi.org/10.1021/ci100050t>`_ paper, folded to a vector.
+# RDKit's names of the generators. Morgan substructures of radius 2 are the usual ECFP4.
+_GENERATORS: dict[str, tuple[str, dict[str, Any]]] = {
+    "morgan": ("GetMorganGenerator", {"radius": 2}),
+    "atom_pair": ("GetAtomPairGenerator", {}),
+    "torsion": ("GetTopologicalTorsionGenerator", {}),
+}
+
+
+class FingerprintCounts(BaseTransform):  # type: ignore[misc, unused-ignore]
+    r"""Adds how often each substructure occurs, folded to a vector.
 
     Args:
-        radius (int, optional): The radius of a substructure in bonds. (default: :obj:`2`)
+        kind (str): Which substructures: :obj:`"morgan"`, circular ones of radius 2 as in the `"Extended-Connectivity
+            Fingerprints" <https://doi.org/10.1021/ci100050t>`_ paper; :obj:`"atom_pair"`, two atoms and the distance
+            between them as in the `"Atom Pairs as Molecular Features in Structure-Activity Studies"
+            <https://doi.org/10.1021/ci00046a002>`_ paper; or :obj:`"torsion"`, paths of four atoms as in the
+            `"Topological Torsion" <https://doi.org/10.1021/ci00054a008>`_ paper. It is also the attribute to write.
         num_bits (int, optional): The size of the vector. (default: :obj:`2048`)
-        key (str, optional): The attribute to write. (default: :obj:`"morgan"`)
 
     Shapes:
         - **output:** counts :math:`(1, F)`
+
+    Raises:
+        ValueError: If :obj:`kind` is unknown.
     """
 
-    def __init__(self, radius: int = 2, num_bits: int = 2048, key: str = "morgan") -> None:
-        self.radius = radius
+    def __init__(self, kind: Kind, num_bits: int = 2048) -> None:
+        if kind not in _GENERATORS:
+            raise ValueError(f"Expected 'kind' to be one of {list(_GENERATORS)} (got '{kind}')")
+        self.kind = kind
         self.num_bits = num_bits
-        self.key = key
 
     def forward(self, data: Data) -> Data:
         generators = require("rdkit.Chem.rdFingerprintGenerator", extra="molecules")
-        generator = generators.GetMorganGenerator(radius=self.radius, fpSize=self.num_bits)
+        name, options = _GENERATORS[self.kind]
+        generator = getattr(generators, name)(fpSize=self.num_bits, **options)
         counts = generator.GetCountFingerprintAsNumPy(_molecule(data))
-        data[self.key] = torch.from_numpy(counts.astype("float32")).unsqueeze(0)
+        data[self.kind] = torch.from_numpy(counts.astype("float32")).unsqueeze(0)
         return data
 
     def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(radius={self.radius}, num_bits={self.num_bits})"
+        return f"{self.__class__.__name__}('{self.kind}', num_bits={self.num_bits})"
 
 
 class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
-    r"""Adds RDKit's physicochemical descriptors (weight, lipophilicity, polar surface, counts of groups, ...).
+    r"""Adds RDKit's physicochemical descriptors (weight, lipophilicity, polar surface, counts of groups, ...) as
+    :obj:`descriptors`.
 
     A descriptor that RDKit cannot compute for a molecule is NaN.
-
-    Args:
-        key (str, optional): The attribute to write. (default: :obj:`"descriptors"`)
 
     Shapes:
         - **output:** descriptors :math:`(1, F)`, with as many :math:`F` as the installed RDKit has,
           :attr:`num_descriptors`
     """
-
-    def __init__(self, key: str = "descriptors") -> None:
-        self.key = key
 
     @property
     def num_descriptors(self) -> int:
@@ -69,7 +80,7 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
         # Beyond single precision lies one known to overflow, Ipc (doi:10.1063/1.1674955); a huge value is no infinity.
         limit = torch.finfo(torch.float32).max
         values = [value if math.isnan(value) else max(-limit, min(limit, value)) for value in values]
-        data[self.key] = torch.tensor([values])
+        data.descriptors = torch.tensor([values])
         return data
 
 

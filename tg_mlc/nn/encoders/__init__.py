@@ -6,13 +6,14 @@ from tg_mlc.nn.encoders.joint import JointEncoder
 from tg_mlc.nn.encoders.molecule import MoleculeEncoder
 from tg_mlc.nn.encoders.scaling import LogCounts, QuantileScaler
 from tg_mlc.nn.encoders.tokens import BagEncoder, SequenceEncoder
-from tg_mlc.nn.encoders.vector import VectorEncoder
+from tg_mlc.nn.encoders.vector import LinearPath, VectorEncoder
 
 __all__ = [
     "BagEncoder",
     "CategoricalEmbedding",
     "Components",
     "JointEncoder",
+    "LinearPath",
     "LogCounts",
     "MoleculeEncoder",
     "QuantileScaler",

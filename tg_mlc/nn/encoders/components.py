@@ -23,4 +23,5 @@ def ptr_of(data: Data) -> Tensor:
     """Where the nodes of every sample begin and end in a :class:`~torch_geometric.data.Data` or a batch of them."""
     ptr: Tensor | None = data.get("ptr")
     batch: Tensor | None = data.get("batch") if ptr is None else None
-    return to_ptr(data.x, batch, ptr, data.num_graphs if batch is not None else None)
+    # Only a Batch knows how many samples it holds, the last of which may be empty.
+    return to_ptr(data.x, batch, ptr, getattr(data, "num_graphs", None))

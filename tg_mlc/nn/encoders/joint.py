@@ -16,7 +16,8 @@ from tg_mlc.nn.encoders.components import Components
 class JointEncoder(nn.Module):
     r"""Puts the components of several encoders side by side in each sample, so that labels attend to all of them.
 
-    Edges stay among the components of the encoder that made them; at most one encoder may have any.
+    Edges stay among the components of the encoder that made them; at most one encoder may have any. A layer
+    normalisation brings components of all kinds to one scale.
 
     Args:
         encoders (list of torch.nn.Module): Encoders of the same :obj:`channels`.
@@ -40,6 +41,7 @@ class JointEncoder(nn.Module):
         if len(edge_dims) > 1:
             raise ValueError(f"Expected at most one of 'encoders' to have edges (got {len(edge_dims)})")
         self.edge_dim = edge_dims[0] if edge_dims else None
+        self.norm = nn.LayerNorm(self.channels)
 
     def forward(self, data: Data) -> Components:
         parts: list[Components] = [encoder(data) for encoder in self.encoders]
@@ -48,7 +50,7 @@ class JointEncoder(nn.Module):
         samples, order = torch.sort(samples, stable=True)
         ptr = torch.stack([part.ptr for part in parts]).sum(dim=0)
         edge_index, edge_attr = _edges(parts, order)
-        return Components(x[order], ptr, edge_index, edge_attr)
+        return Components(self.norm(x[order]), ptr, edge_index, edge_attr)
 
 
 def _samples(part: Components) -> Tensor:

@@ -19,7 +19,8 @@ class BagEncoder(nn.Module):
 
     Shapes:
         - **input:** a batch with the present words :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`, and, if the words
-          carry weights such as TF-IDF, :obj:`weight` of shape :math:`(N)`
+          carry weights such as TF-IDF, :obj:`weight` of shape :math:`(N)`; a known graph among them, if there is
+          one, as :obj:`edge_index`
         - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
     """
 
@@ -33,7 +34,7 @@ class BagEncoder(nn.Module):
     def forward(self, data: Data) -> Components:
         x = self.embedding(data.x.flatten())
         weight = data.get("weight")
-        return Components(x if weight is None else x * weight.view(-1, 1), ptr_of(data))
+        return Components(x if weight is None else x * weight.view(-1, 1), ptr_of(data), data.get("edge_index"))
 
 
 class SequenceEncoder(nn.Module):
@@ -47,7 +48,8 @@ class SequenceEncoder(nn.Module):
             (default: :obj:`None`)
 
     Shapes:
-        - **input:** a batch with words :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`
+        - **input:** a batch with words :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`; a known graph among them, if
+          there is one, as :obj:`edge_index`
         - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
 
     Raises:
@@ -67,7 +69,7 @@ class SequenceEncoder(nn.Module):
         ptr = ptr_of(data)
         x: Tensor = self.embedding(data.x.flatten())
         position = torch.arange(x.size(0), device=x.device) - ptr[ptr2index(ptr, output_size=x.size(0))]
-        return Components(x + self._encode(position).to(x.dtype), ptr)
+        return Components(x + self._encode(position).to(x.dtype), ptr, data.get("edge_index"))
 
     def _encode(self, position: Tensor) -> Tensor:
         if self.positions is None:

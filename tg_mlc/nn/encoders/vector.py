@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -43,6 +45,7 @@ class VectorEncoder(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        self.in_channels = in_channels
         self.channels = channels
         self.num_components = num_components
         self.key = key
@@ -50,8 +53,47 @@ class VectorEncoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.lin = Linear(in_channels, num_components * channels)
 
+    def vectors(self, data: Data) -> Tensor:
+        r"""The scaled vectors :math:`(B, F)` of a batch, with dropout."""
+        vectors: Tensor = self.dropout(self.scaling(data[self.key]))
+        return vectors
+
     def forward(self, data: Data) -> Components:
-        vectors: Tensor = data[self.key]
-        x = self.lin(self.dropout(self.scaling(vectors))).view(-1, self.channels)
+        vectors = self.vectors(data)
+        x = self.lin(vectors).view(-1, self.channels)
         ptr = torch.arange(vectors.size(0) + 1, device=x.device) * self.num_components
         return Components(x, ptr)
+
+
+class LinearPath(nn.Module):
+    r"""Linear logits of dense vectors, to be added to those of label message passing.
+
+    .. math::
+        y_i = \sum_v \mathbf{w}_i^{(v)} \cdot \mathbf{x}^{(v)}
+
+    A linear model is a strong competitor wherever inputs are long and samples few; beside it, message passing has to
+    learn only what it adds. The weights start from zero.
+
+    Args:
+        encoders (list of VectorEncoder): The encoders whose scaled vectors are taken.
+        num_labels (int): The number of labels :math:`L`.
+
+    Shapes:
+        - **input:** a batch that the encoders take
+        - **output:** logits :math:`(B, L)`
+    """
+
+    def __init__(self, encoders: Sequence[VectorEncoder], num_labels: int) -> None:
+        super().__init__()
+        self.encoders = list(encoders)  # not submodules: they belong to the model's inputs
+        self.lins = nn.ModuleList(nn.Linear(encoder.in_channels, num_labels, bias=False) for encoder in encoders)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters of the module."""
+        for parameter in self.parameters():
+            nn.init.zeros_(parameter)
+
+    def forward(self, data: Data) -> Tensor:
+        logits = [lin(encoder.vectors(data)) for lin, encoder in zip(self.lins, self.encoders, strict=True)]
+        return torch.stack(logits).sum(dim=0)

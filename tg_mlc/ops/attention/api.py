@@ -118,7 +118,8 @@ def explain_choice(
     The arguments are those of :func:`graph_attention`.
     """
     call = _validated(query, key, value, pattern, scale, dropout_p, edge_bias, return_weights)
-    return registry.choose(call)[1]
+    backend, reason = registry.choose(call)
+    return f"{backend.name}: {pattern} {reason}"
 
 
 def available_backends() -> list[str]:

@@ -35,7 +35,8 @@ class Backend:
         name (str): Its name, the value of the argument :obj:`backend`.
         run (callable): Computes the output and, if asked for, the weights ``[*pattern.weights_size, heads]``.
         refuse (callable): Says why the backend cannot take a call, or returns :obj:`None` if it can.
-        prefer (callable): Says why the backend is the one to take, or returns :obj:`None` if another might be better.
+        prefer (callable): Says why the backend is the one to take, as what follows the pattern's name in a sentence, or
+            returns :obj:`None` if another might be better.
     """
 
     name: str

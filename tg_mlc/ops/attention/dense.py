@@ -7,7 +7,7 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import guard_or_false, guard_or_true
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch_geometric.index import ptr2index
 
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
@@ -18,6 +18,10 @@ from tg_mlc.ops.pattern import Blocks, Edges, Shared
 MIN_DENSITY = 0.03
 #: Graphs this small are cheapest as one masked matrix product at any density.
 SMALL = 128
+SMALL_OR_DENSE = (
+    f"has at most {SMALL} nodes or at least {MIN_DENSITY:.0%} of its pairs, "
+    f"so a masked matrix product costs less than its edges"
+)
 
 
 def run(call: AttentionCall) -> Output:
@@ -90,7 +94,8 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, call
 def _pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:
     """``[N, heads, C]`` to ``[B, heads, size, C]``, with zeros where a sample is shorter."""
     num_samples = ptr.numel() - 1
-    if guard_or_true(num_samples * size != x.size(0)):
+    # Only what is known without a guard: a compiled model takes one path for ragged and for regular batches.
+    if not statically_known_true(num_samples * size == x.size(0)):
         sample = ptr2index(ptr, output_size=x.size(0))
         row = torch.arange(x.size(0), device=x.device) + sample * size - ptr[sample]
         x = x.new_zeros(num_samples * size, *x.shape[1:]).index_copy(0, row, x)
@@ -100,7 +105,7 @@ def _pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:
 def _unpad(out: Tensor, pattern: Blocks) -> Tensor:
     """``[B, heads, size, C]`` back to ``[N, heads, C]``."""
     out = out.transpose(1, 2)
-    if guard_or_false(out.size(0) * out.size(1) == pattern.num_queries):
+    if statically_known_true(out.size(0) * out.size(1) == pattern.num_queries):
         return out.reshape(pattern.num_queries, *out.shape[2:])
     sample = pattern.sample_of_query()
     row = torch.arange(pattern.num_queries, device=out.device) - pattern.query_ptr[sample]
@@ -137,12 +142,9 @@ def prefer(call: AttentionCall) -> str | None:
     """Blocks always, shared graphs that are small or dense enough, explicit lists never."""
     pattern = call.pattern
     if isinstance(pattern, Blocks):
-        return f"dense: {pattern} is complete within each sample, so it is one padded matrix product"
+        return "is complete within each sample, so it is one padded matrix product"
     if isinstance(pattern, Shared) and (pattern.num_nodes <= SMALL or pattern.density >= MIN_DENSITY):
-        return (
-            f"dense: {pattern} has at most {SMALL} nodes or at least {MIN_DENSITY:.0%} of its pairs, "
-            f"so a masked matrix product costs less than its edges"
-        )
+        return SMALL_OR_DENSE
     return None
 
 

@@ -17,7 +17,7 @@ def get(name: str) -> Backend:
 
 
 def choose(call: AttentionCall) -> tuple[Backend, str]:
-    """The backend that ``"auto"`` takes, and why."""
+    """The backend that ``"auto"`` takes, and why, without the pattern's name (whose sizes may be symbolic)."""
     for backend in BACKENDS.values():
         if (reason := backend.prefer(call)) and not backend.refuse(call):
             return backend, reason

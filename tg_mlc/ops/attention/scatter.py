@@ -43,7 +43,7 @@ def _canonical(weights: Tensor, perm: Tensor | None, call: AttentionCall) -> Ten
 
 def prefer(call: AttentionCall) -> str:
     """The scatter kernels take whatever no other backend wants."""
-    return f"scatter: {call.pattern} is sparse, so only its edges are computed"
+    return "is sparse, so only its edges are computed"
 
 
 BACKEND = Backend("scatter", run, refuse=lambda call: None, prefer=prefer)

@@ -1,0 +1,188 @@
+"""The equations of the released LaMP code, restated in NumPy and double precision, on padded batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Config:
+    """The options of the released code that change its state dict."""
+
+    num_labels: int = 5
+    num_inputs: int = 11
+    channels: int = 8
+    n_head: int = 4
+    n_head2: int = 4
+    d_k: int = 2
+    d_v: int = 2
+    d_inner_hid: int = 6
+    n_layers_enc: int = 2
+    n_layers_dec: int = 2
+    max_length: int | None = None  #: longest input of the table of positions
+    vectors: bool = False
+    no_dec_self_att: bool = False
+    share_weight: bool = True
+    int_preds: bool = True
+
+
+class Output(NamedTuple):
+    logits: Array  # [B, L]
+    intermediate: list[Array]
+    encoder_attention: list[Array]  # [heads * B, S, S]
+    cross_attention: list[Array]  # [heads * B, L, S]
+    self_attention: list[Array]  # [heads2 * B, L, L]
+
+
+def shapes(c: Config) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the released state dict."""
+    d, rows = c.channels, c.num_labels if c.share_weight else 1
+    out: dict[str, tuple[int, ...]] = {}
+    if c.vectors:
+        out.update({"encoder.linear1.weight": (d, c.num_inputs), "encoder.linear1.bias": (d,)})
+    else:
+        out["encoder.src_word_emb.weight"] = (c.num_inputs, d)
+        if c.max_length is not None:
+            out["encoder.position_enc.weight"] = (c.max_length + 1, d)
+        for i in range(c.n_layers_enc):
+            out.update(_attention_shapes(c, f"encoder.layer_stack.{i}.slf_attn", c.n_head))
+            out.update(_mlp_shapes(c, f"encoder.layer_stack.{i}.pos_ffn"))
+    out["decoder.tgt_word_emb.weight"] = (c.num_labels, d)
+    for t in range(c.n_layers_dec):
+        name = f"decoder.layer_stack.{t}"
+        out.update(_attention_shapes(c, f"{name}.enc_attn", c.n_head))
+        out.update(_mlp_shapes(c, f"{name}.pos_ffn1"))
+        if not c.no_dec_self_att:
+            out.update(_attention_shapes(c, f"{name}.slf_attn", c.n_head2))
+        out.update(_mlp_shapes(c, f"{name}.pos_ffn2"))
+    out["tgt_word_proj.linear.weight"] = (rows, d)
+    if not c.share_weight:
+        out["tgt_word_proj.linear.bias"] = (rows,)
+    if c.share_weight:
+        out["tgt_word_proj.weight"] = (rows, d)
+    if c.int_preds:
+        out["tgt_word_proj_copy.linear.weight"] = (c.num_labels, d)
+    return out
+
+
+def _attention_shapes(c: Config, name: str, heads: int) -> dict[str, tuple[int, ...]]:
+    d = c.channels
+    projections = {
+        f"{name}.w_qs.weight": (heads * c.d_k, d),
+        f"{name}.w_ks.weight": (heads * c.d_k, d),
+        f"{name}.w_vs.weight": (heads * c.d_v, d),
+    }
+    if heads > 1:
+        projections[f"{name}.fc.weight"] = (d, heads * c.d_v)
+    return {**projections, f"{name}.layer_norm.weight": (d,), f"{name}.layer_norm.bias": (d,)}
+
+
+def _mlp_shapes(c: Config, name: str) -> dict[str, tuple[int, ...]]:
+    d, hidden = c.channels, c.d_inner_hid
+    return {
+        f"{name}.w_1.weight": (hidden, d, 1),
+        f"{name}.w_1.bias": (hidden,),
+        f"{name}.w_2.weight": (d, hidden, 1),
+        f"{name}.w_2.bias": (d,),
+        f"{name}.layer_norm.weight": (d,),
+        f"{name}.layer_norm.bias": (d,),
+    }
+
+
+def random_state(c: Config, seed: int = 0) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    state = {name: torch.randn(shape, generator=generator) for name, shape in shapes(c).items()}
+    if c.max_length is not None and not c.vectors:
+        state["encoder.position_enc.weight"][0] = 0.0
+    return state
+
+
+class Released:
+    """Runs a state dict the way the released code does."""
+
+    def __init__(
+        self, state: dict[str, torch.Tensor], c: Config, attends: NDArray[np.bool_] | None = None, pool: str = ""
+    ) -> None:
+        self.w = {name: tensor.double().numpy() for name, tensor in state.items()}
+        self.c = c
+        self.attends = attends  # [L, L], row attends to column
+        self.pool = pool
+
+    def __call__(self, x: NDArray[np.generic]) -> Output:
+        c = self.c
+        z, present, encoder_attention = self._encode(x)
+        u = np.broadcast_to(self.w["decoder.tgt_word_emb.weight"], (len(x), c.num_labels, c.channels))
+        states, cross, among = [], [], []
+        for t in range(c.n_layers_dec):
+            name = f"decoder.layer_stack.{t}"
+            u, weights = self._attend(f"{name}.enc_attn", u, z, present, c.n_head)
+            cross.append(weights)
+            u = self._mlp(f"{name}.pos_ffn1", u)
+            if not c.no_dec_self_att:
+                states.append(u)
+                u, weights = self._attend(f"{name}.slf_attn", u, u, self.attends, c.n_head2)
+                among.append(weights)
+            u = self._mlp(f"{name}.pos_ffn2", u)
+            states.append(u)
+        readout = self.w["tgt_word_proj.linear.weight"]
+        intermediate = [_diagonal(state @ readout.T) for state in states[:-1]]
+        logits = _diagonal(u @ readout.T + self.w.get("tgt_word_proj.linear.bias", 0.0))
+        return Output(logits, intermediate, encoder_attention, cross, among)
+
+    def _encode(self, x: NDArray[np.generic]) -> tuple[Array, NDArray[np.bool_] | None, list[Array]]:
+        if self.c.vectors:
+            z = x @ self.w["encoder.linear1.weight"].T + self.w["encoder.linear1.bias"]
+            return z[:, None], None, []
+        present = (x > 0)[:, None, :]  # [B, 1, S]
+        z = self.w["encoder.src_word_emb.weight"][x]
+        if self.c.max_length is not None:
+            position = np.where(x > 0, np.arange(1, x.shape[1] + 1), 0)
+            z = z + self.w["encoder.position_enc.weight"][position]
+        attention = []
+        for i in range(self.c.n_layers_enc):
+            _, weights = self._attend(f"encoder.layer_stack.{i}.slf_attn", z, z, present, self.c.n_head)
+            attention.append(weights)
+            z = self._mlp(f"encoder.layer_stack.{i}.pos_ffn", z)  # of z, not of what attention made of it
+        if self.pool == "":
+            return z, present, attention
+        total = z.sum(axis=1, keepdims=True)
+        return total / (present.sum(axis=2, keepdims=True) if self.pool == "mean" else 1.0), None, attention
+
+    def _attend(
+        self, name: str, target: Array, source: Array, mask: NDArray[np.bool_] | None, heads: int
+    ) -> tuple[Array, Array]:
+        query = self._heads(f"{name}.w_qs", target, heads)
+        key = self._heads(f"{name}.w_ks", source, heads)
+        value = self._heads(f"{name}.w_vs", source, heads)
+        score = query @ key.swapaxes(-1, -2) / np.sqrt(self.c.d_k)  # [heads, B, L, S]
+        if mask is not None:
+            score = np.where(mask, score, -np.inf)
+        weights = np.exp(score - score.max(axis=-1, keepdims=True))
+        weights = weights / weights.sum(axis=-1, keepdims=True)
+        out = np.concatenate(list(weights @ value), axis=-1)
+        if heads > 1:
+            out = out @ self.w[f"{name}.fc.weight"].T
+        return self._norm(name, out + target), weights.reshape(-1, *weights.shape[2:])
+
+    def _heads(self, name: str, x: Array, heads: int) -> Array:
+        return np.stack([x @ part.T for part in np.split(self.w[f"{name}.weight"], heads)])
+
+    def _mlp(self, name: str, x: Array) -> Array:
+        hidden = np.maximum(x @ self.w[f"{name}.w_1.weight"][..., 0].T + self.w[f"{name}.w_1.bias"], 0.0)
+        return self._norm(name, x + hidden @ self.w[f"{name}.w_2.weight"][..., 0].T + self.w[f"{name}.w_2.bias"])
+
+    def _norm(self, name: str, x: Array) -> Array:
+        x = x - x.mean(axis=-1, keepdims=True)
+        x = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5)
+        return x * self.w[f"{name}.layer_norm.weight"] + self.w[f"{name}.layer_norm.bias"]
+
+
+def _diagonal(logits: Array) -> Array:
+    return np.diagonal(logits, axis1=1, axis2=2)

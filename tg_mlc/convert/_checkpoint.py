@@ -1,0 +1,45 @@
+"""What a checkpoint file holds: a state dict and, beside it, the command line it was trained with."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Checkpoint(NamedTuple):
+    """A state dict by the names of the bare model, and the settings of the run as far as they are known."""
+
+    state: dict[str, Tensor]
+    settings: dict[str, Any]
+
+
+def read_checkpoint(source: Mapping[str, Any] | str | os.PathLike[str]) -> Checkpoint:
+    """Takes a file, the dict that the training script saves, or a bare state dict."""
+    content = source if isinstance(source, Mapping) else _load(source)
+    settings: dict[str, Any] = {}
+    if "model" in content:
+        found = content.get("settings", {})
+        settings = dict(found if isinstance(found, Mapping) else vars(found))
+        content = content["model"]
+    state = {str(name).removeprefix("module."): tensor for name, tensor in content.items()}
+    strange = [name for name, tensor in state.items() if not isinstance(tensor, Tensor)]
+    if strange:
+        raise ValueError(
+            f"Expected 'state_dict' to hold tensors, or to be a dict with a state dict under 'model' "
+            f"(got {', '.join(strange[:5])}, which are none)"
+        )
+    return Checkpoint(state, settings)
+
+
+def _load(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    # The settings are an argparse.Namespace, a plain holder of attributes; nothing else is let in beside tensors.
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(content, Mapping):
+        raise ValueError(f"Expected '{os.fspath(path)}' to hold a dict (got {type(content).__name__})")
+    return content

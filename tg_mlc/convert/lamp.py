@@ -1,0 +1,178 @@
+"""Checkpoints of the authors' released LaMP code, https://github.com/QData/LaMP."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from tg_mlc.convert._checkpoint import read_checkpoint
+from tg_mlc.convert._lamp_layout import EMBEDDING, POSITIONS, Layout, State, infer_layout
+from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+from tg_mlc.models import LaMP
+from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder, VectorEncoder
+
+LabelMask = Literal["none", "inveye", "eye", "prior"]
+EncTransform = Literal["", "mean", "sum"]
+
+
+def load_lamp_checkpoint(
+    state_dict: Mapping[str, Any] | str | os.PathLike[str],
+    label_mask: LabelMask | None = None,
+    label_adj: Tensor | None = None,
+    heads: int | None = None,
+    heads2: int | None = None,
+    label_names: Sequence[str] | None = None,
+    *,
+    enc_transform: EncTransform | None = None,
+    dropout: float = 0.1,
+    backend: str = "auto",
+) -> LaMP:
+    r"""Loads a model that was trained with the authors' `released code <https://github.com/QData/LaMP>`_ of the
+    `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
+
+    The model is in its compatibility mode: its logits, intermediate readouts and attention weights are those of the
+    released code, slips included (the encoder's attention is thrown away, the readout is not tied to the label
+    embedding). It is in evaluation mode. Inputs are ragged batches without padding: the symbol 0 of the released code's
+    padded batches must be left out, while its begin and end symbols are tokens like all others.
+
+    What no shape tells is taken from the arguments, then from the settings if the training script saved them, then
+    from the defaults.
+
+    Args:
+        state_dict (dict or path-like): The state dict, the dict that the training script saves, or the path of such a
+            file, which is read without unpickling anything but tensors and plain settings.
+        label_mask (str, optional): The label graph: :obj:`"none"` (fully connected), :obj:`"inveye"` (each label
+            attends to itself only), :obj:`"eye"` (to all but itself) or :obj:`"prior"` (to those that
+            :obj:`label_adj` gives). (default: :obj:`"prior"` with :obj:`label_adj`, else :obj:`"none"`)
+        label_adj (torch.Tensor, optional): The prior graph; label :math:`i` attends to the labels :math:`j` with
+            :math:`A_{ij} \neq 0`. As in the released code, a row that sums to less than 1 gets a self-loop.
+            (default: :obj:`None`)
+        heads (int, optional): The number of attention heads, :obj:`-n_head`. (default: :obj:`1` if the heads are not
+            projected, else :obj:`4` as in the paper)
+        heads2 (int, optional): The number of heads among labels, :obj:`-n_head2`, which follows from :obj:`heads` and
+            the shapes; given, it is checked. (default: :obj:`None`)
+        label_names (list of str, optional): The names of the labels. (default: :obj:`None`)
+        enc_transform (str, optional): How the components of a sample are pooled into one, :obj:`"mean"`, :obj:`"sum"`
+            or :obj:`""` for not at all. (default: :obj:`""`)
+        dropout (float, optional): Dropout of the model, should it be trained further. (default: :obj:`0.1`)
+        backend (str, optional): The backend of the attention operator. (default: :obj:`"auto"`)
+
+    Shapes:
+        - **label_adj:** :math:`(L, L)`
+
+    Raises:
+        ValueError: If names or shapes are not those of a released model with the graph decoder, the model has a part
+            that is not supported (a recurrent encoder or decoder, the convolutions over DNA), or the arguments
+            contradict it or one another.
+    """
+    state, settings = read_checkpoint(state_dict)
+    heads = settings.get("n_head") if heads is None else heads
+    enc_transform = settings.get("enc_transform", "") if enc_transform is None else enc_transform
+    if enc_transform not in ("", "mean", "sum"):
+        raise ValueError(f"Expected 'enc_transform' to be '', 'mean' or 'sum' (got '{enc_transform}')")
+    layout = infer_layout(state, heads, heads2)
+    if label_mask is None:
+        label_mask = _default_mask(settings, label_adj)
+    label_graph = _label_graph(layout.num_labels, label_mask, label_adj, label_names)
+    model = _build(layout, _inputs(layout, state), label_graph, enc_transform, dropout, backend)
+    model.to(state[EMBEDDING].dtype).load_state_dict({**_absent(model, layout), **_converted(state, layout)})
+    return model.eval()
+
+
+def _build(
+    layout: Layout, inputs: nn.Module, label_graph: LabelGraph, enc_transform: str, dropout: float, backend: str
+) -> LaMP:
+    return LaMP(
+        inputs,
+        label_graph,
+        encoder="fmp" if layout.num_feature_layers > 0 else "emb",
+        num_steps=layout.num_steps,
+        num_feature_layers=layout.num_feature_layers,
+        heads=layout.heads,
+        label_heads=layout.label_heads,
+        dropout=dropout,
+        tied=False,
+        readout_bias=layout.has_readout_bias,
+        detach_intermediate=True,
+        skip_feature_attention=True,
+        skip_label_attention=not layout.has_label_attention,
+        pool=enc_transform or None,
+        mlp_channels=layout.mlp_channels,
+        head_channels=layout.head_channels,
+        value_channels=layout.value_channels,
+        backend=backend,
+    )
+
+
+def _inputs(layout: Layout, state: State) -> nn.Module:
+    if layout.takes_vectors:
+        return VectorEncoder(layout.num_inputs, layout.channels)
+    if layout.num_positions is None:
+        return BagEncoder(layout.num_inputs, layout.channels)
+    # Row 0 of the table belongs to the padding symbol; positions count from 1.
+    return SequenceEncoder(layout.num_inputs, layout.channels, positions=state[POSITIONS][1:].clone())
+
+
+def _default_mask(settings: Mapping[str, Any], label_adj: Tensor | None) -> LabelMask:
+    # A positive '-adj_matrix_lambda' loads a prior graph whatever the mask says.
+    if label_adj is not None or settings.get("adj_matrix_lambda", 0) > 0:
+        return "prior"
+    mask: LabelMask = settings.get("label_mask", "none")
+    return mask
+
+
+def _label_graph(
+    num_labels: int, label_mask: LabelMask, label_adj: Tensor | None, label_names: Sequence[str] | None
+) -> LabelGraph:
+    if label_mask not in ("none", "inveye", "eye", "prior"):
+        raise ValueError(f"Expected 'label_mask' to be 'none', 'inveye', 'eye' or 'prior' (got '{label_mask}')")
+    if (label_mask == "prior") != (label_adj is not None):
+        given = None if label_adj is None else list(label_adj.shape)
+        raise ValueError(
+            f"Expected 'label_adj' exactly beside label_mask='prior' (got label_mask='{label_mask}' and label_adj of "
+            f"shape {given}); it is not part of a checkpoint"
+        )
+    if label_names is not None and len(label_names) != num_labels:
+        raise ValueError(f"Expected 'label_names' to hold {num_labels} names (got {len(label_names)})")
+    if label_adj is not None:
+        return _prior_graph(num_labels, label_adj, label_names)
+    labels = num_labels if label_names is None else label_names
+    return edgeless(labels) if label_mask == "inveye" else fully_connected(labels, self_loops=label_mask == "none")
+
+
+def _prior_graph(num_labels: int, label_adj: Tensor, label_names: Sequence[str] | None) -> LabelGraph:
+    adj = torch.as_tensor(label_adj).detach().cpu()
+    if adj.shape != (num_labels, num_labels):
+        raise ValueError(f"Expected 'label_adj' of shape [{num_labels}, {num_labels}] (got {list(adj.shape)})")
+    lonely = adj.sum(dim=1) < 1
+    target, source = ((adj != 0) | torch.diag(lonely)).nonzero().t()
+    edge_index = torch.stack([source, target])
+    return LabelGraph(edge_index, num_nodes=num_labels, label_names=label_names, kind="prior", source="label_adj")
+
+
+def _converted(state: State, layout: Layout) -> dict[str, Tensor]:
+    converted = {entry.target: state[entry.source] for entry in layout.entries()}
+    for name, tensor in converted.items():
+        if tensor.dim() == 3:  # the MLPs are convolutions of width 1
+            converted[name] = tensor.squeeze(-1)
+    if layout.num_positions is not None:
+        converted["inputs.positions"] = state[POSITIONS][1:]
+    for name in ("readout.weight", "readout.bias"):
+        if name in converted:  # one readout for all labels is repeated for each
+            converted[name] = converted[name].expand(layout.num_labels, *converted[name].shape[1:])
+    return converted
+
+
+def _absent(model: LaMP, layout: Layout) -> dict[str, Tensor]:
+    """What ours has and a released model may lack: the projection of a single head, and attention that is left out."""
+    own: dict[str, Tensor] = model.state_dict()
+    absent = {name: torch.eye(layout.channels) for name in own if name.endswith(".lin_out.weight")}
+    if not layout.has_label_attention:
+        unused = re.compile(r"labels\.label_to_label\.\d+\.(lin_|attention_norm)")
+        absent.update({name: own[name] for name in own if unused.match(name)})
+    return absent

@@ -1,0 +1,63 @@
+"""Label message passing over molecules, as we recommend it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, Dataset
+
+from tg_mlc.models.lamp import LaMP
+from tg_mlc.nn.encoders import JointEncoder, LinearPath, LogCounts, MoleculeEncoder, QuantileScaler, VectorEncoder
+
+#: The vectors that describe a molecule as a whole, by the attribute that holds them.
+VECTORS = ("morgan", "atom_pair", "torsion", "descriptors")
+
+
+def molecule_lamp(
+    train: Dataset,
+    label_graph: Data,
+    encoder: Literal["fmp", "emb"] = "fmp",
+    *,
+    channels: int = 64,
+    num_components: int = 4,
+    vector_dropout: float = 0.5,
+    **kwargs: Any,
+) -> LaMP:
+    r"""Builds a :class:`~tg_mlc.models.LaMP` for molecules.
+
+    Its components are the atoms. If the samples have been through :class:`~tg_mlc.data.transforms.FingerprintCounts`
+    or :class:`~tg_mlc.data.transforms.MoleculeDescriptors`, each of these vectors becomes a few more components, and a
+    linear path leads from them to the logits. The readout starts from the frequency of every label.
+
+    Args:
+        train (Dataset): The training samples, which scale the descriptors and give the frequencies.
+        label_graph (LabelGraph): The label graph.
+        encoder (str, optional): :obj:`"fmp"` for feature message passing along the bonds, :obj:`"emb"` for none.
+            (default: :obj:`"fmp"`)
+        channels (int, optional): Size of all states. (default: :obj:`64`)
+        num_components (int, optional): Number of components that a vector becomes. (default: :obj:`4`)
+        vector_dropout (float, optional): Dropout on the entries of the vectors. (default: :obj:`0.5`)
+        **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
+    """
+    vectors = []
+    for key in [key for key in VECTORS if key in train[0]]:
+        values = torch.cat([data[key] for data in train])
+        scaling = QuantileScaler(values.size(1)).fit(values) if key == "descriptors" else LogCounts()
+        vectors.append(
+            VectorEncoder(values.size(1), channels, num_components, key=key, scaling=scaling, dropout=vector_dropout)
+        )
+    atoms = MoleculeEncoder(channels)
+    y = torch.cat([data.y for data in train])
+    model = LaMP(
+        JointEncoder([atoms, *vectors]) if vectors else atoms,
+        label_graph,
+        encoder,
+        readout_bias=True,
+        linear_path=LinearPath(vectors, y.size(1)) if vectors else None,
+        **kwargs,
+    )
+    with torch.no_grad():
+        cast(Tensor, model.readout.bias).copy_(torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3))
+    return model
