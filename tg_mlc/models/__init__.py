@@ -1,5 +1,6 @@
 """Whole models, each a few lines of composition."""
 
 from tg_mlc.models.lamp import LaMP, LaMPOutput
+from tg_mlc.models.molecules import molecule_lamp
 
-__all__ = ["LaMP", "LaMPOutput"]
+__all__ = ["LaMP", "LaMPOutput", "molecule_lamp"]

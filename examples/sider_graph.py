@@ -1,0 +1,170 @@
+"""Label message passing on the side effects of drugs.
+
+Each of 27 classes of side effects attends to the atoms and the substructures of a drug, then to the other classes
+along a label graph: edgeless (el), fully connected (fc), or a prior from training labels (pr). Every variant stands
+beside the label frequencies alone, a random forest on Morgan fingerprints, and the figures of the LaMP paper.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import ArgumentParser
+from torch import Tensor
+
+from tg_mlc.baselines import LabelFrequency, MorganForest
+from tg_mlc.data import Split
+from tg_mlc.datasets import DatasetUnavailableError, MultiLabelDataset
+from tg_mlc.metrics import Evaluation, evaluate, tune_per_metric
+from tg_mlc.recipes import (
+    DatasetName,
+    EncoderName,
+    GraphName,
+    SplitName,
+    load_dataset,
+    make_label_graph,
+    make_split,
+    train,
+)
+
+COLUMNS = ("ACC", "HA", "ebF1", "miF1", "maF1", "maAUC")
+# Tables 1 to 3, 7 and 8 of arXiv:1904.08049, rows "FMP + LaMP"; the paper gives no ROC-AUC.
+PAPER = {
+    "el": {"ACC": 0.007, "HA": 0.748, "ebF1": 0.766, "miF1": 0.795, "maF1": 0.664},
+    "fc": {"ACC": 0.014, "HA": 0.749, "ebF1": 0.764, "miF1": 0.795, "maF1": 0.668},
+    "pr": {"ACC": 0.007, "HA": 0.747, "ebF1": 0.766, "miF1": 0.797, "maF1": 0.664},
+}
+
+
+def main(
+    dataset: DatasetName = "sider",
+    graphs: tuple[GraphName, ...] = ("el", "fc", "pr"),
+    encoder: EncoderName = "fmp",
+    split: SplitName = "random",
+    seed: int = 0,
+    root: Path = Path("data"),
+    output: Path = Path("runs/sider_graph"),
+    max_epochs: int | None = None,
+    precision: str = "32-true",
+    accelerator: str = "auto",
+    resume: bool = False,
+) -> None:
+    """Trains label message passing on molecules and prints one table of test results.
+
+    Args:
+        dataset: The data set: side effects of drugs (sider), or functional groups of molecules (nci), which comes with
+            RDKit and needs no network.
+        graphs: The label graphs to train with, e.g. --graphs '[el, fc]'.
+        encoder: Whether messages pass along the bonds first (fmp) or not (emb).
+        split: How molecules are divided into training, validation and test sets.
+        seed: Seed of the split, the weights and the order of training.
+        root: Folder that keeps the data.
+        output: Folder for predictions, checkpoints, logs and pictures.
+        max_epochs: Number of epochs, if not that of the recipe.
+        precision: Lightning's name of the precision, e.g. bf16-mixed.
+        accelerator: Lightning's name of the device, e.g. cpu or gpu.
+        resume: Whether to go on from the last checkpoints in the output folder, bit for bit on one CPU.
+    """
+    dataset, molecules = load_or_fall_back(dataset, root)
+    parts = make_split(molecules, split, seed)
+    print(f"{dataset}: {parts.sizes} molecules, {molecules.num_labels} labels, split {parts.hash[:12]}")
+    if parts.report:
+        print(parts.report)
+
+    rows = baselines(molecules, parts, seed)
+    options: dict[str, Any] = {"precision": precision, "accelerator": accelerator}
+    if max_epochs is not None:
+        options["max_epochs"] = max_epochs
+    for kind in graphs:
+        start = time.perf_counter()
+        folder = output / dataset / kind
+        label_graph = make_label_graph(kind, dataset, molecules, parts)
+        continues = resume and (folder / "last.ckpt").exists()
+        result, data = train(
+            dataset, molecules, parts, label_graph, folder, encoder=encoder, seed=seed, resume=continues, **options
+        )
+        scores = result.predict(data.test_dataloader())
+        rows[f"LaMP {kind}"] = evaluate(molecules[parts.test].y, scores, result.module.tuners, molecules.label_names)
+        save_predictions(folder / "predictions.csv", molecules, parts, scores)
+        label_graph.plot(path=folder / "label_graph.png")
+        print(f"LaMP {kind}: label graph of density {label_graph.density:.2f}, {time.perf_counter() - start:.0f} s")
+
+    print_table(rows, PAPER if dataset == "sider" else {})
+    save_results(output / dataset / "results.json", rows, parts)
+    print(f"Predictions, checkpoints, logs and pictures are in {output / dataset}")
+
+
+def load_or_fall_back(name: DatasetName, root: Path) -> tuple[DatasetName, MultiLabelDataset]:
+    """Loads a data set, or the one that needs no network if SIDER cannot be had."""
+    try:
+        return name, load_dataset(name, root)
+    except DatasetUnavailableError as error:
+        print(f"SIDER cannot be had, so this is NCI's functional groups instead. {error}")
+        return "nci", load_dataset("nci", root)
+
+
+def baselines(molecules: MultiLabelDataset, split: Split, seed: int) -> dict[str, Evaluation]:
+    """Evaluates what every model has to beat, with thresholds tuned the same way."""
+    train_set, val, test = molecules[split.train], molecules[split.val], molecules[split.test]
+    frequency = LabelFrequency().fit(train_set.y)
+    forest = MorganForest(seed=seed).fit(train_set.smiles, train_set.y)
+    scores = {
+        "label frequency": (frequency.predict_proba(len(val)), frequency.predict_proba(len(test))),
+        "random forest": (forest.predict_proba(val.smiles), forest.predict_proba(test.smiles)),
+    }
+    return {
+        name: evaluate(test.y, on_test, tune_per_metric(val.y, on_val), molecules.label_names)
+        for name, (on_val, on_test) in scores.items()
+    }
+
+
+def print_table(rows: dict[str, Evaluation], paper: dict[str, dict[str, float]]) -> None:
+    """Prints all rows, the papers' figures below ours."""
+    print(f"\n{'test set':<22}" + "".join(f"{name:>8}" for name in COLUMNS))
+    for name, evaluation in rows.items():
+        print(f"{name:<22}" + "".join(f"{evaluation[column]:8.3f}" for column in COLUMNS))
+    for kind, values in paper.items():
+        name = f"paper, FMP + LaMP_{kind}"
+        print(f"{name:<22}" + "".join(f"{values[c]:8.3f}" if c in values else f"{'-':>8}" for c in COLUMNS))
+    if paper:
+        print(
+            "ACC, HA and F1 of the paper are those of a constant predictor (label frequency): they show nothing here.\n"
+            "Compare macro ROC-AUC (maAUC), which is 0.5 for any constant."
+        )
+    undefined = next(iter(rows.values())).undefined
+    if undefined:
+        print(f"maAUC leaves out {len(undefined)} labels with one class only in the test set: {', '.join(undefined)}")
+
+
+def save_predictions(path: Path, molecules: MultiLabelDataset, split: Split, scores: Tensor) -> None:
+    """Writes the probability of every label for every test molecule."""
+    unfinished = path.with_suffix(".unfinished")
+    with unfinished.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["smiles", *molecules.label_names])
+        for smiles, row in zip(molecules[split.test].smiles, scores.tolist(), strict=True):
+            writer.writerow([smiles, *(f"{score:.4f}" for score in row)])
+    unfinished.replace(path)
+
+
+def save_results(path: Path, rows: dict[str, Evaluation], split: Split) -> None:
+    """Writes the whole table as JSON."""
+    content = {"split": split.hash, "rows": {name: evaluation.to_dict() for name, evaluation in rows.items()}}
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(content, indent=2) + "\n")
+    unfinished.replace(path)
+
+
+if __name__ == "__main__":
+    parser = ArgumentParser(description=__doc__)
+    parser.add_function_arguments(main, skip={"resume"})
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="Go on from the last checkpoints in the output folder, bit for bit on one CPU.",
+    )
+    main(**parser.parse_args().as_dict())

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import copy
+from typing import Any, Literal
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+from torch_geometric.explain import AttentionExplainer, Explainer
+
+from tests.models.samples import batch, molecules
+from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+from tg_mlc.models import LaMP, LaMPOutput
+from tg_mlc.nn.encoders import BagEncoder, Components, MoleculeEncoder, SequenceEncoder, VectorEncoder
+
+GRAPH = LabelGraph(torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), num_nodes=5)
+
+
+@pytest.mark.parametrize("encoder", ["fmp", "emb"])
+@pytest.mark.parametrize("graph", [edgeless(5), fully_connected(5), GRAPH], ids=["el", "fc", "pr"])
+def test_molecules(encoder: Literal["fmp", "emb"], graph: LabelGraph) -> None:
+    model = LaMP(MoleculeEncoder(8), graph, encoder, heads=2)
+    logits = model(batch(6))
+    assert logits.size() == (6, 5)
+    logits.sum().backward()
+    unused = {name for name, p in model.named_parameters() if p.grad is None}
+    assert unused == ({"inputs.bonds.weight"} if encoder == "emb" else set())
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+def test_one_sample_is_a_batch_of_one() -> None:
+    model = LaMP(MoleculeEncoder(8), GRAPH, heads=2).eval()
+    data = molecules(3)[2]
+    torch.testing.assert_close(model(data), model(Batch.from_data_list([data])))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "x"),
+    [
+        (BagEncoder(10, 8), lambda n: torch.randint(10, (n,))),
+        (SequenceEncoder(10, 8), lambda n: torch.randint(10, (n,))),
+        (VectorEncoder(4, 8), lambda n: torch.randn(1, 4)),
+    ],
+    ids=["bag", "sequence", "vector"],
+)
+@pytest.mark.parametrize("encoder", ["fmp", "emb"])
+def test_other_inputs(inputs: torch.nn.Module, x: Any, encoder: Literal["fmp", "emb"]) -> None:
+    model = LaMP(copy.deepcopy(inputs), GRAPH, encoder, heads=2)
+    data = [Data(x=x(n)) for n in (3, 1, 5)]
+    assert model(Batch.from_data_list(data)).size() == (3, 5)
+
+
+def test_intermediate_readouts() -> None:
+    model = LaMP(MoleculeEncoder(8), GRAPH, heads=2, num_steps=3).eval()
+    data = batch(4)
+    output = model(data, return_intermediate=True)
+    assert isinstance(output, LaMPOutput)
+    assert torch.equal(output.logits, model(data))
+    assert [tuple(logits.shape) for logits in output.intermediate] == [(4, 5)] * 5
+    assert len(output.attention) == len(output.feature_attention) == 0
+
+
+def test_detach_intermediate() -> None:
+    model = LaMP(MoleculeEncoder(8), GRAPH, heads=2, tied=False, detach_intermediate=True)
+    output = model(batch(4), return_intermediate=True)
+    sum(logits.sum() for logits in output.intermediate).backward()
+    assert model.readout.weight.grad is None
+    assert model.labels.embedding.weight.grad is not None
+
+
+def test_attention() -> None:
+    model = LaMP(MoleculeEncoder(8), GRAPH, heads=2, num_steps=2, num_feature_layers=3).eval()
+    data = batch(4)
+    output = model(data, return_attention_weights=True)
+    torch.testing.assert_close(output.logits, model(data))
+    assert len(output.attention) == 2
+    assert len(output.feature_attention) == 3
+    blocks, weights = output.attention[0].feature_to_label
+    sizes = data.ptr.diff().tolist()
+    assert [part.size(1) for part in blocks.split(weights)] == sizes
+    for edge_index, among_atoms in output.feature_attention:
+        assert torch.equal(edge_index, data.edge_index)
+        assert among_atoms.size() == (data.num_edges, 2)
+
+
+def test_options() -> None:
+    model = LaMP(
+        MoleculeEncoder(8), GRAPH, heads=4, label_heads=2, dropout=0.3, mlp_channels=5, norm="pre", num_feature_layers=3
+    )
+    assert [conv.heads for conv in model.labels.label_to_label] == [2, 2]
+    assert len(model.features.convs) == 3
+    for conv in (*model.features.convs, *model.labels.feature_to_label, *model.labels.label_to_label):
+        assert (conv.dropout, conv.attention_dropout, conv.norm) == (0.3, 0.3, "pre")
+        assert conv.mlp[0].out_channels == 5
+    assert model.readout.weight is model.labels.embedding.weight
+    assert model.readout.bias is None
+
+
+def test_pool() -> None:
+    model = LaMP(MoleculeEncoder(8), GRAPH, "emb", heads=2, pool="mean").eval()
+    data = batch(4)
+    output = model(data, return_attention_weights=True)
+    for step in output.attention:
+        torch.testing.assert_close(step.feature_to_label[1], torch.ones(20, 2))  # one component for each sample
+
+
+def test_deepcopy_and_state_dict() -> None:
+    torch.manual_seed(0)
+    model = LaMP(MoleculeEncoder(8), GRAPH, heads=2).eval()
+    data = batch(4)
+    other = copy.deepcopy(model)
+    assert other.readout.weight is other.labels.embedding.weight
+    assert torch.equal(other(data), model(data))
+    third = LaMP(MoleculeEncoder(8), GRAPH, heads=2).eval()
+    assert not torch.equal(third(data), model(data))
+    third.load_state_dict(model.state_dict())
+    assert torch.equal(third(data), model(data))
+
+
+def test_dropout_is_off_in_eval() -> None:
+    model = LaMP(MoleculeEncoder(8), GRAPH, heads=2, dropout=0.5)
+    data = batch(4)
+    assert not torch.equal(model(data), model(data))
+    model.eval()
+    assert torch.equal(model(data), model(data))
+
+
+class OfTensors(torch.nn.Module):
+    """Explainers hand over tensors."""
+
+    def __init__(self, model: LaMP, data: Batch) -> None:
+        super().__init__()
+        self.model, self.data = model, data
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        self.model.inputs = States(x, self.data.ptr, edge_index)
+        return self.model(self.data)
+
+
+class States(torch.nn.Module):
+    channels, edge_dim = 8, None
+
+    def __init__(self, *components: torch.Tensor) -> None:
+        super().__init__()
+        self.components = Components(*components)
+
+    def forward(self, data: Data) -> Components:
+        return self.components
+
+
+def test_its_bonds_can_be_explained() -> None:
+    data = batch(4)
+    x = torch.randn(data.num_nodes, 8)
+    model = LaMP(States(x, data.ptr, data.edge_index), GRAPH, heads=2)
+    explainer = Explainer(
+        OfTensors(model, data).eval(),
+        AttentionExplainer(),
+        explanation_type="model",
+        edge_mask_type="object",
+        model_config={"mode": "regression", "task_level": "graph", "return_type": "raw"},
+    )
+    explanation = explainer(x, data.edge_index)
+    assert explanation.edge_mask.size() == (data.num_edges,)
+    assert (explanation.edge_mask > 0).all()
+
+
+def test_it_learns() -> None:
+    torch.manual_seed(0)
+    data = batch(16)
+    y = torch.randint(2, (16, 5)).float()
+    model = LaMP(MoleculeEncoder(16), GRAPH, heads=2, dropout=0.0)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(model(data), y)
+        loss.backward()
+        optimizer.step()
+    assert ((model(data) > 0) == y.bool()).float().mean() > 0.95
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match=r"'encoder' to be 'fmp' or 'emb' \(got 'gnn'\)"):
+        LaMP(MoleculeEncoder(8), GRAPH, "gnn")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"):
+        LaMP(MoleculeEncoder(8), GRAPH, heads=3)

@@ -1,0 +1,110 @@
+"""torch.compile without graph breaks, and without a new graph for every batch."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.nn.samples import complete_edges, path_graph, ragged
+from tg_mlc.graphs import LabelGraph, fully_connected
+from tg_mlc.nn import FeatureMessagePassing, LabelMessagePassing
+
+BATCHES = [[3, 4, 2], [5, 1, 7, 2], [2, 2], [6, 0, 3]]
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+def arguments(form: str, batch: Tensor, sizes: list[int]) -> dict[str, Any]:
+    if form.startswith("ptr"):
+        out: dict[str, Any] = {"ptr": torch.tensor([0, *sizes]).cumsum(0)}
+    else:
+        out = {"batch": batch, "batch_size": len(sizes)}
+    if form.endswith("max"):
+        out["max_num_nodes"] = max(sizes)
+    return out
+
+
+def run(model: torch.nn.Module, x: Tensor, **kwargs: Any) -> list[Tensor]:
+    """The output, and the gradients of the input and of every parameter."""
+    model.zero_grad()
+    x = x.clone().requires_grad_()
+    out = model(x, **kwargs)
+    out.square().sum().backward()
+    return [out, x.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
+
+
+def check(model: torch.nn.Module, backend: str, batches: list[tuple[Tensor, dict[str, Any]]]) -> None:
+    """The first batch compiles one graph, which serves all the others."""
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend=backend)
+    for i, (x, kwargs) in enumerate(batches):
+        expected = run(model, x, **kwargs)
+        with torch.compiler.set_stance("default" if i == 0 else "fail_on_recompile"):
+            torch.testing.assert_close(run(compiled, x, **kwargs), expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("form", ["ptr", "batch", "batch-max"])
+def test_label_message_passing(form: str) -> None:
+    model = LabelMessagePassing((6, 8), path_graph(5), num_steps=1, heads=2)
+    batches = []
+    for sizes in BATCHES:
+        x, batch = ragged(sizes, 6)
+        batches.append((x, arguments(form, batch, sizes)))
+    check(model, "aot_eager", batches)
+
+
+def test_dropout_and_pre_norm() -> None:
+    model = LabelMessagePassing(8, fully_connected(5), num_steps=1, heads=2, dropout=0.5, norm="pre")
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="aot_eager")
+    x, batch = ragged([3, 2], 8)
+    assert not torch.equal(compiled(x, batch, batch_size=2), compiled(x, batch, batch_size=2))
+
+
+def test_large_sparse_label_graph() -> None:
+    generator = torch.Generator().manual_seed(0)
+    graph = LabelGraph(torch.randint(0, 200, (2, 300), generator=generator), num_nodes=200)
+    model = LabelMessagePassing(8, graph, num_steps=1, heads=2)
+    batches = []
+    for sizes in BATCHES:
+        x, batch = ragged(sizes, 8)
+        batches.append((x, arguments("ptr", batch, sizes)))
+    check(model, "aot_eager", batches)
+
+
+def test_explicit_edges() -> None:
+    model = LabelMessagePassing(8, path_graph(5), num_steps=1, heads=2)
+    batches = []
+    for sizes in BATCHES:
+        x, batch = ragged(sizes, 8)
+        kwargs = arguments("ptr", batch, sizes)
+        batches.append((x, {**kwargs, "edge_index": complete_edges(batch, 5)[:, ::2]}))
+    check(model, "aot_eager", batches)
+
+
+def test_feature_message_passing() -> None:
+    model = FeatureMessagePassing(8, num_layers=1, heads=2)
+    batches = []
+    for sizes in BATCHES:
+        x, batch = ragged(sizes, 8)
+        batches.append((x, arguments("batch-max", batch, sizes)))
+    check(model, "aot_eager", batches)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
+def test_inductor() -> None:
+    model = LabelMessagePassing(8, path_graph(5), num_steps=1, heads=2)
+    batches = []
+    for sizes in BATCHES[:2]:
+        x, batch = ragged(sizes, 8)
+        batches.append((x, arguments("batch", batch, sizes)))
+    check(model, "inductor", batches)

@@ -1,0 +1,152 @@
+"""PyG's explainers, on models with edges of every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.explain import AttentionExplainer, Explainer, Explanation, GNNExplainer
+from torch_geometric.nn import GATConv, GINEConv, MessagePassing, global_mean_pool
+
+from tests.nn.samples import path_graph, ragged
+from tg_mlc.nn import AttentionConv, LabelMessagePassing, LabelReadout
+
+NUM_LABELS = 4
+X, BATCH = ragged([3, 3], 8)
+BONDS = torch.tensor([[0, 1, 1, 2, 3, 4, 4], [1, 0, 2, 1, 4, 3, 5]])
+TO_LABELS = torch.tensor([[0, 1, 2, 3, 4, 5, 5, 0], [0, 1, 2, 3, 0, 1, 2, 3]])
+
+
+class Attention(nn.Module):
+    """A model of attention along the bonds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = AttentionConv(8, heads=2)
+        self.lin = nn.Linear(8, NUM_LABELS)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return self.lin(global_mean_pool(self.conv(x, edge_index), batch))
+
+
+class Edges(nn.Module):
+    """Label message passing along edges from components to labels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.labels = LabelMessagePassing(8, path_graph(NUM_LABELS), heads=2)
+        self.readout = LabelReadout(self.labels)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return self.readout(self.labels(x, batch, edge_index=edge_index))
+
+
+class Structured(nn.Module):
+    """A GNN along the bonds, whose nodes all labels attend to."""
+
+    def __init__(self, gnn: MessagePassing) -> None:
+        super().__init__()
+        self.gnn = gnn
+        self.labels = LabelMessagePassing(8, path_graph(NUM_LABELS), heads=2)
+        self.readout = LabelReadout(self.labels)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        if isinstance(self.gnn, GINEConv):
+            x = self.gnn(x, edge_index, torch.ones(edge_index.size(1), 8))
+        else:
+            x = self.gnn(x, edge_index)
+        return self.readout(self.labels(x, batch))
+
+
+class ExplicitLabels(nn.Module):
+    """Adds a second kind of edges, which the explainer is not to mask."""
+
+    def __init__(self, model: Structured) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        x = self.model.gnn(x, edge_index)
+        return self.model.readout(self.model.labels(x, batch, edge_index=TO_LABELS))
+
+
+def gat() -> Structured:
+    return Structured(GATConv(8, 8))
+
+
+def gine() -> Structured:
+    return Structured(GINEConv(nn.Linear(8, 8)))
+
+
+def explain(model: nn.Module, algorithm: Any, edge_index: Tensor) -> Explanation:
+    explainer = Explainer(
+        model,
+        algorithm,
+        explanation_type="model",
+        node_mask_type="attributes" if isinstance(algorithm, GNNExplainer) else None,
+        edge_mask_type="object",
+        model_config={"mode": "regression", "task_level": "graph", "return_type": "raw"},
+    )
+    before = model(X, edge_index, batch=BATCH)
+    explanation = explainer(X, edge_index, batch=BATCH)
+    assert torch.equal(model(X, edge_index, batch=BATCH), before)
+    assert explanation.validate(raise_on_error=True)
+    return explanation
+
+
+@pytest.mark.parametrize(("model", "edge_index"), [(Attention, BONDS), (Edges, TO_LABELS), (gat, BONDS), (gine, BONDS)])
+def test_gnn_explainer(model: Any, edge_index: Tensor) -> None:
+    torch.manual_seed(0)
+    explanation = explain(model(), GNNExplainer(epochs=5), edge_index)
+    assert explanation.edge_mask.size() == (edge_index.size(1),)
+    assert (explanation.edge_mask > 0).any()
+    assert explanation.node_mask.size() == X.size()
+
+
+@pytest.mark.parametrize(("model", "edge_index"), [(Attention, BONDS), (Edges, TO_LABELS), (gat, BONDS)])
+def test_attention_explainer(model: Any, edge_index: Tensor) -> None:
+    explanation = explain(model(), AttentionExplainer(), edge_index)
+    assert explanation.edge_mask.size() == (edge_index.size(1),)
+    assert (explanation.edge_mask > 0).all()
+
+
+def test_attention_explainer_reports_the_attention() -> None:
+    model = Attention()
+    explanation = explain(model, AttentionExplainer(reduce="mean"), BONDS)
+    _, (_, weights) = model.conv(X, BONDS, return_attention_weights=True)
+    torch.testing.assert_close(explanation.edge_mask, weights.mean(dim=-1))
+
+
+def test_edge_masks_reach_a_class_derived_from_one_in_use() -> None:
+    AttentionConv(8, heads=2)  # PyG compiles 'propagate' when the first layer of a class is made.
+
+    class Derived(AttentionConv):
+        """A layer of a user."""
+
+    conv = Derived(8, heads=2)
+    conv.explain = True
+    conv._edge_mask = torch.full((BONDS.size(1),), -1e4)  # a sigmoid of zero: no message passes
+    conv._loop_mask = BONDS[0] != BONDS[1]
+    torch.testing.assert_close(conv(X, BONDS), conv.feed_forward(conv.attention_norm(X)))
+    conv.explain = None
+    assert not torch.allclose(conv(X, BONDS), conv.feed_forward(conv.attention_norm(X)))
+
+
+def test_a_derived_class_may_have_a_propagate_of_its_own() -> None:
+    class Derived(AttentionConv):
+        def propagate(self, edge_index: Tensor, size: Any = None, **kwargs: Any) -> Tensor:
+            return torch.zeros_like(kwargs["value"])
+
+    conv = Derived(8, heads=2)
+    torch.testing.assert_close(conv(X, BONDS), conv.feed_forward(conv.attention_norm(X)))
+
+
+@pytest.mark.parametrize("algorithm", [GNNExplainer(epochs=3), AttentionExplainer()])
+def test_label_layers_with_other_edges_can_be_left_out(algorithm: Any) -> None:
+    model = gat()
+    for conv in (*model.labels.feature_to_label, *model.labels.label_to_label):
+        conv.explain = False
+    explanation = explain(ExplicitLabels(model), algorithm, BONDS)
+    assert explanation.edge_mask.size() == (BONDS.size(1),)

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder
+
+
+def documents(**kwargs: list[float]) -> Batch:
+    data = [Data(x=torch.tensor([4, 2, 7]), num_nodes=3), Data(x=torch.tensor([2]), num_nodes=1)]
+    for key, values in kwargs.items():
+        data[0][key], data[1][key] = torch.tensor(values[:3]), torch.tensor(values[3:])
+    return Batch.from_data_list(data)
+
+
+def test_bags() -> None:
+    encoder = BagEncoder(10, 8)
+    x, ptr, edge_index, edge_attr = encoder(documents())
+    assert torch.equal(x, encoder.embedding.weight[[4, 2, 7, 2]])
+    assert ptr.tolist() == [0, 3, 4]
+    assert edge_index is None
+    assert edge_attr is None
+    weighted = encoder(documents(weight=[1.0, 2.0, 0.0, 3.0])).x
+    torch.testing.assert_close(weighted, x * torch.tensor([[1.0], [2.0], [0.0], [3.0]]))
+
+
+def test_a_column_of_words() -> None:
+    encoder = BagEncoder(10, 8)
+    assert torch.equal(encoder(Data(x=torch.tensor([[4], [2]]))).x, encoder.embedding.weight[[4, 2]])
+
+
+def test_positions_start_again_in_every_document() -> None:
+    encoder = SequenceEncoder(10, 8)
+    x, ptr, _, _ = encoder(documents())
+    assert ptr.tolist() == [0, 3, 4]
+    position = x - encoder.embedding.weight[[4, 2, 7, 2]]
+    torch.testing.assert_close(position[0], position[3])
+    for row, place in enumerate((1, 2, 3)):  # counted from one
+        expected = [(math.sin if c % 2 == 0 else math.cos)(place / 10000 ** ((c - c % 2) / 8)) for c in range(8)]
+        torch.testing.assert_close(position[row], torch.tensor(expected), atol=1e-6, rtol=0)
+
+
+def test_a_table_of_positions() -> None:
+    table = torch.randn(3, 8)
+    encoder = SequenceEncoder(10, 8, positions=table)
+    x = encoder(documents()).x
+    torch.testing.assert_close(x, encoder.embedding.weight[[4, 2, 7, 2]] + table[[0, 1, 2, 0]])
+    assert "positions" in encoder.state_dict()
+    with pytest.raises(ValueError, match=r"at most 2 words, .* \(got 3\)"):
+        SequenceEncoder(10, 8, positions=table[:2])(documents())

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from tests.nn.samples import ragged
+from tg_mlc.nn import AttentionConv
+from tg_mlc.ops import Blocks, Edges
+
+EDGE_INDEX = torch.tensor([[0, 1, 2, 2, 0], [1, 0, 1, 2, 2]])  # nothing reaches node 3
+
+
+def restated(conv: AttentionConv, source: Tensor, target: Tensor, edge_index: Tensor) -> np.ndarray:
+    """The equations of the paper, one target, head and edge at a time, in double precision."""
+    weights = {name: p.detach().double().numpy() for name, p in conv.state_dict().items()}
+    x, u = source.detach().double().numpy(), target.detach().double().numpy()
+    size = u.shape[1] // conv.heads
+    out = np.empty_like(u)
+    for i in range(len(u)):
+        neighbours = edge_index[0, edge_index[1] == i].tolist()
+        heads = []
+        for k in range(conv.heads):
+            rows = slice(k * size, (k + 1) * size)
+            query = weights["lin_query.weight"][rows] @ u[i]
+            scores = np.array([query @ (weights["lin_key.weight"][rows] @ x[j]) for j in neighbours]) * conv.scale
+            alpha = np.exp(scores) / np.exp(scores).sum()
+            values = [weights["lin_value.weight"][rows] @ x[j] for j in neighbours]
+            heads.append(sum((a * v for a, v in zip(alpha, values, strict=True)), np.zeros(size)))
+        m = u[i] + weights["lin_out.weight"] @ np.concatenate(heads)
+        m = normalised(m, weights["attention_norm.weight"], weights["attention_norm.bias"])
+        hidden = np.maximum(weights["mlp.0.weight"] @ m + weights["mlp.0.bias"], 0)
+        out[i] = m + weights["mlp.2.weight"] @ hidden + weights["mlp.2.bias"]
+        out[i] = normalised(out[i], weights["mlp_norm.weight"], weights["mlp_norm.bias"])
+    return out
+
+
+def normalised(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    return (x - x.mean()) / np.sqrt(x.var() + 1e-5) * weight + bias
+
+
+def randomised(conv: AttentionConv) -> AttentionConv:
+    """Draws every parameter, so that no bias is zero and no normalisation the identity."""
+    with torch.no_grad():
+        for parameter in conv.parameters():
+            parameter.normal_()
+    return conv
+
+
+@pytest.mark.parametrize("mlp_channels", [None, 5])
+@pytest.mark.parametrize("scale", [None, 8**-0.5])
+@pytest.mark.parametrize("structured", [False, True])
+def test_the_block_is_the_equation(mlp_channels: int | None, scale: float | None, structured: bool) -> None:
+    torch.manual_seed(0)
+    conv = randomised(AttentionConv(8, heads=2, mlp_channels=mlp_channels, scale=scale)).double()
+    x = torch.randn(4, 8, dtype=torch.float64)
+    out = conv(x, Edges(EDGE_INDEX, 4, 4) if structured else EDGE_INDEX)
+    np.testing.assert_allclose(out.detach().numpy(), restated(conv, x, x, EDGE_INDEX), rtol=1e-10, atol=1e-10)
+
+
+def test_bipartite() -> None:
+    torch.manual_seed(0)
+    conv = randomised(AttentionConv((5, 8), heads=4)).double()
+    assert str(conv) == "AttentionConv((5, 8), heads=4)"
+    x, u = torch.randn(3, 5, dtype=torch.float64), torch.randn(4, 8, dtype=torch.float64)
+    out = conv((x, u), EDGE_INDEX)
+    assert out.size() == (4, 8)
+    np.testing.assert_allclose(out.detach().numpy(), restated(conv, x, u, EDGE_INDEX), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(conv((x, u), Edges(EDGE_INDEX, 4, 3)), out)
+
+
+def test_repr() -> None:
+    assert str(AttentionConv(8, heads=2)) == "AttentionConv(8, heads=2)"
+    assert str(AttentionConv((-1, 8), heads=2)) == "AttentionConv((-1, 8), heads=2)"
+
+
+def test_target_to_source() -> None:
+    conv = AttentionConv((5, 8), heads=2)
+    flipped = AttentionConv((5, 8), heads=2, flow="target_to_source")
+    flipped.load_state_dict(conv.state_dict())
+    x = (torch.randn(3, 5), torch.randn(4, 8))
+    torch.testing.assert_close(flipped(x, EDGE_INDEX.flip(0)), conv(x, EDGE_INDEX))
+
+
+def test_lazy_sizes() -> None:
+    conv = AttentionConv((-1, 8), heads=2)
+    assert conv((torch.randn(3, 5), torch.randn(4, 8)), EDGE_INDEX).size() == (4, 8)
+    assert conv.lin_key.weight.size() == (8, 5)
+    structured = AttentionConv((-1, 8), heads=2)
+    assert structured((torch.randn(3, 6), torch.randn(4, 8)), Edges(EDGE_INDEX, 4, 3)).size() == (4, 8)
+
+
+def test_reset_parameters() -> None:
+    conv = randomised(AttentionConv(8, heads=2, bias=True, edge_dim=3))
+    before = {name: p.clone() for name, p in conv.named_parameters()}
+    conv.reset_parameters()
+    assert all(not torch.equal(p, before[name]) for name, p in conv.named_parameters())
+    assert (conv.mlp_norm.weight == 1).all()
+    assert (conv.lin_query.bias == 0).all()
+
+
+def test_bias() -> None:
+    names = {name for name, _ in AttentionConv(8, heads=2, bias=True).named_parameters()}
+    without = {name for name, _ in AttentionConv(8, heads=2).named_parameters()}
+    assert names - without == {f"lin_{name}.bias" for name in ("query", "key", "value", "out")}
+
+
+def test_mlp_channels() -> None:
+    conv = AttentionConv(8, heads=2, mlp_channels=20)
+    assert [tuple(p.shape) for p in conv.mlp.parameters()] == [(20, 8), (20,), (8, 20), (8,)]
+    assert AttentionConv(8, heads=2).mlp[0].out_channels == 8
+
+
+def test_head_channels() -> None:
+    conv = AttentionConv(8, heads=3, head_channels=5, value_channels=2)
+    assert conv.scale == pytest.approx(5**-0.5)
+    x = torch.randn(4, 8)
+    torch.testing.assert_close(conv(x, Edges(EDGE_INDEX, 4, 4)), conv(x, EDGE_INDEX))
+
+
+def test_pre_and_post_norm() -> None:
+    x = torch.randn(4, 8)
+    post, pre = AttentionConv(8, heads=2), AttentionConv(8, heads=2, norm="pre")
+    out = post(x, EDGE_INDEX)
+    torch.testing.assert_close(out.mean(dim=-1), torch.zeros(4), atol=1e-5, rtol=0)
+    torch.testing.assert_close(out.var(dim=-1, unbiased=False), torch.ones(4), atol=1e-3, rtol=0)
+
+    with torch.no_grad():
+        pre.mlp[2].weight.zero_()
+        pre.mlp[2].bias.zero_()
+    # With pre-norm a state passes unchanged, and what attention adds depends on the state's direction only:
+    torch.testing.assert_close(pre(x, EDGE_INDEX) - x, pre(3 * x + 1, EDGE_INDEX) - (3 * x + 1), atol=1e-3, rtol=0)
+    torch.testing.assert_close(pre(x, EDGE_INDEX)[3], x[3])  # nothing reaches node 3
+
+
+@pytest.mark.parametrize("edges", [EDGE_INDEX, Edges(EDGE_INDEX, 4, 4)], ids=["edge_index", "pattern"])
+@pytest.mark.parametrize(
+    "kinds", [{"dropout": 0.5}, {"attention_dropout": 0.5}, {"dropout": 0, "attention_dropout": 0}]
+)
+def test_dropout(edges: Tensor | Edges, kinds: dict[str, float]) -> None:
+    torch.manual_seed(0)
+    conv = AttentionConv(8, heads=2, **kinds)
+    x = torch.randn(4, 8)
+    drops = any(p > 0 for p in kinds.values())
+    assert torch.equal(conv(x, edges), conv(x, edges)) is not drops
+    conv.eval()
+    assert torch.equal(conv(x, edges), conv(x, edges))
+
+
+def test_edge_attr() -> None:
+    conv = AttentionConv(8, heads=2, edge_dim=3)
+    x, edge_attr = torch.randn(4, 8), torch.randn(5, 3)
+    out = conv(x, EDGE_INDEX, edge_attr)
+    perm = torch.randperm(5)
+    torch.testing.assert_close(conv(x, EDGE_INDEX[:, perm], edge_attr[perm]), out)
+    changed = edge_attr.clone()
+    changed[0] += 1  # the edge into node 1
+    assert (conv(x, EDGE_INDEX, changed) - out).abs().sum(dim=1).nonzero().tolist() == [[1]]
+    with pytest.raises(ValueError, match=r"'edge_attr' exactly if 'edge_dim' was given \(got None, edge_dim=3\)"):
+        conv(x, EDGE_INDEX)
+    with pytest.raises(ValueError, match=r"exactly if 'edge_dim' was given \(got \[5, 3\], edge_dim=None\)"):
+        AttentionConv(8, heads=2)(x, EDGE_INDEX, edge_attr)
+    with pytest.raises(ValueError, match=r"'edge_attr' only beside an edge list \(got a Pattern\)"):
+        conv(x, Edges(EDGE_INDEX, 4, 4), edge_attr)
+
+
+def test_attention_weights_sum_to_one() -> None:
+    conv = AttentionConv(8, heads=2, attention_dropout=0.5)
+    x = torch.randn(4, 8)
+    pattern = Edges(EDGE_INDEX, 4, 4)
+    _, (edge_index, weights) = conv(x, EDGE_INDEX, return_attention_weights=True)
+    _, (given, same) = conv(x, pattern, return_attention_weights=True)
+    assert edge_index is EDGE_INDEX
+    assert given is pattern
+    torch.testing.assert_close(same, weights)
+    total = torch.zeros(4, 2).index_add(0, EDGE_INDEX[1], weights)
+    torch.testing.assert_close(total, torch.tensor([1.0, 1.0, 1.0, 0.0]).unsqueeze(-1).expand(-1, 2))
+    assert conv._alpha is None
+
+
+def test_num_copies() -> None:
+    conv = AttentionConv((5, 8), heads=2)
+    (x, _), u = ragged([2, 3], 5), torch.randn(4, 8)
+    blocks = Blocks(torch.tensor([0, 4, 8]), torch.tensor([0, 2, 5]))
+    torch.testing.assert_close(conv((x, u), blocks, num_copies=2), conv((x, u.repeat(2, 1)), blocks))
+    edge_index = blocks.to_edge_index()
+    torch.testing.assert_close(conv((x, u), edge_index, num_copies=2), conv((x, u.repeat(2, 1)), edge_index))
+
+
+@pytest.mark.parametrize("structured", [False, True])
+def test_gradcheck(structured: bool) -> None:
+    torch.manual_seed(0)
+    conv = randomised(AttentionConv((2, 4), heads=2)).double()
+    edges = Edges(EDGE_INDEX, 4, 3) if structured else EDGE_INDEX
+    x = [torch.randn(size, dtype=torch.float64, requires_grad=True) for size in ((3, 2), (4, 4))]
+    names, parameters = zip(*conv.named_parameters(), strict=True)
+
+    def run(source: Tensor, target: Tensor, *values: Tensor) -> Tensor:
+        out: Tensor = torch.func.functional_call(conv, dict(zip(names, values, strict=True)), ((source, target), edges))
+        return out
+
+    assert torch.autograd.gradcheck(run, (*x, *parameters))
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"):
+        AttentionConv(8, heads=3)
+    with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=0, channels=8\)"):
+        AttentionConv(8, heads=0)
+    with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=4, channels=-1\)"):
+        AttentionConv(-1)
+    with pytest.raises(ValueError, match=r"'norm' to be 'post' or 'pre' \(got 'batch'\)"):
+        AttentionConv(8, norm="batch")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"'value_channels' to equal 'head_channels' beside 'edge_dim'"):
+        AttentionConv(8, heads=2, value_channels=3, edge_dim=1)
+    with pytest.raises(ValueError, match=r"'backend' to be 'auto' or one of"):
+        AttentionConv(8, backend="fastest")(torch.randn(4, 8), Edges(EDGE_INDEX, 4, 4))

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.nn.samples import ragged
+from tg_mlc.nn import FeatureMessagePassing, FeatureStates
+from tg_mlc.ops import Blocks
+
+
+def test_complete_within_each_sample() -> None:
+    features = FeatureMessagePassing(8, num_layers=3, heads=2)
+    assert str(features) == "FeatureMessagePassing(8, num_layers=3)"
+    x, batch = ragged([3, 1, 4], 8)
+    ptr = torch.tensor([0, 3, 4, 8])
+    out = features(x, batch)
+    assert out.size() == x.size()
+    torch.testing.assert_close(features(x, ptr=ptr), out)
+    torch.testing.assert_close(features(x, batch, batch_size=3, max_num_nodes=4), out)
+    torch.testing.assert_close(features(x, edge_index=Blocks(ptr, ptr).to_edge_index()), out)
+    torch.testing.assert_close(features(x[4:]), out[4:])
+
+
+def test_bonds() -> None:
+    features = FeatureMessagePassing(8, num_layers=1, heads=2, edge_dim=3)
+    x, batch = ragged([3, 2], 8)
+    edge_index, edge_attr = torch.tensor([[0, 1, 3], [1, 2, 4]]), torch.randn(3, 3)
+    out = features(x, batch, edge_index=edge_index, edge_attr=edge_attr)
+    changed = features(x, batch, edge_index=edge_index, edge_attr=edge_attr.index_fill(0, torch.tensor(2), 1.0))
+    assert (changed != out).any(dim=1).nonzero().tolist() == [[4]]
+
+
+def test_layers_share_no_weights() -> None:
+    features = FeatureMessagePassing(8, num_layers=2, heads=2)
+    assert not torch.equal(features.convs[0].lin_query.weight, features.convs[1].lin_query.weight)
+    before = features.convs[1].lin_query.weight.clone()
+    features.reset_parameters()
+    assert not torch.equal(features.convs[1].lin_query.weight, before)
+
+
+def test_skip_attention() -> None:
+    features = FeatureMessagePassing(8, num_layers=2, heads=2, skip_attention=True)
+    x, batch = ragged([3, 1], 8)
+    expected = x
+    for conv in features.convs:
+        expected = conv.feed_forward(expected)
+    torch.testing.assert_close(features(x, batch), expected)
+
+
+@pytest.mark.parametrize("skip_attention", [False, True])
+def test_attention_weights(skip_attention: bool) -> None:
+    features = FeatureMessagePassing(8, num_layers=2, heads=2, skip_attention=skip_attention)
+    x, batch = ragged([3, 1], 8)
+    states = features(x, batch, return_attention_weights=True)
+    assert isinstance(states, FeatureStates)
+    torch.testing.assert_close(states.states, features(x, batch))
+    assert len(states.attention) == 2
+    for blocks, weights in states.attention:
+        for part, size in zip(blocks.split(weights), (3, 1), strict=True):
+            torch.testing.assert_close(part.sum(dim=1), torch.ones(size, 2))
+
+
+def test_no_component_at_all() -> None:
+    features = FeatureMessagePassing(8, heads=2)
+    assert features(torch.zeros(0, 8), torch.zeros(0, dtype=torch.long), batch_size=2).size() == (0, 8)

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.nn.samples import complete_edges, path_graph, ragged
+from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+from tg_mlc.nn import FeatureToLabelConv, LabelMessagePassing, LabelStates, LabelToLabelConv
+from tg_mlc.ops import Blocks, Shared
+
+
+def test_label_message_passing() -> None:
+    labels = LabelMessagePassing((6, 8), path_graph(5), num_steps=3, heads=2)
+    assert str(labels) == "LabelMessagePassing(8, num_labels=5, num_steps=3)"
+    assert str(labels.feature_to_label[0]) == "FeatureToLabelConv((6, 8), heads=2)"
+    assert str(labels.label_to_label[0]) == "LabelToLabelConv(8, heads=2)"
+    x, batch = ragged([3, 1, 4], 6)
+    states = labels(x, batch)
+    assert states.size() == (3, 5, 8)
+    assert states.isfinite().all()
+
+
+def test_a_step_is_its_two_blocks() -> None:
+    labels = LabelMessagePassing(8, path_graph(5), num_steps=2, heads=2)
+    x, batch = ragged([3, 1, 4], 8)
+    states, intermediate, _ = labels(x, batch, return_intermediate=True)
+
+    blocks = Blocks(torch.arange(4) * 5, torch.tensor([0, 3, 4, 8])).to_edge_index()
+    shared = Shared(labels.label_graph.edge_index, 3, num_nodes=5).to_edge_index()
+    u, expected = labels.embedding.weight.repeat(3, 1), []
+    for xy, yy in zip(labels.feature_to_label, labels.label_to_label, strict=True):
+        expected += [xy((x, u), blocks), yy(xy((x, u), blocks), shared)]
+        u = expected[-1]
+    assert len(intermediate) == 3
+    for actual, other in zip([*intermediate, states], expected, strict=True):
+        torch.testing.assert_close(actual.view(15, 8), other)
+
+
+def test_ptr_is_batch() -> None:
+    labels = LabelMessagePassing(8, path_graph(5), heads=2)
+    x, batch = ragged([3, 1, 4], 8)
+    expected = labels(x, batch)
+    torch.testing.assert_close(labels(x, ptr=torch.tensor([0, 3, 4, 8])), expected)
+    torch.testing.assert_close(labels(x, batch, batch_size=3, max_num_nodes=4), expected)
+    torch.testing.assert_close(labels(x[:3]), expected[:1])
+
+
+def test_complete_edges_are_the_structured_path() -> None:
+    labels = LabelMessagePassing(8, path_graph(5), heads=2)
+    x, batch = ragged([3, 1, 4], 8)
+    edge_index = complete_edges(batch, 5)
+    torch.testing.assert_close(labels(x, batch, edge_index=edge_index), labels(x, batch))
+    shuffled = edge_index[:, torch.randperm(edge_index.size(1))]
+    torch.testing.assert_close(labels(x, batch, edge_index=shuffled), labels(x, batch))
+
+
+def test_some_edges_are_a_mask() -> None:
+    torch.manual_seed(0)
+    labels = LabelMessagePassing(8, path_graph(5), num_steps=1, heads=2)
+    x, batch = ragged([3, 1, 4], 8)
+    edge_index = complete_edges(batch, 5)
+    edge_index = edge_index[:, torch.rand(edge_index.size(1)) < 0.5]
+    conv = labels.feature_to_label[0]
+
+    query = conv.lin_query(labels.embedding.weight).view(5, 2, 4)
+    key, value = conv.lin_key(x).view(8, 2, 4), conv.lin_value(x).view(8, 2, 4)
+    score = torch.einsum("lhc,nhc->lhn", query, key) * conv.scale
+    mask = torch.zeros(3, 5, 8, dtype=torch.bool)
+    mask[batch[edge_index[0]], edge_index[1], edge_index[0]] = True
+    alpha = score.masked_fill(~mask.unsqueeze(2), -torch.inf).softmax(dim=-1).nan_to_num()  # [B, L, heads, N]
+    message = torch.einsum("blhn,nhc->blhc", alpha, value).flatten(2)
+    hidden = conv.attention_norm(labels.embedding.weight + conv.lin_out(message))
+
+    states = labels(x, batch, edge_index=edge_index, return_intermediate=True)
+    torch.testing.assert_close(states.intermediate[0], conv.feed_forward(hidden))
+
+
+def test_attention_weights() -> None:
+    labels = LabelMessagePassing(8, path_graph(5), heads=2)
+    x, batch = ragged([3, 1, 4], 8)
+    states = labels(x, batch, return_attention_weights=True)
+    assert isinstance(states, LabelStates)
+    assert len(states.intermediate) == 3
+    torch.testing.assert_close(states.states, labels(x, batch))
+    assert len(states.attention) == 2
+    for (blocks, to_label), among in states.attention:
+        assert [tuple(part.shape) for part in blocks.split(to_label)] == [(5, 3, 2), (5, 1, 2), (5, 4, 2)]
+        for part in blocks.split(to_label):
+            torch.testing.assert_close(part.sum(dim=1), torch.ones(5, 2))
+        shared, weights = among
+        assert weights.size() == (3, labels.label_graph.num_edges, 2)
+        edge_index, flat = shared.to_edge_list(weights)
+        total = torch.zeros(15, 2).index_add(0, edge_index[1], flat).view(3, 5, 2)
+        torch.testing.assert_close(total[:, :4], torch.ones(3, 4, 2))
+        assert (total[:, 4] == 0).all()  # the label that hears nobody
+
+
+def test_attention_weights_of_edges() -> None:
+    labels = LabelMessagePassing(8, path_graph(5), heads=2)
+    x, batch = ragged([3, 1, 4], 8)
+    edge_index = complete_edges(batch, 5)
+    structured = labels(x, batch, return_attention_weights=True).attention
+    explicit = labels(x, batch, edge_index=edge_index, return_attention_weights=True).attention
+    for (mine, _), (other, _) in zip(explicit, structured, strict=True):
+        expected = dict(zip(map(tuple, other[0].to_edge_index().t().tolist()), other[1], strict=True))
+        for edge, weight in zip(mine[0].t().tolist(), mine[1], strict=True):
+            torch.testing.assert_close(weight, expected[tuple(edge)])
+
+
+def test_edges_name_labels_of_their_own_sample() -> None:
+    labels = LabelMessagePassing(8, edgeless(5), heads=2)
+    x, batch = ragged([3, 1, 4], 8)
+    before = labels(x, batch, edge_index=torch.tensor([[0, 4], [1, 1]]))
+    changed = labels(x.index_fill(0, torch.tensor(4), 1.0), batch, edge_index=torch.tensor([[0, 4], [1, 1]]))
+    assert (before != changed).any(dim=-1).nonzero().tolist() == [[2, 1]]
+    with pytest.raises(ValueError, match=r"target indices .* to lie in \[0, 5\) \(got values from 0 to 5\)"):
+        labels(x, batch, edge_index=torch.tensor([[0, 4], [0, 5]]))
+    with pytest.raises(ValueError, match=r"source indices of 'edge_index' to lie in \[0, 8\)"):
+        labels(x, batch, edge_index=torch.tensor([[8], [0]]))
+
+
+def test_samples_without_components() -> None:
+    labels = LabelMessagePassing(8, path_graph(5), heads=2)
+    x, batch = ragged([3, 0, 2], 8)
+    x.requires_grad_()
+    states = labels(x, batch, batch_size=4)
+    assert states.size() == (4, 5, 8)
+    assert states.isfinite().all()
+    torch.testing.assert_close(states[1], states[3])
+    torch.testing.assert_close(states[:3], labels(x, batch))
+    states.sum().backward()
+    assert x.grad.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in labels.parameters())
+    nothing = labels(x[:0], batch[:0], batch_size=2)
+    torch.testing.assert_close(nothing, states[1].expand(2, -1, -1))
+
+
+def test_the_first_step_projects_each_label_once() -> None:
+    labels = LabelMessagePassing(8, path_graph(5), num_steps=2, heads=2)
+    rows: list[int] = []
+    for conv in labels.feature_to_label:
+        conv.lin_query.register_forward_hook(lambda module, args, out: rows.append(out.size(0)))
+    labels(*ragged([3, 1, 4], 8))
+    assert rows == [5, 15]
+
+
+def test_steps_share_no_weights() -> None:
+    labels = LabelMessagePassing(8, path_graph(5), num_steps=3, heads=2)
+    assert len({id(p) for p in labels.parameters()}) == 1 + 6 * 12
+    first, second = (conv.lin_query.weight for conv in labels.feature_to_label[:2])
+    assert not torch.equal(first, second)
+
+
+def test_label_graph_can_be_replaced() -> None:
+    x, batch = ragged([3, 1, 4], 8)
+    labels = LabelMessagePassing(8, path_graph(5), heads=2)
+    on_path = labels(x, batch)
+    labels.label_graph = fully_connected(5)
+    other = LabelMessagePassing(8, fully_connected(5), heads=2)
+    other.load_state_dict(labels.state_dict())
+    assert not torch.allclose(labels(x, batch), on_path)
+    assert torch.equal(labels(x, batch), other(x, batch))
+    assert labels.label_graph.num_edges == 25
+    assert not any("graph" in key or "edge" in key for key in labels.state_dict())
+    with pytest.raises(ValueError, match=r"'label_graph' to hold 5 labels \(got 4\)"):
+        labels.label_graph = fully_connected(4)
+    assert labels.label_graph.num_labels == 5
+
+
+def test_edgeless_labels_do_not_meet() -> None:
+    labels = LabelMessagePassing(8, edgeless(5), heads=2)
+    x, batch = ragged([3, 1, 4], 8)
+    before = labels(x, batch)
+    with torch.no_grad():
+        labels.embedding.weight[2] += 1
+    assert (labels(x, batch) != before).any(dim=-1).nonzero()[:, 1].unique().tolist() == [2]
+
+
+def test_self_loops_are_not_added() -> None:
+    labels = LabelMessagePassing(8, LabelGraph(torch.zeros(2, 0, dtype=torch.long), num_nodes=3), heads=2)
+    conv = labels.label_to_label[0]
+    u = torch.randn(3, 8)
+    expected = conv.feed_forward(conv.attention_norm(u))
+    torch.testing.assert_close(conv(u, Shared(labels.label_graph.edge_index, 1, num_nodes=3)), expected)
+
+
+def test_skip_label_attention() -> None:
+    labels = LabelMessagePassing(8, fully_connected(5), heads=2, skip_label_attention=True)
+    x, batch = ragged([3, 1, 4], 8)
+    states = labels(x, batch, return_intermediate=True, return_attention_weights=True)
+    assert len(states.intermediate) == 1
+    assert all(step.label_to_label is None for step in states.attention)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_states_are_normalised(norm: str) -> None:
+    labels = LabelMessagePassing(8, path_graph(5), heads=2, norm=norm)  # type: ignore[arg-type]
+    states = labels(*ragged([3, 1, 4], 8), return_intermediate=True)
+    for u in (states.states, *states.intermediate):
+        torch.testing.assert_close(u.mean(dim=-1), torch.zeros(3, 5), atol=1e-5, rtol=0)
+
+
+def test_options_reach_every_block() -> None:
+    labels = LabelMessagePassing(
+        8,
+        path_graph(5),
+        heads=4,
+        label_heads=2,
+        mlp_channels=3,
+        dropout=0.2,
+        attention_dropout=0.1,
+        bias=True,
+        scale=0.7,
+    )
+    for conv in (*labels.feature_to_label, *labels.label_to_label):
+        assert (conv.dropout, conv.attention_dropout, conv.scale) == (0.2, 0.1, 0.7)
+        assert conv.mlp[0].out_channels == 3
+        assert conv.lin_query.bias is not None
+    assert [conv.heads for conv in (*labels.feature_to_label, *labels.label_to_label)] == [4, 4, 2, 2]
+
+
+def test_reset_parameters() -> None:
+    torch.manual_seed(0)
+    labels = LabelMessagePassing(256, path_graph(50), num_steps=1, norm="pre")
+    assert labels.embedding.weight.std().item() == pytest.approx(1 / 16, rel=0.05)
+    with torch.no_grad():
+        for p in labels.parameters():
+            p.fill_(0.5)
+    labels.reset_parameters()
+    assert not any((p == 0.5).all() for p in labels.parameters())
+
+
+def test_dropout_is_off_in_eval() -> None:
+    labels = LabelMessagePassing(8, path_graph(5), heads=2, dropout=0.5)
+    x, batch = ragged([3, 1, 4], 8)
+    assert not torch.equal(labels(x, batch), labels(x, batch))
+    labels.eval()
+    assert torch.equal(labels(x, batch), labels(x, batch))
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match=r"'num_steps' to be at least 1 \(got 0\)"):
+        LabelMessagePassing(8, path_graph(5), num_steps=0)
+    with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"):
+        LabelMessagePassing(8, path_graph(5), heads=3)
+    with pytest.raises(ValueError, match=r"'label_graph' to hold at least 1 label \(got 0\)"):
+        LabelMessagePassing(8, LabelGraph(num_nodes=0))
+    labels = LabelMessagePassing(8, path_graph(5))
+    x, batch = ragged([3, 1, 4], 8)
+    with pytest.raises(ValueError, match=r"'batch' in ascending order"):
+        labels(x, batch.flip(0))
+    with pytest.raises(ValueError, match=r"no sample of 'key_ptr' to be larger than 3 \(got 4\)"):
+        labels(x, batch, max_num_nodes=3)
+
+
+@pytest.mark.parametrize("conv", [FeatureToLabelConv(8, 2), LabelToLabelConv(8, 2)])
+def test_children(conv: FeatureToLabelConv | LabelToLabelConv) -> None:
+    x = torch.randn(4, 8)
+    edge_index: Tensor = torch.tensor([[0, 1], [1, 2]])
+    assert conv(x, edge_index).size() == (4, 8)

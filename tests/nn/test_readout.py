@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.nn.samples import path_graph
+from tg_mlc.nn import LabelMessagePassing, LabelReadout
+
+
+def test_tied() -> None:
+    labels = LabelMessagePassing(8, path_graph(5))
+    readout = LabelReadout(labels)
+    assert str(readout) == "LabelReadout(8, num_labels=5, tied=True)"
+    assert readout.weight is labels.embedding.weight
+    u = torch.randn(3, 5, 8)
+    expected = torch.stack([u[:, i] @ labels.embedding.weight[i] for i in range(5)], dim=1)
+    torch.testing.assert_close(readout(u), expected)
+    assert readout(u[0]).size() == (5,)
+    before = labels.embedding.weight.clone()
+    readout.reset_parameters()
+    assert torch.equal(readout.weight, before)
+
+
+def test_untied_with_bias() -> None:
+    labels = LabelMessagePassing(8, path_graph(5))
+    readout = LabelReadout(labels, tied=False, bias=True)
+    assert str(readout) == "LabelReadout(8, num_labels=5, tied=False)"
+    assert readout.weight.data_ptr() != labels.embedding.weight.data_ptr()
+    with torch.no_grad():
+        readout.bias.copy_(torch.arange(5.0))
+    u = torch.zeros(3, 5, 8)
+    torch.testing.assert_close(readout(u), torch.arange(5.0).expand(3, -1))
+    torch.testing.assert_close(readout(u, use_bias=False), torch.zeros(3, 5))
+    before = readout.weight.clone()
+    readout.reset_parameters()
+    assert not torch.equal(readout.weight, before)
+    assert (readout.bias == 0).all()
+
+
+def test_detach_weight() -> None:
+    readout = LabelReadout(LabelMessagePassing(8, path_graph(5)), bias=True)
+    u = torch.randn(3, 5, 8, requires_grad=True)
+    readout(u, detach_weight=True).sum().backward()
+    assert readout.weight.grad is None
+    assert u.grad is not None
+    assert readout.bias.grad is not None
+    readout(u).sum().backward()
+    torch.testing.assert_close(readout.weight.grad, u.sum(dim=0))
+
+
+def test_errors() -> None:
+    readout = LabelReadout(LabelMessagePassing(8, path_graph(5)))
+    with pytest.raises(ValueError, match=r"'u' of shape \[\*, 5, 8\] \(got \[3, 8, 5\]\)"):
+        readout(torch.zeros(3, 8, 5))

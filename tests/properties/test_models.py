@@ -1,0 +1,128 @@
+"""What has to hold for whole models, whatever their weights."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from tests.models.samples import molecules
+from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+from tg_mlc.models import LaMP
+from tg_mlc.nn.encoders import BagEncoder, MoleculeEncoder
+from tg_mlc.ops import available_backends
+
+NUM_LABELS = 7
+GENERATOR = torch.Generator().manual_seed(0)
+# No edge enters the last two labels.
+PRIOR = LabelGraph(torch.randint(0, NUM_LABELS, (2, 12), generator=GENERATOR) % torch.tensor([[7], [5]]), num_nodes=7)
+GRAPHS = {"el": edgeless(NUM_LABELS), "fc": fully_connected(NUM_LABELS), "pr": PRIOR}
+ENCODERS = ["fmp", "emb"]
+LOOSE = {"atol": 1e-5, "rtol": 1e-5}
+
+
+def lamp(graph: LabelGraph, encoder: str = "fmp", **kwargs: Any) -> LaMP:
+    torch.manual_seed(0)
+    model = LaMP(MoleculeEncoder(16), graph, encoder, heads=4, readout_bias=True, **kwargs)  # type: ignore[arg-type]
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return model.eval()
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_a_batch_gives_what_its_samples_give_one_by_one(encoder: str, graph: LabelGraph) -> None:
+    model, data = lamp(graph, encoder), molecules(64)
+    logits = model(Batch.from_data_list(data))
+    torch.testing.assert_close(logits, torch.cat([model(sample) for sample in data]), **LOOSE)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_permuted_labels_give_permuted_logits(encoder: str, graph: LabelGraph) -> None:
+    model, perm = lamp(graph, encoder), torch.randperm(NUM_LABELS, generator=GENERATOR)
+    permuted = lamp(graph.permute(perm), encoder)
+    state_dict = model.state_dict()
+    for name in ("labels.embedding.weight", "readout.weight", "readout.bias"):
+        state_dict[name] = state_dict[name][perm]
+    permuted.load_state_dict(state_dict)
+    data = Batch.from_data_list(molecules(8))
+    torch.testing.assert_close(permuted(data), model(data)[:, perm], **LOOSE)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_other_samples_change_nothing(encoder: str) -> None:
+    model, data = lamp(PRIOR, encoder), molecules(8)
+    alone = model(Batch.from_data_list(data[:3]))
+    torch.testing.assert_close(model(Batch.from_data_list(data))[:3], alone, **LOOSE)
+    torch.testing.assert_close(model(Batch.from_data_list(data[::-1])).flip(0)[:3], alone, **LOOSE)
+
+
+def permuted_nodes(data: Data, seed: int) -> Data:
+    perm = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(seed))
+    place = torch.empty_like(perm).scatter_(0, perm, torch.arange(perm.numel()))
+    return Data(x=data.x[perm], edge_index=place[data.edge_index], edge_attr=data.edge_attr, num_nodes=perm.numel())
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_the_order_of_atoms_does_not_matter(encoder: str) -> None:
+    model, data = lamp(PRIOR, encoder), molecules(8)
+    permuted = [permuted_nodes(sample, seed) for seed, sample in enumerate(data)]
+    torch.testing.assert_close(model(Batch.from_data_list(permuted)), model(Batch.from_data_list(data)), **LOOSE)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_the_order_of_words_does_not_matter_to_bags(encoder: Literal["fmp", "emb"]) -> None:
+    model = LaMP(BagEncoder(20, 16), PRIOR, encoder).eval()
+    words = torch.randint(20, (9,), generator=GENERATOR)
+    torch.testing.assert_close(model(Data(x=words.flip(0))), model(Data(x=words)), **LOOSE)
+
+
+def test_labels_that_hear_nobody_are_fine() -> None:
+    graph = LabelGraph(torch.zeros(2, 0, dtype=torch.long), num_nodes=NUM_LABELS)
+    for model in (lamp(graph), lamp(PRIOR)):
+        logits = model(Batch.from_data_list(molecules(4)))
+        logits.sum().backward()
+        assert logits.isfinite().all()
+        assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_messages_go_along_the_label_graph_only() -> None:
+    model = lamp(LabelGraph(torch.tensor([[0, 1], [1, 2]]), num_nodes=NUM_LABELS), num_steps=1)
+    data = Batch.from_data_list(molecules(4))
+    before = model(data)
+    with torch.no_grad():
+        model.labels.embedding.weight[0] += 1
+    assert (model(data) != before).any(dim=0).tolist() == [True, True, *[False] * 5]  # one step, one hop
+
+
+def test_labels_never_write_to_atoms() -> None:
+    model, data = lamp(PRIOR), Batch.from_data_list(molecules(4))
+    atoms: list[Tensor] = []
+    for conv in model.labels.feature_to_label:
+        conv.register_forward_pre_hook(lambda module, args: atoms.append(args[0][0]))
+    model(data)
+    assert len(atoms) == 2
+    assert torch.equal(atoms[0], atoms[1])
+
+
+@pytest.mark.parametrize("backend", [name for name in available_backends() if name != "reference"])
+@pytest.mark.parametrize("inputs", ["molecules", "words"])
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_backends_agree(graph: LabelGraph, inputs: str, backend: str) -> None:
+    results = []
+    for name in ("reference", backend):
+        torch.manual_seed(0)
+        encoder = MoleculeEncoder(8) if inputs == "molecules" else BagEncoder(20, 8)
+        model = LaMP(encoder, graph, heads=2, backend=name).double().eval()
+        data = molecules(6)
+        if inputs == "words":
+            data = [Data(x=sample.x[:, 0] % 20) for sample in data]
+        logits = model(Batch.from_data_list(data))
+        logits.square().sum().backward()
+        results.append([logits, *(parameter.grad for parameter in model.parameters())])
+    torch.testing.assert_close(results[1], results[0], atol=1e-9, rtol=1e-9)

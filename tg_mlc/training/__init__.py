@@ -1,0 +1,26 @@
+"""Training with Lightning: the module, the data module, and :func:`fit`, which runs them and resumes exactly."""
+
+from __future__ import annotations
+
+from tg_mlc._optional import require
+
+require("lightning.pytorch", extra="train")
+
+from lightning.pytorch import seed_everything  # noqa: E402
+
+from tg_mlc.training.checkpoint import AtomicCheckpointIO, Checkpoint, read_checkpoint  # noqa: E402
+from tg_mlc.training.data import EpochSampler, MultiLabelDataModule  # noqa: E402
+from tg_mlc.training.fitting import FitResult, fit  # noqa: E402
+from tg_mlc.training.module import MultiLabelModule  # noqa: E402
+
+__all__ = [
+    "AtomicCheckpointIO",
+    "Checkpoint",
+    "EpochSampler",
+    "FitResult",
+    "MultiLabelDataModule",
+    "MultiLabelModule",
+    "fit",
+    "read_checkpoint",
+    "seed_everything",
+]

@@ -1,0 +1,120 @@
+"""What :func:`tg_mlc.training.fit` adds to Lightning's callbacks, most of it to make resuming exact."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, WeightAveraging
+from torch import Tensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn
+
+
+class RandomState(Callback):
+    """Keeps the state of all random number generators in checkpoints, which Lightning does not, so that dropout after
+    resuming is what it would have been.
+    """
+
+    def __init__(self) -> None:
+        self._restored: dict[str, Any] | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        name, keys, *rest = np.random.get_state()  # noqa: NPY002 - the generator that seed_everything seeds
+        return {
+            "python": random.getstate(),
+            "numpy": (name, torch.from_numpy(np.asarray(keys, dtype=np.int64)), *rest),
+            "torch": torch.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._restored = state_dict
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        # As late as can be: setting up a training draws random numbers too.
+        if self._restored is not None:
+            _set_random_state(self._restored)
+            self._restored = None
+
+
+def _set_random_state(state: dict[str, Any]) -> None:
+    name, keys, *rest = state["numpy"]
+    random.setstate(state["python"])
+    np.random.set_state((name, keys.numpy().astype(np.uint32), *rest))  # noqa: NPY002
+    torch.set_rng_state(state["torch"])
+    if state["cuda"] and torch.cuda.device_count() == len(state["cuda"]):
+        torch.cuda.set_rng_state_all(state["cuda"])
+
+
+class ExponentialMovingAverage(WeightAveraging):
+    r"""Validates, and stores, a running average of the weights.
+
+    After step :math:`n` the average moves by :math:`1 - \min(d, (1 + n) / (10 + n))` towards the weights, so that a
+    short training is not held back by its first steps.
+
+    Args:
+        decay (float, optional): The decay :math:`d`. (default: :obj:`0.999`)
+
+    Raises:
+        ValueError: If :obj:`decay` is not in :math:`(0, 1)`.
+    """
+
+    def __init__(self, decay: float = 0.999) -> None:
+        if not 0.0 < decay < 1.0:
+            raise ValueError(f"Expected 'decay' between 0 and 1 (got {decay})")
+
+        def average(averaged: Any, current: Any, num_averaged: Tensor | int) -> None:
+            n = int(num_averaged)
+            step = get_ema_multi_avg_fn(min(decay, (1 + n) / (10 + n)))  # type: ignore[no-untyped-call]
+            step(averaged, current, n)
+
+        super().__init__(multi_avg_fn=average)
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        # At this point the model is not on its device yet, and an average left behind would copy at every step.
+        self._device = trainer.strategy.root_device
+        super().setup(trainer, pl_module, stage)
+
+
+class PatientStopping(EarlyStopping):
+    """Early stopping that, resumed after it has stopped, stops at once instead of training one more epoch."""
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
+
+
+class FileCheckpoint(ModelCheckpoint):
+    """Keeps one checkpoint under a fixed name, that of the best or, without a metric, of the last epoch; the folder may
+    be moved between two runs.
+    """
+
+    def __init__(self, path: Path, monitor: str | None = None, mode: str = "min") -> None:
+        super().__init__(
+            dirpath=path.parent,
+            filename=path.stem,
+            monitor=monitor,
+            mode=mode,
+            save_on_train_epoch_end=True,
+            enable_version_counter=False,
+        )
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        value = trainer.callback_metrics.get(self.monitor or "")
+        if value is not None and value.isnan():
+            raise ValueError(
+                f"Expected '{self.monitor}' to be a number (got NaN, as no label has known samples of both classes in "
+                f"the validation part); use monitor='val/loss' or another split"
+            )
+        super().on_train_epoch_end(trainer, pl_module)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        if not state_dict["best_model_path"]:
+            return
+        path = str(Path(str(self.dirpath)) / f"{self.filename}{self.FILE_EXTENSION}")
+        best = dict.fromkeys([path] if state_dict["best_k_models"] else [], state_dict["best_model_score"])
+        moved = {"dirpath": self.dirpath, "best_model_path": path, "kth_best_model_path": path, "best_k_models": best}
+        super().load_state_dict({**state_dict, **moved, "last_model_path": ""})

@@ -1,0 +1,118 @@
+"""Batches of the three parts of a split, in an order that depends on the seed and the epoch alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.pytorch import LightningDataModule
+from torch import Generator, Tensor
+from torch.utils.data import Sampler
+from torch_geometric.data import Dataset
+from torch_geometric.loader import DataLoader
+
+from tg_mlc.data import Split
+
+
+class EpochSampler(Sampler[int]):
+    """Draws every sample once, in an order that is a function of the seed and the epoch alone, so that a training that
+    is resumed sees the batches that an uninterrupted one would have seen.
+
+    Args:
+        num_samples (int): Number of samples.
+        seed (int): A number of at least zero.
+
+    Attributes:
+        generator (torch.Generator): What a data loader is to draw the seeds of its workers from; it depends on the seed
+            and the epoch too.
+    """
+
+    def __init__(self, num_samples: int, seed: int) -> None:
+        if seed < 0:
+            raise ValueError(f"Expected 'seed' to be at least 0 (got {seed})")
+        self.num_samples = num_samples
+        self.seed = seed
+        self.generator = Generator()
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch; Lightning calls this before each."""
+        self.epoch = epoch
+        self.generator.manual_seed(int(self._random().integers(2**63)))
+
+    def _random(self) -> np.random.Generator:
+        return np.random.default_rng((self.seed, self.epoch))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._random().permutation(self.num_samples).tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class MultiLabelDataModule(LightningDataModule):
+    """Loads the parts of a split of a PyG data set.
+
+    Checkpoints hold the split's hash and the seed; training can only be resumed with the same.
+
+    Args:
+        dataset (Dataset): Samples with :obj:`y` of shape :math:`(1, L)`: 0, 1, or NaN for unknown.
+        split (Split): Which of them to train, validate and test with.
+        batch_size (int, optional): Number of samples per batch. (default: :obj:`32`)
+        num_workers (int, optional): Number of processes that load batches; small samples are loaded fastest without.
+            (default: :obj:`0`)
+        seed (int, optional): Decides the order of the training samples. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If the split does not fit the data set, or leaves nothing to train or validate with.
+    """
+
+    def __init__(
+        self, dataset: Dataset, split: Split, batch_size: int = 32, *, num_workers: int = 0, seed: int = 0
+    ) -> None:
+        super().__init__()
+        _check_fits(split, len(dataset))
+        self.dataset = dataset
+        self.split = split
+        self.batch_size = batch_size
+        self.num_workers = num_workers
+        self.seed = seed
+
+    def train_dataloader(self) -> DataLoader:
+        sampler = EpochSampler(self.split.train.numel(), self.seed)
+        return self._loader(self.split.train, sampler=sampler, generator=sampler.generator)
+
+    def val_dataloader(self) -> DataLoader:
+        return self._loader(self.split.val)
+
+    def test_dataloader(self) -> DataLoader:
+        return self._loader(self.split.test)
+
+    def predict_dataloader(self) -> DataLoader:
+        return self.test_dataloader()
+
+    def _loader(self, part: Tensor, **options: Any) -> DataLoader:
+        # Without a generator of its own a loader draws from the global one, and evaluation would change training.
+        options.setdefault("generator", Generator())
+        return DataLoader(self.dataset[part], self.batch_size, num_workers=self.num_workers, **options)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"split": self.split.hash, "seed": self.seed, "batch_size": self.batch_size}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        present = self.state_dict()
+        if changed := sorted(key for key, value in state_dict.items() if present[key] != value):
+            raise ValueError(
+                f"Expected the data of the checkpoint, {state_dict} (got {present}, which differs in {changed}); "
+                f"resume with the same data, or start anew"
+            )
+
+
+def _check_fits(split: Split, num_samples: int) -> None:
+    highest = int(torch.cat(split.parts).max()) if split.num_samples > 0 else -1
+    if highest >= num_samples:
+        raise ValueError(f"Expected a split of {num_samples} samples, as in 'dataset' (got index {highest})")
+    if 0 in split.sizes[:2]:
+        raise ValueError(f"Expected a split with samples to train and to validate with (got {split})")

@@ -1,0 +1,198 @@
+"""The Lightning module: loss, optimiser, validation scores and thresholds around any model."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from lightning.pytorch import LightningModule
+from torch import Tensor, nn
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import LambdaLR
+from torch_geometric.data import Batch
+
+from tg_mlc.losses import lamp_loss, masked_bce
+from tg_mlc.metrics import ThresholdTuner, evaluate, tune_per_metric
+from tg_mlc.training.checkpoint import KEY, check_label_graph, check_plain, describe, own_entry, restore_tuners
+from tg_mlc.training.schedule import Decay, check_schedule, lr_factor
+
+# What is logged during validation, and what tg_mlc.metrics calls it.
+_LOGGED = {"macro_roc_auc": "maAUC", "micro_roc_auc": "miAUC", "macro_average_precision": "maAP"}
+
+
+class _Scored(NamedTuple):
+    """What validation leaves behind: targets and scores, both [num_samples, num_labels]."""
+
+    y: Tensor
+    scores: Tensor
+
+
+class MultiLabelModule(LightningModule):
+    r"""Trains a model that turns a batch into logits :math:`(B, L)`.
+
+    The loss is :func:`~tg_mlc.losses.lamp_loss` and the optimiser AdamW, with weight decay on matrices only. After
+    every epoch the validation scores give ``val/loss``, ``val/macro_roc_auc``, ``val/micro_roc_auc`` and
+    ``val/macro_average_precision``; a checkpoint holds the thresholds fitted on the validation scores of its own
+    weights, the label names, the label graph and :obj:`config`, all as tensors and plain data. To load one:
+
+    .. code-block:: python
+
+        module = MultiLabelModule.load_from_checkpoint("best.ckpt", model=model, weights_only=True)
+
+    Args:
+        model (torch.nn.Module): Maps a :class:`~torch_geometric.data.Batch` to logits; with
+            :obj:`intermediate_weight`, ``model(batch, return_intermediate=True)`` returns an object with
+            :obj:`logits` and :obj:`intermediate`, as :class:`~tg_mlc.models.LaMP` does.
+        label_names (Sequence[str]): One name per label.
+        lr (float, optional): Learning rate. (default: :obj:`2e-4`, that of the LaMP paper)
+        weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.0`)
+        betas (tuple, optional): Coefficients of Adam's running averages. (default: :obj:`(0.9, 0.999)`)
+        eps (float, optional): Added to Adam's denominator. (default: :obj:`1e-8`)
+        intermediate_weight (float, optional): The weight :math:`\lambda` of the loss of intermediate readouts.
+            (default: :obj:`0.0`)
+        label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
+        decay (str, optional): How the learning rate falls to zero by the last epoch: :obj:`"cosine"`,
+            :obj:`"linear"`, or :obj:`"none"`. (default: :obj:`"none"`)
+        warmup (float, optional): Share of all steps during which the learning rate rises. (default: :obj:`0.0`)
+        config (dict, optional): Stored in checkpoints, *e.g.* what it takes to build the model again.
+            (default: :obj:`None`)
+
+    Shapes:
+        - **input:** a batch of :math:`B` samples
+        - **output:** logits :math:`(B, L)` from :meth:`forward`, scores :math:`(B, L)` from :meth:`predict_step`
+
+    Raises:
+        ValueError: If an option is out of range, :obj:`config` is not plain data, or :obj:`intermediate_weight` is
+            given for a model without intermediate readouts.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        label_names: Sequence[str],
+        *,
+        lr: float = 2e-4,
+        weight_decay: float = 0.0,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        intermediate_weight: float = 0.0,
+        label_smoothing: float = 0.0,
+        decay: Decay = "none",
+        warmup: float = 0.0,
+        config: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        label_names, config = [str(name) for name in label_names], dict(config or {})
+        check_schedule(decay, warmup)
+        check_plain(config, "config")
+        if intermediate_weight > 0.0:
+            _check_has_intermediate(model)
+        self.save_hyperparameters(ignore=["model"])
+        self.model = model
+        self.label_names: list[str] = label_names
+        self.config: dict[str, Any] = config
+        self._outputs: list[tuple[Tensor, Tensor]] = []
+        self._scored: _Scored | None = None
+        self._tuners: dict[str, ThresholdTuner] = {}
+
+    @property
+    def tuners(self) -> dict[str, ThresholdTuner]:
+        """The thresholds by metric, as :func:`~tg_mlc.metrics.evaluate` takes them, fitted on the validation scores of
+        the present weights; empty where there are none.
+        """
+        if not self._tuners and self._scored is not None:
+            self._tuners = tune_per_metric(*self._scored)
+        return self._tuners
+
+    def forward(self, batch: Batch) -> Tensor:
+        logits: Tensor = self.model(batch)
+        return logits
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        weight = self.hparams["intermediate_weight"]
+        if weight > 0.0:
+            output = self.model(batch, return_intermediate=True)
+            logits, intermediate = output.logits, output.intermediate
+        else:
+            logits, intermediate = self.model(batch), ()
+        loss = lamp_loss(logits, batch.y, intermediate, weight, label_smoothing=self.hparams["label_smoothing"])
+        self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=batch.num_graphs)
+        return loss
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        logits = self(batch)
+        if logits.shape != (batch.num_graphs, len(self.label_names)):
+            raise ValueError(
+                f"Expected logits of shape {[batch.num_graphs, len(self.label_names)]}, one per sample and label name "
+                f"(got {list(logits.shape)})"
+            )
+        self._outputs.append((logits.float(), batch.y))
+
+    def on_validation_epoch_end(self) -> None:
+        logits, y = (torch.cat(parts) for parts in zip(*self._outputs, strict=True))
+        self._outputs.clear()
+        if not logits.isfinite().all():
+            raise FloatingPointError(
+                f"Expected finite logits (got NaN or infinity after epoch {self.current_epoch}): training has "
+                f"diverged; lower 'lr', or clip gradients"
+            )
+        self._scored, self._tuners = _Scored(y.cpu(), logits.sigmoid().cpu()), {}
+        values = evaluate(*self._scored).values
+        self.log("val/loss", masked_bce(logits, y))
+        self.log_dict({f"val/{name}": values[key] for name, key in _LOGGED.items()})
+
+    def on_train_epoch_start(self) -> None:
+        # From here on the weights are no longer those that the scores came from.
+        self._scored, self._tuners = None, {}
+
+    def predict_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
+        scores: Tensor = self(batch).float().sigmoid()
+        return scores
+
+    def configure_optimizers(self) -> Any:
+        options = self.hparams
+        optimizer = AdamW(
+            _decay_groups(self.model, options["weight_decay"]),
+            lr=options["lr"],
+            betas=tuple(options["betas"]),
+            eps=options["eps"],
+        )
+        if options["decay"] == "none" and options["warmup"] == 0.0:
+            return optimizer
+        factor = lr_factor(options["decay"], options["warmup"], self._total_steps())
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}}
+
+    def _total_steps(self) -> int:
+        total = self.trainer.estimated_stepping_batches
+        if total == float("inf"):
+            raise ValueError("Expected 'max_epochs' or 'max_steps' for a learning rate with 'decay' or 'warmup'")
+        return int(total)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint[KEY] = describe(self.model, self.tuners)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        entry = own_entry(checkpoint)
+        stored = checkpoint["hyper_parameters"]["label_names"]
+        if stored != self.label_names:
+            raise ValueError(f"Expected the label names of the checkpoint, {stored} (got {self.label_names})")
+        check_label_graph(entry, self.model)
+        self._scored, self._tuners = None, restore_tuners(entry["thresholds"])
+
+
+def _decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Splits the parameters into matrices, which decay, and biases and scales of norms, which do not."""
+    matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
+    others = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
+    groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]
+
+
+def _check_has_intermediate(model: nn.Module) -> None:
+    if "return_intermediate" not in inspect.signature(model.forward).parameters:
+        raise ValueError(
+            f"Expected a model whose forward takes 'return_intermediate' for intermediate_weight > 0 (got "
+            f"{type(model).__name__}); set intermediate_weight=0.0 to train without intermediate terms"
+        )
