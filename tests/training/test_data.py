@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tg_mlc.data import Split
+from tg_mlc.training import EpochSampler, MultiLabelDataModule
+
+
+def test_order_depends_on_seed_and_epoch_alone():
+    def order(seed, epoch):
+        sampler = EpochSampler(20, seed)
+        sampler.set_epoch(epoch)
+        torch.rand(3)
+        return list(sampler), sampler.generator.initial_seed()
+
+    assert order(0, 1) == order(0, 1)
+    assert sorted(order(3, 2)[0]) == list(range(20))
+    # A sum of seed and epoch would give two of these the same order.
+    assert len({str(order(seed, epoch)) for seed in range(3) for epoch in range(3)}) == 9
+
+
+def test_loaders_hold_their_parts_and_leave_the_global_generator_alone(dataset, split, data):
+    state = torch.get_rng_state()
+    loaders = [data.train_dataloader(), data.val_dataloader(), data.test_dataloader()]
+    for loader, part in zip(loaders, split.parts, strict=True):
+        loaded = torch.cat([batch.x for batch in loader]).sum(dim=1)
+        expected = torch.cat([dataset[int(index)].x for index in part]).sum(dim=1)
+        assert torch.equal(loaded.sort().values, expected.sort().values)
+    y = torch.cat([batch.y for batch in loaders[2]])
+    assert torch.equal(y.nan_to_num(-1), dataset.y[split.test].nan_to_num(-1))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_workers_load_the_same(dataset, split, data):
+    with_workers = MultiLabelDataModule(dataset, split, batch_size=8, num_workers=1)
+    for alone, worker in zip(data.train_dataloader(), with_workers.train_dataloader(), strict=True):
+        assert torch.equal(alone.x, worker.x)
+
+
+def test_split_must_fit(dataset, split):
+    too_many = Split(split.train, split.val, torch.tensor([len(dataset)]), "wrong")
+    with pytest.raises(ValueError, match=r"a split of 60 samples, as in 'dataset' \(got index 60\)"):
+        MultiLabelDataModule(dataset, too_many)
+    with pytest.raises(ValueError, match="samples to train and to validate"):
+        MultiLabelDataModule(dataset, Split(split.train, torch.tensor([]), split.test, "no validation"))
+    with pytest.raises(ValueError, match="'seed' to be at least 0"):
+        MultiLabelDataModule(dataset, split, seed=-1).train_dataloader()

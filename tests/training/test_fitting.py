@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import sys
+import warnings
+
+import pandas as pd
+import pytest
+import torch
+from torch_geometric.nn import Linear
+
+from tests.training.conftest import GINE, LABELS, LabelModel, make_module
+from tg_mlc.data import Split
+from tg_mlc.metrics import evaluate, macro_roc_auc, tune_per_metric
+from tg_mlc.training import MultiLabelDataModule, fit
+
+
+def part_of_y(dataset, part):
+    return torch.cat([dataset[int(index)].y for index in part])
+
+
+@pytest.mark.parametrize("model", [GINE, LabelModel])
+def test_it_learns(tmp_path, dataset, split, data, model):
+    options = {"intermediate_weight": 0.2} if model is LabelModel else {}
+    result = fit(make_module(model, **options), data, tmp_path, max_epochs=30, patience=None, logger=False)
+    scores = result.predict(data.test_dataloader())
+    assert scores.shape == (len(split.test), len(LABELS))
+    assert macro_roc_auc(part_of_y(dataset, split.test), scores) > 0.8
+
+
+@pytest.mark.parametrize("ema_decay", [None, 0.9])
+@pytest.mark.parametrize("monitor", ["val/macro_roc_auc", "val/loss"])
+def test_the_result_holds_the_best_weights_and_their_thresholds(tmp_path, dataset, split, data, monitor, ema_decay):
+    module = make_module(lr=0.1)
+    result = fit(module, data, tmp_path, max_epochs=6, patience=None, monitor=monitor, ema_decay=ema_decay)
+    table = pd.read_csv(tmp_path / "logs" / "version_0" / "metrics.csv")
+    best = table[monitor].max() if monitor == "val/macro_roc_auc" else table[monitor].min()
+    assert result.best_value == pytest.approx(best)
+    assert result.module is module
+    assert not module.training
+
+    y, scores = part_of_y(dataset, split.val), result.predict(data.val_dataloader())
+    if monitor == "val/macro_roc_auc":
+        assert macro_roc_auc(y, scores) == pytest.approx(result.best_value)
+    else:
+        known = ~y.isnan()
+        loss = torch.nn.functional.binary_cross_entropy(scores[known], y[known])
+        assert float(loss) == pytest.approx(result.best_value, rel=1e-5)
+    expected = tune_per_metric(y, scores)
+    assert {name: tuner.threshold for name, tuner in module.tuners.items()} == {
+        name: tuner.threshold for name, tuner in expected.items()
+    }
+    assert evaluate(y, scores, module.tuners).values == evaluate(y, scores, expected).values
+
+
+def test_logs_are_complete(tmp_path, data):
+    fit(make_module(decay="linear", warmup=0.1, config={"heads": 4}), data, tmp_path, max_epochs=3)
+    folder = tmp_path / "logs" / "version_0"
+    table = pd.read_csv(folder / "metrics.csv")
+    names = ["train/loss", "val/loss", "val/macro_roc_auc", "val/micro_roc_auc", "val/macro_average_precision"]
+    for name in names:
+        assert table[name].notna().sum() == 3
+    assert any(column.startswith("lr-") for column in table.columns)
+    assert list(folder.glob("events.out.tfevents*"))
+    assert "heads: 4" in (folder / "hparams.yaml").read_text()
+
+
+def test_early_stopping(tmp_path, data):
+    result = fit(make_module(LabelModel, lr=0.0), data, tmp_path, max_epochs=9, patience=2, logger=False)
+    assert result.num_epochs == 3
+
+
+def test_it_says_nothing(tmp_path, data, capfd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for resume in (False, True):
+            result = fit(make_module(decay="cosine"), data, tmp_path, max_epochs=2, ema_decay=0.9, resume=resume)
+            result.predict(data.test_dataloader())
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err == ""
+
+
+def test_the_progress_bar_shows_the_time_left(tmp_path, data, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    fit(make_module(), data, tmp_path, max_epochs=2, logger=False)
+    out = capsys.readouterr().out
+    assert "Training: 100%" in out
+    assert "10/10 [00:00<00:00" in out
+    assert "epoch=1, val/macro_roc_auc=" in out
+
+
+def test_bf16(tmp_path, data):
+    result = fit(make_module(), data, tmp_path, max_epochs=1, precision="bf16-mixed", logger=False)
+    scores = result.predict(data.test_dataloader())
+    assert scores.dtype == torch.float32
+    assert all(parameter.dtype == torch.float32 for parameter in result.module.parameters())
+    assert torch.isfinite(scores).all()
+
+
+def test_layers_that_learn_their_sizes(tmp_path, data):
+    model = GINE()
+    model.lin_in = Linear(-1, 8)
+    assert fit(make_module(lambda: model), data, tmp_path, max_epochs=1, logger=False).num_epochs == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*could not find the monitored key.*")
+def test_training_does_not_change_with_validation(tmp_path, dataset, split):
+    """A loader that draws from the global generator would."""
+    weights = []
+    for interval in (1, 2):
+        data = MultiLabelDataModule(dataset, split, batch_size=8)
+        fit(make_module(), data, tmp_path, max_epochs=2, patience=None, check_val_every_n_epoch=interval, logger=False)
+        state = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
+        weights.append(torch.cat([value.flatten().double() for value in state.values()]))
+    assert torch.equal(*weights)
+
+
+def test_errors(tmp_path, dataset, split, data):
+    with pytest.raises(ValueError, match="Expected 'monitor' to be one of"):
+        fit(make_module(), data, tmp_path, monitor="val/f1")
+    with pytest.raises(FloatingPointError, match="diverged"):
+        fit(make_module(lr=float("inf")), data, tmp_path, logger=False)
+    undefined = Split(split.train, split.val[:1], split.test, "one")
+    with pytest.raises(ValueError, match="monitor='val/loss'"):
+        fit(make_module(), MultiLabelDataModule(dataset, undefined), tmp_path, logger=False)
+    with pytest.raises(RuntimeError, match="at least one epoch with validation"):
+        fit(make_module(), data, tmp_path, max_epochs=0, logger=False)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.training.conftest import GINE, LABELS, LabelModel, make_module
+from tg_mlc.losses import lamp_loss
+from tg_mlc.training import MultiLabelModule
+
+
+@pytest.mark.filterwarnings("ignore:.*self.trainer.*")
+def test_training_loss_has_intermediate_terms_and_smoothing(batch):
+    module = make_module(LabelModel, intermediate_weight=0.3, label_smoothing=0.1).eval()
+    output = module.model(batch, return_intermediate=True)
+    expected = lamp_loss(output.logits, batch.y, output.intermediate, 0.3, label_smoothing=0.1)
+    assert torch.equal(module.training_step(batch, 0), expected)
+    assert not torch.equal(expected, lamp_loss(output.logits, batch.y))
+
+
+def test_predict_step_gives_probabilities(batch):
+    module = make_module().eval()
+    assert torch.equal(module.predict_step(batch), module.model(batch).sigmoid())
+
+
+def test_weight_decay_is_for_matrices():
+    module = make_module(weight_decay=0.1, betas=(0.8, 0.9), eps=1e-6, lr=0.5)
+    matrices, others = module.configure_optimizers().param_groups
+    assert {parameter.dim() for parameter in matrices["params"]} == {2}
+    assert {parameter.dim() for parameter in others["params"]} == {1}
+    assert (matrices["weight_decay"], others["weight_decay"]) == (0.1, 0.0)
+    assert (matrices["betas"], matrices["eps"], matrices["lr"]) == ((0.8, 0.9), 1e-6, 0.5)
+    assert len(matrices["params"]) + len(others["params"]) == len(list(module.parameters()))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"decay": "step"}, "'decay' to be one of"),
+        ({"warmup": 1.0}, r"'warmup' to be a share of the training in \[0, 1\)"),
+        ({"intermediate_weight": 0.1}, "forward takes 'return_intermediate'"),
+        ({"config": {"path": torch.device("cpu")}}, r"'config\['path'\]' to be a tensor, number"),
+    ],
+)
+def test_wrong_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        MultiLabelModule(GINE(), LABELS, **options)
+
+
+def test_wrong_number_of_labels(batch):
+    with pytest.raises(ValueError, match=r"logits of shape \[\d+, 2\], one per sample and label name"):
+        MultiLabelModule(GINE(), LABELS[:2]).validation_step(batch, 0)
