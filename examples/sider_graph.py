@@ -59,7 +59,8 @@ def main(
         dataset: The data set: side effects of drugs (sider), or functional groups of molecules (nci), which comes with
             RDKit and needs no network.
         graphs: The label graphs to train with, e.g. --graphs '[el, fc]'.
-        encoder: Whether messages pass along the bonds first (fmp) or not (emb).
+        encoder: Whether messages pass along the bonds first (fmp) or not (emb), or atoms are left out and labels attend
+            to fingerprints and descriptors only (vectors, sider only).
         split: How molecules are divided into training, validation and test sets.
         seed: Seed of the split, the weights and the order of training.
         root: Folder that keeps the data.

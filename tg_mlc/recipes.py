@@ -11,7 +11,7 @@ from typing import Any, Literal
 from torch_geometric.transforms import Compose
 
 from tg_mlc.data import Split, random_split, scaffold_split, stratified_split
-from tg_mlc.data.transforms import FingerprintCounts, MoleculeDescriptors
+from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
 from tg_mlc.datasets import SIDER, MultiLabelDataset, NCIFunctionalGroups
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected, tree
 from tg_mlc.models import molecule_lamp
@@ -19,7 +19,7 @@ from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, f
 
 DatasetName = Literal["sider", "nci"]
 GraphName = Literal["el", "fc", "pr"]
-EncoderName = Literal["emb", "fmp"]
+EncoderName = Literal["emb", "fmp", "vectors"]
 SplitName = Literal["random", "scaffold", "stratified"]
 
 
@@ -36,7 +36,7 @@ class Recipe:
 
 
 def _load_sider(root: Path) -> SIDER:
-    fingerprints = [FingerprintCounts(kind) for kind in ("morgan", "atom_pair", "torsion")]
+    fingerprints = [Fingerprint(kind) for kind in ("morgan", "atom_pair", "torsion", "maccs")]
     return SIDER(str(root), pre_transform=Compose([*fingerprints, MoleculeDescriptors()]))
 
 
@@ -118,7 +118,7 @@ def train(
         split (Split): Its parts.
         label_graph (LabelGraph): The label graph.
         folder (str or PathLike): Where to put checkpoints and logs.
-        encoder (str, optional): :obj:`"fmp"` or :obj:`"emb"`. (default: :obj:`"fmp"`)
+        encoder (str, optional): :obj:`"fmp"`, :obj:`"emb"` or :obj:`"vectors"`. (default: :obj:`"fmp"`)
         seed (int, optional): Seed of the weights, of dropout and of the order of samples. (default: :obj:`0`)
         model_options (dict, optional): Arguments of the model that differ from the recipe. (default: :obj:`None`)
         **fit_options (optional): Arguments of :func:`~tg_mlc.training.fit` that differ from the recipe.

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tg_mlc.data.transforms.molecules import FingerprintCounts, MoleculeDescriptors
+from tg_mlc.data.transforms.molecules import Fingerprint, MoleculeDescriptors
 
-__all__ = ["FingerprintCounts", "MoleculeDescriptors"]
+__all__ = ["Fingerprint", "MoleculeDescriptors"]

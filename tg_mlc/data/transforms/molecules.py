@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch_geometric.data import Data
@@ -11,7 +11,7 @@ from torch_geometric.transforms import BaseTransform
 
 from tg_mlc._optional import require
 
-Kind = Literal["morgan", "atom_pair", "torsion"]
+Kind = Literal["morgan", "atom_pair", "torsion", "maccs"]
 
 # RDKit's names of the generators. Morgan substructures of radius 2 are the usual ECFP4.
 _GENERATORS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -21,36 +21,43 @@ _GENERATORS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-class FingerprintCounts(BaseTransform):  # type: ignore[misc, unused-ignore]
-    r"""Adds how often each substructure occurs, folded to a vector.
+class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
+    r"""Adds which substructures a molecule has, as a vector.
 
     Args:
         kind (str): Which substructures: :obj:`"morgan"`, circular ones of radius 2 as in the `"Extended-Connectivity
             Fingerprints" <https://doi.org/10.1021/ci100050t>`_ paper; :obj:`"atom_pair"`, two atoms and the distance
             between them as in the `"Atom Pairs as Molecular Features in Structure-Activity Studies"
-            <https://doi.org/10.1021/ci00046a002>`_ paper; or :obj:`"torsion"`, paths of four atoms as in the
-            `"Topological Torsion" <https://doi.org/10.1021/ci00054a008>`_ paper. It is also the attribute to write.
-        num_bits (int, optional): The size of the vector. (default: :obj:`2048`)
+            <https://doi.org/10.1021/ci00046a002>`_ paper; :obj:`"torsion"`, paths of four atoms as in the
+            `"Topological Torsion" <https://doi.org/10.1021/ci00054a008>`_ paper; these three are counts, folded to
+            :obj:`num_bits`. Or :obj:`"maccs"`, the 166 keys of the `"Reoptimization of MDL Keys for Use in Drug
+            Discovery" <https://doi.org/10.1021/ci010132r>`_ paper, 0 or 1, after an unused entry 0.
+            It is also the attribute to write.
+        num_bits (int, optional): The size of a vector of counts. (default: :obj:`2048`)
 
     Shapes:
-        - **output:** counts :math:`(1, F)`
+        - **output:** counts or bits :math:`(1, F)`
 
     Raises:
         ValueError: If :obj:`kind` is unknown.
     """
 
     def __init__(self, kind: Kind, num_bits: int = 2048) -> None:
-        if kind not in _GENERATORS:
-            raise ValueError(f"Expected 'kind' to be one of {list(_GENERATORS)} (got '{kind}')")
+        if kind not in get_args(Kind):
+            raise ValueError(f"Expected 'kind' to be one of {list(get_args(Kind))} (got '{kind}')")
         self.kind = kind
         self.num_bits = num_bits
 
     def forward(self, data: Data) -> Data:
-        generators = require("rdkit.Chem.rdFingerprintGenerator", extra="molecules")
-        name, options = _GENERATORS[self.kind]
-        generator = getattr(generators, name)(fpSize=self.num_bits, **options)
-        counts = generator.GetCountFingerprintAsNumPy(_molecule(data))
-        data[self.kind] = torch.from_numpy(counts.astype("float32")).unsqueeze(0)
+        molecule = _molecule(data)
+        if self.kind == "maccs":
+            values = list(require("rdkit.Chem.MACCSkeys", extra="molecules").GenMACCSKeys(molecule))
+        else:
+            generators = require("rdkit.Chem.rdFingerprintGenerator", extra="molecules")
+            name, options = _GENERATORS[self.kind]
+            generator = getattr(generators, name)(fpSize=self.num_bits, **options)
+            values = generator.GetCountFingerprintAsNumPy(molecule).astype("float32")
+        data[self.kind] = torch.as_tensor(values, dtype=torch.float).unsqueeze(0)
         return data
 
     def __repr__(self) -> str:

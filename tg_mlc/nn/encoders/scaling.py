@@ -9,19 +9,26 @@ from torch import Tensor, nn
 
 
 class LogCounts(nn.Module):
-    r"""Takes the logarithm of counts and gives every vector the length :math:`\sqrt{F}`.
+    r"""Takes the logarithm of counts and gives every vector the same length.
 
     .. math::
-        \mathbf{x}^{\prime} = \sqrt{F} \cdot \frac{\log(1 + \mathbf{x})}{\lVert \log(1 + \mathbf{x}) \rVert}
+        \mathbf{x}^{\prime} = r \sqrt{F} \cdot \frac{\log(1 + \mathbf{x})}{\lVert \log(1 + \mathbf{x}) \rVert}
+
+    Args:
+        rms (float, optional): The root mean square :math:`r` of the entries of a vector. (default: :obj:`0.5`)
 
     Shapes:
         - **input:** counts :math:`(B, F)`
         - **output:** :math:`(B, F)`
     """
 
+    def __init__(self, rms: float = 0.5) -> None:
+        super().__init__()
+        self.rms = rms
+
     def forward(self, x: Tensor) -> Tensor:
         unit: Tensor = nn.functional.normalize(x.log1p(), dim=-1)
-        return unit * math.sqrt(x.size(-1))
+        return unit * (self.rms * math.sqrt(x.size(-1)))
 
 
 class QuantileScaler(nn.Module):

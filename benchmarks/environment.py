@@ -1,0 +1,62 @@
+"""What every result is stored with: the machine, the versions and the data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tg_mlc.datasets import MultiLabelDataset
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("tg_mlc", "torch", "torch-geometric", "torch-scatter", "rdkit", "scikit-learn", "lightning", "numpy")
+
+
+def describe_environment() -> dict[str, Any]:
+    """The machine and the versions of what ran on it."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in PACKAGES},
+        "cuda": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+    }
+
+
+def describe_dataset(dataset: MultiLabelDataset) -> dict[str, Any]:
+    """The sizes of a data set of molecules, and a hash of its molecules and labels."""
+    digest = hashlib.sha256("\n".join([*dataset.label_names, *dataset.smiles]).encode())
+    digest.update(dataset.y.numpy().tobytes())
+    return {"num_samples": len(dataset), "num_labels": dataset.num_labels, "sha256": digest.hexdigest()}
+
+
+def write_results(name: str, content: dict[str, Any]) -> Path:
+    """Writes ``benchmarks/results/<name>.json`` as a whole."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps({"environment": describe_environment(), **content}, indent=1) + "\n")
+    unfinished.replace(path)
+    return path
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,48 @@
+"""How well a ranking of label pairs recovers a known label graph."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.loader import DataLoader
+
+from tg_mlc.graphs import LabelGraph, co_occurrence
+from tg_mlc.metrics import micro_average_precision, micro_roc_auc
+from tg_mlc.ops import to_dense_weights
+
+
+@torch.no_grad()
+def mean_label_attention(model: nn.Module, loader: DataLoader) -> Tensor:
+    """The attention that each label (row) pays to each label (column), averaged over samples, heads and steps."""
+    total, count = torch.zeros(()), 0
+    for batch in loader:
+        for step in model(batch, return_attention_weights=True).attention:
+            weights = to_dense_weights(*step.label_to_label)  # [B, heads, L, L]
+            total = total + weights.mean(dim=1).sum(dim=0)
+            count += weights.size(0)
+    return total / count
+
+
+def recovery(scores: Tensor, graph: LabelGraph) -> dict[str, float]:
+    """ROC-AUC and average precision of the scores of label pairs against the pairs that a graph joins.
+
+    Scores of both directions are averaged; a label with itself does not count.
+    """
+    joined = torch.zeros(graph.num_labels, graph.num_labels)
+    joined[graph.edge_index[0], graph.edge_index[1]] = 1.0
+    row, column = torch.triu_indices(graph.num_labels, graph.num_labels, offset=1)
+    y = torch.maximum(joined, joined.t())[row, column].unsqueeze(0)
+    scores = ((scores + scores.t()) / 2)[row, column].unsqueeze(0)
+    return {
+        "ROC-AUC": micro_roc_auc(y, scores),
+        "average precision": micro_average_precision(y, scores),
+        "share of pairs joined": float(y.mean()),
+    }
+
+
+def co_occurrence_scores(y_train: Tensor, weight: str) -> Tensor:
+    """The rival: how often, or how tightly, two labels occur together in training."""
+    graph = co_occurrence(y_train, weight=weight, self_loops=False)
+    scores = torch.zeros(graph.num_labels, graph.num_labels)
+    scores[graph.edge_index[1], graph.edge_index[0]] = graph.edge_weight
+    return scores

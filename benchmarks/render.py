@@ -1,0 +1,100 @@
+"""Renders the result files as tables, between the marks that name them in README.md and docs/.
+
+    python benchmarks/render.py          # rewrites the tables
+    python benchmarks/render.py --check  # fails if a table is out of date
+
+A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``; NAME is a file in
+benchmarks/results.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+MARK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+COLUMNS = {"ACC": "ACC", "HA": "HA", "ebF1": "ebF1", "miF1": "miF1", "maF1": "maF1", "maAUC": "macro ROC-AUC"}
+
+
+def render(text: str) -> str:
+    """Fills every mark of a page with its table."""
+    return MARK.sub(
+        lambda match: f"{match[1]}{table(json.loads(result_file(match['name']).read_text()))}{match[3]}", text
+    )
+
+
+def result_file(name: str) -> Path:
+    """The file of a result."""
+    path = RESULTS / f"{name}.json"
+    if not path.is_file():
+        raise FileNotFoundError(f"Expected the result file {path}; run the benchmark that writes it, or drop the mark")
+    return path
+
+
+def table(result: dict[str, Any]) -> str:
+    """The table of one comparison, the tests below it, and what it was measured on."""
+    lines = [
+        "| model | label graph density | " + " | ".join(COLUMNS.values()) + " | seconds |",
+        "|---|---|" + "---|" * (len(COLUMNS) + 1),
+    ]
+    for model, row in result["summary"].items():
+        density = "" if row["density"] is None else f"{row['density']:.2f}"
+        cells = [cell(row["metrics"][name]) for name in COLUMNS]
+        lines.append(f"| {model} | {density} | " + " | ".join(cells) + f" | {row['seconds']:.0f} |")
+    return "\n".join([*lines, "", *(f"- {note}" for note in notes(result)), ""])
+
+
+def cell(value: dict[str, float | None]) -> str:
+    """Mean ± standard deviation."""
+    return f"{value['mean']:.3f}" + ("" if value["sd"] is None else f" ± {value['sd']:.3f}")
+
+
+def notes(result: dict[str, Any]) -> list[str]:
+    """What the table does not show: tests, recovery of the true graph, data, seeds and machine."""
+    tests = [
+        f"{t['encoder']} {t['graph']} against {t['against']}, {t['metric']}: {t['mean_difference']:+.4f} "
+        f"(sd {t['sd']:.4f}, paired t-test p = {t['p']:.2f})"
+        for t in result["tests"]
+    ]
+    recovered = [
+        f"True label graph ranked by {score} ({model}): "
+        + ", ".join(f"{name} {value:.3f}" for name, value in values.items())
+        for model, row in result["summary"].items()
+        for score, values in row["recovery"].items()
+    ]
+    data, machine = result["dataset"], result["environment"]
+    undefined = sorted({name for run in result["runs"] for name in run["undefined"]})
+    left_out = [f"With one class only in the test set of some seed, left out of its ROC-AUC: {', '.join(undefined)}"]
+    return [
+        *tests,
+        *recovered,
+        *(left_out if undefined else []),
+        f"{result['split']} splits, seeds {result['seeds'][0]} to {result['seeds'][-1]}; mean ± standard deviation; "
+        f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}",
+        f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
+        f"PyG {machine['versions']['torch-geometric']}",
+    ]
+
+
+def pages() -> list[Path]:
+    """The pages that may hold tables."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def main(check: bool) -> int:
+    """Rewrites all pages, or says which are out of date."""
+    outdated = [page for page in pages() if render(page.read_text()) != page.read_text()]
+    for page in outdated:
+        print(f"{'Out of date' if check else 'Rendered'}: {page.relative_to(ROOT)}")
+        if not check:
+            page.write_text(render(page.read_text()))
+    return int(check and bool(outdated))
+
+
+if __name__ == "__main__":
+    sys.exit(main(check="--check" in sys.argv[1:]))

@@ -1,0 +1,48 @@
+"""Models without messages to labels, trained the same way as those with them."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GINEConv, global_add_pool
+
+from tg_mlc.models import LaMP
+from tg_mlc.nn.encoders import MoleculeEncoder
+
+
+class PooledGNN(nn.Module):
+    """The usual graph classifier: graph isomorphism layers with edge features (Hu et al. 2020, arXiv:1905.12265), a sum
+    over the atoms, and one linear layer.
+    """
+
+    def __init__(self, num_labels: int, channels: int = 64, num_layers: int = 3, dropout: float = 0.05) -> None:
+        super().__init__()
+        self.inputs = MoleculeEncoder(channels)
+        self.convs = nn.ModuleList(GINEConv(_mlp(channels, dropout)) for _ in range(num_layers))
+        self.norms = nn.ModuleList(nn.BatchNorm1d(channels) for _ in range(num_layers))
+        self.lin = nn.Linear(channels, num_labels)
+
+    def forward(self, data: Data) -> Tensor:
+        x, ptr, edge_index, edge_attr = self.inputs(data)
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            x = x + norm(conv(x, edge_index, edge_attr)).relu()
+        logits: Tensor = self.lin(global_add_pool(x, data.batch, ptr.numel() - 1))
+        return logits
+
+
+class LinearAlone(nn.Module):
+    """The linear path of a label message passing network without its messages."""
+
+    def __init__(self, lamp: LaMP) -> None:
+        super().__init__()
+        self.inputs, self.linear_path, self.bias = lamp.inputs, lamp.linear_path, lamp.readout.bias
+
+    def forward(self, data: Data) -> Tensor:
+        logits: Tensor = self.linear_path(data) + self.bias
+        return logits
+
+
+def _mlp(channels: int, dropout: float) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(channels, 2 * channels), nn.ReLU(), nn.Dropout(dropout), nn.Linear(2 * channels, channels)
+    )

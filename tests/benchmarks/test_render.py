@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import render
+
+
+@pytest.mark.parametrize("page", render.pages(), ids=lambda page: page.name)
+def test_tables_are_up_to_date(page: Path) -> None:
+    assert render.render(page.read_text()) == page.read_text(), "run: python benchmarks/render.py"
+
+
+def test_unknown_result_is_an_error() -> None:
+    with pytest.raises(FileNotFoundError, match=r"run the benchmark that writes it"):
+        render.render("<!-- results: missing -->\n<!-- end of results -->")
+
+
+def test_table_shows_mean_spread_and_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(render, "RESULTS", tmp_path)
+    metrics = {name: {"mean": 0.5, "sd": 0.25} for name in render.COLUMNS}
+    result = {
+        "summary": {"fmp LaMP fc": {"metrics": metrics, "seconds": 3.2, "density": 1.0, "recovery": {}}},
+        "tests": [
+            {
+                "encoder": "fmp",
+                "graph": "fc",
+                "against": "el",
+                "metric": "maAUC",
+                "mean_difference": 0.01,
+                "sd": 0.02,
+                "p": 0.4,
+            }
+        ],
+        "runs": [{"undefined": ["rare"]}],
+        "dataset": {"num_samples": 9, "counted_labels": 2, "sha256": "0123456789abcdef"},
+        "split": "random",
+        "seeds": [10, 11],
+        "environment": {"processor": "CPU", "versions": {"torch": "2", "torch-geometric": "3"}},
+    }
+    (tmp_path / "one.json").write_text(render.json.dumps(result))
+    page = render.render("before\n<!-- results: one -->\nold\n<!-- end of results -->\nafter")
+    assert "| fmp LaMP fc | 1.00 | 0.500 ± 0.250 |" in page
+    assert "fmp fc against el, maAUC: +0.0100 (sd 0.0200, paired t-test p = 0.40)" in page
+    assert "left out of its ROC-AUC: rare" in page
+    assert "old" not in page
+    assert page.startswith("before\n")
+    assert page.endswith("after")
+    assert render.render(page) == page
