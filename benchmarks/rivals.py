@@ -15,11 +15,11 @@ class PooledGNN(nn.Module):
     over the atoms, and one linear layer.
     """
 
-    def __init__(self, num_labels: int, channels: int = 64, num_layers: int = 3, dropout: float = 0.05) -> None:
+    def __init__(self, num_labels: int, channels: int = 64, num_layers: int = 3, dropout: float = 0.1) -> None:
         super().__init__()
         self.inputs = MoleculeEncoder(channels)
         self.convs = nn.ModuleList(GINEConv(_mlp(channels, dropout)) for _ in range(num_layers))
-        self.norms = nn.ModuleList(nn.BatchNorm1d(channels) for _ in range(num_layers))
+        self.norms = nn.ModuleList(nn.LayerNorm(channels) for _ in range(num_layers))
         self.lin = nn.Linear(channels, num_labels)
 
     def forward(self, data: Data) -> Tensor:
