@@ -33,7 +33,7 @@ def test_several_components_of_another_key() -> None:
 
 def test_log_counts() -> None:
     scaled = LogCounts()(torch.tensor([[0.0, 1.0, 3.0], [0.0, 0.0, 0.0]]))
-    torch.testing.assert_close(scaled[0], torch.tensor([0.0, 1.0, 2.0]) * (3 / 5) ** 0.5)
+    torch.testing.assert_close(scaled[0], torch.tensor([0.0, 1.0, 2.0]) * (3 / 5) ** 0.5 * 0.5)
     assert (scaled[1] == 0).all()
 
 

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+
+from benchmarks import environment
+from benchmarks.prior_vs_learned import Run, Task, compare, main, run_variant, summarise
+from benchmarks.recovery import co_occurrence_scores, mean_label_attention, recovery
+from benchmarks.render import table
+from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, tree
+from tg_mlc.recipes import load_dataset
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+def test_one_variant_learns_on_nci(root: Path) -> None:
+    task = Task("nci", load_dataset("nci", root))
+    assert int(task.counted.sum()) == 35
+    (run,) = run_variant(task, "random", seed=0, graph="fc", encoder="emb", options={"max_epochs": 1})
+    assert run.model == "emb LaMP fc"
+    assert run.density == 1.0
+    assert run.metrics["maAUC"] is not None
+    assert run.metrics["maAUC"] > 0.6
+    assert set(run.recovery) == {"learned attention", "count", "conditional", "correlation"}
+    assert all(0 <= values["ROC-AUC"] <= 1 for values in run.recovery.values())
+
+
+def runs(values: dict[str, list[float]]) -> list[Run]:
+    return [
+        Run(model, seed, "hash", 1.0, {"maAUC": value, "maF1": value}, [])
+        for model, of_seed in values.items()
+        for seed, value in enumerate(of_seed)
+    ]
+
+
+def test_summary_and_paired_test() -> None:
+    rows = runs({"emb LaMP el": [0.60, 0.70, 0.65], "emb LaMP fc": [0.62, 0.72, 0.67], "random forest": [0.5] * 3})
+    summary = summarise([run for run in rows if run.model == "emb LaMP el"])
+    assert summary["metrics"]["maAUC"]["mean"] == pytest.approx(0.65)
+    assert summary["metrics"]["maAUC"]["sd"] == pytest.approx(0.05)
+    test = compare(rows, "emb", "fc")[0]
+    assert test["metric"] == "maAUC"
+    assert test["mean_difference"] == pytest.approx(0.02)
+    assert test["p"] < 1e-6  # the same difference for every seed
+    assert compare(rows, "fmp", "fc") == []
+
+
+def test_recovery_of_a_known_graph() -> None:
+    truth = tree([("b", "a"), ("c", "a")], ["a", "b", "c", "d"])
+    joined = torch.zeros(4, 4)
+    joined[truth.edge_index[0], truth.edge_index[1]] = 1
+    perfect, reversed_ = recovery(joined, truth), recovery(-joined, truth)
+    assert (perfect["ROC-AUC"], perfect["average precision"]) == (1.0, 1.0)
+    assert reversed_["ROC-AUC"] == 0.0
+    assert perfect["share of pairs joined"] == pytest.approx(2 / 6)
+
+
+def test_co_occurrence_scores() -> None:
+    y = torch.tensor([[1, 1, 0], [1, 1, 0], [0, 1, 1.0]])
+    assert co_occurrence_scores(y, "count").tolist() == [[0, 2, 0], [2, 0, 1], [0, 1, 0]]
+
+
+class OneStep(torch.nn.Module):
+    """Attends along the label graph with weights that are known."""
+
+    def __init__(self, graph: LabelGraph) -> None:
+        super().__init__()
+        from tg_mlc.models import LaMP
+        from tg_mlc.nn.encoders import VectorEncoder
+
+        self.lamp = LaMP(VectorEncoder(3, 8), graph, "emb", num_steps=1)
+
+    def forward(self, batch, **kwargs):
+        return self.lamp(batch, **kwargs)
+
+
+@pytest.mark.parametrize("graph", [edgeless(4), fully_connected(4)], ids=["edgeless", "complete"])
+def test_mean_attention_is_a_distribution_along_the_graph(graph: LabelGraph) -> None:
+    from torch_geometric.data import Data
+
+    loader = DataLoader([Data(x=torch.randn(1, 3)) for _ in range(5)], batch_size=2)
+    attention = mean_label_attention(OneStep(graph).eval(), loader)
+    torch.testing.assert_close(attention.sum(dim=1), torch.ones(4))
+    if graph.num_edges == 4:
+        torch.testing.assert_close(attention, torch.eye(4))
+
+
+@pytest.mark.slow
+def test_end_to_end_writes_a_file_that_renders(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(environment, "RESULTS", tmp_path)
+    monkeypatch.setattr("benchmarks.prior_vs_learned.run_rivals", lambda *args: [])
+    main(dataset="nci", seeds=2, graphs=("el", "fc"), encoders=("emb",), root=root, max_epochs=1)
+    result = json.loads((tmp_path / "prior_vs_learned-nci-random.json").read_text())
+    assert result["seeds"] == [10, 11]
+    assert len(result["runs"]) == 4
+    assert result["environment"]["versions"]["torch"] == torch.__version__
+    assert "emb fc against el, maAUC" in table(result)
+    assert "paired t-test" in capsys.readouterr().out

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from examples.sider_graph import COLUMNS, load_or_fall_back, main
+from tests.snippets import ROOT
+from tg_mlc.datasets import DatasetUnavailableError
+from tg_mlc.training import read_checkpoint
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+def sider_file() -> Path:
+    path = Path(os.environ.get("TG_MLC_DATA", "")) / "sider" / "raw" / "sider.csv"
+    if not path.is_file():
+        pytest.skip("TG_MLC_DATA does not name a folder with sider/raw/sider.csv")
+    return path
+
+
+@pytest.mark.usefixtures("sider_file")
+def test_sider_end_to_end(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(graphs=("el", "pr"), root=root, output=tmp_path, max_epochs=2, accelerator="cpu")
+    table = capsys.readouterr().out
+    for row in ("label frequency", "random forest", "LaMP el", "LaMP pr", "paper, FMP + LaMP_el"):
+        assert re.search(rf"^{re.escape(row)} .*0\.\d{{3}}", table, re.MULTILINE), row
+    assert all(column in table for column in COLUMNS)
+
+    results = json.loads((tmp_path / "sider" / "results.json").read_text())
+    assert results["rows"]["label frequency"]["values"]["maAUC"] == 0.5
+    assert results["rows"]["LaMP el"]["values"]["maAUC"] > 0.58  # far above chance after two epochs
+    with (tmp_path / "sider" / "pr" / "predictions.csv").open() as file:
+        rows = list(csv.reader(file))
+    assert len(rows) == 1 + 143
+    assert rows[0][:2] == ["smiles", "Hepatobiliary disorders"]
+    assert all(0 <= float(cell) <= 1 for row in rows[1:] for cell in row[1:])
+    assert (tmp_path / "sider" / "pr" / "label_graph.png").stat().st_size > 10_000
+    checkpoint = read_checkpoint(tmp_path / "sider" / "pr" / "best.ckpt")
+    assert checkpoint.label_graph is not None
+    assert checkpoint.label_graph.density < 0.3
+    torch.load(tmp_path / "sider" / "el" / "last.ckpt", weights_only=True)
+
+
+def test_falls_back_to_nci_and_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def load(name: str, root: Path) -> str:
+        if name == "sider":
+            raise DatasetUnavailableError("tried everything")
+        return f"data set {name}"
+
+    monkeypatch.setattr("examples.sider_graph.load_dataset", load)
+    assert load_or_fall_back("sider", Path("data")) == ("nci", "data set nci")
+    first_line = capsys.readouterr().out.splitlines()[0]
+    assert "SIDER cannot be had" in first_line
+    assert "NCI" in first_line
+
+
+def test_help_explains_every_flag() -> None:
+    script = [sys.executable, str(ROOT / "examples" / "sider_graph.py"), "--help"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
+    text = subprocess.run(script, check=True, capture_output=True, text=True, cwd=ROOT, env=environment).stdout
+    flags = set(re.findall(r"^  (--\w+)", text, re.MULTILINE)) - {"--config", "--print_config"}
+    names = (
+        "dataset",
+        "graphs",
+        "encoder",
+        "split",
+        "seed",
+        "root",
+        "output",
+        "max_epochs",
+        "precision",
+        "accelerator",
+    )
+    assert flags >= {f"--{name}" for name in names} | {"--resume"}
+    for flag in flags:
+        explained = re.search(rf"^  {flag}\b.*?(?=^  -|\Z)", text, re.DOTALL | re.MULTILINE)
+        assert explained is not None
+        assert "default" in explained[0], flag
+        assert len(explained[0].split()) > 8, flag

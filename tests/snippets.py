@@ -1,0 +1,14 @@
+"""The Python blocks of the pages, so that what they promise can be run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def python_blocks(page: str) -> list[str]:
+    """All Python blocks of a page, in order."""
+    return _BLOCK.findall((ROOT / page).read_text())
