@@ -244,8 +244,8 @@ class LabelMessagePassing(nn.Module):
                 components of its sample. (default: :obj:`None`)
             batch_size (int, optional): The number of samples, needed beside :obj:`batch` if the last samples have no
                 component, and under :meth:`torch.compile`. (default: :obj:`None`)
-            max_num_nodes (int, optional): The most components of a sample, needed under :meth:`torch.compile`.
-                (default: :obj:`None`)
+            max_num_nodes (int, optional): The most components of a sample; if :obj:`None`, it is read from the
+                pointers, which waits for the device. (default: :obj:`None`)
             return_intermediate (bool, optional): If set to :obj:`True`, returns :class:`LabelStates` with all
                 intermediate states. (default: :obj:`False`)
             return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`LabelStates` with the
