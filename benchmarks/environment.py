@@ -12,10 +12,11 @@ from typing import Any
 
 import torch
 
+import tg_mlc
 from tg_mlc.datasets import MultiLabelDataset
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("tg_mlc", "torch", "torch-geometric", "torch-scatter", "rdkit", "scikit-learn", "lightning", "numpy")
+PACKAGES = ("torch", "torch-geometric", "torch-scatter", "rdkit", "scikit-learn", "lightning", "numpy")
 
 
 def describe_environment() -> dict[str, Any]:
@@ -25,7 +26,7 @@ def describe_environment() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in PACKAGES},
+        "versions": {"tg_mlc": tg_mlc.__version__, **{name: _version(name) for name in PACKAGES}},
         "cuda": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
     }
 
