@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 from torch_geometric.loader import DataLoader
 
-from tg_mlc.graphs import LabelGraph, co_occurrence
+from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import micro_average_precision, micro_roc_auc
 from tg_mlc.ops import to_dense_weights
 
@@ -23,14 +25,16 @@ def mean_label_attention(model: nn.Module, loader: DataLoader) -> Tensor:
     return total / count
 
 
-def recovery(scores: Tensor, graph: LabelGraph) -> dict[str, float]:
+def recovery(scores: Tensor, graph: LabelGraph, counted: Tensor | None = None) -> dict[str, float]:
     """ROC-AUC and average precision of the scores of label pairs against the pairs that a graph joins.
 
-    Scores of both directions are averaged; a label with itself does not count.
+    Scores of both directions are averaged; a label with itself does not count, nor does a label left out by
+    :obj:`counted`.
     """
     joined = torch.zeros(graph.num_labels, graph.num_labels)
     joined[graph.edge_index[0], graph.edge_index[1]] = 1.0
-    row, column = torch.triu_indices(graph.num_labels, graph.num_labels, offset=1)
+    kept = torch.arange(graph.num_labels) if counted is None else counted.nonzero().flatten()
+    row, column = kept[torch.triu_indices(kept.numel(), kept.numel(), offset=1)]
     y = torch.maximum(joined, joined.t())[row, column].unsqueeze(0)
     scores = ((scores + scores.t()) / 2)[row, column].unsqueeze(0)
     return {
@@ -40,9 +44,11 @@ def recovery(scores: Tensor, graph: LabelGraph) -> dict[str, float]:
     }
 
 
-def co_occurrence_scores(y_train: Tensor, weight: str) -> Tensor:
-    """The rival: how often, or how tightly, two labels occur together in training."""
-    graph = co_occurrence(y_train, weight=weight, self_loops=False)
-    scores = torch.zeros(graph.num_labels, graph.num_labels)
-    scores[graph.edge_index[1], graph.edge_index[0]] = graph.edge_weight
-    return scores
+def co_occurrence_scores(y_train: Tensor, weight: Literal["count", "conditional", "correlation"]) -> Tensor:
+    """The rival: how often, or how tightly, two labels occur together in training; of complete labels."""
+    count = y_train.t() @ y_train
+    if weight == "count":
+        return count
+    if weight == "conditional":  # of a row given a column, as in tg_mlc.graphs.co_occurrence
+        return (count / count.diagonal()).nan_to_num()
+    return torch.corrcoef(y_train.t()).nan_to_num()

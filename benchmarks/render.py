@@ -58,7 +58,7 @@ def notes(result: dict[str, Any]) -> list[str]:
     """What the table does not show: tests, recovery of the true graph, data, seeds and machine."""
     tests = [
         f"{t['encoder']} {t['graph']} against {t['against']}, {t['metric']}: {t['mean_difference']:+.4f} "
-        f"(sd {t['sd']:.4f}, paired t-test p = {t['p']:.2f})"
+        f"(sd {t['sd']:.4f}, corrected paired t-test p = {t['p']:.2f})"
         for t in result["tests"]
     ]
     recovered = [

@@ -25,8 +25,8 @@ OPTIONAL = (
     "torch_sparse",
     "torchmetrics",
 )
-# What trains cannot exist without Lightning, and the command line trains.
-NEEDS_AN_EXTRA = {"training", "cli"}
+# What trains cannot exist without Lightning.
+NEEDS_AN_EXTRA = {"training", "recipes"}
 
 IMPORT_WITHOUT = """
 import importlib

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from torch import Tensor
 from torch_geometric.transforms import Compose
 
 from tg_mlc.data import Split, random_split, scaffold_split, stratified_split
@@ -33,6 +34,7 @@ class Recipe:
     module: dict[str, Any]  #: arguments of :class:`~tg_mlc.training.MultiLabelModule`
     fit: dict[str, Any]  #: arguments of :func:`~tg_mlc.training.fit`
     batch_size: int
+    min_positives: int  #: a label that occurs less often in the whole data set is left out of metrics
 
 
 def _load_sider(root: Path) -> SIDER:
@@ -54,7 +56,8 @@ def _hierarchy(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
     return tree(dataset.label_parents, dataset.label_names)
 
 
-# Found by trial on SIDER's random splits 0 to 2 and NCI's random split 0, so that benchmarks begin at seed 10.
+# Found by trial on SIDER's random splits 0 to 2 and NCI's random split 0, with their test scores in view; so
+# benchmarks begin at seed 10, though its splits are drawn from the same molecules.
 RECIPES: dict[DatasetName, Recipe] = {
     "sider": Recipe(
         load=_load_sider,
@@ -63,6 +66,7 @@ RECIPES: dict[DatasetName, Recipe] = {
         module={"lr": 1e-3, "weight_decay": 0.1, "intermediate_weight": 0.1, "decay": "cosine", "warmup": 0.05},
         fit={"max_epochs": 18, "patience": None, "ema_decay": 0.98, "gradient_clip": 1.0},
         batch_size=64,
+        min_positives=0,
     ),
     "nci": Recipe(
         load=_load_nci,
@@ -71,6 +75,7 @@ RECIPES: dict[DatasetName, Recipe] = {
         module={"lr": 3e-3, "weight_decay": 0.01, "intermediate_weight": 0.1, "decay": "cosine", "warmup": 0.05},
         fit={"max_epochs": 24, "patience": None, "gradient_clip": 1.0},
         batch_size=32,
+        min_positives=20,
     ),
 }
 
@@ -78,6 +83,11 @@ RECIPES: dict[DatasetName, Recipe] = {
 def load_dataset(name: DatasetName, root: str | os.PathLike[str]) -> MultiLabelDataset:
     """Loads a data set into the folder of its name in :obj:`root`, with the features that its recipe takes."""
     return RECIPES[name].load(Path(root) / name)
+
+
+def counted_labels(name: DatasetName, dataset: MultiLabelDataset) -> Tensor:
+    """Which labels are frequent enough for metrics, a mask :math:`(L)`."""
+    return dataset.y.nansum(dim=0) >= RECIPES[name].min_positives
 
 
 def make_split(dataset: MultiLabelDataset, method: SplitName, seed: int) -> Split:

@@ -3,14 +3,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from scipy.stats import ttest_1samp
 from torch_geometric.loader import DataLoader
 
-from benchmarks import environment
-from benchmarks.prior_vs_learned import Run, Task, compare, main, run_variant, summarise
-from benchmarks.recovery import co_occurrence_scores, mean_label_attention, recovery
-from benchmarks.render import table
+import environment
+from prior_vs_learned import Run, Task, compare, corrected_p_value, main, run_variant, summarise
+from recovery import co_occurrence_scores, mean_label_attention, recovery
+from render import table
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, tree
 from tg_mlc.recipes import load_dataset
 
@@ -52,6 +54,14 @@ def test_summary_and_paired_test() -> None:
     assert compare(rows, "fmp", "fc") == []
 
 
+def test_p_value_is_corrected_for_overlapping_splits() -> None:
+    difference = np.array([0.01, 0.03, 0.02, 0.00, 0.04])
+    plain, corrected = ttest_1samp(difference, 0).pvalue, corrected_p_value(difference)
+    assert corrected > plain
+    assert corrected_p_value(difference, test_share=0.0) == pytest.approx(plain)
+    assert corrected_p_value(np.zeros(5)) == 1.0
+
+
 def test_recovery_of_a_known_graph() -> None:
     truth = tree([("b", "a"), ("c", "a")], ["a", "b", "c", "d"])
     joined = torch.zeros(4, 4)
@@ -64,7 +74,19 @@ def test_recovery_of_a_known_graph() -> None:
 
 def test_co_occurrence_scores() -> None:
     y = torch.tensor([[1, 1, 0], [1, 1, 0], [0, 1, 1.0]])
-    assert co_occurrence_scores(y, "count").tolist() == [[0, 2, 0], [2, 0, 1], [0, 1, 0]]
+    assert co_occurrence_scores(y, "count").tolist() == [[2, 2, 0], [2, 3, 1], [0, 1, 1]]
+    assert co_occurrence_scores(y, "conditional")[1].tolist() == [1, 1, 1]  # the second label, given each
+    correlation = co_occurrence_scores(y, "correlation")
+    assert correlation[0, 2].item() == pytest.approx(-1)
+    assert correlation[1].abs().sum() == 0  # never absent, so undefined
+
+
+def test_left_out_labels_do_not_count_in_recovery() -> None:
+    truth = tree([("b", "a"), ("d", "c")], ["a", "b", "c", "d"])
+    scores = torch.zeros(4, 4)
+    scores[0, 1] = scores[1, 0] = 1.0
+    assert recovery(scores, truth)["ROC-AUC"] < 1
+    assert recovery(scores, truth, torch.tensor([True, True, True, False]))["ROC-AUC"] == 1.0
 
 
 class OneStep(torch.nn.Module):
@@ -97,7 +119,7 @@ def test_end_to_end_writes_a_file_that_renders(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(environment, "RESULTS", tmp_path)
-    monkeypatch.setattr("benchmarks.prior_vs_learned.run_rivals", lambda *args: [])
+    monkeypatch.setattr("prior_vs_learned.run_rivals", lambda *args: [])
     main(dataset="nci", seeds=2, graphs=("el", "fc"), encoders=("emb",), root=root, max_epochs=1)
     result = json.loads((tmp_path / "prior_vs_learned-nci-random.json").read_text())
     assert result["seeds"] == [10, 11]

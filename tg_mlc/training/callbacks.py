@@ -51,7 +51,7 @@ def _set_random_state(state: dict[str, Any]) -> None:
 
 
 class ExponentialMovingAverage(WeightAveraging):
-    r"""Validates, and stores, a running average of the weights.
+    r"""Validates, and stores, a running average of the weights; buffers stay those of the last step.
 
     After step :math:`n` the average moves by :math:`1 - \min(d, (1 + n) / (10 + n))` towards the weights, so that a
     short training is not held back by its first steps.
@@ -72,7 +72,8 @@ class ExponentialMovingAverage(WeightAveraging):
             step = get_ema_multi_avg_fn(min(decay, (1 + n) / (10 + n)))  # type: ignore[no-untyped-call]
             step(averaged, current, n)
 
-        super().__init__(multi_avg_fn=average)
+        # Buffers are copied, not averaged: averages of integers, such as the offsets of a look-up, mean nothing.
+        super().__init__(use_buffers=False, multi_avg_fn=average)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         # At this point the model is not on its device yet, and an average left behind would copy at every step.
