@@ -23,7 +23,6 @@ OPTIONAL = (
     "tensorboard",
     "torch_scatter",
     "torch_sparse",
-    "torchmetrics",
 )
 # What trains cannot exist without Lightning.
 NEEDS_AN_EXTRA = {"training", "recipes"}

@@ -5,6 +5,7 @@ import logging
 import pytest
 import torch
 
+from tg_mlc.data.transforms import Fingerprint
 from tg_mlc.datasets import NCIFunctionalGroups
 from tg_mlc.datasets import nci as module
 
@@ -89,3 +90,15 @@ def test_an_rdkit_without_data_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr(RDConfig, "RDDataDir", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"first_5K\.smi"):
         NCIFunctionalGroups(tmp_path)
+
+
+def test_each_transform_keeps_a_processed_folder_of_its_own(tmp_path, monkeypatch):
+    smiles, y = ["CCO", "CN"], torch.ones(2, 52)
+    monkeypatch.setattr(module, "_read_rdkit_file", lambda name: "\n".join(smiles))
+    monkeypatch.setattr(module, "functional_groups", lambda given: (y, [f"group {i}" for i in range(52)]))
+    plain = NCIFunctionalGroups(tmp_path)
+    marked = NCIFunctionalGroups(tmp_path, pre_transform=Fingerprint("maccs"))
+    assert "maccs" not in plain[0]
+    assert "maccs" in marked[0]
+    assert "maccs" in NCIFunctionalGroups(tmp_path, pre_transform=Fingerprint("maccs"))[0]
+    assert "maccs" not in NCIFunctionalGroups(tmp_path)[0]

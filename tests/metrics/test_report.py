@@ -146,3 +146,14 @@ def test_needs_no_extra():
         "assert evaluate(y, scores, tune_per_metric(y, scores))['maAUC'] == 1\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_labels_without_positives_and_predictions_are_named():
+    y = [[1, 0, 0], [0, 0, 0], [1, 0, 0]]
+    scores = [[0.9, 0.1, 0.8], [0.1, 0.2, 0.1], [0.8, 0.1, 0.2]]
+    evaluation = evaluate(y, scores, 0.5, ["hit", "nothing", "false alarm"])
+    assert evaluation.undefined_f1 == ["nothing"]
+    assert "maF1 counts 1 of 3 labels (neither positives nor predictions) by zero_division=0: nothing" in str(
+        evaluation
+    )
+    assert evaluation.to_dict()["undefined_f1"] == ["nothing"]

@@ -6,12 +6,13 @@ import warnings
 import pandas as pd
 import pytest
 import torch
-from torch_geometric.nn import Linear
+from torch_geometric.nn import Linear, global_add_pool
 
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tg_mlc.data import Split
 from tg_mlc.metrics import evaluate, macro_roc_auc, tune_per_metric
-from tg_mlc.training import MultiLabelDataModule, fit
+from tg_mlc.nn.encoders import CategoricalEmbedding
+from tg_mlc.training import MultiLabelDataModule, fit, read_checkpoint
 
 
 def part_of_y(dataset, part):
@@ -125,3 +126,27 @@ def test_errors(tmp_path, dataset, split, data):
         fit(make_module(), MultiLabelDataModule(dataset, undefined), tmp_path, logger=False)
     with pytest.raises(RuntimeError, match="at least one epoch with validation"):
         fit(make_module(), data, tmp_path, max_epochs=0, logger=False)
+
+
+class Categories(torch.nn.Module):
+    """A model that looks rows up by an integer buffer, as embeddings of several categories do."""
+
+    def __init__(self):
+        super().__init__()
+        self.inputs = CategoricalEmbedding([50, 70, 9], 8)
+        self.lin = torch.nn.Linear(8, len(LABELS))
+
+    def forward(self, batch):
+        x = self.inputs((batch.x[:, :3] * 3).long().clamp(-4, 4) + 4)
+        return self.lin(global_add_pool(x, batch.batch))
+
+
+def test_averaged_weights_leave_integer_buffers_alone(tmp_path, split, data):
+    result = fit(make_module(Categories), data, tmp_path, max_epochs=3, patience=None, ema_decay=0.9, logger=False)
+    assert result.module.model.inputs.offset.tolist() == [0, 50, 120]
+    fresh = Categories()
+    fresh.load_state_dict(read_checkpoint(result.checkpoint).state_dict)
+    loader = data.test_dataloader()
+    with torch.no_grad():
+        expected = torch.cat([fresh.eval()(batch).sigmoid() for batch in loader])
+    torch.testing.assert_close(result.predict(loader), expected)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,7 +27,7 @@ def read_checkpoint(source: Mapping[str, Any] | str | os.PathLike[str]) -> Check
         found = content.get("settings", {})
         settings = dict(found if isinstance(found, Mapping) else vars(found))
         content = content["model"]
-    state = {str(name).removeprefix("module."): tensor for name, tensor in content.items()}
+    state = {str(name).removeprefix("module."): _as_tensor(value) for name, value in content.items()}
     strange = [name for name, tensor in state.items() if not isinstance(tensor, Tensor)]
     if strange:
         raise ValueError(
@@ -34,6 +35,10 @@ def read_checkpoint(source: Mapping[str, Any] | str | os.PathLike[str]) -> Check
             f"(got {', '.join(strange[:5])}, which are none)"
         )
     return Checkpoint(state, settings)
+
+
+def _as_tensor(value: Any) -> Any:
+    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
 
 
 def _load(path: str | os.PathLike[str]) -> Mapping[str, Any]:

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,3 +48,9 @@ def set_aside(path: Path) -> Path:
         number += 1
         aside = path.with_name(f"{path.name}.bad{number}")
     return path.rename(aside)
+
+
+def settings_key(*settings: Any) -> str:
+    """A short name for settings, the same in every run."""
+    # Addresses in the names of functions change from run to run.
+    return sha256(re.sub(r" at 0x[0-9a-f]+", "", repr(settings)).encode())[:8]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch_geometric.data import InMemoryDataset
 
+from tg_mlc.datasets._files import settings_key
 from tg_mlc.datasets._processed import Samples
 from tg_mlc.datasets.report import MoleculeReport
 
@@ -81,6 +82,13 @@ class ProcessedMolecules(LabeledMolecules):
     ) -> None:
         super().__init__(str(root), transform, pre_transform, pre_filter, force_reload=force_reload)
         self._adopt(Samples.load(self.processed_paths[0]))
+
+    @property
+    def processed_dir(self) -> str:
+        """``root/processed``, or a folder beside it for each pre-transform and pre-filter."""
+        if self.pre_transform is None and self.pre_filter is None:
+            return super().processed_dir  # type: ignore[no-any-return]
+        return f"{super().processed_dir}_{settings_key(self.pre_transform, self.pre_filter)}"
 
     @property
     def processed_file_names(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +11,7 @@ from torch_geometric.data import Data
 from tqdm import tqdm
 
 from tg_mlc._optional import require
-from tg_mlc.datasets._files import sha256
+from tg_mlc.datasets._files import settings_key, sha256
 from tg_mlc.datasets._processed import Samples
 from tg_mlc.datasets._table import read_table
 from tg_mlc.datasets.base import LabeledMolecules
@@ -208,6 +207,4 @@ def _numbered_names(y: Tensor) -> list[str]:
 
 
 def _key(path: str | Path, *settings: Any) -> str:
-    # Addresses in the names of functions change from run to run.
-    text = re.sub(r" at 0x[0-9a-f]+", "", repr(settings))
-    return sha256(Path(path).read_bytes() + text.encode())[:16]
+    return sha256(Path(path).read_bytes() + settings_key(*settings).encode())[:16]

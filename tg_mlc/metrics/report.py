@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tg_mlc.metrics._counts import count
+from tg_mlc.metrics._counts import LABELS, count
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_array, read_scores, read_targets
 from tg_mlc.metrics.decisions import DECISION_METRICS, ZeroDivision, ZeroDivisions, resolve_zero_division
 from tg_mlc.metrics.ranking import Ranking
@@ -27,6 +27,8 @@ class Evaluation:
         thresholds (dict): The threshold of each metric that has one; a list if there is one per label.
         undefined (list): Names of the labels left out of maAUC and maAP: those without both a known positive and a
             known negative.
+        undefined_f1 (list): Names of the labels with neither a known positive nor a prediction, which maF1 counts as
+            :obj:`zero_division` says.
         zero_division (dict): What each F1 counts a sample or label as that has neither positives nor predictions.
         num_samples (int): Number of samples.
         num_labels (int): Number of labels.
@@ -36,6 +38,7 @@ class Evaluation:
     values: dict[str, float]
     thresholds: dict[str, float | list[float]]
     undefined: list[str]
+    undefined_f1: list[str]
     zero_division: dict[str, ZeroDivision]
     num_samples: int
     num_labels: int
@@ -69,6 +72,11 @@ class Evaluation:
             notes.append(
                 f"maAUC and maAP leave out {len(self.undefined)} of {self.num_labels} labels (only one class known): "
                 + ", ".join(self.undefined)
+            )
+        if self.undefined_f1:
+            notes.append(
+                f"maF1 counts {len(self.undefined_f1)} of {self.num_labels} labels (neither positives nor predictions) "
+                f"by zero_division={self.zero_division['maF1']}: " + ", ".join(self.undefined_f1)
             )
         return notes
 
@@ -112,12 +120,22 @@ def evaluate(
     return Evaluation(
         values={**_decision_values(targets, score_matrix, chosen, divisions), **_ranking_values(ranking)},
         thresholds={name: value.item() if value.size == 1 else value.tolist() for name, value in chosen.items()},
-        undefined=[name for name, defined in zip(names, ranking.is_defined, strict=True) if not defined],
+        undefined=_named(names, ~ranking.is_defined),
+        undefined_f1=_named(names, _has_nothing(targets, score_matrix, chosen["maF1"])),
         zero_division=divisions,
         num_samples=targets.known.shape[0],
         num_labels=targets.known.shape[1],
         num_unknown=int((~targets.known).sum()),
     )
+
+
+def _named(names: Sequence[str], where: BoolArray) -> list[str]:
+    return [name for name, chosen in zip(names, where, strict=True) if chosen]
+
+
+def _has_nothing(targets: Targets, scores: FloatArray, thresholds: FloatArray) -> BoolArray:
+    counts = count(targets, decide(scores, thresholds), LABELS)
+    return np.asarray(counts.predicted + counts.positive == 0)
 
 
 def _decision_values(

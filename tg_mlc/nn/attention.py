@@ -39,7 +39,8 @@ class AttentionConv(MessagePassing):
         dropout (float, optional): Dropout on the outputs of attention and MLP. (default: :obj:`0.0`)
         attention_dropout (float, optional): Dropout on the attention weights, as :obj:`dropout` if :obj:`None`.
             (default: :obj:`None`)
-        norm (str, optional): :obj:`"post"` or :obj:`"pre"`. (default: :obj:`"post"`)
+        norm (str, optional): :obj:`"post"` or :obj:`"pre"`, in which case separate source states are expected to be
+            normalised already. (default: :obj:`"post"`)
         bias (bool, optional): If set to :obj:`True`, the four projections of the attention have a bias.
             (default: :obj:`False`)
         scale (float, optional): The factor :math:`s` on the scores. The paper writes :math:`1 / \sqrt{d}`, its

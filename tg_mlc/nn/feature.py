@@ -37,7 +37,8 @@ class FeatureMessagePassing(nn.Module):
         skip_attention (bool, optional): If set to :obj:`True`, leaves out the attention of every block and keeps its
             MLP. This is what the authors' released code computes: it feeds each MLP with the block's input. The
             attention weights can still be asked for. (default: :obj:`False`)
-        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`.
+        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`; with :obj:`norm="pre"`, the
+            final states are normalised once more.
 
     Shapes:
         - **input:** component states :math:`(N, d)`, batch vector :math:`(N)`, edges :math:`(2, |\mathcal{E}|)`, edge
@@ -55,11 +56,14 @@ class FeatureMessagePassing(nn.Module):
         self.channels = channels
         self.skip_attention = skip_attention
         self.convs = nn.ModuleList(AttentionConv(channels, heads, **kwargs) for _ in range(num_layers))
+        self.final_norm = nn.LayerNorm(channels) if kwargs.get("norm") == "pre" else nn.Identity()
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module."""
         for conv in self._convs():
             conv.reset_parameters()
+        if isinstance(self.final_norm, nn.LayerNorm):
+            self.final_norm.reset_parameters()
 
     def forward(
         self,
@@ -101,6 +105,7 @@ class FeatureMessagePassing(nn.Module):
                 num_keys=x.size(0),
                 max_queries=max_num_nodes,
                 max_keys=max_num_nodes,
+                validate=max_num_nodes is not None,  # the pointers have been checked
             )
         attention: list[FeatureAttention] = []
         for conv in self._convs():
@@ -111,6 +116,7 @@ class FeatureMessagePassing(nn.Module):
             elif attends:
                 out = conv(x, edges, edge_attr)
             x = conv.feed_forward(x) if self.skip_attention else out
+        x = self.final_norm(x)
         return FeatureStates(x, attention) if return_attention_weights else x
 
     def _convs(self) -> list[AttentionConv]:

@@ -287,6 +287,7 @@ class LabelMessagePassing(nn.Module):
             num_keys=x.size(0),
             max_queries=self.num_labels,
             max_keys=max_num_nodes,
+            validate=max_num_nodes is not None,  # the pointers have been checked
         )
 
     def _explicit_edges(self, x: Tensor, ptr: Tensor, edge_index: Adj) -> Tensor:

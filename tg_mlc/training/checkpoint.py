@@ -30,8 +30,10 @@ class Checkpoint:
 
     .. code-block:: python
 
-        checkpoint = read_checkpoint("runs/sider/best.ckpt")
-        model = LaMP(encoder, checkpoint.label_graph, **checkpoint.config)
+        module = MultiLabelModule(LaMP(inputs, label_graph, num_steps=2), label_names, config={"num_steps": 2})
+        result = fit(module, data, "runs/mine")
+        checkpoint = read_checkpoint(result.checkpoint)
+        model = LaMP(inputs, checkpoint.label_graph, **checkpoint.config)
         model.load_state_dict(checkpoint.state_dict)
 
     Attributes:

@@ -51,3 +51,9 @@ def test_a_table_of_positions() -> None:
     assert "positions" in encoder.state_dict()
     with pytest.raises(ValueError, match=r"at most 2 words, .* \(got 3\)"):
         SequenceEncoder(10, 8, positions=table[:2])(documents())
+
+
+@pytest.mark.parametrize("encoder", [BagEncoder(9, 4), SequenceEncoder(9, 4)])
+def test_padded_rows_are_refused(encoder: torch.nn.Module) -> None:
+    with pytest.raises(ValueError, match=r"words 'x' of shape \[N\] or \[N, 1\].*got \[2, 3\].*without its padding"):
+        encoder(Data(x=torch.ones(2, 3, dtype=torch.long)))

@@ -22,6 +22,9 @@ class BagEncoder(nn.Module):
           carry weights such as TF-IDF, :obj:`weight` of shape :math:`(N)`; a known graph among them, if there is
           one, as :obj:`edge_index`
         - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
+
+    Raises:
+        ValueError: If the words are of another shape.
     """
 
     edge_dim: int | None = None
@@ -32,7 +35,7 @@ class BagEncoder(nn.Module):
         self.embedding = nn.Embedding(num_tokens, channels)
 
     def forward(self, data: Data) -> Components:
-        x = self.embedding(data.x.flatten())
+        x = self.embedding(_tokens(data))
         weight = data.get("weight")
         return Components(x if weight is None else x * weight.view(-1, 1), ptr_of(data), data.get("edge_index"))
 
@@ -53,7 +56,7 @@ class SequenceEncoder(nn.Module):
         - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
 
     Raises:
-        ValueError: If a sequence is longer than the given table.
+        ValueError: If the words are of another shape, or a sequence is longer than the given table.
     """
 
     edge_dim: int | None = None
@@ -67,7 +70,7 @@ class SequenceEncoder(nn.Module):
 
     def forward(self, data: Data) -> Components:
         ptr = ptr_of(data)
-        x: Tensor = self.embedding(data.x.flatten())
+        x: Tensor = self.embedding(_tokens(data))
         position = torch.arange(x.size(0), device=x.device) - ptr[ptr2index(ptr, output_size=x.size(0))]
         return Components(x + self._encode(position).to(x.dtype), ptr, data.get("edge_index"))
 
@@ -80,6 +83,16 @@ class SequenceEncoder(nn.Module):
                 f"(got {int(position.max()) + 1})"
             )
         return self.positions[position]
+
+
+def _tokens(data: Data) -> Tensor:
+    tokens: Tensor = data.x
+    if tokens.dim() != 1 and (tokens.dim() != 2 or tokens.size(1) != 1):
+        raise ValueError(
+            f"Expected words 'x' of shape [N] or [N, 1], those of all samples one after another (got "
+            f"{list(tokens.shape)}); of padded rows, make a sample of each without its padding and batch these"
+        )
+    return tokens.flatten()
 
 
 def sinusoid(position: Tensor, channels: int) -> Tensor:
