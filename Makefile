@@ -29,8 +29,9 @@ help: ## Show this list
 	@echo 'Variables: PYTHON=$(PYTHON)  VENV=$(VENV)  TORCH="$(TORCH)"'
 	@echo '           ARGS="..." for make sider, PYTEST_ARGS="$(PYTEST_ARGS)" for make test'
 
+# One thread: for such small matrices it is as fast, and it does not fight over busy cores.
 sider: $(STAMPS)/app ## Train on the SIDER side effects and print the comparison table
-	$(BIN)/python examples/sider_graph.py $(ARGS)
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python examples/sider_graph.py $(ARGS)
 
 # One thread each: the test processes already share the cores.
 test: $(STAMPS)/sparse ## Run the tests

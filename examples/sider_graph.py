@@ -78,7 +78,7 @@ def main(
     if dataset == "sider":
         print(LICENSE_NOTE)
     parts = make_split(molecules, split, seed)
-    print(f"{dataset}: {parts.sizes} molecules, {molecules.num_labels} labels, split {parts.hash[:12]}")
+    print(f"{dataset}: {parts.sizes} molecules, {molecules.num_labels} labels, split {parts.hash[:12]}", flush=True)
     if parts.report:
         print(parts.report)
 
@@ -99,7 +99,10 @@ def main(
         rows[f"LaMP {kind}"] = evaluate_counted(dataset, molecules, parts, on_val, scores)
         save_predictions(folder / "predictions.csv", molecules, parts, scores)
         label_graph.plot(path=folder / "label_graph.png")
-        print(f"LaMP {kind}: label graph of density {label_graph.density:.2f}, {time.perf_counter() - start:.0f} s")
+        print(
+            f"LaMP {kind}: label graph of density {label_graph.density:.2f}, {time.perf_counter() - start:.0f} s",
+            flush=True,
+        )
 
     print_table(rows, PAPER if dataset == "sider" else {})
     save_results(output / dataset / "results.json", rows, parts)

@@ -259,3 +259,9 @@ def test_children(conv: FeatureToLabelConv | LabelToLabelConv) -> None:
     x = torch.randn(4, 8)
     edge_index: Tensor = torch.tensor([[0, 1], [1, 2]])
     assert conv(x, edge_index).size() == (4, 8)
+
+
+@pytest.mark.parametrize("label_graph", [5, torch.zeros(2, 0, dtype=torch.long)])
+def test_a_label_graph_of_another_type_is_refused(label_graph: object) -> None:
+    with pytest.raises(TypeError, match=r"'label_graph' to be a LabelGraph .* fully_connected"):
+        LabelMessagePassing(8, label_graph)

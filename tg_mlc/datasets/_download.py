@@ -67,6 +67,7 @@ def fetch_first(sources: Sequence[Source], target: Path, sha256_of: Collection[s
         else:
             with replace_when_done(target) as unfinished:
                 unfinished.write_bytes(content)
+            logger.log(logging.WARNING if failures else logging.INFO, "Got %s from %s", target.name, source.name)
             return source.name
     tried = "\n".join(failures)
     raise DatasetUnavailableError(

@@ -129,6 +129,7 @@ class LabelMessagePassing(nn.Module):
         - **output:** label states :math:`(B, L, d)`
 
     Raises:
+        TypeError: If :obj:`label_graph` is no :class:`~torch_geometric.data.Data`.
         ValueError: If :obj:`num_steps` is less than 1, the label graph has no label, or :obj:`heads` does not divide
             :math:`d`.
     """
@@ -156,7 +157,7 @@ class LabelMessagePassing(nn.Module):
         if num_steps < 1:
             raise ValueError(f"Expected 'num_steps' to be at least 1 (got {num_steps})")
         source, self.channels = (channels, channels) if isinstance(channels, int) else channels
-        self.num_labels = int(label_graph.num_nodes or 0)
+        self.num_labels = _count_labels(label_graph)
         self.num_steps = num_steps
         self.skip_label_attention = skip_label_attention
         self.embedding = nn.Embedding(self.num_labels, self.channels)
@@ -200,7 +201,7 @@ class LabelMessagePassing(nn.Module):
 
     @label_graph.setter
     def label_graph(self, label_graph: Data) -> None:
-        num_labels = int(label_graph.num_nodes or 0)
+        num_labels = _count_labels(label_graph)
         if num_labels < 1:
             raise ValueError("Expected 'label_graph' to hold at least 1 label (got 0)")
         if num_labels != self.num_labels:
@@ -302,6 +303,15 @@ class LabelMessagePassing(nn.Module):
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.channels}, num_labels={self.num_labels}, num_steps={self.num_steps})"
+
+
+def _count_labels(label_graph: Data) -> int:
+    if not isinstance(label_graph, Data):
+        raise TypeError(
+            f"Expected 'label_graph' to be a LabelGraph or another Data (got {type(label_graph).__name__}); "
+            f"tg_mlc.graphs makes one: fully_connected, from_networkx, LabelGraph(edge_index, num_nodes=...), ..."
+        )
+    return int(label_graph.num_nodes or 0)
 
 
 def _call(

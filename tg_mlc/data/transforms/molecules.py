@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any, Literal, get_args
 
 import torch
@@ -83,12 +84,19 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
     def forward(self, data: Data) -> Data:
         descriptors = require("rdkit.Chem.Descriptors", extra="molecules").descList
         molecule = _molecule(data)
-        values = [float(compute(molecule)) for _, compute in descriptors]
+        # Ipc and AvgIpc multiply small matrices, for which the threads of a BLAS only get into each other's way.
+        with _blas().limit(limits=1, user_api="blas"):
+            values = [float(compute(molecule)) for _, compute in descriptors]
         # Beyond single precision lies one known to overflow, Ipc (doi:10.1063/1.1674955); a huge value is no infinity.
         limit = torch.finfo(torch.float32).max
         values = [value if math.isnan(value) else max(-limit, min(limit, value)) for value in values]
         data.descriptors = torch.tensor([values])
         return data
+
+
+@cache
+def _blas() -> Any:
+    return require("threadpoolctl", extra="molecules").ThreadpoolController()
 
 
 def _molecule(data: Data) -> Any:
