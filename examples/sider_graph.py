@@ -179,6 +179,7 @@ def save_predictions(path: Path, molecules: MultiLabelDataset, split: Split, sco
 def save_results(path: Path, rows: dict[str, Evaluation], split: Split) -> None:
     """Writes the whole table as JSON."""
     content = {"split": split.hash, "rows": {name: evaluation.to_dict() for name, evaluation in rows.items()}}
+    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_text(json.dumps(content, indent=2) + "\n")
     unfinished.replace(path)

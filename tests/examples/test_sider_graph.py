@@ -32,7 +32,7 @@ def sider_file() -> Path:
 
 @pytest.mark.usefixtures("sider_file")
 def test_sider_end_to_end(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(graphs=("el", "pr"), root=root, output=tmp_path, max_epochs=2, accelerator="cpu")
+    main(graphs=("el", "pr"), seed=2, root=root, output=tmp_path, max_epochs=2, accelerator="cpu")
     table = capsys.readouterr().out
     for row in ("label frequency", "random forest", "LaMP el", "LaMP pr", "paper, FMP + LaMP_el"):
         assert re.search(rf"^{re.escape(row)} .*0\.\d{{3}}", table, re.MULTILINE), row
