@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal, get_args
 
@@ -69,6 +69,10 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
     r"""Adds RDKit's physicochemical descriptors (weight, lipophilicity, polar surface, counts of groups, ...) as
     :obj:`descriptors`.
 
+    Left out are :obj:`Ipc` and :obj:`AvgIpc`, the information contents of `"Information Theory, Distance Matrix, and
+    Molecular Branching" <https://doi.org/10.1063/1.1674955>`_: of over two hundred descriptors, these two alone take
+    most of the time, and the first grows beyond single precision.
+
     A descriptor that RDKit cannot compute for a molecule is NaN.
 
     Shapes:
@@ -79,24 +83,20 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
     @property
     def num_descriptors(self) -> int:
         """The number of descriptors of the installed RDKit."""
-        return len(require("rdkit.Chem.Descriptors", extra="molecules").descList)
+        return len(_descriptors())
 
     def forward(self, data: Data) -> Data:
-        descriptors = require("rdkit.Chem.Descriptors", extra="molecules").descList
         molecule = _molecule(data)
-        # Ipc and AvgIpc multiply small matrices, for which the threads of a BLAS only get into each other's way.
-        with _blas().limit(limits=1, user_api="blas"):
-            values = [float(compute(molecule)) for _, compute in descriptors]
-        # Beyond single precision lies one known to overflow, Ipc (doi:10.1063/1.1674955); a huge value is no infinity.
-        limit = torch.finfo(torch.float32).max
-        values = [value if math.isnan(value) else max(-limit, min(limit, value)) for value in values]
-        data.descriptors = torch.tensor([values])
+        values = torch.tensor([[float(compute(molecule)) for compute in _descriptors()]], dtype=torch.double)
+        limit = torch.finfo(torch.float).max
+        data.descriptors = values.clamp(-limit, limit).float()  # a huge value is no infinity; NaN stays
         return data
 
 
 @cache
-def _blas() -> Any:
-    return require("threadpoolctl", extra="molecules").ThreadpoolController()
+def _descriptors() -> list[Callable[[Any], float]]:
+    named = require("rdkit.Chem.Descriptors", extra="molecules").descList
+    return [compute for name, compute in named if name not in ("Ipc", "AvgIpc")]
 
 
 def _molecule(data: Data) -> Any:
