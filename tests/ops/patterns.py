@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
@@ -22,10 +24,13 @@ def random_edges(num_queries: int, num_keys: int, num_edges: int, seed: int, *, 
     return Edges(torch.stack([pair % num_keys, pair // num_keys]), num_queries, num_keys)
 
 
+KINDS = ("edges", "blocks", "ragged", "shared", "complete")
+
+
 @st.composite
-def patterns(draw: st.DrawFn) -> Pattern:
+def patterns(draw: st.DrawFn, kinds: Sequence[str] = KINDS) -> Pattern:
     """Ragged blocks, shared graphs and edge lists; empty samples, isolated nodes, single nodes among them."""
-    kind = draw(st.sampled_from(["edges", "blocks", "ragged", "shared", "complete"]))
+    kind = draw(st.sampled_from(kinds))
     seed = draw(st.integers(0, 2**31))
     if kind == "edges":
         num_queries, num_keys = draw(st.integers(1, 6)), draw(st.integers(1, 6))

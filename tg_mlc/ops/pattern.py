@@ -32,6 +32,18 @@ class CSR(NamedTuple):
         return CSR(self.ptr.to(device), self.key.to(device), None if self.perm is None else self.perm.to(device))
 
 
+class CSC(NamedTuple):
+    """Edges grouped by key: those of key ``j`` stand at ``ptr[j]:ptr[j + 1]``."""
+
+    ptr: Tensor  #: ``[num_keys + 1]``
+    query: Tensor  #: ``[num_edges]``, the query of every edge
+    order: Tensor  #: ``[num_edges]``, its place among the edges grouped by query
+
+    def to(self, device: torch.device | str) -> CSC:
+        """The same edges on another device."""
+        return CSC(*(tensor.to(device) for tensor in self))
+
+
 class Pattern(ABC):
     """Base class of all attention patterns."""
 
@@ -107,12 +119,26 @@ class Edges(Pattern):
         self.num_keys = num_keys
         self.device = edge_index.device
         self._csr: CSR | None = None
+        self._csc: CSC | None = None
         self._mask: Tensor | None = None
         self._multigraph: bool | None = None
+
+    @classmethod
+    def from_csr(cls, ptr: Tensor, key: Tensor, num_keys: int) -> Edges:
+        """Takes edges that are grouped by query already, and trusts them."""
+        query = ptr2index(ptr, output_size=key.numel())
+        edges = cls(torch.stack([key, query]), ptr.numel() - 1, num_keys, validate=False)
+        edges._csr = CSR(ptr, key, None)
+        return edges
 
     @property
     def num_edges(self) -> int:
         return self.edge_index.size(1)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether calls find what they ask for without waiting for the device."""
+        return self._multigraph is not None
 
     @property
     def is_multigraph(self) -> bool:
@@ -145,13 +171,22 @@ class Edges(Pattern):
             self._csr = CSR(ptr, self.edge_index[0][perm], perm)
         return self._csr
 
+    def csc(self) -> CSC:
+        """The edges grouped by key."""
+        if self._csc is None:
+            ptr, key, _ = self.csr()
+            key, order = torch.sort(key, stable=True)
+            query = ptr2index(ptr, output_size=self.num_edges)
+            self._csc = CSC(index2ptr(key, self.num_keys), query[order], order)
+        return self._csc
+
     def prepare(self) -> Edges:
         """Derives and keeps whatever calls will ask for, so that they need not wait for the device or be traced.
 
         The dense form is kept unless the graph is so large and sparse that no backend would take it.
         """
-        _ = self.is_complete
-        self.csr()
+        _ = self.is_multigraph
+        self.csc()
         if self.num_queries * self.num_keys <= 64 * max(self.num_edges, 2**14):
             self.mask()
         return self
@@ -160,6 +195,7 @@ class Edges(Pattern):
         moved = Edges(self.edge_index.to(device), self.num_queries, self.num_keys, validate=False)
         moved._multigraph = self._multigraph
         moved._csr = None if self._csr is None else self._csr.to(device)
+        moved._csc = None if self._csc is None else self._csc.to(device)
         moved._mask = None if self._mask is None else self._mask.to(device)
         return moved
 
@@ -220,6 +256,11 @@ class Blocks(Pattern):
     def num_samples(self) -> int:
         """The number of samples."""
         return self.query_ptr.numel() - 1
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the sizes of the largest sample are known without asking the device."""
+        return self._max_queries is not None and self._max_keys is not None
 
     @property
     def max_queries(self) -> int:
@@ -359,6 +400,15 @@ class Shared(Pattern):
 
     def __repr__(self) -> str:
         return f"Shared({self.graph}, num_samples={self.num_samples})"
+
+
+def shared_graph(pattern: Pattern) -> tuple[Edges, int]:
+    """The edges of a pattern, as few as can be told apart, and the number of samples that share them."""
+    if isinstance(pattern, Shared):
+        return pattern.graph, pattern.num_samples
+    if isinstance(pattern, Edges):
+        return pattern, 1
+    return Edges(pattern.to_edge_index(), pattern.num_queries, pattern.num_keys, validate=False), 1
 
 
 def longest(ptr: Tensor) -> int:

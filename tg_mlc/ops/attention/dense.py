@@ -11,7 +11,7 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch_geometric.index import ptr2index
 
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
-from tg_mlc.ops.pattern import Blocks, Edges, Shared
+from tg_mlc.ops.pattern import Blocks, Edges, Shared, shared_graph
 
 #: Below this share of pairs a masked matrix product costs more than the edges alone. Measured on two CPU cores for 983
 #: labels: level with the sparse route at about 3%.
@@ -28,7 +28,7 @@ def run(call: AttentionCall) -> Output:
     """Brings queries, keys and values to ``[B, heads, rows, C]`` and multiplies."""
     if isinstance(call.pattern, Blocks):
         return _run_blocks(call, call.pattern)
-    graph, num_samples = _graph(call)
+    graph, num_samples = shared_graph(call.pattern)
     return _run_graph(call, graph, num_samples)
 
 
@@ -123,17 +123,9 @@ def _by_sample(x: Tensor, num_samples: int) -> Tensor:
     return x.view(num_samples, x.size(0) // num_samples if num_samples else 0, *x.shape[1:]).transpose(1, 2)
 
 
-def _graph(call: AttentionCall) -> tuple[Edges, int]:
-    pattern = call.pattern
-    if isinstance(pattern, Shared):
-        return pattern.graph, pattern.num_samples
-    assert isinstance(pattern, Edges)
-    return pattern, 1
-
-
 def refuse(call: AttentionCall) -> str | None:
     """A mask holds each pair once."""
-    if not isinstance(call.pattern, Blocks) and _graph(call)[0].is_multigraph:
+    if not isinstance(call.pattern, Blocks) and shared_graph(call.pattern)[0].is_multigraph:
         return "dense: 'edge_index' holds a pair more than once, which a mask cannot express"
     return None
 

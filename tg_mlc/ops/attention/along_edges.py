@@ -1,0 +1,129 @@
+"""What backends with kernels along edges share: an operator that is differentiable once and opaque to a compiler.
+
+Such a backend is a module of kernels with two functions,
+
+* ``forward(query, key, value, graph, options)``: the output, and the logarithm of the sum that the weights of every
+  query were divided by, in whatever shape the kernels like;
+* ``backward(grad, query, key, value, lse, graph, options)``: the gradients of query, key, value and bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tg_mlc.ops.attention.backend import AttentionCall, Output
+from tg_mlc.ops.kernels.graph import Graph, Options
+from tg_mlc.ops.pattern import shared_graph
+
+
+def define(name: str, kernels: str, device: str) -> Callable[[AttentionCall], Output]:
+    """Registers the operator ``tg_mlc::{name}`` for a module of kernels, and returns what runs it.
+
+    The module is imported at the first call, as what it is written with may not be installed.
+    """
+    operator = _register(name, kernels, device)
+
+    def run(call: AttentionCall) -> Output:
+        graph, _ = shared_graph(call.pattern)
+        by_query, by_key = graph.csr(), graph.csc()
+        dtype = torch.promote_types(call.query.dtype, torch.float32) if device == "cpu" else call.query.dtype
+        bias = call.edge_bias
+        if bias is not None:
+            bias = (bias if by_query.perm is None else bias[by_query.perm]).to(dtype)
+        seed = torch.randint(2**31, (1,)) if call.dropout_p > 0.0 else torch.zeros(1, dtype=torch.long)
+        out, _ = operator(
+            call.query.to(dtype),
+            call.key.to(dtype),
+            call.value.to(dtype),
+            bias,
+            by_query.ptr,
+            by_query.key,
+            *by_key,
+            call.scale,
+            call.dropout_p,
+            seed,
+        )
+        return out.to(call.value.dtype), None
+
+    return run
+
+
+def _register(name: str, kernels: str, device: str) -> Any:
+    def forward(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        ptr: Tensor,
+        index: Tensor,
+        col_ptr: Tensor,
+        col_index: Tensor,
+        col_order: Tensor,
+        scale: float,
+        dropout_p: float,
+        seed: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        graph, options = Graph(ptr, index, col_ptr, col_index, col_order), Options(scale, dropout_p, int(seed), bias)
+        out, lse = import_module(kernels).forward(query, key, value, graph, options)
+        return out, lse.view(-1)
+
+    def backward(
+        grad: Tensor,
+        lse: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        ptr: Tensor,
+        index: Tensor,
+        col_ptr: Tensor,
+        col_index: Tensor,
+        col_order: Tensor,
+        scale: float,
+        dropout_p: float,
+        seed: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        graph, options = Graph(ptr, index, col_ptr, col_index, col_order), Options(scale, dropout_p, int(seed), bias)
+        grads: tuple[Tensor, Tensor, Tensor, Tensor]
+        grads = import_module(kernels).backward(grad, query, key, value, lse, graph, options)
+        return grads
+
+    operator: Any = torch.library.custom_op(f"tg_mlc::{name}", forward, mutates_args=(), device_types=device)
+    gradient: Any = torch.library.custom_op(f"tg_mlc::{name}_backward", backward, mutates_args=(), device_types=device)
+    operator.register_fake(_fake_forward)
+    gradient.register_fake(_fake_backward)
+
+    def differentiate(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:
+        if grad is None:
+            return (None,) * 12
+        *tensors, seed, lse = ctx.saved_tensors
+        *grads, grad_bias = gradient(grad, lse, *tensors, ctx.scale, ctx.dropout_p, seed)
+        return *grads, None if tensors[3] is None else grad_bias, *(None,) * 8
+
+    operator.register_autograd(differentiate, setup_context=_setup_context)
+    return operator
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    *tensors, ctx.scale, ctx.dropout_p, seed = inputs
+    ctx.save_for_backward(*tensors, seed, output[1])
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _fake_forward(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+    num_queries, heads = query.size(0), query.size(1)
+    accumulator = torch.promote_types(query.dtype, torch.float32)
+    return query.new_empty(num_queries, heads, value.size(2)), query.new_empty(num_queries * heads, dtype=accumulator)
+
+
+def _fake_backward(
+    grad: Tensor, lse: Tensor, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
+    return grads[0], grads[1], grads[2], query.new_empty(0, query.size(1)) if bias is None else torch.empty_like(bias)

@@ -1,0 +1,43 @@
+"""What kernels along edges are given beside queries, keys and values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The edges of one sample, grouped by query and by key."""
+
+    ptr: Tensor  #: ``[num_queries + 1]``
+    index: Tensor  #: ``[num_edges]``, the key of every edge that is grouped by query
+    col_ptr: Tensor  #: ``[num_keys + 1]``
+    col_index: Tensor  #: ``[num_edges]``, the query of every edge that is grouped by key
+    col_order: Tensor  #: ``[num_edges]``, its place among those grouped by query
+
+    @property
+    def num_queries(self) -> int:
+        """The number of queries of a sample."""
+        return self.ptr.numel() - 1
+
+    @property
+    def num_keys(self) -> int:
+        """The number of keys of a sample."""
+        return self.col_ptr.numel() - 1
+
+    @property
+    def num_edges(self) -> int:
+        """The number of edges of a sample."""
+        return self.index.numel()
+
+
+@dataclass(frozen=True)
+class Options:
+    """How scores become weights."""
+
+    scale: float
+    dropout_p: float
+    seed: int  #: of dropout, the same in both passes
+    bias: Tensor | None  #: ``[num_edges, heads]`` in the order of :attr:`Graph.index`

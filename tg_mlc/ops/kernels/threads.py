@@ -1,0 +1,32 @@
+"""Threads for kernels that let go of the interpreter's lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import torch
+
+
+def num_workers() -> int:
+    """As many as PyTorch's own operators take."""
+    return int(torch.get_num_threads())
+
+
+def run(work: Callable[[int], None], workers: int) -> None:
+    """Calls ``work(0), ..., work(workers - 1)`` at the same time and waits for all."""
+    others = [_pool().submit(work, worker) for worker in range(1, workers)]
+    work(0)
+    for other in others:
+        other.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="tg_mlc")
+
+
+# A forked child inherits the pool but not its threads, and would wait for them forever.
+os.register_at_fork(after_in_child=_pool.cache_clear)
