@@ -1,0 +1,35 @@
+"""Only the edges that there are, by PyTorch's own sparse matrix products."""
+
+from __future__ import annotations
+
+import torch
+
+from tg_mlc.ops.attention.along_edges import define
+from tg_mlc.ops.attention.backend import AttentionCall, Backend
+from tg_mlc.ops.pattern import Blocks, shared_graph
+
+_HAS_MKL = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+
+
+def refuse(call: AttentionCall) -> str | None:
+    """Sampled products come with MKL and hold each pair once, and no weights are kept."""
+    if call.query.device.type != "cpu" or not _HAS_MKL:
+        return "sddmm: sampled matrix products need a CPU build of PyTorch with MKL"
+    if call.return_weights:
+        return "sddmm: weights are not kept; take 'dense', 'scatter' or 'reference'"
+    if isinstance(call.pattern, Blocks):
+        return None
+    graph, _ = shared_graph(call.pattern)
+    if torch.compiler.is_compiling() and not graph.is_prepared:
+        return "sddmm: whether a pair stands twice in 'edge_index' cannot be told while compiling"
+    if graph.is_multigraph:
+        return "sddmm: 'edge_index' holds a pair more than once, which a sparse matrix cannot express"
+    return None
+
+
+def prefer(call: AttentionCall) -> str:
+    """What no kernels of ours are at hand for."""
+    return "is sparse, so only its edges are computed"
+
+
+BACKEND = Backend("sddmm", define("sddmm_attention", "tg_mlc.ops.kernels.csr_torch", "cpu"), refuse, prefer)
