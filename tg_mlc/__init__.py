@@ -12,6 +12,16 @@ The rooms of the package are imported one by one, so that ``import tg_mlc`` stay
 
 from __future__ import annotations
 
+from typing import Any
+
 __version__ = "0.1.0.dev0"
 
-__all__ = ["__version__"]
+__all__ = ["__version__", "set_backend"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "set_backend":
+        from tg_mlc.ops import set_backend
+
+        return set_backend
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,6 +1,6 @@
 """The hot path: attention patterns and the operator over them."""
 
-from tg_mlc.ops.attention import available_backends, explain_choice, graph_attention
+from tg_mlc.ops.attention import available_backends, explain_choice, graph_attention, set_backend
 from tg_mlc.ops.dense_weights import to_dense_weights
 from tg_mlc.ops.pattern import Blocks, Edges, Pattern, Shared
 
@@ -12,5 +12,6 @@ __all__ = [
     "available_backends",
     "explain_choice",
     "graph_attention",
+    "set_backend",
     "to_dense_weights",
 ]

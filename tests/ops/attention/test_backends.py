@@ -10,10 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.ops.patterns import patterns, ptr, random_edges
+from tests.ops.patterns import KINDS, patterns, ptr, random_edges
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared, available_backends, graph_attention
 
 OTHERS = [name for name in available_backends() if name != "reference"]
+#: The patterns of backends that do not take all, and the backends that keep no weights.
+KINDS_OF = {"blocks": ("blocks", "ragged")}
+WITHOUT_WEIGHTS = {"blocks", "csr", "sddmm"}
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 
@@ -41,11 +44,23 @@ def outputs_and_gradients(
     return [*([result] if isinstance(result, Tensor) else result), *gradients]
 
 
+def example(backend: str) -> Pattern:
+    """A small pattern that a backend takes, with an isolated query."""
+    if backend == "blocks":
+        return Blocks(ptr([2, 3, 1]), ptr([4, 2, 0]))
+    return Shared(random_edges(5, 5, 12, seed=0), 2)
+
+
+def skip_unless_taken(backend: str, pattern: Pattern) -> None:
+    if backend == "blocks" and not isinstance(pattern, Blocks):
+        pytest.skip("takes Blocks only")
+
+
 @pytest.mark.parametrize("backend", OTHERS)
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @settings(max_examples=100, deadline=None)
 @given(
-    pattern=patterns(),
+    data=st.data(),
     heads=st.integers(1, 3),
     seed=st.integers(0, 2**31),
     with_bias=st.booleans(),
@@ -54,12 +69,14 @@ def outputs_and_gradients(
 def test_backends_agree_with_the_oracle(
     backend: str,
     dtype: torch.dtype,
-    pattern: Pattern,
+    data: st.DataObject,
     heads: int,
     seed: int,
     with_bias: bool,
     return_weights: bool,
 ) -> None:
+    pattern = data.draw(patterns(KINDS_OF.get(backend, KINDS)))
+    return_weights = return_weights and backend not in WITHOUT_WEIGHTS
     tensors = inputs(pattern, heads, dtype, seed)
     bias = torch.randn(pattern.bias_size, heads, dtype=dtype) if with_bias else None
     expected = outputs_and_gradients(tensors, pattern, "reference", bias, return_weights=return_weights)
@@ -102,6 +119,7 @@ def test_the_oracle_is_the_formula(pattern: Pattern, seed: int) -> None:
     ids=["edges", "blocks", "shared", "shared-empty", "edges-empty"],
 )
 def test_queries_without_neighbours_give_zeros(backend: str, pattern: Pattern) -> None:
+    skip_unless_taken(backend, pattern)
     tensors = inputs(pattern, 2, torch.float32, seed=0)
     out, *gradients = outputs_and_gradients(tensors, pattern, backend, None)
     isolated = torch.bincount(pattern.to_edge_index()[1], minlength=pattern.num_queries) == 0
@@ -122,7 +140,7 @@ def test_huge_logits(backend: str) -> None:
 @pytest.mark.parametrize("backend", available_backends())
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision(backend: str, dtype: torch.dtype) -> None:
-    pattern = Shared(random_edges(5, 5, 12, seed=0), 2)
+    pattern = example(backend)
     tensors = inputs(pattern, 2, dtype, seed=0)
     exact = graph_attention(*(t.double() for t in tensors), pattern, backend="reference")
     out = graph_attention(*tensors, pattern, backend=backend)
@@ -132,7 +150,7 @@ def test_half_precision(backend: str, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("backend", available_backends())
 def test_gradcheck(backend: str) -> None:
-    pattern = Shared(random_edges(3, 3, 5, seed=2), 2)
+    pattern = example(backend)
     tensors = inputs(pattern, 1, torch.float64, seed=0)
     assert torch.autograd.gradcheck(lambda *args: graph_attention(*args, pattern, backend=backend), tensors)
 
@@ -140,6 +158,8 @@ def test_gradcheck(backend: str) -> None:
 @pytest.mark.parametrize("backend", available_backends())
 @pytest.mark.parametrize("return_weights", [False, True])
 def test_dropout_keeps_the_mean(backend: str, return_weights: bool) -> None:
+    if return_weights and backend in WITHOUT_WEIGHTS:
+        pytest.skip("keeps no weights")
     torch.manual_seed(0)
     pattern = Blocks(ptr([2]), ptr([3]))
     tensors = [t.detach() for t in inputs(pattern, 1, torch.float64, seed=0)]
@@ -152,11 +172,24 @@ def test_dropout_keeps_the_mean(backend: str, return_weights: bool) -> None:
     torch.testing.assert_close(torch.stack(runs).mean(dim=0), exact, atol=0.06, rtol=0)
 
 
+@pytest.mark.parametrize("backend", OTHERS)
+def test_gradients_with_dropout_are_those_of_the_weights_that_were_kept(backend: str) -> None:
+    pattern = example(backend)
+    leaves = inputs(pattern, 2, torch.float64, seed=0)
+
+    def attend(*tensors: Tensor) -> Tensor:
+        torch.manual_seed(0)
+        return graph_attention(*tensors, pattern, dropout_p=0.5, backend=backend)
+
+    assert torch.autograd.gradcheck(attend, leaves)
+
+
 def test_repeated_edges_count_as_often() -> None:
     pattern = Edges(torch.tensor([[0, 0, 1], [0, 0, 0]]), 1, 2)
     value = torch.tensor([[[3.0]], [[9.0]]])
     zeros = torch.zeros(2, 1, 1)
-    for backend in ("reference", "scatter", "auto"):
+    for backend in ("reference", "scatter", "csr", "auto"):
         assert float(graph_attention(zeros[:1], zeros, value, pattern, backend=backend)) == pytest.approx(5.0)
-    with pytest.raises(ValueError, match=r"'dense' cannot take this call.*more than once"):
-        graph_attention(zeros[:1], zeros, value, pattern, backend="dense")
+    for backend in ("dense", "sddmm"):
+        with pytest.raises(ValueError, match=rf"'{backend}' cannot take this call.*more than once"):
+            graph_attention(zeros[:1], zeros, value, pattern, backend=backend)

@@ -77,7 +77,9 @@ def graph_attention(
         return_weights (bool, optional): If set to :obj:`True`, returns the weights as well, before dropout, in the
             pattern's own layout; ``pattern.to_edge_list(weights)`` lowers them to a list of edges.
             (default: :obj:`False`)
-        backend (str, optional): :obj:`"auto"`, or the backend to take. (default: :obj:`"auto"`)
+        backend (str, optional): The backend to take, or :obj:`"auto"` for the one that was set
+            (:func:`~tg_mlc.set_backend`), else the one that is fastest by measured crossovers.
+            (default: :obj:`"auto"`)
 
     Shapes:
         - **query:** :math:`(N_q, H, C)`

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import tg_mlc
+from tests.ops.patterns import ptr, random_edges
+from tg_mlc.ops import Blocks, Shared, explain_choice, graph_attention
+
+BLOCKS = Blocks(ptr([2, 2]), ptr([3, 2]))
+SHARED = Shared(random_edges(5, 5, 12, seed=0), 2)
+
+
+def tensors(num_queries: int, num_keys: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return torch.randn(num_queries, 2, 4), torch.randn(num_keys, 2, 4), torch.randn(num_keys, 2, 4)
+
+
+def test_set_backend_holds_within_its_block() -> None:
+    before = explain_choice(*tensors(10, 10), SHARED)
+    with tg_mlc.set_backend("reference"):
+        assert explain_choice(*tensors(10, 10), SHARED).startswith("reference: Shared")
+        with tg_mlc.set_backend("scatter"):
+            assert explain_choice(*tensors(10, 10), SHARED).startswith("scatter: Shared")
+        assert explain_choice(*tensors(10, 10), SHARED).startswith("reference: Shared")
+    assert explain_choice(*tensors(10, 10), SHARED) == before
+
+
+def test_set_backend_holds_until_it_is_set_anew() -> None:
+    before = explain_choice(*tensors(10, 10), SHARED)
+    tg_mlc.set_backend("reference")
+    try:
+        assert explain_choice(*tensors(10, 10), SHARED).startswith("reference: Shared")
+    finally:
+        tg_mlc.set_backend("auto")
+    assert explain_choice(*tensors(10, 10), SHARED) == before
+
+
+def test_of_several_backends_the_first_that_does_not_refuse_is_taken() -> None:
+    with tg_mlc.set_backend("blocks", "scatter"):
+        assert explain_choice(*tensors(4, 5), BLOCKS).startswith("blocks: Blocks")
+        assert explain_choice(*tensors(10, 10), SHARED).startswith("scatter: Shared")
+    with (
+        tg_mlc.set_backend("blocks"),
+        pytest.raises(ValueError, match=r"None of the backends that were set .*: blocks: only for Blocks"),
+    ):
+        graph_attention(*tensors(10, 10), SHARED)
+
+
+def test_an_argument_beats_what_was_set() -> None:
+    with tg_mlc.set_backend("blocks"):
+        out = graph_attention(*tensors(10, 10), SHARED, backend="dense")
+    assert out.shape == (10, 2, 4)
+
+
+def test_compiled_models_notice() -> None:
+    class Attention(nn.Module):
+        def forward(self, query: torch.Tensor) -> torch.Tensor:
+            return graph_attention(query, query, query, SHARED)
+
+    SHARED.graph.prepare()
+    query = torch.randn(10, 2, 4)
+    compiled = torch.compile(Attention(), fullgraph=True, backend="eager")
+    expected = compiled(query)
+    with tg_mlc.set_backend("scatter"):
+        torch.testing.assert_close(compiled(query), expected)
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match=r"'backend' to be 'auto' or one of .* \(got 'fastest'\)"):
+        tg_mlc.set_backend("fastest")
+    with pytest.raises(ValueError, match=r"Expected backends or 'auto'"):
+        tg_mlc.set_backend("auto", "dense")
+    with pytest.raises(AttributeError, match="no attribute 'get_backend'"):
+        tg_mlc.get_backend  # noqa: B018

@@ -1,0 +1,252 @@
+"""The kernels against the oracle: on a GPU, or in Triton's interpreter, which one of the tests starts.
+
+Triton decides when it is imported whether it interprets, and PyTorch's compiler may have imported it before, so that
+the interpreter needs a process of its own: ``TRITON_INTERPRET=1 pytest tests/ops/kernels/test_csr_triton.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.ops.patterns import ptr, random_edges
+from tg_mlc.ops import Blocks, Edges, Pattern, Shared, graph_attention
+
+ROOT = Path(__file__).parents[3]
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 3e-2, torch.float16: 4e-3}
+
+pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+
+
+@pytest.fixture
+def device() -> str:
+    if INTERPRETED:
+        return "cpu"
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device, or TRITON_INTERPRET=1")
+    return "cuda"
+
+
+def ragged_edges(num_queries: int = 7, num_keys: int = 6) -> Edges:
+    """Query 0 repeats keys until its row is longer than any block, query 1 has no edge, and key 1 has none."""
+    hub = torch.stack([torch.arange(19) % (num_keys - 2) + 2, torch.zeros(19, dtype=torch.long)])
+    others = random_edges(num_queries - 2, num_keys - 2, 9, seed=0).edge_index + 2
+    last_key = torch.tensor([[0], [num_queries - 1]])
+    edge_index = torch.cat([hub, others, last_key], dim=1)
+    order = torch.randperm(edge_index.size(1), generator=torch.Generator().manual_seed(0))
+    return Edges(edge_index[:, order], num_queries, num_keys)
+
+
+PATTERNS: dict[str, Pattern] = {
+    "ragged": ragged_edges(),
+    "shared-ragged": Shared(ragged_edges(6, 6), 2),
+    "shared-sparse": Shared(random_edges(5, 5, 6, seed=1), 3),
+    "one-edge": Edges(torch.tensor([[0], [0]]), 1, 1),
+    "no-edge": Shared(torch.zeros(2, 0, dtype=torch.long), 2, num_nodes=3),
+    "no-query": Edges(torch.zeros(2, 0, dtype=torch.long), 0, 3),
+    "no-key": Edges(torch.zeros(2, 0, dtype=torch.long), 3, 0),
+    "no-sample": Shared(random_edges(3, 3, 4, seed=0), 0),
+    "blocks": Blocks(ptr([1, 2, 0]), ptr([2, 0, 1])),
+}
+#: Heads, their channels for keys, and for values.
+SIZES = [(1, 4, 4), (3, 6, 5), (2, 1, 3), (1, 20, 1)]
+
+
+def inputs(
+    pattern: Pattern, size: tuple[int, int, int], device: str, dtype: torch.dtype = torch.float32
+) -> list[Tensor]:
+    """Queries, keys, values and an edge bias."""
+    heads, channels, value_channels = size
+    generator = torch.Generator().manual_seed(0)
+    sizes = [
+        (pattern.num_queries, heads, channels),
+        (pattern.num_keys, heads, channels),
+        (pattern.num_keys, heads, value_channels),
+        (pattern.bias_size, heads),
+    ]
+    return [torch.randn(size, generator=generator).to(device, dtype) for size in sizes]
+
+
+def outputs_and_gradients(tensors: list[Tensor], pattern: Pattern, backend: str = "triton") -> list[Tensor]:
+    """Of queries, keys, values and, if it is given, an edge bias."""
+    leaves = [tensor.detach().requires_grad_() for tensor in tensors]
+    bias = leaves[3] if len(leaves) > 3 else None
+    out = graph_attention(*leaves[:3], pattern, edge_bias=bias, backend=backend)
+    weight = torch.linspace(-1, 1, out.numel(), dtype=out.dtype, device=out.device).view_as(out)
+    gradients = torch.autograd.grad(out, leaves, weight, materialize_grads=True)
+    return [out.detach(), *gradients]
+
+
+def check_against_the_oracle(tensors: list[Tensor], pattern: Pattern) -> None:
+    actual = outputs_and_gradients(tensors, pattern)
+    exact = outputs_and_gradients([tensor.double() for tensor in tensors], pattern, "reference")
+    tolerance = TOLERANCE[tensors[0].dtype]
+    for one, other in zip(actual, exact, strict=True):
+        assert one.dtype == tensors[0].dtype
+        torch.testing.assert_close(one.double(), other, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="runs in the interpreter already")
+def test_in_the_interpreter() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in done.stdout
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_agrees_with_the_oracle(device: str, name: str, with_bias: bool) -> None:
+    pattern = PATTERNS[name].to(device)
+    tensors = inputs(pattern, (1, 6, 5), device)
+    check_against_the_oracle(tensors if with_bias else tensors[:3], pattern)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_any_heads_and_channels(device: str, size: tuple[int, int, int]) -> None:
+    pattern = PATTERNS["shared-ragged"].to(device)
+    check_against_the_oracle(inputs(pattern, size, device), pattern)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision(device: str, dtype: torch.dtype) -> None:
+    pattern = PATTERNS["shared-ragged"].to(device)
+    check_against_the_oracle(inputs(pattern, (1, 6, 5), device, dtype), pattern)
+
+
+def test_queries_without_edges_give_zeros(device: str) -> None:
+    pattern = PATTERNS["ragged"].to(device)
+    out, *gradients = outputs_and_gradients(inputs(pattern, (2, 6, 5), device), pattern)
+    assert (out[1] == 0).all()
+    assert (gradients[0][1] == 0).all()
+    assert (gradients[1][1] == 0).all()
+    assert (gradients[2][1] == 0).all()
+
+
+def test_a_bias_can_take_edges_out(device: str) -> None:
+    pattern = Edges(torch.tensor([[0, 1, 0, 1], [0, 0, 1, 1]], device=device), 2, 2)
+    *tensors, _ = inputs(pattern, (1, 4, 4), device)
+    bias = torch.tensor([0.0, -torch.inf, -torch.inf, -torch.inf], device=device).unsqueeze(-1)
+    out, *gradients = outputs_and_gradients([*tensors, bias], pattern)
+    torch.testing.assert_close(out, torch.stack([tensors[2][0], torch.zeros_like(out[1])]))
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+def test_huge_scores(device: str) -> None:
+    pattern = PATTERNS["shared-ragged"].to(device)
+    query, key, *rest = inputs(pattern, (2, 6, 5), device)
+    assert all(x.isfinite().all() for x in outputs_and_gradients([query * 1e5, key * 1e5, *rest], pattern))
+
+
+def test_rows_of_larger_tensors_are_not_copied(device: str) -> None:
+    from tg_mlc.ops.kernels.csr_triton import dense_rows
+
+    pattern = PATTERNS["shared-ragged"].to(device)
+    packed = torch.randn(pattern.num_keys, 4, 6, device=device)
+    tensors = [packed[:, 0:2], packed[:, 2:4], packed[:, 1:3]]
+    assert all(dense_rows(x) is x and not x.is_contiguous() for x in tensors)
+    check_against_the_oracle(tensors, pattern)
+
+
+def test_other_strides_are_copied(device: str) -> None:
+    pattern = PATTERNS["shared-ragged"].to(device)
+    query, key, value, bias = inputs(pattern, (2, 6, 5), device)
+    tensors = [query.transpose(0, 1).contiguous().transpose(0, 1), key.mT.contiguous().mT, value[:1].expand_as(value)]
+    check_against_the_oracle([*tensors, bias[:, :1].expand_as(bias)], pattern)
+
+
+def test_offsets_beyond_32_bits(device: str) -> None:
+    """On a CPU the pages of the memory between the rows are never touched, hence never taken."""
+    pattern = Edges(torch.tensor([[0, 4, 2, 4, 4], [0, 0, 4, 4, 2]], device=device), 5, 5)
+    *tensors, _ = inputs(pattern, (2, 3, 3), device, torch.float16)
+    memory = torch.empty(2**31 + 64, dtype=torch.float16, device=device)
+    views = [memory.as_strided((5, 2, 3), (2**29 + 8, 3, 1), offset) for offset in (0, 8, 16)]
+    check_against_the_oracle([view.copy_(tensor) for view, tensor in zip(views, tensors, strict=True)], pattern)
+
+
+def test_always_gives_the_same_bits(device: str) -> None:
+    pattern = PATTERNS["shared-ragged"].to(device)
+    tensors = inputs(pattern, (1, 6, 5), device)
+    first, second = (outputs_and_gradients(tensors, pattern) for _ in range(2))
+    assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+
+
+def attend_with_dropout(tensors: list[Tensor], pattern: Pattern, seed: int) -> Tensor:
+    torch.manual_seed(seed)
+    return graph_attention(*tensors, pattern, dropout_p=0.4, backend="triton")
+
+
+def test_dropout_drops_its_share_anew_for_each_seed_sample_and_head(device: str) -> None:
+    pattern = Shared(torch.zeros(2, 400, dtype=torch.long, device=device), 2, num_nodes=1)
+    ones = [torch.ones(2, 2, 1, device=device)] * 3
+    runs = [attend_with_dropout(ones, pattern, seed) for seed in (0, 0, 1)]
+    assert torch.equal(runs[0], runs[1])
+    means = torch.cat([runs[0], runs[2]]).flatten()
+    assert means.unique().numel() == means.numel()
+    # Each is a mean of 400 numbers whose standard deviation is 0.8:
+    torch.testing.assert_close(means, torch.ones_like(means), atol=0.15, rtol=0)
+
+
+def test_gradients_with_dropout_are_those_of_the_weights_that_were_kept(device: str) -> None:
+    graph = random_edges(6, 6, 22, seed=0).to(device)
+    pattern = Shared(graph, 2)
+    *tensors, _ = inputs(pattern, (2, 4, 6), device)
+    # With unit vectors as values, the output of a query is its row of weights:
+    units = torch.eye(6, device=device).repeat(2, 1).unsqueeze(1).expand(-1, 2, -1)
+    kept = attend_with_dropout([tensors[0], tensors[1], units], pattern, seed=3).view(2, 6, 2, 6) != 0
+    assert 0 < kept.sum() < 2 * 2 * 22
+
+    def attend_again(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        query, key, value = (x.view(2, 6, 2, -1) for x in (query, key, value))
+        score = torch.einsum("bihc,bjhc->bihj", query, key) / 2
+        weight = score.masked_fill(~graph.mask()[None, :, None], -torch.inf).softmax(dim=-1).nan_to_num(0.0)
+        return torch.einsum("bihj,bjhc->bihc", weight * kept / 0.6, value).flatten(end_dim=1)
+
+    leaves = [tensor.requires_grad_() for tensor in tensors]
+    actual, expected = attend_with_dropout(leaves, pattern, seed=3), attend_again(*leaves)
+    torch.testing.assert_close(actual, expected)
+    weight = torch.randn_like(actual)
+    gradients = torch.autograd.grad(actual, leaves, weight)
+    for one, other in zip(gradients, torch.autograd.grad(expected, leaves, weight), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+def test_dropping_everything_gives_zeros(device: str) -> None:
+    pattern = PATTERNS["ragged"].to(device)
+    *leaves, _ = (tensor.requires_grad_() for tensor in inputs(pattern, (1, 4, 4), device))
+    out = graph_attention(*leaves, pattern, dropout_p=1.0, backend="triton")
+    assert (out == 0).all()
+    assert all((gradient == 0).all() for gradient in torch.autograd.grad(out.sum(), leaves))
+
+
+@pytest.mark.skipif(INTERPRETED, reason="the interpreter compiles nothing")
+@pytest.mark.parametrize("name", ["attend", "query_gradient", "key_gradient"])
+def test_compiles_without_a_gpu(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from tg_mlc.ops.kernels import csr_triton
+
+    function = getattr(csr_triton, name)
+    constants = {"DROPOUT": True, "C": 96, "C_V": 64, "BLOCK_C": 128, "BLOCK_V": 64, "ROWS": 2, "EDGES": 4}
+    types = dict.fromkeys(function.arg_names, "*bf16")
+    types |= dict.fromkeys(["ptr", "index", "order"], "*i64") | dict.fromkeys(["lse", "delta", "grad_scores"], "*fp32")
+    types |= dict.fromkeys(["scale", "dropout_p", "kept"], "fp32")
+    types |= {x: "i32" for x in types if x in ("heads", "seed") or x.startswith("num_") or x.endswith("_stride")}
+    types |= dict.fromkeys(constants, "constexpr")
+    source = ASTSource(function, {x: types[x] for x in function.arg_names}, constexprs=constants)
+    code = triton.compile(source, target=GPUTarget("cuda", 80, 32), options={"num_warps": 1}).asm["ptx"]
+    assert "ld.global" in code
+    assert not re.search(r"\b(atom|red)\.", code)
