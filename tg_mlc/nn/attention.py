@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.typing import Adj, OptTensor, SparseTensor
 from torch_geometric.utils import softmax
 
+from tg_mlc.nn._adjacency import to_edges, to_list
 from tg_mlc.ops import Pattern, graph_attention
 
 Norm = Literal["post", "pre"]
@@ -28,7 +29,9 @@ class AttentionConv(MessagePassing):
     \mathbf{v}_j \big)` and a layer normalisation after each residual (or, with :obj:`norm="pre"`, before each block).
 
     Along an :obj:`edge_index` it passes messages the PyG way, with all of PyG's hooks. Along a
-    :class:`~tg_mlc.ops.Pattern` it calls :func:`~tg_mlc.ops.graph_attention`, which never makes the list of edges.
+    :class:`~tg_mlc.ops.Pattern` it calls :func:`~tg_mlc.ops.graph_attention`, which never makes messages one by one. So
+    it does along an adjacency (a :class:`~torch_geometric.EdgeIndex` sorted by column or a sparse matrix), unless hooks
+    on messages, an explainer, edge features, another :obj:`flow` or the wish for attention weights need each message.
 
     Args:
         channels (int or tuple): Size :math:`d` of a state, or the sizes of source and target states. The source's may
@@ -62,6 +65,8 @@ class AttentionConv(MessagePassing):
         ValueError: If :obj:`heads` does not divide the target's size, :obj:`norm` is unknown, or :obj:`edge_dim` is
             given beside values of another size than the keys.
     """
+
+    SUPPORTS_FUSED_EDGE_INDEX: Final[bool] = True
 
     def __init__(
         self,
@@ -164,7 +169,7 @@ class AttentionConv(MessagePassing):
         if isinstance(edge_index, Pattern):
             message, weights = self._attend(query, key, value, edge_index, bool(return_attention_weights))
         else:
-            message = self._propagate(query, key, value, edge_index, edge_attr)
+            message = self._propagate(query, key, value, edge_index, edge_attr, bool(return_attention_weights))
             weights, self._alpha = self._alpha, None
 
         out = self._update(target.repeat(num_copies, 1), message.flatten(start_dim=1))
@@ -217,9 +222,29 @@ class AttentionConv(MessagePassing):
         )
         return result if return_weights else (result, None)
 
-    def _propagate(self, query: Tensor, key: Tensor, value: Tensor, edge_index: Adj, edge_attr: OptTensor) -> Tensor:
+    def _propagate(
+        self, query: Tensor, key: Tensor, value: Tensor, edge_index: Adj, edge_attr: OptTensor, return_weights: bool
+    ) -> Tensor:
         edge = None if self.lin_edge is None else self._split_heads(self.lin_edge(edge_attr))
+        if return_weights or edge is not None or not self._may_fuse():
+            edge_index = to_list(edge_index)
         out: Tensor = self.propagate(edge_index, query=query, key=key, value=value, edge_attr=edge)
+        return out
+
+    def _may_fuse(self) -> bool:
+        """Whether nobody looks at single messages; PyG itself asks for neither hooks nor the flow."""
+        hooks = (
+            self._message_forward_pre_hooks,
+            self._message_forward_hooks,
+            self._aggregate_forward_pre_hooks,
+            self._aggregate_forward_hooks,
+        )
+        plain = self.flow == "source_to_target" and self.aggr in ("add", "sum")
+        return plain and not self.explain and not any(hooks)
+
+    def message_and_aggregate(self, edge_index: Adj, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        pattern = to_edges(edge_index, query.size(0), key.size(0))
+        out, _ = self._attend(query, key, value, pattern, return_weights=False)
         return out
 
     def message(

@@ -6,12 +6,11 @@ from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
-from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
 from torch_geometric.typing import Adj
-from torch_geometric.utils import is_sparse, to_edge_index
 
+from tg_mlc.nn._adjacency import to_list
 from tg_mlc.nn._batch import to_ptr
 from tg_mlc.nn.attention import AttentionConv, Norm
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
@@ -292,10 +291,7 @@ class LabelMessagePassing(nn.Module):
         )
 
     def _explicit_edges(self, x: Tensor, ptr: Tensor, edge_index: Adj) -> Tensor:
-        if isinstance(edge_index, EdgeIndex):
-            edge_index = edge_index.as_tensor()
-        elif is_sparse(edge_index):  # an adjacency, with the targets in its rows
-            edge_index = to_edge_index(edge_index)[0].flip(0)
+        edge_index = to_list(edge_index)
         if not torch.compiler.is_compiling():
             check_edge_index(edge_index, x.size(0), self.num_labels)
         sample = ptr2index(ptr, output_size=x.size(0))

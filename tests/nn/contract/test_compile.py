@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
 from torch import Tensor
+from torch_geometric.data import Batch, Data
 
 from tests.nn.samples import complete_edges, path_graph, ragged
 from tg_mlc.graphs import LabelGraph, fully_connected
+from tg_mlc.models import LaMP
 from tg_mlc.nn import FeatureMessagePassing, LabelMessagePassing
+from tg_mlc.nn.encoders import BagEncoder
 
 BATCHES = [[3, 4, 2], [5, 1, 7, 2], [2, 2], [6, 0, 3]]
 
@@ -108,3 +111,24 @@ def test_inductor() -> None:
         x, batch = ragged(sizes, 8)
         batches.append((x, arguments("batch", batch, sizes)))
     check(model, "inductor", batches)
+
+
+def test_feature_message_passing_without_edges() -> None:
+    model = FeatureMessagePassing(8, num_layers=1, heads=2)
+    batches = []
+    for sizes in BATCHES:
+        x, batch = ragged(sizes, 8)
+        batches.append((x, arguments("ptr", batch, sizes)))
+    check(model, "aot_eager", batches)
+
+
+@pytest.mark.parametrize("encoder", ["fmp", "emb"])
+def test_whole_models(encoder: Literal["fmp", "emb"]) -> None:
+    model = LaMP(BagEncoder(20, 8), path_graph(5), encoder, num_steps=1, heads=2, num_feature_layers=1, dropout=0.0)
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="aot_eager")
+    for i, sizes in enumerate(BATCHES):
+        samples = [Data(x=torch.arange(size) % 20, num_nodes=size) for size in sizes]
+        batch = Batch.from_data_list(samples)
+        with torch.compiler.set_stance("default" if i == 0 else "fail_on_recompile"):
+            out = compiled(batch)
+        torch.testing.assert_close(out, model(batch), atol=1e-4, rtol=1e-4)
