@@ -63,3 +63,18 @@ def test_attention_weights(skip_attention: bool) -> None:
 def test_no_component_at_all() -> None:
     features = FeatureMessagePassing(8, heads=2)
     assert features(torch.zeros(0, 8), torch.zeros(0, dtype=torch.long), batch_size=2).size() == (0, 8)
+
+
+def test_checkpointing_changes_nothing() -> None:
+    torch.manual_seed(0)
+    plain = FeatureMessagePassing(8, heads=2, dropout=0.5)
+    frugal = FeatureMessagePassing(8, heads=2, dropout=0.5, checkpointing=True)
+    frugal.load_state_dict(plain.state_dict())
+    x, batch = ragged([3, 2], 8)
+    results = []
+    for features in (plain, frugal):
+        torch.manual_seed(1)
+        out = features(x, batch)
+        out.square().sum().backward()
+        results.append([out, *(parameter.grad for parameter in features.parameters())])
+    torch.testing.assert_close(results[1], results[0])

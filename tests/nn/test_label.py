@@ -265,3 +265,31 @@ def test_children(conv: FeatureToLabelConv | LabelToLabelConv) -> None:
 def test_a_label_graph_of_another_type_is_refused(label_graph: object) -> None:
     with pytest.raises(TypeError, match=r"'label_graph' to be a LabelGraph .* fully_connected"):
         LabelMessagePassing(8, label_graph)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_checkpointing_changes_nothing(dropout: float) -> None:
+    torch.manual_seed(0)
+    plain = LabelMessagePassing(8, path_graph(4), heads=2, dropout=dropout)
+    frugal = LabelMessagePassing(8, path_graph(4), heads=2, dropout=dropout, checkpointing=True)
+    frugal.load_state_dict(plain.state_dict())
+    x, batch = ragged([3, 2], 8)
+    results = []
+    for labels in (plain, frugal):
+        torch.manual_seed(1)
+        out = labels(x, batch)
+        out.square().sum().backward()
+        results.append([out, *(parameter.grad for parameter in labels.parameters())])
+    torch.testing.assert_close(results[1], results[0])
+
+
+def test_checkpointing_keeps_less() -> None:
+    kept = []
+    for checkpointing in (False, True):
+        labels = LabelMessagePassing(8, path_graph(4), heads=2, checkpointing=checkpointing)
+        x, batch = ragged([3, 2], 8)
+        sizes: list[int] = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: sizes.append(t.numel()) or t, lambda t: t):  # noqa: B023
+            labels(x, batch)
+        kept.append(sum(sizes))
+    assert kept[1] < kept[0] / 4

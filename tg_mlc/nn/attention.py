@@ -172,7 +172,7 @@ class AttentionConv(MessagePassing):
             message = self._propagate(query, key, value, edge_index, edge_attr, bool(return_attention_weights))
             weights, self._alpha = self._alpha, None
 
-        out = self._update(target.repeat(num_copies, 1), message.flatten(start_dim=1))
+        out = self._update(target, message.flatten(start_dim=1), num_copies)
         if not return_attention_weights:
             return out
         if isinstance(edge_index, SparseTensor):
@@ -185,8 +185,9 @@ class AttentionConv(MessagePassing):
             return x + self._dropped(self.mlp(self.mlp_norm(x)))
         return cast(Tensor, self.mlp_norm(x + self._dropped(self.mlp(x))))
 
-    def _update(self, target: Tensor, message: Tensor) -> Tensor:
-        hidden = target + self._dropped(self.lin_out(message))
+    def _update(self, target: Tensor, message: Tensor, num_copies: int) -> Tensor:
+        hidden = self._dropped(self.lin_out(message)).view(num_copies, *target.shape)
+        hidden = (target + hidden).flatten(end_dim=1)
         return self.feed_forward(hidden if self.norm == "pre" else self.attention_norm(hidden))
 
     def _dropped(self, x: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, cast
 
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from torch_geometric.typing import Adj
 
 from tg_mlc.nn._batch import to_ptr
@@ -37,6 +38,8 @@ class FeatureMessagePassing(nn.Module):
         skip_attention (bool, optional): If set to :obj:`True`, leaves out the attention of every block and keeps its
             MLP. This is what the authors' released code computes: it feeds each MLP with the block's input. The
             attention weights can still be asked for. (default: :obj:`False`)
+        checkpointing (bool, optional): If set to :obj:`True`, training keeps only the states between blocks and finds
+            the rest once more on the way back, for less memory and about a third more time. (default: :obj:`False`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`; with :obj:`norm="pre"`, the
             final states are normalised once more.
 
@@ -50,11 +53,19 @@ class FeatureMessagePassing(nn.Module):
     """
 
     def __init__(
-        self, channels: int, num_layers: int = 2, heads: int = 4, *, skip_attention: bool = False, **kwargs: Any
+        self,
+        channels: int,
+        num_layers: int = 2,
+        heads: int = 4,
+        *,
+        skip_attention: bool = False,
+        checkpointing: bool = False,
+        **kwargs: Any,
     ) -> None:
         super().__init__()
         self.channels = channels
         self.skip_attention = skip_attention
+        self.checkpointing = checkpointing
         self.convs = nn.ModuleList(AttentionConv(channels, heads, **kwargs) for _ in range(num_layers))
         self.final_norm = nn.LayerNorm(channels) if kwargs.get("norm") == "pre" else nn.Identity()
 
@@ -113,6 +124,8 @@ class FeatureMessagePassing(nn.Module):
             if return_attention_weights:
                 out, weights = conv(x, edges, edge_attr, return_attention_weights=True)
                 attention.append(weights)
+            elif attends and self.checkpointing and self.training:
+                out = checkpoint(conv, x, edges, edge_attr, use_reentrant=False)
             elif attends:
                 out = conv(x, edges, edge_attr)
             x = conv.feed_forward(x) if self.skip_attention else out

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
 from torch_geometric.typing import Adj
@@ -121,6 +122,10 @@ class LabelMessagePassing(nn.Module):
         skip_label_attention (bool, optional): If set to :obj:`True`, leaves out the attention among labels and keeps
             its MLP, so that labels never meet and a step hands out one state, as the authors' released code does
             with its flag :obj:`-no_dec_self_att`. (default: :obj:`False`)
+        checkpointing (bool, optional): If set to :obj:`True`, training keeps only the states between blocks and finds
+            the rest once more on the way back (`"Training Deep Nets with Sublinear Memory Cost"
+            <https://arxiv.org/abs/1604.06174>`_), for less memory and about a third more time.
+            (default: :obj:`False`)
         backend (str, optional): The backend of the operator. (default: :obj:`"auto"`)
 
     Shapes:
@@ -150,6 +155,7 @@ class LabelMessagePassing(nn.Module):
         head_channels: int | None = None,
         value_channels: int | None = None,
         skip_label_attention: bool = False,
+        checkpointing: bool = False,
         backend: str = "auto",
     ) -> None:
         super().__init__()
@@ -159,6 +165,7 @@ class LabelMessagePassing(nn.Module):
         self.num_labels = _count_labels(label_graph)
         self.num_steps = num_steps
         self.skip_label_attention = skip_label_attention
+        self.checkpointing = checkpointing
         self.embedding = nn.Embedding(self.num_labels, self.channels)
         self.label_graph = label_graph
         block: dict[str, Any] = {
@@ -256,25 +263,40 @@ class LabelMessagePassing(nn.Module):
         edges = self._edges(x, ptr, edge_index, max_num_nodes)
         label_edges = Shared(self._label_edges, num_samples)
 
+        keep = return_intermediate or return_attention_weights
         u = self.embedding.weight
         states: list[Tensor] = []
         attention: list[StepAttention] = []
         for step, (xy, yy) in enumerate(zip(self.feature_to_label, self.label_to_label, strict=True)):
             # All samples share the label states of the first step, so these are projected once and then repeated.
             num_copies = num_samples if step == 0 else 1
-            u, to_label = _call(xy, (x, u), edges, return_attention_weights, num_copies=num_copies)
+            u, to_label = self._call(xy, (x, u), edges, return_attention_weights, num_copies=num_copies)
             if self.skip_label_attention:
                 u, among_labels = cast(LabelToLabelConv, yy).feed_forward(u), None
             else:
-                states.append(u)
-                u, among_labels = _call(yy, u, label_edges, return_attention_weights)
-            states.append(u)
-            attention.append(StepAttention(to_label, among_labels))
+                states += [u] if keep else []
+                u, among_labels = self._call(yy, u, label_edges, return_attention_weights)
+            states += [u] if keep or step == self.num_steps - 1 else []
+            attention += [StepAttention(to_label, among_labels)] if return_attention_weights else []
 
         states = [self.final_norm(u).view(num_samples, self.num_labels, self.channels) for u in states]
-        if not (return_intermediate or return_attention_weights):
+        if not keep:
             return states[-1]
-        return LabelStates(states[-1], states[:-1], attention if return_attention_weights else [])
+        return LabelStates(states[-1], states[:-1], attention)
+
+    def _call(
+        self,
+        conv: nn.Module,
+        x: Tensor | tuple[Tensor, Tensor],
+        edges: Tensor | Pattern,
+        return_weights: bool,
+        **kwargs: int,
+    ) -> tuple[Tensor, Any]:
+        if return_weights:
+            return conv(x, edges, return_attention_weights=True, **kwargs)  # type: ignore[no-any-return]
+        if self.checkpointing and self.training:
+            return checkpoint(conv, x, edges, use_reentrant=False, **kwargs), None
+        return conv(x, edges, **kwargs), None
 
     def _edges(self, x: Tensor, ptr: Tensor, edge_index: Adj | None, max_num_nodes: int | None) -> Tensor | Pattern:
         num_samples = ptr.numel() - 1
@@ -308,11 +330,3 @@ def _count_labels(label_graph: Data) -> int:
             f"tg_mlc.graphs makes one: fully_connected, from_networkx, LabelGraph(edge_index, num_nodes=...), ..."
         )
     return int(label_graph.num_nodes or 0)
-
-
-def _call(
-    conv: nn.Module, x: Tensor | tuple[Tensor, Tensor], edges: Tensor | Pattern, return_weights: bool, **kwargs: int
-) -> tuple[Tensor, Any]:
-    if return_weights:
-        return conv(x, edges, return_attention_weights=True, **kwargs)  # type: ignore[no-any-return]
-    return conv(x, edges, **kwargs), None
