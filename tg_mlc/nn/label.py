@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -295,7 +296,7 @@ class LabelMessagePassing(nn.Module):
         if return_weights:
             return conv(x, edges, return_attention_weights=True, **kwargs)  # type: ignore[no-any-return]
         if self.checkpointing and self.training:
-            return checkpoint(conv, x, edges, use_reentrant=False, **kwargs), None
+            return checkpoint(partial(conv, **kwargs), x, edges, use_reentrant=False), None
         return conv(x, edges, **kwargs), None
 
     def _edges(self, x: Tensor, ptr: Tensor, edge_index: Adj | None, max_num_nodes: int | None) -> Tensor | Pattern:

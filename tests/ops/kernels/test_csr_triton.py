@@ -247,6 +247,8 @@ def test_compiles_without_a_gpu(name: str, tmp_path: Path, monkeypatch: pytest.M
     types |= {x: "i32" for x in types if x in ("heads", "seed") or x.startswith("num_") or x.endswith("_stride")}
     types |= dict.fromkeys(constants, "constexpr")
     source = ASTSource(function, {x: types[x] for x in function.arg_names}, constexprs=constants)
-    code = triton.compile(source, target=GPUTarget("cuda", 80, 32), options={"num_warps": 1}).asm["ptx"]
+    code = triton.compile(
+        source, target=GPUTarget("cuda", 80, 32), options={"num_warps": 1, "enable_fp_fusion": True}
+    ).asm["ptx"]
     assert "ld.global" in code
     assert not re.search(r"\b(atom|red)\.", code)
