@@ -15,6 +15,7 @@ OPTIONAL = (
     "jsonargparse",
     "lightning",
     "matplotlib",
+    "numba",
     "pandas",
     "pooch",
     "pytorch_lightning",

@@ -67,7 +67,7 @@ def test_commands_exist() -> None:
 
 def test_extras_exist() -> None:
     pyproject = (ROOT / "pyproject.toml").read_text()
-    for extra in ("molecules", "train", "plot", "sparse", "dev", "docs", "all"):
+    for extra in ("molecules", "train", "plot", "numba", "sparse", "dev", "docs", "all"):
         assert re.search(rf"^{extra} = ", pyproject, re.MULTILINE)
         assert f"`{extra}`" in (ROOT / README).read_text()
 
