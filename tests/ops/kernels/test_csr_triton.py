@@ -22,7 +22,7 @@ from tg_mlc.ops import Blocks, Edges, Pattern, Shared, graph_attention
 
 ROOT = Path(__file__).parents[3]
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 3e-2, torch.float16: 4e-3}
+TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 3e-2, torch.float16: 4e-3}
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 
@@ -122,6 +122,14 @@ def test_any_heads_and_channels(device: str, size: tuple[int, int, int]) -> None
 def test_half_precision(device: str, dtype: torch.dtype) -> None:
     pattern = PATTERNS["shared-ragged"].to(device)
     check_against_the_oracle(inputs(pattern, (1, 6, 5), device, dtype), pattern)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("size", [(4, 128, 128), (2, 96, 64), (16, 32, 32), (1, 512, 512)], ids=str)
+def test_many_programs_at_once(dtype: torch.dtype, size: tuple[int, int, int]) -> None:
+    pattern = Shared(random_edges(983, 983, 9830, seed=0), 4).to("cuda")
+    check_against_the_oracle(inputs(pattern, size, "cuda", dtype), pattern)
 
 
 def test_queries_without_edges_give_zeros(device: str) -> None:
@@ -233,7 +241,7 @@ def test_dropping_everything_gives_zeros(device: str) -> None:
 @pytest.mark.parametrize("name", ["attend", "query_gradient", "key_gradient"])
 def test_compiles_without_a_gpu(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    import triton
+    triton = pytest.importorskip("triton", minversion="3.3")  # before, constants had another name
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
