@@ -24,6 +24,7 @@ OPTIONAL = (
     "tensorboard",
     "torch_scatter",
     "torch_sparse",
+    "triton",
 )
 # What trains cannot exist without Lightning.
 NEEDS_AN_EXTRA = {"training", "recipes"}

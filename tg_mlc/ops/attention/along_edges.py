@@ -21,8 +21,9 @@ from tg_mlc.ops.kernels.graph import Graph, Options
 from tg_mlc.ops.pattern import shared_graph
 
 
-def define(name: str, kernels: str, device: str) -> Callable[[AttentionCall], Output]:
-    """Registers the operator ``tg_mlc::{name}`` for a module of kernels, and returns what runs it.
+def define(name: str, kernels: str, device: str | None) -> Callable[[AttentionCall], Output]:
+    """Registers the operator ``tg_mlc::{name}`` for a module of kernels and a kind of device (or all), and returns what
+    runs it.
 
     The module is imported at the first call, as what it is written with may not be installed.
     """
@@ -53,7 +54,7 @@ def define(name: str, kernels: str, device: str) -> Callable[[AttentionCall], Ou
     return run
 
 
-def _register(name: str, kernels: str, device: str) -> Any:
+def _register(name: str, kernels: str, device: str | None) -> Any:
     def forward(
         query: Tensor,
         key: Tensor,

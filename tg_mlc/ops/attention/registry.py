@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tg_mlc.ops.attention import blocks, csr, dense, reference, scatter, sddmm
+from tg_mlc.ops.attention import blocks, csr, dense, reference, scatter, sddmm, triton
 from tg_mlc.ops.attention.backend import AttentionCall, Backend
 
 #: By name. Among those that prefer a call, ``"auto"`` takes the first.
 BACKENDS: dict[str, Backend] = {
-    module.BACKEND.name: module.BACKEND for module in (blocks, dense, csr, sddmm, scatter, reference)
+    module.BACKEND.name: module.BACKEND for module in (blocks, dense, triton, csr, sddmm, scatter, reference)
 }
 
 

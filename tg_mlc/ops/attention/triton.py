@@ -1,0 +1,37 @@
+"""Only the edges that there are, on a GPU, by kernels that Triton compiles."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+import torch
+
+from tg_mlc.ops.attention.along_edges import define
+from tg_mlc.ops.attention.backend import AttentionCall, Backend
+from tg_mlc.ops.pattern import Blocks
+
+_INSTALLED = find_spec("triton") is not None
+
+
+def refuse(call: AttentionCall) -> str | None:
+    """Runs on a GPU (or, to test it, in Triton's interpreter), sums in single precision, and keeps no weights."""
+    if not _INSTALLED:
+        return "triton: Triton is not installed; it comes with PyTorch for CUDA, or install it with: pip install triton"
+    if call.query.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        return "triton: its kernels run on a CUDA device"
+    if call.query.dtype == torch.float64:
+        return "triton: it sums in single precision; take 'dense', 'scatter' or 'reference' for double precision"
+    if call.return_weights:
+        return "triton: weights are not kept; take 'dense', 'scatter' or 'reference'"
+    return None
+
+
+def prefer(call: AttentionCall) -> str | None:
+    """Edges that are on a GPU already."""
+    if call.query.device.type != "cuda" or isinstance(call.pattern, Blocks):
+        return None
+    return "is sparse, so only its edges are computed"
+
+
+BACKEND = Backend("triton", define("triton_csr_attention", "tg_mlc.ops.kernels.csr_triton", None), refuse, prefer)

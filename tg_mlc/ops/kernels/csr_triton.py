@@ -1,0 +1,414 @@
+"""Attention over compressed edges on a GPU, compiled by Triton.
+
+A program owns a few rows of one group (a head of a sample) and walks along their edges, some of each row at a time.
+Between the passes only the logarithm of every row's sum is kept. What belongs to queries is summed by query and what
+belongs to keys by key, so that every result has one writer and one order of summation: there are no atomic operations,
+and a call always gives the same bits.
+
+Programs are ordered group by group, so that the keys and values of only a few groups compete for the cache at a time. A
+row is never divided: one with very many edges is walked by one program alone, and the others may have to wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from tg_mlc.ops.kernels.graph import Graph, Options
+
+#: Numbers of keys, and as many of values, that a warp takes at once, which its registers hold without spilling.
+TILE = 2**10
+#: Edges of a row that are taken at once where heads are small.
+MAX_EDGES = 32
+#: Rows that are taken together where they have few edges; all wait for the longest.
+MAX_ROWS = 2
+#: Channels from which on more warps share a row. Sums within one warp need no shared memory.
+CHANNELS_OF_WARP = 2**8
+MAX_WARPS = 8
+
+
+def forward(query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
+    """The output ``[num_queries, heads, C_v]`` and the logarithm of every row's sum, group by group."""
+    out = query.new_empty(query.size(0), query.size(1), value.size(2))
+    lse = query.new_empty(query.size(0) * query.size(1), dtype=torch.float32)
+    launch = _Launch(query, key, value, graph, options)
+    launch(attend, graph.num_queries, ptr=graph.ptr, index=graph.index, out=out, lse=lse)
+    return out, lse
+
+
+def backward(
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, lse: Tensor, graph: Graph, options: Options
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of query, key, value and bias, the last ``[num_edges, heads]`` or empty."""
+    launch = _Launch(query, key, value, graph, options)
+    grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
+    grad = dense_rows(grad)
+    common = {"grad": grad, "grad_stride": grad.stride(0), "lse": lse, "delta": torch.empty_like(lse)}
+    launch(query_gradient, graph.num_queries, ptr=graph.ptr, index=graph.index, grad_query=grads[0], **common)
+
+    grad_scores = None
+    if options.bias is not None:
+        grad_scores = lse.new_empty(launch.num_samples, query.size(1), graph.num_edges)
+    launch(
+        key_gradient,
+        graph.num_keys,
+        ptr=graph.col_ptr,
+        index=graph.col_index,
+        order=graph.col_order,
+        num_edges=graph.num_edges,
+        grad_key=grads[1],
+        grad_value=grads[2],
+        grad_scores=grad_scores,
+        **common,
+    )
+    if options.bias is None or grad_scores is None:
+        return grads[0], grads[1], grads[2], query.new_empty(0, query.size(1))
+    grad_bias = grad_scores.sum(dim=0).t().to(options.bias.dtype)
+    return grads[0], grads[1], grads[2], grad_bias.contiguous()
+
+
+def dense_rows(x: Tensor) -> Tensor:
+    """Copies only what is not contiguous within a row; the distance between rows may be any."""
+    _, heads, channels = x.shape
+    dense_head = channels == 1 or x.stride(2) == 1
+    dense_heads = heads == 1 or x.stride(1) == channels
+    return x if dense_head and dense_heads else x.contiguous()
+
+
+def tile(num_rows: int, num_edges: int, block: int) -> tuple[int, int, int]:
+    """The rows of a program, how many edges of each it takes at once, and its warps; for rows of average length."""
+    warps = max(1, min(block // CHANNELS_OF_WARP, MAX_WARPS))
+    average = triton.next_power_of_2(max(1, triton.cdiv(num_edges, max(1, num_rows))))
+    edges = max(1, min(average, MAX_EDGES, TILE * warps // block))
+    rows = max(1, min(TILE * warps // (block * edges), MAX_ROWS))
+    return rows, edges, warps
+
+
+class _Launch:
+    """What all kernels of a call are given."""
+
+    def __init__(self, query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options) -> None:
+        (num_queries, self.heads, channels), (num_keys, _, value_channels) = query.shape, value.shape
+        self.num_samples = (num_queries + num_keys) // max(1, graph.num_queries + graph.num_keys)
+        self.num_edges = graph.num_edges
+        self.query = query
+        query, key, value = dense_rows(query), dense_rows(key), dense_rows(value)
+        self.blocks = [triton.next_power_of_2(max(1, size)) for size in (channels, value_channels)]
+        self.arguments: dict[str, Any] = {
+            "query": query,
+            "query_stride": query.stride(0),
+            "key": key,
+            "key_stride": key.stride(0),
+            "value": value,
+            "value_stride": value.stride(0),
+            "bias": None if options.bias is None else options.bias.contiguous(),
+            "num_queries": graph.num_queries,
+            "num_keys": graph.num_keys,
+            "heads": self.heads,
+            "scale": options.scale,
+            "dropout_p": options.dropout_p,
+            "kept": 1.0 / (1.0 - options.dropout_p) if options.dropout_p < 1.0 else 0.0,
+            "seed": options.seed,
+            "DROPOUT": options.dropout_p > 0.0,
+            "C": channels,
+            "C_V": value_channels,
+            "BLOCK_C": self.blocks[0],
+            "BLOCK_V": self.blocks[1],
+            "enable_fp_fusion": True,  # what newer versions of Triton do only if asked to
+        }
+
+    def __call__(self, function: Any, num_rows: int, **others: Any) -> None:
+        rows, edges, warps = tile(num_rows, self.num_edges, max(self.blocks))
+        # One axis, as the others of a grid are short; the rows of a group are neighbours on it.
+        programs = triton.cdiv(num_rows, rows) * self.num_samples * self.heads
+        if programs > 0:
+            with torch.cuda.device_of(self.query):  # type: ignore[no-untyped-call]
+                function[(programs,)](**self.arguments, **others, ROWS=rows, EDGES=edges, num_warps=warps)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compiles a function at its first call, and not again for another seed or a graph of another size."""
+    return triton.jit(function, do_not_specialize=["seed", "num_queries", "num_keys", "num_edges"])
+
+
+@kernel
+def rows_of_program(num_rows: tl.tensor, heads: tl.tensor, ROWS: tl.constexpr) -> Any:
+    """The sample, the head, the group of both and the rows that a program owns; beyond the last row it owns none."""
+    portions = tl.cdiv(num_rows, ROWS)
+    group, portion = tl.program_id(0) // portions, tl.program_id(0) % portions
+    row = portion * ROWS + tl.arange(0, ROWS)
+    # Offsets count numbers, of which there may be more than 2**31:
+    return (group // heads).to(tl.int64), group % heads, group.to(tl.int64), row.to(tl.int64)
+
+
+@kernel
+def load_rows(
+    x: tl.tensor,
+    stride: tl.tensor,
+    row: tl.tensor,
+    head: tl.tensor,
+    mask: tl.tensor,
+    C: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> Any:
+    """The channels of one head of some rows, as one more axis, in single precision."""
+    channel = tl.arange(0, BLOCK)
+    place = tl.expand_dims(row * stride + head * C, -1) + channel
+    return tl.load(x + place, mask=tl.expand_dims(mask, -1) & (channel < C), other=0.0).to(tl.float32)
+
+
+@kernel
+def store_rows(
+    x: tl.tensor,
+    heads: tl.tensor,
+    row: tl.tensor,
+    head: tl.tensor,
+    mask: tl.tensor,
+    tile: tl.tensor,
+    C: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    """Writes what :func:`load_rows` would read from a contiguous tensor."""
+    channel = tl.arange(0, BLOCK)
+    place = (row * heads * C + head * C)[:, None] + channel
+    tl.store(x + place, tile.to(x.dtype.element_ty), mask=mask[:, None] & (channel < C))
+
+
+@kernel
+def dots(x: tl.tensor, y: tl.tensor) -> Any:
+    """The dot products ``[ROWS, EDGES]`` of rows with the other ends of their edges."""
+    return tl.sum(x[:, None, :] * y, axis=2)
+
+
+@kernel
+def weighted_sum(weight: tl.tensor, y: tl.tensor) -> Any:
+    """The sums over the edges of every row, ``[ROWS, BLOCK]``."""
+    return tl.sum(weight[:, :, None] * y, axis=1)
+
+
+@kernel
+def add_bias(
+    score: tl.tensor, bias: tl.tensor, edge: tl.tensor, head: tl.tensor, heads: tl.tensor, valid: tl.tensor
+) -> Any:
+    """Adds the bias, if there is any; an edge that there is not takes no part in a softmax."""
+    if bias is not None:
+        score += tl.load(bias + edge * heads + head, mask=valid, other=0.0).to(tl.float32)
+    return tl.where(valid, score, -float("inf"))
+
+
+@kernel
+def weights_again(score: tl.tensor, lse: tl.tensor) -> Any:
+    """The weights of the forward pass, none of which was above one, even if huge scores differ in their last bits."""
+    return tl.exp(tl.minimum(score - lse, 0.0, propagate_nan=tl.PropagateNan.ALL))
+
+
+@kernel
+def dropout_factor(seed: tl.tensor, group: tl.tensor, edge: tl.tensor, dropout_p: tl.tensor, kept: tl.tensor) -> Any:
+    """Zero for a dropped weight, else what keeps the expected sum; both passes get the same.
+
+    The counter of the random numbers is that of edges and groups in two words, which never overflow.
+    """
+    place = edge.to(tl.uint32)
+    zero = place * 0
+    random, _, _, _ = tl.philox(seed, place, zero + group.to(tl.uint32), zero, zero)
+    return tl.where(tl.uint_to_uniform_float(random) < dropout_p, 0.0, kept)
+
+
+@kernel
+def attend(
+    query: tl.tensor,
+    query_stride: tl.tensor,
+    key: tl.tensor,
+    key_stride: tl.tensor,
+    value: tl.tensor,
+    value_stride: tl.tensor,
+    bias: tl.tensor,
+    ptr: tl.tensor,
+    index: tl.tensor,
+    num_queries: tl.tensor,
+    num_keys: tl.tensor,
+    heads: tl.tensor,
+    scale: tl.tensor,
+    dropout_p: tl.tensor,
+    kept: tl.tensor,
+    seed: tl.tensor,
+    out: tl.tensor,
+    lse: tl.tensor,
+    DROPOUT: tl.constexpr,
+    C: tl.constexpr,
+    C_V: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    ROWS: tl.constexpr,
+    EDGES: tl.constexpr,
+) -> None:
+    """The outputs of some queries; the softmax is rescaled whenever a higher score is met."""
+    sample, head, group, row = rows_of_program(num_queries, heads, ROWS)
+    owned = row < num_queries
+    first, last = tl.load(ptr + row, mask=owned, other=0), tl.load(ptr + row + 1, mask=owned, other=0)
+    q = load_rows(query, query_stride, sample * num_queries + row, head, owned, C, BLOCK_C)
+    highest = tl.full([ROWS], -float("inf"), tl.float32)
+    total = tl.zeros([ROWS], tl.float32)
+    sums = tl.zeros([ROWS, BLOCK_V], tl.float32)
+    for step in range(0, tl.max(last - first).to(tl.int32), EDGES):
+        edge = (first + step)[:, None] + tl.arange(0, EDGES)[None, :]
+        valid = edge < last[:, None]
+        source = sample * num_keys + tl.load(index + edge, mask=valid, other=0)
+        k = load_rows(key, key_stride, source, head, valid, C, BLOCK_C)
+        v = load_rows(value, value_stride, source, head, valid, C_V, BLOCK_V)
+        score = add_bias(dots(q, k) * scale, bias, edge, head, heads, valid)
+        higher = tl.maximum(highest, tl.max(score, axis=1))
+        shift = tl.where(higher == -float("inf"), 0.0, higher)
+        weight = tl.exp(score - shift[:, None])
+        share = tl.exp(highest - shift)
+        total = total * share + tl.sum(weight, axis=1)
+        if DROPOUT:
+            weight *= dropout_factor(seed, group, edge, dropout_p, kept)
+        sums = sums * share[:, None] + weighted_sum(weight, v)
+        highest = higher
+
+    empty = total == 0.0
+    total = tl.where(empty, 1.0, total)
+    store_rows(out, heads, sample * num_queries + row, head, owned, sums / total[:, None], C_V, BLOCK_V)
+    tl.store(lse + group * num_queries + row, tl.where(empty, 0.0, highest + tl.log(total)), mask=owned)
+
+
+@kernel
+def query_gradient(
+    query: tl.tensor,
+    query_stride: tl.tensor,
+    key: tl.tensor,
+    key_stride: tl.tensor,
+    value: tl.tensor,
+    value_stride: tl.tensor,
+    bias: tl.tensor,
+    ptr: tl.tensor,
+    index: tl.tensor,
+    num_queries: tl.tensor,
+    num_keys: tl.tensor,
+    heads: tl.tensor,
+    scale: tl.tensor,
+    dropout_p: tl.tensor,
+    kept: tl.tensor,
+    seed: tl.tensor,
+    grad: tl.tensor,
+    grad_stride: tl.tensor,
+    lse: tl.tensor,
+    delta: tl.tensor,
+    grad_query: tl.tensor,
+    DROPOUT: tl.constexpr,
+    C: tl.constexpr,
+    C_V: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    ROWS: tl.constexpr,
+    EDGES: tl.constexpr,
+) -> None:
+    r"""The gradients of some queries, :math:`\sum_j \alpha_j (g_j - \Delta) k_j` with
+    :math:`\Delta = \sum_j \alpha_j g_j`, in one walk: as :math:`\Delta` is only known at its end, both parts of the
+    difference are summed. :math:`\Delta` is kept for the keys.
+    """
+    sample, head, group, row = rows_of_program(num_queries, heads, ROWS)
+    owned = row < num_queries
+    first, last = tl.load(ptr + row, mask=owned, other=0), tl.load(ptr + row + 1, mask=owned, other=0)
+    q = load_rows(query, query_stride, sample * num_queries + row, head, owned, C, BLOCK_C)
+    g = load_rows(grad, grad_stride, sample * num_queries + row, head, owned, C_V, BLOCK_V)
+    shift = tl.load(lse + group * num_queries + row, mask=owned, other=0.0)
+    total = tl.zeros([ROWS], tl.float32)
+    sums = tl.zeros([ROWS, BLOCK_C], tl.float32)
+    mean = tl.zeros([ROWS, BLOCK_C], tl.float32)
+    for step in range(0, tl.max(last - first).to(tl.int32), EDGES):
+        edge = (first + step)[:, None] + tl.arange(0, EDGES)[None, :]
+        valid = edge < last[:, None]
+        source = sample * num_keys + tl.load(index + edge, mask=valid, other=0)
+        k = load_rows(key, key_stride, source, head, valid, C, BLOCK_C)
+        v = load_rows(value, value_stride, source, head, valid, C_V, BLOCK_V)
+        score = add_bias(dots(q, k) * scale, bias, edge, head, heads, valid)
+        weight = weights_again(score, shift[:, None])
+        grad_weight = weight * dots(g, v)
+        if DROPOUT:
+            grad_weight *= dropout_factor(seed, group, edge, dropout_p, kept)
+        total += tl.sum(grad_weight, axis=1)
+        sums += weighted_sum(grad_weight, k)
+        mean += weighted_sum(weight, k)
+
+    sums = (sums - total[:, None] * mean) * scale
+    store_rows(grad_query, heads, sample * num_queries + row, head, owned, sums, C, BLOCK_C)
+    tl.store(delta + group * num_queries + row, total, mask=owned)
+
+
+@kernel
+def key_gradient(
+    query: tl.tensor,
+    query_stride: tl.tensor,
+    key: tl.tensor,
+    key_stride: tl.tensor,
+    value: tl.tensor,
+    value_stride: tl.tensor,
+    bias: tl.tensor,
+    ptr: tl.tensor,
+    index: tl.tensor,
+    order: tl.tensor,
+    num_queries: tl.tensor,
+    num_keys: tl.tensor,
+    num_edges: tl.tensor,
+    heads: tl.tensor,
+    scale: tl.tensor,
+    dropout_p: tl.tensor,
+    kept: tl.tensor,
+    seed: tl.tensor,
+    grad: tl.tensor,
+    grad_stride: tl.tensor,
+    lse: tl.tensor,
+    delta: tl.tensor,
+    grad_key: tl.tensor,
+    grad_value: tl.tensor,
+    grad_scores: tl.tensor,
+    DROPOUT: tl.constexpr,
+    C: tl.constexpr,
+    C_V: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    ROWS: tl.constexpr,
+    EDGES: tl.constexpr,
+) -> None:
+    """The gradients of some keys and of their values and, if there is a bias, of the scores of their edges."""
+    sample, head, group, row = rows_of_program(num_keys, heads, ROWS)
+    owned = row < num_keys
+    first, last = tl.load(ptr + row, mask=owned, other=0), tl.load(ptr + row + 1, mask=owned, other=0)
+    k = load_rows(key, key_stride, sample * num_keys + row, head, owned, C, BLOCK_C)
+    v = load_rows(value, value_stride, sample * num_keys + row, head, owned, C_V, BLOCK_V)
+    key_sums = tl.zeros([ROWS, BLOCK_C], tl.float32)
+    value_sums = tl.zeros([ROWS, BLOCK_V], tl.float32)
+    for step in range(0, tl.max(last - first).to(tl.int32), EDGES):
+        place = (first + step)[:, None] + tl.arange(0, EDGES)[None, :]
+        valid = place < last[:, None]
+        target = tl.load(index + place, mask=valid, other=0)
+        q = load_rows(query, query_stride, sample * num_queries + target, head, valid, C, BLOCK_C)
+        g = load_rows(grad, grad_stride, sample * num_queries + target, head, valid, C_V, BLOCK_V)
+        shift = tl.load(lse + group * num_queries + target, mask=valid, other=0.0)
+        mean = tl.load(delta + group * num_queries + target, mask=valid, other=0.0)
+        edge = place
+        if DROPOUT or bias is not None:
+            edge = tl.load(order + place, mask=valid, other=0)
+        score = add_bias(dots(k, q) * scale, bias, edge, head, heads, valid)
+        weight = weights_again(score, shift)
+        grad_weight = dots(v, g)
+        summed = weight
+        if DROPOUT:
+            factor = dropout_factor(seed, group, edge, dropout_p, kept)
+            grad_weight *= factor
+            summed = weight * factor
+        grad_score = weight * (grad_weight - mean)
+        if grad_scores is not None:
+            tl.store(grad_scores + group * num_edges + edge, grad_score, mask=valid)
+        key_sums += weighted_sum(grad_score, q)
+        value_sums += weighted_sum(summed, g)
+
+    store_rows(grad_key, heads, sample * num_keys + row, head, owned, key_sums * scale, C, BLOCK_C)
+    store_rows(grad_value, heads, sample * num_keys + row, head, owned, value_sums, C_V, BLOCK_V)
