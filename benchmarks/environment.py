@@ -16,7 +16,18 @@ import tg_mlc
 from tg_mlc.datasets import MultiLabelDataset
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("torch", "torch-geometric", "torch-scatter", "rdkit", "scikit-learn", "lightning", "numpy")
+PACKAGES = (
+    "torch",
+    "torch-geometric",
+    "torch-scatter",
+    "torch-sparse",
+    "rdkit",
+    "scikit-learn",
+    "lightning",
+    "numba",
+    "numpy",
+    "triton",
+)
 
 
 def describe_environment() -> dict[str, Any]:

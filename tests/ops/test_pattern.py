@@ -124,3 +124,27 @@ def test_shared_errors() -> None:
         Shared(random_edges(2, 3, 1, seed=0), 1)
     with pytest.raises(ValueError, match=r"'num_samples' to be at least 0"):
         Shared(random_edges(2, 2, 1, seed=0), -1)
+
+
+def test_masks_are_made_once() -> None:
+    some = Edges(torch.tensor([[0, 1], [1, 2]]), 3, 2).prepare()
+    assert some.isolated().tolist() == [True, False, False]
+    assert some.finite_mask().tolist() == [[True, True], [True, False], [False, True]]
+    assert some.finite_mask() is some.finite_mask()
+    all_hear = Edges(torch.tensor([[0, 1], [0, 1]]), 2, 2).prepare()
+    assert all_hear.finite_mask() is all_hear.mask()
+
+
+def test_edges_by_key() -> None:
+    edges = Edges(torch.tensor([[1, 0, 1, 2], [2, 1, 0, 1]]), 3, 4)
+    ptr, query, order = edges.csc()
+    assert ptr.tolist() == [0, 1, 3, 4, 4]
+    assert query.tolist() == [1, 0, 2, 1]
+    assert edges.csr().key[order].tolist() == [0, 1, 1, 2]
+
+
+def test_edges_from_compressed_rows() -> None:
+    edges = Edges.from_csr(torch.tensor([0, 2, 2, 3]), torch.tensor([1, 3, 0]), num_keys=4)
+    assert edges.edge_index.tolist() == [[1, 3, 0], [0, 0, 2]]
+    assert edges.csr().perm is None
+    assert (edges.num_queries, edges.num_keys) == (3, 4)

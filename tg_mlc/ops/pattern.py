@@ -121,6 +121,8 @@ class Edges(Pattern):
         self._csr: CSR | None = None
         self._csc: CSC | None = None
         self._mask: Tensor | None = None
+        self._isolated: Tensor | None = None
+        self._finite_mask: Tensor | None = None
         self._multigraph: bool | None = None
 
     @classmethod
@@ -161,6 +163,18 @@ class Edges(Pattern):
             self._mask = mask
         return self._mask
 
+    def isolated(self) -> Tensor:
+        """Which queries have no neighbour, ``[num_queries]``."""
+        if self._isolated is None:
+            self._isolated = self.csr().ptr.diff() == 0
+        return self._isolated
+
+    def finite_mask(self) -> Tensor:
+        """The dense form in which an isolated query sees all keys, so that its softmax is finite."""
+        if self._finite_mask is None:
+            self._finite_mask = self.mask() | self.isolated().unsqueeze(-1)
+        return self._finite_mask
+
     def to_edge_index(self) -> Tensor:
         return self.edge_index
 
@@ -188,8 +202,13 @@ class Edges(Pattern):
         _ = self.is_multigraph
         self.csc()
         if self.num_queries * self.num_keys <= 64 * max(self.num_edges, 2**14):
-            self.mask()
+            self._prepare_masks()
         return self
+
+    def _prepare_masks(self) -> None:
+        mask = self.mask()
+        # One tensor in place of two, wherever both are the same:
+        self._finite_mask = self.finite_mask() if bool(self.isolated().any()) else mask
 
     def to(self, device: torch.device | str) -> Edges:
         moved = Edges(self.edge_index.to(device), self.num_queries, self.num_keys, validate=False)
@@ -197,6 +216,8 @@ class Edges(Pattern):
         moved._csr = None if self._csr is None else self._csr.to(device)
         moved._csc = None if self._csc is None else self._csc.to(device)
         moved._mask = None if self._mask is None else self._mask.to(device)
+        moved._isolated = None if self._isolated is None else self._isolated.to(device)
+        moved._finite_mask = None if self._finite_mask is None else self._finite_mask.to(device)
         return moved
 
     def __repr__(self) -> str:

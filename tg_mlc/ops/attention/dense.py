@@ -61,7 +61,7 @@ def _run_graph(call: AttentionCall, graph: Edges, num_samples: int) -> Output:
 
     out, weights = _attend(query, key, value, _graph_mask(call, graph), call)
     if not graph.is_complete:
-        out = out.masked_fill(~graph.mask().any(dim=1).unsqueeze(-1), 0.0)  # queries without neighbours
+        out = out.masked_fill(graph.isolated().unsqueeze(-1), 0.0)
     if weights is not None:
         weights = weights[:, :, graph.edge_index[1], graph.edge_index[0]].transpose(1, 2)  # [B, num_edges, heads]
         weights = weights.reshape(*call.pattern.weights_size, weights.size(-1))
@@ -71,8 +71,7 @@ def _run_graph(call: AttentionCall, graph: Edges, num_samples: int) -> Output:
 def _graph_mask(call: AttentionCall, graph: Edges) -> Tensor | None:
     if call.edge_bias is None and graph.is_complete:
         return None
-    # A query without neighbours sees all keys, so that its softmax is finite; its output is set to zero afterwards:
-    mask = graph.mask() | ~graph.mask().any(dim=1, keepdim=True)
+    mask = graph.finite_mask()
     if call.edge_bias is None:
         return mask
     bias = call.query.new_zeros(call.query.size(1), *mask.shape)

@@ -5,6 +5,7 @@ Scores are sampled products of two dense matrices, and outputs are products of a
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import torch
@@ -64,9 +65,7 @@ class _Work:
         """The scaled dot products of both ends of every edge, ``[groups, num_edges]``."""
         graph = self.graph
         size = (graph.num_queries, graph.num_keys)
-        sampled = torch.sparse_csr_tensor(
-            graph.ptr, graph.index, x.new_zeros(graph.num_edges), size, check_invariants=False
-        )
+        sampled = _matrix(graph.ptr, graph.index, x.new_zeros(graph.num_edges), size)
         out = x.new_empty(self.num_samples * x.size(1), graph.num_edges)
         for group, (rows, cols) in enumerate(zip(self._groups(x), self._groups(y), strict=True)):
             out[group] = torch.sparse.sampled_addmm(sampled, rows, cols.t(), beta=0.0, alpha=scale).values()
@@ -79,7 +78,7 @@ class _Work:
         if by_key:
             ptr, index, size, weight = graph.col_ptr, graph.col_index, size[::-1], weight[:, graph.col_order]
         for values, rows, target in zip(weight, self._groups(y), self._groups(out), strict=True):
-            target.copy_(torch.sparse_csr_tensor(ptr, index, values, size, check_invariants=False) @ rows)
+            target.copy_(_matrix(ptr, index, values, size) @ rows)
 
     def with_bias(self, score: Tensor) -> Tensor:
         """Adds the bias of every edge, if there is any."""
@@ -120,3 +119,9 @@ class _Work:
         """The rows ``[N, C]`` of every head of every sample."""
         by_group = x.view(self.num_samples, -1, *x.shape[1:]).transpose(1, 2)
         return [rows for heads in by_group for rows in heads]
+
+
+def _matrix(ptr: Tensor, index: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(ptr, index, values, size, check_invariants=False)

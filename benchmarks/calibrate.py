@@ -1,0 +1,118 @@
+"""Where one backend overtakes another: the measured thresholds beside the constants in use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from candidates import call, ours, passes
+from measure import interleave
+from regimes import Inputs, Regime, draw, ragged, sparse
+from tg_mlc.ops import Pattern, Shared
+from tg_mlc.ops.attention import blocks, dense, registry
+
+DENSITIES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.35, 0.5)
+WASTES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45)
+
+
+def calibrate(repeats: int, device: str, *, quick: bool = False) -> dict[str, Any]:
+    """Times both sides of each choice in float32, prints and returns where they are level."""
+    torch.manual_seed(0)
+    regime = Regime("", lambda: sparse(2, 1, 1), *((2, 16) if quick else (4, 128)))
+    by_size = {
+        size: _densities(size, regime, repeats, device) for size in ((16, 32) if quick else (128, 256, 512, 1024, 2048))
+    }
+    print(f"Shared, sparse against dense; in use: MIN_DENSITY = {dense.MIN_DENSITY}, SMALL = {dense.SMALL}")
+    for size, row in by_size.items():
+        print(f"  {size} nodes, {row['num_samples']} samples, {row['sparse']}: {_verdict(row, 'density')}")
+    by_keys = {
+        keys: _wastes(keys, regime, repeats, device) for keys in ((4, 8) if quick else (8, 16, 32, 64, 128, 256))
+    }
+    print(f"Blocks, dense against blocks; in use: MIN_WORK = {blocks.MIN_WORK}, MAX_WASTE = {blocks.MAX_WASTE}")
+    for keys, row in by_keys.items():
+        print(f"  {keys} keys, {row.get('work', '-')} multiplications a block: {_verdict(row, 'waste')}")
+    return {
+        "in_use": {
+            "MIN_DENSITY": dense.MIN_DENSITY,
+            "SMALL": dense.SMALL,
+            "MIN_WORK": blocks.MIN_WORK,
+            "MAX_WASTE": blocks.MAX_WASTE,
+        },
+        "density": by_size,
+        "waste": by_keys,
+    }
+
+
+def crossover(x: Sequence[float], ratios: Sequence[float]) -> float | None:
+    """Where a ratio of times first passes one upwards, between the two nearest points; :obj:`None` if nowhere."""
+    for (low, below), (high, above) in pairwise(zip(x, ratios, strict=True)):
+        if below <= 1 < above:
+            share = -np.log(below) / (np.log(above) - np.log(below))
+            return float(low + share * (high - low))
+    return None
+
+
+def _densities(size: int, regime: Regime, repeats: int, device: str) -> dict[str, Any]:
+    num_samples = max(1, min(32, 2**20 // size**2))
+    ratios: dict[float, float] = {}
+    name = ""
+    for density in (density for density in DENSITIES if density * size >= 1):
+        pattern = sparse(size, round(density * size), num_samples).to(device)
+        assert isinstance(pattern, Shared)
+        inputs = draw(pattern, regime)
+        # What would be chosen if a mask were out of the question, as it is for a list of edges:
+        edges = Shared(pattern.graph, 1)
+        name = registry.choose(call(draw(edges, regime), edges.graph))[0].name
+        ratios[pattern.density] = _ratio(pattern, inputs, (name, "dense"), repeats, device)
+    return {"num_samples": num_samples, "sparse": name, **_summary(ratios)}
+
+
+def _wastes(keys: int, regime: Regime, repeats: int, device: str) -> dict[str, Any]:
+    ratios: dict[float, float] = {}
+    work = 0
+    for waste in WASTES:
+        pattern = ragged(159, lengths(keys, waste, 16)).to(device)
+        inputs = draw(pattern, regime)
+        if reason := registry.get("blocks").refuse(call(inputs, pattern)):
+            return {"refused": reason}
+        work = pattern.num_edges * regime.heads * regime.channels // pattern.num_samples
+        actual = 1 - pattern.num_edges / (pattern.num_samples * pattern.max_queries * pattern.max_keys)
+        ratios[actual] = _ratio(pattern, inputs, ("dense", "blocks"), repeats, device)
+    return {"work": work, **_summary(ratios)}
+
+
+def lengths(mean: int, waste: float, num_samples: int) -> torch.Tensor:
+    """Evenly spread lengths that leave about this share of their padded form empty, up to a half."""
+    longest = mean / (1 - waste)
+    return torch.linspace(longest * (1 - 2 * waste), longest, num_samples).round().long().clamp(min=1)
+
+
+def _ratio(pattern: Pattern, inputs: Inputs, backends: tuple[str, str], repeats: int, device: str) -> float:
+    """The time of the first backend over that of the second, forward and backward."""
+    jobs = {name: passes(ours(pattern, name), inputs)["forward_backward"] for name in backends}
+    samples = interleave(jobs, repeats, device)
+    first, second = (float(np.median(samples[name].wall)) for name in backends)
+    return first / second
+
+
+def _summary(ratios: dict[float, float]) -> dict[str, Any]:
+    return {
+        "x": list(ratios),
+        "ratios": list(ratios.values()),
+        "crossover": crossover(list(ratios), list(ratios.values())),
+    }
+
+
+def _verdict(row: dict[str, Any], what: str) -> str:
+    if "refused" in row:
+        return str(row["refused"])
+    points = ", ".join(f"{x:.1%}: {ratio:.2f}" for x, ratio in zip(row["x"], row["ratios"], strict=True))
+    if row["crossover"] is not None:
+        level = f"level at {what} {row['crossover']:.1%}"
+    else:
+        level = "the first is faster at all" if row["ratios"][-1] <= 1 else "the first is slower at all"
+    return f"{level} ({points})"

@@ -1,0 +1,71 @@
+"""How the benchmarks of speed are started."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from jsonargparse import auto_cli
+
+#: A heap that is kept, and idle threads that wait asleep.
+RETAINED_HEAP = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(2**46),
+    "MALLOC_TOP_PAD_": str(2**30),
+    "OMP_WAIT_POLICY": "passive",
+}
+
+
+def run(main: Callable[..., int]) -> int:
+    """Runs the main function on the command line's options, in which ``--quick`` stands for ``--quick true``."""
+    switches = [
+        name for name, option in inspect.signature(main, eval_str=True).parameters.items() if option.annotation is bool
+    ]
+    status: int = auto_cli(main, as_positional=False, args=with_switches(sys.argv[1:], switches))
+    return status
+
+
+def with_switches(arguments: Sequence[str], switches: Sequence[str]) -> list[str]:
+    """Gives the switches that stand without a value the value true."""
+    out: list[str] = []
+    for place, argument in enumerate(arguments):
+        out.append(argument)
+        following = arguments[place + 1 : place + 2]
+        alone = not following or following[0].startswith("--")
+        if alone and argument.startswith("--") and argument[2:].replace("-", "_") in switches:
+            out.append("true")
+    return out
+
+
+def retain_heap() -> None:
+    """Starts the program again with a heap that is kept, unless it runs with one."""
+    if heap_is_retained():
+        return
+    settings = " ".join(f"{name}={value}" for name, value in RETAINED_HEAP.items())
+    print(
+        f"Starting again with {settings}: by default glibc returns every large temporary to the system, so that "
+        f"candidates with large ones, the literal path above all, would be timed at page faults, and spinning OpenMP "
+        f"threads would count as CPU time.",
+        flush=True,
+    )
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **RETAINED_HEAP})
+
+
+def heap_is_retained() -> bool:
+    """Whether the program was started with a heap that is kept."""
+    return all(os.environ.get(name) == value for name, value in RETAINED_HEAP.items())
+
+
+def default_heap() -> dict[str, str]:
+    """The environment of a program that measures memory, which a kept heap with a large margin would inflate."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+
+
+def chosen(option: str, text: str, known: Sequence[str]) -> list[str]:
+    """The entries of an option like ``R1,R2``."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names or not set(names) <= set(known):
+        raise ValueError(f"Expected '{option}' to be some of {', '.join(known)}, joined by commas (got '{text}')")
+    return names

@@ -1,0 +1,153 @@
+"""Times of candidates that run in turn, and the limits of the machine they run on."""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Job = Callable[[], Any]
+
+#: Shorter calls are repeated until a sample is as long.
+MIN_SECONDS = 0.005
+#: After as many seconds a candidate takes part in no further round, but in at least this many.
+MAX_SECONDS, MIN_ROUNDS = 60.0, 3
+
+
+@dataclass
+class Samples:
+    """Wall clock and CPU time (of all threads) of single calls, in seconds."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+    def summary(self) -> dict[str, Any]:
+        """Medians and quartiles in milliseconds."""
+        return {"rounds": len(self.wall), "wall_ms": quartiles(self.wall), "cpu_ms": quartiles(self.cpu)}
+
+
+def quartiles(seconds: list[float]) -> dict[str, float]:
+    """Median and quartiles in milliseconds."""
+    q1, median, q3 = np.quantile(seconds, (0.25, 0.5, 0.75)).tolist()
+    return {"median": 1e3 * median, "q1": 1e3 * q1, "q3": 1e3 * q3}
+
+
+def interleave(jobs: Mapping[str, Job], repeats: int, device: str = "cpu") -> dict[str, Samples]:
+    """Times every job once a round, so that a change of the machine's load meets all of them.
+
+    Every job runs before, once or twice. The rounds alternate in direction, as a job may leave a cold cache to the
+    next. Short jobs are repeated within a round, unless it is the only one.
+    """
+    for job in jobs.values():
+        job()
+    calls = {name: _calls_per_sample(job, device) if repeats > 1 else 1 for name, job in jobs.items()}
+    samples = {name: Samples() for name in jobs}
+    spent = dict.fromkeys(jobs, 0.0)
+    gc.collect()
+    gc.disable()
+    try:
+        for turn in range(repeats):
+            for name in list(jobs) if turn % 2 == 0 else reversed(jobs):
+                if turn >= MIN_ROUNDS and spent[name] > MAX_SECONDS:
+                    continue
+                wall, cpu = _time(jobs[name], calls[name], device)
+                samples[name].wall.append(wall)
+                samples[name].cpu.append(cpu)
+                spent[name] += wall * calls[name]
+    finally:
+        gc.enable()
+    return samples
+
+
+def _calls_per_sample(job: Job, device: str) -> int:
+    wall, _ = _time(job, 1, device)
+    return min(100, max(1, math.ceil(MIN_SECONDS / wall)))
+
+
+def _time(job: Job, calls: int, device: str) -> tuple[float, float]:
+    synchronize(device)
+    cpu, wall = time.process_time(), time.perf_counter()
+    for _ in range(calls):
+        job()
+    synchronize(device)
+    return (time.perf_counter() - wall) / calls, (time.process_time() - cpu) / calls
+
+
+def synchronize(device: str) -> None:
+    """Waits for the device."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def relative_rms(value: Tensor, expected: Tensor) -> float:
+    """The root mean square of the difference over that of the expected, unless all of that is zero; infinite if any
+    value is not a number.
+    """
+    value, expected = value.detach(), expected.detach()
+    difference = float((value.to(expected.dtype) - expected).square().mean().sqrt())
+    error = difference / (float(expected.square().mean().sqrt()) or 1.0)
+    return error if math.isfinite(error) else math.inf
+
+
+@dataclass
+class Limits:
+    """The best rates that the machine reached in this run, for one second of wall clock and of CPU time."""
+
+    flops: float
+    bandwidth: float  #: bytes read and written
+    cpu_flops: float
+    cpu_bandwidth: float
+    by_precision: dict[str, float]  #: the rate of matrix products by :func:`torch.set_float32_matmul_precision`
+
+    def seconds(self, flop: float, num_bytes: float) -> dict[str, Any]:
+        """The least time that some work can take, in milliseconds, and what bounds it."""
+        bound = "FLOP" if flop / self.flops > num_bytes / self.bandwidth else "bytes"
+        return {
+            "bound": bound,
+            "wall_ms": 1e3 * max(flop / self.flops, num_bytes / self.bandwidth),
+            "cpu_ms": 1e3 * max(flop / self.cpu_flops, num_bytes / self.cpu_bandwidth),
+        }
+
+
+def measure_limits(device: str, dtype: torch.dtype, *, quick: bool = False) -> Limits:
+    """Multiplies large matrices and copies a large tensor on as many threads as the candidates have."""
+    size = 256 if quick else (8192 if device == "cuda" else 2048)
+    precisions = ("highest", "high", "medium") if dtype == torch.float32 else ("highest",)
+    products = {precision: _product(size, device, dtype, precision) for precision in precisions}
+    # A precision that rounds to fewer digits is no limit of products in this type.
+    kept = {precision: rates for precision, (rates, exact) in products.items() if exact}
+    elements = 2**20 if quick else 2**26
+    source = torch.randn(elements, device=device)
+    target = torch.empty_like(source)
+    copy = _best(lambda: target.copy_(source), 2 * 4 * elements, device)
+    return Limits(
+        flops=max(wall for wall, _ in kept.values()),
+        bandwidth=copy[0],
+        cpu_flops=max(cpu for _, cpu in kept.values()),
+        cpu_bandwidth=copy[1],
+        by_precision={precision: rates[0] for precision, rates in kept.items()},
+    )
+
+
+def _product(size: int, device: str, dtype: torch.dtype, precision: str) -> tuple[tuple[float, float], bool]:
+    a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        rates = _best(lambda: a @ b, 2 * size**3, device)
+        error = relative_rms((a @ b)[:64], a[:64].double() @ b.double())
+    finally:
+        torch.set_float32_matmul_precision(before)
+    return rates, precision == "highest" or error < 1e-5
+
+
+def _best(job: Job, work: float, device: str) -> tuple[float, float]:
+    samples = interleave({"": job}, 10, device)[""]
+    return work / min(samples.wall), work / max(min(samples.cpu), 1e-9)

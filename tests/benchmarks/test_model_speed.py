@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from torch_geometric.data import Batch, Data
+
+import environment
+import model_speed
+from measure import Limits, relative_rms
+from released_layout import ReleasedLayout
+from tg_mlc.convert import load_lamp_checkpoint
+from whole_models import (
+    CHECKPOINTED,
+    INFERENCE,
+    LITERAL,
+    OURS,
+    RELEASED,
+    TRAINING,
+    Sizes,
+    forward_flop,
+    layouts,
+    literal_bytes,
+)
+
+NAMES = [OURS, CHECKPOINTED, LITERAL, RELEASED]
+SIZES = {graph: Sizes.tiny(12, graph) for graph in ("fc", "pr")}
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+def test_layouts_agree_in_logits_and_gradients(sizes: Sizes) -> None:
+    compared = layouts(sizes, NAMES)
+    for model in compared.models.values():
+        model.double().eval()
+    expected = compared.logits(RELEASED)
+    gradients = torch.autograd.grad(compared.loss(RELEASED).double(), compared.embeddings(RELEASED))
+    for name in NAMES[:-1]:
+        assert relative_rms(compared.logits(name), expected) < 1e-9
+        found = torch.autograd.grad(compared.loss(name).double(), compared.embeddings(name))
+        for value, exact in zip(found, gradients, strict=True):
+            assert relative_rms(value, exact) < 1e-5  # the loss is taken in single precision
+
+
+@pytest.mark.parametrize("discard", [False, True])
+@pytest.mark.parametrize("graph", SIZES)
+def test_released_layout_is_what_its_checkpoint_becomes(graph: str, discard: bool) -> None:
+    torch.manual_seed(0)
+    adjacency = SIZES[graph].adjacency()
+    mask = None if adjacency is None else ~adjacency
+    released = ReleasedLayout(20, 12, 16, 4, mask, discard_feature_attention=discard).double().eval()
+    ours = load_lamp_checkpoint(released.state_dict(), label_adj=adjacency, heads=4)
+    assert ours.features is not None
+    assert ours.features.skip_attention  # as the released code computes it
+    ours.features.skip_attention = discard
+    tokens = torch.randint(1, 20, (3, 6))
+    tokens[1, 4:] = tokens[2, 1:] = 0
+    batch = Batch.from_data_list([Data(x=row[row != 0]) for row in tokens])
+    torch.testing.assert_close(ours(batch), released(tokens))
+
+
+def test_flop_are_those_of_the_dense_layout_but_for_what_it_repeats() -> None:
+    sizes = SIZES["fc"]
+    compared = layouts(sizes, [RELEASED])
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        compared.logits(RELEASED)
+    labels, d = sizes.num_samples * sizes.num_labels, sizes.channels
+    readout = 2 * labels * d * (sizes.num_labels - 1)
+    repeated = 2 * d**2 * sizes.num_labels * (sizes.num_samples - 1)
+    assert counter.get_total_flops() - readout - repeated == forward_flop(sizes)
+    assert forward_flop(SIZES["pr"]) < forward_flop(sizes)
+
+
+def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = SIZES["fc"]
+    settings = {"repeats": 1, "device": "cpu", "precision": "fp32", "threads": 1, "quick": True}
+    limits = Limits(1e9, 1e9, 1e9, 1e9, {})
+    assert literal_bytes(sizes, TRAINING) > literal_bytes(sizes, INFERENCE)
+    monkeypatch.setattr(model_speed, "MAX_LITERAL_BYTES", literal_bytes(sizes, INFERENCE))
+    found = model_speed.compare(sizes, settings, limits, checkpoint=False)["layouts"][LITERAL]
+    assert INFERENCE in found
+    assert TRAINING not in found
+    assert "training would need" in found["why"]
+    monkeypatch.setattr(model_speed, "MAX_LITERAL_BYTES", 0)
+    row = model_speed.compare(sizes, settings, limits, checkpoint=False)
+    assert row["layouts"][LITERAL]["state"] == "left out"
+    assert any(line.startswith(f"{LITERAL}: {INFERENCE} would need") for line in model_speed.table(row))
+
+
+def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = layouts(SIZES["fc"], [OURS, RELEASED])
+    model = compared.models[OURS]
+    monkeypatch.setattr(model, "forward", lambda batch: type(model).forward(model, batch) * 1.001)
+    monkeypatch.setattr(model_speed, "layouts", lambda *args: compared)
+    settings = {"repeats": 1, "device": "cpu", "precision": "fp32", "threads": 1, "quick": True}
+    monkeypatch.setattr(model_speed, "MAX_LITERAL_BYTES", 0)
+    row = model_speed.compare(SIZES["fc"], settings, Limits(1e9, 1e9, 1e9, 1e9, {}), checkpoint=False)
+    assert row["layouts"][OURS]["state"] == "disagrees"
+    assert TRAINING not in row["layouts"][OURS]
+    assert "ours_is_faster" not in row["layouts"][RELEASED][TRAINING]
+    assert any(line.startswith(f"{OURS}: disagrees") for line in model_speed.table(row))
+
+
+def test_quick_run_agrees_and_writes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "RESULTS", tmp_path)
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    assert model_speed.main(quick=True, threads=1, checkpoint=True, save=True) == 0
+    result = json.loads((tmp_path / "model_speed-cpu.json").read_text())
+    assert [row["sizes"]["graph"] for row in result["models"]] == ["fc", "pr"]
+    for row in result["models"]:
+        assert list(row["layouts"]) == NAMES
+        for found in row["layouts"].values():
+            assert found["state"] == "agrees"
+            assert found[TRAINING]["samples_per_second"] > 0
+            assert found[TRAINING]["ours_is_faster"] > 0
