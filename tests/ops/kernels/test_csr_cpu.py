@@ -1,0 +1,131 @@
+"""The kernels for CPUs where threads share rows: hubs, several portions, slices of larger tensors."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tests.ops.patterns import random_edges
+from tg_mlc.ops import Edges, Pattern, Shared, graph_attention
+
+pytest.importorskip("numba", reason="Numba is not installed")
+
+from tg_mlc.ops.kernels import csr_cpu
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _threads() -> Iterator[None]:
+    """Three threads however few the edges, and one sample at a time."""
+    before, sizes = torch.get_num_threads(), (csr_cpu.MIN_EDGES, csr_cpu.BUFFER)
+    torch.set_num_threads(3)
+    csr_cpu.MIN_EDGES, csr_cpu.BUFFER = 1, 1
+    yield
+    torch.set_num_threads(before)
+    csr_cpu.MIN_EDGES, csr_cpu.BUFFER = sizes
+
+
+def hub(num_nodes: int, num_spokes: int, seed: int) -> Edges:
+    """One label that nearly all attend to and that attends to nearly all, few edges elsewhere."""
+    generator = torch.Generator().manual_seed(seed)
+    spokes = torch.randperm(num_nodes, generator=generator)[:num_spokes]
+    centre = torch.full_like(spokes, int(torch.randint(num_nodes, (1,), generator=generator)))
+    others = torch.randint(num_nodes, (2, num_nodes), generator=generator)
+    pairs = torch.cat([torch.stack([spokes, centre]), torch.stack([centre, spokes]), others], dim=1)
+    pairs = pairs.unique(dim=1)
+    return Edges(pairs[:, torch.randperm(pairs.size(1), generator=generator)], num_nodes, num_nodes)
+
+
+def results(pattern: Pattern, heads: int, dtype: torch.dtype, backend: str, seed: int = 0) -> list[Tensor]:
+    """Output and gradients, for slices of one larger tensor."""
+    generator = torch.Generator().manual_seed(seed)
+    joint = torch.randn(pattern.num_queries, 3, heads, 5, generator=generator, dtype=dtype).requires_grad_()
+    bias = torch.randn(pattern.bias_size, heads, generator=generator, dtype=dtype).requires_grad_()
+    query, key, value = joint.unbind(dim=1)
+    out = graph_attention(query, key, value, pattern, edge_bias=bias, backend=backend)
+    out.backward(torch.randn(out.shape, generator=generator, dtype=dtype))
+    assert joint.grad is not None
+    assert bias.grad is not None
+    return [out.detach(), joint.grad, bias.grad]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    num_nodes=st.integers(1, 40),
+    num_samples=st.integers(1, 3),
+    heads=st.integers(1, 3),
+    seed=st.integers(0, 2**31),
+    share=st.floats(0, 1),
+)
+def test_rows_that_threads_share(num_nodes: int, num_samples: int, heads: int, seed: int, share: float) -> None:
+    pattern = Shared(hub(num_nodes, round(share * num_nodes), seed), num_samples)
+    expected = results(pattern, heads, torch.float64, "reference", seed)
+    torch.testing.assert_close(results(pattern, heads, torch.float64, "csr", seed), expected, atol=1e-10, rtol=1e-10)
+
+
+def test_single_precision() -> None:
+    pattern = Shared(hub(400, 300, seed=0), 2)
+    query = torch.randn(pattern.num_queries, 4, 16)
+    exact = graph_attention(*[query.double()] * 3, pattern, backend="reference")
+    error = (graph_attention(query, query, query, pattern, backend="csr") - exact).norm() / exact.norm()
+    assert error < 1e-6
+
+
+def test_the_same_bits_every_time() -> None:
+    pattern = Shared(hub(300, 250, seed=1), 3)
+    first = results(pattern, 2, torch.float32, "csr")
+    for _ in range(5):
+        again = results(pattern, 2, torch.float32, "csr")
+        assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
+
+
+def test_no_memory_is_read_before_it_is_written() -> None:
+    pattern = Shared(random_edges(20, 20, 50, seed=3), 2)
+    expected = results(pattern, 2, torch.float64, "reference")
+    torch.use_deterministic_algorithms(True)  # fills new memory with NaN
+    try:
+        torch.testing.assert_close(results(pattern, 2, torch.float64, "csr"), expected)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def attend(pattern: Shared) -> float:
+    query = torch.linspace(-1, 1, 800, dtype=torch.float64).view(100, 2, 4)
+    return float(graph_attention(query, query, query, pattern, backend="csr").sum())
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_gets_threads_of_its_own() -> None:
+    pattern = Shared(hub(50, 40, seed=0).prepare(), 2)
+    expected = attend(pattern)
+    context = multiprocessing.get_context("fork")
+    queue: multiprocessing.Queue[float] = context.Queue()
+    child = context.Process(target=lambda: queue.put(attend(pattern)))
+    child.start()
+    try:
+        assert queue.get(timeout=30) == pytest.approx(expected)
+    finally:
+        child.terminate()
+        child.join()
+
+
+@pytest.mark.parametrize(("num_queries", "num_keys"), [(7, 3), (2, 9)])
+def test_bipartite(num_queries: int, num_keys: int) -> None:
+    pattern = random_edges(num_queries, num_keys, 10, seed=0)
+    tensors = [torch.randn(size, 2, 5, dtype=torch.float64) for size in (num_queries, num_keys, num_keys)]
+    expected = graph_attention(*tensors, pattern, backend="reference")
+    torch.testing.assert_close(graph_attention(*tensors, pattern, backend="csr"), expected)
+
+
+def test_minus_infinity_takes_an_edge_out() -> None:
+    pattern = random_edges(6, 6, 36, seed=0)
+    query = torch.randn(6, 1, 4)
+    bias = torch.zeros(36)
+    bias[::3] = -torch.inf
+    expected = graph_attention(query, query, query, pattern, edge_bias=bias, backend="reference")
+    torch.testing.assert_close(graph_attention(query, query, query, pattern, edge_bias=bias, backend="csr"), expected)
