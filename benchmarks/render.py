@@ -4,7 +4,7 @@
     python benchmarks/render.py --check  # fails if a table is out of date
 
 A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``; NAME is a file in
-benchmarks/results.
+benchmarks/results, or ``NAME growth`` for the exponents that it holds.
 """
 
 from __future__ import annotations
@@ -15,17 +15,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import speed_tables
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-MARK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+MARK = re.compile(
+    r"(<!-- results: (?P<name>[\w-]+)(?P<part> growth)? -->\n).*?(?P<end><!-- end of results -->)", re.DOTALL
+)
 COLUMNS = {"ACC": "ACC", "HA": "HA", "ebF1": "ebF1", "miF1": "miF1", "maF1": "maF1", "maAUC": "macro ROC-AUC"}
 
 
 def render(text: str) -> str:
     """Fills every mark of a page with its table."""
-    return MARK.sub(
-        lambda match: f"{match[1]}{table(json.loads(result_file(match['name']).read_text()))}{match[3]}", text
-    )
+
+    def fill(match: re.Match[str]) -> str:
+        result = json.loads(result_file(match["name"]).read_text())
+        return f"{match[1]}{growth(result) if match['part'] else table(result)}{match['end']}"
+
+    return MARK.sub(fill, text)
 
 
 def result_file(name: str) -> Path:
@@ -37,7 +44,21 @@ def result_file(name: str) -> Path:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The table of one comparison, the tests below it, and what it was measured on."""
+    """The table of one result, and what it was measured on."""
+    if "regimes" in result:
+        return "\n".join([*speed_tables.attention(result), ""])
+    if "models" in result:
+        return "\n".join([*speed_tables.models(result), ""])
+    return comparison(result)
+
+
+def growth(result: dict[str, Any]) -> str:
+    """How time grows with sizes."""
+    return "\n".join([*speed_tables.growth(result), ""])
+
+
+def comparison(result: dict[str, Any]) -> str:
+    """The table of one comparison of models, and the tests below it."""
     lines = [
         "| model | label graph density | " + " | ".join(COLUMNS.values()) + " | seconds |",
         "|---|---|" + "---|" * (len(COLUMNS) + 1),
