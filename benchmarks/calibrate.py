@@ -13,7 +13,7 @@ from candidates import call, ours, passes
 from measure import interleave
 from regimes import Inputs, Regime, draw, ragged, sparse
 from tg_mlc.ops import Pattern, Shared
-from tg_mlc.ops.attention import blocks, dense, registry
+from tg_mlc.ops.attention import crossovers, registry
 
 DENSITIES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.35, 0.5)
 WASTES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45)
@@ -24,23 +24,25 @@ def calibrate(repeats: int, device: str, *, quick: bool = False) -> dict[str, An
     torch.manual_seed(0)
     regime = Regime("", lambda: sparse(2, 1, 1), *((2, 16) if quick else (4, 128)))
     by_size = {
-        size: _densities(size, regime, repeats, device) for size in ((16, 32) if quick else (128, 256, 512, 1024, 2048))
+        size: _densities(size, regime, repeats, device)
+        for size in ((16, 32) if quick else (32, 64, 128, 256, 512, 1024, 2048))
     }
-    print(f"Shared, sparse against dense; in use: MIN_DENSITY = {dense.MIN_DENSITY}, SMALL = {dense.SMALL}")
+    print(f"Shared, sparse against dense; in use: {crossovers.DENSE_FROM}")
     for size, row in by_size.items():
         print(f"  {size} nodes, {row['num_samples']} samples, {row['sparse']}: {_verdict(row, 'density')}")
     by_keys = {
         keys: _wastes(keys, regime, repeats, device) for keys in ((4, 8) if quick else (8, 16, 32, 64, 128, 256))
     }
-    print(f"Blocks, dense against blocks; in use: MIN_WORK = {blocks.MIN_WORK}, MAX_WASTE = {blocks.MAX_WASTE}")
+    print(
+        f"Blocks, dense against blocks; in use: MIN_BLOCK = {crossovers.MIN_BLOCK}, MAX_WASTE = {crossovers.MAX_WASTE}"
+    )
     for keys, row in by_keys.items():
         print(f"  {keys} keys, {row.get('work', '-')} multiplications a block: {_verdict(row, 'waste')}")
     return {
         "in_use": {
-            "MIN_DENSITY": dense.MIN_DENSITY,
-            "SMALL": dense.SMALL,
-            "MIN_WORK": blocks.MIN_WORK,
-            "MAX_WASTE": blocks.MAX_WASTE,
+            "DENSE_FROM": crossovers.DENSE_FROM,
+            "MIN_BLOCK": crossovers.MIN_BLOCK,
+            "MAX_WASTE": crossovers.MAX_WASTE,
         },
         "density": by_size,
         "waste": by_keys,

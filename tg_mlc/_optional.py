@@ -1,7 +1,13 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported, without importing it."""
+    return find_spec(package) is not None
 
 
 def require(module: str, extra: str) -> Any:

@@ -215,10 +215,10 @@ def test_torch_sparse_agrees() -> None:
 
 def test_calibration_finds_ratios(capsys: pytest.CaptureFixture[str]) -> None:
     result = calibrate(1, "cpu", quick=True)
-    assert set(result["in_use"]) == {"MIN_DENSITY", "SMALL", "MIN_WORK", "MAX_WASTE"}
+    assert set(result["in_use"]) == {"DENSE_FROM", "MIN_BLOCK", "MAX_WASTE"}
     assert all(len(row["x"]) == len(row["ratios"]) > 1 for row in result["density"].values())
     assert all(np.all(np.diff(row["x"]) > 0) for row in result["waste"].values())
-    assert "in use: MIN_DENSITY" in capsys.readouterr().out
+    assert "in use: MIN_BLOCK" in capsys.readouterr().out
 
 
 def test_quick_run_agrees_and_writes_a_file(

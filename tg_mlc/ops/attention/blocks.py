@@ -12,12 +12,8 @@ import torch
 from torch import Tensor
 
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
+from tg_mlc.ops.attention.crossovers import MAX_WASTE, MIN_BLOCK
 from tg_mlc.ops.pattern import Blocks
-
-#: Multiplications of an average block below which starting its matrix products costs more than padding saves.
-MIN_WORK = 2**20
-#: Share of a padded product that may be padding before single blocks are cheaper.
-MAX_WASTE = 0.1
 
 
 def run(call: AttentionCall) -> Output:
@@ -198,7 +194,7 @@ def prefer(call: AttentionCall) -> str | None:
         return None if pattern.is_bounded else "is of unknown sizes, so each block is a matrix product of its own"
     work = pattern.num_edges * call.query.size(1) * call.query.size(2)
     padded = pattern.num_samples * pattern.max_queries * pattern.max_keys
-    if work >= MIN_WORK * pattern.num_samples and pattern.num_edges < (1.0 - MAX_WASTE) * padded:
+    if work >= MIN_BLOCK * pattern.num_samples and pattern.num_edges < (1.0 - MAX_WASTE) * padded:
         return "has large blocks of different sizes, so each is a matrix product of its own, without padding"
     return None
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
+from tg_mlc._optional import is_installed
 from tg_mlc.ops.attention.along_edges import define
 from tg_mlc.ops.attention.backend import AttentionCall, Backend
 
-_INSTALLED = find_spec("numba") is not None
+_INSTALLED = is_installed("numba")
 
 
 def refuse(call: AttentionCall) -> str | None:

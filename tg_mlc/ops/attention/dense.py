@@ -11,17 +11,8 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch_geometric.index import ptr2index
 
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
+from tg_mlc.ops.attention.crossovers import dense_from
 from tg_mlc.ops.pattern import Blocks, Edges, Shared, shared_graph
-
-#: Below this share of pairs a masked matrix product costs more than the edges alone. Measured on two CPU cores for 983
-#: labels: level with the sparse route at about 3%.
-MIN_DENSITY = 0.03
-#: Graphs this small are cheapest as one masked matrix product at any density.
-SMALL = 128
-SMALL_OR_DENSE = (
-    f"has at most {SMALL} nodes or at least {MIN_DENSITY:.0%} of its pairs, "
-    f"so a masked matrix product costs less than its edges"
-)
 
 
 def run(call: AttentionCall) -> Output:
@@ -130,12 +121,12 @@ def refuse(call: AttentionCall) -> str | None:
 
 
 def prefer(call: AttentionCall) -> str | None:
-    """Blocks always, shared graphs that are small or dense enough, explicit lists never."""
+    """Blocks always, shared graphs that are complete, small or dense enough, explicit lists never."""
     pattern = call.pattern
     if isinstance(pattern, Blocks):
         return "is complete within each sample, so it is one padded matrix product"
-    if isinstance(pattern, Shared) and (pattern.num_nodes <= SMALL or pattern.density >= MIN_DENSITY):
-        return SMALL_OR_DENSE
+    if isinstance(pattern, Shared) and pattern.density >= dense_from(call, pattern.num_nodes):
+        return "is so small or so dense that a masked matrix product costs less than its edges"
     return None
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 
 import torch
 
+from tg_mlc._optional import is_installed
 from tg_mlc.ops.attention.along_edges import define
 from tg_mlc.ops.attention.backend import AttentionCall, Backend
 from tg_mlc.ops.pattern import Blocks
 
-_INSTALLED = find_spec("triton") is not None
+_INSTALLED = is_installed("triton")
 
 
 def refuse(call: AttentionCall) -> str | None:

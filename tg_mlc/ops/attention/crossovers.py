@@ -1,0 +1,37 @@
+"""Where one backend overtakes another: all that ``backend="auto"`` knows of speed.
+
+Measured by ``benchmarks/attention.py --calibrate true``; see docs/performance.md.
+"""
+
+from __future__ import annotations
+
+from tg_mlc._optional import is_installed
+from tg_mlc.ops.attention.backend import AttentionCall
+
+#: By the backend that would compute the edges alone: from how many nodes on, and from which share of pairs on, one
+#: masked matrix product costs less than the edges of a shared graph.
+DENSE_FROM: dict[str, tuple[tuple[int, float], ...]] = {
+    "csr": ((0, 0.0), (32, 0.2), (256, 0.3)),
+    "sddmm": ((0, 0.0), (129, 0.03)),
+    "scatter": ((0, 0.0), (129, 0.03)),
+    "triton": ((0, 0.0), (129, 0.03)),
+}
+#: Multiplications of an average block below which starting its matrix products costs more than padding saves.
+MIN_BLOCK = 2**20
+#: Share of a padded product that may be padding before single blocks are cheaper.
+MAX_WASTE = 0.1
+
+_ON_CPU = "csr" if is_installed("numba") else "sddmm"
+_ON_CUDA = "triton" if is_installed("triton") else "scatter"
+
+
+def dense_from(call: AttentionCall, num_nodes: int) -> float:
+    """The density from which on a masked matrix product is the faster way along a shared graph."""
+    return next(density for size, density in reversed(DENSE_FROM[_sparse_backend(call)]) if num_nodes >= size)
+
+
+def _sparse_backend(call: AttentionCall) -> str:
+    """Which backend would compute the edges alone."""
+    if call.return_weights:
+        return "scatter"
+    return _ON_CUDA if call.query.device.type == "cuda" else _ON_CPU
