@@ -144,7 +144,7 @@ def test_edges_by_key() -> None:
 
 
 def test_edges_from_compressed_rows() -> None:
-    edges = Edges.from_csr(torch.tensor([0, 2, 2, 3]), torch.tensor([1, 3, 0]), num_keys=4)
+    edges = Edges.from_csr(torch.tensor([0, 2, 2, 3]), torch.tensor([1, 3, 0]), num_queries=4, num_keys=4)
     assert edges.edge_index.tolist() == [[1, 3, 0], [0, 0, 2]]
     assert edges.csr().perm is None
-    assert (edges.num_queries, edges.num_keys) == (3, 4)
+    assert edges.csr().ptr.tolist() == [0, 2, 2, 3, 3]

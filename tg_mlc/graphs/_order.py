@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+import numpy as np
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import block_array, csr_array
 from scipy.sparse.csgraph import connected_components, depth_first_order, reverse_cuthill_mckee
 from torch import Tensor
 from torch_geometric.utils import to_scipy_sparse_matrix
@@ -22,16 +23,15 @@ def locality_order(edge_index: Tensor, num_labels: int, method: Order) -> Tensor
     if method == "rcm":
         order = reverse_cuthill_mckee(adjacency, symmetric_mode=True)
         return torch.from_numpy(order.copy()).long()
-    return torch.tensor(_depth_first(adjacency), dtype=torch.long)
+    return _depth_first(adjacency)
 
 
-def _depth_first(adjacency: csr_array) -> list[int]:
-    """Component by component, each from its first label."""
+def _depth_first(adjacency: csr_array) -> Tensor:
+    """Component by component, each from its first label, as the branches of one more root."""
+    root = adjacency.shape[0]
     _, component = connected_components(adjacency, directed=False)
-    order: list[int] = []
-    seen: set[int] = set()
-    for label, group in enumerate(component.tolist()):
-        if group not in seen:
-            seen.add(group)
-            order += depth_first_order(adjacency, label, directed=False, return_predecessors=False).tolist()
-    return order
+    _, first = np.unique(component, return_index=True)
+    branches = csr_array((np.ones(first.size), (np.zeros(first.size, dtype=int), first)), shape=(1, root))
+    joined = block_array([[adjacency, None], [branches, csr_array((1, 1))]], format="csr")
+    order = depth_first_order(joined, root, directed=True, return_predecessors=False)
+    return torch.from_numpy(order[1:].copy()).long()

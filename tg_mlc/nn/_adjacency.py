@@ -25,10 +25,10 @@ def to_list(edge_index: Adj) -> Tensor:
 
 def to_edges(edge_index: Adj, num_queries: int, num_keys: int) -> Edges:
     """The pattern of an adjacency, without sorting what is sorted (of which a compiler sees only the list)."""
-    if isinstance(edge_index, EdgeIndex) and not torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or not isinstance(edge_index, EdgeIndex | SparseTensor):
+        return Edges(to_list(edge_index), num_queries, num_keys)
+    if isinstance(edge_index, EdgeIndex):
         (ptr, key), _ = edge_index.get_csc()
-        return Edges.from_csr(ptr, key, num_keys)
-    if isinstance(edge_index, SparseTensor):
+    else:
         ptr, key, _ = edge_index.csr()
-        return Edges.from_csr(ptr, key, num_keys)
-    return Edges(to_list(edge_index), num_queries, num_keys, validate=False)
+    return Edges.from_csr(ptr, key, num_queries, num_keys)

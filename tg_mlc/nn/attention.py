@@ -126,6 +126,19 @@ class AttentionConv(MessagePassing):
         if "propagate" not in cls.__dict__:
             cls.propagate = MessagePassing.propagate
 
+    @property
+    def explain(self) -> bool | None:
+        """Whether an explainer looks at the messages, set by PyG."""
+        return cast("bool | None", self._explain)
+
+    @explain.setter
+    def explain(self, explain: bool | None) -> None:
+        MessagePassing.explain.fset(self, explain)
+        # A subclass's own 'propagate' ends in that of a parent, whose compiled form ignores the masks of explainers.
+        for parent in type(self).__mro__[1:] if explain else ():
+            if "_orig_propagate" in vars(parent):
+                setattr(parent, "propagate", vars(parent)["_orig_propagate"])  # noqa: B010 (a class of any kind)
+
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module."""
         super().reset_parameters()
@@ -161,7 +174,9 @@ class AttentionConv(MessagePassing):
             source = query_state if isinstance(x, Tensor) else source
         else:
             query_state = target
-        query = self._split_heads(self.lin_query(query_state)).repeat(num_copies, 1, 1)
+        query = self._split_heads(self.lin_query(query_state))
+        if num_copies != 1:
+            query = query.repeat(num_copies, 1, 1)
         key = self._split_heads(self.lin_key(source))
         value = self._split_heads(self.lin_value(source))
 
@@ -233,7 +248,7 @@ class AttentionConv(MessagePassing):
         return out
 
     def _may_fuse(self) -> bool:
-        """Whether nobody looks at single messages; PyG itself asks for neither hooks nor the flow."""
+        """Whether nobody looks at single messages; PyG itself asks for neither hooks, nor the flow, nor subclasses."""
         hooks = (
             self._message_forward_pre_hooks,
             self._message_forward_hooks,
@@ -241,7 +256,8 @@ class AttentionConv(MessagePassing):
             self._aggregate_forward_hooks,
         )
         plain = self.flow == "source_to_target" and self.aggr in ("add", "sum")
-        return plain and not self.explain and not any(hooks)
+        own = type(self).message is AttentionConv.message and type(self).aggregate is MessagePassing.aggregate
+        return plain and own and not self.explain and not any(hooks)
 
     def message_and_aggregate(self, edge_index: Adj, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         pattern = to_edges(edge_index, query.size(0), key.size(0))

@@ -9,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from torch_geometric.typing import Adj
 
 from tg_mlc.nn._batch import to_ptr
+from tg_mlc.nn._checkpoint import may_checkpoint
 from tg_mlc.nn.attention import AttentionConv
 from tg_mlc.ops import Blocks, Pattern
 
@@ -124,7 +125,7 @@ class FeatureMessagePassing(nn.Module):
             if return_attention_weights:
                 out, weights = conv(x, edges, edge_attr, return_attention_weights=True)
                 attention.append(weights)
-            elif attends and self.checkpointing and self.training:
+            elif attends and self.checkpointing and may_checkpoint(conv):
                 out = checkpoint(conv, x, edges, edge_attr, use_reentrant=False)
             elif attends:
                 out = conv(x, edges, edge_attr)

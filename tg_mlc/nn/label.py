@@ -14,6 +14,7 @@ from torch_geometric.typing import Adj
 
 from tg_mlc.nn._adjacency import to_list
 from tg_mlc.nn._batch import to_ptr
+from tg_mlc.nn._checkpoint import may_checkpoint
 from tg_mlc.nn.attention import AttentionConv, Norm
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
 from tg_mlc.ops.pattern import check_edge_index
@@ -295,7 +296,7 @@ class LabelMessagePassing(nn.Module):
     ) -> tuple[Tensor, Any]:
         if return_weights:
             return conv(x, edges, return_attention_weights=True, **kwargs)  # type: ignore[no-any-return]
-        if self.checkpointing and self.training:
+        if self.checkpointing and may_checkpoint(conv):
             return checkpoint(partial(conv, **kwargs), x, edges, use_reentrant=False), None
         return conv(x, edges, **kwargs), None
 

@@ -11,7 +11,8 @@ biases and the compressed form all follow it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -126,10 +127,12 @@ class Edges(Pattern):
         self._multigraph: bool | None = None
 
     @classmethod
-    def from_csr(cls, ptr: Tensor, key: Tensor, num_keys: int) -> Edges:
-        """Takes edges that are grouped by query already, and trusts them."""
-        query = ptr2index(ptr, output_size=key.numel())
-        edges = cls(torch.stack([key, query]), ptr.numel() - 1, num_keys, validate=False)
+    def from_csr(cls, ptr: Tensor, key: Tensor, num_queries: int, num_keys: int) -> Edges:
+        """Takes edges that are grouped by query already; queries beyond the pointer have none."""
+        edges = cls(torch.stack([key, ptr2index(ptr, output_size=key.numel())]), num_queries, num_keys)
+        if ptr.numel() <= num_queries:
+            ptr = torch.cat([ptr, ptr[-1:].expand(num_queries + 1 - ptr.numel())])
+        ptr = ptr[: num_queries + 1]  # no edge lies beyond, as has been checked
         edges._csr = CSR(ptr, key, None)
         return edges
 
@@ -158,21 +161,24 @@ class Edges(Pattern):
     def mask(self) -> Tensor:
         """The dense form ``[num_queries, num_keys]``."""
         if self._mask is None:
-            mask = torch.zeros(self.num_queries, self.num_keys, dtype=torch.bool, device=self.device)
-            mask[self.edge_index[1], self.edge_index[0]] = True
+            with kept_for_training():
+                mask = torch.zeros(self.num_queries, self.num_keys, dtype=torch.bool, device=self.device)
+                mask[self.edge_index[1], self.edge_index[0]] = True
             self._mask = mask
         return self._mask
 
     def isolated(self) -> Tensor:
         """Which queries have no neighbour, ``[num_queries]``."""
         if self._isolated is None:
-            self._isolated = self.csr().ptr.diff() == 0
+            with kept_for_training():
+                self._isolated = self.csr().ptr.diff() == 0
         return self._isolated
 
     def finite_mask(self) -> Tensor:
         """The dense form in which an isolated query sees all keys, so that its softmax is finite."""
         if self._finite_mask is None:
-            self._finite_mask = self.mask() | self.isolated().unsqueeze(-1)
+            with kept_for_training():
+                self._finite_mask = self.mask() | self.isolated().unsqueeze(-1)
         return self._finite_mask
 
     def to_edge_index(self) -> Tensor:
@@ -180,18 +186,19 @@ class Edges(Pattern):
 
     def csr(self) -> CSR:
         if self._csr is None:
-            query, perm = torch.sort(self.edge_index[1], stable=True)
-            ptr = index2ptr(query, self.num_queries)
-            self._csr = CSR(ptr, self.edge_index[0][perm], perm)
+            with kept_for_training():
+                query, perm = torch.sort(self.edge_index[1], stable=True)
+                self._csr = CSR(index2ptr(query, self.num_queries), self.edge_index[0][perm], perm)
         return self._csr
 
     def csc(self) -> CSC:
         """The edges grouped by key."""
         if self._csc is None:
             ptr, key, _ = self.csr()
-            key, order = torch.sort(key, stable=True)
-            query = ptr2index(ptr, output_size=self.num_edges)
-            self._csc = CSC(index2ptr(key, self.num_keys), query[order], order)
+            with kept_for_training():
+                key, order = torch.sort(key, stable=True)
+                query = ptr2index(ptr, output_size=self.num_edges)
+                self._csc = CSC(index2ptr(key, self.num_keys), query[order], order)
         return self._csc
 
     def prepare(self) -> Edges:
@@ -421,6 +428,13 @@ class Shared(Pattern):
 
     def __repr__(self) -> str:
         return f"Shared({self.graph}, num_samples={self.num_samples})"
+
+
+def kept_for_training() -> AbstractContextManager[Any]:
+    """What is kept may be asked for in inference first, and must serve training all the same."""
+    if torch.compiler.is_compiling() or not torch.is_inference_mode_enabled():
+        return nullcontext()
+    return torch.inference_mode(False)
 
 
 def shared_graph(pattern: Pattern) -> tuple[Edges, int]:

@@ -132,3 +132,12 @@ def test_whole_models(encoder: Literal["fmp", "emb"]) -> None:
         with torch.compiler.set_stance("default" if i == 0 else "fail_on_recompile"):
             out = compiled(batch)
         torch.testing.assert_close(out, model(batch), atol=1e-4, rtol=1e-4)
+
+
+def test_checkpointing_is_left_to_the_compiler() -> None:
+    model = LabelMessagePassing(8, path_graph(5), num_steps=2, heads=2, checkpointing=True)
+    batches = []
+    for sizes in BATCHES:
+        x, batch = ragged(sizes, 8)
+        batches.append((x, arguments("ptr", batch, sizes)))
+    check(model, "aot_eager", batches)

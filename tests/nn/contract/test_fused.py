@@ -78,6 +78,7 @@ class Child(LabelToLabelConv):
 
 @pytest.mark.parametrize("conv", [Counted(), Child(8, heads=2)], ids=["class", "subclass"])
 def test_an_explainer_masks_the_edges_of_an_adjacency(conv: AttentionConv) -> None:
+    LabelToLabelConv(8, heads=2)(X, EDGE_INDEX)  # which makes PyG compile the parent's propagate
     model = nn.ModuleList([conv])
     set_masks(model, torch.zeros(6), EDGE_INDEX, apply_sigmoid=False)
     without = conv(X, adjacency())
@@ -107,3 +108,32 @@ def test_a_sorted_adjacency_compiles() -> None:
     conv = AttentionConv(8, heads=2)
     compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(X, adjacency()), conv(X, EDGE_INDEX))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("form", ["EdgeIndex", "torch.sparse"])
+def test_an_adjacency_that_names_no_node_is_an_error(form: str) -> None:
+    conv = AttentionConv(8, heads=2)
+    edge_index = torch.tensor([[1, 2, 40], [0, 0, 1]])
+    edges: Any = EdgeIndex(edge_index, sparse_size=(41, 5), sort_order="col")
+    if form == "torch.sparse":
+        edges = torch.sparse_coo_tensor(edge_index.flip(0), torch.ones(3), (5, 41)).to_sparse_csr()
+    with pytest.raises((ValueError, IndexError)):
+        conv((X, X), edges)
+
+
+@pytest.mark.parametrize("size", [{}, {"sparse_size": (5, 3)}])
+def test_an_adjacency_without_its_last_nodes(size: dict[str, Any]) -> None:
+    conv = Counted()
+    edges = EdgeIndex(EDGE_INDEX, sort_order="col", **size)
+    torch.testing.assert_close(conv((X, X), edges), conv((X, X), EDGE_INDEX))
+    assert conv.fused == 1
+
+
+def test_a_message_of_a_subclass_counts() -> None:
+    class Silent(AttentionConv):
+        def message(self, value_j: Tensor) -> Tensor:
+            return value_j * 0
+
+    conv = Silent(8, heads=2)
+    torch.testing.assert_close(conv(X, adjacency()), conv(X, EDGE_INDEX))

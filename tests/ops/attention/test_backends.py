@@ -139,14 +139,81 @@ def test_huge_logits(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision(backend: str, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 2e-2), (torch.float16, 2e-3)])
+def test_half_precision(backend: str, dtype: torch.dtype, tolerance: float) -> None:
     pattern = example(backend)
-    tensors = inputs(pattern, 2, dtype, seed=0)
-    exact = graph_attention(*(t.double() for t in tensors), pattern, backend="reference")
+    tensors = inputs(pattern, 2, dtype, seed=0, factor=3.0)
+    exact = outputs_and_gradients([t.double() for t in tensors], pattern, "reference", None)
+    for one, other in zip(outputs_and_gradients(tensors, pattern, backend, None), exact, strict=True):
+        assert one.dtype == dtype
+        assert (one.double() - other).norm() < tolerance * other.norm()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_autocast(backend: str) -> None:
+    pattern = example(backend)
+    tensors = inputs(pattern, 2, torch.float32, seed=0, factor=3.0)
+    exact = outputs_and_gradients([t.double() for t in tensors], pattern, "reference", None)
+    leaves = [t.detach().clone().requires_grad_() for t in tensors]
+    with torch.autocast("cpu", torch.bfloat16):
+        out = graph_attention(*leaves, pattern, backend=backend)
+    out.backward(torch.linspace(-1, 1, out.numel()).view_as(out))
+    for one, other in zip([out, *(leaf.grad for leaf in leaves)], exact, strict=True):
+        assert (one.double() - other).norm() < 2e-2 * other.norm()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_queries_whose_edges_are_all_masked_give_zeros(backend: str) -> None:
+    pattern = example(backend)
+    target = pattern.to_edge_index()[1][: pattern.bias_size]
+    bias = torch.zeros(pattern.bias_size, 2).masked_fill((target == target[0]).unsqueeze(-1), -math.inf)
+    bias[-1] = 1.0
+    tensors = inputs(pattern, 2, torch.float32, seed=0)
+    out, *gradients = outputs_and_gradients(tensors, pattern, backend, bias)
+    assert (out[target[0]] == 0).all()
+    assert (gradients[0][target[0]] == 0).all()
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    expected = outputs_and_gradients(tensors, pattern, "reference", bias)
+    torch.testing.assert_close([out, *gradients], expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, "auto"])
+def test_no_sample_at_all(backend: str) -> None:
+    pattern: Pattern = Shared(random_edges(5, 5, 12, seed=0), 0)
+    if backend == "blocks":
+        pattern = Blocks(ptr([]), ptr([]))
+    out, *gradients = outputs_and_gradients(inputs(pattern, 2, torch.float32, seed=0), pattern, backend, None)
+    assert out.shape == (0, 2, 3)
+    assert [gradient.shape for gradient in gradients] == [(0, 2, 4), (0, 2, 4), (0, 2, 3)]
+
+
+@pytest.mark.parametrize("backend", ["reference", "csr", "sddmm", "blocks", "auto"])
+def test_forward_mode_is_right_or_refused(backend: str) -> None:
+    pattern = example(backend)
+    query, key, value = (t.detach() for t in inputs(pattern, 2, torch.float64, seed=0))
+
+    def attend(moved: Tensor) -> Tensor:
+        return graph_attention(moved, key, value, pattern, backend=backend)
+
+    if backend in WITHOUT_WEIGHTS:
+        with pytest.raises(ValueError, match="no forward-mode derivatives"):
+            torch.func.jvp(attend, (query,), (query,))
+        return
+    _, slope = torch.func.jvp(attend, (query,), (query,))
+    step = 1e-6
+    expected = (attend(query * (1 + step)) - attend(query * (1 - step))) / (2 * step)
+    torch.testing.assert_close(slope, expected, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["csr", "sddmm", "dense", "scatter"])
+def test_a_graph_seen_in_inference_serves_training(backend: str) -> None:
+    pattern = Shared(random_edges(5, 5, 12, seed=0), 2)
+    tensors = inputs(pattern, 2, torch.float32, seed=0)
+    with torch.inference_mode():
+        graph_attention(*tensors, pattern, backend=backend)
     out = graph_attention(*tensors, pattern, backend=backend)
-    assert out.dtype == dtype
-    torch.testing.assert_close(out.double(), exact, atol=5e-2, rtol=5e-2)
+    out.sum().backward()
+    assert tensors[0].grad is not None
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -26,6 +26,14 @@ def test_set_backend_holds_within_its_block() -> None:
     assert explain_choice(*tensors(10, 10), SHARED) == before
 
 
+def test_a_block_may_be_entered_again() -> None:
+    reference = tg_mlc.set_backend("reference")
+    with reference:
+        pass
+    with reference:
+        assert explain_choice(*tensors(10, 10), SHARED).startswith("reference: Shared")
+
+
 def test_set_backend_holds_until_it_is_set_anew() -> None:
     before = explain_choice(*tensors(10, 10), SHARED)
     tg_mlc.set_backend("reference")

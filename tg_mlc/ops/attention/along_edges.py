@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 
 from tg_mlc.ops.attention.backend import AttentionCall, Output
 from tg_mlc.ops.kernels.graph import Graph, Options
@@ -36,7 +37,7 @@ def define(name: str, kernels: str, device: str | None) -> Callable[[AttentionCa
         bias = call.edge_bias
         if bias is not None:
             bias = (bias if by_query.perm is None else bias[by_query.perm]).to(dtype)
-        seed = torch.randint(2**31, (1,)) if call.dropout_p > 0.0 else torch.zeros(1, dtype=torch.long)
+        seed = draw_seed(call.dropout_p)
         out, _ = operator(
             call.query.to(dtype),
             call.key.to(dtype),
@@ -52,6 +53,21 @@ def define(name: str, kernels: str, device: str | None) -> Callable[[AttentionCa
         return out.to(call.value.dtype), None
 
     return run
+
+
+def draw_seed(dropout_p: float) -> Tensor:
+    """Where dropout starts from, in both passes."""
+    if dropout_p == 0.0:
+        return torch.zeros(1, dtype=torch.long, device="cpu")
+    return torch.randint(2**31, (1,), device="cpu")
+
+
+def differentiates_forward(call: AttentionCall) -> bool:
+    """Whether forward-mode derivatives are asked for, which an opaque operator would take for zero."""
+    if torch.compiler.is_compiling():
+        return False
+    tensors = (call.query, call.key, call.value)
+    return any(unpack_dual(tensor).tangent is not None for tensor in tensors)  # type: ignore[no-untyped-call]
 
 
 def _register(name: str, kernels: str, device: str | None) -> Any:
@@ -70,7 +86,8 @@ def _register(name: str, kernels: str, device: str | None) -> Any:
         seed: Tensor,
     ) -> tuple[Tensor, Tensor]:
         graph, options = Graph(ptr, index, col_ptr, col_index, col_order), Options(scale, dropout_p, int(seed), bias)
-        out, lse = import_module(kernels).forward(query, key, value, graph, options)
+        with torch.autocast(query.device.type, enabled=False):
+            out, lse = import_module(kernels).forward(query, key, value, graph, options)
         return out, lse.view(-1)
 
     def backward(
@@ -91,7 +108,8 @@ def _register(name: str, kernels: str, device: str | None) -> Any:
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         graph, options = Graph(ptr, index, col_ptr, col_index, col_order), Options(scale, dropout_p, int(seed), bias)
         grads: tuple[Tensor, Tensor, Tensor, Tensor]
-        grads = import_module(kernels).backward(grad, query, key, value, lse, graph, options)
+        with torch.autocast(query.device.type, enabled=False):
+            grads = import_module(kernels).backward(grad, query, key, value, lse, graph, options)
         return grads
 
     operator: Any = torch.library.custom_op(f"tg_mlc::{name}", forward, mutates_args=(), device_types=device)

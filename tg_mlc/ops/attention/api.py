@@ -61,7 +61,8 @@ def graph_attention(
         \alpha_{ij} = \textrm{softmax}_{j \in \mathcal{N}(i)} \left( s \, \mathbf{q}_i^{\top} \mathbf{k}_j + b_{ij}
         \right)
 
-    A query without any neighbour gives zeros, and its gradients are zero.
+    A query without any neighbour gives zeros, and its gradients are zero; so does one whose edges all have a bias of
+    :math:`-\infty`.
 
     Args:
         query (torch.Tensor): The queries.

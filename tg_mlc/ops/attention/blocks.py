@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from tg_mlc.ops.attention.along_edges import differentiates_forward, draw_seed
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
 from tg_mlc.ops.attention.crossovers import MAX_WASTE, MIN_BLOCK
 from tg_mlc.ops.pattern import Blocks
@@ -20,7 +21,6 @@ def run(call: AttentionCall) -> Output:
     """Hands the boundaries of the blocks to the operator."""
     pattern = call.pattern
     assert isinstance(pattern, Blocks)
-    seed = torch.randint(2**62, (1,)) if call.dropout_p > 0.0 else torch.zeros(1, dtype=torch.long)
     out, _ = block_attention(
         call.query,
         call.key,
@@ -30,7 +30,7 @@ def run(call: AttentionCall) -> Output:
         pattern.key_ptr,
         call.scale,
         call.dropout_p,
-        seed,
+        draw_seed(call.dropout_p),
     )
     return out, None
 
@@ -58,14 +58,16 @@ def block_attention(
     out = query.new_zeros(query.size(0), query.size(1), value.size(2))
     lse = query.new_zeros(query.size(1), query.size(0), dtype=_accumulator(query))
     random = torch.Generator().manual_seed(int(seed))
-    for block in _blocks(query_ptr, key_ptr):
-        score = _scores(query, key, bias, block, scale)
-        total = torch.logsumexp(score, dim=-1, keepdim=True)
-        weight = score.sub_(total).exp_()
-        if dropout_p > 0.0:
-            weight.mul_(_kept(weight, dropout_p, random))
-        out[block.rows] = torch.bmm(weight.to(value.dtype), _heads_first(value[block.cols])).transpose(0, 1)
-        lse[:, block.rows] = total.squeeze(-1)
+    with torch.autocast("cpu", enabled=False):
+        for block in _blocks(query_ptr, key_ptr):
+            score = _scores(query, key, bias, block, scale)
+            total = torch.logsumexp(score, dim=-1, keepdim=True)
+            total.masked_fill_(total == -torch.inf, 0.0)
+            weight = score.sub_(total).exp_()
+            if dropout_p > 0.0:
+                weight.mul_(_kept(weight, dropout_p, random))
+            out[block.rows] = torch.bmm(weight, _heads_first(value[block.cols])).transpose(0, 1)
+            lse[:, block.rows] = total.squeeze(-1)
     return out, lse
 
 
@@ -94,23 +96,23 @@ def block_attention_backward(
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
     random = torch.Generator().manual_seed(int(seed))
     for block in _blocks(query_ptr, key_ptr):
-        q, k, v = query[block.rows], key[block.cols], value[block.cols]
-        g = _heads_first(grad[block.rows])
+        q, k = _heads_first(query[block.rows]), _heads_first(key[block.cols])
+        v, g = _heads_first(value[block.cols]), _heads_first(grad[block.rows])
         weight = _scores(query, key, bias, block, scale).sub_(lse[:, block.rows].unsqueeze(-1)).exp_()
-        grad_weight = torch.bmm(g, _heads_first(v).transpose(1, 2)).to(weight.dtype)
+        grad_weight = torch.bmm(g, v.transpose(1, 2))
         kept = weight
         if dropout_p > 0.0:
             factor = _kept(weight, dropout_p, random)
             kept = weight * factor
             grad_weight.mul_(factor)
-        grads[2][block.cols] = torch.bmm(kept.to(v.dtype).transpose(1, 2), g).transpose(0, 1)
+        grads[2][block.cols] = torch.bmm(kept.transpose(1, 2), g).transpose(0, 1)
         total = torch.linalg.vecdot(weight, grad_weight).unsqueeze(-1)
         grad_score = grad_weight.sub_(total).mul_(weight)
         if bias is not None:
             grad_bias[block.edges] = grad_score.permute(1, 2, 0).flatten(end_dim=1).to(query.dtype)
-        grad_score = grad_score.mul_(scale).to(q.dtype)
-        grads[0][block.rows] = torch.bmm(grad_score, _heads_first(k)).transpose(0, 1)
-        grads[1][block.cols] = torch.bmm(grad_score.transpose(1, 2), _heads_first(q)).transpose(0, 1)
+        grad_score = grad_score.mul_(scale)
+        grads[0][block.rows] = torch.bmm(grad_score, k).transpose(0, 1)
+        grads[1][block.cols] = torch.bmm(grad_score.transpose(1, 2), q).transpose(0, 1)
     return grads[0], grads[1], grads[2], grad_bias
 
 
@@ -154,14 +156,14 @@ def _blocks(query_ptr: Tensor, key_ptr: Tensor) -> Iterator[_Block]:
 def _scores(query: Tensor, key: Tensor, bias: Tensor | None, block: _Block, scale: float) -> Tensor:
     """The scores ``[heads, queries, keys]`` of a block."""
     q, k = _heads_first(query[block.rows]), _heads_first(key[block.cols])
-    score = torch.bmm(q, k.transpose(1, 2)).to(_accumulator(query)).mul_(scale)
+    score = torch.bmm(q, k.transpose(1, 2)).mul_(scale)
     if bias is not None:
         score += bias[block.edges].view(*block.shape, -1).permute(2, 0, 1)
     return score
 
 
 def _heads_first(x: Tensor) -> Tensor:
-    return x.transpose(0, 1)
+    return x.to(_accumulator(x)).transpose(0, 1)
 
 
 def _accumulator(tensor: Tensor) -> torch.dtype:
@@ -180,6 +182,8 @@ def refuse(call: AttentionCall) -> str | None:
         return "blocks: only for Blocks"
     if call.query.device.type != "cpu":
         return "blocks: it would wait for the device at every block"
+    if differentiates_forward(call):
+        return "blocks: it has no forward-mode derivatives; take 'reference'"
     if call.return_weights:
         return "blocks: weights are not kept; take 'dense', 'scatter' or 'reference'"
     return None

@@ -46,9 +46,9 @@ def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
 
 
 def _run_graph(call: AttentionCall, graph: Edges, num_samples: int) -> Output:
-    query = _by_sample(call.query, num_samples)
-    key = _by_sample(call.key, num_samples)
-    value = _by_sample(call.value, num_samples)
+    query = _by_sample(call.query, num_samples, graph.num_queries)
+    key = _by_sample(call.key, num_samples, graph.num_keys)
+    value = _by_sample(call.value, num_samples, graph.num_keys)
 
     out, weights = _attend(query, key, value, _graph_mask(call, graph), call)
     if not graph.is_complete:
@@ -109,8 +109,8 @@ def _places(pattern: Blocks) -> tuple[Tensor, Tensor, Tensor]:
     return sample, query - pattern.query_ptr[sample], key - pattern.key_ptr[sample]
 
 
-def _by_sample(x: Tensor, num_samples: int) -> Tensor:
-    return x.view(num_samples, x.size(0) // num_samples if num_samples else 0, *x.shape[1:]).transpose(1, 2)
+def _by_sample(x: Tensor, num_samples: int, num_rows: int) -> Tensor:
+    return x.view(num_samples, num_rows, *x.shape[1:]).transpose(1, 2)
 
 
 def refuse(call: AttentionCall) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.utils import scatter
@@ -27,9 +29,10 @@ def run(call: AttentionCall) -> Output:
 def softmax_by_target(score: Tensor, target: Tensor, num_queries: int) -> Tensor:
     """The softmax over the edges of each target."""
     highest = scatter(score.detach(), target, dim=0, dim_size=num_queries, reduce="max")
+    highest = highest.masked_fill(highest == -math.inf, 0.0)
     exp: Tensor = (score - highest[target]).exp()
     total: Tensor = scatter(exp, target, dim=0, dim_size=num_queries, reduce="sum")
-    return exp / total[target]
+    return exp / total.masked_fill(total == 0.0, 1.0)[target]
 
 
 BACKEND = Backend("reference", run, refuse=lambda call: None, prefer=lambda call: None)

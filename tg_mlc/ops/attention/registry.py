@@ -39,11 +39,11 @@ class set_backend:  # noqa: N801 (reads as the function that it also is)
         chosen = tuple(get(name).name for name in names if name != "auto")
         if not names or ("auto" in names and chosen):
             raise ValueError(f"Expected backends or 'auto' (got {names}); available are {sorted(BACKENDS)}")
-        self._before = _FORCED[:]
+        self._chosen, self._before = chosen, _FORCED[:]
         _FORCED[:] = chosen
 
     def __enter__(self) -> None:
-        pass
+        _FORCED[:] = self._chosen
 
     def __exit__(self, *exception: object) -> None:
         _FORCED[:] = self._before

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from tg_mlc.ops.attention.along_edges import define
+from tg_mlc.ops.attention.along_edges import define, differentiates_forward
 from tg_mlc.ops.attention.backend import AttentionCall, Backend
-from tg_mlc.ops.pattern import Blocks, shared_graph
+from tg_mlc.ops.pattern import Blocks, Pattern, shared_graph
 
 _HAS_MKL = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
 
@@ -15,11 +15,15 @@ def refuse(call: AttentionCall) -> str | None:
     """Sampled products come with MKL and hold each pair once, and no weights are kept."""
     if call.query.device.type != "cpu" or not _HAS_MKL:
         return "sddmm: sampled matrix products need a CPU build of PyTorch with MKL"
+    if differentiates_forward(call):
+        return "sddmm: it has no forward-mode derivatives; take 'reference'"
     if call.return_weights:
         return "sddmm: weights are not kept; take 'dense', 'scatter' or 'reference'"
-    if isinstance(call.pattern, Blocks):
-        return None
-    graph, _ = shared_graph(call.pattern)
+    return None if isinstance(call.pattern, Blocks) else _refuse_graph(call.pattern)
+
+
+def _refuse_graph(pattern: Pattern) -> str | None:
+    graph, _ = shared_graph(pattern)
     if torch.compiler.is_compiling() and not graph.is_prepared:
         return "sddmm: whether a pair stands twice in 'edge_index' cannot be told while compiling"
     if graph.is_multigraph:

@@ -7,7 +7,7 @@ import os
 import torch
 
 from tg_mlc._optional import is_installed
-from tg_mlc.ops.attention.along_edges import define
+from tg_mlc.ops.attention.along_edges import define, differentiates_forward
 from tg_mlc.ops.attention.backend import AttentionCall, Backend
 from tg_mlc.ops.pattern import Blocks
 
@@ -22,6 +22,8 @@ def refuse(call: AttentionCall) -> str | None:
         return "triton: its kernels run on a CUDA device"
     if call.query.dtype == torch.float64:
         return "triton: it sums in single precision; take 'dense', 'scatter' or 'reference' for double precision"
+    if differentiates_forward(call):
+        return "triton: it has no forward-mode derivatives; take 'reference'"
     if call.return_weights:
         return "triton: weights are not kept; take 'dense', 'scatter' or 'reference'"
     return None

@@ -2,7 +2,8 @@
 
 The work is a line of ``groups * num_edges`` edges, a group being one head of one sample. A kernel takes any span of
 that line, so that threads share the work evenly however the edges are spread over the rows. Rows of the other side are
-first copied, a group at a time, to a contiguous ``scratch`` that stays in cache. Tensors come as flat arrays with the
+first copied, a group at a time, to a contiguous ``scratch`` that stays in cache, unless they outnumber the edges of the
+span. Tensors come as flat arrays with the
 distance between two rows, which spares copies of slices of a larger one.
 
 Offsets are unsigned: for a signed one Numba asks at every access whether it counts from the end, and nothing is
@@ -23,7 +24,6 @@ Array = np.ndarray[Any, Any]
 
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
-    "cache": True,
     "error_model": "numpy",
     "fastmath": {"arcp", "contract", "nsz", "reassoc"},
 }
@@ -31,7 +31,10 @@ _OPTIONS: dict[str, Any] = {
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiles a function at its first call, and keeps the result on disk."""
-    compiled: Callable[..., Any] = njit(**_OPTIONS)(function)
+    try:
+        compiled: Callable[..., Any] = njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # there is no folder to keep it in
+        compiled = njit(**_OPTIONS)(function)
     return compiled
 
 
@@ -60,12 +63,16 @@ def score_span(
         low = begin - group * num_edges
         high = min(num_edges, low + end - begin)
         sample, head = divmod(first_group + group, heads)
-        pack(y, sample * y_rows * y_stride + head * channels, y_stride, y_rows, channels, scratch)
+        source, origin, step = y, sample * y_rows * y_stride + head * channels, y_stride
+        if high - low >= y_rows:
+            pack(y, origin, y_stride, y_rows, channels, scratch)
+            source, origin, step = scratch, 0, channels
         offset = sample * num_rows * x_stride + head * channels
         row, edge = np.searchsorted(ptr, low, side="right") - 1, low
         while edge < high:
             stop = min(ptr[row + 1], high)
-            dots(x, offset + row * x_stride, index, edge, stop, scratch, channels, scale, out[group])
+            place = offset + row * x_stride
+            dots(x, place, index, edge, stop, source, origin, step, channels, scale, out[group])
             edge = stop
             row += 1
         begin += high - low
@@ -180,17 +187,22 @@ def sum_span(
         low = begin - group * num_edges
         high = min(num_edges, low + end - begin)
         sample, head = divmod(first_group + group, heads)
-        pack(y, sample * y_rows * y_stride + head * channels, y_stride, y_rows, channels, scratch)
+        source, origin, step = y, sample * y_rows * y_stride + head * channels, y_stride
+        if high - low >= y_rows:
+            pack(y, origin, y_stride, y_rows, channels, scratch)
+            source, origin, step = scratch, 0, channels
         offset = sample * num_rows * stride + head * channels
         first, last = rows_that_begin(ptr, low, high)
         if first > 0 and ptr[first - 1] < low < ptr[first]:
             begun = offset + (first - 1) * stride
             stop = min(ptr[first], high)
-            weighted_sum(index, order, weight[group], factor, low, stop, scratch, channels, partial, 0)
+            weighted_sum(index, order, weight[group], factor, low, stop, source, origin, step, channels, partial, 0)
         for row in range(first, last):
             stop = min(ptr[row + 1], high)
             place = offset + row * stride
-            weighted_sum(index, order, weight[group], factor, ptr[row], stop, scratch, channels, out, place)
+            weighted_sum(
+                index, order, weight[group], factor, ptr[row], stop, source, origin, step, channels, out, place
+            )
         begin += high - low
     return begun
 
@@ -207,14 +219,25 @@ def pack(source: Array, offset: int, stride: int, rows: int, channels: int, out:
 
 @kernel
 def dots(
-    x: Array, offset: int, index: Array, low: int, high: int, y: Array, channels: int, scale: float, out: Array
+    x: Array,
+    offset: int,
+    index: Array,
+    low: int,
+    high: int,
+    y: Array,
+    origin: int,
+    step: int,
+    channels: int,
+    scale: float,
+    out: Array,
 ) -> None:
     """The dot products of one row with the rows of its edges, four at a time; the last four may overlap."""
     size, start, last = uintp(channels), uintp(offset), high - 1
+    zeroth, stride = uintp(origin), uintp(step)
     for e in range(low, high, 4):
         e1, e2, e3 = min(e + 1, last), min(e + 2, last), min(e + 3, last)
-        o0, o1 = uintp(index[e]) * size, uintp(index[e1]) * size
-        o2, o3 = uintp(index[e2]) * size, uintp(index[e3]) * size
+        o0, o1 = zeroth + uintp(index[e]) * stride, zeroth + uintp(index[e1]) * stride
+        o2, o3 = zeroth + uintp(index[e2]) * stride, zeroth + uintp(index[e3]) * stride
         s0 = s1 = s2 = s3 = x.dtype.type(0)
         for c in range(size):
             value = x[start + c]
@@ -234,18 +257,21 @@ def weighted_sum(
     low: int,
     high: int,
     y: Array,
+    origin: int,
+    step: int,
     channels: int,
     out: Array,
     offset: int,
 ) -> None:
     """The weighted sum of the rows of one row's edges, four at a time; beyond the last one the weights are zero."""
     size, start, last, zero = uintp(channels), uintp(offset), high - 1, weight.dtype.type(0)
+    zeroth, stride = uintp(origin), uintp(step)
     for c in range(size):
         out[start + c] = zero
     for e in range(low, high, 4):
         e1, e2, e3 = min(e + 1, last), min(e + 2, last), min(e + 3, last)
-        o0, o1 = uintp(index[e]) * size, uintp(index[e1]) * size
-        o2, o3 = uintp(index[e2]) * size, uintp(index[e3]) * size
+        o0, o1 = zeroth + uintp(index[e]) * stride, zeroth + uintp(index[e1]) * stride
+        o2, o3 = zeroth + uintp(index[e2]) * stride, zeroth + uintp(index[e3]) * stride
         if order.shape[0] > 0:
             w0, w1, w2, w3 = weight[order[e]], weight[order[e1]], weight[order[e2]], weight[order[e3]]
         else:
@@ -265,6 +291,9 @@ def softmax(score: Array, bias: Array, head: int, heads: int, low: int, high: in
     highest = score.dtype.type(-np.inf)
     for e in range(low, high):
         highest = max(highest, score[e])
+    if highest == -np.inf:  # nobody is left to attend to
+        score[low:high] = 0
+        return score.dtype.type(0)
     total = score.dtype.type(0)
     for e in range(low, high):
         value = exp(score[e] - highest)

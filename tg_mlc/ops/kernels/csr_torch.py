@@ -91,6 +91,7 @@ class _Work:
         rows = self._rows().expand_as(score)
         highest = score.new_zeros(score.size(0), self.graph.num_queries)
         highest.scatter_reduce_(1, rows, score, "amax", include_self=False)
+        highest.masked_fill_(highest == -torch.inf, 0.0)
         total = self.row_sums((score - highest[:, self._rows()]).exp_())
         return highest + total.clamp_(min=torch.finfo(score.dtype).tiny).log_()
 

@@ -29,4 +29,5 @@ def _pool() -> ThreadPoolExecutor:
 
 
 # A forked child inherits the pool but not its threads, and would wait for them forever.
-os.register_at_fork(after_in_child=_pool.cache_clear)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -1,0 +1,18 @@
+"""When a block can be computed twice."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+
+def may_checkpoint(block: nn.Module) -> bool:
+    """Whether a block trains, and would do the same the second time.
+
+    Weights that are drawn at the first call are not drawn at the second, which would leave dropout with other random
+    numbers. A compiler decides by itself what to keep.
+    """
+    if not block.training or not torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return False
+    return not any(is_lazy(parameter) for parameter in block.parameters())
