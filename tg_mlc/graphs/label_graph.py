@@ -12,7 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr, size_repr
 from torch_geometric.data.storage import GlobalStorage
-from torch_geometric.utils import add_remaining_self_loops, coalesce, remove_self_loops, to_undirected
+from torch_geometric.typing import Adj
+from torch_geometric.utils import add_remaining_self_loops, coalesce, is_sparse, remove_self_loops, to_undirected
 from torch_geometric.utils import to_scipy_sparse_matrix as to_scipy
 
 from tg_mlc.graphs._check import (
@@ -23,6 +24,7 @@ from tg_mlc.graphs._check import (
     check_permutation,
 )
 from tg_mlc.graphs._order import Order, locality_order
+from tg_mlc.ops.adjacency import with_values
 
 
 class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
@@ -37,8 +39,9 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
     Methods that change the graph return a new one.
 
     Args:
-        edge_index (Tensor, optional): The edges, source to target. :obj:`LabelGraph()` is the empty object that
-            PyG's copying and batching ask for. (default: :obj:`None`)
+        edge_index (Tensor or SparseTensor, optional): The edges, source to target; or an adjacency with targets in its
+            rows, whose values are the weights. :obj:`LabelGraph()` is the empty object that PyG's copying and batching
+            ask for. (default: :obj:`None`)
         num_nodes (int, optional): The number of labels :math:`L`; not needed with :obj:`label_names`.
             (default: :obj:`None`)
         edge_weight (Tensor, optional): How strong each edge is. Layers attend along edges whatever their weight,
@@ -58,7 +61,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
     def __init__(
         self,
-        edge_index: Tensor | None = None,
+        edge_index: Adj | None = None,
         *,
         num_nodes: int | None = None,
         edge_weight: Tensor | None = None,
@@ -79,6 +82,9 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             self["label_names"] = check_label_names(label_names, self.num_labels)
         if edge_index is None:
             edge_index = torch.empty(2, 0, dtype=torch.long)
+        if is_sparse(edge_index):
+            edge_index, values = with_values(edge_index)
+            edge_weight = values if edge_weight is None else edge_weight
         self._set_edges(edge_index, edge_weight)
 
     def _set_edges(self, edge_index: Tensor, edge_weight: Tensor | None) -> None:

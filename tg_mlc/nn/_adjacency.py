@@ -1,26 +1,13 @@
-"""The forms in which PyG hands over a graph."""
+"""The forms in which PyG hands over a graph, as a pattern."""
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.typing import Adj, SparseTensor
-from torch_geometric.utils import is_sparse, to_edge_index
 
 from tg_mlc.ops import Edges
-
-
-def to_list(edge_index: Adj) -> Tensor:
-    """The plain ``[2, num_edges]`` list, sources in row 0; that of an adjacency, which has targets in its rows, in the
-    order of its entries.
-    """
-    if isinstance(edge_index, EdgeIndex):
-        edge_index = edge_index.as_tensor()
-    elif is_sparse(edge_index):
-        edge_index = to_edge_index(edge_index)[0].flip(0)
-    plain: Tensor = edge_index
-    return plain
+from tg_mlc.ops.adjacency import to_list
 
 
 def to_edges(edge_index: Adj, num_queries: int, num_keys: int) -> Edges:

@@ -10,8 +10,9 @@ from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.typing import Adj, OptTensor, SparseTensor
 from torch_geometric.utils import softmax
 
-from tg_mlc.nn._adjacency import to_edges, to_list
+from tg_mlc.nn._adjacency import to_edges
 from tg_mlc.ops import Pattern, graph_attention
+from tg_mlc.ops.adjacency import to_list
 
 Norm = Literal["post", "pre"]
 

@@ -12,11 +12,11 @@ from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
 from torch_geometric.typing import Adj
 
-from tg_mlc.nn._adjacency import to_list
 from tg_mlc.nn._batch import to_ptr
 from tg_mlc.nn._checkpoint import may_checkpoint
 from tg_mlc.nn.attention import AttentionConv, Norm
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
+from tg_mlc.ops.adjacency import to_list
 from tg_mlc.ops.pattern import check_edge_index
 
 
@@ -102,8 +102,8 @@ class LabelMessagePassing(nn.Module):
         channels (int or tuple): Size :math:`d` of a label state, or the sizes of component and label states. The
             components' may be :obj:`-1`, to be taken from the first input.
         label_graph (LabelGraph): The label graph, any :class:`~torch_geometric.data.Data` with :obj:`num_nodes` and
-            :obj:`edge_index`. It may be replaced later by assigning :obj:`label_graph`; it is not part of the state
-            dict.
+            :obj:`edge_index` or :obj:`adj_t`. It may be replaced later by assigning :obj:`label_graph`; it is not part
+            of the state dict.
         num_steps (int, optional): Number of steps :math:`T`; their weights are not shared. (default: :obj:`2`)
         heads (int, optional): Number of attention heads, a divisor of :math:`d` unless :obj:`head_channels` is given.
             (default: :obj:`4`)
@@ -219,7 +219,9 @@ class LabelMessagePassing(nn.Module):
 
     def _place_label_edges(self) -> None:
         # Prepared where the graph is, as no value can be read from the meta device.
-        edges = Edges(self._label_graph.edge_index, self.num_labels, self.num_labels).prepare()
+        adjacency = self._label_graph.edge_index
+        edges = Edges(self._label_graph.adj_t if adjacency is None else adjacency, self.num_labels, self.num_labels)
+        edges = edges.prepare()
         self._label_edges = edges.to(self.embedding.weight.device)
 
     def _apply(self, fn: Any, recurse: bool = True) -> LabelMessagePassing:

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch_geometric import EdgeIndex
 from torch_geometric.index import index2ptr, ptr2index
+from torch_geometric.typing import Adj
 from torch_geometric.utils import cumsum
+
+from tg_mlc.ops.adjacency import to_list
 
 
 class CSR(NamedTuple):
@@ -97,7 +99,8 @@ class Edges(Pattern):
     r"""An explicit list of edges.
 
     Args:
-        edge_index (torch.Tensor): Keys (sources) in row 0 and queries (targets) in row 1, as in PyG.
+        edge_index (torch.Tensor or SparseTensor): Keys (sources) in row 0 and queries (targets) in row 1, as in PyG; or
+            an adjacency, with the targets in its rows.
         num_queries (int): The number of queries.
         num_keys (int): The number of keys.
         validate (bool, optional): If set to :obj:`False`, trusts the arguments. (default: :obj:`True`)
@@ -110,15 +113,13 @@ class Edges(Pattern):
         ValueError: If its shape or one of its indices is out of range.
     """
 
-    def __init__(self, edge_index: Tensor, num_queries: int, num_keys: int, *, validate: bool = True) -> None:
-        if isinstance(edge_index, EdgeIndex):
-            edge_index = edge_index.as_tensor()
+    def __init__(self, edge_index: Adj, num_queries: int, num_keys: int, *, validate: bool = True) -> None:
+        self.edge_index: Tensor = to_list(edge_index)
         if validate and not torch.compiler.is_compiling():
-            check_edge_index(edge_index, num_keys, num_queries)
-        self.edge_index = edge_index
+            check_edge_index(self.edge_index, num_keys, num_queries)
         self.num_queries = num_queries
         self.num_keys = num_keys
-        self.device = edge_index.device
+        self.device = self.edge_index.device
         self._csr: CSR | None = None
         self._csc: CSC | None = None
         self._mask: Tensor | None = None
@@ -357,7 +358,7 @@ class Shared(Pattern):
     :math:`b \cdot L + i`.
 
     Args:
-        graph (Edges or torch.Tensor): The graph, as a square :class:`Edges` or as an ``edge_index``.
+        graph (Edges, torch.Tensor or SparseTensor): The graph, as a square :class:`Edges` or as an ``edge_index``.
         num_samples (int): The number of samples :math:`B`.
         num_nodes (int, optional): The number of nodes :math:`L`; needed only beside an ``edge_index``.
             (default: :obj:`None`)
@@ -366,8 +367,8 @@ class Shared(Pattern):
         ValueError: If :obj:`graph` is not square, :obj:`num_nodes` is missing, or :obj:`num_samples` is negative.
     """
 
-    def __init__(self, graph: Edges | Tensor, num_samples: int, num_nodes: int | None = None) -> None:
-        if isinstance(graph, Tensor):
+    def __init__(self, graph: Edges | Adj, num_samples: int, num_nodes: int | None = None) -> None:
+        if not isinstance(graph, Edges):
             if num_nodes is None:
                 raise ValueError("Expected 'num_nodes' beside an 'edge_index' (got None)")
             graph = Edges(graph, num_nodes, num_nodes)

@@ -9,10 +9,13 @@ import torch
 import torch_geometric.typing
 from torch import Tensor
 from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
 from torch_geometric.typing import SparseTensor
 
 from tests.nn.samples import path_graph, ragged
+from tg_mlc.graphs import LabelGraph
 from tg_mlc.nn import AttentionConv, LabelMessagePassing
+from tg_mlc.ops import Shared
 
 needs_torch_sparse = pytest.mark.skipif(
     not torch_geometric.typing.WITH_TORCH_SPARSE, reason="torch-sparse is not installed"
@@ -113,3 +116,26 @@ def test_label_message_passing_takes_them_too(form: str) -> None:
     states = labels(x, batch, edge_index=edges, return_attention_weights=True)
     torch.testing.assert_close(states.states, labels(x, batch, edge_index=EDGE_INDEX))
     assert type(states.attention[0].feature_to_label[0]) is Tensor
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("form", ["torch.sparse", pytest.param("SparseTensor", marks=needs_torch_sparse)])
+def test_label_graphs_of_every_form(form: str) -> None:
+    edge_index = torch.tensor([[0, 1, 3, 2], [1, 2, 2, 3]])
+    weight = torch.tensor([0.1, 0.2, 0.3, 0.4])
+    if form == "SparseTensor":
+        adjacency: Any = SparseTensor.from_edge_index(edge_index, weight, sparse_sizes=(4, 4)).t()
+    else:
+        adjacency = torch.sparse_coo_tensor(edge_index.flip(0), weight, (4, 4)).to_sparse_csr()
+    graph = LabelGraph(edge_index, num_nodes=4, edge_weight=weight)
+    same = LabelGraph(adjacency, num_nodes=4)
+    assert torch.equal(same.edge_index, graph.edge_index)
+    assert torch.equal(same.edge_weight, graph.edge_weight)
+    shared = [Shared(edges, 2, num_nodes=4).graph.mask() for edges in (adjacency, edge_index)]
+    assert torch.equal(*shared)
+
+    labels = LabelMessagePassing(5, graph, heads=1)
+    x, batch = ragged([2, 1], 5)
+    expected = labels(x, batch)
+    labels.label_graph = Data(adj_t=adjacency, num_nodes=4)
+    torch.testing.assert_close(labels(x, batch), expected)

@@ -1,0 +1,26 @@
+"""The forms in which PyG hands over a graph, as a plain list of edges."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch_geometric import EdgeIndex
+from torch_geometric.typing import Adj
+from torch_geometric.utils import is_sparse, to_edge_index
+
+
+def to_list(edge_index: Adj) -> Tensor:
+    """The plain ``[2, num_edges]`` list, sources in row 0; that of an adjacency, which has targets in its rows, in the
+    order of its entries.
+    """
+    return with_values(edge_index)[0]
+
+
+def with_values(edge_index: Adj) -> tuple[Tensor, Tensor | None]:
+    """The list as above, and the values of an adjacency."""
+    if isinstance(edge_index, EdgeIndex):
+        return edge_index.as_tensor(), None
+    if is_sparse(edge_index):
+        edges, values = to_edge_index(edge_index)
+        return edges.flip(0), values
+    plain: Tensor = edge_index
+    return plain, None
