@@ -40,7 +40,7 @@ def test_descriptors_are_those_of_rdkit_without_the_slow_two() -> None:
     assert data.descriptors.shape == (1, transform.num_descriptors)
     by_name = Descriptors.CalcMolDescriptors(Chem.MolFromSmiles(SMILES))
     expected = [value for name, value in by_name.items() if name not in ("Ipc", "AvgIpc")]
-    torch.testing.assert_close(data.descriptors, torch.tensor([expected]))
+    torch.testing.assert_close(data.descriptors, torch.tensor([expected], dtype=torch.float))
 
 
 def test_a_descriptor_that_rdkit_cannot_compute_is_nan_and_none_is_infinite() -> None:
