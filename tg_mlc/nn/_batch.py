@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tg_mlc.ops.pattern import check_ptr
+from tg_mlc.ops.checks import check_ptr
 
 
 def to_ptr(x: Tensor, batch: Tensor | None, ptr: Tensor | None, batch_size: int | None) -> Tensor:

@@ -17,7 +17,7 @@ from tg_mlc.nn._checkpoint import may_checkpoint
 from tg_mlc.nn.attention import AttentionConv, Norm
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
 from tg_mlc.ops.adjacency import to_list
-from tg_mlc.ops.pattern import check_edge_index
+from tg_mlc.ops.checks import check_edge_index
 
 
 class FeatureToLabelConv(AttentionConv):
