@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch_geometric.index import ptr2index
 
-from tg_mlc.ops.pattern import Blocks, Pattern, Shared, longest
+from tg_mlc.ops.checks import longest
+from tg_mlc.ops.pattern import Blocks, Pattern, Shared
 
 
 def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
