@@ -105,6 +105,7 @@ def main(
         )
 
     print_table(rows, PAPER if dataset == "sider" else {})
+    print(f"One split with {len(parts.test)} test molecules; the README's table has the mean and spread of several.")
     save_results(output / dataset / "results.json", rows, parts)
     print(f"Predictions, checkpoints, logs and pictures are in {output / dataset}")
 

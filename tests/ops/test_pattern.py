@@ -5,6 +5,7 @@ import torch
 from torch_geometric import EdgeIndex
 
 from tests.ops.patterns import ptr, random_edges
+from tg_mlc.graphs import LabelGraph
 from tg_mlc.ops import Blocks, Edges, Shared
 
 
@@ -148,3 +149,9 @@ def test_edges_from_compressed_rows() -> None:
     assert edges.edge_index.tolist() == [[1, 3, 0], [0, 0, 2]]
     assert edges.csr().perm is None
     assert edges.csr().ptr.tolist() == [0, 2, 2, 3, 3]
+
+
+def test_shared_takes_a_label_graph() -> None:
+    graph = LabelGraph(torch.tensor([[0, 1], [1, 2]]), num_nodes=4)
+    shared = Shared(graph, 2)
+    assert (shared.num_nodes, shared.num_queries, shared.num_edges) == (4, 8, 4)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 from torch_geometric.index import index2ptr, ptr2index
 from torch_geometric.typing import Adj
 from torch_geometric.utils import cumsum
@@ -359,7 +360,8 @@ class Shared(Pattern):
     :math:`b \cdot L + i`.
 
     Args:
-        graph (Edges, torch.Tensor or SparseTensor): The graph, as a square :class:`Edges` or as an ``edge_index``.
+        graph (Edges, LabelGraph, torch.Tensor or SparseTensor): The graph, as a square :class:`Edges`, as a
+            :class:`~torch_geometric.data.Data` with :obj:`num_nodes`, or as an ``edge_index``.
         num_samples (int): The number of samples :math:`B`.
         num_nodes (int, optional): The number of nodes :math:`L`; needed only beside an ``edge_index``.
             (default: :obj:`None`)
@@ -368,7 +370,9 @@ class Shared(Pattern):
         ValueError: If :obj:`graph` is not square, :obj:`num_nodes` is missing, or :obj:`num_samples` is negative.
     """
 
-    def __init__(self, graph: Edges | Adj, num_samples: int, num_nodes: int | None = None) -> None:
+    def __init__(self, graph: Edges | Data | Adj, num_samples: int, num_nodes: int | None = None) -> None:
+        if isinstance(graph, Data):
+            graph = Edges(graph.edge_index, graph.num_nodes, graph.num_nodes)
         if not isinstance(graph, Edges):
             if num_nodes is None:
                 raise ValueError("Expected 'num_nodes' beside an 'edge_index' (got None)")

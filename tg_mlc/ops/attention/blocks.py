@@ -5,7 +5,8 @@ Differentiable once, and opaque to a compiler, whose graph then does not depend 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 from tg_mlc.ops.attention.along_edges import differentiates_forward, draw_seed
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
 from tg_mlc.ops.attention.crossovers import MAX_WASTE, MIN_BLOCK
+from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.pattern import Blocks
 
 
@@ -40,6 +42,7 @@ class _Block(NamedTuple):
     cols: slice  #: its keys
     edges: slice  #: its pairs
     shape: tuple[int, int]
+    number: int
 
 
 @torch.library.custom_op("tg_mlc::block_attention", mutates_args=(), device_types="cpu")
@@ -57,17 +60,19 @@ def block_attention(
     """The output, and the logarithm of the sum that every query's weights were divided by."""
     out = query.new_zeros(query.size(0), query.size(1), value.size(2))
     lse = query.new_zeros(query.size(1), query.size(0), dtype=_accumulator(query))
-    random = torch.Generator().manual_seed(int(seed))
-    with torch.autocast("cpu", enabled=False):
-        for block in _blocks(query_ptr, key_ptr):
-            score = _scores(query, key, bias, block, scale)
-            total = torch.logsumexp(score, dim=-1, keepdim=True)
-            total.masked_fill_(total == -torch.inf, 0.0)
-            weight = score.sub_(total).exp_()
-            if dropout_p > 0.0:
-                weight.mul_(_kept(weight, dropout_p, random))
-            out[block.rows] = torch.bmm(weight, _heads_first(value[block.cols])).transpose(0, 1)
-            lse[:, block.rows] = total.squeeze(-1)
+    start = int(seed)
+
+    def attend(block: _Block) -> None:
+        score = _scores(query, key, bias, block, scale)
+        total = torch.logsumexp(score, dim=-1, keepdim=True)
+        total.masked_fill_(total == -torch.inf, 0.0)
+        weight = score.sub_(total).exp_()
+        if dropout_p > 0.0:
+            weight.mul_(_kept(weight, dropout_p, start + block.number))
+        out[block.rows] = torch.bmm(weight, _heads_first(value[block.cols])).transpose(0, 1)
+        lse[:, block.rows] = total.squeeze(-1)
+
+    _for_each(_blocks(query_ptr, key_ptr), attend)
     return out, lse
 
 
@@ -94,15 +99,16 @@ def block_attention_backward(
     """The gradients of query, key, value and bias; the last is empty if there is no bias."""
     grads = [torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in (query, key, value)]
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
-    random = torch.Generator().manual_seed(int(seed))
-    for block in _blocks(query_ptr, key_ptr):
+    start = int(seed)
+
+    def differentiate(block: _Block) -> None:
         q, k = _heads_first(query[block.rows]), _heads_first(key[block.cols])
         v, g = _heads_first(value[block.cols]), _heads_first(grad[block.rows])
         weight = _scores(query, key, bias, block, scale).sub_(lse[:, block.rows].unsqueeze(-1)).exp_()
         grad_weight = torch.bmm(g, v.transpose(1, 2))
         kept = weight
         if dropout_p > 0.0:
-            factor = _kept(weight, dropout_p, random)
+            factor = _kept(weight, dropout_p, start + block.number)
             kept = weight * factor
             grad_weight.mul_(factor)
         grads[2][block.cols] = torch.bmm(kept.transpose(1, 2), g).transpose(0, 1)
@@ -113,6 +119,8 @@ def block_attention_backward(
         grad_score = grad_score.mul_(scale)
         grads[0][block.rows] = torch.bmm(grad_score, k).transpose(0, 1)
         grads[1][block.cols] = torch.bmm(grad_score.transpose(1, 2), q).transpose(0, 1)
+
+    _for_each(_blocks(query_ptr, key_ptr), differentiate)
     return grads[0], grads[1], grads[2], grad_bias
 
 
@@ -142,15 +150,40 @@ def _backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...
 block_attention.register_autograd(_backward, setup_context=_setup_context)
 
 
-def _blocks(query_ptr: Tensor, key_ptr: Tensor) -> Iterator[_Block]:
+def _blocks(query_ptr: Tensor, key_ptr: Tensor) -> list[_Block]:
     """The blocks that hold any pair."""
-    rows, cols = query_ptr.tolist(), key_ptr.tolist()
-    edge = 0
-    for row, row_end, col, col_end in zip(rows, rows[1:], cols, cols[1:], strict=False):
+    blocks, edge = [], 0
+    bounds = zip(pairwise(query_ptr.tolist()), pairwise(key_ptr.tolist()), strict=True)
+    for number, ((row, row_end), (col, col_end)) in enumerate(bounds):
         shape = (row_end - row, col_end - col)
-        if shape[0] * shape[1] > 0:
-            yield _Block(slice(row, row_end), slice(col, col_end), slice(edge, edge + shape[0] * shape[1]), shape)
-        edge += shape[0] * shape[1]
+        edges = slice(edge, edge + shape[0] * shape[1])
+        if edges.stop > edge:
+            blocks.append(_Block(slice(row, row_end), slice(col, col_end), edges, shape, number))
+        edge = edges.stop
+    return blocks
+
+
+def _for_each(blocks: list[_Block], work: Callable[[_Block], None]) -> None:
+    """Divides the blocks among threads, of which each computes alone, by their numbers of pairs."""
+    intra_op, inference = torch.get_num_threads(), torch.is_inference_mode_enabled()
+    workers = max(1, min(threads.num_workers(), len(blocks)))
+    total = blocks[-1].edges.stop if blocks else 0
+    shares: list[list[_Block]] = [[] for _ in range(workers)]
+    for block in blocks:
+        shares[min(workers - 1, block.edges.start * workers // total)].append(block)
+
+    def run(worker: int) -> None:
+        if workers > 1:
+            torch.set_num_threads(1)
+        # These modes belong to a thread, and the others have their own:
+        with torch.autocast("cpu", enabled=False), torch.inference_mode(inference), torch.no_grad():
+            for block in shares[worker]:
+                work(block)
+
+    try:
+        threads.run(run, workers)
+    finally:
+        torch.set_num_threads(intra_op)
 
 
 def _scores(query: Tensor, key: Tensor, bias: Tensor | None, block: _Block, scale: float) -> Tensor:
@@ -170,8 +203,9 @@ def _accumulator(tensor: Tensor) -> torch.dtype:
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
-def _kept(weight: Tensor, dropout_p: float, random: torch.Generator) -> Tensor:
+def _kept(weight: Tensor, dropout_p: float, seed: int) -> Tensor:
     """What dropout multiplies weights by, the same in both passes."""
+    random = torch.Generator().manual_seed(seed)
     factor = torch.empty_like(weight).bernoulli_(1.0 - dropout_p, generator=random)
     return factor.div_(1.0 - dropout_p) if dropout_p < 1.0 else factor
 
