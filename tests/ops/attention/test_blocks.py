@@ -56,6 +56,6 @@ def test_large_ragged_blocks_are_preferred() -> None:
     ragged = Blocks(ptr([100, 100]), ptr([400, 100]))
     regular = Blocks(ptr([100, 100]), ptr([250, 250]))
     small = Blocks(ptr([3, 3]), ptr([9, 2]))
-    assert explain_choice(*tensors(ragged, 32), ragged).startswith("blocks: Blocks")
-    assert explain_choice(*tensors(regular, 32), regular).startswith("dense: Blocks")
+    assert explain_choice(*tensors(ragged, 128), ragged).startswith("blocks: Blocks")
+    assert explain_choice(*tensors(regular, 128), regular).startswith("dense: Blocks")
     assert explain_choice(*tensors(small, 32), small).startswith("dense: Blocks")

@@ -1,8 +1,8 @@
 """Where one backend overtakes another: all that ``backend="auto"`` knows of speed.
 
-``benchmarks/attention.py --calibrate true`` measures the thresholds anew, in single precision. So far that of 3% was
-found on two CPU cores for 983 labels and the scatter route, and stands for ``sddmm`` and ``triton`` until these are
-measured.
+``benchmarks/attention.py --calibrate true`` measures the thresholds anew, in single precision. Those of ``csr`` and of
+blocks are rounded from benchmarks/results/attention_calibration-cpu.json. That of 3% was found on two CPU cores for 983
+labels and the scatter route, and stands for ``sddmm`` and ``triton`` until these are measured.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from tg_mlc.ops.attention.backend import AttentionCall
 #: By the backend that would compute the edges alone: from how many nodes on, and from which share of pairs on, one
 #: masked matrix product costs less than the edges of a shared graph.
 DENSE_FROM: dict[str, tuple[tuple[int, float], ...]] = {
-    "csr": ((0, 0.0), (32, 0.2), (256, 0.3)),
+    "csr": ((0, 0.0), (32, 0.1), (64, 0.4), (256, 0.3), (512, 0.25), (1024, 0.2)),
     "sddmm": ((0, 0.0), (129, 0.03)),
     "scatter": ((0, 0.0), (129, 0.03)),
     "triton": ((0, 0.0), (129, 0.03)),
 }
 #: Multiplications of an average block below which starting its matrix products costs more than padding saves.
-MIN_BLOCK = 2**20
+MIN_BLOCK = 2**22
 #: Share of a padded product that may be padding before single blocks are cheaper.
-MAX_WASTE = 0.1
+MAX_WASTE = 0.15
 
 _ON_CPU = "csr" if is_installed("numba") else "sddmm"
 _ON_CUDA = "triton" if is_installed("triton") else "scatter"
