@@ -79,7 +79,7 @@ class LaMP(nn.Module):
             it, :obj:`heads` need not divide :math:`d`. (default: :obj:`None`)
         value_channels (int, optional): Size of a head's values, :math:`C` if :obj:`None`. (default: :obj:`None`)
         checkpointing (bool, optional): If set to :obj:`True`, training keeps only the states between blocks and finds
-            the rest once more on the way back, for less memory and about a third more time. (default: :obj:`False`)
+            the rest once more on the way back, for less memory and one more forward pass. (default: :obj:`False`)
         backend (str, optional): The backend of the attention operator. (default: :obj:`"auto"`)
 
     Shapes:

@@ -40,7 +40,7 @@ class FeatureMessagePassing(nn.Module):
             MLP. This is what the authors' released code computes: it feeds each MLP with the block's input. The
             attention weights can still be asked for. (default: :obj:`False`)
         checkpointing (bool, optional): If set to :obj:`True`, training keeps only the states between blocks and finds
-            the rest once more on the way back, for less memory and about a third more time. (default: :obj:`False`)
+            the rest once more on the way back, for less memory and one more forward pass. (default: :obj:`False`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`; with :obj:`norm="pre"`, the
             final states are normalised once more.
 

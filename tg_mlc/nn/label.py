@@ -126,7 +126,7 @@ class LabelMessagePassing(nn.Module):
             with its flag :obj:`-no_dec_self_att`. (default: :obj:`False`)
         checkpointing (bool, optional): If set to :obj:`True`, training keeps only the states between blocks and finds
             the rest once more on the way back (`"Training Deep Nets with Sublinear Memory Cost"
-            <https://arxiv.org/abs/1604.06174>`_), for less memory and about a third more time.
+            <https://arxiv.org/abs/1604.06174>`_), for less memory and one more forward pass.
             (default: :obj:`False`)
         backend (str, optional): The backend of the operator. (default: :obj:`"auto"`)
 

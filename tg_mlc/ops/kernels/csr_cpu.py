@@ -2,7 +2,8 @@
 
 Scores live in a buffer for a few groups (a head of a sample each) at a time. Between the passes only the logarithm of
 every row's sum is kept: finding the weights again costs one more gather and saves a number for every edge and head.
-Every result is written by one thread in one order, so that a call always gives the same bits on as many threads.
+A row that two threads share is put together afterwards, in their order, so that a call always gives the same bits on as
+many threads.
 """
 
 from __future__ import annotations
