@@ -26,7 +26,9 @@ from tg_mlc.ops.checks import check_edge_index, check_ptr, longest
 
 
 class CSR(NamedTuple):
-    """Edges grouped by query: those of query ``i`` stand at ``ptr[i]:ptr[i + 1]``."""
+    """Edges grouped by query: those of query ``i`` stand at ``ptr[i]:ptr[i + 1]``, their keys ascending unless the
+    edges came grouped already.
+    """
 
     ptr: Tensor  #: ``[num_queries + 1]``
     key: Tensor  #: ``[num_edges]``, the key of every edge
@@ -190,8 +192,9 @@ class Edges(Pattern):
     def csr(self) -> CSR:
         if self._csr is None:
             with kept_for_training():
-                query, perm = torch.sort(self.edge_index[1], stable=True)
-                self._csr = CSR(index2ptr(query, self.num_queries), self.edge_index[0][perm], perm)
+                perm = torch.sort(self.edge_index[1] * self.num_keys + self.edge_index[0], stable=True).indices
+                key, query = self.edge_index[:, perm]
+                self._csr = CSR(index2ptr(query, self.num_queries), key, perm)
         return self._csr
 
     def csc(self) -> CSC:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -18,16 +18,21 @@ pytest.importorskip("numba", reason="Numba is not installed")
 
 from tg_mlc.ops.kernels import csr_cpu
 
+#: Three threads however few the edges, and rows copied two at a time: every thread takes whole groups, or all share
+#: each. With 16 channels, outputs go past the caches.
+MODES = {"whole groups": {"LARGE": 2**30}, "shared groups": {"LARGE": 0}}
 
-@pytest.fixture(autouse=True, scope="module")
-def _threads() -> Iterator[None]:
-    """Three threads however few the edges, and one sample at a time."""
-    before, sizes = torch.get_num_threads(), (csr_cpu.MIN_EDGES, csr_cpu.BUFFER)
+
+@pytest.fixture(autouse=True, params=MODES)
+def _threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    sizes = {"MIN_EDGES": 1, "MIN_SHARED": 0, "TILE": 64, "STREAMED": 0, **MODES[request.param]}
+    before = torch.get_num_threads()
     torch.set_num_threads(3)
-    csr_cpu.MIN_EDGES, csr_cpu.BUFFER = 1, 1
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in sizes.items():
+            patch.setattr(csr_cpu, name, size)
+        yield
     torch.set_num_threads(before)
-    csr_cpu.MIN_EDGES, csr_cpu.BUFFER = sizes
 
 
 def hub(num_nodes: int, num_spokes: int, seed: int) -> Edges:
@@ -41,10 +46,12 @@ def hub(num_nodes: int, num_spokes: int, seed: int) -> Edges:
     return Edges(pairs[:, torch.randperm(pairs.size(1), generator=generator)], num_nodes, num_nodes)
 
 
-def results(pattern: Pattern, heads: int, dtype: torch.dtype, backend: str, seed: int = 0) -> list[Tensor]:
+def results(
+    pattern: Pattern, heads: int, dtype: torch.dtype, backend: str, seed: int = 0, channels: int = 5
+) -> list[Tensor]:
     """Output and gradients, for slices of one larger tensor."""
     generator = torch.Generator().manual_seed(seed)
-    joint = torch.randn(pattern.num_queries, 3, heads, 5, generator=generator, dtype=dtype).requires_grad_()
+    joint = torch.randn(pattern.num_queries, 3, heads, channels, generator=generator, dtype=dtype).requires_grad_()
     bias = torch.randn(pattern.bias_size, heads, generator=generator, dtype=dtype).requires_grad_()
     query, key, value = joint.unbind(dim=1)
     out = graph_attention(query, key, value, pattern, edge_bias=bias, backend=backend)
@@ -54,18 +61,47 @@ def results(pattern: Pattern, heads: int, dtype: torch.dtype, backend: str, seed
     return [out.detach(), joint.grad, bias.grad]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     num_nodes=st.integers(1, 40),
     num_samples=st.integers(1, 3),
     heads=st.integers(1, 3),
     seed=st.integers(0, 2**31),
     share=st.floats(0, 1),
+    channels=st.sampled_from([1, 5, 16, 48, 150]),
 )
-def test_rows_that_threads_share(num_nodes: int, num_samples: int, heads: int, seed: int, share: float) -> None:
+def test_rows_that_threads_share(
+    num_nodes: int, num_samples: int, heads: int, seed: int, share: float, channels: int
+) -> None:
     pattern = Shared(hub(num_nodes, round(share * num_nodes), seed), num_samples)
-    expected = results(pattern, heads, torch.float64, "reference", seed)
-    torch.testing.assert_close(results(pattern, heads, torch.float64, "csr", seed), expected, atol=1e-10, rtol=1e-10)
+    expected = results(pattern, heads, torch.float64, "reference", seed, channels)
+    found = results(pattern, heads, torch.float64, "csr", seed, channels)
+    torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
+
+
+def dense_enough_for_tiles(num_nodes: int) -> Shared:
+    generator = torch.Generator().manual_seed(num_nodes)
+    pairs = (torch.rand(num_nodes, num_nodes, generator=generator) < 0.9).nonzero().t()
+    return Shared(Edges(pairs[:, torch.randperm(pairs.size(1), generator=generator)], num_nodes, num_nodes), 2)
+
+
+@pytest.mark.parametrize("tile", [64, 1024, 4096])
+@pytest.mark.parametrize("channels", [1, 7, 64, 136])
+def test_tiles(tile: int, channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csr_cpu, "TILE", tile)
+    pattern = dense_enough_for_tiles(60)
+    expected = results(pattern, 2, torch.float64, "reference", channels=channels)
+    torch.testing.assert_close(results(pattern, 2, torch.float64, "csr", channels=channels), expected)
+
+
+def test_edges_that_came_grouped_but_do_not_ascend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csr_cpu, "TILE", 256)
+    ptr, key, _ = dense_enough_for_tiles(40).graph.csr()
+    graph = Edges.from_csr(ptr, torch.cat([row.flip(0) for row in key.split(ptr.diff().tolist())]), 40, 40)
+    assert graph.csr().perm is None
+    pattern = Shared(graph, 2)
+    expected = results(pattern, 2, torch.float64, "reference", channels=16)
+    torch.testing.assert_close(results(pattern, 2, torch.float64, "csr", channels=16), expected)
 
 
 def test_single_precision() -> None:

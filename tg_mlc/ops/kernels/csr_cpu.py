@@ -1,15 +1,17 @@
 """Attention over compressed edges on a CPU: divides the work of the kernels among threads, forward and backward.
 
-Scores live in a buffer for a few groups (a head of a sample each) at a time. Between the passes only the logarithm of
-every row's sum is kept: finding the weights again costs one more gather and saves a number for every edge and head.
-A row that two threads share is put together afterwards, in their order, so that a call always gives the same bits on as
-many threads.
+Every thread takes whole groups (a head of a sample each), so that nobody waits for anybody and what one pass has read
+is still in cache for the next. Groups that are left over, or so large that their scores would not stay in cache, are
+shared: every thread takes as many edges, and all wait for each other after each pass. A row that two threads share is
+put together afterwards, in their order, so that a call always gives the same bits on as many threads.
+
+Between forward and backward only the logarithm of every row's sum is kept: finding the weights again costs one more
+gather and saves a number for every edge and head.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,34 +19,28 @@ import torch
 from torch import Tensor
 
 from tg_mlc.ops.kernels import csr_numba, threads
+from tg_mlc.ops.kernels.csr_numba import Backward, Forward, Rows, Side, Softmax, Space
 from tg_mlc.ops.kernels.graph import Graph, Options
 
 Array = np.ndarray[Any, Any]
 
-#: Bytes of scores that are held at a time, so that they stay in a cache.
-BUFFER = 2**21
+
+def _second_level_cache() -> int:
+    """Bytes, or a common size where PyTorch does not tell."""
+    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return int(capabilities.get("l2_cache_size", 0)) or 2**20
+
+
+#: Bytes of rows that are read many times from one place: most of a core's second-level cache.
+TILE = _second_level_cache() * 5 // 8
+#: Bytes of an output from which on it is written past the caches.
+STREAMED = 2**24
+#: Bytes of a group's scores from which on all threads share it.
+LARGE = 2**22
+#: Edges of a group from which on it is worth sharing if it is left over.
+MIN_SHARED = 2**15
 #: A thread is not worth waking for less edges.
 MIN_EDGES = 2**10
-
-
-@dataclass
-class Rows:
-    """A tensor ``[N, heads, channels]`` as a flat array with the distance between two rows."""
-
-    data: Array
-    stride: int
-    heads: int
-    channels: int
-
-    @classmethod
-    def of(cls, tensor: Tensor) -> Rows:
-        """Copies only what is not contiguous within a row."""
-        rows, heads, channels = tensor.shape
-        if tensor.stride()[1:] != (channels, 1) or tensor.stride(0) < heads * channels:
-            tensor = tensor.contiguous()
-        stride = tensor.stride(0)
-        flat = tensor.as_strided(((rows - 1) * stride + heads * channels,), (1,))
-        return cls(flat.numpy(), stride, heads, channels)
 
 
 def forward(query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
@@ -53,13 +49,10 @@ def forward(query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Op
     lse = query.new_empty(query.size(0) * query.size(1))
     if 0 in (graph.num_edges, query.numel(), out.numel()):
         return out.zero_(), lse.zero_()
-    lse = lse.view(-1, graph.num_queries)
-    work = _Work(query, query.size(0) // graph.num_queries, graph, options)
-    q, k, v = Rows.of(query), Rows.of(key), Rows.of(value)
-    for first, scores in work.portions():
-        work.scores(first, q, k, options.scale, scores)
-        work.softmax(first, scores, lse.numpy())
-        work.sums(first, scores, 1.0, v, out)
+    (q, result), (k, v) = _rows(graph.num_queries, query, out), _rows(graph.num_keys, key, value)
+    call = Forward(_by_query(graph), q, k, v, _softmax(query, options), lse.view(-1, graph.num_queries).numpy(), result)
+    work = _Work(query, value, graph)
+    work.run(csr_numba.forward_groups, csr_numba.forward_pass, call, (None, None, result))
     return out, lse
 
 
@@ -67,91 +60,116 @@ def backward(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, lse: Tensor, graph: Graph, options: Options
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, value and bias, the last ``[num_edges, heads]`` or empty."""
-    heads = query.size(1)
-    grad_bias = query.new_zeros(0 if options.bias is None else graph.num_edges, heads)
     grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
+    biased = 0 if options.bias is None else graph.num_edges
     if 0 in (graph.num_edges, query.numel(), value.numel()):
-        return grads[0].zero_(), grads[1].zero_(), grads[2].zero_(), grad_bias
-    sums = lse.view(-1, graph.num_queries).numpy()
-    work = _Work(query, query.size(0) // graph.num_queries, graph, options)
-    q, k, v, g = Rows.of(query), Rows.of(key), Rows.of(value), Rows.of(grad)
-    for first, weights in work.portions():
-        grad_scores = work.buffer(*weights.shape)
-        work.scores(first, q, k, options.scale, weights)
-        work.scores(first, g, v, 1.0, grad_scores)
-        work.softmax_backward(first, weights, grad_scores, sums)
-        work.sums(first, grad_scores, options.scale, k, grads[0])
-        work.sums(first, grad_scores, options.scale, q, grads[1], by_key=True)
-        work.sums(first, weights, 1.0, g, grads[2], by_key=True)
-        if options.bias is not None:
-            grad_bias += torch.from_numpy(grad_scores).view(-1, heads, graph.num_edges).sum(dim=0).t()
-    return grads[0], grads[1], grads[2], grad_bias
+        return grads[0].zero_(), grads[1].zero_(), grads[2].zero_(), query.new_zeros(biased, query.size(1))
+    g, q, grad_q = _rows(graph.num_queries, grad, query, grads[0])
+    k, v, grad_k, grad_v = _rows(graph.num_keys, key, value, grads[1], grads[2])
+    sides, sums = (_by_query(graph), _by_key(graph)), lse.view(-1, graph.num_queries).numpy()
+    call = Backward(*sides, g, q, k, v, _softmax(query, options), sums, grad_q, grad_k, grad_v)
+    work = _Work(query, value, graph, backward=True, biased=biased)
+    targets = (None, None, None, grad_q, grad_k, grad_v, None)
+    work.run(csr_numba.backward_groups, csr_numba.backward_pass, call, targets)
+    return grads[0], grads[1], grads[2], work.grad_bias
+
+
+def _rows(rows: int, *tensors: Tensor) -> list[Rows]:
+    """Copies only what is not contiguous within a row."""
+    return [_flat(rows, tensor) for tensor in tensors]
+
+
+def _flat(rows: int, tensor: Tensor) -> Rows:
+    size, heads, channels = tensor.shape
+    if tensor.stride()[1:] != (channels, 1) or tensor.stride(0) < heads * channels:
+        tensor = tensor.contiguous()
+    stride = tensor.stride(0)
+    flat = tensor.as_strided(((size - 1) * stride + heads * channels,), (1,))
+    return Rows(flat.numpy(), stride, rows, heads, channels, _streams(flat, stride, channels))
+
+
+def _streams(flat: Tensor, stride: int, channels: int) -> bool:
+    """Whether to write a tensor past the caches: it is larger than they are, and its rows begin where lines do."""
+    size = flat.element_size()
+    aligned = (flat.data_ptr() | stride * size | channels * size) % 64 == 0
+    return aligned and flat.numel() * size > STREAMED
+
+
+def _softmax(query: Tensor, options: Options) -> Softmax:
+    bias = query.new_empty(0) if options.bias is None else options.bias.reshape(-1)
+    return Softmax(options.scale, bias.numpy(), options.dropout_p, options.seed)
+
+
+def _by_query(graph: Graph) -> Side:
+    ptr, index = graph.ptr.numpy(), graph.index.numpy()
+    return Side(ptr, index, index[:0], csr_numba.ascends(ptr, index))
+
+
+def _by_key(graph: Graph) -> Side:
+    ptr, index = graph.col_ptr.numpy(), graph.col_index.numpy()
+    return Side(ptr, index, graph.col_order.numpy(), csr_numba.ascends(ptr, index))
 
 
 class _Work:
-    """One pass over all groups."""
+    """The threads, and what each works in."""
 
-    def __init__(self, query: Tensor, num_samples: int, graph: Graph, options: Options) -> None:
-        self.query, self.graph, self.num_samples, self.heads = query, graph, num_samples, query.size(1)
-        self.workers = max(1, min(threads.num_workers(), num_samples * self.heads * graph.num_edges // MIN_EDGES))
-        self.type: Any = np.dtype(str(query.dtype).removeprefix("torch.")).type
-        self.by_query = (graph.ptr.numpy(), graph.index.numpy())
-        self.by_key = (graph.col_ptr.numpy(), graph.col_index.numpy(), graph.col_order.numpy())
-        bias = query.new_empty(0) if options.bias is None else options.bias.reshape(-1)
-        self.options = (bias.numpy(), options.dropout_p, options.seed)
-
-    def buffer(self, *size: int) -> Array:
-        return self.query.new_empty(size).numpy()
-
-    def portions(self) -> Iterator[tuple[int, Array]]:
-        """The first group of a few samples at a time, and a buffer for their scores."""
-        size = self.heads * self.graph.num_edges * self.query.element_size()
-        step = min(self.num_samples, max(1, BUFFER // size))
-        buffer = self.buffer(step * self.heads, self.graph.num_edges)
-        for sample in range(0, self.num_samples, step):
-            yield sample * self.heads, buffer[: (self.num_samples - sample) * self.heads]
-
-    def scores(self, first: int, x: Rows, y: Rows, scale: float, out: Array) -> None:
-        scratch, rows = self.buffer(self.workers, self.graph.num_keys * y.channels), self.graph.num_keys
-        sides: tuple[Any, ...] = (x.data, x.stride, y.data, y.stride, rows, y.channels, self.type(scale))
-
-        def work(worker: int, begin: int, end: int) -> None:
-            csr_numba.score_span(begin, end, first, self.heads, *self.by_query, *sides, scratch[worker], out)
-
-        self._run(work, out.size)
-
-    def softmax(self, first: int, scores: Array, lse: Array) -> None:
-        def work(worker: int, begin: int, end: int) -> None:
-            csr_numba.softmax_span(begin, end, first, self.heads, self.by_query[0], *self.options, scores, lse)
-
-        self._run(work, scores.size)
-
-    def softmax_backward(self, first: int, scores: Array, grads: Array, lse: Array) -> None:
-        def work(worker: int, begin: int, end: int) -> None:
-            csr_numba.softmax_backward_span(
-                begin, end, first, self.heads, self.by_query[0], *self.options, scores, grads, lse
+    def __init__(self, query: Tensor, value: Tensor, graph: Graph, *, backward: bool = False, biased: int = 0) -> None:
+        heads, size = query.size(1), graph.num_edges
+        self.num_edges, self.num_groups = size, query.size(0) // graph.num_queries * heads
+        self.num_workers = max(1, min(threads.num_workers(), self.num_groups * size // MIN_EDGES))
+        self.num_alone = self._groups_alone(query.element_size())
+        channels = max(query.size(2), value.size(2))
+        rows = max(graph.num_queries, graph.num_keys)
+        tile = min(rows * channels, max(channels, TILE // query.element_size()))
+        self.bias = query.new_zeros(self.num_workers, heads, biased)
+        self.spaces: list[Space] = []
+        for bias in self.bias:
+            tensors = (
+                query.new_empty(tile),
+                graph.ptr.new_empty(rows),
+                query.new_empty(channels),
+                query.new_empty(size),
+                query.new_empty(size if backward else 0),
+                bias,
             )
+            self.spaces.append(Space(*(tensor.numpy() for tensor in tensors)))
 
-        self._run(work, scores.size)
+    def _groups_alone(self, element_size: int) -> int:
+        """How many groups are taken by one thread each."""
+        if self.num_workers == 1 or self.num_edges < MIN_SHARED:
+            return self.num_groups
+        if self.num_edges * element_size > LARGE:
+            return 0
+        return self.num_groups - self.num_groups % self.num_workers
 
-    def sums(self, first: int, weight: Array, factor: float, y: Rows, out: Tensor, *, by_key: bool = False) -> None:
-        edges: tuple[Any, ...] = self.by_key if by_key else (*self.by_query, self.by_key[2][:0])
-        rows = self.graph.num_queries if by_key else self.graph.num_keys
-        sides: tuple[Any, ...] = (weight, self.type(factor), y.data, y.stride, rows, y.channels)
-        scratch, partial = self.buffer(self.workers, rows * y.channels), self.buffer(self.workers, y.channels)
-        target, begun = out.view(-1).numpy(), [-1] * self.workers
+    @property
+    def grad_bias(self) -> Tensor:
+        """The gradient of a bias ``[num_edges, heads]``."""
+        return self.bias.sum(dim=0).t()
 
-        def work(worker: int, begin: int, end: int) -> None:
-            begun[worker] = csr_numba.sum_span(
-                begin, end, first, self.heads, *edges, *sides, scratch[worker], target, partial[worker]
-            )
+    def run(self, groups: Callable[..., None], single: Callable[..., int], call: Any, targets: tuple[Any, ...]) -> None:
+        """Runs all passes; what each of them sums up rows of, if so, is in ``targets``."""
+        workers = min(self.num_workers, self.num_alone)
+        bounds = _divide(self.num_alone, workers)
+        threads.run(lambda worker: groups(bounds[worker], bounds[worker + 1], call, self.spaces[worker]), workers)
+        for group in range(self.num_alone, self.num_groups):
+            for step, target in enumerate(targets):
+                self._run_shared(single, step, group, call, target)
 
-        self._run(work, weight.size)
-        for place, share in zip(begun, partial, strict=True):  # rows that two spans share
-            if place >= 0:
-                target[place : place + y.channels] += share
+    def _run_shared(self, single: Callable[..., int], step: int, group: int, call: Any, target: Rows | None) -> None:
+        scores = {"weight": self.spaces[0].weight, "grad": self.spaces[0].grad}
+        bounds, begun = _divide(self.num_edges, self.num_workers), [-1] * self.num_workers
 
-    def _run(self, work: Callable[[int, int, int], None], size: int) -> None:
-        """Divides a line of edges evenly."""
-        bounds = [worker * size // self.workers for worker in range(self.workers + 1)]
-        threads.run(lambda worker: work(worker, bounds[worker], bounds[worker + 1]), self.workers)
+        def work(worker: int) -> None:
+            space = self.spaces[worker]._replace(**scores)
+            begun[worker] = single(step, bounds[worker], bounds[worker + 1], group, call, space)
+
+        threads.run(work, self.num_workers)
+        for place, space in zip(begun, self.spaces, strict=True):
+            if target is not None and place >= 0:  # a row that two spans share
+                target.data[place : place + target.channels] += space.partial[: target.channels]
+
+
+def _divide(size: int, workers: int) -> list[int]:
+    """Where each worker's share begins, and where the last one ends."""
+    return [worker * size // max(workers, 1) for worker in range(workers + 1)]

@@ -1,10 +1,8 @@
 """Attention over compressed edges on a CPU, compiled by Numba.
 
-The work is a line of ``groups * num_edges`` edges, a group being one head of one sample. A kernel takes any span of
-that line, so that threads share the work evenly however the edges are spread over the rows. Rows of the other side are
-first copied, a group at a time, to a contiguous ``scratch`` that stays in cache, unless they outnumber the edges of the
-span. Tensors come as flat arrays with the
-distance between two rows, which spares copies of slices of a larger one.
+A group is one head of one sample. A kernel takes any span of a group's edges, so that threads can share a group evenly
+however its edges are spread over the rows. Rows of the other side that fit a second-level cache, a tile, are first
+copied to where they are contiguous; from there they are read many times.
 
 Offsets are unsigned: for a signed one Numba asks at every access whether it counts from the end, and nothing is
 vectorised. Sums may be reordered, but NaN and infinity keep their meaning.
@@ -14,16 +12,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, types, uint64, uintp
 from numba.extending import overload
 
+from tg_mlc.ops.kernels.simd import WIDEST, add_scaled, dot, load, prefetch, store, stream, zeros
+
 Array = np.ndarray[Any, Any]
+
+#: A row that is read again for every tile should have this many edges in each, or tiles do not pay.
+EDGES_PER_TILE = 4
+#: How many rows before its turn a row is asked for.
+AHEAD = 4
 
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
+    "_nrt": False,
     "error_model": "numpy",
     "fastmath": {"arcp", "contract", "nsz", "reassoc"},
 }
@@ -38,183 +44,256 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
+def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Compiles a function under a name of its own: Numba tells functions in its cache apart by nothing else."""
+    function.__name__ = function.__qualname__ = name
+    return kernel(function)
+
+
+class Rows(NamedTuple):
+    """A tensor ``[samples * rows, heads, channels]`` as a flat array with the distance between two rows."""
+
+    data: Array
+    stride: int
+    rows: int
+    heads: int
+    channels: int
+    streams: bool  #: whether it is written past the caches
+
+
+class Side(NamedTuple):
+    """The edges ``order[ptr[i]:ptr[i + 1]]`` of every row (with an empty ``order``, those at these places)."""
+
+    ptr: Array
+    other: Array
+    order: Array
+    ascends: bool  #: whether the other sides of a row ascend, so that its edges of one tile follow each other
+
+
+class Softmax(NamedTuple):
+    """How scores become weights."""
+
+    scale: float
+    bias: Array
+    dropout_p: float
+    seed: int
+
+
+class Forward(NamedTuple):
+    """What the passes forward read and write."""
+
+    edges: Side
+    query: Rows
+    key: Rows
+    value: Rows
+    softmax: Softmax
+    lse: Array
+    out: Rows
+
+
+class Backward(NamedTuple):
+    """What the passes backward read and write."""
+
+    edges: Side
+    by_key: Side
+    grad: Rows
+    query: Rows
+    key: Rows
+    value: Rows
+    softmax: Softmax
+    lse: Array
+    grad_query: Rows
+    grad_key: Rows
+    grad_value: Rows
+
+
+class Space(NamedTuple):
+    """What a thread works in."""
+
+    tile: Array
+    cursor: Array
+    partial: Array
+    weight: Array
+    grad: Array
+    bias: Array
+
+
+@kernel
+def forward_groups(first: int, last: int, call: Forward, space: Space) -> None:
+    """All passes over whole groups, one group after the other."""
+    for group in range(first, last):
+        for step in range(3):
+            forward_pass(step, 0, call.edges.other.shape[0], group, call, space)
+
+
+@kernel
+def forward_pass(step: int, low: int, high: int, group: int, call: Forward, space: Space) -> Any:
+    """One pass over a span of edges; returns where in the output it began within a row, or -1."""
+    edges, softmax, weight = call.edges, call.softmax, space.weight
+    if step == 0:
+        score_span(low, high, group, edges, call.query, call.key, softmax.scale, space, weight)
+    elif step == 1:
+        softmax_span(low, high, group, call.query.heads, edges.ptr, softmax, weight, call.lse)
+    else:
+        return sum_span(low, high, group, edges, weight, 1.0, call.value, space, call.out)
+    return -1
+
+
+@kernel
+def backward_groups(first: int, last: int, call: Backward, space: Space) -> None:
+    """All passes over whole groups, one group after the other."""
+    for group in range(first, last):
+        for step in range(7):
+            backward_pass(step, 0, call.edges.other.shape[0], group, call, space)
+
+
+@kernel
+def backward_pass(step: int, low: int, high: int, group: int, call: Backward, space: Space) -> Any:
+    """One pass over a span of edges; returns where in its gradient it began within a row, or -1."""
+    edges, by_key, softmax, weight, grad = call.edges, call.by_key, call.softmax, space.weight, space.grad
+    if step == 0:
+        score_span(low, high, group, edges, call.query, call.key, softmax.scale, space, weight)
+    elif step == 1:
+        score_span(low, high, group, edges, call.grad, call.value, 1.0, space, grad)
+    elif step == 2:
+        softmax_backward_span(low, high, group, call.query.heads, edges.ptr, softmax, weight, grad, call.lse)
+    elif step == 3:
+        return sum_span(low, high, group, edges, grad, softmax.scale, call.key, space, call.grad_query)
+    elif step == 4:
+        return sum_span(low, high, group, by_key, grad, softmax.scale, call.query, space, call.grad_key)
+    elif step == 5:
+        return sum_span(low, high, group, by_key, weight, 1.0, call.grad, space, call.grad_value)
+    else:
+        bias_span(low, high, group, call.query.heads, grad, space.bias)
+    return -1
+
+
 @kernel
 def score_span(
-    begin: int,
-    end: int,
-    first_group: int,
-    heads: int,
-    ptr: Array,
-    index: Array,
-    x: Array,
-    x_stride: int,
-    y: Array,
-    y_stride: int,
-    y_rows: int,
-    channels: int,
-    scale: float,
-    scratch: Array,
-    out: Array,
+    low: int, high: int, group: int, edges: Side, x: Rows, y: Rows, scale: float, space: Space, out: Array
 ) -> None:
-    """The scaled dot products of both ends of every edge, ``out[groups, num_edges]``."""
-    num_rows, num_edges = ptr.shape[0] - 1, index.shape[0]
-    while begin < end:
-        group = begin // num_edges
-        low = begin - group * num_edges
-        high = min(num_edges, low + end - begin)
-        sample, head = divmod(first_group + group, heads)
-        source, origin, step = y, sample * y_rows * y_stride + head * channels, y_stride
-        if high - low >= y_rows:
-            pack(y, origin, y_stride, y_rows, channels, scratch)
-            source, origin, step = scratch, 0, channels
-        offset = sample * num_rows * x_stride + head * channels
-        row, edge = np.searchsorted(ptr, low, side="right") - 1, low
-        while edge < high:
-            stop = min(ptr[row + 1], high)
-            place = offset + row * x_stride
-            dots(x, place, index, edge, stop, source, origin, step, channels, scale, out[group])
-            edge = stop
-            row += 1
-        begin += high - low
-
-
-@kernel
-def softmax_span(
-    begin: int,
-    end: int,
-    first_group: int,
-    heads: int,
-    ptr: Array,
-    bias: Array,
-    dropout_p: float,
-    seed: int,
-    scores: Array,
-    lse: Array,
-) -> None:
-    """Turns the scores of the rows that begin in a span into weights, and keeps what it takes to find them again."""
-    num_edges = scores.shape[1]
-    while begin < end:
-        group = begin // num_edges
-        low = begin - group * num_edges
-        high = min(num_edges, low + end - begin)
-        first, last = rows_that_begin(ptr, low, high)
-        head = (first_group + group) % heads
+    """The scaled dot products of both ends of the edges, ``out[num_edges]``."""
+    sample, head = divmod(group, x.heads)
+    first = np.searchsorted(edges.ptr, low, side="right") - 1
+    last = np.searchsorted(edges.ptr, high)
+    begin(edges.ptr, first, last, low, space.cursor)
+    tile = rows_of_a_tile(high - low, last - first, edges.ascends, y, space.tile)
+    for bound in range(tile, y.rows + tile, tile):
+        source, origin, step = y.data, sample * y.rows * y.stride + head * y.channels, y.stride
+        if tile * y.channels <= space.tile.shape[0]:
+            pack(y, sample, head, bound - tile, min(bound, y.rows), space.tile)
+            source, origin, step = space.tile, (tile - bound) * y.channels, y.channels
         for row in range(first, last):
-            lse[first_group + group, row] = softmax(
-                scores[group], bias, head, heads, uintp(ptr[row]), uintp(ptr[row + 1])
-            )
-        if dropout_p > 0:
-            start = (first_group + group) * num_edges
-            for e in range(uintp(ptr[first]), uintp(ptr[last])):
-                scores[group, e] *= dropout_factor(seed, start + e, dropout_p)
-        begin += high - low
-
-
-@kernel
-def softmax_backward_span(
-    begin: int,
-    end: int,
-    first_group: int,
-    heads: int,
-    ptr: Array,
-    bias: Array,
-    dropout_p: float,
-    seed: int,
-    scores: Array,
-    grads: Array,
-    lse: Array,
-) -> None:
-    """Turns scores into the weights of the sum, and the gradients of these weights into gradients of the scores."""
-    num_edges = scores.shape[1]
-    while begin < end:
-        group = begin // num_edges
-        low = begin - group * num_edges
-        high = min(num_edges, low + end - begin)
-        first, last = rows_that_begin(ptr, low, high)
-        head = (first_group + group) % heads
-        start = (first_group + group) * num_edges
-        weight, grad = scores[group], grads[group]
-        for row in range(first, last):
-            lowest, stop = uintp(ptr[row]), uintp(ptr[row + 1])
-            total = grad.dtype.type(0)
-            shift = lse[first_group + group, row]
-            add_bias(weight, bias, head, heads, lowest, stop)
-            for e in range(lowest, stop):
-                weight[e] = exp(weight[e] - shift)
-            if dropout_p > 0:
-                for e in range(lowest, stop):
-                    grad[e] *= dropout_factor(seed, start + e, dropout_p)
-            for e in range(lowest, stop):
-                total += weight[e] * grad[e]
-            for e in range(lowest, stop):
-                grad[e] = weight[e] * (grad[e] - total)
-            if dropout_p > 0:
-                for e in range(lowest, stop):
-                    weight[e] *= dropout_factor(seed, start + e, dropout_p)
-        begin += high - low
+            edge = space.cursor[row - first]
+            stop = advance(edges.other, edge, min(edges.ptr[row + 1], high), bound)
+            space.cursor[row - first] = stop
+            if edge < stop:
+                place = (sample * x.rows + row) * x.stride + head * x.channels
+                ask_for(x.data, place + AHEAD * x.stride, x.channels)
+                dots(x.data, place, edges.other, edge, stop, source, origin, step, x.channels, scale, out)
 
 
 @kernel
 def sum_span(
-    begin: int,
-    end: int,
-    first_group: int,
-    heads: int,
-    ptr: Array,
-    index: Array,
-    order: Array,
-    weight: Array,
-    factor: float,
-    y: Array,
-    y_stride: int,
-    y_rows: int,
-    channels: int,
-    scratch: Array,
-    out: Array,
-    partial: Array,
+    low: int, high: int, group: int, edges: Side, weight: Array, factor: float, y: Rows, space: Space, out: Rows
 ) -> int:
-    """The weighted sums over the edges of every row, ``out[samples, rows, heads, channels]`` as a flat array.
+    """The weighted sums over the edges of every row, whose weights are ``weight[num_edges]``.
 
-    The edges ``order[ptr[i]:ptr[i + 1]]`` of a row (or, with an empty ``order``, those at these places) have their
-    weight in ``weight[groups, num_edges]``. Where a span begins within a row, its share of that row goes to
-    ``partial``, and the row's place in ``out`` is returned; else -1.
+    Where a span begins within a row, its share of that row goes to ``space.partial``, and the row's place in ``out`` is
+    returned; else -1.
     """
-    num_rows, num_edges = ptr.shape[0] - 1, index.shape[0]
-    stride = heads * channels
+    sample, head = divmod(group, y.heads)
     begun = -1
-    while begin < end:
-        group = begin // num_edges
-        low = begin - group * num_edges
-        high = min(num_edges, low + end - begin)
-        sample, head = divmod(first_group + group, heads)
-        source, origin, step = y, sample * y_rows * y_stride + head * channels, y_stride
-        if high - low >= y_rows:
-            pack(y, origin, y_stride, y_rows, channels, scratch)
-            source, origin, step = scratch, 0, channels
-        offset = sample * num_rows * stride + head * channels
-        first, last = rows_that_begin(ptr, low, high)
-        if first > 0 and ptr[first - 1] < low < ptr[first]:
-            begun = offset + (first - 1) * stride
-            stop = min(ptr[first], high)
-            weighted_sum(index, order, weight[group], factor, low, stop, source, origin, step, channels, partial, 0)
+    first, last = rows_that_begin(edges.ptr, low, high)
+    unpacked = sample * y.rows * y.stride + head * y.channels
+    if first > 0 and edges.ptr[first - 1] < low < edges.ptr[first]:
+        begun = (sample * out.rows + first - 1) * out.stride + head * out.channels
+        stop = min(edges.ptr[first], high)
+        weighted_sum(
+            edges, weight, factor, low, stop, y.data, unpacked, y.stride, y.channels, space.partial, 0, True, False
+        )
+        low = stop
+    begin(edges.ptr, first, last, low, space.cursor)
+    tile = rows_of_a_tile(high - low, last - first, edges.ascends, y, space.tile)
+    streamed = out.streams and tile >= y.rows
+    for bound in range(tile, y.rows + tile, tile):
+        source, origin, step = y.data, unpacked, y.stride
+        if tile * y.channels <= space.tile.shape[0]:
+            pack(y, sample, head, bound - tile, min(bound, y.rows), space.tile)
+            source, origin, step = space.tile, (tile - bound) * y.channels, y.channels
         for row in range(first, last):
-            stop = min(ptr[row + 1], high)
-            place = offset + row * stride
-            weighted_sum(
-                index, order, weight[group], factor, ptr[row], stop, source, origin, step, channels, out, place
-            )
-        begin += high - low
+            edge = space.cursor[row - first]
+            stop = advance(edges.other, edge, min(edges.ptr[row + 1], high), bound)
+            space.cursor[row - first] = stop
+            place = (sample * out.rows + row) * out.stride + head * out.channels
+            new = bound == tile
+            if new or edge < stop:
+                if not streamed:
+                    ask_for(out.data, place + AHEAD * out.stride, out.channels)
+                weighted_sum(
+                    edges, weight, factor, edge, stop, source, origin, step, y.channels, out.data, place, new, streamed
+                )
     return begun
 
 
 @kernel
-def pack(source: Array, offset: int, stride: int, rows: int, channels: int, out: Array) -> None:
-    """Copies the rows of one head of one sample to where they are contiguous."""
-    size = uintp(channels)
-    for row in range(uintp(rows)):
-        start = uintp(offset) + row * uintp(stride)
-        for c in range(size):
-            out[row * size + c] = source[start + c]
+def begin(ptr: Array, first: int, last: int, low: int, cursor: Array) -> None:
+    """Sets the cursors to the first edges of the rows that lie in a span."""
+    for row in range(first, last):
+        cursor[row - first] = max(ptr[row], low)
+
+
+@kernel
+def ascends(ptr: Array, index: Array) -> bool:
+    """Whether the other sides of every row ascend."""
+    for row in range(ptr.shape[0] - 1):
+        for e in range(ptr[row] + 1, ptr[row + 1]):
+            if index[e] < index[e - 1]:
+                return False
+    return True
+
+
+@kernel
+def rows_of_a_tile(num_edges: int, num_rows: int, ascends: bool, y: Rows, tile: Array) -> Any:
+    """How many rows of the other side to take at a time: as many as fit, or, where copies would not pay, all."""
+    most = max(1, tile.shape[0] // max(1, y.channels))
+    tiles = (y.rows + most - 1) // most
+    tiled = tiles == 1 or (ascends and num_edges >= EDGES_PER_TILE * tiles * num_rows)
+    if num_edges < y.rows or not tiled:
+        return max(y.rows, most + 1)
+    return (y.rows + tiles - 1) // tiles
+
+
+@kernel
+def ask_for(array: Array, offset: int, channels: int) -> None:
+    """Asks for a row before it is needed."""
+    for c in range(uintp(0), uintp(channels), uintp(16)):
+        prefetch(array, uintp(offset) + c)
+
+
+@kernel
+def advance(index: Array, edge: int, stop: int, bound: int) -> int:
+    """The first edge of a row whose other side lies behind a bound."""
+    if edge < stop and index[stop - 1] < bound:
+        return stop
+    while edge < stop and index[edge] < bound:
+        edge += 1
+    return edge
+
+
+@kernel
+def pack(source: Rows, sample: int, head: int, first: int, last: int, out: Array) -> None:
+    """Copies rows of one head of one sample to where they are contiguous."""
+    size = uintp(source.channels)
+    for row in range(uintp(first), uintp(last)):
+        start = (uintp(sample * source.rows) + row) * uintp(source.stride) + uintp(head) * size
+        target = (row - uintp(first)) * size
+        done = uintp(0)
+        while done + uintp(WIDEST) <= size:
+            store(out, target + done, load(source.data, start + done, WIDEST))
+            done += uintp(WIDEST)
+        for c in range(done, size):
+            out[target + c] = source.data[start + c]
 
 
 @kernel
@@ -231,27 +310,54 @@ def dots(
     scale: float,
     out: Array,
 ) -> None:
-    """The dot products of one row with the rows of its edges, four at a time; the last four may overlap."""
-    size, start, last = uintp(channels), uintp(offset), high - 1
-    zeroth, stride = uintp(origin), uintp(step)
-    for e in range(low, high, 4):
-        e1, e2, e3 = min(e + 1, last), min(e + 2, last), min(e + 3, last)
-        o0, o1 = zeroth + uintp(index[e]) * stride, zeroth + uintp(index[e1]) * stride
-        o2, o3 = zeroth + uintp(index[e2]) * stride, zeroth + uintp(index[e3]) * stride
-        s0 = s1 = s2 = s3 = x.dtype.type(0)
-        for c in range(size):
-            value = x[start + c]
-            s0 += value * y[o0 + c]
-            s1 += value * y[o1 + c]
-            s2 += value * y[o2 + c]
-            s3 += value * y[o3 + c]
-        out[e], out[e1], out[e2], out[e3] = s0 * scale, s1 * scale, s2 * scale, s3 * scale
+    """The scaled dot products of one row with the rows of its edges."""
+    done, size = uintp(0), uintp(channels)
+    while done + uintp(WIDEST) <= size:
+        _dots_widest(x, offset, index, low, high, y, origin, step, done, scale, out)
+        done += uintp(WIDEST)
+    while done + uintp(32) <= size:
+        _dots_32(x, offset, index, low, high, y, origin, step, done, scale, out)
+        done += uintp(32)
+    while done + uintp(8) <= size:
+        _dots_8(x, offset, index, low, high, y, origin, step, done, scale, out)
+        done += uintp(8)
+    while done < size:
+        _dots_1(x, offset, index, low, high, y, origin, step, done, scale, out)
+        done += uintp(1)
+
+
+def _dots(lanes: int) -> Any:
+    """As above, for as many channels; adds to what is there."""
+
+    def add(
+        x: Array,
+        offset: int,
+        index: Array,
+        low: int,
+        high: int,
+        y: Array,
+        origin: int,
+        step: int,
+        done: int,
+        scale: float,
+        out: Array,
+    ) -> None:
+        factor = out.dtype.type(scale)
+        row = load(x, uintp(offset) + done, lanes)
+        for e in range(uintp(low), uintp(high)):
+            place = uintp(origin) + uintp(index[e]) * uintp(step) + done
+            product = factor * dot(row, load(y, place, lanes))
+            out[e] = product if done == 0 else out[e] + product
+
+    return named(add, f"dots_{lanes}")
+
+
+_dots_widest, _dots_32, _dots_8, _dots_1 = _dots(WIDEST), _dots(32), _dots(8), _dots(1)
 
 
 @kernel
 def weighted_sum(
-    index: Array,
-    order: Array,
+    edges: Side,
     weight: Array,
     factor: float,
     low: int,
@@ -262,30 +368,110 @@ def weighted_sum(
     channels: int,
     out: Array,
     offset: int,
+    new: bool,
+    streamed: bool,
 ) -> None:
-    """The weighted sum of the rows of one row's edges, four at a time; beyond the last one the weights are zero."""
-    size, start, last, zero = uintp(channels), uintp(offset), high - 1, weight.dtype.type(0)
-    zeroth, stride = uintp(origin), uintp(step)
-    for c in range(size):
-        out[start + c] = zero
-    for e in range(low, high, 4):
-        e1, e2, e3 = min(e + 1, last), min(e + 2, last), min(e + 3, last)
-        o0, o1 = zeroth + uintp(index[e]) * stride, zeroth + uintp(index[e1]) * stride
-        o2, o3 = zeroth + uintp(index[e2]) * stride, zeroth + uintp(index[e3]) * stride
-        if order.shape[0] > 0:
-            w0, w1, w2, w3 = weight[order[e]], weight[order[e1]], weight[order[e2]], weight[order[e3]]
+    """The weighted sum of the rows of one row's edges, in place of what is there or added to it."""
+    done, size = uintp(0), uintp(channels)
+    while done + uintp(WIDEST) <= size:
+        _sum_widest(edges, weight, factor, low, high, y, origin, step, done, out, offset, new, streamed)
+        done += uintp(WIDEST)
+    while done + uintp(32) <= size:
+        _sum_32(edges, weight, factor, low, high, y, origin, step, done, out, offset, new, streamed)
+        done += uintp(32)
+    while done + uintp(8) <= size:
+        _sum_8(edges, weight, factor, low, high, y, origin, step, done, out, offset, new, streamed)
+        done += uintp(8)
+    while done < size:
+        _sum_1(edges, weight, factor, low, high, y, origin, step, done, out, offset, new, streamed)
+        done += uintp(1)
+
+
+def _sum(lanes: int) -> Any:
+    """As above, for as many channels."""
+
+    def add(
+        edges: Side,
+        weight: Array,
+        factor: float,
+        low: int,
+        high: int,
+        y: Array,
+        origin: int,
+        step: int,
+        done: int,
+        out: Array,
+        offset: int,
+        new: bool,
+        streamed: bool,
+    ) -> None:
+        place, ordered, one = uintp(offset) + done, edges.order.shape[0] > 0, weight.dtype.type(factor)
+        total = zeros(out, lanes) if new else load(out, place, lanes)
+        for e in range(uintp(low), uintp(high)):
+            w = one * (weight[edges.order[e]] if ordered else weight[e])
+            total = add_scaled(total, w, load(y, uintp(origin) + uintp(edges.other[e]) * uintp(step) + done, lanes))
+        if streamed:
+            stream(out, place, total)
         else:
-            w0, w1, w2, w3 = weight[e], weight[e1], weight[e2], weight[e3]
-        w0 *= factor
-        w1 = w1 * factor if e + 1 <= last else zero
-        w2 = w2 * factor if e + 2 <= last else zero
-        w3 = w3 * factor if e + 3 <= last else zero
-        for c in range(size):
-            out[start + c] += w0 * y[o0 + c] + w1 * y[o1 + c] + w2 * y[o2 + c] + w3 * y[o3 + c]
+            store(out, place, total)
+
+    return named(add, f"sum_{lanes}")
+
+
+_sum_widest, _sum_32, _sum_8, _sum_1 = _sum(WIDEST), _sum(32), _sum(8), _sum(1)
 
 
 @kernel
-def softmax(score: Array, bias: Array, head: int, heads: int, low: int, high: int) -> Any:
+def softmax_span(
+    low: int, high: int, group: int, heads: int, ptr: Array, softmax: Softmax, score: Array, lse: Array
+) -> None:
+    """Turns the scores of the rows that begin in a span into weights, and keeps what it takes to find them again."""
+    first, last = rows_that_begin(ptr, low, high)
+    for row in range(first, last):
+        lse[group, row] = normalise(score, softmax.bias, group % heads, heads, uintp(ptr[row]), uintp(ptr[row + 1]))
+    if softmax.dropout_p > 0:
+        start = group * score.shape[0]
+        for e in range(uintp(ptr[first]), uintp(ptr[last])):
+            score[e] *= dropout_factor(softmax.seed, start + e, softmax.dropout_p)
+
+
+@kernel
+def softmax_backward_span(
+    low: int, high: int, group: int, heads: int, ptr: Array, softmax: Softmax, weight: Array, grad: Array, lse: Array
+) -> None:
+    """Turns scores into the weights of the sum, and the gradients of these weights into gradients of the scores."""
+    first, last = rows_that_begin(ptr, low, high)
+    start, dropout_p, seed = group * weight.shape[0], softmax.dropout_p, softmax.seed
+    for row in range(first, last):
+        lowest, stop = uintp(ptr[row]), uintp(ptr[row + 1])
+        total = grad.dtype.type(0)
+        shift = lse[group, row]
+        add_bias(weight, softmax.bias, group % heads, heads, lowest, stop)
+        for e in range(lowest, stop):
+            weight[e] = exp(weight[e] - shift)
+        if dropout_p > 0:
+            for e in range(lowest, stop):
+                grad[e] *= dropout_factor(seed, start + e, dropout_p)
+        for e in range(lowest, stop):
+            total += weight[e] * grad[e]
+        for e in range(lowest, stop):
+            grad[e] = weight[e] * (grad[e] - total)
+        if dropout_p > 0:
+            for e in range(lowest, stop):
+                weight[e] *= dropout_factor(seed, start + e, dropout_p)
+
+
+@kernel
+def bias_span(low: int, high: int, group: int, heads: int, grad: Array, out: Array) -> None:
+    """Adds gradients of scores to those of a bias ``[heads, num_edges]``, if there is one."""
+    head = group % heads
+    if out.shape[1] > 0:
+        for e in range(uintp(low), uintp(high)):
+            out[head, e] += grad[e]
+
+
+@kernel
+def normalise(score: Array, bias: Array, head: int, heads: int, low: int, high: int) -> Any:
     """Normalises the scores of one row in place, and returns the logarithm of their sum before."""
     add_bias(score, bias, head, heads, low, high)
     highest = score.dtype.type(-np.inf)

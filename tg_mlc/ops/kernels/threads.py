@@ -17,6 +17,8 @@ def num_workers() -> int:
 
 def run(work: Callable[[int], None], workers: int) -> None:
     """Calls ``work(0), ..., work(workers - 1)`` at the same time and waits for all."""
+    if workers == 0:
+        return
     others = [_pool().submit(work, worker) for worker in range(1, workers)]
     work(0)
     for other in others:
