@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, cast
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.typing import Adj, OptTensor, SparseTensor
@@ -13,6 +12,7 @@ from torch_geometric.utils import softmax
 from tg_mlc.nn._adjacency import to_edges
 from tg_mlc.ops import Pattern, graph_attention
 from tg_mlc.ops.adjacency import to_list
+from tg_mlc.ops.dropout import dropout
 
 Norm = Literal["post", "pre"]
 
@@ -207,7 +207,7 @@ class AttentionConv(MessagePassing):
         return self.feed_forward(hidden if self.norm == "pre" else self.attention_norm(hidden))
 
     def _dropped(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
     def _split_heads(self, x: Tensor) -> Tensor:
         return x.view(x.size(0), self.heads, x.size(1) // self.heads)
@@ -279,7 +279,7 @@ class AttentionConv(MessagePassing):
             key_j, value_j = key_j + edge_attr, value_j + edge_attr
         alpha = softmax((query_i * key_j).sum(dim=-1) * self.scale, index, ptr, size_i)
         self._alpha = alpha
-        alpha = F.dropout(alpha, self.attention_dropout, self.training)
+        alpha = dropout(alpha, self.attention_dropout, self.training)
         return value_j * alpha.unsqueeze(-1).to(value_j.dtype)
 
     def __repr__(self) -> str:

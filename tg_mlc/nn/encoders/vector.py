@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import Linear
 
 from tg_mlc.nn.encoders.components import Components
+from tg_mlc.ops.dropout import dropout
 
 
 class VectorEncoder(nn.Module):
@@ -50,12 +51,12 @@ class VectorEncoder(nn.Module):
         self.num_components = num_components
         self.key = key
         self.scaling = nn.Identity() if scaling is None else scaling
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = dropout
         self.lin = Linear(in_channels, num_components * channels)
 
     def vectors(self, data: Data) -> Tensor:
         r"""The scaled vectors :math:`(B, F)` of a batch, with dropout."""
-        vectors: Tensor = self.dropout(self.scaling(data[self.key]))
+        vectors: Tensor = dropout(self.scaling(data[self.key]), self.dropout, self.training)
         return vectors
 
     def forward(self, data: Data) -> Components:

@@ -6,23 +6,27 @@ Differentiable once, and opaque to a compiler, whose graph then does not depend 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from tg_mlc.ops import dropout
 from tg_mlc.ops.attention.along_edges import differentiates_forward, draw_seed
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
-from tg_mlc.ops.attention.crossovers import MAX_WASTE, MIN_BLOCK
+from tg_mlc.ops.attention.crossovers import MAX_KEPT_WEIGHTS, MAX_WASTE, MIN_BLOCK
 from tg_mlc.ops.kernels import threads
-from tg_mlc.ops.pattern import Blocks
+from tg_mlc.ops.pattern import Blocks, Pattern, Shared
+
+#: Bytes of scores to compute at a time where all samples are of one size.
+CHUNK = 2**22
 
 
 def run(call: AttentionCall) -> Output:
     """Hands the boundaries of the blocks to the operator."""
-    pattern = call.pattern
-    assert isinstance(pattern, Blocks)
+    pattern = _as_blocks(call.pattern)
     out, _ = block_attention(
         call.query,
         call.key,
@@ -37,12 +41,41 @@ def run(call: AttentionCall) -> Output:
     return out, None
 
 
-class _Block(NamedTuple):
+def _as_blocks(pattern: Pattern) -> Blocks:
+    """A complete shared graph is a block for each sample."""
+    if isinstance(pattern, Blocks):
+        return pattern
+    assert isinstance(pattern, Shared)
+    ptr = torch.arange(pattern.num_samples + 1) * pattern.num_nodes
+    return Blocks(ptr, ptr, num_queries=pattern.num_queries, num_keys=pattern.num_keys, validate=False)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One sample with all heads, or one head of some samples of the same size: a batch of matrix products."""
+
     rows: slice  #: its queries
     cols: slice  #: its keys
     edges: slice  #: its pairs
-    shape: tuple[int, int]
+    shape: tuple[int, int]  #: queries and keys of a sample
     number: int
+    head: int | None = None
+
+    def queries(self, x: Tensor) -> Tensor:
+        """A view ``[batch, queries, channels]`` of ``[num_queries, heads, channels]``."""
+        return self._batch(x[self.rows], self.shape[0])
+
+    def keys(self, x: Tensor) -> Tensor:
+        """A view ``[batch, keys, channels]`` of ``[num_keys, heads, channels]``."""
+        return self._batch(x[self.cols], self.shape[1])
+
+    def pairs(self, x: Tensor) -> Tensor:
+        """A view ``[batch, queries, keys]`` of ``[num_edges, heads]``."""
+        pairs = x[self.edges].view(-1, *self.shape, x.size(1))
+        return pairs[0].movedim(-1, 0) if self.head is None else pairs[..., self.head]
+
+    def _batch(self, x: Tensor, size: int) -> Tensor:
+        return x.transpose(0, 1) if self.head is None else x.view(-1, size, *x.shape[1:])[:, :, self.head]
 
 
 @torch.library.custom_op("tg_mlc::block_attention", mutates_args=(), device_types="cpu")
@@ -59,7 +92,7 @@ def block_attention(
 ) -> tuple[Tensor, Tensor]:
     """The output, and the logarithm of the sum that every query's weights were divided by."""
     out = query.new_zeros(query.size(0), query.size(1), value.size(2))
-    lse = query.new_zeros(query.size(1), query.size(0), dtype=_accumulator(query))
+    lse = query.new_zeros(query.size(0), query.size(1), 1, dtype=_accumulator(query))
     start = int(seed)
 
     def attend(block: _Block) -> None:
@@ -68,18 +101,21 @@ def block_attention(
         total.masked_fill_(total == -torch.inf, 0.0)
         weight = score.sub_(total).exp_()
         if dropout_p > 0.0:
-            weight.mul_(_kept(weight, dropout_p, start + block.number))
-        out[block.rows] = torch.bmm(weight, _heads_first(value[block.cols])).transpose(0, 1)
-        lse[:, block.rows] = total.squeeze(-1)
+            keep, factor = _kept(weight, dropout_p, start + block.number)
+            weight.mul_(keep).mul_(factor)
+        block.queries(out).copy_(torch.bmm(weight, _exact(block.keys(value))))
+        block.queries(lse).copy_(total)
 
-    _for_each(_blocks(query_ptr, key_ptr), attend)
+    _for_each(_blocks(query_ptr, key_ptr, query), attend)
     return out, lse
 
 
 @block_attention.register_fake
 def _(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
     num_rows, heads = query.size(0), query.size(1)
-    return query.new_empty(num_rows, heads, value.size(2)), query.new_empty(heads, num_rows, dtype=_accumulator(query))
+    return query.new_empty(num_rows, heads, value.size(2)), query.new_empty(
+        num_rows, heads, 1, dtype=_accumulator(query)
+    )
 
 
 @torch.library.custom_op("tg_mlc::block_attention_backward", mutates_args=(), device_types="cpu")
@@ -102,25 +138,25 @@ def block_attention_backward(
     start = int(seed)
 
     def differentiate(block: _Block) -> None:
-        q, k = _heads_first(query[block.rows]), _heads_first(key[block.cols])
-        v, g = _heads_first(value[block.cols]), _heads_first(grad[block.rows])
-        weight = _scores(query, key, bias, block, scale).sub_(lse[:, block.rows].unsqueeze(-1)).exp_()
+        q, k = _exact(block.queries(query)), _exact(block.keys(key))
+        v, g = _exact(block.keys(value)), _exact(block.queries(grad))
+        weight = _scores(query, key, bias, block, scale).sub_(block.queries(lse)).exp_()
         grad_weight = torch.bmm(g, v.transpose(1, 2))
         kept = weight
         if dropout_p > 0.0:
-            factor = _kept(weight, dropout_p, start + block.number)
-            kept = weight * factor
-            grad_weight.mul_(factor)
-        grads[2][block.cols] = torch.bmm(kept.transpose(1, 2), g).transpose(0, 1)
+            keep, factor = _kept(weight, dropout_p, start + block.number)
+            kept = (weight * keep).mul_(factor)
+            grad_weight.mul_(keep).mul_(factor)
+        block.keys(grads[2]).copy_(torch.bmm(kept.transpose(1, 2), g))
         total = torch.linalg.vecdot(weight, grad_weight).unsqueeze(-1)
         grad_score = grad_weight.sub_(total).mul_(weight)
         if bias is not None:
-            grad_bias[block.edges] = grad_score.permute(1, 2, 0).flatten(end_dim=1).to(query.dtype)
+            block.pairs(grad_bias).copy_(grad_score)
         grad_score = grad_score.mul_(scale)
-        grads[0][block.rows] = torch.bmm(grad_score, k).transpose(0, 1)
-        grads[1][block.cols] = torch.bmm(grad_score.transpose(1, 2), q).transpose(0, 1)
+        block.queries(grads[0]).copy_(torch.bmm(grad_score, k))
+        block.keys(grads[1]).copy_(torch.bmm(grad_score.transpose(1, 2), q))
 
-    _for_each(_blocks(query_ptr, key_ptr), differentiate)
+    _for_each(_blocks(query_ptr, key_ptr, query), differentiate)
     return grads[0], grads[1], grads[2], grad_bias
 
 
@@ -150,11 +186,16 @@ def _backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...
 block_attention.register_autograd(_backward, setup_context=_setup_context)
 
 
-def _blocks(query_ptr: Tensor, key_ptr: Tensor) -> list[_Block]:
-    """The blocks that hold any pair."""
+def _blocks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Block]:
+    """The blocks that hold any pair: single samples, or where all are of one size, single heads of some."""
+    queries, keys = query_ptr.tolist(), key_ptr.tolist()
+    num_samples, shape = len(queries) - 1, (queries[1] - queries[0], keys[1] - keys[0]) if len(queries) > 1 else (0, 0)
+    if queries == [i * shape[0] for i in range(num_samples + 1)] and keys == [
+        i * shape[1] for i in range(num_samples + 1)
+    ]:
+        return _equal_blocks(num_samples, shape, query)
     blocks, edge = [], 0
-    bounds = zip(pairwise(query_ptr.tolist()), pairwise(key_ptr.tolist()), strict=True)
-    for number, ((row, row_end), (col, col_end)) in enumerate(bounds):
+    for number, ((row, row_end), (col, col_end)) in enumerate(zip(pairwise(queries), pairwise(keys), strict=True)):
         shape = (row_end - row, col_end - col)
         edges = slice(edge, edge + shape[0] * shape[1])
         if edges.stop > edge:
@@ -163,10 +204,24 @@ def _blocks(query_ptr: Tensor, key_ptr: Tensor) -> list[_Block]:
     return blocks
 
 
+def _equal_blocks(num_samples: int, shape: tuple[int, int], query: Tensor) -> list[_Block]:
+    """One head of as many samples at a time as leaves their scores in cache."""
+    size = shape[0] * shape[1]
+    step = max(1, CHUNK // max(1, size * _accumulator(query).itemsize))
+    blocks: list[_Block] = []
+    for first in range(0, num_samples if size else 0, step):
+        last = min(num_samples, first + step)
+        rows, cols, edges = (slice(first * width, last * width) for width in (*shape, size))
+        for head in range(query.size(1)):
+            blocks.append(_Block(rows, cols, edges, shape, len(blocks), head))
+    return blocks
+
+
 def _for_each(blocks: list[_Block], work: Callable[[_Block], None]) -> None:
-    """Divides the blocks among threads, of which each computes alone, by their numbers of pairs."""
+    """Divides single samples among threads, by their numbers of pairs; heads of many are divided by PyTorch."""
+    single = bool(blocks) and blocks[0].head is None
+    workers = max(1, min(threads.num_workers(), len(blocks))) if single else 1
     intra_op, inference = torch.get_num_threads(), torch.is_inference_mode_enabled()
-    workers = max(1, min(threads.num_workers(), len(blocks)))
     total = blocks[-1].edges.stop if blocks else 0
     shares: list[list[_Block]] = [[] for _ in range(workers)]
     for block in blocks:
@@ -183,37 +238,36 @@ def _for_each(blocks: list[_Block], work: Callable[[_Block], None]) -> None:
     try:
         threads.run(run, workers)
     finally:
-        torch.set_num_threads(intra_op)
+        if workers > 1:
+            torch.set_num_threads(intra_op)
 
 
 def _scores(query: Tensor, key: Tensor, bias: Tensor | None, block: _Block, scale: float) -> Tensor:
-    """The scores ``[heads, queries, keys]`` of a block."""
-    q, k = _heads_first(query[block.rows]), _heads_first(key[block.cols])
+    """The scores ``[batch, queries, keys]`` of a block."""
+    q, k = _exact(block.queries(query)), _exact(block.keys(key))
     score = torch.bmm(q, k.transpose(1, 2)).mul_(scale)
     if bias is not None:
-        score += bias[block.edges].view(*block.shape, -1).permute(2, 0, 1)
+        score += block.pairs(bias)
     return score
 
 
-def _heads_first(x: Tensor) -> Tensor:
-    return x.to(_accumulator(x)).transpose(0, 1)
+def _exact(x: Tensor) -> Tensor:
+    return x.to(_accumulator(x))
 
 
 def _accumulator(tensor: Tensor) -> torch.dtype:
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
-def _kept(weight: Tensor, dropout_p: float, seed: int) -> Tensor:
+def _kept(weight: Tensor, dropout_p: float, seed: int) -> tuple[Tensor, float]:
     """What dropout multiplies weights by, the same in both passes."""
-    random = torch.Generator().manual_seed(seed)
-    factor = torch.empty_like(weight).bernoulli_(1.0 - dropout_p, generator=random)
-    return factor.div_(1.0 - dropout_p) if dropout_p < 1.0 else factor
+    return dropout.kept(weight, dropout_p, torch.Generator().manual_seed(seed))
 
 
 def refuse(call: AttentionCall) -> str | None:
     """Keeps no weights, and waits for the boundaries of the blocks, which only a CPU has at hand."""
-    if not isinstance(call.pattern, Blocks):
-        return "blocks: only for Blocks"
+    if not isinstance(call.pattern, Blocks) and (call.edge_bias is not None or not _is_complete(call.pattern)):
+        return "blocks: only for Blocks, and for complete shared graphs without a bias"
     if call.query.device.type != "cpu":
         return "blocks: it would wait for the device at every block"
     if differentiates_forward(call):
@@ -223,16 +277,24 @@ def refuse(call: AttentionCall) -> str | None:
     return None
 
 
+def _is_complete(pattern: Pattern) -> bool:
+    return isinstance(pattern, Shared) and pattern.graph.is_complete
+
+
 def prefer(call: AttentionCall) -> str | None:
     """Large blocks of different sizes, and blocks whose sizes a compiler cannot know."""
     pattern = call.pattern
-    if not isinstance(pattern, Blocks) or call.query.device.type != "cpu":
+    if not isinstance(pattern, Blocks | Shared) or call.query.device.type != "cpu":
         return None
     if torch.compiler.is_compiling():
-        return None if pattern.is_bounded else "is of unknown sizes, so each block is a matrix product of its own"
-    work = pattern.num_edges * call.query.size(1) * call.query.size(2)
-    padded = pattern.num_samples * pattern.max_queries * pattern.max_keys
-    if work >= MIN_BLOCK * pattern.num_samples and pattern.num_edges < (1.0 - MAX_WASTE) * padded:
+        bounded = isinstance(pattern, Shared) or pattern.is_bounded
+        return None if bounded else "is of unknown sizes, so each block is a matrix product of its own"
+    if pattern.num_edges * call.query.size(1) * call.query.size(2) < MIN_BLOCK * pattern.num_samples:
+        return None
+    if call.dropout_p > 0.0 and pattern.num_edges * call.query.size(1) * call.query.itemsize > MAX_KEPT_WEIGHTS:
+        return "has so many weights that, as some are dropped, it is better to find them again than to keep them"
+    padded = pattern.num_samples * pattern.max_queries * pattern.max_keys if isinstance(pattern, Blocks) else 0
+    if pattern.num_edges < (1.0 - MAX_WASTE) * padded:
         return "has large blocks of different sizes, so each is a matrix product of its own, without padding"
     return None
 

@@ -12,6 +12,7 @@ from torch_geometric.index import ptr2index
 
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
 from tg_mlc.ops.attention.crossovers import dense_from
+from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.pattern import Blocks, Edges, Shared, shared_graph
 
 
@@ -71,14 +72,16 @@ def _graph_mask(call: AttentionCall, graph: Edges) -> Tensor | None:
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, call: AttentionCall) -> Output:
-    if not call.return_weights:
+    # Where it drops weights on a CPU, PyTorch's own has no fused kernel either, and draws its numbers slowly.
+    drops_on_cpu = call.dropout_p > 0.0 and query.device.type == "cpu" and not torch.compiler.is_compiling()
+    if not call.return_weights and not drops_on_cpu:
         out = F.scaled_dot_product_attention(query, key, value, mask, call.dropout_p, scale=call.scale)
         return out, None
-    score = query @ key.transpose(-2, -1) * call.scale  # [B, heads, queries, keys]
+    score = query * call.scale @ key.transpose(-2, -1)  # [B, heads, queries, keys]
     if mask is not None:
         score = score.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else score + mask
     weights = score.softmax(dim=-1)
-    return F.dropout(weights, call.dropout_p) @ value, weights
+    return dropout(weights, call.dropout_p) @ value, weights if call.return_weights else None
 
 
 def _pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:

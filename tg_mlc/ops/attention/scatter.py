@@ -7,12 +7,12 @@ when that package is installed and native torch otherwise; both give the same nu
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.index import ptr2index
 from torch_geometric.utils import segment, softmax
 
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
+from tg_mlc.ops.dropout import dropout
 
 
 def run(call: AttentionCall) -> Output:
@@ -26,7 +26,7 @@ def run(call: AttentionCall) -> Output:
         score = score + (bias if perm is None else bias[perm])
 
     weights = softmax(score, ptr=ptr)  # [num_edges, heads]
-    kept = F.dropout(weights, call.dropout_p)
+    kept = dropout(weights, call.dropout_p)
     out = segment(kept.unsqueeze(-1) * call.value[source], ptr, reduce="sum").to(call.value.dtype)
     return out, _canonical(weights, perm, call) if call.return_weights else None
 

@@ -1,0 +1,84 @@
+"""Dropout: its rate, its independence, its gradients, its seeds."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tg_mlc.ops.dropout import dropout, kept
+
+
+@pytest.mark.parametrize("p", [0.0001, 0.1, 0.5, 0.9])
+def test_rate_and_mean(p: float) -> None:
+    torch.manual_seed(0)
+    x = torch.ones(1000, 1003)
+    out = dropout(x, p)
+    rate = (out == 0).double().mean()
+    assert rate == pytest.approx(p, abs=5 * (p * (1 - p) / x.numel()) ** 0.5 + 2**-17)
+    assert out.double().mean() == pytest.approx(1.0, abs=5 * (p / (1 - p) / x.numel()) ** 0.5)
+    assert out.unique().numel() == 2
+
+
+def test_neighbours_are_independent() -> None:
+    torch.manual_seed(0)
+    keep = kept(torch.empty(400_000), 0.5)[0].double() - 0.5
+    for distance in (1, 2, 3, 4, 8):
+        assert abs(float((keep[distance:] * keep[:-distance]).mean()) * 4) < 5 / 400_000**0.5
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 5), (0, 4)])
+def test_any_shape(shape: tuple[int, ...]) -> None:
+    assert dropout(torch.ones(shape), 0.3).shape == shape
+
+
+def test_gradient_passes_what_was_kept() -> None:
+    x = torch.ones(100, requires_grad=True)
+    out = dropout(x, 0.4)
+    out.sum().backward()
+    torch.testing.assert_close(x.grad, out.detach())
+
+
+def test_same_seed_same_entries() -> None:
+    torch.manual_seed(3)
+    first = dropout(torch.ones(99), 0.5)
+    torch.manual_seed(3)
+    assert torch.equal(dropout(torch.ones(99), 0.5), first)
+
+
+def test_extremes() -> None:
+    x = torch.randn(10)
+    assert dropout(x, 0.0) is x
+    assert dropout(x, 0.5, training=False) is x
+    assert torch.equal(dropout(x, 1.0), torch.zeros(10))
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
+def test_a_rate_that_is_none(p: float) -> None:
+    with pytest.raises(ValueError, match="'p' to lie in"):
+        dropout(torch.ones(2), p)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_keeps_the_type(dtype: torch.dtype) -> None:
+    assert dropout(torch.ones(10, dtype=dtype), 0.5).dtype == dtype
+
+
+def test_compiled() -> None:
+    out = torch.compile(dropout, backend="eager", fullgraph=True)(torch.ones(1000), 0.5)
+    assert 300 < int((out == 0).sum()) < 700
+
+
+def test_all_derivatives() -> None:
+    def same(x: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(0)
+        return dropout(x, 0.5)
+
+    x = torch.randn(6, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(same, x, check_forward_ad=True, check_batched_grad=True)
+    assert torch.autograd.gradgradcheck(same, x)
+
+
+def test_mapped_over_a_batch() -> None:
+    x = torch.ones(5, 400)
+    out = torch.func.vmap(lambda row: dropout(row, 0.5), randomness="different")(x)
+    assert 0.3 < float((out == 0).double().mean()) < 0.7

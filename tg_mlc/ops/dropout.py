@@ -1,0 +1,74 @@
+"""Dropout whose random numbers cost little on a CPU.
+
+PyTorch draws a number of its own for every entry there, on one thread, which takes longer than the matrix product
+before it; here four entries share the 64 bits of one draw.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
+
+#: What 16 bits can tell apart.
+_STEPS = 2**16
+
+
+def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
+    r"""Zeroes entries with a probability, and scales the others so that the mean stays; as
+    :func:`torch.nn.functional.dropout`, with :math:`p` rounded to a multiple of :math:`2^{-16}` on a CPU.
+
+    Args:
+        x (torch.Tensor): The input.
+        p (float): The probability :math:`p`.
+        training (bool, optional): If set to :obj:`False`, returns :obj:`x` itself. (default: :obj:`True`)
+
+    Raises:
+        ValueError: If :obj:`p` does not lie in [0, 1].
+    """
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"Expected 'p' to lie in [0, 1] (got {p})")
+    if not training or p == 0.0:
+        return x
+    if x.device.type != "cpu" or torch.compiler.is_compiling() or is_functorch_wrapped_tensor(x):
+        return F.dropout(x, p)
+    out: Tensor = _Masked.apply(x, *kept(x, p))  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Masked(torch.autograd.Function):
+    """The kept entries, scaled; keeps one byte for each, where PyTorch keeps a number."""
+
+    @staticmethod
+    def forward(x: Tensor, keep: Tensor, scale: float) -> Tensor:  # type: ignore[override]
+        return x * keep.to(x.dtype).mul_(scale)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, float], output: Tensor) -> None:
+        _, keep, ctx.scale = inputs
+        ctx.save_for_backward(keep)
+        ctx.save_for_forward(keep)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return _Masked.apply(grad, *ctx.saved_tensors, ctx.scale), None, None  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
+        (keep,) = ctx.saved_tensors
+        masked: Tensor = tangent * keep.to(tangent.dtype).mul_(ctx.scale)
+        return masked
+
+
+def kept(like: Tensor, p: float, generator: torch.Generator | None = None) -> tuple[Tensor, float]:
+    """Which entries to keep (ones and zeros of one byte), and what to multiply them by."""
+    dropped = round(p * _STEPS)
+    if dropped == _STEPS:
+        return torch.zeros(like.shape, dtype=torch.uint8), 1.0
+    size = like.numel()
+    draws = torch.empty((size + 3) // 4, dtype=torch.long).random_(-(2**63), None, generator=generator)
+    keep = draws.view(torch.int16)[:size] >= dropped - _STEPS // 2
+    return keep.view(torch.uint8).view(like.shape), _STEPS / (_STEPS - dropped)
