@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tg_mlc.ops.dropout import dropout, kept
+from tg_mlc.ops import dropout as module
+from tg_mlc.ops.dropout import dropout
+
+
+@pytest.fixture(autouse=True, params=["numba", "torch"])
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to draw, whatever is installed."""
+    if request.param == "numba":
+        pytest.importorskip("numba", reason="Numba is not installed")
+    else:
+        monkeypatch.setattr(module, "is_installed", lambda _: False)
 
 
 @pytest.mark.parametrize("p", [0.0001, 0.1, 0.5, 0.9])
@@ -21,8 +31,8 @@ def test_rate_and_mean(p: float) -> None:
 
 def test_neighbours_are_independent() -> None:
     torch.manual_seed(0)
-    keep = kept(torch.empty(400_000), 0.5)[0].double() - 0.5
-    for distance in (1, 2, 3, 4, 8):
+    keep = (dropout(torch.ones(400_000), 0.5) > 0).double() - 0.5
+    for distance in (1, 2, 3, 4, 8, 64, 4096):
         assert abs(float((keep[distance:] * keep[:-distance]).mean()) * 4) < 5 / 400_000**0.5
 
 
@@ -36,6 +46,12 @@ def test_gradient_passes_what_was_kept() -> None:
     out = dropout(x, 0.4)
     out.sum().backward()
     torch.testing.assert_close(x.grad, out.detach())
+
+
+def test_calls_differ() -> None:
+    torch.manual_seed(0)
+    first, second = (dropout(torch.ones(100_000), 0.5) > 0 for _ in range(2))
+    assert float((first == second).double().mean()) == pytest.approx(0.5, abs=5 * 0.5 / 100_000**0.5)
 
 
 def test_same_seed_same_entries() -> None:

@@ -1,17 +1,21 @@
 """Dropout whose random numbers cost little on a CPU.
 
 PyTorch draws a number of its own for every entry there, on one thread, which takes longer than the matrix product
-before it; here four entries share the 64 bits of one draw.
+before it. Here the numbers are hashes of places, by all threads, or where Numba is missing, four entries share the 64
+bits of one draw.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
+
+from tg_mlc._optional import is_installed
 
 #: What 16 bits can tell apart.
 _STEPS = 2**16
@@ -35,15 +39,47 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling() or is_functorch_wrapped_tensor(x):
         return F.dropout(x, p)
-    out: Tensor = _Masked.apply(x, *kept(x, p))  # type: ignore[no-untyped-call]
+    if is_installed("numba") and x.dtype in (torch.float32, torch.float64):
+        seed = int(torch.randint(2**31, ()))
+        out: Tensor = _Hashed.apply(x, p, seed)  # type: ignore[no-untyped-call]
+    else:
+        out = _Masked.apply(x, *kept(x, p))  # type: ignore[no-untyped-call]
     return out
+
+
+@torch.library.custom_op("tg_mlc::hashed_dropout", mutates_args=(), device_types="cpu")
+def hashed_dropout(x: Tensor, p: float, seed: int) -> Tensor:
+    """An operator, so that PyTorch knows what to do with it where there are several gradients at once."""
+    out: Tensor = import_module("tg_mlc.ops.kernels.dropout_numba").drop(x.detach(), p, seed)
+    return out
+
+
+class _Hashed(torch.autograd.Function):
+    """The kept entries, scaled; which they are is found again in the backward pass."""
+
+    @staticmethod
+    def forward(x: Tensor, p: float, seed: int) -> Tensor:
+        out: Tensor = hashed_dropout(x, p, seed)
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, float, int], output: Tensor) -> None:
+        _, ctx.p, ctx.seed = inputs
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return _Hashed.apply(grad, ctx.p, ctx.seed), None, None  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
+        return _Hashed.forward(tangent, ctx.p, ctx.seed)
 
 
 class _Masked(torch.autograd.Function):
     """The kept entries, scaled; keeps one byte for each, where PyTorch keeps a number."""
 
     @staticmethod
-    def forward(x: Tensor, keep: Tensor, scale: float) -> Tensor:  # type: ignore[override]
+    def forward(x: Tensor, keep: Tensor, scale: float) -> Tensor:
         return x * keep.to(x.dtype).mul_(scale)
 
     @staticmethod

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from tg_mlc.ops import dropout
+from tg_mlc._optional import is_installed
 from tg_mlc.ops.attention.along_edges import differentiates_forward, draw_seed
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
 from tg_mlc.ops.attention.crossovers import MAX_KEPT_WEIGHTS, MAX_WASTE, MIN_BLOCK
 from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.pattern import Blocks, Pattern, Shared
 
+softmax: Any = import_module(f"tg_mlc.ops.kernels.softmax_{'numba' if is_installed('numba') else 'torch'}")
 #: Bytes of scores to compute at a time where all samples are of one size.
 CHUNK = 2**22
 
@@ -61,6 +63,11 @@ class _Block:
     number: int
     head: int | None = None
 
+    @property
+    def workers(self) -> int:
+        """How many threads it is divided among."""
+        return 1 if self.head is None else threads.num_workers()
+
     def queries(self, x: Tensor) -> Tensor:
         """A view ``[batch, queries, channels]`` of ``[num_queries, heads, channels]``."""
         return self._batch(x[self.rows], self.shape[0])
@@ -96,13 +103,8 @@ def block_attention(
     start = int(seed)
 
     def attend(block: _Block) -> None:
-        score = _scores(query, key, bias, block, scale)
-        total = torch.logsumexp(score, dim=-1, keepdim=True)
-        total.masked_fill_(total == -torch.inf, 0.0)
-        weight = score.sub_(total).exp_()
-        if dropout_p > 0.0:
-            keep, factor = _kept(weight, dropout_p, start + block.number)
-            weight.mul_(keep).mul_(factor)
+        weight = _scores(query, key, bias, block, scale)
+        total = softmax.forward(weight, dropout_p, start + block.number, block.workers)
         block.queries(out).copy_(torch.bmm(weight, _exact(block.keys(value))))
         block.queries(lse).copy_(total)
 
@@ -140,21 +142,13 @@ def block_attention_backward(
     def differentiate(block: _Block) -> None:
         q, k = _exact(block.queries(query)), _exact(block.keys(key))
         v, g = _exact(block.keys(value)), _exact(block.queries(grad))
-        weight = _scores(query, key, bias, block, scale).sub_(block.queries(lse)).exp_()
-        grad_weight = torch.bmm(g, v.transpose(1, 2))
-        kept = weight
-        if dropout_p > 0.0:
-            keep, factor = _kept(weight, dropout_p, start + block.number)
-            kept = (weight * keep).mul_(factor)
-            grad_weight.mul_(keep).mul_(factor)
+        kept, grad_score = _scores(query, key, bias, block, scale), torch.bmm(g, v.transpose(1, 2))
+        softmax.backward(kept, grad_score, block.queries(lse), dropout_p, start + block.number, block.workers)
         block.keys(grads[2]).copy_(torch.bmm(kept.transpose(1, 2), g))
-        total = torch.linalg.vecdot(weight, grad_weight).unsqueeze(-1)
-        grad_score = grad_weight.sub_(total).mul_(weight)
         if bias is not None:
             block.pairs(grad_bias).copy_(grad_score)
-        grad_score = grad_score.mul_(scale)
-        block.queries(grads[0]).copy_(torch.bmm(grad_score, k))
-        block.keys(grads[1]).copy_(torch.bmm(grad_score.transpose(1, 2), q))
+        block.queries(grads[0]).copy_(torch.bmm(grad_score, k).mul_(scale))
+        block.keys(grads[1]).copy_(torch.bmm(grad_score.transpose(1, 2), q).mul_(scale))
 
     _for_each(_blocks(query_ptr, key_ptr, query), differentiate)
     return grads[0], grads[1], grads[2], grad_bias
@@ -244,8 +238,8 @@ def _for_each(blocks: list[_Block], work: Callable[[_Block], None]) -> None:
 
 def _scores(query: Tensor, key: Tensor, bias: Tensor | None, block: _Block, scale: float) -> Tensor:
     """The scores ``[batch, queries, keys]`` of a block."""
-    q, k = _exact(block.queries(query)), _exact(block.keys(key))
-    score = torch.bmm(q, k.transpose(1, 2)).mul_(scale)
+    q, k = _exact(block.queries(query)) * scale, _exact(block.keys(key))
+    score = torch.bmm(q, k.transpose(1, 2))
     if bias is not None:
         score += block.pairs(bias)
     return score
@@ -257,11 +251,6 @@ def _exact(x: Tensor) -> Tensor:
 
 def _accumulator(tensor: Tensor) -> torch.dtype:
     return torch.promote_types(tensor.dtype, torch.float32)
-
-
-def _kept(weight: Tensor, dropout_p: float, seed: int) -> tuple[Tensor, float]:
-    """What dropout multiplies weights by, the same in both passes."""
-    return dropout.kept(weight, dropout_p, torch.Generator().manual_seed(seed))
 
 
 def refuse(call: AttentionCall) -> str | None:

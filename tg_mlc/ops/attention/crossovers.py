@@ -20,7 +20,7 @@ DENSE_FROM: dict[str, tuple[tuple[int, float], ...]] = {
 }
 #: Multiplications of an average block below which starting its matrix products costs more than padding saves.
 MIN_BLOCK = 2**22
-#: Bytes of weights of one call that are kept for the backward pass where some are dropped (else they never are). Beyond,
+#: Bytes of weights of a call that are kept for the backward pass where some are dropped (else they never are). Beyond,
 #: they are found again, which takes a fourth longer (measured for 32 samples of 159 and of 400 labels).
 MAX_KEPT_WEIGHTS = 2**26
 #: Share of a padded product that may be padding before single blocks are cheaper.

@@ -18,7 +18,8 @@ import numpy as np
 from numba import njit, types, uint64, uintp
 from numba.extending import overload
 
-from tg_mlc.ops.kernels.simd import WIDEST, add_scaled, dot, load, prefetch, store, stream, zeros
+from tg_mlc import __version__
+from tg_mlc.ops.kernels.simd import WIDEST, add_scaled, dot, larger, largest, load, prefetch, store, stream, zeros
 
 Array = np.ndarray[Any, Any]
 
@@ -36,7 +37,10 @@ _OPTIONS: dict[str, Any] = {
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function at its first call, and keeps the result on disk."""
+    """Compiles a function at its first call, and keeps the result on disk for this version of the package (Numba looks
+    at the file of a function alone, not at those that it calls).
+    """
+    function.__qualname__ += f"@{__version__}"
     try:
         compiled: Callable[..., Any] = njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # there is no folder to keep it in
@@ -45,7 +49,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Compiles a function under a name of its own: Numba tells functions in its cache apart by nothing else."""
+    """Compiles a function under a name of its own, by which Numba tells functions in its cache apart."""
     function.__name__ = function.__qualname__ = name
     return kernel(function)
 
@@ -474,9 +478,7 @@ def bias_span(low: int, high: int, group: int, heads: int, grad: Array, out: Arr
 def normalise(score: Array, bias: Array, head: int, heads: int, low: int, high: int) -> Any:
     """Normalises the scores of one row in place, and returns the logarithm of their sum before."""
     add_bias(score, bias, head, heads, low, high)
-    highest = score.dtype.type(-np.inf)
-    for e in range(low, high):
-        highest = max(highest, score[e])
+    highest = highest_of(score, low, high)
     if highest == -np.inf:  # nobody is left to attend to
         score[low:high] = 0
         return score.dtype.type(0)
@@ -489,6 +491,23 @@ def normalise(score: Array, bias: Array, head: int, heads: int, low: int, high: 
     for e in range(low, high):
         score[e] *= share
     return highest + np.log(total)
+
+
+@kernel
+def highest_of(score: Array, low: int, high: int) -> Any:
+    """The highest score of a row that is not NaN."""
+    highest, e, stop = score.dtype.type(-np.inf), uintp(low), uintp(high)
+    if e + uintp(32) <= stop:
+        several = load(score, e, 32)
+        e += uintp(32)
+        while e + uintp(32) <= stop:
+            several = larger(several, load(score, e, 32))
+            e += uintp(32)
+        highest = largest(several)
+    while e < stop:
+        highest = score[e] if score[e] > highest else highest
+        e += uintp(1)
+    return highest
 
 
 @kernel

@@ -127,6 +127,30 @@ def dot(_: Any, one: Any, other: Any) -> Any:
 
 
 @_function
+def larger(_: Any, one: Any, other: Any) -> Any:
+    """The larger of each two numbers, or the one that is not NaN."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = context.get_value_type(one)
+        maximum = _llvm(builder, f"llvm.maxnum.v{one.lanes}f{one.dtype.bitwidth}", ir.FunctionType(kind, [kind, kind]))
+        return builder.call(maximum, arguments)
+
+    return one(one, one), generate
+
+
+@_function
+def largest(_: Any, vector: Any) -> Any:
+    """The largest number of a vector that is not NaN."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(context.get_value_type(vector.dtype), [context.get_value_type(vector)])
+        name = f"llvm.vector.reduce.fmax.v{vector.lanes}f{vector.dtype.bitwidth}"
+        return builder.call(_llvm(builder, name, kind), arguments)
+
+    return vector.dtype(vector), generate
+
+
+@_function
 def prefetch(_: Any, array: Any, offset: Any) -> Any:
     """Asks for the cache line around an offset, which may lie outside of the array."""
 

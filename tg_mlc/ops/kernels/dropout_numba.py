@@ -1,0 +1,60 @@
+"""Dropout whose random numbers are hashes of places, so that nothing is kept for the way back, compiled by Numba."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numba import uint32, uint64, uintp
+from torch import Tensor
+
+from tg_mlc.ops.kernels import threads
+from tg_mlc.ops.kernels.csr_numba import Array, kernel
+
+#: Entries that share one key.
+ROW = 2**12
+
+
+def drop(x: Tensor, p: float, seed: int) -> Tensor:
+    """Zeroes entries, and scales the others; the same ones for the same seed."""
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    source, target, rows = x.view(-1).numpy(), out.view(-1).numpy(), -(-x.numel() // ROW)
+    workers = max(1, min(threads.num_workers(), rows // 4))
+    bounds = [worker * rows // workers for worker in range(workers + 1)]
+    threads.run(lambda worker: drop_rows(bounds[worker], bounds[worker + 1], source, p, seed, target), workers)
+    return out
+
+
+@kernel
+def drop_rows(first: int, last: int, x: Array, p: float, seed: int, out: Array) -> None:
+    """Some rows of entries that share a key."""
+    zero, factor = x.dtype.type(0), x.dtype.type(1 / (1 - p)) if p < 1 else x.dtype.type(0)
+    for row in range(first, last):
+        low, key = uintp(row) * uintp(ROW), row_key(seed, row)
+        for e in range(min(uintp(ROW), uintp(x.shape[0]) - low)):
+            out[low + e] = x[low + e] * factor if is_kept(key, e, p) else zero
+
+
+@kernel
+def row_key(seed: int, row: int) -> Any:
+    """Where the hash of a row starts: the output function of SplitMix64 (Steele, Lea and Flood 2014,
+    doi:10.1145/2660193.2660195).
+    """
+    state = uint64(seed) + (uint64(row) + uint64(1)) * uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> uint64(27))) * uint64(0x94D049BB133111EB)
+    return uint32(state ^ (state >> uint64(31)))
+
+
+@kernel
+def is_kept(key: int, column: int, dropout_p: float) -> bool:
+    """Whether dropout keeps a weight: a hash of 32 bits, many of which fit a register (the constants are those of
+    Chris Wellons' lowbias32).
+    """
+    state = uint32(uint32(column) * uint32(0x9E3779B9)) + uint32(key)
+    state = uint32(uint32(state ^ (state >> uint32(16))) * uint32(0x21F0AAAD))
+    state = uint32(uint32(state ^ (state >> uint32(15))) * uint32(0x735A2D97))
+    state = uint32(state ^ (state >> uint32(15)))
+    return bool(state >= np.uint32(min(dropout_p * 2.0**32, 2.0**32 - 1)))
