@@ -102,7 +102,9 @@ def test_large_candidates_are_left_out() -> None:
     by_name = {candidate.name: candidate for candidate in candidates.candidates()}
     assert "would need about" in str(by_name[LITERAL].refuse(inputs, pattern, memory=1e3))
     assert by_name[LITERAL].refuse(inputs, pattern, memory=1e9) is None
-    assert by_name[f"{OURS} (blocks)"].refuse(inputs, pattern, memory=1e9) == "blocks: only for Blocks"
+    assert by_name[f"{OURS} (blocks)"].refuse(inputs, pattern, memory=1e9) == (
+        "blocks: only for Blocks, and for complete shared graphs without a bias"
+    )
 
 
 def test_transformer_conv_without_projections_is_the_literal_path() -> None:

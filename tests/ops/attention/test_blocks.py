@@ -3,44 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 import torch
 
-from tests.ops.patterns import ptr
-from tg_mlc.ops import Blocks, explain_choice, graph_attention
+from tests.ops.patterns import ptr, random_edges
+from tg_mlc.ops import Blocks, Pattern, Shared, explain_choice, graph_attention
+from tg_mlc.ops.attention import blocks
 
 PATTERN = Blocks(ptr([3, 0, 5, 2, 4]), ptr([4, 3, 0, 7, 1]))
+COMPLETE = Shared(random_edges(6, 6, 36, seed=0), 5)
+PATTERNS = {"ragged": PATTERN, "equal": Blocks(ptr([4] * 5), ptr([3] * 5)), "complete": COMPLETE}
 
 
-@pytest.fixture(autouse=True)
-def _threads() -> Iterator[None]:
+@pytest.fixture(autouse=True, params=["numba", "torch"])
+def _threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Three threads, both ways to weigh scores, and where samples are of one size, two of these at a time."""
+    if request.param == "numba":
+        pytest.importorskip("numba", reason="Numba is not installed")
+        monkeypatch.setattr("tg_mlc.ops.kernels.softmax_numba.MIN_SCORES", 1)
+    monkeypatch.setattr(blocks, "softmax", import_module(f"tg_mlc.ops.kernels.softmax_{request.param}"))
+    monkeypatch.setattr(blocks, "CHUNK", 600)
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield
     torch.set_num_threads(before)
 
 
-def tensors(pattern: Blocks, channels: int = 4) -> list[torch.Tensor]:
+def tensors(pattern: Pattern, channels: int = 4) -> list[torch.Tensor]:
     sizes = (pattern.num_queries, pattern.num_keys, pattern.num_keys)
     return [torch.randn(size, 2, channels, dtype=torch.float64, requires_grad=True) for size in sizes]
 
 
-def test_threads_agree_with_the_oracle_and_stay_as_many() -> None:
-    leaves, results = tensors(PATTERN), []
+@pytest.mark.parametrize("kind", PATTERNS)
+@pytest.mark.parametrize("biased", [False, True])
+def test_threads_agree_with_the_oracle_and_stay_as_many(kind: str, biased: bool) -> None:
+    pattern = PATTERNS[kind]
+    if biased and isinstance(pattern, Shared):
+        pytest.skip("takes no bias along a shared graph")
+    leaves, results = tensors(pattern), []
+    bias = torch.randn(pattern.bias_size, 2, dtype=torch.float64).requires_grad_() if biased else None
     for backend in ("blocks", "reference"):
-        out = graph_attention(*leaves, PATTERN, backend=backend)
-        results.append([out, *torch.autograd.grad(out.square().sum(), leaves)])
+        out = graph_attention(*leaves, pattern, edge_bias=bias, backend=backend)
+        grads = torch.autograd.grad(out.square().sum(), leaves if bias is None else [*leaves, bias])
+        results.append([out, *grads])
     torch.testing.assert_close(results[0], results[1], atol=1e-10, rtol=1e-10)
     assert torch.get_num_threads() == 3
 
 
-def test_dropout_does_not_depend_on_the_threads() -> None:
-    leaves, results = tensors(PATTERN), []
+@pytest.mark.parametrize("kind", PATTERNS)
+def test_both_passes_drop_the_same_weights(kind: str) -> None:
+    pattern = PATTERNS[kind]
+    leaves = tensors(pattern)
+
+    def attend(*leaves: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(0)
+        return graph_attention(*leaves, pattern, dropout_p=0.4, backend="blocks")
+
+    assert torch.autograd.gradcheck(attend, leaves)
+    values = torch.ones_like(leaves[2])
+    torch.manual_seed(0)
+    kept = [attend_ones(leaves, values, pattern) for _ in range(400)]
+    present = graph_attention(*leaves[:2], values, pattern, backend="reference")
+    torch.testing.assert_close(torch.stack(kept).mean(dim=0), present, atol=0.25, rtol=0.0)
+
+
+def attend_ones(leaves: list[torch.Tensor], values: torch.Tensor, pattern: Pattern) -> torch.Tensor:
+    with torch.no_grad():
+        return graph_attention(*leaves[:2], values, pattern, dropout_p=0.4, backend="blocks")
+
+
+@pytest.mark.parametrize("kind", PATTERNS)
+def test_dropout_does_not_depend_on_the_threads(kind: str) -> None:
+    pattern = PATTERNS[kind]
+    leaves, results = tensors(pattern), []
     for num_threads in (1, 3):
         torch.set_num_threads(num_threads)
         torch.manual_seed(0)
-        out = graph_attention(*leaves, PATTERN, dropout_p=0.5, backend="blocks")
+        out = graph_attention(*leaves, pattern, dropout_p=0.5, backend="blocks")
         results.append([out, *torch.autograd.grad(out.sum(), leaves)])
     torch.testing.assert_close(results[0], results[1])
 
@@ -59,3 +100,16 @@ def test_large_ragged_blocks_are_preferred() -> None:
     assert explain_choice(*tensors(ragged, 128), ragged).startswith("blocks: Blocks")
     assert explain_choice(*tensors(regular, 128), regular).startswith("dense: Blocks")
     assert explain_choice(*tensors(small, 32), small).startswith("dense: Blocks")
+
+
+def test_many_weights_are_found_again_where_some_are_dropped() -> None:
+    complete = Shared(random_edges(210, 210, 210**2, seed=0), 200)
+    tensors = [torch.empty(complete.num_queries, 2, 64)] * 3
+    assert explain_choice(*tensors, complete).startswith("dense: Shared")
+    assert explain_choice(*tensors, complete, dropout_p=0.1).startswith("blocks: Shared")
+    assert explain_choice(*tensors, complete, dropout_p=0.1, return_weights=True).startswith("dense: Shared")
+
+
+def test_a_complete_graph_takes_no_bias() -> None:
+    with pytest.raises(ValueError, match="complete shared graphs without a bias"):
+        graph_attention(*tensors(COMPLETE), COMPLETE, edge_bias=torch.zeros(36).double(), backend="blocks")
