@@ -66,6 +66,42 @@ def test_rooms_import_without_optional_packages():
     assert run_python(IMPORT_WITHOUT.format(optional=OPTIONAL, names=rooms())) == ""
 
 
+def test_rooms_import_without_loading_numba():
+    code = (
+        f"import sys, importlib; [importlib.import_module(name) for name in {rooms()!r}]; print('numba' in sys.modules)"
+    )
+    assert run_python(code) == "False"
+
+
+def test_a_broken_numba_breaks_nothing():
+    code = """
+import builtins
+plain = builtins.__import__
+
+def broken(name, *rest):
+    if name.partition(".")[0] == "numba":
+        raise ImportError("Numba needs another NumPy")
+    return plain(name, *rest)
+
+import importlib, torch
+load = importlib.import_module
+importlib.import_module = lambda name, *rest: broken(name) if name.partition(".")[0] == "numba" else load(name, *rest)
+builtins.__import__ = broken
+from tg_mlc.ops import Blocks, explain_choice, graph_attention
+from tg_mlc.ops.dropout import dropout
+x = torch.randn(6, 2, 4)
+ptr = torch.tensor([0, 3, 6])
+dropout(x, 0.5)
+graph_attention(x, x, x, Blocks(ptr, ptr), backend="blocks", dropout_p=0.5)
+from tg_mlc.ops import Edges
+try:
+    graph_attention(x, x, x, Edges(torch.zeros(2, 1, dtype=torch.long), 6, 6), backend="csr")
+except ValueError as error:
+    print(error)
+"""
+    assert "cannot be imported: Numba needs another NumPy" in run_python(code)
+
+
 def test_core_needs_no_optional_package():
     try:
         core = [line for line in requires("tg_mlc") or [] if "extra ==" not in line]

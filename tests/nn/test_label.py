@@ -261,6 +261,26 @@ def test_children(conv: FeatureToLabelConv | LabelToLabelConv) -> None:
     assert conv(x, edge_index).size() == (4, 8)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("form", ["SparseTensor", "coo", "csr"])
+def test_a_label_graph_may_be_a_sparse_matrix(form: str) -> None:
+    edge_index = torch.tensor([[0, 1, 2, 2], [1, 2, 0, 1]])
+    if form == "SparseTensor":
+        matrix = pytest.importorskip("torch_sparse", reason="needs torch-sparse").SparseTensor(
+            row=edge_index[1], col=edge_index[0], sparse_sizes=(3, 3)
+        )
+    else:
+        matrix = torch.sparse_coo_tensor(edge_index.flip(0), torch.ones(4), (3, 3)).coalesce()
+        matrix = matrix.to_sparse_csr() if form == "csr" else matrix
+    layer, other = (
+        LabelMessagePassing(8, matrix, heads=2),
+        LabelMessagePassing(8, LabelGraph(edge_index, num_nodes=3), heads=2),
+    )
+    other.load_state_dict(layer.state_dict())
+    x = torch.randn(5, 8)
+    torch.testing.assert_close(layer(x), other(x))
+
+
 @pytest.mark.parametrize("label_graph", [5, torch.zeros(2, 0, dtype=torch.long)])
 def test_a_label_graph_of_another_type_is_refused(label_graph: object) -> None:
     with pytest.raises(TypeError, match=r"'label_graph' to be a LabelGraph .* fully_connected"):

@@ -15,7 +15,7 @@ def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     if request.param == "numba":
         pytest.importorskip("numba", reason="Numba is not installed")
     else:
-        monkeypatch.setattr(module, "is_installed", lambda _: False)
+        monkeypatch.setattr(module, "numba_problem", lambda: "is missing")
 
 
 @pytest.mark.parametrize("p", [0.0001, 0.1, 0.5, 0.9])

@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
 from torch_geometric.typing import Adj
+from torch_geometric.utils import is_sparse
 
 from tg_mlc.nn._batch import to_ptr
 from tg_mlc.nn._checkpoint import may_checkpoint
@@ -102,8 +103,8 @@ class LabelMessagePassing(nn.Module):
         channels (int or tuple): Size :math:`d` of a label state, or the sizes of component and label states. The
             components' may be :obj:`-1`, to be taken from the first input.
         label_graph (LabelGraph): The label graph, any :class:`~torch_geometric.data.Data` with :obj:`num_nodes` and
-            :obj:`edge_index` or :obj:`adj_t`. It may be replaced later by assigning :obj:`label_graph`; it is not part
-            of the state dict.
+            :obj:`edge_index` or :obj:`adj_t`, or a sparse matrix with the targets in its rows. It may be replaced later
+            by assigning :obj:`label_graph`; it is not part of the state dict.
         num_steps (int, optional): Number of steps :math:`T`; their weights are not shared. (default: :obj:`2`)
         heads (int, optional): Number of attention heads, a divisor of :math:`d` unless :obj:`head_channels` is given.
             (default: :obj:`4`)
@@ -135,7 +136,7 @@ class LabelMessagePassing(nn.Module):
         - **output:** label states :math:`(B, L, d)`
 
     Raises:
-        TypeError: If :obj:`label_graph` is no :class:`~torch_geometric.data.Data`.
+        TypeError: If :obj:`label_graph` is neither a :class:`~torch_geometric.data.Data` nor a sparse matrix.
         ValueError: If :obj:`num_steps` is less than 1, the label graph has no label, or :obj:`heads` does not divide
             :math:`d`.
     """
@@ -143,7 +144,7 @@ class LabelMessagePassing(nn.Module):
     def __init__(
         self,
         channels: int | tuple[int, int],
-        label_graph: Data,
+        label_graph: Data | Adj,
         num_steps: int = 2,
         heads: int = 4,
         *,
@@ -164,7 +165,7 @@ class LabelMessagePassing(nn.Module):
         if num_steps < 1:
             raise ValueError(f"Expected 'num_steps' to be at least 1 (got {num_steps})")
         source, self.channels = (channels, channels) if isinstance(channels, int) else channels
-        self.num_labels = _count_labels(label_graph)
+        self.num_labels = _count_labels(_as_data(label_graph))
         self.num_steps = num_steps
         self.skip_label_attention = skip_label_attention
         self.checkpointing = checkpointing
@@ -208,7 +209,8 @@ class LabelMessagePassing(nn.Module):
         return self._label_graph
 
     @label_graph.setter
-    def label_graph(self, label_graph: Data) -> None:
+    def label_graph(self, label_graph: Data | Adj) -> None:
+        label_graph = _as_data(label_graph)
         num_labels = _count_labels(label_graph)
         if num_labels < 1:
             raise ValueError("Expected 'label_graph' to hold at least 1 label (got 0)")
@@ -327,10 +329,17 @@ class LabelMessagePassing(nn.Module):
         return f"{self.__class__.__name__}({self.channels}, num_labels={self.num_labels}, num_steps={self.num_steps})"
 
 
+def _as_data(label_graph: Data | Adj) -> Data:
+    if isinstance(label_graph, Data):
+        return label_graph
+    if is_sparse(label_graph):
+        return Data(adj_t=label_graph, num_nodes=label_graph.size(0))
+    raise TypeError(
+        f"Expected 'label_graph' to be a LabelGraph, another Data or a sparse matrix (got "
+        f"{type(label_graph).__name__}); tg_mlc.graphs makes one: fully_connected, from_networkx, "
+        f"LabelGraph(edge_index, num_nodes=...), ..."
+    )
+
+
 def _count_labels(label_graph: Data) -> int:
-    if not isinstance(label_graph, Data):
-        raise TypeError(
-            f"Expected 'label_graph' to be a LabelGraph or another Data (got {type(label_graph).__name__}); "
-            f"tg_mlc.graphs makes one: fully_connected, from_networkx, LabelGraph(edge_index, num_nodes=...), ..."
-        )
     return int(label_graph.num_nodes or 0)

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
-from tg_mlc._optional import is_installed
+from tg_mlc.ops.compiled import numba_problem
 
 #: What 16 bits can tell apart.
 _STEPS = 2**16
@@ -23,7 +23,8 @@ _STEPS = 2**16
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     r"""Zeroes entries with a probability, and scales the others so that the mean stays; as
-    :func:`torch.nn.functional.dropout`, with :math:`p` rounded to a multiple of :math:`2^{-16}` on a CPU.
+    :func:`torch.nn.functional.dropout`, with :math:`p` rounded to a multiple of
+    :math:`2^{-16}` or less on a CPU.
 
     Args:
         x (torch.Tensor): The input.
@@ -39,8 +40,8 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling() or is_functorch_wrapped_tensor(x):
         return F.dropout(x, p)
-    if is_installed("numba") and x.dtype in (torch.float32, torch.float64):
-        seed = int(torch.randint(2**31, ()))
+    if numba_problem() is None and x.dtype in (torch.float32, torch.float64):
+        seed = int(torch.randint(2**31, (), device="cpu"))
         out: Tensor = _Hashed.apply(x, p, seed)  # type: ignore[no-untyped-call]
     else:
         out = _Masked.apply(x, *kept(x, p))  # type: ignore[no-untyped-call]
@@ -52,6 +53,11 @@ def hashed_dropout(x: Tensor, p: float, seed: int) -> Tensor:
     """An operator, so that PyTorch knows what to do with it where there are several gradients at once."""
     out: Tensor = import_module("tg_mlc.ops.kernels.dropout_numba").drop(x.detach(), p, seed)
     return out
+
+
+@hashed_dropout.register_fake
+def _(x: Tensor, p: float, seed: int) -> Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
 class _Hashed(torch.autograd.Function):
@@ -103,8 +109,10 @@ def kept(like: Tensor, p: float, generator: torch.Generator | None = None) -> tu
     """Which entries to keep (ones and zeros of one byte), and what to multiply them by."""
     dropped = round(p * _STEPS)
     if dropped == _STEPS:
-        return torch.zeros(like.shape, dtype=torch.uint8), 1.0
+        return torch.zeros(like.shape, dtype=torch.uint8, device=like.device), 1.0
     size = like.numel()
-    draws = torch.empty((size + 3) // 4, dtype=torch.long).random_(-(2**63), None, generator=generator)
+    draws = torch.empty((size + 3) // 4, dtype=torch.long, device=like.device).random_(
+        -(2**63), None, generator=generator
+    )
     keep = draws.view(torch.int16)[:size] >= dropped - _STEPS // 2
     return keep.view(torch.uint8).view(like.shape), _STEPS / (_STEPS - dropped)

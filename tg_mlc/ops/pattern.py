@@ -194,7 +194,7 @@ class Edges(Pattern):
             with kept_for_training():
                 perm = torch.sort(self.edge_index[1] * self.num_keys + self.edge_index[0], stable=True).indices
                 key, query = self.edge_index[:, perm]
-                self._csr = CSR(index2ptr(query, self.num_queries), key, perm)
+                self._csr = CSR(_pointers(query, self.num_queries), key, perm)
         return self._csr
 
     def csc(self) -> CSC:
@@ -204,7 +204,7 @@ class Edges(Pattern):
             with kept_for_training():
                 key, order = torch.sort(key, stable=True)
                 query = ptr2index(ptr, output_size=self.num_edges)
-                self._csc = CSC(index2ptr(key, self.num_keys), query[order], order)
+                self._csc = CSC(_pointers(key, self.num_keys), query[order], order)
         return self._csc
 
     def prepare(self) -> Edges:
@@ -437,6 +437,14 @@ class Shared(Pattern):
 
     def __repr__(self) -> str:
         return f"Shared({self.graph}, num_samples={self.num_samples})"
+
+
+def _pointers(index: Tensor, size: int) -> Tensor:
+    """Where each value begins in an ascending index, which nobody has checked while a model is compiled."""
+    if torch.compiler.is_compiling():
+        return torch.searchsorted(index, torch.arange(size + 1, device=index.device))
+    pointers: Tensor = index2ptr(index, size)
+    return pointers
 
 
 def kept_for_training() -> AbstractContextManager[Any]:

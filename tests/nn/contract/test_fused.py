@@ -122,6 +122,23 @@ def test_an_adjacency_that_names_no_node_is_an_error(form: str) -> None:
         conv((X, X), edges)
 
 
+def test_an_adjacency_that_names_no_node_is_an_error_for_a_compiled_model_too() -> None:
+    conv = torch.compile(AttentionConv(8, heads=2), backend="aot_eager")
+    edges = EdgeIndex(torch.tensor([[1, 2, 40], [0, 0, 1]]), sparse_size=(41, 5), sort_order="col")
+    with pytest.raises((ValueError, IndexError, RuntimeError)):
+        conv((X, X), edges)
+
+
+def test_the_fused_path_does_not_aggregate_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    # PyG's aggregation ignores the pointers of a sorted adjacency, so that it would be no faster than a list of edges.
+    conv, edges = AttentionConv(8, heads=2), EdgeIndex(EDGE_INDEX, sparse_size=(5, 5), sort_order="col")
+    expected = conv((X, X), EDGE_INDEX)
+    monkeypatch.setattr(conv.aggr_module, "forward", None)
+    torch.testing.assert_close(conv((X, X), edges), expected)
+    with pytest.raises(TypeError):
+        conv((X, X), EDGE_INDEX)
+
+
 @pytest.mark.parametrize("size", [{}, {"sparse_size": (5, 3)}])
 def test_an_adjacency_without_its_last_nodes(size: dict[str, Any]) -> None:
     conv = Counted()

@@ -66,7 +66,7 @@ def differentiates_forward(call: AttentionCall) -> bool:
     """Whether forward-mode derivatives are asked for, which an opaque operator would take for zero."""
     if torch.compiler.is_compiling():
         return False
-    tensors = (call.query, call.key, call.value)
+    tensors = (call.query, call.key, call.value, *([] if call.edge_bias is None else [call.edge_bias]))
     return any(unpack_dual(tensor).tangent is not None for tensor in tensors)  # type: ignore[no-untyped-call]
 
 
@@ -145,4 +145,9 @@ def _fake_backward(
     grad: Tensor, lse: Tensor, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
-    return grads[0], grads[1], grads[2], query.new_empty(0, query.size(1)) if bias is None else torch.empty_like(bias)
+    return (
+        grads[0],
+        grads[1],
+        grads[2],
+        query.new_empty((0, query.size(1)) if bias is None else bias.shape),
+    )

@@ -1,4 +1,4 @@
-"""Blocks one sample at a time, on a CPU: matrix products without padding, that keep only the sum of every row.
+"""Blocks on a CPU: matrix products without padding, that keep only the sum of every row.
 
 Differentiable once, and opaque to a compiler, whose graph then does not depend on how a batch is composed.
 """
@@ -14,14 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tg_mlc._optional import is_installed
 from tg_mlc.ops.attention.along_edges import differentiates_forward, draw_seed
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
 from tg_mlc.ops.attention.crossovers import MAX_KEPT_WEIGHTS, MAX_WASTE, MIN_BLOCK
+from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.pattern import Blocks, Pattern, Shared
 
-softmax: Any = import_module(f"tg_mlc.ops.kernels.softmax_{'numba' if is_installed('numba') else 'torch'}")
 #: Bytes of scores to compute at a time where all samples are of one size.
 CHUNK = 2**22
 
@@ -48,7 +47,7 @@ def _as_blocks(pattern: Pattern) -> Blocks:
     if isinstance(pattern, Blocks):
         return pattern
     assert isinstance(pattern, Shared)
-    ptr = torch.arange(pattern.num_samples + 1) * pattern.num_nodes
+    ptr = torch.arange(pattern.num_samples + 1, device="cpu") * pattern.num_nodes
     return Blocks(ptr, ptr, num_queries=pattern.num_queries, num_keys=pattern.num_keys, validate=False)
 
 
@@ -104,7 +103,7 @@ def block_attention(
 
     def attend(block: _Block) -> None:
         weight = _scores(query, key, bias, block, scale)
-        total = softmax.forward(weight, dropout_p, start + block.number, block.workers)
+        total = softmax().forward(weight, dropout_p, start + block.number, block.workers)
         block.queries(out).copy_(torch.bmm(weight, _exact(block.keys(value))))
         block.queries(lse).copy_(total)
 
@@ -143,7 +142,7 @@ def block_attention_backward(
         q, k = _exact(block.queries(query)), _exact(block.keys(key))
         v, g = _exact(block.keys(value)), _exact(block.queries(grad))
         kept, grad_score = _scores(query, key, bias, block, scale), torch.bmm(g, v.transpose(1, 2))
-        softmax.backward(kept, grad_score, block.queries(lse), dropout_p, start + block.number, block.workers)
+        softmax().backward(kept, grad_score, block.queries(lse), dropout_p, start + block.number, block.workers)
         block.keys(grads[2]).copy_(torch.bmm(kept.transpose(1, 2), g))
         if bias is not None:
             block.pairs(grad_bias).copy_(grad_score)
@@ -236,6 +235,11 @@ def _for_each(blocks: list[_Block], work: Callable[[_Block], None]) -> None:
             torch.set_num_threads(intra_op)
 
 
+def softmax() -> Any:
+    """The kernels that turn scores into weights, in one pass where Numba is installed."""
+    return import_module(f"tg_mlc.ops.kernels.softmax_{'torch' if numba_problem() else 'numba'}")
+
+
 def _scores(query: Tensor, key: Tensor, bias: Tensor | None, block: _Block, scale: float) -> Tensor:
     """The scores ``[batch, queries, keys]`` of a block."""
     q, k = _exact(block.queries(query)) * scale, _exact(block.keys(key))
@@ -271,7 +275,9 @@ def _is_complete(pattern: Pattern) -> bool:
 
 
 def prefer(call: AttentionCall) -> str | None:
-    """Large blocks of different sizes, and blocks whose sizes a compiler cannot know."""
+    """Large blocks of different sizes, those with more weights than are worth keeping, and those whose sizes a compiler
+    cannot know.
+    """
     pattern = call.pattern
     if not isinstance(pattern, Blocks | Shared) or call.query.device.type != "cpu":
         return None

@@ -1,8 +1,9 @@
 """Where one backend overtakes another: all that ``backend="auto"`` knows of speed.
 
-``benchmarks/attention.py --calibrate true`` measures the thresholds anew, in single precision. Those of ``csr`` and of
-blocks are rounded from benchmarks/results/attention_calibration-cpu.json. That of 3% was found on two CPU cores for 983
-labels and the scatter route, and stands for ``sddmm`` and ``triton`` until these are measured.
+``benchmarks/attention.py --calibrate true`` measures the thresholds anew, in single precision, except that of the kept
+weights. Those of ``csr`` and of blocks are rounded from benchmarks/results/attention_calibration-cpu.json. That of 3%
+was found on two CPU cores for 983 labels and the scatter route, and stands for ``sddmm`` and ``triton`` until these are
+measured.
 """
 
 from __future__ import annotations

@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
-
-import torch
-
 from tg_mlc.ops.attention.along_edges import define, differentiates_forward
 from tg_mlc.ops.attention.backend import AttentionCall, Backend
-
-
-@cache
-def _problem() -> str | None:
-    """Why the kernels cannot be had, if so: Numba is missing, or does not fit the other packages."""
-    try:
-        import_module("numba")
-    except ModuleNotFoundError:
-        return 'csr: Numba is not installed; install it with: pip install "tg_mlc[numba]"'
-    except ImportError as error:
-        return f"csr: Numba cannot be imported: {error}"
-    return None
-
-
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def problem() -> str | None:
-    """As above; a compiler takes the answer as it is."""
-    return _problem()
+from tg_mlc.ops.compiled import numba_problem
 
 
 def refuse(call: AttentionCall) -> str | None:
     """Runs where Numba does, and keeps no weights."""
     if call.query.device.type != "cpu":
         return "csr: its kernels run on a CPU"
-    reason: str | None = problem()
+    reason: str | None = numba_problem()
     if reason is not None:
-        return reason
+        return f"csr: {reason}"
     if differentiates_forward(call):
         return "csr: it has no forward-mode derivatives; take 'reference'"
     if call.return_weights:

@@ -15,6 +15,8 @@ def refuse(call: AttentionCall) -> str | None:
     """Sampled products come with MKL and hold each pair once, and no weights are kept."""
     if call.query.device.type != "cpu" or not _HAS_MKL:
         return "sddmm: sampled matrix products need a CPU build of PyTorch with MKL"
+    if call.query.size(2) == 0:
+        return "sddmm: queries and keys have no channels"
     if differentiates_forward(call):
         return "sddmm: it has no forward-mode derivatives; take 'reference'"
     if call.return_weights:

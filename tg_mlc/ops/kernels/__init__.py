@@ -1,1 +1,1 @@
-"""What the backends run: compiled loops over one part of the work, without tensors, choices or autograd."""
+"""What the backends run: loops over arrays and what divides them among threads, without choices or autograd."""

@@ -47,7 +47,7 @@ def forward(query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Op
     """The output ``[N, heads, C_v]``, and the logarithm of every row's sum ``[groups, rows]``."""
     out = query.new_empty(query.size(0), query.size(1), value.size(2))
     lse = query.new_empty(query.size(0) * query.size(1))
-    if 0 in (graph.num_edges, query.numel(), out.numel()):
+    if 0 in (graph.num_edges, out.numel()):
         return out.zero_(), lse.zero_()
     (q, result), (k, v) = _rows(graph.num_queries, query, out), _rows(graph.num_keys, key, value)
     call = Forward(_by_query(graph), q, k, v, _softmax(query, options), lse.view(-1, graph.num_queries).numpy(), result)
@@ -62,7 +62,7 @@ def backward(
     """The gradients of query, key, value and bias, the last ``[num_edges, heads]`` or empty."""
     grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
     biased = 0 if options.bias is None else graph.num_edges
-    if 0 in (graph.num_edges, query.numel(), value.numel()):
+    if 0 in (graph.num_edges, value.numel()):
         return grads[0].zero_(), grads[1].zero_(), grads[2].zero_(), query.new_zeros(biased, query.size(1))
     g, q, grad_q = _rows(graph.num_queries, grad, query, grads[0])
     k, v, grad_k, grad_v = _rows(graph.num_keys, key, value, grads[1], grads[2])
@@ -81,6 +81,8 @@ def _rows(rows: int, *tensors: Tensor) -> list[Rows]:
 
 def _flat(rows: int, tensor: Tensor) -> Rows:
     size, heads, channels = tensor.shape
+    if tensor.numel() == 0:
+        return Rows(tensor.reshape(-1).numpy(), heads * channels, rows, heads, channels, False)
     if tensor.stride()[1:] != (channels, 1) or tensor.stride(0) < heads * channels:
         tensor = tensor.contiguous()
     stride = tensor.stride(0)
@@ -102,12 +104,20 @@ def _softmax(query: Tensor, options: Options) -> Softmax:
 
 def _by_query(graph: Graph) -> Side:
     ptr, index = graph.ptr.numpy(), graph.index.numpy()
-    return Side(ptr, index, index[:0], csr_numba.ascends(ptr, index))
+    return Side(ptr, index, index[:0], _ascends(ptr, index, graph.num_keys))
 
 
 def _by_key(graph: Graph) -> Side:
     ptr, index = graph.col_ptr.numpy(), graph.col_index.numpy()
-    return Side(ptr, index, graph.col_order.numpy(), csr_numba.ascends(ptr, index))
+    return Side(ptr, index, graph.col_order.numpy(), _ascends(ptr, index, graph.num_queries))
+
+
+def _ascends(ptr: Array, index: Array, num_others: int) -> bool:
+    """Whether the other sides of every row ascend; a compiled model comes here without a check of its edges."""
+    right, ascends = csr_numba.inspect(ptr, index, num_others)
+    if not right:
+        raise ValueError("Expected 'edge_index' to name nodes that there are (got others, or pointers that decrease)")
+    return bool(ascends)
 
 
 class _Work:
@@ -121,17 +131,15 @@ class _Work:
         channels = max(query.size(2), value.size(2))
         rows = max(graph.num_queries, graph.num_keys)
         tile = min(rows * channels, max(channels, TILE // query.element_size()))
-        self.bias = query.new_zeros(self.num_workers, heads, biased)
+        # Those who only share groups write to the same scores, and to the same gradient of a bias.
+        owners = max(1, min(self.num_workers, self.num_alone))
+        self.bias = query.new_zeros(owners, heads, biased)
+        scores = query.new_empty(owners, 2 if backward else 1, size)
         self.spaces: list[Space] = []
-        for bias in self.bias:
-            tensors = (
-                query.new_empty(tile),
-                graph.ptr.new_empty(rows),
-                query.new_empty(channels),
-                query.new_empty(size),
-                query.new_empty(size if backward else 0),
-                bias,
-            )
+        for worker in range(self.num_workers):
+            owner = min(worker, owners - 1) if self.num_alone else 0
+            own = (query.new_empty(tile), graph.ptr.new_empty(rows), query.new_empty(channels))
+            tensors = (*own, scores[owner][0], scores[owner][-1], self.bias[owner])
             self.spaces.append(Space(*(tensor.numpy() for tensor in tensors)))
 
     def _groups_alone(self, element_size: int) -> int:
@@ -145,7 +153,7 @@ class _Work:
     @property
     def grad_bias(self) -> Tensor:
         """The gradient of a bias ``[num_edges, heads]``."""
-        return self.bias.sum(dim=0).t()
+        return self.bias.sum(dim=0).t().contiguous()
 
     def run(self, groups: Callable[..., None], single: Callable[..., int], call: Any, targets: tuple[Any, ...]) -> None:
         """Runs all passes; what each of them sums up rows of, if so, is in ``targets``."""

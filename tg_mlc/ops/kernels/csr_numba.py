@@ -10,8 +10,10 @@ vectorised. Sums may be reordered, but NaN and infinity keep their meaning.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +30,13 @@ EDGES_PER_TILE = 4
 #: How many rows before its turn a row is asked for.
 AHEAD = 4
 
+
+def _digest_of_kernels() -> str:
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16] if files else __version__
+
+
+_SOURCES = _digest_of_kernels()
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "_nrt": False,
@@ -37,10 +46,10 @@ _OPTIONS: dict[str, Any] = {
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function at its first call, and keeps the result on disk for this version of the package (Numba looks
+    """Compiles a function at its first call, and keeps the result on disk for as long as no kernel changes (Numba looks
     at the file of a function alone, not at those that it calls).
     """
-    function.__qualname__ += f"@{__version__}"
+    function.__qualname__ += f"@{_SOURCES}"
     try:
         compiled: Callable[..., Any] = njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # there is no folder to keep it in
@@ -248,13 +257,15 @@ def begin(ptr: Array, first: int, last: int, low: int, cursor: Array) -> None:
 
 
 @kernel
-def ascends(ptr: Array, index: Array) -> bool:
-    """Whether the other sides of every row ascend."""
+def inspect(ptr: Array, other: Array, num_others: int) -> tuple[bool, bool]:
+    """Whether edges name rows that there are, and whether the other sides of every row ascend."""
+    right, ascends = ptr[0] == 0 and ptr[ptr.shape[0] - 1] == other.shape[0], True
     for row in range(ptr.shape[0] - 1):
-        for e in range(ptr[row] + 1, ptr[row + 1]):
-            if index[e] < index[e - 1]:
-                return False
-    return True
+        right = right and ptr[row] <= ptr[row + 1]
+        for e in range(ptr[row], ptr[row + 1] if right else ptr[row]):
+            right = right and 0 <= other[e] < num_others
+            ascends = ascends and (e == ptr[row] or other[e - 1] <= other[e])
+    return right, ascends
 
 
 @kernel
@@ -316,6 +327,8 @@ def dots(
 ) -> None:
     """The scaled dot products of one row with the rows of its edges."""
     done, size = uintp(0), uintp(channels)
+    if size == 0:
+        out[low:high] = 0
     while done + uintp(WIDEST) <= size:
         _dots_widest(x, offset, index, low, high, y, origin, step, done, scale, out)
         done += uintp(WIDEST)
@@ -448,11 +461,11 @@ def softmax_backward_span(
     start, dropout_p, seed = group * weight.shape[0], softmax.dropout_p, softmax.seed
     for row in range(first, last):
         lowest, stop = uintp(ptr[row]), uintp(ptr[row + 1])
-        total = grad.dtype.type(0)
+        zero = total = grad.dtype.type(0)
         shift = lse[group, row]
         add_bias(weight, softmax.bias, group % heads, heads, lowest, stop)
         for e in range(lowest, stop):
-            weight[e] = exp(weight[e] - shift)
+            weight[e] = exp(min(weight[e] - shift, zero))  # rounding may put a score above the sum
         if dropout_p > 0:
             for e in range(lowest, stop):
                 grad[e] *= dropout_factor(seed, start + e, dropout_p)
@@ -479,8 +492,9 @@ def normalise(score: Array, bias: Array, head: int, heads: int, low: int, high: 
     """Normalises the scores of one row in place, and returns the logarithm of their sum before."""
     add_bias(score, bias, head, heads, low, high)
     highest = highest_of(score, low, high)
-    if highest == -np.inf:  # nobody is left to attend to
-        score[low:high] = 0
+    if highest == -np.inf:  # nobody is left to attend to, or all scores are NaN
+        for e in range(low, high):
+            score[e] = exp(score[e])
         return score.dtype.type(0)
     total = score.dtype.type(0)
     for e in range(low, high):

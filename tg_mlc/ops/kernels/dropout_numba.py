@@ -50,10 +50,10 @@ def row_key(seed: int, row: int) -> Any:
 
 @kernel
 def is_kept(key: int, column: int, dropout_p: float) -> bool:
-    """Whether dropout keeps a weight: a hash of 32 bits, many of which fit a register (the constants are those of
-    Chris Wellons' lowbias32).
+    """Whether dropout keeps an entry: a hash of 32 bits, many of which fit a register, with constants that the
+    hash-prospector search found (https://github.com/skeeto/hash-prospector).
     """
-    state = uint32(uint32(column) * uint32(0x9E3779B9)) + uint32(key)
+    state = uint32(uint32(column) * uint32(0x9E3779B9) + uint32(key))
     state = uint32(uint32(state ^ (state >> uint32(16))) * uint32(0x21F0AAAD))
     state = uint32(uint32(state ^ (state >> uint32(15))) * uint32(0x735A2D97))
     state = uint32(state ^ (state >> uint32(15)))

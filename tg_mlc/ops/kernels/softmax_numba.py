@@ -77,9 +77,10 @@ def differentiate(
     factor = score.dtype.type(1 / (1 - dropout_p)) if dropout_p < 1 else score.dtype.type(0)
     size = uintp(columns)
     for row in range(first, last):
-        low, shift, total = uintp(row) * size, lse[row], score.dtype.type(0)
+        low, shift, zero = uintp(row) * size, lse[row], score.dtype.type(0)
+        total = zero
         for e in range(size):
-            scratch[e] = exp(score[low + e] - shift)
+            scratch[e] = exp(min(score[low + e] - shift, zero))  # rounding may put a score above the sum
         if dropout_p > 0:
             key = row_key(seed, row)
             for e in range(size):

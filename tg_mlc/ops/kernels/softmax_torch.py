@@ -21,7 +21,7 @@ def forward(scores: Tensor, dropout_p: float, seed: int, workers: int) -> Tensor
 
 def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int, workers: int) -> None:
     """Turns contiguous scores into weights, and the gradient of these weights into that of the scores."""
-    weight = scores.sub_(lse).exp_()
+    weight = scores.sub_(lse).clamp_(max=0.0).exp_()  # rounding may put a score above the sum
     if dropout_p > 0.0:
         keep, factor = _kept(scores, dropout_p, seed)
         weight = scores.clone()

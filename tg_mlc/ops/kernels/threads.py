@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 
 import torch
@@ -20,7 +20,10 @@ def run(work: Callable[[int], None], workers: int) -> None:
     if workers == 0:
         return
     others = [_pool().submit(work, worker) for worker in range(1, workers)]
-    work(0)
+    try:
+        work(0)
+    finally:  # nobody works on what its caller has taken back
+        wait(others)
     for other in others:
         other.result()
 

@@ -1,0 +1,27 @@
+"""Whether kernels can be compiled on a CPU."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+import torch
+
+
+@cache
+def _numba_problem() -> str | None:
+    try:
+        import_module("numba")
+    except ModuleNotFoundError:
+        return 'Numba is not installed; install it with: pip install "tg_mlc[numba]"'
+    except ImportError as error:
+        return f"Numba cannot be imported: {error}"
+    return None
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def numba_problem() -> str | None:
+    """Why Numba cannot be had, if so: it is missing, or does not fit the other packages. It is imported at the first
+    call, as that takes a while; a compiler takes the answer as it is.
+    """
+    return _numba_problem()
