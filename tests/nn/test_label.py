@@ -283,7 +283,7 @@ def test_a_label_graph_may_be_a_sparse_matrix(form: str) -> None:
 
 @pytest.mark.parametrize("label_graph", [5, torch.zeros(2, 0, dtype=torch.long)])
 def test_a_label_graph_of_another_type_is_refused(label_graph: object) -> None:
-    with pytest.raises(TypeError, match=r"'label_graph' to be a LabelGraph .* fully_connected"):
+    with pytest.raises(TypeError, match=r"'label_graph' to be a LabelGraph.* fully_connected"):
         LabelMessagePassing(8, label_graph)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from tg_mlc._optional import is_installed
 from tg_mlc.ops.attention.backend import AttentionCall
+from tg_mlc.ops.compiled import numba_problem
 
 #: By the backend that would compute the edges alone: from how many nodes on, and from which share of pairs on, one
 #: masked matrix product costs less than the edges of a shared graph.
@@ -27,7 +28,6 @@ MAX_KEPT_WEIGHTS = 2**26
 #: Share of a padded product that may be padding before single blocks are cheaper.
 MAX_WASTE = 0.15
 
-_ON_CPU = "csr" if is_installed("numba") else "sddmm"
 _ON_CUDA = "triton" if is_installed("triton") else "scatter"
 
 
@@ -40,4 +40,6 @@ def _sparse_backend(call: AttentionCall) -> str:
     """Which backend would compute the edges alone."""
     if call.return_weights:
         return "scatter"
-    return _ON_CUDA if call.query.device.type == "cuda" else _ON_CPU
+    if call.query.device.type == "cuda":
+        return _ON_CUDA
+    return "csr" if numba_problem() is None else "sddmm"
