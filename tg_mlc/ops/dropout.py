@@ -16,15 +16,13 @@ from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
 from tg_mlc.ops.compiled import numba_problem
-
-#: What 16 bits can tell apart.
-_STEPS = 2**16
+from tg_mlc.ops.kernels.dropout_torch import kept
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     r"""Zeroes entries with a probability, and scales the others so that the mean stays; as
-    :func:`torch.nn.functional.dropout`, with :math:`p` rounded to a multiple of
-    :math:`2^{-16}` or less on a CPU.
+    :func:`torch.nn.functional.dropout`, with :math:`p` rounded to a multiple of :math:`2^{-16}` or less
+    on a CPU.
 
     Args:
         x (torch.Tensor): The input.
@@ -103,16 +101,3 @@ class _Masked(torch.autograd.Function):
         (keep,) = ctx.saved_tensors
         masked: Tensor = tangent * keep.to(tangent.dtype).mul_(ctx.scale)
         return masked
-
-
-def kept(like: Tensor, p: float, generator: torch.Generator | None = None) -> tuple[Tensor, float]:
-    """Which entries to keep (ones and zeros of one byte), and what to multiply them by."""
-    dropped = round(p * _STEPS)
-    if dropped == _STEPS:
-        return torch.zeros(like.shape, dtype=torch.uint8, device=like.device), 1.0
-    size = like.numel()
-    draws = torch.empty((size + 3) // 4, dtype=torch.long, device=like.device).random_(
-        -(2**63), None, generator=generator
-    )
-    keep = draws.view(torch.int16)[:size] >= dropped - _STEPS // 2
-    return keep.view(torch.uint8).view(like.shape), _STEPS / (_STEPS - dropped)

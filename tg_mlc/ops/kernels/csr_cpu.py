@@ -158,7 +158,7 @@ class _Work:
     def run(self, groups: Callable[..., None], single: Callable[..., int], call: Any, targets: tuple[Any, ...]) -> None:
         """Runs all passes; what each of them sums up rows of, if so, is in ``targets``."""
         workers = min(self.num_workers, self.num_alone)
-        bounds = _divide(self.num_alone, workers)
+        bounds = threads.divide(self.num_alone, workers)
         threads.run(lambda worker: groups(bounds[worker], bounds[worker + 1], call, self.spaces[worker]), workers)
         for group in range(self.num_alone, self.num_groups):
             for step, target in enumerate(targets):
@@ -166,7 +166,7 @@ class _Work:
 
     def _run_shared(self, single: Callable[..., int], step: int, group: int, call: Any, target: Rows | None) -> None:
         scores = {"weight": self.spaces[0].weight, "grad": self.spaces[0].grad}
-        bounds, begun = _divide(self.num_edges, self.num_workers), [-1] * self.num_workers
+        bounds, begun = threads.divide(self.num_edges, self.num_workers), [-1] * self.num_workers
 
         def work(worker: int) -> None:
             space = self.spaces[worker]._replace(**scores)
@@ -176,8 +176,3 @@ class _Work:
         for place, space in zip(begun, self.spaces, strict=True):
             if target is not None and place >= 0:  # a row that two spans share
                 target.data[place : place + target.channels] += space.partial[: target.channels]
-
-
-def _divide(size: int, workers: int) -> list[int]:
-    """Where each worker's share begins, and where the last one ends."""
-    return [worker * size // max(workers, 1) for worker in range(workers + 1)]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.index import ptr2index
 
+from tg_mlc.ops.kernels.dropout_torch import kept
 from tg_mlc.ops.kernels.graph import Graph, Options
 
 
@@ -108,9 +109,8 @@ class _Work:
         dropout_p = self.options.dropout_p
         if dropout_p == 0.0:
             return 1.0
-        random = torch.Generator(weight.device).manual_seed(self.options.seed)
-        factor = torch.empty_like(weight).bernoulli_(1.0 - dropout_p, generator=random)
-        return factor.div_(1.0 - dropout_p) if dropout_p < 1.0 else factor
+        keep, factor = kept(weight, dropout_p, torch.Generator(weight.device).manual_seed(self.options.seed))
+        return keep.to(weight.dtype).mul_(factor)
 
     def _rows(self) -> Tensor:
         rows: Tensor = ptr2index(self.graph.ptr, output_size=self.graph.num_edges)

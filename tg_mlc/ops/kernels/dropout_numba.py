@@ -22,8 +22,7 @@ def drop(x: Tensor, p: float, seed: int) -> Tensor:
     out = torch.empty_like(x)
     source, target, rows = x.view(-1).numpy(), out.view(-1).numpy(), -(-x.numel() // ROW)
     workers = max(1, min(threads.num_workers(), rows // 4))
-    bounds = [worker * rows // workers for worker in range(workers + 1)]
-    threads.run(lambda worker: drop_rows(bounds[worker], bounds[worker + 1], source, p, seed, target), workers)
+    threads.share(lambda first, last: drop_rows(first, last, source, p, seed, target), rows, workers)
     return out
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from numba import uintp
 from torch import Tensor
 
@@ -24,7 +22,7 @@ def forward(scores: Tensor, dropout_p: float, seed: int, workers: int) -> Tensor
     def work(first: int, last: int) -> None:
         weigh(first, last, columns, flat, no_bias, dropout_p, seed, sums)
 
-    _divide(work, sums.size, scores.numel(), workers)
+    threads.share(work, sums.size, max(1, min(workers, scores.numel() // MIN_SCORES)))
     return lse.unsqueeze(-1)
 
 
@@ -37,13 +35,7 @@ def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: 
         scratch = scores.new_empty(columns).numpy()
         differentiate(first, last, columns, flat, grads, dropout_p, seed, sums, scratch)
 
-    _divide(work, sums.size, scores.numel(), workers)
-
-
-def _divide(work: Any, rows: int, size: int, workers: int) -> None:
-    workers = max(1, min(workers, size // MIN_SCORES))
-    bounds = [worker * rows // workers for worker in range(workers + 1)]
-    threads.run(lambda worker: work(bounds[worker], bounds[worker + 1]), workers)
+    threads.share(work, sums.size, max(1, min(workers, scores.numel() // MIN_SCORES)))
 
 
 @kernel

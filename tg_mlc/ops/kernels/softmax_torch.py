@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tg_mlc.ops.dropout import kept
+from tg_mlc.ops.kernels.dropout_torch import kept
 
 
 def forward(scores: Tensor, dropout_p: float, seed: int, workers: int) -> Tensor:

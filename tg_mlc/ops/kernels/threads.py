@@ -28,6 +28,17 @@ def run(work: Callable[[int], None], workers: int) -> None:
         other.result()
 
 
+def share(work: Callable[[int, int], None], size: int, workers: int) -> None:
+    """Calls ``work(begin, end)`` for as many parts of a range, at the same time."""
+    bounds = divide(size, workers)
+    run(lambda worker: work(bounds[worker], bounds[worker + 1]), workers)
+
+
+def divide(size: int, workers: int) -> list[int]:
+    """Where each worker's part of a range begins, and where the last one ends."""
+    return [worker * size // max(workers, 1) for worker in range(workers + 1)]
+
+
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="tg_mlc")
