@@ -20,14 +20,15 @@ def run(call: AttentionCall) -> Output:
     pattern = call.pattern
     ptr, source, perm = pattern.csr()
     target = ptr2index(ptr, output_size=source.numel())
-    score = (call.query[target] * call.key[source]).sum(dim=-1).to(_accumulator(call.query)) * call.scale
+    score = (call.query.index_select(0, target) * call.key.index_select(0, source)).sum(dim=-1)  # [num_edges, heads]
+    score = score.to(_accumulator(call.query)) * call.scale
     if call.edge_bias is not None:
         bias = pattern.expand_bias(call.edge_bias)
         score = score + (bias if perm is None else bias[perm])
 
     weights = softmax(score, ptr=ptr)  # [num_edges, heads]
     kept = dropout(weights, call.dropout_p)
-    out = segment(kept.unsqueeze(-1) * call.value[source], ptr, reduce="sum").to(call.value.dtype)
+    out = segment(kept.unsqueeze(-1) * call.value.index_select(0, source), ptr, reduce="sum").to(call.value.dtype)
     return out, _canonical(weights, perm, call) if call.return_weights else None
 
 
