@@ -5,62 +5,25 @@ however its edges are spread over the rows. Rows of the other side that fit a se
 copied to where they are contiguous; from there they are read many times.
 
 Offsets are unsigned: for a signed one Numba asks at every access whether it counts from the end, and nothing is
-vectorised. Sums may be reordered, but NaN and infinity keep their meaning.
+vectorised.
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types, uint64, uintp
-from numba.extending import overload
+from numba import uintp
 
-from tg_mlc import __version__
-from tg_mlc.ops.kernels.simd import WIDEST, add_scaled, dot, larger, largest, load, prefetch, store, stream, zeros
-
-Array = np.ndarray[Any, Any]
+from tg_mlc.ops.kernels.compile import Array, kernel, named
+from tg_mlc.ops.kernels.dropout_numba import dropout_factor
+from tg_mlc.ops.kernels.simd import WIDEST, add_scaled, dot, load, prefetch, store, stream, zeros
+from tg_mlc.ops.kernels.softmax_numba import add_bias, exp, normalise
 
 #: A row that is read again for every tile should have this many edges in each, or tiles do not pay.
 EDGES_PER_TILE = 4
 #: How many rows before its turn a row is asked for.
 AHEAD = 4
-
-
-def _digest_of_kernels() -> str:
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16] if files else __version__
-
-
-_SOURCES = _digest_of_kernels()
-_OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "_nrt": False,
-    "error_model": "numpy",
-    "fastmath": {"arcp", "contract", "nsz", "reassoc"},
-}
-
-
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function at its first call, and keeps the result on disk for as long as no kernel changes (Numba looks
-    at the file of a function alone, not at those that it calls).
-    """
-    function.__qualname__ += f"@{_SOURCES}"
-    try:
-        compiled: Callable[..., Any] = njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:  # there is no folder to keep it in
-        compiled = njit(**_OPTIONS)(function)
-    return compiled
-
-
-def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Compiles a function under a name of its own, by which Numba tells functions in its cache apart."""
-    function.__name__ = function.__qualname__ = name
-    return kernel(function)
 
 
 class Rows(NamedTuple):
@@ -488,99 +451,9 @@ def bias_span(low: int, high: int, group: int, heads: int, grad: Array, out: Arr
 
 
 @kernel
-def normalise(score: Array, bias: Array, head: int, heads: int, low: int, high: int) -> Any:
-    """Normalises the scores of one row in place, and returns the logarithm of their sum before."""
-    add_bias(score, bias, head, heads, low, high)
-    highest = highest_of(score, low, high)
-    if highest == -np.inf:  # nobody is left to attend to, or all scores are NaN
-        for e in range(low, high):
-            score[e] = exp(score[e])
-        return score.dtype.type(0)
-    total = score.dtype.type(0)
-    for e in range(low, high):
-        value = exp(score[e] - highest)
-        score[e] = value
-        total += value
-    share = score.dtype.type(1) / total
-    for e in range(low, high):
-        score[e] *= share
-    return highest + np.log(total)
-
-
-@kernel
-def highest_of(score: Array, low: int, high: int) -> Any:
-    """The highest score of a row that is not NaN."""
-    highest, e, stop = score.dtype.type(-np.inf), uintp(low), uintp(high)
-    if e + uintp(32) <= stop:
-        several = load(score, e, 32)
-        e += uintp(32)
-        while e + uintp(32) <= stop:
-            several = larger(several, load(score, e, 32))
-            e += uintp(32)
-        highest = largest(several)
-    while e < stop:
-        highest = score[e] if score[e] > highest else highest
-        e += uintp(1)
-    return highest
-
-
-@kernel
-def add_bias(score: Array, bias: Array, head: int, heads: int, low: int, high: int) -> None:
-    """Adds the bias of every edge, if there is any."""
-    if bias.shape[0] > 0:
-        for e in range(low, high):
-            score[e] += bias[e * uintp(heads) + uintp(head)]
-
-
-@kernel
 def rows_that_begin(ptr: Array, low: int, high: int) -> tuple[Any, Any]:
     """The range of rows whose first edge lies in a span; rows without edges belong to whoever comes to their place."""
     num_rows = ptr.shape[0] - 1
     first = np.searchsorted(ptr[:num_rows], low)
     last = num_rows if high == ptr[num_rows] else np.searchsorted(ptr[:num_rows], high)
     return first, last
-
-
-@kernel
-def dropout_factor(seed: int, place: int, dropout_p: float) -> float:
-    """Zero for a dropped weight, else what keeps the expected sum: a hash of its place, the same in both passes.
-
-    The hash is the output function of SplitMix64 (Steele, Lea and Flood 2014, doi:10.1145/2660193.2660195).
-    """
-    state = uint64(seed) + uint64(place) * uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> uint64(27))) * uint64(0x94D049BB133111EB)
-    state = state ^ (state >> uint64(31))
-    uniform = np.float64(state >> uint64(11)) * 2.0**-53
-    return 1.0 / (1.0 - dropout_p) if uniform >= dropout_p else 0.0
-
-
-def exp(x: float) -> float:
-    """The exponential of a number that is not positive; compiled, it is vectorised in single precision."""
-    return math.exp(x)
-
-
-@overload(exp, jit_options={"fastmath": _OPTIONS["fastmath"]})
-def _exp(x: Any) -> Any:
-    def precise(x: Any) -> Any:
-        return np.exp(x)
-
-    if x != types.float32:
-        return precise
-
-    # A polynomial of degree 6 on [-ln(2)/2, ln(2)/2], then a shift of the exponent: expf of the Cephes library.
-    log2_e, ln2_high, ln2_low = np.float32(1.4426950408889634), np.float32(0.693359375), np.float32(-2.12194440e-4)
-    c0, c1, c2 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3), np.float32(8.3334519073e-3)
-    c3, c4, c5 = np.float32(4.1665795894e-2), np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
-    one, half, lowest, zero = np.float32(1), np.float32(0.5), np.float32(-87.3), np.float32(0)
-
-    def fast(x: Any) -> Any:
-        bounded = max(x, lowest)
-        power = np.floor(bounded * log2_e + half)
-        rest = bounded - power * ln2_high - power * ln2_low
-        series = ((((c0 * rest + c1) * rest + c2) * rest + c3) * rest + c4) * rest + c5
-        value = series * rest * rest + rest + one
-        scaled = value * np.int32((np.int32(power) + np.int32(127)) << np.int32(23)).view(np.float32)
-        return zero if x < lowest else (x if np.isnan(x) else scaled)
-
-    return fast

@@ -10,7 +10,7 @@ from numba import uint32, uint64, uintp
 from torch import Tensor
 
 from tg_mlc.ops.kernels import threads
-from tg_mlc.ops.kernels.csr_numba import Array, kernel
+from tg_mlc.ops.kernels.compile import Array, kernel
 
 #: Entries that share one key.
 ROW = 2**12
@@ -38,13 +38,24 @@ def drop_rows(first: int, last: int, x: Array, p: float, seed: int, out: Array) 
 
 @kernel
 def row_key(seed: int, row: int) -> Any:
-    """Where the hash of a row starts: the output function of SplitMix64 (Steele, Lea and Flood 2014,
-    doi:10.1145/2660193.2660195).
-    """
-    state = uint64(seed) + (uint64(row) + uint64(1)) * uint64(0x9E3779B97F4A7C15)
+    """Where the hash of a row starts."""
+    return uint32(mix(seed, row + 1))
+
+
+@kernel
+def dropout_factor(seed: int, place: int, dropout_p: float) -> float:
+    """Zero for a dropped weight, else what keeps the expected sum: a hash of its place, the same in both passes."""
+    uniform = np.float64(mix(seed, place) >> uint64(11)) * 2.0**-53
+    return 1.0 / (1.0 - dropout_p) if uniform >= dropout_p else 0.0
+
+
+@kernel
+def mix(seed: int, place: int) -> Any:
+    """The output function of SplitMix64 (Steele, Lea and Flood 2014, doi:10.1145/2660193.2660195)."""
+    state = uint64(seed) + uint64(place) * uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> uint64(27))) * uint64(0x94D049BB133111EB)
-    return uint32(state ^ (state >> uint64(31)))
+    return state ^ (state >> uint64(31))
 
 
 @kernel

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from numba import uintp
+import math
+from typing import Any
+
+import numpy as np
+from numba import types, uintp
+from numba.extending import overload
 from torch import Tensor
 
 from tg_mlc.ops.kernels import threads
-from tg_mlc.ops.kernels.csr_numba import Array, exp, kernel, normalise
+from tg_mlc.ops.kernels.compile import OPTIONS, Array, kernel
 from tg_mlc.ops.kernels.dropout_numba import is_kept, row_key
+from tg_mlc.ops.kernels.simd import larger, largest, load
 
 #: A thread is not worth waking for less scores.
 MIN_SCORES = 2**14
@@ -88,3 +94,79 @@ def differentiate(
         else:
             for e in range(size):
                 grad[low + e] = scratch[e] * (grad[low + e] - total)
+
+
+@kernel
+def normalise(score: Array, bias: Array, head: int, heads: int, low: int, high: int) -> Any:
+    """Normalises the scores of one row in place, and returns the logarithm of their sum before."""
+    add_bias(score, bias, head, heads, low, high)
+    highest = highest_of(score, low, high)
+    if highest == -np.inf:  # nobody is left to attend to, or all scores are NaN
+        for e in range(low, high):
+            score[e] = exp(score[e])
+        return score.dtype.type(0)
+    total = score.dtype.type(0)
+    for e in range(low, high):
+        value = exp(score[e] - highest)
+        score[e] = value
+        total += value
+    share = score.dtype.type(1) / total
+    for e in range(low, high):
+        score[e] *= share
+    return highest + np.log(total)
+
+
+@kernel
+def highest_of(score: Array, low: int, high: int) -> Any:
+    """The highest score of a row that is not NaN."""
+    highest, e, stop = score.dtype.type(-np.inf), uintp(low), uintp(high)
+    if e + uintp(32) <= stop:
+        several = load(score, e, 32)
+        e += uintp(32)
+        while e + uintp(32) <= stop:
+            several = larger(several, load(score, e, 32))
+            e += uintp(32)
+        highest = largest(several)
+    while e < stop:
+        highest = score[e] if score[e] > highest else highest
+        e += uintp(1)
+    return highest
+
+
+@kernel
+def add_bias(score: Array, bias: Array, head: int, heads: int, low: int, high: int) -> None:
+    """Adds the bias of every edge, if there is any."""
+    if bias.shape[0] > 0:
+        for e in range(low, high):
+            score[e] += bias[e * uintp(heads) + uintp(head)]
+
+
+def exp(x: float) -> float:
+    """The exponential of a number that is not positive; compiled, it is vectorised in single precision."""
+    return math.exp(x)
+
+
+@overload(exp, jit_options={"fastmath": OPTIONS["fastmath"]})
+def _exp(x: Any) -> Any:
+    def precise(x: Any) -> Any:
+        return np.exp(x)
+
+    if x != types.float32:
+        return precise
+
+    # A polynomial of degree 6 on [-ln(2)/2, ln(2)/2], then a shift of the exponent: expf of the Cephes library.
+    log2_e, ln2_high, ln2_low = np.float32(1.4426950408889634), np.float32(0.693359375), np.float32(-2.12194440e-4)
+    c0, c1, c2 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3), np.float32(8.3334519073e-3)
+    c3, c4, c5 = np.float32(4.1665795894e-2), np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
+    one, half, lowest, zero = np.float32(1), np.float32(0.5), np.float32(-87.3), np.float32(0)
+
+    def fast(x: Any) -> Any:
+        bounded = max(x, lowest)
+        power = np.floor(bounded * log2_e + half)
+        rest = bounded - power * ln2_high - power * ln2_low
+        series = ((((c0 * rest + c1) * rest + c2) * rest + c3) * rest + c4) * rest + c5
+        value = series * rest * rest + rest + one
+        scaled = value * np.int32((np.int32(power) + np.int32(127)) << np.int32(23)).view(np.float32)
+        return zero if x < lowest else (x if np.isnan(x) else scaled)
+
+    return fast
