@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
+
+if TYPE_CHECKING:
+    from tg_mlc.graphs.label_graph import LabelGraph
 
 Labels = int | Sequence[str]
 
@@ -80,6 +84,22 @@ def check_edge_weight(edge_weight: Tensor, num_edges: int) -> Tensor:
 def check_permutation(perm: Tensor | Sequence[int], num_labels: int) -> Tensor:
     """Returns a permutation of the labels as an index tensor."""
     index = torch.as_tensor(perm)
+    index = index if index.numel() else index.long()  # an empty list comes as floats
     if index.dim() != 1 or index.is_floating_point() or sorted(index.tolist()) != list(range(num_labels)):
         raise ValueError(f"Expected 'perm' to hold each of 0 to {num_labels - 1} once (got {index.tolist()[:10]}...)")
     return index.long()
+
+
+def check_same_labels(a: LabelGraph, b: LabelGraph) -> None:
+    """Raises unless two graphs hold the same labels in one order, as far as they name them."""
+    if a.num_labels != b.num_labels:
+        raise ValueError(f"Expected both graphs to hold the same labels (got {a.num_labels} and {b.num_labels})")
+    if a.label_names is None or b.label_names is None or a.label_names == b.label_names:
+        return
+    if sorted(a.label_names) == sorted(b.label_names):
+        raise ValueError(
+            "Expected both graphs to hold their labels in the same order (got the same names in two orders); "
+            "bring one in the other's with 'permute'"
+        )
+    missing = sorted(set(a.label_names) ^ set(b.label_names))
+    raise ValueError(f"Expected both graphs to name the same labels (only one has {', '.join(map(repr, missing[:5]))})")

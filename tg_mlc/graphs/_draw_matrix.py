@@ -35,7 +35,7 @@ def draw_matrix(graph: LabelGraph, ax: Any) -> None:
     if graph.edge_weight is not None:
         ax.figure.colorbar(image, ax=ax, label="edge weight", shrink=0.6)
     if graph.label_names is not None and graph.num_labels <= MAX_NAMED:
-        _name_ticks(ax, graph.label_names)
+        name_ticks(ax, graph.label_names)
 
 
 def _cells(graph: LabelGraph) -> np.ndarray:
@@ -45,7 +45,8 @@ def _cells(graph: LabelGraph) -> np.ndarray:
     return cells
 
 
-def _name_ticks(ax: Any, names: list[str]) -> None:
+def name_ticks(ax: Any, names: list[str]) -> None:
+    """Names rows and columns, in letters that fit."""
     extent = ax.get_window_extent()
     row_points = 72.0 * float(min(extent.width, extent.height)) / float(ax.figure.dpi) / len(names)
     lines = 2 if row_points > LINE_POINTS * 2 else 1

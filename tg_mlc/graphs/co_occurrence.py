@@ -10,6 +10,7 @@ import torch
 
 from tg_mlc.graphs._counts import PairCounts, count_pairs
 from tg_mlc.graphs._label_matrix import HasTrain, read_training_labels
+from tg_mlc.graphs._select import check_selection, describe, select
 from tg_mlc.graphs.label_graph import LabelGraph
 
 Weight = Literal["count", "conditional", "pmi", "correlation"]
@@ -75,10 +76,7 @@ def co_occurrence(
     strength = _weigh(pairs, weight)
     loops = pairs.source == pairs.target
     keep = ~loops & (pairs.both >= min_count)
-    if threshold is not None:
-        keep &= strength >= threshold
-    if top_k is not None:
-        keep[keep] = _strongest(pairs.source[keep], pairs.target[keep], strength[keep], top_k)
+    keep[keep] = select(pairs.source[keep], pairs.target[keep], strength[keep], threshold, top_k)
     needs_loop = np.ones(labels.num_labels, dtype=bool)
     if not self_loops:
         needs_loop[pairs.target[keep]] = False
@@ -89,7 +87,7 @@ def co_occurrence(
         edge_weight=torch.from_numpy(strength[keep]).float(),
         label_names=labels.names,
         kind="co_occurrence",
-        source=_describe(labels.origin, min_count, weight, threshold, top_k),
+        source=describe(labels.origin, weight=weight, min_count=min_count, threshold=threshold, top_k=top_k),
     )
 
 
@@ -98,10 +96,7 @@ def _check_options(min_count: int, weight: str, threshold: float | None, top_k: 
         raise ValueError(f"Expected 'min_count' to be at least 1 (got {min_count!r})")
     if weight not in get_args(Weight):
         raise ValueError(f"Expected 'weight' to be one of {', '.join(get_args(Weight))} (got {weight!r})")
-    if threshold is not None and not np.isfinite(threshold):
-        raise ValueError(f"Expected 'threshold' to be a finite number or None (got {threshold!r})")
-    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
-        raise ValueError(f"Expected 'top_k' to be at least 1, or None (got {top_k!r}); see 'edgeless' for none")
+    check_selection(threshold, top_k)
 
 
 def _weigh(pairs: PairCounts, weight: Weight) -> np.ndarray:
@@ -117,18 +112,3 @@ def _weigh(pairs: PairCounts, weight: Weight) -> np.ndarray:
             case "correlation":
                 strength = (n_ji * n - n_j * n_i) / np.sqrt(n_j * (n - n_j) * n_i * (n - n_i))
     return np.where(np.isfinite(strength), strength, 0.0)
-
-
-def _strongest(source: np.ndarray, target: np.ndarray, strength: np.ndarray, top_k: int) -> np.ndarray:
-    order = np.lexsort((source, -strength, target))
-    # Sorted by target, so a pair's rank is its distance from where its target begins.
-    ranked = target[order]
-    rank = np.arange(len(order)) - np.searchsorted(ranked, ranked, side="left")
-    strongest = np.zeros(len(order), dtype=bool)
-    strongest[order[rank < top_k]] = True
-    return strongest
-
-
-def _describe(origin: str, min_count: int, weight: str, threshold: float | None, top_k: int | None) -> str:
-    options = {"weight": weight, "min_count": min_count, "threshold": threshold, "top_k": top_k}
-    return ", ".join([origin, *(f"{key}={value}" for key, value in options.items() if value is not None)])

@@ -60,7 +60,7 @@ def plot_label_graph(
     else:
         draw_matrix(graph, ax)
     if path is not None:
-        _write(ax.figure, Path(path))
+        write_figure(ax.figure, Path(path))
     return ax
 
 
@@ -85,7 +85,8 @@ def _title(graph: LabelGraph) -> str:
     return f"{title}\nweight between labels {float(weight.min()):.4g} to {float(weight.max()):.4g}"
 
 
-def _write(figure: Any, path: Path) -> None:
+def write_figure(figure: Any, path: Path) -> None:
+    """Writes a picture whose type is told by its suffix; all of it, or nothing."""
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in figure.canvas.get_supported_filetypes():
         known = ", ".join(sorted(figure.canvas.get_supported_filetypes()))

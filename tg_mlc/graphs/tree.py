@@ -21,6 +21,7 @@ def tree(
     root: Node | None = None,
     self_loops: bool = True,
     include_root: bool = False,
+    ancestors: bool = False,
 ) -> LabelGraph:
     r"""The label graph of a hierarchy: a label attends to its parents and its children, as the RCV1 topics do in the
     `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
@@ -29,8 +30,8 @@ def tree(
 
     Args:
         parents (dict or list of tuple): The parent, or list of parents, of each child; or pairs
-            :obj:`(child, parent)`. Children and parents are names, or indices of labels. A parent of :obj:`None`
-            stands for none.
+            :obj:`(child, parent)`, as :func:`~tg_mlc.graphs.read_parents` reads them from a file. Children and
+            parents are names, or indices of labels. A parent of :obj:`None` stands for none.
         label_names (list of str, optional): The labels in their order; those outside the hierarchy stay alone.
             (default: :obj:`None`, names in the order in which they appear, or indices :obj:`0` to :obj:`L - 1`)
         undirected (bool, optional): If set to :obj:`False`, messages go from parents to children only.
@@ -40,6 +41,8 @@ def tree(
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it would receive
             nothing otherwise. (default: :obj:`True`)
         include_root (bool, optional): If set to :obj:`True`, the root stays, as one more label after all others.
+            (default: :obj:`False`)
+        ancestors (bool, optional): If set to :obj:`True`, parents of parents count as parents, and so on up.
             (default: :obj:`False`)
 
     Raises:
@@ -51,13 +54,14 @@ def tree(
     if include_root:
         labels += _missing_root(labels, top)
     position = {node: index for index, node in enumerate(labels)}
-    edges = [(position[j], position[i]) for j, i in hierarchy.edges if j in position and i in position]
+    related = nx.transitive_closure_dag(hierarchy) if ancestors else hierarchy
+    edges = [(position[j], position[i]) for j, i in related.edges if j in position and i in position]
     graph = LabelGraph(
         torch.tensor(edges, dtype=torch.long).view(-1, 2).t(),
         num_nodes=len(labels),
         label_names=_names(labels, label_names),
         kind="tree",
-        source=f"hierarchy of {len(edges)} parent-child pairs",
+        source=f"hierarchy of {len(edges)} {'ancestor-descendant' if ancestors else 'parent-child'} pairs",
     )
     graph = graph.to_undirected() if undirected else graph
     return graph.add_self_loops(only_isolated=not self_loops)

@@ -1,0 +1,201 @@
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
+from tg_mlc.graphs.compare import compare
+
+NUMBERS = [
+    "jaccard", "precision", "recall", "roc_auc_a_to_b", "average_precision_a_to_b", "roc_auc_b_to_a",
+    "average_precision_b_to_a", "rank_correlation",
+]  # fmt: skip
+
+
+def make_graph(edges, num_labels=4, weights=None, names=None):
+    edge_index = torch.tensor(edges, dtype=torch.long).view(-1, 2).t()
+    weights = None if weights is None else torch.tensor(weights)
+    return LabelGraph(edge_index, num_nodes=num_labels, edge_weight=weights, label_names=names)
+
+
+@st.composite
+def graphs(draw, num_labels=None):
+    size = draw(st.integers(0, 7)) if num_labels is None else num_labels
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    edge_index = torch.from_numpy(np.argwhere(rng.random((size, size)) < rng.random()).T)
+    weight = torch.from_numpy(rng.integers(-3, 4, edge_index.size(1)) / 2) if draw(st.booleans()) else None
+    graph = LabelGraph(edge_index, num_nodes=size, edge_weight=weight, label_names=[f"l{i}" for i in range(size)])
+    return graph.to_undirected() if draw(st.booleans()) else graph
+
+
+two_graphs = st.integers(0, 7).flatmap(lambda size: st.tuples(graphs(size), graphs(size)))
+
+
+def test_counts_and_shares():
+    a = make_graph([(0, 1), (1, 0), (1, 2), (0, 0)])
+    b = make_graph([(0, 1), (2, 1), (3, 2), (3, 3)])
+    ordered = compare(a, b)
+    assert (ordered.directed, ordered.num_pairs) == (True, 12)
+    assert (ordered.num_shared, ordered.num_only_a, ordered.num_only_b) == (1, 2, 2)
+    assert (ordered.jaccard, ordered.precision, ordered.recall) == (1 / 5, 1 / 3, 1 / 3)
+    assert (ordered.density_a, ordered.density_b) == (3 / 12, 3 / 12)
+    pairs = compare(a, b, directed=False)
+    assert (pairs.num_pairs, pairs.num_shared, pairs.num_only_a, pairs.num_only_b) == (6, 2, 0, 1)
+    assert not compare(a.to_undirected(), b).directed
+
+
+def test_rankings_are_those_of_scikit_learn_and_scipy():
+    metrics, stats = pytest.importorskip("sklearn.metrics"), pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(0)
+    y = (rng.random((60, 9)) < 0.35).astype(float)
+    a, b = co_occurrence(y, weight="correlation", top_k=4), co_occurrence(y[:20], min_count=3)
+    found = compare(a, b, directed=True)
+    cells_a, cells_b = np.full((9, 9), -9.0), np.zeros((9, 9))
+    cells_a[a.edge_index[1], a.edge_index[0]] = a.edge_weight
+    cells_b[b.edge_index[1], b.edge_index[0]] = b.edge_weight
+    different = ~np.eye(9, dtype=bool)
+    x, z = cells_a[different], cells_b[different]
+    assert found.roc_auc_a_to_b == pytest.approx(metrics.roc_auc_score(z > 0, x))
+    assert found.average_precision_a_to_b == pytest.approx(metrics.average_precision_score(z > 0, x))
+    assert found.roc_auc_b_to_a == pytest.approx(metrics.roc_auc_score(x > -9, z))
+    assert found.average_precision_b_to_a == pytest.approx(metrics.average_precision_score(x > -9, z))
+    assert found.rank_correlation == pytest.approx(stats.spearmanr(x, z).statistic)
+    assert found.undefined == {}
+
+
+def test_the_mean_of_two_directions():
+    a = make_graph([(0, 1), (1, 0), (2, 3), (0, 2)], weights=[1.0, 3.0, 2.5, 0.5])
+    b = make_graph([(2, 3), (3, 2)])
+    assert compare(a, b).roc_auc_a_to_b == 1.0  # 2.5 before the mean 2
+    c = make_graph([(0, 1), (1, 0)])
+    assert compare(a, c).roc_auc_a_to_b == pytest.approx(4 / 5)
+
+
+def test_an_edge_of_negative_weight_comes_before_none():
+    a = make_graph([(0, 1)], weights=[-2.0])
+    assert compare(a, make_graph([(0, 1)])).average_precision_a_to_b == 1.0
+
+
+def test_neighbours_that_differ_most():
+    names = ["a", "b", "c", "d"]
+    a = make_graph([(0, 3), (1, 3), (2, 3), (0, 1)], names=names)
+    b = make_graph([(0, 1), (2, 3), (3, 2)], names=names)
+    first, second = compare(a, b).differing
+    assert (first.label, first.only_a, first.only_b, first.num_shared) == ("d", ["a", "b"], [], 1)
+    assert (second.label, second.only_a, second.only_b) == ("c", [], ["d"])
+    assert [each.label for each in compare(a, b, top=1).differing] == ["d"]
+    assert compare(a, b, top=0).differing == []
+    assert "d: only a: a, b; only b: none; shared: 1" in str(compare(a, b))
+
+
+def test_undefined_numbers_are_nan_with_a_reason():
+    found = compare(fully_connected(3), edgeless(3))
+    assert found.undefined["recall"] == found.undefined["roc_auc_a_to_b"] == "b has no edge"
+    assert found.undefined["average_precision_b_to_a"] == "a has all edges"
+    assert found.undefined["rank_correlation"] == "all pairs weigh the same in a"
+    assert all(math.isnan(getattr(found, name)) for name in found.undefined)
+    assert "recall is undefined: b has no edge" in str(found)
+    nothing = compare(edgeless(1), edgeless(1))
+    assert set(nothing.undefined) == {"density_a", "density_b", *NUMBERS}
+
+
+def test_plain_data():
+    a = make_graph([(0, 1), (1, 2)])
+    plain = compare(a, make_graph([(1, 2)])).to_dict()
+    assert (plain["num_only_a"], plain["differing"][0]["only_a"]) == (1, ["0"])
+    assert json.loads(json.dumps(plain)) == plain
+
+
+@given(graphs())
+def test_a_graph_agrees_with_itself(graph):
+    found = compare(graph, graph)
+    assert (found.num_only_a, found.num_only_b, found.differing) == (0, 0, [])
+    assert all(getattr(found, name) == pytest.approx(1.0) for name in NUMBERS if name not in found.undefined)
+
+
+@given(two_graphs, st.sampled_from([None, True, False]))
+def test_swapping_the_graphs_swaps_the_numbers(pair, directed):
+    here, there = compare(*pair, directed=directed), compare(*pair[::-1], directed=directed)
+    assert (here.num_shared, here.num_only_a, here.density_a) == pytest.approx(
+        (there.num_shared, there.num_only_b, there.density_b), nan_ok=True
+    )
+    swapped = ["jaccard", "recall", "precision", *NUMBERS[5:7], *NUMBERS[3:5], "rank_correlation"]
+    values = [getattr(there, name) for name in swapped]
+    assert [getattr(here, name) for name in NUMBERS] == pytest.approx(values, nan_ok=True)
+
+
+@given(two_graphs, st.randoms())
+def test_the_order_of_labels_does_not_matter(pair, random):
+    order = list(range(pair[0].num_labels))
+    random.shuffle(order)
+    here, there = compare(*pair, top=99), compare(*(graph.permute(order) for graph in pair), top=99)
+    values = [getattr(there, name) for name in NUMBERS]
+    assert [getattr(here, name) for name in NUMBERS] == pytest.approx(values, nan_ok=True)
+    assert {each.label: set(each.only_a) for each in here.differing} == {
+        each.label: set(each.only_a) for each in there.differing
+    }
+
+
+@given(two_graphs)
+def test_every_number_is_one_or_has_a_reason(pair):
+    found = compare(*pair)
+    for name in NUMBERS:
+        assert math.isnan(getattr(found, name)) == (name in found.undefined)
+    assert str(found)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        (edgeless(2), edgeless(3), "2 and 3"),
+        (edgeless(["x", "y"]), edgeless(["x", "z"]), "only one has 'y', 'z'"),
+        (edgeless(["x", "y"]), edgeless(["y", "x"]), "same order.*permute"),
+    ],
+)
+def test_other_labels_are_refused(a, b, message):
+    with pytest.raises(ValueError, match=message):
+        compare(a, b)
+
+
+def test_names_of_one_graph_are_enough():
+    assert compare(fully_connected(["x", "y"]), edgeless(2)).differing[0].label == "x"
+    with pytest.raises(ValueError, match="'top'"):
+        compare(edgeless(1), edgeless(1), top=-1)
+
+
+@pytest.fixture
+def pair():
+    pytest.importorskip("matplotlib")
+    a = make_graph([(0, 1), (1, 0), (2, 3), (0, 0)], weights=[1.0, 0.5, 0.25, 9.0], names=list("wxyz"))
+    return a, make_graph([(0, 1), (3, 2)], names=list("wxyz"))
+
+
+def test_the_picture_shows_both_in_one_order(pair, tmp_path):
+    figure = compare(*pair).plot(tmp_path / "new" / "pair.png", order="labels", titles=("left", "right"))
+    assert (tmp_path / "new" / "pair.png").read_bytes().startswith(b"\x89PNG")
+    left, right = figure.axes
+    assert (left.get_title(), right.get_title()) == ("left", "right")
+    a, b = left.images[0].get_array(), right.images[0].get_array()
+    assert a[1, 0].tolist() == b[1, 0].tolist()  # shared, the heaviest on both sides
+    assert a[0, 1].tolist() != a[1, 0].tolist()
+    assert a[0, 0].tolist() == [1.0, 1.0, 1.0]  # a loop
+    assert b[0, 1].tolist() == [1.0, 1.0, 1.0]
+    assert [(image != 1.0).any(axis=-1).sum() for image in (a, b)] == [3, 2]
+    ticks = [[text.get_text() for text in ax.get_yticklabels()] for ax in figure.axes]
+    assert ticks == [list("wxyz")] * 2
+
+
+@pytest.mark.parametrize("order", ["labels", "rcm", "tree"])
+def test_pictures_in_every_order_and_without_edges(pair, order):
+    figure = compare(*pair).plot(order=order)
+    ticks = [[text.get_text() for text in ax.get_yticklabels()] for ax in figure.axes]
+    assert ticks[0] == ticks[1]
+    assert sorted(ticks[0]) == list("wxyz")
+    for size in (0, 1):
+        compare(edgeless(size), edgeless(size)).plot(order=order)
+    with pytest.raises(ValueError, match="'order'"):
+        compare(*pair).plot(order="size")

@@ -1,0 +1,161 @@
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Batch, Data
+
+from tg_mlc.graphs import LabelGraph, fully_connected, tree
+from tg_mlc.graphs.learned import learned
+from tg_mlc.models import LaMP
+from tg_mlc.nn.encoders import Components
+from tg_mlc.ops import Edges, Shared, to_dense_weights
+
+NAMES = ["a", "b", "c", "d"]
+
+
+class Vectors(nn.Module):
+    channels, edge_dim = 8, None
+
+    def forward(self, data):
+        return Components(data.x, data.ptr, None, None)
+
+
+def make_model(graph, **kwargs):
+    torch.manual_seed(0)
+    return LaMP(Vectors(), graph, encoder="emb", heads=2, dropout=0.3, **kwargs)
+
+
+def make_loader(sizes=(3, 2)):
+    torch.manual_seed(1)
+    return [Batch.from_data_list([Data(x=torch.randn(3, 8)) for _ in range(size)]) for size in sizes]
+
+
+def dense(graph):
+    out = torch.zeros(graph.num_labels, graph.num_labels)
+    out[graph.edge_index[1], graph.edge_index[0]] = graph.edge_weight
+    return out
+
+
+def mean_by_hand(model, loader, steps=(0, 1)):
+    model.eval()
+    found = []
+    for batch in loader:
+        attention = model(batch, return_attention_weights=True).attention
+        found += [torch.stack([to_dense_weights(*attention[step].label_to_label) for step in steps]).mean(dim=(0, 2))]
+    return torch.cat(found).mean(dim=0).detach()
+
+
+@pytest.mark.parametrize("graph", [fully_connected(NAMES), tree([("b", "a"), ("c", "a"), ("d", "c")])])
+def test_weights_are_the_mean_attention(graph):
+    model, loader = make_model(graph), make_loader()
+    out = learned(model, loader)
+    assert torch.allclose(dense(out), mean_by_hand(model, loader), atol=1e-6)
+    assert torch.equal(out.edge_index, graph.edge_index)
+    assert torch.allclose(dense(out).sum(dim=1), torch.ones(4))
+    assert (out.kind, out.label_names) == ("learned", graph.label_names)
+    assert out.source == "attention of LaMP on 5 samples"
+    assert out.validate()
+
+
+@pytest.mark.parametrize("step", [0, 1, -1])
+def test_one_step(step):
+    model, loader = make_model(fully_connected(4)), make_loader()
+    expected = mean_by_hand(model, loader, [step])
+    assert torch.allclose(dense(learned(model, loader, step=step)), expected, atol=1e-6)
+
+
+def test_batches_do_not_matter():
+    model = make_model(fully_connected(4))
+    samples = [sample for batch in make_loader() for sample in batch.to_data_list()]
+    at_once, one_by_one = [Batch.from_data_list(samples)], [Batch.from_data_list([sample]) for sample in samples]
+    assert torch.allclose(dense(learned(model, at_once)), dense(learned(model, one_by_one)), atol=1e-6)
+
+
+def test_top_k_and_threshold():
+    model, loader = make_model(fully_connected(NAMES)), make_loader()
+    full = dense(learned(model, loader)).fill_diagonal_(-1.0)
+    best = learned(model, loader, top_k=1, self_loops=False)
+    assert best.edge_index.tolist() == [full.argmax(dim=1).tolist(), list(range(4))]
+    assert learned(model, loader, top_k=1).num_edges == 8
+    cut = float(full.max())
+    assert learned(model, loader, threshold=cut - 1e-6).remove_self_loops().num_edges == 1
+    alone = learned(model, loader, threshold=2.0, self_loops=False)
+    assert alone.edge_index.tolist() == [[0, 1, 2, 3]] * 2
+
+
+def test_the_model_is_left_as_it_was():
+    model = make_model(fully_connected(4))
+    model.train()
+    model.labels.eval()
+    before = [module.training for module in model.modules()]
+    first = learned(model, make_loader())
+    assert [module.training for module in model.modules()] == before
+    assert torch.equal(first.edge_weight, learned(model, make_loader()).edge_weight)  # no dropout
+    assert not first.edge_weight.requires_grad
+    with pytest.raises(RuntimeError, match="broken"):
+        learned(model, broken_loader())
+    assert [module.training for module in model.modules()] == before
+
+
+def broken_loader():
+    yield from make_loader()
+    raise RuntimeError("broken")
+
+
+class Explicit(nn.Module):
+    """Hands out the attention of another model along an explicit list of edges, in another class of output."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch, return_attention_weights=False):
+        out = self.model(batch, return_attention_weights=True)
+        steps = []
+        for step in out.attention:
+            pattern, weights = step.label_to_label
+            edge_index, weights = pattern.to_edge_list(weights)
+            edges = Edges(edge_index, pattern.num_queries, pattern.num_keys)
+            steps.append(SimpleNamespace(label_to_label=(edges, weights)))
+        return SimpleNamespace(logits=out.logits, attention=steps)
+
+
+def test_any_model_that_returns_attention_along_any_pattern():
+    model, loader = make_model(fully_connected(NAMES)), make_loader()
+    here, there = learned(model, loader), learned(Explicit(model), loader)
+    assert torch.equal(here.edge_index, there.edge_index)
+    assert torch.allclose(here.edge_weight, there.edge_weight)
+    assert isinstance(model(loader[0], return_attention_weights=True).attention[0].label_to_label[0], Shared)
+
+
+def test_names_and_a_graph_to_train_on():
+    graph = learned(make_model(fully_connected(4)), make_loader(), top_k=2, label_names=NAMES)
+    assert isinstance(graph, LabelGraph)
+    assert graph.label_names == NAMES
+    assert make_model(graph)(make_loader()[0]).shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"loader": []}, ValueError, "at least one sample"),
+        ({"step": 2}, ValueError, "'step' to be one of the 2 steps"),
+        ({"top_k": 0}, ValueError, "'top_k'"),
+        ({"threshold": float("inf")}, ValueError, "'threshold'"),
+        ({"model": make_model(fully_connected(4), skip_label_attention=True)}, ValueError, "attention among labels"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, error, message):
+    arguments = {"model": make_model(fully_connected(4)), "loader": make_loader(), **arguments}
+    with pytest.raises(error, match=message):
+        learned(**arguments)
+
+
+def test_a_model_without_attention_is_refused():
+    class Plain(nn.Module):
+        def forward(self, batch, return_attention_weights=False):
+            return torch.zeros(1, 4)
+
+    with pytest.raises(TypeError, match=r"'attention'.*Tensor"):
+        learned(Plain(), make_loader())

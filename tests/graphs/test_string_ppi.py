@@ -1,0 +1,213 @@
+import csv
+import gzip
+import logging
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.graphs.errors import error_of
+from tg_mlc.graphs import LabelGraph
+from tg_mlc.graphs.string_ppi import string_ppi
+
+LINKS = """\
+protein1 protein2 combined_score
+9606.ENSP1 9606.ENSP2 900
+9606.ENSP2 9606.ENSP1 900
+9606.ENSP1 9606.ENSP3 399
+9606.ENSP4 9606.ENSP5 999
+"""
+INFO = """\
+#string_protein_id\tpreferred_name\tprotein_size\tannotation
+9606.ENSP1\tCTCF\t727\tTranscriptional repressor
+9606.ENSP2\tRAD21\t631\tDouble-strand-break repair
+9606.ENSP3\tEP300\t2414\tHistone acetyltransferase
+"""
+ALIASES = """\
+#string_protein_id\talias\tsource
+9606.ENSP3\tp300\tBLAST_UniProt_DE Ensembl_Synonym
+9606.ENSP9\tp300\tOld_Synonym
+9606.ENSP9\tCTCF\tA B C D E
+9606.ENSP2\tHR21\tA
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, text):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def links(write):
+    return write("9606.protein.links.txt.gz", LINKS)
+
+
+def weights_of(graph):
+    names = graph.label_names or range(graph.num_labels)
+    edges = graph.edge_index.t().tolist()
+    values = [None] * len(edges) if graph.edge_weight is None else graph.edge_weight.tolist()
+    return {(names[j], names[i]): value for (j, i), value in zip(edges, values, strict=True)}
+
+
+def test_identifiers_with_and_without_the_organism(links):
+    graph = string_ppi(links, ["9606.ENSP1", "ensp2", "9606.ENSP3"], self_loops=False)
+    assert weights_of(graph) == {(0, 1): pytest.approx(0.9), (1, 0): pytest.approx(0.9), (2, 2): 1.0}
+    assert (graph.kind, graph.unmatched) == ("string_ppi", [])
+    assert graph.validate()
+
+
+def test_names_by_the_info_file(links, write):
+    proteins = {"K562|CTCF": "CTCF", "K562|Rad21": "Rad21", "K562|p300": "EP300"}
+    graph = string_ppi(links, proteins, aliases=write("info.txt", INFO), min_score=300, self_loops=False)
+    assert graph.label_names == list(proteins)
+    assert weights_of(graph) == {
+        ("K562|CTCF", "K562|Rad21"): pytest.approx(0.9),
+        ("K562|Rad21", "K562|CTCF"): pytest.approx(0.9),
+        ("K562|CTCF", "K562|p300"): pytest.approx(0.399),
+        ("K562|p300", "K562|CTCF"): pytest.approx(0.399),
+    }
+
+
+def test_of_proteins_of_one_name_the_preferred_or_most_named_counts(links, write):
+    aliases = [write("aliases.txt.gz", ALIASES), write("info.txt", INFO)]
+    names = ["CTCF", "HR21", "P300"]
+    graph = string_ppi(links, names, names, aliases, min_score=0, self_loops=False)
+    assert set(weights_of(graph)) == {("CTCF", "HR21"), ("HR21", "CTCF"), ("CTCF", "P300"), ("P300", "CTCF")}
+    only_aliases = string_ppi(links, names, names, aliases[:1], min_score=0)
+    assert only_aliases.unmatched == ["CTCF"]  # five sources give it to a protein without links
+
+
+def test_aliases_from_a_dictionary(links):
+    graph = string_ppi(links, ["A", "B"], aliases={"a": "9606.ENSP1", "B": "ENSP2"}, self_loops=False)
+    assert set(weights_of(graph)) == {(0, 1), (1, 0)}
+
+
+def test_labels_of_one_protein_attend_to_each_other_unless_told_otherwise(links):
+    proteins = ["ENSP1", "ENSP1", "ENSP2", None, ""]
+    graph = string_ppi(links, proteins, self_loops=False)
+    assert weights_of(graph)[0, 1] == weights_of(graph)[1, 0] == 1.0
+    assert {(0, 2), (1, 2), (2, 0), (2, 1), (3, 3), (4, 4)} < set(weights_of(graph))
+    assert graph.num_edges == 8
+    apart = string_ppi(links, proteins, self_loops=False, same_protein=False)
+    assert set(weights_of(graph)) - set(weights_of(apart)) == {(0, 1), (1, 0)}
+
+
+def test_unmatched_names_are_reported_and_kept(links, tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        graph = string_ppi(links, ["ENSP1", "ENSP2", "Mystery", None])
+    assert "1 of 3 proteins" in caplog.text
+    assert "Mystery" in caplog.text
+    assert graph.unmatched == ["Mystery"]
+    graph.save(tmp_path / "graph.safetensors")
+    assert LabelGraph.load(tmp_path / "graph.safetensors").unmatched == ["Mystery"]
+
+
+def test_a_protein_below_the_score_is_still_found(links):
+    assert string_ppi(links, ["ENSP1", "ENSP3"]).unmatched == []
+
+
+@pytest.mark.parametrize("text", ["gene_a\tgene_b\nA\tB\nC\tA\n", "A,B\nA,C\n", "A B\nB A\nA C\n"])
+def test_tables_without_scores_give_no_weights(text, write):
+    graph = string_ppi(write("edges.tsv", text), list("abc"), self_loops=False)
+    assert weights_of(graph) == dict.fromkeys([(0, 1), (1, 0), (0, 2), (2, 0)])
+
+
+@pytest.mark.parametrize("text", ["a\tb\tscore\nA\tB\t700\n", "A\tB\t700\n", "a,b,x,mine\nA,B,9,700\n"])
+def test_tables_with_scores(text, write):
+    graph = string_ppi(write("edges.tsv", text), ["A", "B"], score="mine", self_loops=False)
+    assert weights_of(graph) == {(0, 1): pytest.approx(0.7), (1, 0): pytest.approx(0.7)}
+
+
+def test_a_column_of_the_detailed_file(write):
+    text = "protein1 protein2 experimental combined_score\n9606.a 9606.b 150 900\n"
+    graph = string_ppi(write("detailed.txt", text), ["a", "b"], score="experimental", min_score=0, self_loops=False)
+    assert graph.edge_weight.tolist() == pytest.approx([0.15, 0.15])
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        (LINKS, {"proteins": ["CTCF", "EP300"]}, "at least one of the proteins.*9606.ENSP1.*CTCF.*'aliases'"),
+        (LINKS + "9606.ENSP1\n", {}, r"line 6 of '.*' to hold two proteins"),
+        (LINKS + "ENSP1 ENSP2 nan\n", {}, "line 6 .* a score of 0 to 1000"),
+        (LINKS + "ENSP1 ENSP2 1001\n", {}, "line 6 .* a score of 0 to 1000"),
+        (LINKS, {"score": "textmining"}, None),
+        ("a b c d\nENSP1 ENSP2 1 2\n", {}, "'score=combined_score'"),
+        ("", {}, "no line of text"),
+        (LINKS, {"min_score": 1001}, "'min_score'"),
+        (LINKS, {"proteins": "ENSP1"}, "one name, or None"),
+        (LINKS, {"proteins": ["ENSP1", 3]}, "strings or None"),
+        (LINKS, {"label_names": ["a"]}, "'label_names'"),
+        (LINKS, {"proteins": {"a": "ENSP1"}, "label_names": ["b"]}, "keys of 'proteins'"),
+    ],
+)
+def test_wrong_arguments_and_lines_are_named(text, arguments, message, write):
+    arguments = {"proteins": ["ENSP1", "ENSP2"], **arguments}
+    path = write("links.txt", text)
+    if message is None:  # of three columns, the last is the score whatever its name
+        assert string_ppi(path, **arguments).num_edges == 4
+        return
+    with pytest.raises(ValueError, match=message):
+        string_ppi(path, **arguments)
+
+
+def test_a_wrong_line_of_the_aliases_is_named(links, write):
+    with pytest.raises(ValueError, match=r"line 2 of '.*' to hold a protein and its name"):
+        string_ppi(links, ["ENSP1"], aliases=write("a.txt", "9606.ENSP1\tx\n9606.ENSP2\n"))
+
+
+@given(data=st.data())
+def test_mutated_files_give_a_graph_or_our_error(data, tmp_path_factory):
+    content = bytearray(LINKS.encode())
+    for _ in range(data.draw(st.integers(1, 8))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.mktemp("mutated") / "links.txt"
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    message = error_of(lambda: string_ppi(path, ["ENSP1", "ENSP2", "ENSP3", "ENSP3"]))
+    assert message is None or "Expected" in message
+
+
+def test_memory_goes_with_the_wanted_proteins_only(tmp_path):
+    tracemalloc = pytest.importorskip("tracemalloc")
+    rng = random.Random(0)
+    path = tmp_path / "links.txt"
+    with path.open("w") as file:
+        file.write("protein1 protein2 combined_score\n")
+        file.writelines(f"9606.P{rng.randrange(999)} 9606.P{rng.randrange(999)} 500\n" for _ in range(150_000))
+    tracemalloc.start()
+    string_ppi(path, ["P1", "P2"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < path.stat().st_size  # some blocks of lines, not the whole
+
+
+@pytest.fixture(scope="module")
+def columns(real_file):
+    with real_file("string_tf/derived/deepsea_tf_columns.tsv").open() as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_the_transcription_factors_of_deepsea(columns, real_file):
+    links = real_file("string_tf/derived/string_human_symbols_edges.tsv.xz")
+    graph = string_ppi(links, [row["gene_symbol"] or None for row in columns])
+    assert graph.num_labels == 690
+    assert sorted(graph.unmatched) == ["CHD2", "ELF1", "POLR2A", "SP2", "SP4", "TFAP2A", "ZEB1", "ZNF263"]
+    assert graph.source == "145 proteins of 690 labels, 532 interactions"
+    for cell, genes, edges in [("GM12878", 71, 162), ("H1-hESC", 44, 118), ("K562", 93, 278)]:
+        symbols = sorted({row["gene_symbol"] for row in columns if row["cell"] == cell} - {""})
+        graph = string_ppi(links, symbols, symbols, self_loops=False)
+        assert len(symbols) - len(graph.unmatched) == genes
+        assert graph.remove_self_loops().num_edges == 2 * edges
+
+
+def test_identifiers_of_a_published_network(real_file):
+    links = real_file("string_tf/raw/bionev_STRING_PPI.edgelist.xz")
+    nodes = real_file("string_tf/raw/bionev_STRING_PPI_node_list.txt.xz")
+    graph = string_ppi(links, ["9606.ENSP00000281821", "ENSP00000291598", "ENSP0"], aliases=nodes)
+    assert graph.unmatched == ["ENSP0"]

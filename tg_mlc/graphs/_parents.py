@@ -1,0 +1,126 @@
+"""Files that tell the parent of every child of a hierarchy."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal, get_args
+
+from tg_mlc.graphs._lines import read_lines
+
+Form = Literal["auto", "rcv1", "taxonomy", "pairs"]
+Pairs = list[tuple[str, str | None]]
+Lines = Iterable[tuple[int, str]]
+
+# As in rcv1.topics.hier.orig: "parent: C15   child: C151   child-description: ACCOUNTS/EARNINGS".
+RCV1_LINE = re.compile(r"\s*parent:\s*(\S+)\s+child:\s*(\S+)(?:\s+child-description:.*)?\s*")
+NO_PARENT = {"none", ""}
+
+
+def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto") -> Pairs:
+    r"""Reads pairs :obj:`(child, parent)` from a file, for :func:`tg_mlc.graphs.tree`.
+
+    ============== ==================================================================================================
+    form           what a line holds
+    ============== ==================================================================================================
+    ``"rcv1"``     ``parent: C15  child: C151  child-description: ...``, as in :obj:`rcv1.topics.hier.orig` of the
+                   `"RCV1: A New Benchmark Collection for Text Categorization Research"
+                   <https://jmlr.org/papers/v5/lewis04a.html>`_ paper
+    ``"taxonomy"`` the parent, then all its children, between tabs
+    ``"pairs"``    a child and its parent, between tabs or commas. A first line that names columns :obj:`child` and
+                   :obj:`parent` may put them in any order among others.
+    ``"auto"``     told by the first line: :obj:`parent:` begins the first form; names of columns, or a comma without
+                   a tab, the third; anything else is the second
+    ============== ==================================================================================================
+
+    Args:
+        path_or_text (str or Path): The file, also as :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`; or its text, if it has
+            more than one line.
+        form (str, optional): The form of the lines. Two columns between tabs and without names need it, as a child
+            with its parent looks like a parent with its one child. (default: :obj:`"auto"`)
+
+    Returns:
+        The pairs in the file's order; a parent called :obj:`None`, or none at all, is :obj:`None`.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If :obj:`form` is unknown, a line is not of the form, or there is none.
+    """
+    if form not in get_args(Form):
+        raise ValueError(f"Expected 'form' to be one of {', '.join(get_args(Form))} (got {form!r})")
+    is_text = isinstance(path_or_text, str) and "\n" in path_or_text
+    lines = _lines_of(str(path_or_text)) if is_text else read_lines(path_or_text)
+    return list(_parse(lines, "the text" if is_text else f"'{os.fspath(path_or_text)}'", form))
+
+
+def _lines_of(text: str) -> Iterator[tuple[int, str]]:
+    return ((number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
+
+
+def _parse(lines: Lines, name: str, form: Form) -> Iterator[tuple[str, str | None]]:
+    lines = iter(lines)
+    first = next(lines, None)
+    if first is None:
+        raise ValueError(f"Expected {name} to hold pairs of child and parent (got no line of text)")
+    form = _recognise(first[1]) if form == "auto" else form
+    child, parent = 0, 1
+    if form == "pairs" and (columns := _named_columns(first[1])):
+        child, parent = columns
+    else:
+        lines = _chain(first, lines)
+    for number, line in lines:
+        where = f"line {number} of {name}"
+        match form:
+            case "rcv1":
+                yield _rcv1_pair(line, where)
+            case "taxonomy":
+                yield from _family(line, where)
+            case _:
+                yield _pair(_cells(line), child, parent, where)
+
+
+def _chain(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield first
+    yield from rest
+
+
+def _recognise(line: str) -> Form:
+    if line.lstrip().startswith("parent:"):
+        return "rcv1"
+    return "pairs" if _named_columns(line) or ("," in line and "\t" not in line) else "taxonomy"
+
+
+def _named_columns(line: str) -> tuple[int, int] | None:
+    names = [cell.lower() for cell in _cells(line)]
+    return (names.index("child"), names.index("parent")) if {"child", "parent"} <= set(names) else None
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip().strip('"') for cell in line.split("\t" if "\t" in line else ",")]
+
+
+def _rcv1_pair(line: str, where: str) -> tuple[str, str | None]:
+    found = RCV1_LINE.fullmatch(line)
+    if found is None:
+        raise ValueError(
+            f"Expected {where} to read 'parent: ... child: ... child-description: ...' (got {line[:80]!r})"
+        )
+    return found[2], _parent(found[1])
+
+
+def _family(line: str, where: str) -> Iterator[tuple[str, str | None]]:
+    parent, *children = [cell.strip() for cell in line.split("\t")]
+    if not parent or not children or not all(children):
+        raise ValueError(f"Expected {where} to hold a parent and its children between tabs (got {line[:80]!r})")
+    return ((child, _parent(parent)) for child in children)
+
+
+def _pair(cells: list[str], child: int, parent: int, where: str) -> tuple[str, str | None]:
+    if len(cells) <= max(child, parent) or not cells[child]:
+        raise ValueError(f"Expected {where} to hold a child and its parent, by tab or comma (got {cells[:5]})")
+    return cells[child], _parent(cells[parent])
+
+
+def _parent(name: str) -> str | None:
+    return None if name.lower() in NO_PARENT else name

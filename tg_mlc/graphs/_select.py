@@ -1,0 +1,42 @@
+"""Which of many weighted pairs become edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def check_selection(threshold: float | None, top_k: int | None) -> None:
+    """Raises if one of the two is not what :func:`select` can use."""
+    if threshold is not None and not np.isfinite(threshold):
+        raise ValueError(f"Expected 'threshold' to be a finite number or None (got {threshold!r})")
+    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
+        raise ValueError(f"Expected 'top_k' to be at least 1, or None (got {top_k!r}); see 'edgeless' for none")
+
+
+def select(
+    source: np.ndarray, target: np.ndarray, strength: np.ndarray, threshold: float | None, top_k: int | None
+) -> np.ndarray:
+    """Tells which pairs reach the threshold and are, of those, among the strongest of their target; of equal ones
+    those whose source comes first.
+    """
+    keep = np.ones(len(strength), dtype=bool) if threshold is None else strength >= threshold
+    if top_k is not None:
+        keep[keep] = _strongest(source[keep], target[keep], strength[keep], top_k)
+    return keep
+
+
+def _strongest(source: np.ndarray, target: np.ndarray, strength: np.ndarray, top_k: int) -> np.ndarray:
+    order = np.lexsort((source, -strength, target))
+    # Sorted by target, so a pair's rank is its distance from where its target begins.
+    ranked = target[order]
+    rank = np.arange(len(order)) - np.searchsorted(ranked, ranked, side="left")
+    strongest = np.zeros(len(order), dtype=bool)
+    strongest[order[rank < top_k]] = True
+    return strongest
+
+
+def describe(origin: str, **options: Any) -> str:
+    """The source of a graph in words: what it was built from, then the options that are set."""
+    return ", ".join([origin, *(f"{key}={value}" for key, value in options.items() if value is not None)])

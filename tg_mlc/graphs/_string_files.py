@@ -1,0 +1,128 @@
+"""The files of the STRING database, and tables like them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
+
+from tg_mlc.graphs._lines import read_lines
+
+PathLike = str | os.PathLike[str]
+Aliases = PathLike | Sequence[PathLike] | Mapping[str, str]
+
+MAX_SCORE = 1000.0  # STRING writes probabilities as 0 to 1000
+PREFERRED = 10**6  # the name that STRING prefers counts more than any number of aliases
+
+
+@lru_cache(maxsize=2**18)  # a file of millions of links holds some ten thousand names
+def protein_key(name: str) -> str:
+    """The name without regard to case, and without the organism in front of it (:obj:`"9606."`)."""
+    organism, _, rest = name.partition(".")
+    return (rest if rest and organism.isdigit() else name).casefold()
+
+
+def resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str, str]:
+    """Tells the key under which the links know a protein for the key of every name; of several that share a name, the
+    one to which most sources give it.
+    """
+    own = {protein_key(name): protein_key(name) for name in names}
+    if aliases is None:
+        return own
+    if isinstance(aliases, Mapping):
+        known = {protein_key(name): protein_key(protein) for name, protein in aliases.items()}
+        return {key: known.get(key, key) for key in own}
+    votes: dict[str, Counter[str]] = defaultdict(Counter)
+    for path in [aliases] if isinstance(aliases, str | os.PathLike) else aliases:
+        for protein, name, count in _alias_rows(path):
+            if (key := protein_key(name)) in own:
+                votes[key][protein_key(protein)] += count
+    return own | {key: counts.most_common(1)[0][0] for key, counts in votes.items()}
+
+
+def _alias_rows(path: PathLike) -> Iterator[tuple[str, str, int]]:
+    preferred = False
+    for number, line in read_lines(path):
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) < 2 or not (cells[0] and cells[1]):
+            raise ValueError(
+                f"Expected line {number} of '{path}' to hold a protein and its name between tabs (got {line[:80]!r})"
+            )
+        if line.startswith("#"):
+            preferred = cells[1] == "preferred_name"
+            continue
+        sources = len(cells[2].split()) if len(cells) > 2 else 1
+        yield cells[0], cells[1], PREFERRED if preferred else max(sources, 1)
+
+
+class Links(NamedTuple):
+    """What a file of links says of the wanted proteins."""
+
+    scores: dict[tuple[int, int], float]  # of pairs with at least the least score, the smaller index first
+    seen: set[int]  # those that any link names, whatever its score
+    scored: bool
+    example: str  # a name as the file writes it
+
+
+def read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score: float) -> Links:
+    """Reads the links among wanted proteins, given by their keys, in memory that grows with these only."""
+    lines = read_lines(path)
+    first = next(lines, None)
+    if first is None:
+        raise ValueError(f"Expected '{path}' to hold links of two proteins (got no line of text)")
+    comma = "," if "," in first[1] else None
+    column, has_header = _layout(first[1].split(comma), score, path)
+    find = lru_cache(maxsize=2**18)(lambda name: wanted.get(protein_key(name.strip())))
+    scores: dict[tuple[int, int], float] = {}
+    seen: set[int] = set()
+    example = ""
+    for number, line in lines if has_header else chain([first], lines):
+        cells = line.split(comma)
+        if len(cells) < max(2, column + 1):
+            raise ValueError(
+                f"Expected line {number} of '{path}' to hold two proteins and their score (got {line[:80]!r})"
+            )
+        example = example or cells[0]
+        a, b = find(cells[0]), find(cells[1])
+        if a is None and b is None:  # nearly all lines of a large file
+            continue
+        seen |= {protein for protein in (a, b) if protein is not None}
+        if a is None or b is None or a == b:
+            continue
+        value = MAX_SCORE if column < 0 else _score(cells[column], number, path)
+        pair = (min(a, b), max(a, b))
+        if value >= min_score:
+            scores[pair] = max(value, scores.get(pair, 0.0))
+    return Links(scores, seen, column >= 0, example)
+
+
+def _layout(cells: list[str], score: str, path: PathLike) -> tuple[int, bool]:
+    """The column of the score, or -1 without one, and whether the line names the columns."""
+    names = [cell.strip() for cell in cells]
+    if score in names:
+        return names.index(score), True
+    if len(names) == 2:  # a header is a link of two proteins that nobody wants
+        return -1, False
+    if len(names) == 3:
+        return 2, not _is_number(names[2])
+    raise ValueError(f"Expected '{path}' to name a column 'score={score}' in its first line (got {names[:12]})")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _score(cell: str, number: int, path: PathLike) -> float:
+    value = float(cell) if _is_number(cell) else float("nan")
+    if not 0.0 <= value <= MAX_SCORE:
+        raise ValueError(
+            f"Expected line {number} of '{path}' to hold a score of 0 to {MAX_SCORE:g} (got {cell[:20]!r})"
+        )
+    return value

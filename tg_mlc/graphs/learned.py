@@ -1,0 +1,159 @@
+"""Label graphs from the attention of a trained model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.utils import coalesce
+
+from tg_mlc.graphs._select import check_selection, describe, select
+from tg_mlc.graphs.label_graph import LabelGraph
+from tg_mlc.ops import Pattern, Shared
+
+
+@torch.no_grad()
+def learned(
+    model: nn.Module,
+    loader: Iterable[Any],
+    top_k: int | None = None,
+    threshold: float | None = None,
+    step: int | None = None,
+    self_loops: bool = True,
+    label_names: Sequence[str] | None = None,
+) -> LabelGraph:
+    r"""The label graph that a model has learned: label :math:`i` attends to label :math:`j` with the weight that it
+    pays to it on average, over samples, heads and steps,
+
+    .. math::
+        w_{ji} = \frac{1}{N \, T \, K} \sum_{n=1}^{N} \sum_{t=1}^{T} \sum_{k=1}^{K} \alpha_{ij}^{(n, t, k)}
+
+    The graph holds at most the edges along which the model sends messages; to learn which of all pairs matter, train
+    the model on a :func:`~tg_mlc.graphs.fully_connected` graph.
+
+    .. code-block:: python
+
+        graph = learned(model, data_module.val_dataloader(), top_k=10)
+        print(compare(graph, prior))
+
+    Args:
+        model (torch.nn.Module): A trained model whose :obj:`forward(batch, return_attention_weights=True)` returns
+            something with :obj:`attention`: a :class:`~tg_mlc.nn.StepAttention` for each step, as
+            :class:`~tg_mlc.models.LaMP` does. It is put in evaluation mode, and back as it was.
+        loader (iterable): Batches of samples. They are moved to the model's device.
+        top_k (int, optional): How many sources a label keeps, itself not counted: those of the largest weight, and
+            of equal weights those that come first. (default: :obj:`None`, all)
+        threshold (float, optional): The least weight of an edge. (default: :obj:`None`, any)
+        step (int, optional): The only step to look at, from :obj:`0`, or from the last with :obj:`-1`.
+            (default: :obj:`None`, all)
+        self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it has no other
+            source. A loop weighs what the label pays to itself. (default: :obj:`True`)
+        label_names (list of str, optional): One name per label. (default: :obj:`None`, those of the model's label
+            graph)
+
+    Raises:
+        TypeError: If the model returns no attention.
+        ValueError: If there is no sample or no attention among labels, or an option is out of range.
+    """
+    check_selection(threshold, top_k)
+    total = _Total()
+    with _in_evaluation(model):
+        for batch in loader:
+            _add(total, model, batch, step)
+    if not total.num_samples:
+        raise ValueError("Expected 'loader' to hold at least one sample (got none)")
+    source, target = total.edge_index.numpy()
+    strength = (total.weight / total.num_samples).numpy()
+    loops = source == target
+    keep = ~loops
+    keep[keep] = select(source[keep], target[keep], strength[keep], threshold, top_k)
+    needs_loop = np.ones(total.num_labels, dtype=bool)
+    if not self_loops:
+        needs_loop[target[keep]] = False
+    keep |= loops & needs_loop[target]
+    return LabelGraph(
+        torch.from_numpy(np.stack([source[keep], target[keep]])),
+        num_nodes=total.num_labels,
+        edge_weight=torch.from_numpy(strength[keep]).float(),
+        label_names=_names(model) if label_names is None else label_names,
+        kind="learned",
+        source=describe(
+            f"attention of {type(model).__name__} on {total.num_samples} samples",
+            step=step,
+            threshold=threshold,
+            top_k=top_k,
+        ),
+    )
+
+
+class _Total:
+    """Sums of attention over samples, one number for each edge."""
+
+    def __init__(self) -> None:
+        self.edge_index = torch.empty(2, 0, dtype=torch.long)
+        self.weight = torch.empty(0, dtype=torch.double)
+        self.num_samples = self.num_labels = 0
+
+    def add(self, edge_index: Tensor, weight: Tensor) -> None:
+        edge_index, weight = edge_index.cpu(), weight.double().cpu()
+        if torch.equal(edge_index, self.edge_index):
+            self.weight += weight
+            return
+        edges, weights = torch.cat([self.edge_index, edge_index], dim=1), torch.cat([self.weight, weight])
+        self.edge_index, self.weight = coalesce(edges, weights, self.num_labels, reduce="sum", sort_by_row=False)
+
+
+def _add(total: _Total, model: nn.Module, batch: Any, step: int | None) -> None:
+    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+    output = model(batch.to(device) if hasattr(batch, "to") else batch, return_attention_weights=True)
+    if not hasattr(output, "attention") or not hasattr(output, "logits"):
+        raise TypeError(
+            f"Expected 'model' to return its 'logits' and its 'attention' when called with "
+            f"return_attention_weights=True (got {type(output).__name__}); see tg_mlc.models.LaMP"
+        )
+    steps = _steps(output.attention, step)
+    num_samples, total.num_labels = output.logits.shape
+    total.num_samples += num_samples
+    for pattern, weights in steps:
+        edge_index, weight = _sum_over_samples(pattern, weights.mean(dim=-1, keepdim=True), total.num_labels)
+        total.add(edge_index, weight / len(steps))
+
+
+def _steps(attention: Sequence[Any], step: int | None) -> list[tuple[Pattern, Tensor]]:
+    among_labels = [each.label_to_label for each in attention]
+    if step is not None and not -len(among_labels) <= step < len(among_labels):
+        raise ValueError(
+            f"Expected 'step' to be one of the {len(among_labels)} steps of the model, or None (got {step})"
+        )
+    chosen = among_labels if step is None else [among_labels[step]]
+    found = [each for each in chosen if each is not None]
+    if not found:
+        raise ValueError("Expected 'model' to have attention among labels (got none); was it built without?")
+    return found
+
+
+def _sum_over_samples(pattern: Pattern, weights: Tensor, num_labels: int) -> tuple[Tensor, Tensor]:
+    if isinstance(pattern, Shared):
+        return pattern.graph.edge_index, weights.sum(dim=(0, -1))
+    edge_index, weights = pattern.to_edge_list(weights)
+    return edge_index % num_labels, weights.squeeze(-1)
+
+
+def _names(model: nn.Module) -> list[str] | None:
+    graphs = (getattr(module, "label_graph", None) for module in model.modules())
+    return next((graph.label_names for graph in graphs if isinstance(graph, LabelGraph)), None)
+
+
+@contextmanager
+def _in_evaluation(model: nn.Module) -> Iterator[None]:
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

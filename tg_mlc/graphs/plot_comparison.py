@@ -1,0 +1,106 @@
+"""Two label graphs side by side."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import torch
+
+from tg_mlc._optional import require
+from tg_mlc.graphs._check import check_same_labels
+from tg_mlc.graphs._draw_matrix import MAX_NAMED, name_ticks
+from tg_mlc.graphs._order import Order, locality_order
+from tg_mlc.graphs.plot import write_figure
+
+if TYPE_CHECKING:
+    from tg_mlc.graphs.label_graph import LabelGraph
+
+RowOrder = Literal["labels"] | Order
+
+# Of the palette of Okabe and Ito, which all eyes tell apart.
+SHARED, ONLY_A, ONLY_B = (0.0, 0.45, 0.70), (0.84, 0.37, 0.0), (0.0, 0.62, 0.45)
+FAINTEST = 0.25  # share of the colour that the lightest edge keeps
+
+
+def plot_comparison(
+    a: LabelGraph,
+    b: LabelGraph,
+    path: str | os.PathLike[str] | None = None,
+    order: RowOrder = "rcm",
+    titles: tuple[str, str] | None = None,
+) -> Any:
+    r"""Draws two graphs of the same labels as adjacency matrices with :mod:`matplotlib`, without opening a window.
+
+    The row is the target and the column the source. Edges that both have are blue, those of the first alone orange, and
+    those of the second alone green; a heavier one is darker. Loops are not drawn.
+
+    Args:
+        a (LabelGraph): A label graph.
+        b (LabelGraph): Another one, with the same labels in the same order.
+        path (str, optional): A picture file to write, its type by its suffix. (default: :obj:`None`)
+        order (str, optional): The order of rows and columns in both: :obj:`"labels"` as they are, or one that
+            puts neighbours in :obj:`b` side by side, see :meth:`~tg_mlc.graphs.LabelGraph.locality_order`.
+            (default: :obj:`"rcm"`)
+        titles (tuple of str, optional): The two titles. (default: :obj:`None`, kind and number of edges)
+
+    Returns:
+        The :class:`matplotlib.figure.Figure`.
+
+    Raises:
+        ImportError: If :mod:`matplotlib` is not installed.
+        ValueError: If the labels differ, or :obj:`order` or the file type is unknown.
+    """
+    check_same_labels(a, b)
+    known = ("labels", *get_args(Order))
+    if order not in known:
+        raise ValueError(f"Expected 'order' to be one of {', '.join(known)} (got {order!r})")
+    a, b = a.remove_self_loops(), b.remove_self_loops()
+    if order != "labels" and a.num_labels:
+        rows = locality_order(b.edge_index, b.num_labels, order)
+        a, b = a.permute(rows), b.permute(rows)
+    shared = _weights(a).astype(bool) & _weights(b).astype(bool)
+    side = 5 + min(0.12 * a.num_labels, 8)
+    # A figure of its own, outside of pyplot: nothing to close, and no display is needed.
+    figure = require("matplotlib.figure", extra="plot").Figure(figsize=(2 * side, side + 0.5), layout="constrained")
+    for ax, graph, alone, title in zip(
+        figure.subplots(1, 2), (a, b), (ONLY_A, ONLY_B), titles or (None, None), strict=True
+    ):
+        ax.set_title(f"{graph.kind.replace('_', '-')}: {graph.num_edges} edges" if title is None else title)
+        _draw(ax, graph, shared, alone)
+    _add_legend(figure)
+    if path is not None:
+        write_figure(figure, Path(path))
+    return figure
+
+
+def _weights(graph: LabelGraph) -> np.ndarray:
+    """The sizes of the weights in a matrix, as shares of the largest; edges are never zero."""
+    cells = np.zeros((graph.num_labels, graph.num_labels))
+    source, target = graph.edge_index.cpu().numpy()
+    weight = torch.ones(len(source)) if graph.edge_weight is None else graph.edge_weight.detach().cpu().abs()
+    largest = float(weight.max()) if len(weight) else 0.0
+    share = weight / largest if largest else torch.ones_like(weight)
+    cells[target, source] = FAINTEST + (1 - FAINTEST) * share.numpy()
+    return cells
+
+
+def _draw(ax: Any, graph: LabelGraph, shared: np.ndarray, alone: tuple[float, float, float]) -> None:
+    if not graph.num_labels:
+        ax.set_axis_off()
+        return
+    color = np.where(shared[..., None], np.array(SHARED), np.array(alone))
+    ax.imshow(1.0 - _weights(graph)[..., None] * (1.0 - color), interpolation="nearest")
+    ax.set_xlabel("source")
+    ax.set_ylabel("target")
+    if graph.label_names is not None and graph.num_labels <= MAX_NAMED:
+        name_ticks(ax, graph.label_names)
+
+
+def _add_legend(figure: Any) -> None:
+    patch = require("matplotlib.patches", extra="plot").Patch
+    colors = {"in both": SHARED, "only left": ONLY_A, "only right": ONLY_B}
+    handles = [patch(color=color, label=label) for label, color in colors.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)

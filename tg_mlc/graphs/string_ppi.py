@@ -1,0 +1,157 @@
+"""Label graphs from interactions of the proteins that labels stand for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from tg_mlc.graphs._check import check_label_names
+from tg_mlc.graphs._select import describe
+from tg_mlc.graphs._string_files import MAX_SCORE, Aliases, Links, PathLike, protein_key, read_links, resolve_aliases
+from tg_mlc.graphs.label_graph import LabelGraph
+
+logger = logging.getLogger(__name__)
+
+Proteins = Sequence[str | None] | Mapping[str, str | None]
+
+
+def string_ppi(
+    links: PathLike,
+    proteins: Proteins,
+    label_names: Sequence[str] | None = None,
+    aliases: Aliases | None = None,
+    min_score: float = 400,
+    score: str = "combined_score",
+    same_protein: bool = True,
+    self_loops: bool = True,
+) -> LabelGraph:
+    r"""The label graph in which two labels attend to each other if their proteins interact, as the transcription
+    factors do in the `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_
+    paper, by the `"STRING database" <https://doi.org/10.1093/nar/gkw937>`_.
+
+    An edge weighs the probability that STRING gives to the interaction, its score divided by 1000; without scores
+    there are no weights. Proteins that were looked up in vain are named in a warning and in the graph's attribute
+    :obj:`unmatched`, which :meth:`~tg_mlc.graphs.LabelGraph.save` keeps; their labels stay, without interactions.
+
+    .. code-block:: python
+
+        graph = string_ppi(
+            "9606.protein.links.v12.0.txt.gz",
+            {"K562|CTCF": "CTCF", "K562|p300": "EP300"},
+            aliases="9606.protein.info.v12.0.txt.gz",
+        )
+
+    Args:
+        links (str or Path): A file of links as STRING gives them (:obj:`protein1 protein2 combined_score`), or any
+            table of two names and perhaps a score, between spaces, tabs or commas, also as :obj:`.gz`, :obj:`.xz` or
+            :obj:`.bz2`. It is read line by line, and only links among :obj:`proteins` are kept.
+        proteins (list of str or dict): The protein or gene of every label, :obj:`None` where there is none or it is
+            not known; or a dictionary from the names of labels. Upper and lower case, and the number of the organism
+            in front of a STRING identifier, do not matter. Several labels may share a protein, *e.g.* one for each
+            kind of cell.
+        label_names (list of str, optional): The labels in their order. (default: :obj:`None`, the keys of
+            :obj:`proteins`, if it is a dictionary)
+        aliases (str, list or dict, optional): STRING's file of aliases, or of information (:obj:`protein.info`), or
+            both, which translate the names in :obj:`proteins` to those in :obj:`links`; or a dictionary that does. Of
+            several proteins of one name, that with the preferred name counts, else that to which most sources
+            give it. (default: :obj:`None`, both use the same names)
+        min_score (float, optional): The least score of a link, from 0 to 1000; STRING calls 150 low, 400 medium, 700
+            high, and 900 highest confidence. (default: :obj:`400`)
+        score (str, optional): The column of the score, *e.g.* :obj:`"experimental"` in STRING's detailed file; tables
+            of three columns need not name it. (default: :obj:`"combined_score"`)
+        same_protein (bool, optional): If set to :obj:`False`, labels of the same protein do not attend to each other
+            for that alone. Their edges weigh one. (default: :obj:`True`)
+        self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it would receive
+            nothing otherwise. (default: :obj:`True`)
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If a file is damaged or holds something else, no protein is found in it, or the sizes of
+            :obj:`proteins` and :obj:`label_names` differ.
+    """
+    if not 0 <= min_score <= MAX_SCORE:
+        raise ValueError(f"Expected 'min_score' to be from 0 to {MAX_SCORE:g} (got {min_score!r})")
+    names, label_names = _read_proteins(proteins, label_names)
+    looked_up = list(dict.fromkeys(name for name in names if name))
+    key_of = resolve_aliases(aliases, looked_up)
+    index = {key: i for i, key in enumerate(dict.fromkeys(key_of.values()))}
+    found = read_links(links, index, score, min_score)
+    protein_of = {name: index[key_of[protein_key(name)]] for name in looked_up}
+    unmatched = [name for name in looked_up if protein_of[name] not in found.seen]
+    _report(unmatched, looked_up, links, found)
+    groups = _group([protein_of[name] if name else None for name in names], len(index))
+    edge_index, edge_weight = _edges(found, groups, same_protein)
+    graph = LabelGraph(
+        edge_index,
+        num_nodes=len(names),
+        edge_weight=edge_weight if found.scored else None,
+        label_names=label_names,
+        kind="string_ppi",
+        source=describe(
+            f"{len(looked_up) - len(unmatched)} proteins of {len(names)} labels, {len(found.scores)} interactions",
+            **({"min_score": min_score} if found.scored else {}),
+        ),
+        unmatched=unmatched,
+    )
+    return graph.add_self_loops(only_isolated=not self_loops)
+
+
+def _read_proteins(
+    proteins: Proteins, label_names: Sequence[str] | None
+) -> tuple[list[str | None], Sequence[str] | None]:
+    if isinstance(proteins, Mapping):
+        label_names = list(proteins) if label_names is None else list(label_names)
+        strange = [label for label in proteins if label not in set(label_names)]
+        if strange:
+            raise ValueError(f"Expected the keys of 'proteins' to be labels (got {strange[:5]}, not in 'label_names')")
+        names = [proteins.get(label) for label in label_names]
+    elif isinstance(proteins, str):
+        raise ValueError(f"Expected 'proteins' to hold one name, or None, for each label (got {proteins!r})")
+    else:
+        names = list(proteins)
+    label_names = None if label_names is None else check_label_names(label_names, len(names))
+    odd = [name for name in names if name is not None and not isinstance(name, str)]
+    if odd:
+        raise ValueError(f"Expected 'proteins' to hold strings or None (got {odd[0]!r})")
+    return names, label_names
+
+
+def _report(unmatched: list[str], looked_up: list[str], links: PathLike, found: Links) -> None:
+    if looked_up and len(unmatched) == len(looked_up):
+        raise ValueError(
+            f"Expected '{links}' to hold at least one of the proteins (it writes names as {found.example!r}, and "
+            f"'proteins' as {looked_up[0]!r}); translate them with 'aliases', STRING's info or alias file"
+        )
+    if unmatched:
+        logger.warning(
+            "%d of %d proteins are not in '%s', their labels get no interactions: %s",
+            len(unmatched), len(looked_up), links, ", ".join(unmatched),
+        )  # fmt: skip
+    elif not looked_up:
+        logger.warning("No label has a protein, so none gets a neighbour")
+
+
+def _group(protein_of_label: list[int | None], num_proteins: int) -> list[Tensor]:
+    """The labels of every protein."""
+    groups: list[list[int]] = [[] for _ in range(num_proteins)]
+    for label, protein in enumerate(protein_of_label):
+        if protein is not None:
+            groups[protein].append(label)
+    return [torch.tensor(group, dtype=torch.long) for group in groups]
+
+
+def _edges(found: Links, groups: list[Tensor], same_protein: bool) -> tuple[Tensor, Tensor]:
+    scores = dict(found.scores)
+    if same_protein:
+        scores |= {(protein, protein): MAX_SCORE for protein in range(len(groups))}
+    pairs = [torch.empty(0, 2, dtype=torch.long)]
+    weights = [torch.empty(0)]
+    for (a, b), value in scores.items():
+        block = torch.cartesian_prod(groups[a], groups[b])
+        block = block[block[:, 0] != block[:, 1]]
+        pairs += [block, block.flip(1)]
+        weights += [torch.full((2 * len(block),), value / MAX_SCORE)]
+    return torch.cat(pairs).t(), torch.cat(weights)
