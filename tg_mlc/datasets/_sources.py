@@ -20,10 +20,10 @@ from tg_mlc.datasets._download import (
     SourceError,
     check,
     fetch_first,
-    fetch_url,
     read_local,
 )
-from tg_mlc.datasets._files import set_aside
+from tg_mlc.datasets._files import set_aside, sha256
+from tg_mlc.datasets._resume import fetch_resumable
 
 logger = logging.getLogger(__name__)
 
@@ -40,14 +40,20 @@ class RawFile(NamedTuple):
     """One file in ``root/raw``, kept there without compression."""
 
     name: str  #: its name in ``root/raw``
-    sha256: str  #: of its content without compression
+    sha256: str | None  #: of its content without compression; None: not known, which is warned of
     urls: tuple[str, ...] = ()  #: where to get it, in order; those that end in .gz, .bz2 or .xz are unpacked
     local: str = ""  #: its folder within the one that the environment variable names
+    hint: str = ""  #: where a person can get it, if that is no address to download it from
 
-    def sources(self) -> list[Source]:
-        """Where the file may be, in the order in which to ask."""
+    @property
+    def accepted(self) -> list[str]:
+        """The SHA-256 to accept; none if any content will do."""
+        return [] if self.sha256 is None else [self.sha256]
+
+    def sources(self, folder: Path) -> list[Source]:
+        """Where the file may be, in the order in which to ask; what has come of a download is kept in a folder."""
         local = Source(f"the folder in {DATA_FOLDER_VARIABLE}", partial(_read_data_folder, self))
-        return [local, *(Source(url, partial(_read_url, url)) for url in self.urls)]
+        return [local, *(Source(url, partial(_read_url, self, url, folder)) for url in self.urls)]
 
 
 def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
@@ -60,11 +66,12 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
         target = folder / file.name
         if target.exists():
             continue
-        where = "\n".join(file.urls) or "(no public address is known)"
-        by_hand = (
-            f"Place the file by hand as '{target.absolute()}' (SHA-256 {file.sha256}, unpacked), from one of:\n{where}"
-        )
-        fetch_first(file.sources(), target, [file.sha256], by_hand)
+        where = "\n".join([*file.urls, *([file.hint] if file.hint else [])]) or "(no public address is known)"
+        which = f"SHA-256 {file.sha256}, unpacked" if file.sha256 else "unpacked"
+        by_hand = f"Place the file by hand as '{target.absolute()}' ({which}), from one of:\n{where}"
+        fetch_first(file.sources(folder), target, file.accepted, by_hand)
+        for part in folder.glob(f"{file.name}.*.part"):  # what came from other sources
+            part.unlink()
 
 
 def read_checked(file: RawFile, folder: Path) -> bytes:
@@ -76,13 +83,15 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
     path = folder / file.name
     content = path.read_bytes()
     try:
-        check(content, [file.sha256])
+        check(content, file.accepted)
     except ChecksumError as error:
         aside = set_aside(path)
         raise ChecksumError(
             f"'{path}' is not the file it should be. {error}. It was set aside as '{aside}'; "
             f"run again to get the right file, or place it by hand"
         ) from error
+    if file.sha256 is None:
+        logger.warning("The SHA-256 of '%s' is not known here, so it is not checked; it is %s", path, sha256(content))
     return content
 
 
@@ -97,8 +106,18 @@ def unpack(content: bytes, name: str) -> bytes:
         raise SourceError(f"'{name}' cannot be unpacked: {error}") from error
 
 
-def _read_url(url: str) -> bytes:
-    return unpack(fetch_url(url), url)
+def _read_url(file: RawFile, url: str, folder: Path) -> bytes:
+    part = folder / f"{file.name}.{sha256(url.encode())[:8]}.part"
+    resumed = part.exists()
+    try:
+        content = unpack(fetch_resumable(url, part), url)
+        check(content, file.accepted)
+    except (SourceError, ChecksumError):
+        if not resumed or part.exists():
+            raise
+        logger.info("What had come of %s before is of another file; starting again", url)
+        return unpack(fetch_resumable(url, part), url)
+    return content
 
 
 def _read_data_folder(file: RawFile) -> bytes:

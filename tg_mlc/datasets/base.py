@@ -87,6 +87,11 @@ class ArrayDataset(MultiLabelDataset):
     def __init__(self, samples: Samples, transform: Callable[[Data], Data] | None = None) -> None:
         super().__init__(None, transform)
         self._adopt(samples)
+        self._samples = samples
+
+    def samples(self) -> Samples:
+        """All samples in PyG's collated form."""
+        return self._samples
 
 
 class PublishedDataset(MultiLabelDataset):

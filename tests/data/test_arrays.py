@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.loader import DataLoader
+
+from tg_mlc.data.arrays import from_arrays
+
+Y = [[1, 0], [0, 1], [1, 1]]
+MATRIX = np.array([[0.0, 2.5, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+WORDS = [["red", "apple", "red"], [], ["green", "apple"]]
+
+
+def test_dense_numbers_are_vectors(capsys):
+    dataset = from_arrays(MATRIX, Y)
+    assert capsys.readouterr().out == (
+        "Taking the inputs as kind='vector' because they are a dense matrix of numbers; pass kind=... for another.\n"
+    )
+    assert (dataset.kind, dataset.num_inputs, dataset.label_names) == ("vector", 3, ["label_0", "label_1"])
+    assert torch.cat([data.x for data in dataset]).tolist() == MATRIX.tolist()
+    assert dataset.y.tolist() == Y
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        sp.csr_array(MATRIX),
+        sp.coo_matrix(MATRIX),
+        torch.tensor(MATRIX).to_sparse(),
+        torch.tensor(MATRIX).to_sparse_csr(),
+    ],
+    ids=["csr", "coo", "torch", "torch csr"],
+)
+def test_sparse_matrices_are_bags(matrix, capsys):
+    dataset = from_arrays(matrix, Y, feature_names=["u", "v", "w"])
+    assert "kind='bag' because they are a sparse matrix" in capsys.readouterr().out
+    assert (dataset.kind, dataset.num_inputs, dataset.feature_names) == ("bag", 3, ["u", "v", "w"])
+    assert [data.x.tolist() for data in dataset] == [[1, 2], [], [0]]
+    assert [data.weight.tolist() for data in dataset] == [[2.5, 1.0], [], [1.0]]
+
+
+def test_a_matrix_of_zeros_and_ones_is_a_bag_unless_told_otherwise(capsys):
+    ones = (MATRIX > 0).astype(int)
+    dataset = from_arrays(ones, Y)
+    assert "kind='bag' because they are a matrix of the whole numbers 0 and 1" in capsys.readouterr().out
+    assert [data.x.tolist() for data in dataset] == [[1, 2], [], [0]]
+    assert "weight" not in dataset[0]
+    assert from_arrays(ones, Y, kind="vector")[0].x.tolist() == [[0, 1, 1]]
+    assert capsys.readouterr().out == ""  # nothing was inferred
+
+
+def test_kinds_can_be_chosen():
+    assert from_arrays(MATRIX, Y, kind="bag")[0].weight.tolist() == [2.5, 1.0]
+    assert from_arrays(sp.csr_array(MATRIX), Y, kind="vector")[0].x.tolist() == [[0, 2.5, 1]]
+    bags = from_arrays(WORDS, Y, kind="bag")
+    assert bags.feature_names == ["<unk>", "apple", "red", "green"]
+    assert [data.x.tolist() for data in bags] == [[1, 2], [], [1, 3]]
+    assert "weight" not in bags[0]
+
+
+def test_explicit_zeros_are_absent_words():
+    matrix = sp.csr_array((np.array([1.0, 0.0, 2.0, 3.0]), np.array([0, 1, 2, 2]), np.array([0, 2, 4])), shape=(2, 3))
+    dataset = from_arrays(matrix, Y[:2])
+    assert [(data.x.tolist(), data.weight.tolist()) for data in dataset] == [([0], [1.0]), ([2], [5.0])]
+
+
+def test_lists_of_words_are_sequences(capsys):
+    dataset = from_arrays(WORDS, Y)
+    assert "kind='sequence' because they are lists of words" in capsys.readouterr().out
+    words = dataset.feature_names
+    assert [[words[i] for i in data.x.tolist()] for data in dataset] == WORDS
+
+
+def test_the_vocabulary_is_taken_from_training_rows_alone():
+    dataset = from_arrays(WORDS, Y, train=[0, 1], test=[2])
+    assert dataset.feature_names == ["<unk>", "red", "apple"]
+    assert dataset[2].x.tolist() == [0, 2]  # "green" is unknown
+    assert from_arrays(WORDS, Y, kind="bag", train=[0, 1])[2].x.tolist() == [2]
+
+
+@pytest.mark.parametrize("words", [["green", "blue"], ["<unk>", "green", "blue"]])
+def test_a_given_vocabulary(words):
+    dataset = from_arrays(WORDS, Y, feature_names=words)
+    assert dataset.feature_names == ["<unk>", "green", "blue"]
+    assert [data.x.tolist() for data in dataset] == [[0, 0, 0], [], [1, 0]]
+
+
+def test_numbers_of_words_are_taken_as_they_are():
+    dataset = from_arrays([[3, 1, 3], [], np.array([0])], Y)
+    assert (dataset.kind, dataset.num_inputs, dataset.feature_names) == ("sequence", 4, None)
+    assert [data.x.tolist() for data in dataset] == [[3, 1, 3], [], [0]]
+    assert from_arrays([[1], [0], [1]], Y, feature_names=["u", "v", "w"]).num_inputs == 3
+
+
+def test_data_frames_bring_their_names():
+    x = pd.DataFrame({"age": [1.5, None, 3.0], "size": [1, 2, 3]})
+    y = pd.DataFrame({"calm": [1, 0, None], "sad": pd.array([1, None, 0], dtype="Int64")})
+    dataset = from_arrays(x, y)
+    assert (dataset.feature_names, dataset.label_names) == (["age", "size"], ["calm", "sad"])
+    assert dataset[1].x.isnan().tolist() == [[True, False]]
+    assert dataset.y.isnan().tolist() == [[False, False], [False, True], [True, False]]
+    assert from_arrays(x, y, ["a", "b"], ["c", "d"]).label_names == ["a", "b"]
+
+
+def test_sparse_data_frames_are_bags():
+    frame = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(MATRIX), columns=["u", "v", "w"])
+    dataset = from_arrays(frame, Y)
+    assert (dataset.kind, dataset.feature_names, dataset[0].x.tolist()) == ("bag", ["u", "v", "w"], [1, 2])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [np.array(Y), torch.tensor(Y), sp.csr_array(np.array(Y)), np.array(Y, dtype=bool), [(1, 0), (0, 1), (1, 1)]],
+    ids=["numpy", "torch", "sparse", "bool", "tuples"],
+)
+def test_labels_in_every_form(labels):
+    assert from_arrays(MATRIX, labels).y.tolist() == Y
+
+
+def test_labels_as_sets_of_names():
+    dataset = from_arrays(MATRIX, [{"b"}, None, ["a", "b"]])
+    assert dataset.label_names == ["a", "b"]
+    assert dataset.y[[0, 2]].tolist() == [[0, 1], [1, 1]]
+    assert dataset.y[1].isnan().all()
+    assert from_arrays(MATRIX, [{"b"}, set(), {"a"}], ["b", "c", "a"]).y.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 1]]
+    assert from_arrays(MATRIX, [{3}, {10}, set()]).label_names == ["10", "3"]
+
+
+def test_parts_make_an_official_split():
+    rng = np.random.default_rng(0)
+    y, test = rng.integers(0, 2, (40, 3)), np.arange(40) >= 30
+    dataset = from_arrays(rng.random((40, 2)), y, train=np.arange(30), test=test)
+    split = dataset.official_split()
+    assert split.sizes == (27, 3, 10)
+    assert split.test.tolist() == list(range(30, 40))
+
+
+def test_samples_make_batches_and_can_be_transformed():
+    dataset = from_arrays(WORDS, Y, transform=lambda data: data.update({"length": data.x.numel()}))
+    batch = next(iter(DataLoader(dataset, batch_size=3)))
+    assert (batch.ptr.tolist(), batch.length.tolist(), list(batch.y.shape)) == ([0, 3, 3, 5], [3, 0, 2], [3, 2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"Y": [[1, 0], [0, 2], [1, 1]]}, r"got 2 in row 1, column 1: label 'label_1'"),
+        ({"Y": [[1, 0], [0, "x"], [1, 1]]}, r"got the list \[1, 0\] in row 0"),
+        ({"Y": np.array([[1, 0], [0, "x"]], dtype=object)}, r"got 'x' in row 1, column 1"),
+        ({"Y": [[1, 0], [0], [1, 1]]}, r"or as a list of sets of label names"),
+        ({"Y": [1, 0, 1]}, r"one column per label \(got \[3\]\)"),
+        ({"Y": np.zeros((3, 0))}, r"at least one sample and one label \(got labels of shape \[3, 0\]\)"),
+        ({"Y": Y[:2]}, r"as many inputs as rows of labels \(got 3 and 2\)"),
+        ({"Y": [{"a"}, "b", {"c"}]}, r"got 'b' in row 1"),
+        ({"Y": [{"a"}, {"b"}, {"c"}], "label_names": ["a", "b"]}, r"among 'label_names' \(got 'c' in row 2\)"),
+        ({"label_names": ["a"]}, r"'label_names' to name each of the 2 columns \(got 1 names\)"),
+        ({"label_names": ["a", "a"]}, r"'label_names' to be unique \(got \['a'\]"),
+        ({"label_names": "ab"}, r"got the string 'ab'"),
+        ({"feature_names": ["a"]}, r"'feature_names' to name each of the 3 columns"),
+        ({"feature_names": "abc"}, r"got the string 'abc'"),
+        ({"kind": "bags"}, r"one of bag, vector, sequence \(got 'bags'\)"),
+        ({"kind": "sequence"}, r"pass one list per sample"),
+        ({"X": WORDS, "kind": "vector"}, r"got lists of words"),
+        ({"X": [["a", 1], ["b"], ["c"]]}, r"got 1 as word 1 of row 0"),
+        ({"X": [[1], [-1], [2]]}, r"from 0 \(got -1 as word 0 of row 1\)"),
+        ({"X": [[1], [0], [2]], "feature_names": ["u", "v"]}, r"from 0 to 1, .*got 2 as word 0 of row 2"),
+        ({"X": ["a b", "c", "d"]}, r"split texts into words first"),
+        ({"X": [[1.5, 2.0], [1.0], [0.5, 1.0]]}, r"rows of one length"),
+        ({"X": [[1.0, np.inf], [0.5, 1.0], [1.0, 1.0]]}, r"got inf in row 0, column 1"),
+        ({"X": sp.csr_array([[0, 1.0], [0.5, np.nan], [1, 1]])}, r"got nan in row 1, column 1"),
+        ({"X": pd.DataFrame({"a": ["1", "x", "2"]})}, r"got 'x' in row 1, column 'a'"),
+        ({"train": [0, 5]}, r"'train' to be rows from 0 to 2 \(got 5\)"),
+        ({"train": [0, 0]}, r"got row 0 again"),
+        ({"test": [0.5]}, r"'test' to be numbers of rows"),
+        ({"train": [0, 1], "test": [1, 2]}, r"share no row \(got row 1 in both\)"),
+    ],
+)
+def test_what_does_not_fit_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        from_arrays(**{"X": MATRIX, "Y": Y, **arguments})
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_every_kind_comes_back(data):
+    num, width = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 5))
+    y = [data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=2)) for _ in range(num)]
+    values = data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, -3.0]), min_size=num * width, max_size=num * width))
+    matrix = np.array(values).reshape(num, width)
+    vectors = from_arrays(matrix, y, kind="vector")
+    assert torch.cat([sample.x for sample in vectors]).tolist() == matrix.tolist()
+    back = np.zeros_like(matrix)
+    for row, sample in enumerate(from_arrays(matrix, y, kind="bag")):
+        back[row, sample.x] = sample.weight if "weight" in sample else 1
+    assert back.tolist() == matrix.tolist()
+    documents = [data.draw(st.lists(st.sampled_from("abc"), max_size=4)) for _ in range(num)]
+    sequences = from_arrays(documents, y, kind="sequence")
+    assert [[(sequences.feature_names or [])[i] for i in sample.x] for sample in sequences] == documents
+    assert sequences.y.tolist() == y
+
+
+def test_importing_the_entry_points_imports_no_data_sets():
+    code = "import sys, tg_mlc.data.arrays, tg_mlc.data.csv_files; print('tg_mlc.datasets' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import contextlib
+import gzip
+import lzma
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tg_mlc.data.csv_files import from_csv
+
+NUMBERS = "age,size,calm,sad\n1.5,2,1,0\n,3,0,\n2,1e3,1,1\n"
+TEXTS = 'body,topics,calm\n"Red, red apples",fruit;red,1\nGreen pears,fruit,0\nnothing,,\n'
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_csv(text, name="table.csv"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_csv
+
+
+def test_columns_of_numbers(write):
+    dataset = from_csv(write(NUMBERS), ["sad", "calm"])
+    assert (dataset.kind, dataset.feature_names, dataset.label_names) == ("vector", ["age", "size"], ["sad", "calm"])
+    assert dataset[2].x.tolist() == [[2, 1000]]
+    assert dataset[1].x.isnan().tolist() == [[True, False]]
+    assert dataset.y[[0, 2]].tolist() == [[0, 1], [1, 1]]
+    assert dataset.y[1].isnan().tolist() == [True, False]
+
+
+def test_chosen_columns(write):
+    dataset = from_csv(write(NUMBERS), ["calm"], ["size"], kind="bag")
+    assert (dataset.kind, dataset.feature_names, dataset[0].weight.tolist()) == ("bag", ["size"], [2])
+
+
+def test_a_column_of_texts_and_one_of_names(write):
+    dataset = from_csv(write(TEXTS), "topics", text_column="body", label_separator=";")
+    assert (dataset.kind, dataset.label_names) == ("sequence", ["fruit", "red"])
+    assert [[dataset.feature_names[i] for i in data.x] for data in dataset] == [
+        ["red", "red", "apples"],
+        ["green", "pears"],
+        ["nothing"],
+    ]
+    assert dataset.y.tolist() == [[1, 1], [1, 0], [0, 0]]
+
+
+def test_a_column_of_texts_and_columns_of_labels(write):
+    dataset = from_csv(write(TEXTS), ["calm"], text_column="body", kind="bag", tokenizer=str.split, train=[0, 1])
+    assert dataset.feature_names == ["<unk>", "Green", "Red,", "apples", "pears", "red"]
+    assert dataset.y.isnan().tolist() == [[False], [False], [True]]
+
+
+@pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".xz", lzma.open)])
+def test_compressed_files(tmp_path, suffix, opener):
+    path = tmp_path / f"table.csv{suffix}"
+    with opener(path, "wt") as file:
+        file.write(NUMBERS)
+    assert from_csv(path, ["calm", "sad"]).num_inputs == 2
+
+
+def test_other_delimiters_and_encodings(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes("größe;ruhig\n1;0\n2;1\n".encode("latin-1"))
+    dataset = from_csv(path, ["ruhig"], delimiter=";", encoding="latin-1")
+    assert dataset.feature_names == ["größe"]
+    with pytest.raises(ValueError, match=r"CSV file in utf-8-sig \(got UnicodeDecodeError"):
+        from_csv(path, ["ruhig"], delimiter=";")
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("a,b\n1,2\n", {}, r"label to be 0, 1 or blank \(unknown\) in row 0 \(line 2\), column 'b' of .*got '2'"),
+        ("a,b\n1,1\n\nx,1\n", {}, r"number, or blank \(missing\) in row 1 \(line 4\), column 'a' of .*got 'x'"),
+        ("a,b\n1,1,1\n", {}, r"2 cells.*row 0 \(line 2\).*got 3"),
+        ("a,b\n", {}, r"at least one row in .*got 2 columns and no row"),
+        ("", {}, r"got 0 columns and no row"),
+        ("a,c\n1,1\n", {}, r"columns \['b'\] in .*got the columns \['a', 'c'\]"),
+        ("a,b,b\n1,1,1\n", {}, r"\['b'\] more than once"),
+        ("b\n1\n", {}, r"one column of labels and one of inputs \(got labels=\['b'\], inputs=\[\]\)"),
+        ("a,b\n1,1\n", {"label_columns": "b"}, r"one column with 'label_separator'"),
+        ("a,b\n1,1\n", {"label_separator": ";"}, r"one column with 'label_separator'"),
+        ("a,b\n1,1\n", {"text_column": "a", "feature_columns": ["a"]}, r"got both"),
+        ("a,b\n1,1\n", {"text_column": "c"}, r"columns \['c'\]"),
+    ],
+)
+def test_malformed_tables_are_refused(write, text, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        from_csv(write(text), **{"label_columns": ["b"], **arguments})
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="Expected the CSV file"):
+        from_csv(tmp_path / "none.csv", ["a"])
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damaged_files_give_one_clear_error(tmp_path, data):
+    suffix = data.draw(st.sampled_from([".csv", ".csv.gz", ".csv.xz"]))
+    content = {".csv": bytes, ".csv.gz": gzip.compress, ".csv.xz": lzma.compress}[suffix](NUMBERS.encode())
+    mutated = bytearray(content)
+    for _ in range(data.draw(st.integers(1, 4))):
+        mutated[data.draw(st.integers(0, len(mutated) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path / f"table{suffix}"
+    path.write_bytes(mutated[: data.draw(st.integers(0, len(mutated)))])
+    with contextlib.suppress(ValueError):  # any other error fails the test
+        from_csv(path, ["calm", "sad"], kind="vector")

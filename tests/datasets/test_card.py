@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Dataset
+
+from tg_mlc.data import predefined_split
+from tg_mlc.data.arrays import from_arrays
+from tg_mlc.datasets._statistics import Statistics, content_sha256, label_statistics
+from tg_mlc.datasets.card import DatasetCard, Facts, from_plain, to_plain
+
+NAN = float("nan")
+Y = torch.tensor([[1, 1, 0, NAN], [1, 0, 0, 0], [1, NAN, 0, 0], [1, 1, 0, 0]])
+FACTS = Facts(name="toy", title="four samples", urls=("https://a", "https://b"), licence="MIT", notes=("one",))
+
+
+def toy(**changes):
+    arguments = {"X": sp.csr_array(np.eye(4)), "Y": Y, "train": [0, 1, 2], "test": [3], **changes}
+    return from_arrays(**arguments, kind="bag")
+
+
+def test_label_statistics():
+    counted = label_statistics(Y)
+    assert counted["labels"] == 4
+    assert counted["cardinality"] == 6 / 4
+    assert counted["density"] == 6 / 14  # of the 14 known ones
+    assert counted["missing"] == pytest.approx(2 / 16)
+    # 4 and 2 positives; the labels without any count for no imbalance.
+    assert (counted["mean_ir"], counted["max_ir"], counted["never_positive"]) == (1.5, 2.0, 2)
+
+
+def test_sparse_labels_are_counted_alike():
+    y = (torch.rand(50, 7) < 0.3).float()
+    assert label_statistics(sp.csr_array(y.numpy())) == label_statistics(y)
+
+
+def test_labels_that_never_occur():
+    counted = label_statistics(torch.zeros(3, 2))
+    assert counted["never_positive"] == 2
+    assert np.isnan(counted["max_ir"])
+
+
+def test_a_card_of_a_data_set():
+    card = DatasetCard.of(toy(), FACTS)
+    assert (card.kind, card.samples, card.num_inputs, card.labels, card.official) == ("bag", 4, 4, 4, (3, 1))
+    assert (card.name, card.licence, card.origin, card.raw_sha256) == ("toy", "MIT", "computed", {})
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        card.samples = 5
+    assert DatasetCard.of(toy()).name == "ArrayDataset"
+
+
+def test_the_card_in_words():
+    lines = str(DatasetCard.of(toy(), FACTS)).splitlines()
+    assert lines[0] == "toy: four samples"
+    for line in (
+        "  Samples         4 (3 + 1 as published)",
+        "  Inputs          4 words",
+        "  Labels          4 (2 without a positive sample)",
+        "  Imbalance       mean 1.5, largest 2 (Charte et al. 2015)",
+        "  Missing labels  12.50%",
+        "  Source          https://a",
+        "                  https://b",
+        "  Licence         MIT",
+    ):
+        assert line in lines
+    reported = str(DatasetCard.join(FACTS, Statistics(kind="bag", samples=3, labels=2)))
+    assert "as the papers report them" in reported
+    assert "Cardinality     unknown" in reported
+
+
+def test_a_card_of_molecules(sider, real_file):
+    card = DatasetCard.of(sider)
+    assert (card.kind, card.samples, card.labels, card.num_inputs) == ("graph", 1427, 27, 9)
+    assert card.density == pytest.approx(0.5676, abs=5e-5)
+    digest = hashlib.sha256(real_file("sider/raw/sider.csv").read_bytes()).hexdigest()
+    assert card.raw_sha256 == {"sider.csv": digest}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"Y": Y.nan_to_num()},
+        {"X": sp.csr_array(np.eye(4)[::-1])},
+        {"X": sp.csr_array(2 * np.eye(4))},
+        {"label_names": ["a", "b", "c", "d"]},
+        {"feature_names": ["a", "b", "c", "d"]},
+        {"train": [0, 1]},
+    ],
+)
+def test_the_hash_tells_contents_apart(change):
+    assert content_sha256(toy()) == content_sha256(toy()) != content_sha256(toy(**change))
+
+
+def test_the_hash_does_not_see_how_nan_is_written():
+    other = np.array([0xFFC00001], dtype=np.uint32).view(np.float32)[0]
+    y = Y.numpy().copy()
+    y[np.isnan(y)] = other
+    assert content_sha256(toy(Y=torch.from_numpy(y))) == content_sha256(toy())
+
+
+def test_differences_are_told():
+    card = DatasetCard.of(toy(), FACTS)
+    assert card.differences(DatasetCard.join(FACTS, from_plain(to_plain(card.statistics)))) == []
+    nearly = dataclasses.replace(card, density=card.density * (1 + 1e-12))
+    assert card.differences(nearly) == []
+    assert card.differences(dataclasses.replace(card, samples=5)) == ["samples: 4 (recorded: 5)"]
+
+
+def test_a_part_cannot_stand_for_the_whole():
+    with pytest.raises(ValueError, match="whole data set"):
+        DatasetCard.of(toy()[:2])
+
+
+class Mapped(Dataset):
+    """As a data set whose labels are too many for a dense matrix, and whose samples stay in files."""
+
+    kind, num_inputs, label_names = "sequence", 4, ["a", "b"]
+    processed_file_names = ["rows.npy"]
+
+    def process(self):
+        np.save(self.processed_paths[0], np.arange(3))
+
+    def len(self):
+        return 3
+
+    def sparse_y(self):
+        return sp.csr_array([[1, 0], [1, 1], [0, 0]])
+
+    def official_split(self):
+        return predefined_split([0], [1], [2], num_samples=3)
+
+
+def test_a_card_of_files_that_are_not_loaded(tmp_path):
+    card = DatasetCard.of(Mapped(str(tmp_path)), FACTS)
+    assert (card.kind, card.samples, card.labels, card.num_inputs, card.official) == ("sequence", 3, 2, 4, (1, 1, 1))
+    assert (card.cardinality, card.density, card.missing, card.max_ir) == (1.0, 0.5, 0.0, 2.0)
+    before = card.content_sha256
+    np.save(tmp_path / "processed" / "rows.npy", np.arange(4))
+    assert DatasetCard.of(Mapped(str(tmp_path)), FACTS).content_sha256 != before

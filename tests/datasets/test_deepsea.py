@@ -1,0 +1,333 @@
+from __future__ import annotations
+
+import csv
+import pickle
+import shutil
+import subprocess
+import sys
+from itertools import islice
+
+import numpy as np
+import pytest
+import scipy.io
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tg_mlc.datasets import DatasetUnavailableError
+from tg_mlc.datasets import _deepsea_files as files
+from tg_mlc.datasets._deepsea_labels import read_outputs, select, unique_names
+from tg_mlc.datasets._mat5 import open_array
+from tg_mlc.datasets.deepsea import DeepSEA
+from tg_mlc.graphs import co_occurrence
+
+h5py = pytest.importorskip("h5py", reason="DeepSEA's training file is HDF5")
+
+SIZES = {"train": 30, "valid": 10, "test": 17}
+LENGTH = 12
+TARGETS = ["DNase", "CTCF", "H3K4me3", "YY1", "YY1"]
+OUTPUTS = [f"{cell}|{target}|None" for cell in ("K562", "HepG2") for target in TARGETS]
+FACTORS = [1, 3, 4, 6, 8, 9]
+
+
+def one_hot(letters):
+    """DeepSEA's rows are A, G, C, T; the codes of letters are those of A, C, G, T."""
+    x = np.zeros((len(letters), 4, letters.shape[1]), dtype=np.uint8)
+    for row, code in enumerate([0, 2, 1, 3]):
+        x[:, row][letters == code] = 1
+    return x
+
+
+class Truth:
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        self.letters = {part: rng.integers(0, 5, (size, LENGTH)) for part, size in SIZES.items()}
+        self.y = {part: rng.integers(0, 2, (size, len(OUTPUTS))).astype(np.uint8) for part, size in SIZES.items()}
+        self.y["train"][3] = self.y["test"][[0, 16]] = 0
+        self.all_letters = np.concatenate(list(self.letters.values()))
+        self.all_y = np.concatenate(list(self.y.values()))
+
+    def write(self, raw):
+        raw.mkdir(parents=True)
+        (raw / "predictor.names").write_text("\n".join(OUTPUTS) + "\n")
+        with h5py.File(raw / "train.mat", "w") as file:
+            file["trainxdata"] = one_hot(self.letters["train"]).transpose(2, 1, 0)
+            file["traindata"] = self.y["train"].T
+        for part, compressed in (("valid", False), ("test", True)):
+            arrays = {f"{part}xdata": one_hot(self.letters[part]), f"{part}data": self.y[part]}
+            scipy.io.savemat(raw / f"{part}.mat", arrays, do_compression=compressed)
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return Truth()
+
+
+@pytest.fixture(scope="module")
+def root(truth, tmp_path_factory):
+    root = tmp_path_factory.mktemp("deepsea")
+    truth.write(root / "raw")
+    DeepSEA(root)
+    return root
+
+
+@pytest.fixture
+def raw(truth, tmp_path):
+    truth.write(tmp_path / "raw")
+    return tmp_path / "raw"
+
+
+def test_letters_and_labels_come_back(root, truth):
+    dataset = DeepSEA(root)
+    assert (len(dataset), dataset.num_labels, dataset.num_classes, dataset.num_inputs) == (57, 6, 6, 5)
+    assert (dataset.kind, dataset.feature_names) == ("sequence", list("ACGTN"))
+    assert dataset.label_names[:3] == ["K562|CTCF|None", "K562|YY1|None", "K562|YY1|None (2)"]
+    assert np.array_equal(torch.stack([data.x for data in dataset]), truth.all_letters)
+    assert (dataset[0].x.dtype, dataset[0].y.shape, dataset[0].y.dtype) == (torch.uint8, (1, 6), torch.float32)
+    assert np.array_equal(torch.cat([data.y for data in dataset]), truth.all_y[:, FACTORS])
+    assert np.array_equal(dataset.y, truth.all_y[:, FACTORS])
+    assert np.array_equal(dataset.sparse_y().toarray(), truth.all_y[:, FACTORS])
+
+
+def test_the_official_split_is_that_of_the_files(root):
+    split = DeepSEA(root).official_split()
+    assert (split.sizes, split.val.tolist(), split.name) == ((30, 10, 17), list(range(30, 40)), "official")
+    with pytest.raises(ValueError, match="a part of a data set"):
+        DeepSEA(root)[:5].official_split()
+
+
+def test_parts_keep_their_own_labels(root, truth):
+    rows = torch.tensor([50, 3, 31])
+    part = DeepSEA(root)[rows]
+    assert np.array_equal(part.y, truth.all_y[rows][:, FACTORS])
+    assert np.array_equal(part.sparse_y().toarray(), truth.all_y[rows][:, FACTORS])
+    assert part[0].x.tolist() == truth.all_letters[50].tolist()
+
+
+def test_cells_and_all_outputs(root, truth):
+    assert np.array_equal(DeepSEA(root, ["HepG2"]).y, truth.all_y[:, [6, 8, 9]])
+    everything = DeepSEA(root, factors_only=False)
+    assert np.array_equal(everything.y, truth.all_y)
+    assert everything.label_names[0] == "K562|DNase|None"
+    with pytest.raises(ValueError, match=r"'cells' to be a list of some of \['K562', 'HepG2'\] \(got \['K652'\]\)"):
+        DeepSEA(root, ["K652"])
+    with pytest.raises(ValueError, match="'cells' to be a list"):
+        DeepSEA(root, "K562")
+    with pytest.raises(ValueError, match="at least one label"):
+        DeepSEA(root, [])
+
+
+def test_one_label_per_target_and_labelled_samples_only(root, truth):
+    dataset = DeepSEA(root, ["K562"], per_target=True, labelled_only=True)
+    y = np.stack([truth.all_y[:, 1], truth.all_y[:, 3] | truth.all_y[:, 4]], axis=1)
+    kept = y.any(axis=1)
+    assert not kept[[3, 40, 56]].any()
+    assert dataset.label_names == ["CTCF", "YY1"]
+    assert np.array_equal(dataset.y, y[kept])
+    assert np.array_equal(torch.stack([data.x for data in dataset]), truth.all_letters[kept])
+    assert dataset.official_split().sizes == (int(kept[:30].sum()), int(kept[30:40].sum()), int(kept[40:].sum()))
+    assert np.array_equal(dataset[torch.tensor([5, 2])].y, y[kept][[5, 2]])
+
+
+def test_a_copy_in_another_process_takes_no_content_along(root):
+    dataset = DeepSEA(root)
+    copy = pickle.dumps(dataset)
+    assert len(copy) < 3_000
+    assert torch.equal(pickle.loads(copy).y, dataset.y)
+
+
+def test_converted_files_need_no_others(root, truth, tmp_path):
+    shutil.copytree(root / "processed", tmp_path / "processed")
+    assert np.array_equal(DeepSEA(tmp_path).y, truth.all_y[:, FACTORS])
+
+
+def test_it_works_with_the_training_data_module_and_with_label_graphs(root):
+    training = pytest.importorskip("tg_mlc.training")
+    dataset = DeepSEA(root)
+    split = dataset.official_split()
+    data = training.MultiLabelDataModule(dataset, split, batch_size=4, num_workers=1)
+    batches = list(data.train_dataloader())
+    assert sum(batch.num_graphs for batch in batches) == 30
+    assert batches[0].x.shape == (4 * LENGTH,)
+    graph = co_occurrence(dataset.sparse_y(), split=split, label_names=dataset.label_names)
+    assert torch.equal(graph.edge_index, co_occurrence(dataset, split=split).edge_index)
+
+
+def test_arrays_with_samples_first_are_read_too(raw, truth):
+    with h5py.File(raw / "train.h5", "w") as file:
+        file["trainxdata"] = one_hot(truth.letters["train"]).astype(np.float64)
+        file["traindata"] = truth.y["train"].astype(bool)
+    (raw / "train.mat").unlink()
+    dataset = DeepSEA(raw.parent, factors_only=False)
+    assert np.array_equal(torch.stack([data.x for data in dataset]), truth.all_letters)
+    assert np.array_equal(dataset.y, truth.all_y)
+
+
+def test_blocks_of_few_samples_give_the_same(raw, truth, monkeypatch):
+    monkeypatch.setattr(files, "BLOCK_BYTES", 100)
+    dataset = DeepSEA(raw.parent)
+    assert np.array_equal(torch.stack([data.x for data in dataset]), truth.all_letters)
+    assert np.array_equal(dataset.y, truth.all_y[:, FACTORS])
+
+
+def test_a_missing_file_says_where_to_get_it(raw, monkeypatch, truth, tmp_path):
+    monkeypatch.delenv("TG_MLC_DATA", raising=False)
+    (raw / "test.mat").rename(tmp_path / "test.mat")
+    with pytest.raises(DatasetUnavailableError, match=r"'test\.mat'.*\n.*by hand.*\n.*deepsea_train_bundle"):
+        DeepSEA(raw.parent)
+    assert not list((raw.parent / "processed").glob("*.npy"))
+    monkeypatch.setenv("TG_MLC_DATA", str(tmp_path))
+    (tmp_path / "deepsea" / "raw").mkdir(parents=True)
+    (tmp_path / "test.mat").rename(tmp_path / "deepsea" / "raw" / "test.mat")
+    assert np.array_equal(DeepSEA(raw.parent).y, truth.all_y[:, FACTORS])
+
+
+def no_hdf5_arrays(path):
+    with h5py.File(path, "w") as file:
+        file["x"] = 1
+
+
+def spoil(raw, what, truth):
+    x, y, valid, train = one_hot(truth.letters["valid"]), truth.y["valid"], raw / "valid.mat", raw / "train.mat"
+
+    def matlab(x, y, name="validxdata"):
+        scipy.io.savemat(valid, {name: x, "validdata": y})
+
+    {
+        "truncated hdf5": lambda: train.write_bytes(train.read_bytes()[:-500]),
+        "truncated matlab": lambda: valid.write_bytes(valid.read_bytes()[:-50]),
+        "another kind": lambda: valid.write_bytes(b"<html>" * 99),
+        "other arrays": lambda: matlab(x, y, "x"),
+        "text": lambda: matlab(np.array(["ACGT"]), y),
+        "no hdf5 arrays": lambda: no_hdf5_arrays(train),
+        "shapes": lambda: matlab(x, y[:, 1:]),
+        "two letters": lambda: matlab(np.ones_like(x), y),
+        "a number": lambda: matlab(x, y + 0.5),
+        "names": lambda: (raw / "predictor.names").write_text("K562|CTCF|None\nK562|CTCF\n"),
+    }[what]()
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("truncated hdf5", r"a whole HDF5 file in '.*train\.mat'"),
+        ("truncated matlab", r"'.*valid\.mat' to be a whole MATLAB 5 file with an array 'validdata' .* it ends early"),
+        ("another kind", r"to be a MATLAB 5 file with an array 'validxdata' \(got one that begins with b'<html>"),
+        ("other arrays", r"with an array 'validxdata' \(got the arrays \['x', 'validdata'\]\)"),
+        ("text", "'validxdata' of another class than real numbers"),
+        ("no hdf5 arrays", r"the arrays trainxdata and traindata in '.*train\.mat' \(got \['x'\]\)"),
+        ("shapes", r"\[N, 4, n\] and \[N, 10\] in '.*valid\.mat' \(got \[10, 4, 12\] and \[10, 9\]; .*names"),
+        ("two letters", r"at most one of the four letters at a place in '.*valid\.mat' \(got several\)"),
+        ("a number", r"arrays of 0 and 1 in '.*valid\.mat' \(got (0|1)\.5\)"),
+        ("names", r"'cell\|target\|treatment' in line 2 of '.*' \(got 'K562\|CTCF'\)"),
+    ],
+)
+def test_files_that_are_wrong_leave_nothing_half_written(raw, truth, what, message):
+    spoil(raw, what, truth)
+    with pytest.raises(ValueError, match=message):
+        DeepSEA(raw.parent)
+    processed = raw.parent / "processed"
+    assert not (processed / "predictor.names").exists()
+    assert not [path for path in processed.iterdir() if "unfinished" in path.name]
+
+
+def test_damaged_converted_files_ask_to_be_made_again(root, tmp_path):
+    shutil.copytree(root, tmp_path, dirs_exist_ok=True)
+    letters = tmp_path / "processed" / "valid-letters.npy"
+    whole = letters.read_bytes()
+    for content in (whole[:-5], b"", np.lib.format.magic(1, 0) + b"\x00"):
+        letters.write_bytes(content)
+        with pytest.raises(RuntimeError, match=r"valid-letters\.npy.*force_reload=True"):
+            DeepSEA(tmp_path)
+    np.save(letters, np.zeros((9, LENGTH), dtype=np.uint8))
+    with pytest.raises(RuntimeError, match="the same samples"):
+        DeepSEA(tmp_path)
+    assert len(DeepSEA(tmp_path, force_reload=True)) == 57
+
+
+def test_the_outputs_of_the_real_file(real_file):
+    outputs = read_outputs(real_file("deepsea/raw/predictor.names"))
+    assert len(outputs) == len(set(unique_names(outputs))) == 919
+    factors = select(outputs, None, True, False)
+    assert (len(factors.names), len(select(outputs, None, True, True).names)) == (690, 172)
+    counts = {"GM12878": (90, 79), "H1-hESC": (58, 51), "K562": (150, 108)}
+    for cell, expected in counts.items():
+        assert tuple(len(select(outputs, [cell], True, per_target).names) for per_target in (False, True)) == expected
+    with real_file("string_tf/derived/deepsea_tf_columns.tsv").open() as file:
+        assert factors.columns.tolist() == [int(row["column"]) for row in csv.DictReader(file, delimiter="\t")]
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("kind", ["u1", "f8", "i4", "?"])
+def test_arrays_of_matlab(tmp_path, compressed, kind):
+    x = np.random.default_rng(0).integers(0, 2, (50, 4, 30)).astype(kind)
+    path = tmp_path / "x.mat"
+    arrays = {"text": "a", "x": x, "number": 1.0, "a_much_longer_name": x[:, 0]}
+    scipy.io.savemat(path, arrays, do_compression=compressed)
+    for name, expected in (("x", x), ("a_much_longer_name", x[:, 0])):
+        with open_array(path, name) as array:
+            assert array.shape == expected.shape
+            entries = np.concatenate(list(array.columns()))
+        assert np.array_equal(entries, expected.ravel(order="F"))
+
+
+def sizes_of_columns(path):
+    """How large the columns of an array are, or the message of the error."""
+    try:
+        with open_array(path, "x") as array:
+            return {column.nbytes for column in islice(array.columns(), 1_000)}
+    except ValueError as error:
+        return str(error)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    edits=st.lists(st.tuples(st.integers(0, 700), st.binary(min_size=1, max_size=8)), min_size=1, max_size=3),
+    compressed=st.booleans(),
+)
+def test_mutated_arrays_of_matlab_give_numbers_or_a_value_error(tmp_path_factory, edits, compressed):
+    path = tmp_path_factory.getbasetemp() / f"mutated{compressed}.mat"
+    scipy.io.savemat(path, {"first": 1.0, "x": np.arange(60, dtype=np.uint8).reshape(5, 12)}, do_compression=compressed)
+    content = path.read_bytes()
+    for place, put in edits:
+        content = content[:place] + put + content[place + len(put) :]
+    path.write_bytes(content)
+    sizes = sizes_of_columns(path)
+    assert str(path) in sizes if isinstance(sizes, str) else len(sizes) <= 1
+
+
+CONVERT = """
+import resource, sys
+from tg_mlc.datasets.deepsea import DeepSEA
+import h5py, torch
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+before = peak()
+dataset = DeepSEA(sys.argv[1])
+assert len(dataset) == 100_020
+for index in torch.randperm(len(dataset))[:2000].tolist():
+    dataset.get(index)
+assert dataset.sparse_y().shape == (100_020, 6)
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="resource counts in kilobytes on Linux")
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    raw, length = tmp_path / "raw", 1_000
+    raw.mkdir()
+    (raw / "predictor.names").write_text("\n".join(OUTPUTS) + "\n")
+    rng = np.random.default_rng(0)
+    for part, size in (("train", 100_000), ("valid", 10), ("test", 10)):
+        block = one_hot(rng.integers(0, 4, (10, length))).transpose(2, 1, 0)
+        with h5py.File(raw / f"{part}.h5", "w") as file:
+            x = file.create_dataset(f"{part}xdata", (length, 4, size), "u1", chunks=(length, 4, min(size, 1_000)))
+            # Chunks that were never written are zeros and take no place.
+            x[:, :, :10] = x[:, :, -10:] = block
+            file[f"{part}data"] = rng.integers(0, 2, (len(OUTPUTS), size), dtype=np.uint8)
+    done = subprocess.run(
+        [sys.executable, "-c", CONVERT, str(tmp_path)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    # One-hot letters of 400 MB, letters of 100 MB.
+    assert float(done.stdout) < 200, done.stdout

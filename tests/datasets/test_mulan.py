@@ -1,0 +1,383 @@
+from __future__ import annotations
+
+import logging
+import lzma
+import shutil
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tg_mlc import graphs
+from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
+from tg_mlc.datasets._mulan_files import PUBLISHED, Published
+from tg_mlc.datasets._mulan_labels import read_label_xml
+from tg_mlc.datasets._sources import RawFile
+from tg_mlc.datasets.mulan import MulanDataset, read_labels
+
+TRAIN = "@relation r\n@attribute u {0,1}\n@attribute v {0,1}\n@attribute A {0,1}\n@attribute B {0,1}\n@data\n"
+SPARSE, SPARSE_TEST = f"{TRAIN}{{0 1,2 1}}\n{{}}\n{{1 1,2 1,3 1}}\n", f"{TRAIN}{{1 1,3 1}}\n"
+XML = (
+    '<?xml version="1.0"?>\n<labels xmlns="http://mulan.sourceforge.net/labels">\n'
+    '<label name="{}"></label>\n<label name="{}"/></labels>'
+)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_file
+
+
+@pytest.fixture(scope="session")
+def mulan_root(tmp_path_factory):
+    return tmp_path_factory.mktemp("mulan")
+
+
+@pytest.fixture
+def load(real_file, mulan_root):
+    def load_real(name):
+        real_file(PUBLISHED[name.lower()].forms[0][0].local)
+        return MulanDataset(mulan_root, name)
+
+    return load_real
+
+
+@pytest.mark.parametrize(
+    ("name", "train", "test", "labels", "features", "kind", "cardinality"),
+    [
+        ("Bibtex", 4880, 2515, 159, 1836, "bag", 2.402),
+        ("delicious", 12920, 3185, 983, 500, "bag", 19.020),
+        ("YEAST", 1500, 917, 14, 103, "vector", 4.237),
+        ("Scene", 1211, 1196, 6, 294, "vector", 1.074),
+        ("Emotions", 391, 202, 6, 72, "vector", 1.868),
+        ("Genbase", 463, 199, 27, 1185, "bag", 1.252),
+        ("Corel5k", 4500, 500, 374, 499, "bag", 3.522),
+    ],
+)
+def test_the_numbers_of_the_data_sets(load, name, train, test, labels, features, kind, cardinality):
+    dataset = load(name)
+    assert len(dataset) == train + test
+    assert (dataset.num_labels, dataset.num_inputs, dataset.kind) == (labels, features, kind)
+    assert len(set(dataset.label_names)) == labels
+    assert len(set(dataset.feature_names)) == features
+    assert not dataset.y.isnan().any()
+    assert dataset.y.sum(1).mean().item() == pytest.approx(cardinality, abs=5e-4)
+    split = dataset.official_split()
+    assert split.test.tolist() == list(range(train, train + test))
+    assert sorted([*split.train.tolist(), *split.val.tolist()]) == list(range(train))
+    assert len(split.val) == pytest.approx(train / 10, abs=train / 100)
+    assert f"{train:,}\n          - {test:,}" in MulanDataset.__doc__
+    assert f"{dataset.y.sum(1).mean():.3f}\n          - {dataset.y.mean():.4f}" in MulanDataset.__doc__
+
+
+@pytest.mark.parametrize(
+    ("number", "used", "cardinality"),
+    [(1, 101, 2.880), (2, 101, 2.634), (3, 101, 2.614), (4, 94, 2.266), (5, 100, 2.625)],
+)
+def test_the_subsets_of_rcv1(load, number, used, cardinality):
+    dataset = load(f"rcv1subset{number}")
+    assert (len(dataset), dataset.num_labels, dataset.num_inputs, dataset.kind) == (6000, 101, 944, "bag")
+    assert (dataset.y.sum(0) > 0).sum() == used
+    assert dataset.y.sum(1).mean().item() == pytest.approx(cardinality, abs=5e-4)
+    assert f"{cardinality:.3f}\n          - {dataset.y.mean():.4f}" in MulanDataset.__doc__
+    with pytest.raises(ValueError, match="published with a split"):
+        dataset.official_split()
+
+
+@pytest.mark.slow
+def test_mediamill(load, mulan_root):
+    dataset = load("Mediamill")
+    assert len(dataset) == 30_993 + 12_914
+    assert (dataset.num_labels, dataset.num_inputs, dataset.kind) == (101, 120, "vector")
+    assert dataset.y.sum(1).mean().item() == pytest.approx(4.376, abs=5e-4)
+    assert (dataset.y.sum(1) == 0).sum() == 1730
+    assert dataset.official_split().test.tolist() == list(range(30_993, 30_993 + 12_914))
+
+
+def test_peculiarities_of_the_files(load):
+    delicious = load("Delicious")
+    assert (delicious.y.sum(1) == 0).sum() == 14
+    assert (delicious.y[12_920:].sum(0) > 0).sum() == 982
+    assert "TAG_??" in delicious.label_names
+    assert "protein" not in load("Genbase").feature_names
+    assert (load("Corel5k").y[4500:].sum(0) > 0).sum() == 263
+
+
+def test_samples_are_the_rows_of_the_file(load, real_file):
+    bibtex = load("bibtex")
+    lines = lzma.decompress(real_file("bibtex/raw/bibtex-test.arff.xz").read_bytes()).decode().splitlines()
+    rows = lines[lines.index("@data") + 1 :]
+    for row in (0, 1000, 2514):
+        numbers = [int(pair.split()[0]) for pair in rows[row].strip("{}").split(",")]
+        data = bibtex[4880 + row]
+        assert data.x.tolist() == [number for number in numbers if number < 1836]
+        assert data.y.nonzero()[:, 1].tolist() == [number - 1836 for number in numbers if number >= 1836]
+        assert "weight" not in data
+    names = [line.split()[1] for line in lines if line.startswith("@attribute")]
+    assert bibtex.feature_names + bibtex.label_names == names
+
+
+def test_vectors_are_the_rows_of_the_file(load, real_file):
+    emotions = load("emotions")
+    row = real_file("emotions/raw/emotions-train.arff").read_text().splitlines()[82].split(",")
+    assert emotions[0].x.tolist() == [pytest.approx([float(cell) for cell in row[:72]])]
+    assert emotions[0].y.tolist() == [[float(cell) for cell in row[72:]]]
+    assert emotions.label_names[:2] == ["amazed-suprised", "happy-pleased"]
+
+
+def test_labels_are_in_the_order_of_the_xml(load, real_file):
+    names, parents = read_labels(real_file("yeast/raw/yeast.xml"))
+    yeast = load("yeast")
+    assert yeast.label_names == names == [f"Class{i}" for i in (1, 2, 3, 6, 4, 10, 11, 5, 7, 8, 9, 12, 13, 14)]
+    assert parents == []
+
+
+def test_the_processed_file_is_used(load, mulan_root, monkeypatch):
+    first = load("Emotions")
+    monkeypatch.setattr(MulanDataset, "read", lambda self: pytest.fail("processed again"))
+    again = MulanDataset(mulan_root, "emotions")
+    assert torch.equal(first.y, again.y)
+    assert (mulan_root / "Emotions" / "processed" / "data.pt").exists()
+
+
+def test_unknown_names_are_refused_beside_those_there(tmp_path):
+    with pytest.raises(ValueError, match=r"one of Bibtex, .*NUS-WIDE.* \(got 'bibtexx'\); .*from_files"):
+        MulanDataset(tmp_path, "bibtexx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_raw_files_are_set_aside(tmp_path, write):
+    for name in ("emotions-train.arff", "emotions-test.arff", "emotions.xml"):
+        write(f"Emotions/raw/{name}", SPARSE)
+    with pytest.raises(ChecksumError, match=r"emotions-train\.arff' is not the file it should be"):
+        MulanDataset(tmp_path, "Emotions")
+    assert (tmp_path / "Emotions" / "raw" / "emotions-train.arff.bad").exists()
+    assert not list(tmp_path.glob("**/data.pt"))
+
+
+@pytest.mark.parametrize(("name", "archive"), [("bookmarks", "bookmarks.rar"), ("NUS wide", "nuswide-cVLADplus.rar")])
+def test_archives_are_told_of(tmp_path, monkeypatch, name, archive):
+    monkeypatch.delenv("TG_MLC_DATA", raising=False)
+    with pytest.raises(
+        DatasetUnavailableError, match=r"(?s)Place the file by hand as '.*raw/.*'.*unpacked.*" + archive
+    ):
+        MulanDataset(tmp_path, name)
+
+
+def test_files_without_a_known_hash_are_taken_with_a_warning(tmp_path, write, caplog):
+    write("Bookmarks/raw/bookmarks.arff", SPARSE)
+    write("Bookmarks/raw/bookmarks.xml", XML.format("B", "A"))
+    with caplog.at_level(logging.WARNING):
+        dataset = MulanDataset(tmp_path, "Bookmarks")
+    assert "bookmarks.arff' is not known here, so it is not checked; it is " in caplog.text
+    assert (dataset.label_names, dataset.feature_names, dataset.kind) == (["B", "A"], ["u", "v"], "bag")
+    assert dataset.y.tolist() == [[0, 1], [0, 0], [1, 1]]
+    with pytest.raises(ValueError, match="published with a split"):
+        dataset.official_split()
+
+
+def test_nus_wide_leaves_out_the_names_of_its_photographs(tmp_path, write):
+    header = "@attribute 'Image name' string\n@attribute f numeric\n@attribute A {0,1}\n@attribute B {0,1}\n@data\n"
+    write("NUS-WIDE/raw/nus-wide-full-cVLADplus-train.arff", f"{header}1.jpg,0.5,0,1\n2.jpg,1,1,0\n")
+    write("NUS-WIDE/raw/nus-wide-full-cVLADplus-test.arff", f"{header}3.jpg,0.25,1,1\n")
+    write("NUS-WIDE/raw/nus-wide-full-cVLADplus.xml", XML.format("A", "B"))
+    dataset = MulanDataset(tmp_path, "NUS-WIDE")
+    assert (dataset.kind, dataset.x.tolist()) == ("vector", [[0.5], [1], [0.25]])
+    assert dataset.y.tolist() == [[0, 1], [1, 0], [1, 1]]
+
+
+def test_mediamill_is_also_read_from_arff_files(tmp_path, write):
+    write("Mediamill/raw/mediamill-train.arff", SPARSE)
+    write("Mediamill/raw/mediamill-test.arff", SPARSE_TEST)
+    write("Mediamill/raw/mediamill.xml", XML.format("A", "B"))
+    dataset = MulanDataset(tmp_path, "mediamill")
+    assert (dataset.kind, dataset.x.tolist()) == ("vector", [[1, 0], [0, 0], [0, 1], [0, 1]])
+
+
+def test_mirrors_come_before_archives():
+    file = PUBLISHED["bibtex"].forms[0][0]
+    assert file.urls == (
+        "https://raw.githubusercontent.com/tsoumakas/mulan/master/data/multi-label/bibtex/bibtex-train.arff",
+    )
+    assert all(isinstance(table, Published) for table in PUBLISHED.values())
+    assert all(isinstance(file, RawFile) for table in PUBLISHED.values() for form in table.forms for file in form)
+
+
+def test_own_files(write):
+    paths = write("a.arff", SPARSE), write("b.arff", SPARSE_TEST), write("l.xml", XML.format("B", "A"))
+    dataset = MulanDataset.from_files(*paths)
+    assert (dataset.kind, dataset.label_names, dataset.feature_names) == ("bag", ["B", "A"], ["u", "v"])
+    assert [data.x.tolist() for data in dataset] == [[0], [], [1], [1]]
+    assert dataset.y.tolist() == [[0, 1], [0, 0], [1, 1], [1, 0]]
+    assert dataset.official_split(val_fraction=0.4).test.tolist() == [3]
+    assert MulanDataset.from_files(*paths, kind="vector").x.tolist() == [[1, 0], [0, 0], [0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"), [(["v"], ["v"]), (2, ["u", "v"]), (-1, ["B"]), (-2, ["A", "B"]), (("B", "u"), ["B", "u"])]
+)
+def test_ways_to_name_labels(write, labels, names):
+    dataset = MulanDataset.from_files(write("a.arff", SPARSE), labels=labels)
+    assert dataset.label_names == names
+    with pytest.raises(ValueError, match="published with a split"):
+        dataset.official_split()
+
+
+@pytest.mark.parametrize(
+    ("relation", "names"),
+    [("'x: -C 2'", ["u", "v"]), ("'x: -C -2'", ["A", "B"]), ("'my data: -c 3 -C 1 -V'", ["u"])],
+)
+def test_labels_as_meka_counts_them(write, relation, names):
+    dataset = MulanDataset.from_files(write("a.arff", SPARSE.replace("@relation r", f"@relation {relation}")))
+    assert dataset.label_names == names
+
+
+def test_the_kind_is_told_by_the_values_and_logged(write, caplog):
+    dense = TRAIN + "1,0,1,0\n0,1,0,1\n"
+    with caplog.at_level(logging.INFO, logger="tg_mlc"):
+        assert MulanDataset.from_files(write("a.arff", dense), labels=-2).kind == "bag"
+    assert "Took the 2 features as a bag" in caplog.text
+    numeric = dense.replace("@attribute u {0,1}", "@attribute u numeric").replace("1,0,1,0", "1.5,0,1,0")
+    assert MulanDataset.from_files(write("b.arff", numeric), labels=-2).kind == "vector"
+
+
+def test_attributes_of_the_test_file_may_have_another_order(write):
+    other = (
+        "@relation r\n@attribute B {0,1}\n@attribute v {0,1}\n@attribute u {0,1}\n@attribute A {0,1}\n@data\n1,0,1,0\n"
+    )
+    dataset = MulanDataset.from_files(write("a.arff", SPARSE), write("b.arff", other), ["A", "B"])
+    assert (dataset[3].x.tolist(), dataset[3].y.tolist()) == ([0], [[0, 1]])
+
+
+def test_unknown_labels_are_nan(write):
+    dataset = MulanDataset.from_files(write("a.arff", SPARSE + "{2 ?}\n"), labels=-2)
+    assert dataset.y.isnan().nonzero().tolist() == [[3, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (SPARSE, {}, "Expected 'labels', as the relation 'r' has no '-C'"),
+        (SPARSE, {"labels": ["A", "C"]}, r"1 that are none, such as \['C'\].*last attributes are \['v', 'A', 'B'\]"),
+        (SPARSE, {"labels": ["A", "A"]}, "distinct"),
+        (SPARSE, {"labels": []}, "at least one"),
+        (SPARSE, {"labels": 4}, "between 1 and 3.*got 4"),
+        (SPARSE, {"labels": 0}, "between 1 and 3"),
+        (SPARSE, {"labels": ["u", "v", "A", "B"]}, "got 4 labels alone"),
+        (SPARSE, {"labels": -2, "kind": "sequence"}, 'Expected \'kind\' to be "bag" or "vector"'),
+        (SPARSE + "{0 ?}\n", {"labels": -2}, r"got '\?' for 1 of them, first for 'u' in row 3"),
+        (TRAIN + "0,?,1,1\n", {"labels": -2}, "first for 'v' in row 0"),
+        (SPARSE.replace("A {0,1}", "A numeric") + "{2 7}\n", {"labels": -2}, r"got 7\.0 for 'A', row 3"),
+        (TRAIN.replace("B {0,1}", "B real") + "1,1,1,-1\n", {"labels": -2}, r"got -1\.0 for 'B', row 0"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(write, text, options, message):
+    with pytest.raises(ValueError, match=message):
+        MulanDataset.from_files(write("a.arff", text), **options)
+
+
+def test_files_that_do_not_belong_together(write):
+    with pytest.raises(ValueError, match=r"same attributes \(got \['v', 'w'\] in one alone\)"):
+        MulanDataset.from_files(write("a.arff", SPARSE), write("b.arff", SPARSE_TEST.replace(" v ", " w ")), -2)
+    with pytest.raises(ValueError, match=r"l\.xml', line 2: Expected <labels>"):
+        MulanDataset.from_files(write("a.arff", SPARSE), labels=write("l.xml", "\n<other/>"))
+    with pytest.raises(FileNotFoundError):
+        MulanDataset.from_files("none.arff", labels=1)
+
+
+def test_too_large_tables_are_refused_before_they_take_memory(write, monkeypatch):
+    monkeypatch.setattr("tg_mlc.datasets._mulan_table.MAX_ENTRIES", 5)
+    with pytest.raises(ValueError, match=r"at most 5 entries \(got \(3, 2\)\)"):
+        MulanDataset.from_files(write("a.arff", SPARSE), labels=-2)
+
+
+def test_a_hierarchy_of_labels_makes_a_label_graph(write):
+    text = '<labels><label name="a"><label name="b"><label name="c"/></label></label><label name="d"/></labels>'
+    names, parents = read_labels(write("l.xml", text))
+    assert (names, parents) == (["a", "b", "c", "d"], [("b", "a"), ("c", "b")])
+    assert graphs.tree(parents, names, self_loops=False).num_labels == 4
+
+
+BOMB = '<!DOCTYPE l [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>\n<labels><label name="&b;"/></labels>'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: no element found"),
+        ("<labels>", "line 1: no element found"),
+        ("<labels/>", "at least one <label>"),
+        ("<labels><label/></labels>", "line 1: Expected <label> to have a name"),
+        ("<labels>\n<label name=''/></labels>", "line 2: Expected <label> to have a name"),
+        (
+            "<labels><label name='a'/>\n<label name='a'/></labels>",
+            r"line 2: Expected distinct labels \(got 'a' twice\)",
+        ),
+        ("<labels><tag name='a'/></labels>", r"Expected <label> \(got <tag>\)"),
+        ("<labels><label name='a'></labels>", "line 1: mismatched tag"),
+        ("a,b\n1,2", "line 1: syntax error"),
+        (BOMB, "line 1: Expected no document type"),
+        ('<!DOCTYPE l SYSTEM "file:///etc/passwd"><labels/>', "Expected no document type"),
+        ("<labels>" + "".join(f"<label name='{i}'>" for i in range(200)), "within at most 100 others"),
+        ('<?xml version="1.0" encoding="nonsense"?><labels/>', "unknown encoding"),
+    ],
+)
+def test_malformed_label_files_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        read_label_xml(text.encode())
+
+
+SMALL_XML = XML.format("a", "b").replace("/></l", '><label name="c"/></label></l').encode()
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, len(SMALL_XML)),
+            st.integers(0, 3),
+            st.one_of(
+                st.binary(max_size=5), st.sampled_from([b"<label", b"&amp;", b"<!DOCTYPE x [", b"<!ENTITY", b"&b;"])
+            ),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_mutated_label_files_are_read_or_refused(changes):
+    content = SMALL_XML
+    for at, length, new in changes:
+        content = content[:at] + new + content[at + length :]
+    try:
+        names, _ = read_label_xml(content)
+    except ValueError:
+        return
+    assert names
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, len(SPARSE)), st.integers(0, 3), st.binary(max_size=4))
+def test_mutated_tables_are_read_or_refused(tmp_path_factory, at, length, new):
+    path = tmp_path_factory.mktemp("mutated") / "a.arff"
+    path.write_bytes(SPARSE.encode()[:at] + new + SPARSE.encode()[at + length :])
+    try:
+        dataset = MulanDataset.from_files(path, labels=-2, drop="text")
+    except ValueError:
+        return
+    assert dataset.num_labels == 2
+
+
+def test_nothing_is_left_half_written(tmp_path, write, monkeypatch):
+    write("Bookmarks/raw/bookmarks.arff", SPARSE + "{9 1}\n")
+    write("Bookmarks/raw/bookmarks.xml", XML.format("B", "A"))
+    with pytest.raises(ValueError, match=r"^bookmarks\.arff, line 10: Expected an index below 4"):
+        MulanDataset(tmp_path, "Bookmarks")
+    shutil.rmtree(tmp_path / "Bookmarks" / "raw")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import norm
+
+from tg_mlc.datasets import Planted
+from tg_mlc.metrics import macro_roc_auc
+
+
+def test_numbers_and_parts():
+    dataset = Planted(num_samples=500, num_labels=10, degree=3, frequency=0.2)
+    assert (len(dataset), dataset.num_labels) == (500, 10)
+    assert dataset.official_split().sizes == (360, 40, 100)
+    assert dataset.y.mean().item() == pytest.approx(0.2, abs=0.02)
+    assert dataset[3].x.shape == (10, 8)
+    assert dataset[3].to_label.tolist() == list(range(10))
+
+
+def test_the_graph_is_regular_and_has_loops():
+    graph = Planted(num_samples=50, num_labels=12, degree=3).true_graph
+    assert torch.bincount(graph.edge_index[1]).tolist() == [4] * 12
+    assert graph.kind == "planted"
+
+
+def test_labels_follow_from_own_and_neighbours_signals():
+    dataset = Planted(num_samples=200, num_labels=8, degree=3, share=0.6, frequency=0.3)
+    assert macro_roc_auc(dataset.y, dataset.scores()) == 1.0
+    graph = dataset.true_graph.remove_self_loops().edge_index
+    own = dataset.scores(messages=False) / np.sqrt(1 - 0.6)
+    label = 5
+    neighbours = graph[0, graph[1] == label]
+    score = np.sqrt(0.4) * own[:, label] + np.sqrt(0.6 / 3) * own[:, neighbours].sum(axis=1)
+    np.testing.assert_allclose(score, dataset.scores()[:, label], atol=1e-5)
+    assert ((score > norm.isf(0.3)) == (dataset.y[:, label].numpy() == 1)).all()
+
+
+def test_the_signal_is_one_direction_of_the_component():
+    dataset = Planted(num_samples=300, num_labels=4, degree=1, share=0.0)
+    x = torch.stack([data.x for data in dataset]).view(-1, 8).numpy()
+    direction, residuals, *_ = np.linalg.lstsq(x, dataset.scores().reshape(-1), rcond=None)
+    assert np.linalg.norm(direction) == pytest.approx(1.0, abs=1e-5)
+    assert residuals[0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_what_neighbours_know_grows_with_the_share():
+    alone = []
+    for share in (0.0, 0.3, 0.6, 1.0):
+        dataset = Planted(num_samples=3000, share=share)
+        alone.append(macro_roc_auc(dataset.y, dataset.scores(messages=False)))
+    assert alone[0] == 1.0
+    assert alone[0] > alone[1] > alone[2] > alone[3]
+    assert alone[3] == pytest.approx(0.5, abs=0.02)
+
+
+def test_seeds():
+    assert torch.equal(Planted(50, seed=1).y, Planted(50, seed=1).y)
+    assert not torch.equal(Planted(50, seed=1).y, Planted(50, seed=2).y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"share": 1.5}, "'share'"),
+        ({"frequency": 0.0}, "'frequency'"),
+        ({"num_samples": 2}, "'num_samples'"),
+        ({"num_labels": 5, "degree": 3}, "regular graph"),
+        ({"num_labels": 4, "degree": 4}, "below 'num_labels'"),
+    ],
+)
+def test_bad_numbers_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        Planted(**options)

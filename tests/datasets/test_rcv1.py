@@ -1,0 +1,385 @@
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import shutil
+import time
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn.datasets
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tg_mlc.data.vocabulary import UNKNOWN, Vocabulary
+from tg_mlc.datasets import DatasetUnavailableError, _rcv1_json, _rcv1_tokens, rcv1
+from tg_mlc.datasets.rcv1 import RCV1
+from tg_mlc.graphs import tree
+from tg_mlc.graphs._parents import read_parents
+
+TRAIN = ".I 10\n.W\nrecov recov\nmarket\n\n.I 11\n.W\nmarket bond\n\n"
+TEST = [".I 21\n.W\nbond new\n\n", ".I 20\n.W\nnew new market\n\n", ".I 22\n.W\n\n", ".I 23\n.W\nbond\n"]
+QRELS = "GCAT 20 1\nE11 10 1\nECAT 10 1\nECAT 11 1\nGCAT 21 1\nM11 22 1\nE11 23 1\nECAT 23 1\n"
+
+
+def line(labels, tokens, **more):
+    return json.dumps({"doc_label": labels, "doc_token": tokens, "doc_keyword": [], "doc_topic": [], **more}) + "\n"
+
+
+@pytest.fixture(scope="session")
+def sample(real_file, tmp_path_factory):
+    real_file("rcv1v2/raw/rcv1_dev.json.xz")
+    return RCV1(tmp_path_factory.getbasetemp() / "rcv1", form="json")
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    monkeypatch.delenv("TG_MLC_DATA", raising=False)
+
+
+@pytest.fixture
+def lyrl(tmp_path, offline):
+    """A folder with small token files."""
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    (raw / "lyrl2004_tokens_train.dat").write_text(TRAIN)
+    for part, text in enumerate(TEST):
+        (raw / f"lyrl2004_tokens_test_pt{part}.dat").write_text(text)
+    (raw / "rcv1-v2.topics.qrels").write_text(QRELS)
+    return tmp_path
+
+
+@pytest.fixture
+def jsonl(real_file, tmp_path):
+    """A folder with small JSON files of all parts."""
+    real_file("rcv1v2/raw/rcv1.taxonomy")
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    (raw / "rcv1_train.json").write_text(line(["C15", "CCAT"], ["The", "profit", "The"]) + line(["GCAT"], ["rain"]))
+    (raw / "rcv1_dev.json").write_text(line(["MCAT"], ["bonds", "profit"]))
+    (raw / "rcv1_test.json").write_text(line(["CCAT"], ["profit", "warning"]))
+    return tmp_path
+
+
+@pytest.fixture
+def fetched(monkeypatch):
+    """What scikit-learn would give, with four training documents."""
+    rng = np.random.default_rng(0)
+    data = sp.random(10, 6, 0.5, format="csr", random_state=rng)
+    target = sp.csr_matrix((rng.random((10, 3)) < 0.5).astype(np.uint8))
+    bunch = SimpleNamespace(data=data, target=target, target_names=np.array(["C11", "C12", "CCAT"], dtype=object))
+    asked = []
+    monkeypatch.setattr(sklearn.datasets, "fetch_rcv1", lambda **options: asked.append(options) or bunch)
+    monkeypatch.setattr(rcv1, "NUM_TRAIN", 4)
+    return bunch, asked
+
+
+def words_of(dataset):
+    return [Vocabulary(dataset.feature_names).decode(data.x) for data in dataset]
+
+
+def labels_of(dataset):
+    return [[name for name, is_on in zip(dataset.label_names, row, strict=True) if is_on] for row in dataset.y]
+
+
+def test_the_numbers_of_the_sample(sample):
+    assert len(sample) == 2316
+    assert sample.num_labels == 103
+    assert (sample.y.sum(dim=0) > 0).sum() == 98
+    assert sample.y.sum(dim=1).mean().item() == pytest.approx(3.200, abs=5e-4)
+    length = sample.slices["x"].diff()
+    assert (length.min(), length.max(), round(length.float().mean().item())) == (8, 3546, 135)
+    assert sample.num_inputs == 32_272 + 1
+    assert (sample.kind, sample.feature_names[0]) == ("sequence", UNKNOWN)
+    assert (sample._data.x > 0).all()
+
+
+def test_words_and_topics_of_the_sample_are_those_of_the_file(sample, real_file):
+    with lzma.open(real_file("rcv1v2/raw/rcv1_dev.json.xz"), "rt", encoding="utf-8") as file:
+        documents = [json.loads(text) for text in file]
+    words = Vocabulary(sample.feature_names)
+    for row in (0, 1000, 2315):
+        assert words.decode(sample[row].x) == documents[row]["doc_token"]
+    assert labels_of(sample) == [sorted(document["doc_label"]) for document in documents]
+    assert words.decode(sample[0].x[:4]) == ["Brazils", "stateowned", "oil", "giant"]
+    counts = Counter(word for document in documents for word in document["doc_token"])
+    assert sample.feature_names[1:] == sorted(counts, key=lambda word: (-counts[word], word))
+
+
+def test_one_file_has_no_official_split(sample):
+    with pytest.raises(ValueError, match="published with a split"):
+        sample.official_split()
+
+
+def test_it_is_fast_from_the_processed_file(sample):
+    start = time.perf_counter()
+    again = RCV1(sample.root, form="json")
+    assert time.perf_counter() - start < 0.5
+    assert torch.equal(again._data.x, sample._data.x)
+
+
+def test_the_hierarchy_is_that_of_the_taxonomy(sample, real_file):
+    assert len(sample.label_parents) == 103
+    assert set(sample.label_parents) == set(read_parents(real_file("rcv1v2/raw/rcv1.taxonomy")))
+    graph = tree(sample.label_parents, sample.label_names, self_loops=False)
+    assert (graph.num_labels, graph.num_edges) == (103, 2 * 99)
+    assert tree(sample.label_parents, sample.label_names, include_root=True, self_loops=False).num_edges == 2 * 103
+
+
+def test_parents_are_told_by_the_code():
+    codes = ["C1511", "C151", "C15", "CCAT", "GVIO", "E121", "E1"]
+    parents = ["C151", "C15", "CCAT", "Root", "GCAT", "E1", "ECAT"]
+    assert [rcv1.topic_parent(code, codes) for code in codes] == parents
+
+
+def test_topics_are_described(sample):
+    assert sample.label_descriptions.keys() == set(sample.label_names)
+    assert sample.label_descriptions["C1511"] == "ANNUAL RESULTS"
+
+
+def test_json_files_are_split_by_their_names(jsonl):
+    dataset = RCV1(jsonl, form="json")
+    assert (len(dataset), dataset.num_labels) == (4, 103)
+    assert labels_of(dataset) == [["C15", "CCAT"], ["GCAT"], ["MCAT"], ["CCAT"]]
+    assert dataset.feature_names == [UNKNOWN, "The", "profit", "bonds", "rain"]
+    assert words_of(dataset)[3] == ["profit", UNKNOWN]
+    split = dataset.official_split(val_fraction=0.34)
+    assert split.sizes == (2, 1, 1)
+    assert split.test.tolist() == [3]
+
+
+def test_json_files_may_be_compressed(jsonl):
+    plain = RCV1(jsonl, form="json")
+    for path in [*(jsonl / "raw").glob("rcv1_*.json")]:
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    assert words_of(RCV1(jsonl, form="json", force_reload=True)) == words_of(plain)
+
+
+def test_options_keep_files_of_their_own(jsonl):
+    frequent = RCV1(jsonl, form="json", min_count=2)
+    assert frequent.feature_names == [UNKNOWN, "The", "profit"]
+    assert words_of(RCV1(jsonl, form="json", max_tokens=1)) == [["The"], ["rain"], ["bonds"], [UNKNOWN]]
+    assert RCV1(jsonl, form="json").num_inputs == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("not JSON\n", r"line 2 of '.*rcv1_dev\.json' to be JSON \(got 'not JSON'"),
+        (line(["C15"], ["a"])[:-20], "line 2 .* to be JSON .* is the file truncated"),
+        ("[" * 100_000 + "\n", "line 2 .* to be JSON"),
+        ("[1]\n", r"line 2 .* to be a JSON object \(got '\[1\]'\)"),
+        ("{}\n", r"'doc_label' in line 2 .* to be a list of words \(got None\)"),
+        (line("C15", ["a"]), r"'doc_label' in line 2 .* to be a list of words \(got C15\)"),
+        (line(["C15"], ["a", 1]), r"'doc_token' in line 2 .* to be a list of words \(got \['a', 1\]\)"),
+        (line(["C15"], ["a\nb"]), r"'doc_token' in line 2 .* to be a list of words"),
+        (line(["C15", "C999"], ["a"]), r"line 2 .* to have topics of RCV1 \(got \['C999'\]\)"),
+    ],
+)
+def test_wrong_lines_are_told_with_their_number(jsonl, text, message):
+    with (jsonl / "raw" / "rcv1_dev.json").open("a") as file:
+        file.write(text)
+    with pytest.raises(ValueError, match=message):
+        RCV1(jsonl, form="json")
+    assert list((jsonl / "processed").iterdir()) == []
+
+
+def test_strange_words_come_back_from_the_processed_file(jsonl):
+    strange = ["\ud800", "\r", "\x85\u2028", "", " ", "\0"]
+    (jsonl / "raw" / "rcv1_train.json").write_text(line(["C15"], strange))
+    assert words_of(RCV1(jsonl, form="json"))[0] == strange
+    assert words_of(RCV1(jsonl, form="json"))[0] == strange
+
+
+def test_json_files_without_documents(jsonl):
+    for path in (jsonl / "raw").glob("rcv1_*.json"):
+        path.write_text("\n")
+    with pytest.raises(ValueError, match=r"Expected documents in .*rcv1_train\.json.* \(got none\)"):
+        RCV1(jsonl, form="json")
+
+
+def test_tokens_of_a_small_distribution(lyrl):
+    dataset = RCV1(lyrl, form="tokens")
+    assert dataset.feature_names == [UNKNOWN, "market", "recov", "bond"]
+    assert words_of(dataset) == [
+        ["recov", "recov", "market"],
+        ["market", "bond"],
+        ["bond", UNKNOWN],
+        [UNKNOWN, UNKNOWN, "market"],
+        [],
+        ["bond"],
+    ]
+    assert dataset.label_names == ["E11", "ECAT", "GCAT", "M11"]
+    assert labels_of(dataset) == [["E11", "ECAT"], ["ECAT"], ["GCAT"], ["GCAT"], ["M11"], ["E11", "ECAT"]]
+    assert dataset.label_parents == [("E11", "ECAT"), ("ECAT", "Root"), ("GCAT", "Root"), ("M11", "MCAT")]
+    split = dataset.official_split(val_fraction=0.5)
+    assert split.test.tolist() == [2, 3, 4, 5]
+
+
+def test_the_split_of_the_papers_is_the_reverse(lyrl):
+    dataset = RCV1(lyrl, form="tokens", reverse_split=True)
+    assert dataset.feature_names == [UNKNOWN, "new", "bond", "market"]
+    split = dataset.official_split(val_fraction=0.25)
+    assert split.sizes == (3, 1, 2)
+    assert split.test.tolist() == [0, 1]
+    assert RCV1(lyrl, form="tokens").feature_names[1] == "market"
+
+
+def test_token_files_may_be_compressed_and_in_the_shared_folder(lyrl, tmp_path, monkeypatch):
+    plain = words_of(RCV1(lyrl, form="tokens"))
+    shared = tmp_path / "shared" / "rcv1v2" / "raw"
+    shutil.copytree(lyrl / "raw", shared)
+    for path in [*shared.iterdir()]:
+        path.with_name(f"{path.name}.xz").write_bytes(lzma.compress(path.read_bytes()))
+        path.unlink()
+    monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
+    assert words_of(RCV1(tmp_path / "other", form="tokens")) == plain
+
+
+def test_missing_token_files_are_told(lyrl):
+    (lyrl / "raw" / "lyrl2004_tokens_test_pt2.dat").unlink()
+    with pytest.raises(DatasetUnavailableError, match=r"Expected lyrl2004_tokens_test_pt2\.dat in '.*raw'.*LYRL2004"):
+        RCV1(lyrl, form="tokens")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (".I 10\n.W\na\n.I 11\n", r"'\.W' after '\.I 11' \(got the end of '.*train\.dat'\); is the file truncated"),
+        (".I 10\n.I 11\n.W\na\n", r"'\.W' after '\.I 10' \(got line 2 of"),
+        (".I 10\na\n", r"line 2 of '.*train\.dat' to be '\.I' with a number.*\(got 'a'\)"),
+        (".I ten\n.W\n", r"line 1 of .* \(got '\.I ten'\)"),
+        (".I 10\n.W\na\n.W\n", r"line 4 of .* \(got '\.W'\)"),
+        ("words first\n", r"line 1 of .* \(got 'words first'\)"),
+        (TRAIN + ".I 10\n.W\na\n", r"every document once \(got document 10 twice\)"),
+        (TRAIN + ".I 99\n.W\na\n", r"got 1 that have no topic there, \[99\], and 0 that"),
+        (".I 10\n.W\na\n", r"1 that have no tokens, \[11\]\); is a file truncated"),
+        ("", r"2 that have no tokens, \[10 11\]\)"),
+    ],
+)
+def test_wrong_token_files(lyrl, text, message):
+    (lyrl / "raw" / "lyrl2004_tokens_train.dat").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        RCV1(lyrl, form="tokens")
+    assert list((lyrl / "processed").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"qrels' to hold the topics of documents \(got no line\)"),
+        (QRELS + "E11 20\n", r"line 9 of '.*qrels' to be a topic, a number and 1 \(got 'E11 20'\)"),
+        (QRELS + "E11 20 0\n", r"line 9 of '.*qrels'"),
+        (QRELS + f"E11 {10**30} 1\n", r"line 9 of '.*qrels'"),
+    ],
+)
+def test_wrong_topic_files(lyrl, text, message):
+    (lyrl / "raw" / "rcv1-v2.topics.qrels").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        RCV1(lyrl, form="tokens")
+
+
+def test_a_topic_that_is_listed_twice_counts_once(lyrl):
+    (lyrl / "raw" / "rcv1-v2.topics.qrels").write_text(QRELS + "E11 10 1\n")
+    assert RCV1(lyrl, form="tokens").y.max() == 1
+
+
+def test_a_truncated_archive(lyrl):
+    path = lyrl / "raw" / "lyrl2004_tokens_train.dat"
+    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(TRAIN.encode())[:-12])
+    path.unlink()
+    with pytest.raises(ValueError, match=r"lyrl2004_tokens_train\.dat\.gz"):
+        RCV1(lyrl, form="tokens")
+
+
+def test_documents_are_read_one_at_a_time(tmp_path):
+    path = tmp_path / "tokens.dat"
+    path.write_text("".join(f".I {number}\n.W\n{'word ' * 1000}\n" for number in range(600)))  # 3 MB
+    documents = _rcv1_tokens.read_documents(path)
+    assert next(documents).number == 0  # before the rest is read
+    tracemalloc.start()
+    total = sum(len(document.tokens) for document in documents)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert total == 599 * 1000
+    assert peak < 8 * 2**20  # all words at once take 40
+
+
+@settings(max_examples=150, deadline=1000)
+@given(st.data())
+def test_mutated_files_give_documents_or_one_error(tmp_path_factory, data):
+    text, read = data.draw(
+        st.sampled_from(
+            [
+                (TRAIN + TEST[1], lambda path: list(_rcv1_tokens.read_documents(path))),
+                (QRELS, lambda path: [_rcv1_tokens.read_topics(path).y]),
+                (line(["C15"], ["a", "b"]) * 2, lambda path: list(_rcv1_json.read_documents(path, ["C15"]))),
+            ]
+        )
+    )
+    content = bytearray(text.encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        content[start : start + data.draw(st.integers(0, 20))] = data.draw(st.binary(max_size=5))
+    path = tmp_path_factory.getbasetemp() / "mutated"
+    path.write_bytes(content)
+    try:
+        read(path)
+    except ValueError as error:
+        assert "mutated'" in str(error)  # noqa: PT017
+
+
+def test_vectors_are_those_of_scikit_learn(tmp_path, fetched):
+    bunch, asked = fetched
+    dataset = RCV1(tmp_path, data_home=tmp_path / "home")
+    assert asked == [{"data_home": str(tmp_path / "home")}]
+    assert (len(dataset), dataset.kind, dataset.num_inputs) == (10, "bag", 6)
+    assert dataset.label_names == ["C11", "C12", "CCAT"]
+    assert torch.equal(dataset.y, torch.from_numpy(bunch.target.toarray()).float())
+    for row, data in enumerate(dataset):
+        assert data.x.tolist() == np.flatnonzero(bunch.data[[row]].toarray()).tolist()
+        assert data.weight.tolist() == pytest.approx(bunch.data[[row]].toarray()[0, data.x])
+    assert dataset.official_split(0.25).test.tolist() == [4, 5, 6, 7, 8, 9]
+    assert len(RCV1(tmp_path)) == 10
+    assert len(asked) == 1
+
+
+def test_vectors_without_weights_and_in_reverse(tmp_path, fetched):
+    dataset = RCV1(tmp_path, binary=True, reverse_split=True)
+    assert "weight" not in dataset[0]
+    assert dataset.official_split(0.2).test.tolist() == [0, 1, 2, 3]
+    assert fetched[0].data.data.max() < 1  # scikit-learn's own stay as they are
+    assert "weight" in RCV1(tmp_path)[0]
+
+
+def test_vectors_offline(tmp_path, monkeypatch):
+    def refuse(**options):
+        raise OSError("no network")
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_rcv1", refuse)
+    with pytest.raises(DatasetUnavailableError, match=r"OSError: no network\); run 'sklearn\.datasets\.fetch_rcv1"):
+        RCV1(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"form": "bags"}, r"'form' to be one of vectors, tokens, json \(got 'bags'\)"),
+        ({"form": "json", "reverse_split": True}, "'reverse_split' for the LYRL2004 split only"),
+        ({"form": "tokens", "binary": True}, r"'binary' for form='vectors' only \(got form='tokens'\)"),
+        ({"max_tokens": 5}, "options of words for texts only"),
+        ({"form": "json", "min_count": 0}, "'min_count' to be at least 1"),
+    ],
+)
+def test_options_out_of_range(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        RCV1(tmp_path, **options)
+    assert list(Path(tmp_path).iterdir()) == []

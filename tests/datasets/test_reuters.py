@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import contextlib
+import lzma
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tg_mlc.data.vocabulary import UNKNOWN, Vocabulary, tokenize
+from tg_mlc.datasets import ChecksumError, DatasetUnavailableError, _archive, reuters
+from tg_mlc.datasets._download import SourceError
+from tg_mlc.datasets._files import sha256
+from tg_mlc.datasets._sgml import read_stories
+from tg_mlc.datasets._sources import RawFile
+from tg_mlc.datasets.reuters import Reuters21578, select_modapte
+
+HEAD = '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
+STORY = """<REUTERS TOPICS="{topics}" LEWISSPLIT="{split}" CGISPLIT="TRAINING-SET" OLDID="1" NEWID="{number}">
+<DATE>26-FEB-1987</DATE>
+<TOPICS>{labels}</TOPICS>
+<PLACES><D>usa</D></PLACES>
+<TEXT>&#2;
+<TITLE>{title}</TITLE>
+<DATELINE>    NEW YORK - </DATELINE><BODY>{body}
+&#3;</BODY></TEXT>
+</REUTERS>
+"""
+
+
+def story(number=1, split="TRAIN", labels=("corn",), title="TITLE", body="Body", topics="YES"):
+    labels = "".join(f"<D>{label}</D>" for label in labels)
+    return STORY.format(number=number, split=split, labels=labels, title=title, body=body, topics=topics)
+
+
+SMALL = HEAD + story(1) + story(2, "TEST")
+
+
+def parse(text):
+    return list(read_stories(text.encode("latin-1"), "f.sgm"))
+
+
+@pytest.fixture(scope="session")
+def dataset(real_file, tmp_path_factory):
+    real_file("reuters21578/raw/reut2-000.sgm.xz")
+    return Reuters21578(tmp_path_factory.getbasetemp() / "reuters")
+
+
+@pytest.fixture(scope="session")
+def stories(real_file):
+    folder = real_file("reuters21578/raw")
+    return [found for path in sorted(folder.glob("*.sgm.xz")) for found in read_stories(lzma.open(path).read(), "f")]
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """The data set of two stories a part in a file of its own."""
+    text = HEAD + "".join(
+        [
+            story(4, "TEST", ["corn", "tea"], body="New crop"),
+            story(1, labels=["corn", "rye"], body="The crop of corn. The"),
+            story(3, labels=["rye"]),
+            story(2, labels=["tea", "corn", "tea"], body="Tea &lt;time>&#127;late"),
+            story(5, "NOT-USED"),
+            story(6, topics="NO"),
+        ]
+    )
+    files = (RawFile("reut2-000.sgm", sha256(text.encode())), reuters.DESCRIPTIONS)
+    monkeypatch.setattr(Reuters21578, "files", files)
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "reut2-000.sgm").write_text(text)
+    (tmp_path / "raw" / reuters.DESCRIPTIONS.name).write_text("")
+    monkeypatch.setattr(
+        Reuters21578,
+        "read_raw",
+        lambda self: {name: (tmp_path / "raw" / name).read_bytes() for name in self.raw_file_names},
+    )
+    return tmp_path
+
+
+def test_the_numbers_of_the_collection(stories):
+    assert sorted(found.number for found in stories) == list(range(1, 21_579))
+    modapte = [found.split for found in stories if found.has_topics]
+    assert (modapte.count("TRAIN"), modapte.count("TEST")) == (9603, 3299)
+
+
+def test_the_numbers_of_the_data_set(dataset):
+    assert len(dataset) == 10_789
+    assert dataset.num_labels == 90
+    assert dataset.kind == "sequence"
+    assert dataset.num_inputs == len(dataset.feature_names) == 24_805
+    assert dataset.official_split().sizes == (6993, 777, 3019)
+    assert dataset.label_names == sorted(dataset.label_names)
+    length = dataset.slices["x"].diff()
+    assert (length.min(), length.max()) == (5, 1332)
+    assert length.float().mean().item() == pytest.approx(122.8, abs=0.05)
+
+
+def test_the_cardinality(dataset, stories):
+    assert dataset.y.sum(dim=1).mean().item() == pytest.approx(1.2354, abs=5e-5)
+    kept, topics = select_modapte(stories)
+    assert topics == dataset.label_names
+    assert np.mean([sum(topic in topics for topic in found.topics) for found in kept]) == pytest.approx(1.236, abs=5e-4)
+    assert [found.number for found in kept if len(set(found.topics)) < len(found.topics)] == [5467, 19918]
+
+
+def test_every_topic_is_in_both_parts(dataset):
+    split = dataset.official_split()
+    assert (dataset.y[[*split.train, *split.val]].sum(dim=0) > 0).all()
+    assert (dataset.y[split.test].sum(dim=0) > 0).all()
+    assert (dataset.y.sum(dim=1) > 0).all()
+
+
+def test_the_first_story_word_by_word(dataset):
+    words = Vocabulary(dataset.feature_names).decode(dataset[0].x)
+    begin = "bahia cocoa review showers continued throughout the week in the bahia cocoa zone alleviating the drought"
+    assert words[:16] == begin.split()
+    assert words[-5:] == ["ends", "midday", "on", "february", "reuter"]
+    assert [name for name, value in zip(dataset.label_names, dataset[0].y[0], strict=True) if value] == ["cocoa"]
+
+
+def test_stories_belong_to_their_samples(dataset):
+    found = dataset.stories
+    assert [story.number for story in found] == sorted(story.number for story in found)
+    vocabulary = Vocabulary(dataset.feature_names)
+    for row in (0, 17, 5000, 10_788):
+        assert dataset[row].x.tolist() == [vocabulary[word] for word in tokenize(found[row].text)]
+        topics = {name for name, value in zip(dataset.label_names, dataset[row].y[0], strict=True) if value}
+        assert topics == set(found[row].topics) & set(dataset.label_names)
+    assert [story.number for story in dataset[3:5].stories] == [story.number for story in found[3:5]]
+
+
+def test_the_vocabulary_is_of_training_stories_alone(dataset):
+    train = np.flatnonzero([found.split == "TRAIN" for found in dataset.stories])
+    ids, ends = dataset._data.x, dataset.slices["x"]
+    seen = torch.cat([ids[ends[row] : ends[row + 1]] for row in train]).unique()
+    assert seen.tolist() == list(range(1, dataset.num_inputs))
+    assert (dataset._data.x == 0).sum() == 7896
+
+
+def test_texts_without_parts_are_taken_whole(dataset):
+    undivided = [found for found in dataset.stories if "<TITLE" not in found.markup]
+    assert len(undivided) == 61
+    assert tokenize(undivided[0].text)[:4] == ["federal", "reserve", "weekly", "report"]
+
+
+def test_topics_are_described(dataset):
+    assert len(dataset.label_descriptions) == 135
+    assert dataset.label_descriptions.keys() >= set(dataset.label_names)
+    described = {"housing": "Housing Starts", "acq": "Mergers/Acquisitions", "coconut-oil": "Coconut oil"}
+    assert described.items() <= dataset.label_descriptions.items()
+
+
+def test_it_is_fast_from_the_processed_file(dataset):
+    start = time.perf_counter()
+    again = Reuters21578(dataset.root)
+    assert time.perf_counter() - start < 0.5
+    assert torch.equal(again._data.x, dataset._data.x)
+    assert again.feature_names == dataset.feature_names
+
+
+def test_options_keep_files_of_their_own(small):
+    plain = Reuters21578(small)
+    assert (len(plain), plain.label_names) == (3, ["corn", "tea"])
+    frequent = Reuters21578(small, min_count=2)
+    assert frequent.feature_names == [UNKNOWN, "the", "title"]
+    short = Reuters21578(small, max_tokens=2)
+    assert [Vocabulary(short.feature_names).decode(data.x) for data in short] == [
+        ["title", "the"],
+        ["title", "tea"],
+        ["title", UNKNOWN],
+    ]
+    assert Reuters21578(small, max_size=1).num_inputs == 2
+    assert Reuters21578(small).feature_names == plain.feature_names
+    assert len(list((small / "processed").glob("data*.pt"))) == 4
+
+
+def test_the_small_one_in_full(small):
+    dataset = Reuters21578(small)
+    words = Vocabulary(dataset.feature_names)
+    assert [words.decode(data.x) for data in dataset] == [
+        ["title", "the", "crop", "of", "corn", "the"],
+        ["title", "tea", "time", "late"],
+        ["title", UNKNOWN, "crop"],
+    ]
+    assert dataset.y.tolist() == [[1, 0], [1, 1], [1, 1]]
+    assert [found.number for found in dataset.stories] == [1, 2, 4]
+    split = dataset.official_split(val_fraction=0.5)
+    assert (split.test.tolist(), sorted([*split.train.tolist(), *split.val.tolist()])) == ([2], [0, 1])
+
+
+def test_filtered_samples_have_no_stories(small):
+    with pytest.raises(ValueError, match="all stories"):
+        _ = Reuters21578(small, pre_filter=lambda data: len(data.x) > 3).stories
+
+
+@pytest.mark.parametrize("option", ["min_count", "max_size", "max_tokens"])
+def test_options_out_of_range(tmp_path, option):
+    with pytest.raises(ValueError, match=f"Expected '{option}' to be at least 1"):
+        Reuters21578(tmp_path, **{option: 0})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_offline_it_says_what_to_do(tmp_path, monkeypatch):
+    def refuse(url, part):
+        raise SourceError("no network")
+
+    monkeypatch.setattr(_archive, "fetch_resumable", refuse)
+    monkeypatch.delenv("TG_MLC_DATA", raising=False)
+    with pytest.raises(DatasetUnavailableError) as error:
+        Reuters21578(tmp_path)
+    assert all(f"{url}: no network" in str(error.value) for url in reuters.URLS)
+    assert f"by hand into '{tmp_path / 'raw'}'" in str(error.value)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_wrong_file_is_set_aside(dataset, tmp_path):
+    shutil.copytree(Path(dataset.root) / "raw", tmp_path / "raw")
+    wrong = tmp_path / "raw" / "reut2-005.sgm"
+    wrong.write_bytes(wrong.read_bytes()[:-1])
+    with pytest.raises(ChecksumError, match=r"reut2-005\.sgm' is not the file.*reut2-005\.sgm\.bad"):
+        Reuters21578(tmp_path)
+    assert not list((tmp_path / "processed").iterdir())
+
+
+def test_a_story_and_its_parts():
+    [found] = parse(HEAD + story(7, "NOT-USED", ["a", "b"], "AT&amp;T &lt;T>", "One\ntwo&#3;\nthree", "BYPASS"))
+    assert (found.number, found.split, found.has_topics, found.topics) == (7, "NOT-USED", False, ["a", "b"])
+    assert found.text == "AT&T <T>\nOne\ntwo \nthree\n "
+
+
+def test_a_story_without_a_body():
+    text = story().replace("<BODY>Body\n&#3;</BODY>", "").replace("<TEXT>", '<TEXT TYPE="BRIEF">')
+    assert parse(text)[0].text == "TITLE"
+    unprocessed = story().replace("<TEXT>", '<TEXT TYPE="UNPROC">').replace("<TITLE>TITLE</TITLE>", "ALL &lt;T>")
+    unprocessed = unprocessed.replace("<BODY>", "").replace("</BODY>", "")
+    assert tokenize(parse(unprocessed)[0].text)[:2] == ["all", "t"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "'f.sgm' to hold stories"),
+        (HEAD, "'f.sgm' to hold stories"),
+        ("smiles,a\nCC,1\n", r"begin in line 1 of 'f.sgm' \(got 'smiles,a"),
+        (SMALL[:-5], "begins in line 11 of 'f.sgm' to end with </REUTERS>"),
+        (SMALL.replace("</REUTERS>", "", 1), "begins in line 2 of 'f.sgm' to end with </REUTERS>"),
+        (SMALL + "<REUTERS ", "begin in line 20 of"),
+        (SMALL + "more", r"begin in line 20 of 'f.sgm' \(got 'more'\)"),
+        (SMALL.replace("YES", "MAYBE"), r"line 2 of 'f.sgm' to have TOPICS of YES, NO, BYPASS \(got 'MAYBE'\)"),
+        (SMALL.replace('LEWISSPLIT="TEST"', ""), r"line 11 .* LEWISSPLIT of TRAIN, TEST, NOT-USED \(got None\)"),
+        (SMALL.replace('NEWID="2"', 'NEWID="two"'), r"line 11 of 'f.sgm' to have a number as NEWID \(got 'two'\)"),
+        (SMALL.replace("</TOPICS>", ""), "line 2 of 'f.sgm' to have <TOPICS> and <TEXT>"),
+        (SMALL.replace("<TEXT>", ""), "line 2 of 'f.sgm' to have <TOPICS> and <TEXT>"),
+        (SMALL.replace("corn</D>", "corn"), r"topics in line 2 .* between <D> and </D> \(got '<D>corn'\)"),
+    ],
+)
+def test_malformed_files_are_told_with_the_line(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse(text)
+
+
+@settings(max_examples=300, deadline=1000)
+@given(st.data())
+def test_mutated_files_give_stories_or_one_error(data):
+    content = bytearray(SMALL.encode())
+    for _ in range(data.draw(st.integers(1, 5))):
+        start = data.draw(st.integers(0, len(content)))
+        content[start : start + data.draw(st.integers(0, 30))] = data.draw(st.binary(max_size=5))
+    try:
+        found = list(read_stories(bytes(content), "f.sgm"))
+    except ValueError as error:
+        assert "'f.sgm'" in str(error)  # noqa: PT017
+    else:
+        assert all(isinstance(each.text, str) for each in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<REUTERS" * 200_000,
+        "<REUTERS " + "a" * 1_000_000,
+        story().replace("<D>corn</D>", "<D>" * 300_000),
+        story(body="</BODY" * 200_000),
+        story(body="&#" * 500_000),
+        HEAD + " \n" * 500_000,
+    ],
+)
+def test_hostile_files_do_not_hang(text):
+    start = time.perf_counter()
+    with contextlib.suppress(ValueError):
+        _ = [found.text for found in parse(text)]
+    assert time.perf_counter() - start < 2

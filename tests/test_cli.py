@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import tg_mlc
+from tg_mlc import cli
+from tg_mlc.datasets import registry
+from tg_mlc.datasets._files import sha256
+from tg_mlc.datasets._published import PUBLISHED, Published
+from tg_mlc.datasets._records import Records
+from tg_mlc.datasets._sources import RawFile
+from tg_mlc.datasets.base import PublishedTable
+from tg_mlc.datasets.card import DatasetCard, Facts, to_plain
+
+CONTENT = b"a,b,calm\n1,2,1\n3,4,0\n"
+
+
+class Toy(PublishedTable):
+    files = (RawFile("toy.csv", sha256(CONTENT), ("http://127.0.0.1:9/toy.csv",), "toy/raw"),)
+
+    def read(self):
+        [content] = self.read_raw().values()
+        table = np.loadtxt(content.decode().splitlines(), delimiter=",", skiprows=1)
+        return Records(table[:, :2], table[:, 2:], ["calm"])
+
+
+@pytest.fixture
+def toy(monkeypatch, tmp_path):
+    """A published data set whose file lies in the data folder, and nowhere else."""
+    module = ModuleType("toy_data")
+    module.Toy = Toy
+    facts = Facts(name="toy", title="two samples")
+    shared = tmp_path / "shared" / "toy" / "raw" / "toy.csv"
+    shared.parent.mkdir(parents=True)
+    shared.write_bytes(CONTENT)
+    monkeypatch.setitem(sys.modules, "toy_data", module)
+    monkeypatch.setitem(PUBLISHED, "toy", Published(facts, "toy_data:Toy"))
+    monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
+    recorded = to_plain(DatasetCard.of(Toy(tmp_path / "once"), facts).statistics)
+    monkeypatch.setattr(registry, "_recorded", lambda: {"toy": recorded})
+    return recorded
+
+
+def test_version_and_help(capsys):
+    for option, text in {"--version": f"tg-mlc {tg_mlc.__version__}", "--help": "usage: tg-mlc"}.items():
+        with pytest.raises(SystemExit) as stop:
+            cli.main([option])
+        assert stop.value.code == 0
+        assert text in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["data"], ["data", "fetch"], ["data", "get"], ["data", "info", "a", "--no", "b"]]
+)
+def test_what_is_no_command_exits_with_2(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(command)
+    assert stop.value.code == 2
+    assert "error: " in capsys.readouterr().err
+
+
+def test_list(capsys):
+    assert cli.main(["data", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == registry.names()
+    assert "1,427 x 27" in lines[0]
+
+
+def test_info_needs_no_files(capsys):
+    assert cli.main(["data", "info", "bibtex"]) == 0
+    assert capsys.readouterr().out == f"{registry.card('bibtex')}\n"
+
+
+def test_an_unknown_name_is_a_message(capsys):
+    for command in ("info", "get"):
+        assert cli.main(["data", command, "bibtexx"]) == 1
+        assert capsys.readouterr().err.startswith("tg-mlc: Expected the name of a data set, one of sider, ")
+
+
+def test_info_of_a_folder_that_is_none(capsys, tmp_path):
+    assert cli.main(["data", "info", "yeast", "--root", str(tmp_path / "none")]) == 1
+    assert "which is none" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_get_and_count_again(capsys, tmp_path, toy):
+    root = ["--root", str(tmp_path / "data")]
+    assert cli.main(["data", "get", "toy", *root]) == 0
+    assert capsys.readouterr().out == f"{registry.card('toy')}\nAs recorded.\n"
+    assert (tmp_path / "data" / "toy" / "raw" / "toy.csv").read_bytes() == CONTENT
+    assert cli.main(["data", "info", "toy", *root]) == 0
+    toy["samples"] = 3
+    assert cli.main(["data", "info", "toy", *root]) == 1
+    assert "Not as recorded:\nsamples: 2 (recorded: 3)" in capsys.readouterr().out
+    toy["origin"] = "reported"
+    assert cli.main(["data", "info", "toy", *root]) == 0
+    assert "nothing to compare with" in capsys.readouterr().out
+
+
+def test_offline_is_a_message(capsys, tmp_path, toy, monkeypatch):
+    monkeypatch.delenv("TG_MLC_DATA")
+    assert cli.main(["data", "get", "toy", "--root", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert "tg-mlc: Expected one source of 'toy.csv' to be reachable" in error
+    assert "http://127.0.0.1:9/toy.csv: ConnectionError" in error
+    assert f"Place the file by hand as '{tmp_path / 'toy' / 'raw' / 'toy.csv'}'" in error
+    assert "Traceback" not in error
+
+
+def test_a_wrong_file_is_a_message(capsys, tmp_path, toy):
+    raw = tmp_path / "toy" / "raw"
+    raw.mkdir(parents=True)
+    (raw / "toy.csv").write_bytes(b"<html>")
+    assert cli.main(["data", "get", "toy", "--root", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert "is not the file it should be. Expected SHA-256" in error
+    assert "run again to get the right file, or place it by hand" in error
+    assert not list((tmp_path / "toy").glob("processed/data.pt"))
+    assert cli.main(["data", "get", "toy", "--root", str(tmp_path)]) == 0  # from the data folder
+
+
+def test_without_the_extra(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jsonargparse", None)
+    assert cli.main(["data", "list"]) == 1
+    assert 'pip install "tg_mlc[data]"' in capsys.readouterr().err
+
+
+def test_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "tg_mlc", "data", "info", "nothing"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_the_command_is_installed():
+    scripts = entry_points(group="console_scripts", name="tg-mlc")
+    if not scripts:
+        pytest.skip("tg_mlc is not installed here, or was before the command existed")
+    assert next(iter(scripts)).load() is cli.main

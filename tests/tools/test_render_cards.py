@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from tg_mlc.datasets.card import DatasetCard
+
+PATH = Path(__file__).parents[2] / "tools" / "render_cards.py"
+spec = importlib.util.spec_from_file_location("render_cards", PATH)
+render_cards = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(render_cards)
+
+
+def test_the_page_is_up_to_date():
+    text = render_cards.PAGE.read_text(encoding="utf-8")
+    assert render_cards.render(text) == text, "run: python tools/render_cards.py"
+
+
+def test_what_stands_outside_of_the_marks_stays():
+    page = render_cards.render("before\n<!-- cards -->\nold\n<!-- end of cards -->\nafter")
+    assert page.startswith("before\n<!-- cards -->\n| data set |")
+    assert page.endswith("<!-- end of cards -->\nafter")
+    assert "old" not in page
+    assert render_cards.render(page) == page
+    with pytest.raises(ValueError, match="Expected the marks"):
+        render_cards.render("nothing")
+
+
+def test_a_row_and_an_entry():
+    card = DatasetCard(
+        name="toy", title="two samples", kind="bag", samples=2000, labels=3, num_inputs=40, official=(1500, 500),
+        cardinality=1.5, never_positive=1, missing=0.25, licence="MIT", licence_note="free", notes=("One.", "Two."),
+    )  # fmt: skip
+    assert render_cards.row(card) == (
+        "| toy * | bag, 40 | 2,000 | 1,500 + 500 | 3 (1 never) | 1.500 |  |  |  | 25.0% |"
+    )
+    assert render_cards.entry(card) == "- **toy**: two samples. Licence of the data: MIT (free). One. Two."

@@ -1,0 +1,110 @@
+"""Inputs in any usual form, as bags, vectors or sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from tg_mlc.data._label_values import check_names
+from tg_mlc.data._numbers import to_numbers
+from tg_mlc.data._words import as_documents, from_documents
+
+if TYPE_CHECKING:
+    from tg_mlc.datasets._records import Kind, Tokens
+
+
+def infer_kind(X: Any) -> tuple[Kind, str]:
+    """What the inputs are, and why."""
+    if as_documents(X) is not None:
+        return "sequence", "they are lists of words"
+    if _sparse(X) is not None:
+        return "bag", "they are a sparse matrix"
+    values = _dense(X)
+    if values.dtype.kind in "biu" and values.size and values.min() >= 0 and values.max() <= 1:
+        return "bag", "they are a matrix of the whole numbers 0 and 1"
+    return "vector", "they are a dense matrix of numbers"
+
+
+def read_inputs(
+    X: Any, kind: Kind, feature_names: Sequence[str] | None, train: np.ndarray | None
+) -> tuple[sp.csr_array | np.ndarray | Tokens, list[str] | None]:
+    """The inputs in the form of their kind, and the names of their features.
+
+    Raises:
+        ValueError: If they cannot be of that kind.
+    """
+    from tg_mlc.datasets._records import Kind
+
+    if kind not in get_args(Kind):
+        raise ValueError(f"Expected 'kind' to be one of {', '.join(get_args(Kind))} (got {kind!r})")
+    if isinstance(feature_names, str):
+        raise ValueError(f"Expected 'feature_names' to be a list of names (got the string '{feature_names}')")
+    documents = as_documents(X)
+    if documents is not None:
+        return from_documents(documents, kind, feature_names, train)
+    if kind == "sequence":
+        raise ValueError("Expected lists of words for kind='sequence' (got a matrix); pass one list per sample")
+    x = _bags(X) if kind == "bag" else _vectors(X)
+    given = feature_names if feature_names is not None else getattr(X, "columns", None)
+    if given is None:
+        return x, None
+    names = [str(name) for name in given]
+    check_names(names, x.shape[1], "feature_names")
+    return x, names
+
+
+def _bags(X: Any) -> sp.csr_array:
+    matrix = _sparse(X)
+    bags = sp.csr_array(_dense(X) if matrix is None else matrix).astype(np.float32)
+    bags.sum_duplicates()
+    bags.eliminate_zeros()  # a word of weight 0 is absent
+    wrong = np.flatnonzero(~np.isfinite(bags.data))
+    if wrong.size:
+        row = int(np.searchsorted(bags.indptr, wrong[0], side="right")) - 1
+        raise ValueError(_not_finite(bags.data[wrong[0]], row, int(bags.indices[wrong[0]])))
+    return bags
+
+
+def _vectors(X: Any) -> np.ndarray:
+    matrix = _sparse(X)
+    values = (_dense(X) if matrix is None else matrix.toarray()).astype(np.float32)
+    wrong = np.argwhere(np.isinf(values))  # NaN is a value that is missing, which scalings know
+    if wrong.size:
+        raise ValueError(_not_finite(values[tuple(wrong[0])], *wrong[0]))
+    return values
+
+
+def _not_finite(value: float, row: int, column: int) -> str:
+    return f"Expected finite inputs that 32 bits can hold (got {value} in row {row}, column {column})"
+
+
+def _sparse(X: Any) -> sp.csr_array | None:
+    """A matrix that is stored sparsely, or nothing."""
+    if isinstance(X, torch.Tensor):
+        if X.layout == torch.strided:
+            return None
+        coo: torch.Tensor = X.detach().cpu().to_sparse(layout=torch.sparse_coo).coalesce()
+        return sp.csr_array((coo.values().numpy(), coo.indices().numpy()), shape=tuple(coo.shape))
+    if hasattr(X, "columns") and hasattr(X, "sparse"):  # a data frame of sparse columns
+        return sp.csr_array(X.sparse.to_coo())
+    return sp.csr_array(X) if sp.issparse(X) else None
+
+
+def _dense(X: Any) -> np.ndarray:
+    """A matrix of numbers."""
+    if isinstance(X, torch.Tensor):
+        X = X.detach().cpu().numpy()
+    try:
+        values = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"Expected rows of one length in a matrix of inputs ({error})") from error
+    if values.ndim != 2:
+        raise ValueError(
+            f"Expected inputs as a matrix of shape [num_samples, num_features] or as lists of words (got an array of "
+            f"shape {list(values.shape)}); split texts into words first, or take 'from_csv' with 'text_column'"
+        )
+    return to_numbers(values, getattr(X, "columns", None), "inputs")

@@ -1,0 +1,105 @@
+"""Labels in any usual form, as a matrix of 0, 1 and NaN with names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from tg_mlc.data._numbers import to_numbers
+
+
+def read_labels(Y: Any, label_names: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
+    """The labels ``[N, L]`` and their names.
+
+    Raises:
+        ValueError: If a value is none of 0, 1 and NaN, or the names do not fit.
+    """
+    if isinstance(label_names, str):
+        raise ValueError(f"Expected 'label_names' to be a list of names (got the string '{label_names}')")
+    values, names = _from_names(Y, label_names) if _is_names(Y) else _from_matrix(Y, label_names)
+    if 0 in values.shape:
+        raise ValueError(f"Expected at least one sample and one label (got labels of shape {list(values.shape)})")
+    return values, names
+
+
+def _from_matrix(Y: Any, label_names: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
+    columns = None if label_names is not None else getattr(Y, "columns", None)
+    values = _matrix(Y)
+    names = label_names if label_names is not None else columns
+    names = [str(name) for name in (names if names is not None else [f"label_{i}" for i in range(values.shape[1])])]
+    check_names(names, values.shape[1], "label_names")
+    wrong = ~((values == 0) | (values == 1) | np.isnan(values))
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"Expected labels to be 0, 1 or NaN (got {values[row, column]:g} in row {row}, column {column}: "
+            f"label '{names[column]}')"
+        )
+    return values, names
+
+
+def check_names(names: Sequence[str], number: int, argument: str) -> None:
+    """Refuses names that are too few, too many, or not unique."""
+    if len(names) != number:
+        raise ValueError(f"Expected '{argument}' to name each of the {number} columns (got {len(names)} names)")
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise ValueError(f"Expected '{argument}' to be unique (got {repeated[:5]} more than once)")
+
+
+def _is_names(Y: Any) -> bool:
+    """Whether labels are given as sets of names, or as lists of strings."""
+    if not isinstance(Y, Sequence) or isinstance(Y, str):
+        return False
+    return any(
+        isinstance(entry, (set, frozenset))
+        or (isinstance(entry, (list, tuple)) and any(isinstance(name, str) for name in entry))
+        for entry in Y
+    )
+
+
+def _from_names(Y: Sequence[Any], label_names: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
+    for row, entry in enumerate(Y):
+        if entry is not None and not isinstance(entry, (set, frozenset, list, tuple)):
+            raise ValueError(
+                f"Expected the label names of a sample as a set or list, or None if unknown (got {entry!r} "
+                f"in row {row})"
+            )
+        if not isinstance(entry, (set, frozenset)) and not all(isinstance(name, str) for name in entry or ()):
+            raise ValueError(
+                f"Expected the label names of a sample as strings, or in a set (got the list {entry!r} in row {row})"
+            )
+    if label_names is None:
+        names = sorted({str(name) for entry in Y if entry is not None for name in entry})
+    else:
+        names = [str(name) for name in label_names]
+    check_names(names, len(names), "label_names")
+    column = {name: i for i, name in enumerate(names)}
+    values = np.zeros((len(Y), len(names)), dtype=np.float32)
+    for row, entry in enumerate(Y):
+        if entry is None:
+            values[row] = np.nan
+            continue
+        for name in entry:
+            if str(name) not in column:
+                raise ValueError(f"Expected labels to be among 'label_names' (got '{name}' in row {row})")
+            values[row, column[str(name)]] = 1
+    return values, names
+
+
+def _matrix(Y: Any) -> np.ndarray:
+    try:
+        values = np.asarray(Y.toarray() if sp.issparse(Y) else Y)
+    except ValueError as error:
+        raise ValueError(
+            f"Expected labels as a matrix of 0, 1 and NaN, or as a list of sets of label names ({error})"
+        ) from error
+    if values.ndim != 2:
+        raise ValueError(
+            f"Expected labels of shape [num_samples, num_labels], one column per label (got {list(values.shape)})"
+        )
+    return to_numbers(values, getattr(Y, "columns", None), "labels").astype(np.float32)

@@ -1,0 +1,110 @@
+"""Data sets from arrays, sparse matrices, data frames and lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tg_mlc.data._inputs import infer_kind, read_inputs
+from tg_mlc.data._label_values import read_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch_geometric.data import Data
+
+    from tg_mlc.datasets._records import Kind
+    from tg_mlc.datasets.base import ArrayDataset
+
+
+def from_arrays(
+    X: Any,
+    Y: Any,
+    label_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
+    kind: Kind | None = None,
+    train: Any = None,
+    test: Any = None,
+    transform: Callable[[Data], Data] | None = None,
+) -> ArrayDataset:
+    """Makes a data set of inputs and labels in memory.
+
+    .. code-block:: python
+
+        dataset = from_arrays([["red", "apple"], ["green", "pear"]], [{"fruit", "red"}, {"fruit"}])
+
+    Args:
+        X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse or pandas) with one row per sample, or a
+            list of lists of words; words are strings, or numbers from 0 that are taken as they are.
+        Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these forms, or a list with
+            the set (or list) of each sample's label names, where :obj:`None` means that all are unknown.
+        label_names (list of str, optional): Names of the labels, in the order of their columns. (default: the columns
+            of a data frame, the sorted names that occur in sets, else ``label_0``, ``label_1``, ...)
+        feature_names (list of str, optional): Names of the columns of :obj:`X`, or the vocabulary of its words. Words
+            outside of the vocabulary become its word 0, ``<unk>``, in a sequence, and are left out of a bag.
+            (default: the columns of a data frame, or the words that occur, the most frequent first)
+        kind (str, optional): What an input is: :obj:`"bag"` (words with weights, in no order; of lists of words, which
+            ones are present), :obj:`"vector"`, or :obj:`"sequence"` (words in order).
+            (default: inferred, and the choice printed)
+        train (array, optional): Rows of the training part, or a mask; the vocabulary is taken from these alone.
+            (default: :obj:`None`)
+        test (array, optional): Rows of the test part, or a mask; with :obj:`train` and :obj:`test`, the data set has an
+            ``official_split()``. (default: :obj:`None`)
+        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+
+    Returns:
+        A data set whose samples have ``x`` as :class:`~tg_mlc.datasets.MultiLabelDataset` says, and ``y`` of shape
+        ``[1, num_labels]``.
+
+    Raises:
+        ValueError: If numbers of rows differ, a label is none of 0, 1 and NaN, an input cannot be of its kind, or rows
+            or names do not fit; the message names row and column.
+    """
+    from tg_mlc.datasets._records import Records  # data sets import the splits of this package
+    from tg_mlc.datasets.base import ArrayDataset
+
+    y, names = read_labels(Y, label_names)
+    train_rows, test_rows = (_rows(rows, len(y), name) for rows, name in ((train, "train"), (test, "test")))
+    _check_disjoint(train_rows, test_rows)
+    x, words = read_inputs(X, kind or _choose_kind(X), feature_names, train_rows)
+    records = Records(x, y, names, words, train_rows, test_rows)
+    num_inputs = len(x.ptr) - 1 if records.kind == "sequence" else x.shape[0]  # type: ignore[union-attr]
+    if num_inputs != len(y):
+        raise ValueError(f"Expected as many inputs as rows of labels (got {num_inputs} and {len(y)})")
+    return ArrayDataset(records.to_samples(), transform)
+
+
+def _choose_kind(X: Any) -> Kind:
+    kind, reason = infer_kind(X)
+    print(f"Taking the inputs as kind='{kind}' because {reason}; pass kind=... for another.")  # noqa: T201
+    return kind
+
+
+def _rows(rows: Any, num_samples: int, name: str) -> np.ndarray | None:
+    """The row numbers of a part, sorted, of numbers or a mask."""
+    if rows is None:
+        return None
+    given = np.asarray(rows)
+    if given.dtype == bool and given.shape == (num_samples,):
+        return np.flatnonzero(given)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise ValueError(
+            f"Expected '{name}' to be numbers of rows, or a mask of {num_samples} entries "
+            f"(got {given.dtype} of shape {list(given.shape)})"
+        )
+    wrong = given[(given < 0) | (given >= num_samples)]
+    if wrong.size:
+        raise ValueError(f"Expected '{name}' to be rows from 0 to {num_samples - 1} (got {wrong[0]})")
+    found, counts = np.unique(given.astype(np.int64), return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(f"Expected '{name}' to name every row once (got row {found[counts > 1][0]} again)")
+    return found
+
+
+def _check_disjoint(train: np.ndarray | None, test: np.ndarray | None) -> None:
+    if train is None or test is None:
+        return
+    both = np.intersect1d(train, test)
+    if both.size:
+        raise ValueError(f"Expected 'train' and 'test' to share no row (got row {both[0]} in both)")

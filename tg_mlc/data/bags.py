@@ -1,0 +1,98 @@
+"""Documents as a matrix of words, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from tg_mlc._optional import require
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tg_mlc.data.splits import Split
+    from tg_mlc.datasets import MultiLabelDataset
+    from tg_mlc.datasets.base import ArrayDataset
+
+
+def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
+    """The number of times that each word occurs in each document, or the words' weights where a data set has them.
+
+    Args:
+        dataset (MultiLabelDataset): Bags or sequences.
+
+    Shapes:
+        - **output:** :math:`(N, V)` for a vocabulary of :math:`V` words
+
+    Raises:
+        ValueError: If the samples are neither bags nor sequences.
+    """
+    if dataset.kind not in ("bag", "sequence"):
+        raise ValueError(f"Expected a data set of kind 'bag' or 'sequence' (got {dataset.kind!r})")
+    data, ptr = dataset._data, cast("dict[str, Tensor]", dataset.slices)["x"].numpy()
+    weight: Tensor | None = data.get("weight")
+    values = np.ones(data.x.numel(), dtype=np.float32) if weight is None else weight.numpy()
+    shape = (len(ptr) - 1, cast(int, dataset.num_inputs))
+    counts = sp.csr_array((values, data.x.numpy(), ptr), shape=shape)
+    counts.sum_duplicates()
+    return counts if dataset._indices is None else counts[list(dataset._indices)]
+
+
+def tf_idf(dataset: MultiLabelDataset, split: Split) -> sp.csr_array:
+    r"""Weighs the words of documents by how often they occur in them and how rare they are in training documents.
+
+    .. math::
+        x_w = (1 + \log n_w) \left( 1 + \log \frac{1 + N}{1 + N_w} \right)
+
+    with :math:`n_w` occurrences in the document, and :math:`N_w` of the :math:`N` training documents that have the
+    word; documents are scaled to unit length. This is :class:`sklearn.feature_extraction.text.TfidfTransformer` with
+    :obj:`sublinear_tf=True`.
+
+    Args:
+        dataset (MultiLabelDataset): Bags or sequences.
+        split (Split): Which samples are training documents.
+
+    Shapes:
+        - **output:** :math:`(N, V)`
+    """
+    counts = sp.csr_matrix(bag_of_words(dataset))
+    transformer = require("sklearn.feature_extraction.text", extra="data").TfidfTransformer(sublinear_tf=True)
+    return sp.csr_array(transformer.fit(counts[split.train.numpy()]).transform(counts), dtype=np.float32)
+
+
+def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
+    """The same samples as bags of the words of a matrix, with its values as their weights.
+
+    Args:
+        dataset (MultiLabelDataset): A whole data set.
+        words (scipy.sparse.csr_array): The matrix :math:`(N, V)`.
+    """
+    from tg_mlc.datasets._records import Records
+    from tg_mlc.datasets.base import ArrayDataset
+
+    official: tuple[Tensor | None, Tensor | None] = dataset._official or (None, None)
+    train, test = (None if rows is None else rows.numpy() for rows in official)
+    records = Records(words, dataset.y.numpy(), dataset.label_names, dataset.feature_names, train, test)
+    return ArrayDataset(records.to_samples())
+
+
+def with_attribute(dataset: ArrayDataset, key: str, values: Tensor) -> ArrayDataset:
+    """The same samples with one more attribute, of which each has its row.
+
+    Args:
+        dataset (ArrayDataset): A whole data set.
+        key (str): The name of the attribute.
+        values (torch.Tensor): Values :math:`(N, *)`.
+    """
+    from tg_mlc.datasets.base import ArrayDataset
+
+    if values.size(0) != len(dataset) or dataset._indices is not None:
+        raise ValueError(f"Expected 'values' to have a row for each of {len(dataset)} samples (got {values.size(0)})")
+    samples = dataset.samples()
+    data = samples.data.clone()
+    data[key] = values
+    slices = {**(samples.slices or {}), key: torch.arange(len(dataset) + 1)}
+    return ArrayDataset(samples._replace(data=data, slices=slices), dataset.transform)

@@ -1,0 +1,194 @@
+"""Converts DeepSEA's files of one-hot sequences and labels to letters and bits, a block at a time."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from tqdm import tqdm
+
+from tg_mlc._optional import require
+from tg_mlc.datasets._fasta import LETTERS, UNKNOWN
+from tg_mlc.datasets._files import replace_when_done
+from tg_mlc.datasets._mat5 import Mat5Array, open_array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ROWS = "AGCT"  # DeepSEA's order of one-hot letters
+BLOCK_BYTES = 1 << 24  # of an array that are read at once
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_STRANGE = 255
+
+
+def _letter_of_rows() -> np.ndarray:
+    """The code of a letter by its one-hot column, read as bits."""
+    letters = np.full(1 << len(ROWS), _STRANGE, dtype=np.uint8)
+    letters[0] = UNKNOWN
+    for row, letter in enumerate(ROWS):
+        letters[1 << row] = LETTERS.index(letter)
+    return letters
+
+
+_LETTER_OF_ROWS = _letter_of_rows()
+
+
+def convert(path: Path, part: str, num_labels: int, letters: Path, labels: Path) -> None:
+    """Writes the letters ``[N, n]`` and the bits of the labels ``[N, ceil(L / 8)]`` of a file as two ``.npy`` files.
+
+    Args:
+        path (Path): A file of MATLAB 5 with arrays ``[N, 4, n]`` and ``[N, L]``, or one of HDF5, which MATLAB 7.3
+            writes, with arrays ``[n, 4, N]`` and ``[L, N]``.
+        part (str): What the names of the arrays begin with, *e.g.* :obj:`"train"` for ``trainxdata`` and ``traindata``.
+        num_labels (int): The number of labels :math:`L`.
+        letters (Path): Where the letters go.
+        labels (Path): Where the bits of the labels go.
+
+    Raises:
+        ValueError: If the file is damaged, or its arrays are missing, of another shape, or not of 0 and 1.
+    """
+    with path.open("rb") as file:
+        is_hdf5 = file.read(len(_HDF5)) == _HDF5
+    with (_open_hdf5 if is_hdf5 else _open_mat5)(path, part, num_labels) as source:
+        shape = source.num_samples, source.length
+        _write(letters, shape, (_letters(rows, path).T for rows in source.rows()), f"{part} sequences")
+        shape = source.num_samples, -(-num_labels // 8)
+        _write(labels, shape, (bits.T for bits in source.bits()), f"{part} labels")
+
+
+class _Source(Protocol):
+    """The arrays of a file, in blocks of samples."""
+
+    num_samples: int
+    length: int
+
+    def rows(self) -> Iterator[np.ndarray]:
+        """The four rows of one-hot letters as bits, blocks ``[n, b]``."""
+
+    def bits(self) -> Iterator[np.ndarray]:
+        """Eight labels each as bits, blocks ``[ceil(L / 8), b]``."""
+
+
+class _HDF5Source:
+    def __init__(self, path: Path, x: Any, y: Any, samples_first: bool) -> None:
+        self.path, self.x, self.y = path, x, y
+        self.samples_first = samples_first
+        self.num_samples, self.length = (x.shape[0], x.shape[2]) if samples_first else (x.shape[2], x.shape[0])
+
+    def rows(self) -> Iterator[np.ndarray]:
+        for block in self._blocks(self.x):
+            yield block[:, 0] | block[:, 1] << 1 | block[:, 2] << 2 | block[:, 3] << 3
+
+    def bits(self) -> Iterator[np.ndarray]:
+        for block in self._blocks(self.y):
+            yield np.packbits(block, axis=0)
+
+    def _blocks(self, array: Any) -> Iterator[np.ndarray]:
+        step = max(1, BLOCK_BYTES * self.num_samples // array.size)
+        chunk = (array.chunks or array.shape)[0 if self.samples_first else -1]
+        step = max(1, round(step / chunk)) * chunk if chunk <= 8 * step else step  # else chunks are unpacked repeatedly
+        for start in range(0, self.num_samples, step):
+            part = slice(start, start + step)
+            block = array[part].T if self.samples_first else array[..., part]
+            yield _zero_one(block, self.path)
+
+
+class _Mat5Source:
+    """Entries of one sample lie far apart here, so that their bits are gathered first."""
+
+    def __init__(self, path: Path, x: Mat5Array, y: Mat5Array) -> None:
+        self.path, self.x, self.y = path, x, y
+        self.num_samples, _, self.length = x.shape
+
+    def rows(self) -> Iterator[np.ndarray]:
+        return self._gather(self.x, self.length, range(len(ROWS)))
+
+    def bits(self) -> Iterator[np.ndarray]:
+        return self._gather(self.y, -(-self.y.shape[1] // 8), range(7, -1, -1))
+
+    def _gather(self, array: Mat5Array, num_bytes: int, places: range) -> Iterator[np.ndarray]:
+        gathered = np.zeros((num_bytes, self.num_samples), dtype=np.uint8)
+        for number, column in enumerate(array.columns()):
+            byte, place = divmod(number, len(places))
+            gathered[byte] |= _zero_one(column, self.path) << places[place]
+        step = max(1, BLOCK_BYTES // max(1, num_bytes))
+        for start in range(0, self.num_samples, step):
+            yield gathered[:, start : start + step]
+
+
+@contextmanager
+def _open_hdf5(path: Path, part: str, num_labels: int) -> Iterator[_Source]:
+    h5py = require("h5py", extra="data")
+    try:
+        with h5py.File(path, "r") as file:
+            missing = [name for name in _names(part) if not isinstance(file.get(name), h5py.Dataset)]
+            if missing:
+                raise _wrong(path, f"the arrays {' and '.join(_names(part))}", f"{sorted(file)}")
+            x, y = (file[name] for name in _names(part))
+            samples_first = _samples_first(path, part, x.shape, y.shape, num_labels)
+            yield _HDF5Source(path, x, y, samples_first)
+    except (OSError, RuntimeError, KeyError) as error:
+        raise _wrong(path, "a whole HDF5 file", f"one that cannot be read: {error}") from error
+
+
+@contextmanager
+def _open_mat5(path: Path, part: str, num_labels: int) -> Iterator[_Source]:
+    x_name, y_name = _names(part)
+    with open_array(path, x_name) as x, open_array(path, y_name) as y:
+        if len(x.shape) != 3 or not _samples_first(path, part, x.shape, y.shape, num_labels):
+            raise _wrong_shapes(path, part, x.shape, y.shape, num_labels)
+        yield _Mat5Source(path, x, y)
+
+
+def _names(part: str) -> tuple[str, str]:
+    return f"{part}xdata", f"{part}data"
+
+
+def _samples_first(path: Path, part: str, x: tuple[int, ...], y: tuple[int, ...], num_labels: int) -> bool:
+    """Whether arrays are ``[N, 4, n]`` and ``[N, L]``, and not ``[n, 4, N]`` and ``[L, N]``."""
+    if len(x) == 3 and x[1] == len(ROWS) and 0 not in x:
+        if y == (num_labels, x[2]):
+            return False
+        if y == (x[0], num_labels):
+            return True
+    raise _wrong_shapes(path, part, x, y, num_labels)
+
+
+def _letters(rows: np.ndarray, path: Path) -> np.ndarray:
+    letters: np.ndarray = _LETTER_OF_ROWS[rows]
+    if (letters == _STRANGE).any():
+        raise _wrong(path, "at most one of the four letters at a place", "several")
+    return letters
+
+
+def _zero_one(values: np.ndarray, path: Path) -> np.ndarray:
+    bits = values.astype(bool)
+    if not np.array_equal(bits, values):
+        raise _wrong(path, "arrays of 0 and 1", f"{values[bits != values][0]}")
+    return bits.view(np.uint8)
+
+
+def _write(path: Path, shape: tuple[int, int], blocks: Iterator[np.ndarray], what: str) -> None:
+    """Writes blocks of rows one after another: a memory map would stay in memory until it is written."""
+    with replace_when_done(path) as unfinished, unfinished.open("wb") as file, _progress(shape[0], what) as progress:
+        header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in blocks:
+            file.write(np.ascontiguousarray(block).data)
+            progress.update(len(block))
+
+
+def _progress(total: int, what: str) -> Any:
+    return tqdm(total=total, desc=what, unit=" samples", leave=False, disable=None)  # None: hidden without a terminal
+
+
+def _wrong(path: Path, expected: str, got: str) -> ValueError:
+    return ValueError(f"Expected {expected} in '{path}' (got {got})")
+
+
+def _wrong_shapes(path: Path, part: str, x: tuple[int, ...], y: tuple[int, ...], num_labels: int) -> ValueError:
+    names = " and ".join(_names(part))
+    expected = f"{names} of shapes [n, 4, N] and [{num_labels}, N] (HDF5), or [N, 4, n] and [N, {num_labels}]"
+    return _wrong(path, expected, f"{list(x)} and {list(y)}; are these the labels of 'predictor.names'?")

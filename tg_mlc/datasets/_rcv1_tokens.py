@@ -1,0 +1,132 @@
+"""RCV1 as the token files of the LYRL2004 distribution."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from tg_mlc.datasets._records import Records
+from tg_mlc.graphs._lines import read_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tg_mlc.datasets._texts import TextOptions
+
+BEGIN = re.compile(r"\.I ([0-9]{1,9})\s*")
+JUDGED = re.compile(r"(\S+) ([0-9]{1,9}) 1\s*")
+
+
+class Document(NamedTuple):
+    """One document: its number, and its words, which are stemmed and without stop words."""
+
+    number: int
+    tokens: list[str]
+
+
+class Topics(NamedTuple):
+    """The topics of documents by their numbers."""
+
+    names: list[str]
+    numbers: np.ndarray  #: of the documents, in order, each once
+    y: sp.csr_array  #: the topics of these, ``[num_documents, num_topics]``
+
+
+def read_documents(path: Path) -> Iterator[Document]:
+    """Yields the documents of a file, one at a time: ``.I number``, ``.W``, and lines of words.
+
+    Raises:
+        ValueError: If the file is not of this form; the message names the line.
+    """
+    number, tokens, has_words = None, list[str](), False
+    for at, line in read_lines(path):
+        where = f"line {at} of '{path}'"
+        if begin := BEGIN.fullmatch(line):
+            if number is not None:
+                yield _whole(number, tokens, has_words, where)
+            number, tokens, has_words = int(begin[1]), [], False
+        elif line.rstrip() == ".W" and number is not None and not has_words:
+            has_words = True
+        elif has_words and not line.startswith((".I", ".W")):
+            tokens.extend(line.split())
+        else:
+            raise ValueError(f"Expected {where} to be '.I' with a number, '.W' below it, or words (got {line[:40]!r})")
+    if number is not None:
+        yield _whole(number, tokens, has_words, f"the end of '{path}'")
+
+
+def read_topics(path: Path) -> Topics:
+    """Reads a file whose lines are ``topic number 1``, such as ``rcv1-v2.topics.qrels``.
+
+    Raises:
+        ValueError: If a line is not of this form, or there is none.
+    """
+    column: dict[str, int] = {}
+    numbers, columns = array("q"), array("i")
+    for at, line in read_lines(path):
+        judged = JUDGED.fullmatch(line)
+        if judged is None:
+            raise ValueError(f"Expected line {at} of '{path}' to be a topic, a number and 1 (got {line[:40]!r})")
+        columns.append(column.setdefault(judged[1], len(column)))
+        numbers.append(int(judged[2]))
+    if not column:
+        raise ValueError(f"Expected '{path}' to hold the topics of documents (got no line)")
+    names = sorted(column)
+    place = np.argsort(np.argsort(np.array(list(column))))
+    documents, rows = np.unique(np.frombuffer(numbers, dtype=np.int64), return_inverse=True)
+    entries = (np.ones(len(rows), dtype=np.float32), (rows, place[np.frombuffer(columns, dtype=np.intc)]))
+    y = sp.csr_array(entries, shape=(len(documents), len(names)))
+    y.data[:] = 1  # a line that is there twice counts once
+    return Topics(names, documents, y)
+
+
+def read_tokens(
+    train: Sequence[Path], test: Sequence[Path], topics: Path, options: TextOptions, reverse_split: bool
+) -> Records:
+    """Makes a table of the files, those of the training part first; with :obj:`reverse_split`, one that trains on the
+    test part, which then gives the vocabulary.
+    """
+    judged = read_topics(topics)
+    paths = [*((path, True) for path in train), *((path, False) for path in test)]
+    counted = test if reverse_split else train
+    numbers, num_train = array("q"), 0
+
+    def collect() -> Iterator[list[str]]:
+        nonlocal num_train
+        for path, in_train in paths:
+            for document in read_documents(path):
+                numbers.append(document.number)
+                num_train += in_train
+                yield document.tokens
+
+    words = (document.tokens for path in counted for document in read_documents(path))
+    tokens, names = options.encode(words, collect())
+    rows = _rows(np.frombuffer(numbers, dtype=np.int64), judged.numbers, topics)
+    parts = np.arange(num_train), np.arange(num_train, len(rows))
+    first, second = reversed(parts) if reverse_split else parts
+    return Records(tokens, judged.y[rows], judged.names, names, first, second)
+
+
+def _whole(number: int, tokens: list[str], has_words: bool, where: str) -> Document:
+    if not has_words:
+        raise ValueError(f"Expected '.W' after '.I {number}' (got {where}); is the file truncated?")
+    return Document(number, tokens)
+
+
+def _rows(numbers: np.ndarray, judged: np.ndarray, path: Path) -> np.ndarray:
+    """Where the documents are among the judged ones, which have to be the same."""
+    found, counts = np.unique(numbers, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(f"Expected every document once (got document {found[counts > 1][0]} twice)")
+    without, missing = np.setdiff1d(numbers, judged), np.setdiff1d(judged, numbers)
+    if len(without) or len(missing):
+        raise ValueError(
+            f"Expected the documents of the token files to be those of '{path}' (got {len(without)} that have no "
+            f"topic there, {without[:3]}, and {len(missing)} that have no tokens, {missing[:3]}); is a file truncated?"
+        )
+    return np.searchsorted(judged, numbers)

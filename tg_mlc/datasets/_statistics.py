@@ -1,0 +1,138 @@
+"""What can be counted in any data set of many labels."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+from torch_geometric.data import InMemoryDataset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scipy.sparse import csr_array
+    from torch_geometric.data import Dataset
+
+_BLOCK = 1 << 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics:
+    r"""What can be counted in a data set, or what a paper reports of it; :obj:`None` is not known.
+
+    The imbalance of a label is :math:`\mathrm{IRLbl}(l) = \max_{l'} n_{l'} / n_l` with :math:`n_l` its positives, as in
+    the `"Addressing Imbalance in Multilabel Classification: Measures and Random Resampling Algorithms"
+    <https://doi.org/10.1016/j.neucom.2014.08.091>`_ paper; labels without positives are left out of its mean and
+    maximum.
+    """
+
+    kind: str  #: what an input is
+    samples: int
+    labels: int
+    num_inputs: int | None = None  #: words of the vocabulary, entries of a vector, or features of a node
+    official: tuple[int, ...] | None = None  #: sizes of the published training and test (or train, val, test) parts
+    cardinality: float | None = None  #: positive labels per sample
+    density: float | None = None  #: share of positives among the known entries
+    mean_ir: float | None = None  #: mean imbalance of a label
+    max_ir: float | None = None  #: imbalance of the rarest label
+    never_positive: int | None = None  #: labels without a positive
+    missing: float | None = None  #: share of unknown entries
+    raw_sha256: Mapping[str, str] = field(default_factory=dict)  #: of the raw files, without compression
+    content_sha256: str | None = None  #: of the samples as this package makes them
+    origin: str = "reported"  #: "computed" from the files, or "reported" by the papers
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Statistics:
+        """Counts a whole data set."""
+        if dataset._indices is not None:
+            raise ValueError(f"Expected a whole data set (got {len(dataset)} samples of one)")
+        sparse = getattr(dataset, "sparse_y", None)
+        inputs = getattr(dataset, "num_inputs", None)
+        return cls(
+            kind=getattr(dataset, "kind", None) or "graph",
+            samples=len(dataset),
+            num_inputs=inputs if inputs is not None else dataset.num_node_features,
+            official=_official_sizes(dataset),
+            raw_sha256=_raw_hashes(dataset),
+            content_sha256=content_sha256(dataset),
+            origin="computed",
+            **label_statistics(dataset.y if sparse is None else sparse()),
+        )
+
+
+def label_statistics(y: Tensor | csr_array) -> dict[str, Any]:
+    """Counts labels ``[N, L]``: a tensor of 0, 1 and NaN, or a sparse matrix of 0 and 1."""
+    num_samples, num_labels = y.shape
+    if isinstance(y, Tensor):
+        positives, known = (y == 1).sum(dim=0).numpy(), int((~y.isnan()).sum())
+    else:
+        positives, known = np.asarray((y == 1).sum(axis=0)).ravel(), num_samples * num_labels
+    occurring = positives[positives > 0]
+    imbalance = occurring.max() / occurring if occurring.size else np.full(1, np.nan)
+    total = int(positives.sum())
+    return {
+        "labels": num_labels,
+        "cardinality": total / max(num_samples, 1),
+        "density": total / max(known, 1),
+        "mean_ir": float(imbalance.mean()),
+        "max_ir": float(imbalance.max()),
+        "never_positive": int((positives == 0).sum()),
+        "missing": 1 - known / max(num_samples * num_labels, 1),
+    }
+
+
+def _official_sizes(dataset: Dataset) -> tuple[int, ...] | None:
+    if isinstance(dataset, InMemoryDataset):
+        parts = getattr(dataset, "_official", None)
+        return None if parts is None else tuple(len(part) for part in parts)
+    return tuple(dataset.official_split().sizes)
+
+
+def content_sha256(dataset: Dataset) -> str:
+    """The SHA-256 of inputs, labels and names of a whole data set, the same wherever and however it is stored."""
+    digest = hashlib.sha256()
+    if not isinstance(dataset, InMemoryDataset):  # then its files are plain arrays
+        hashes = [_file_sha256(Path(path)) for path in dataset.processed_paths]
+        return hashlib.sha256("".join(hashes).encode()).hexdigest()
+    data, slices = dataset._data, dataset.slices or {}
+    for key in sorted(data.keys()):
+        _update(digest, f"{key} {slices.get(key) is not None}", data[key])
+        _update(digest, "slices", slices.get(key))
+    names = {"label_names": dataset.label_names, "feature_names": dataset.feature_names, "kind": dataset.kind}
+    digest.update(repr(names).encode())
+    for part in getattr(dataset, "_official", None) or ():
+        _update(digest, "part", part)
+    return digest.hexdigest()
+
+
+def _update(digest: Any, name: str, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        digest.update(f"{name} {value!r}".encode())
+        return
+    digest.update(f"{name} {value.dtype} {list(value.shape)}".encode())
+    flat = value.detach().cpu().contiguous().flatten().numpy()
+    for start in range(0, flat.size, _BLOCK):
+        array = flat[start : start + _BLOCK]
+        if array.dtype.kind == "f":
+            array = np.where(np.isnan(array), np.array(np.nan, dtype=array.dtype), array)  # NaN has many bit patterns
+        digest.update(array.tobytes())
+
+
+def _raw_hashes(dataset: Dataset) -> dict[str, str]:
+    files = [file for file in getattr(dataset, "files", ()) if file.sha256]
+    if files:
+        return {file.name: file.sha256 for file in files}
+    paths = [path for path in sorted(Path(dataset.raw_dir).glob("*")) if path.is_file()]
+    return {path.name: _file_sha256(path) for path in paths if path.suffix not in {".part", ".bad"}}
+
+
+def _file_sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,254 @@
+"""DeepSEA's windows of the human genome."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch_geometric.data import Data, Dataset
+
+from tg_mlc.data.splits import Split
+from tg_mlc.datasets._deepsea_files import convert
+from tg_mlc.datasets._deepsea_labels import read_outputs, select
+from tg_mlc.datasets._download import DatasetUnavailableError
+from tg_mlc.datasets._fasta import LETTERS
+from tg_mlc.datasets._files import replace_when_done
+from tg_mlc.datasets._mapped import MappedRows
+from tg_mlc.datasets._sources import DATA_FOLDER_VARIABLE, RawFile, fetch_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from torch import Tensor
+
+    from tg_mlc.datasets._records import Kind
+
+PARTS = ("train", "valid", "test")
+SUFFIXES = (".mat", ".h5", ".hdf5")
+FOLDER = "deepsea/raw"
+URL = "http://deepsea.princeton.edu/media/code/deepsea_train_bundle.v0.9.tar.gz"
+NAMES = RawFile(
+    "predictor.names",
+    "b9e2a42dca123561dfbddce605a2521ff957ad1bd01c450307a3f512bec6b1f4",
+    (
+        "https://raw.githubusercontent.com/kipoi/models/dfc5b061c63bcb5940fa8a542efb4b9dde790578/DeepSEA/template/"
+        "predictor.names",
+    ),
+    FOLDER,
+)
+NUM_ROWS_AT_ONCE = 1 << 14
+
+
+class DeepSEA(Dataset):
+    """The windows of 1,000 letters of the human genome with the proteins that bind to them, from the `"Predicting
+    Effects of Noncoding Variants with Deep Learning-based Sequence Model" <https://doi.org/10.1038/nmeth.3547>`_ paper,
+    whose labels come from the ENCODE and Roadmap Epigenomics projects.
+
+    Its files are converted once to letters and bits, which are then mapped into memory and read as they are needed: a
+    sample takes 1,115 bytes on disk, 5 GB in all, and next to nothing in memory. ``x`` has the codes of the letters, of
+    shape ``[1000]`` in uint8, as in :class:`DNADataset`.
+
+    The files ``train.mat``, ``valid.mat``, ``test.mat`` (of the authors' training bundle; or of the same layout and
+    called ``.h5``) and ``predictor.names`` have to be in ``root/raw`` or in ``deepsea/raw`` of the folder that the
+    environment variable :obj:`TG_MLC_DATA` names; they can be deleted once converted. Every window is there on both
+    strands.
+
+    The set of 1,671,873 / 301,823 / 323,796 sequences with 179 labels that the LaMP paper calls TFBS was made by its
+    authors from ENCODE and was not published; of these files, :obj:`per_target` and :obj:`labelled_only` give the
+    nearest.
+
+    .. code-block:: python
+
+        dataset = DeepSEA("data/deepsea", cells=["GM12878", "H1-hESC", "K562"])
+        data = MultiLabelDataModule(dataset, dataset.official_split())
+
+    Args:
+        root (str or Path): Folder to keep the data set in.
+        cells (list[str], optional): The cells whose outputs are taken. (default: :obj:`None`, all)
+        factors_only (bool, optional): If set to :obj:`False`, DNase and histone marks are taken as well as proteins
+            that bind to DNA. (default: :obj:`True`)
+        per_target (bool, optional): If set to :obj:`True`, each target is one label, which is 1 if it is so in any of
+            the cells and treatments. (default: :obj:`False`)
+        labelled_only (bool, optional): If set to :obj:`True`, sequences without a label are left out.
+            (default: :obj:`False`)
+        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+        force_reload (bool, optional): Whether to convert the files again. (default: :obj:`False`)
+
+    Attributes:
+        label_names (list[str]): ``cell|target|treatment`` of each label, or ``target``.
+
+    Raises:
+        DatasetUnavailableError: If a file is missing; the message says where to get it.
+        ValueError: If a file is malformed, a cell is unknown, or no label is left.
+        RuntimeError: If the converted files are damaged.
+
+    **STATS** (sequences and their lengths as reported by the authors; labels as counted in ``predictor.names``):
+
+    .. list-table::
+        :widths: 10 10 10 10 10
+        :header-rows: 1
+
+        * - labels
+          - #train
+          - #valid
+          - #test
+          - #labels (:obj:`per_target`)
+        * - all outputs
+          - 4,400,000
+          - 8,000
+          - 455,024
+          - 919
+        * - proteins
+          - as above
+          - as above
+          - as above
+          - 690 (172)
+        * - ... of GM12878
+          - as above
+          - as above
+          - as above
+          - 90 (79)
+        * - ... of H1-hESC
+          - as above
+          - as above
+          - as above
+          - 58 (51)
+        * - ... of K562
+          - as above
+          - as above
+          - as above
+          - 150 (108)
+    """
+
+    kind: Kind = "sequence"
+
+    def __init__(
+        self,
+        root: str | Path,
+        cells: Sequence[str] | None = None,
+        *,
+        factors_only: bool = True,
+        per_target: bool = False,
+        labelled_only: bool = False,
+        transform: Callable[[Data], Data] | None = None,
+        force_reload: bool = False,
+    ) -> None:
+        super().__init__(str(root), transform, force_reload=force_reload)
+        folder = Path(self.processed_dir)
+        outputs = read_outputs(folder / NAMES.name)
+        self._selection = select(outputs, cells, factors_only, per_target)
+        self.label_names = self._selection.names
+        self.feature_names = list(LETTERS)
+        self._letters = MappedRows([folder / f"{part}-letters.npy" for part in PARTS])
+        self._bits = MappedRows([folder / f"{part}-labels.npy" for part in PARTS])
+        self._check(len(outputs))
+        self._rows = self._labelled_rows() if labelled_only else None
+
+    @property
+    def processed_file_names(self) -> list[str]:
+        """The processed files in ``root/processed``."""
+        return [*(f"{part}-{what}.npy" for part in PARTS for what in ("letters", "labels")), NAMES.name]
+
+    def process(self) -> None:
+        """Converts the files."""
+        sources = {part: self._find(part) for part in PARTS}
+        fetch_all([NAMES], Path(self.raw_dir))
+        raw_names, folder = Path(self.raw_dir) / NAMES.name, Path(self.processed_dir)
+        num_labels = len(read_outputs(raw_names))
+        for part, source in sources.items():
+            convert(source, part, num_labels, folder / f"{part}-letters.npy", folder / f"{part}-labels.npy")
+        with replace_when_done(folder / NAMES.name) as unfinished:
+            shutil.copyfile(raw_names, unfinished)
+
+    def len(self) -> int:
+        """The number of samples."""
+        return len(self._bits) if self._rows is None else len(self._rows)
+
+    def get(self, idx: int) -> Data:
+        """The sample of a number."""
+        row = idx if self._rows is None else int(self._rows[idx])
+        y = self._selection.take(self._bits.row(row)[None])
+        return Data(x=torch.from_numpy(self._letters.row(row)), y=torch.from_numpy(y).float())
+
+    @property
+    def num_labels(self) -> int:
+        """The number of labels."""
+        return len(self.label_names)
+
+    @property
+    def num_classes(self) -> int:
+        """The number of labels."""
+        return self.num_labels
+
+    @property
+    def num_inputs(self) -> int:
+        """The number of letters."""
+        return len(self.feature_names)
+
+    @property
+    def y(self) -> Tensor:
+        """The labels of all samples, ``[num_samples, num_labels]``, in four bytes each: 12 GB for all proteins;
+        :meth:`sparse_y` takes a fraction of that.
+        """
+        y = torch.empty(len(self), self.num_labels)
+        for start, rows in self._blocks():
+            y[start : start + len(rows)] = self._dense(rows)
+        return y
+
+    def sparse_y(self) -> sparse.csr_array:
+        """The labels of all samples as a sparse matrix, which :func:`~tg_mlc.graphs.co_occurrence` takes as well."""
+        parts = [sparse.csr_array(self._selection.take(self._bits[rows])) for _, rows in self._blocks()]
+        return sparse.vstack([sparse.csr_array((0, self.num_labels), dtype=np.uint8), *parts], format="csr")
+
+    def official_split(self) -> Split:
+        """The split that the data set was published with.
+
+        Raises:
+            ValueError: If this is a part of the data set.
+        """
+        if self._indices is not None:
+            raise ValueError("Expected a whole data set that was published with a split (got a part of a data set)")
+        ends = self._bits.ends if self._rows is None else np.searchsorted(self._rows, self._bits.ends)
+        train, val, test = torch.arange(len(self)).tensor_split(ends[:-1].tolist())
+        return Split(train, val, test, "official")
+
+    def _dense(self, rows: np.ndarray) -> Tensor:
+        return torch.from_numpy(self._selection.take(self._bits[rows])).float()
+
+    def _blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Where some samples begin, and their rows in the files."""
+        chosen = np.asarray(self.indices())
+        for start in range(0, len(chosen), NUM_ROWS_AT_ONCE):
+            block = chosen[start : start + NUM_ROWS_AT_ONCE]
+            yield start, block if self._rows is None else self._rows[block]
+
+    def _labelled_rows(self) -> np.ndarray:
+        blocks = np.array_split(np.arange(len(self._bits)), -(-len(self._bits) // NUM_ROWS_AT_ONCE))
+        return np.concatenate([rows[self._selection.any(self._bits[rows])] for rows in blocks])
+
+    def _check(self, num_outputs: int) -> None:
+        if self._bits.width != -(-num_outputs // 8) or not np.array_equal(self._bits.ends, self._letters.ends):
+            raise RuntimeError(
+                f"Expected letters and labels of the same samples in '{self.processed_dir}' (got other shapes); pass "
+                f"force_reload=True to convert the files again"
+            )
+
+    def _find(self, part: str) -> Path:
+        folders = [Path(self.raw_dir)]
+        if os.environ.get(DATA_FOLDER_VARIABLE):
+            folders.append(Path(os.environ[DATA_FOLDER_VARIABLE]) / FOLDER)
+        for folder in folders:
+            for suffix in SUFFIXES:
+                if (folder / f"{part}{suffix}").is_file():
+                    return folder / f"{part}{suffix}"
+        tried = " or ".join(f"'{folder.absolute()}'" for folder in folders)
+        raise DatasetUnavailableError(
+            f"Expected DeepSEA's file '{part}.mat' (got none in {tried})\n"
+            f"Place train.mat, valid.mat and test.mat there by hand, from the authors' training bundle (unpack it):\n"
+            f"{URL}"
+        )

@@ -1,0 +1,133 @@
+"""Samples drawn from a known label graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import networkx as nx
+import numpy as np
+import torch
+from scipy.stats import norm
+from torch_geometric.data import Data
+
+from tg_mlc.datasets._processed import Samples
+from tg_mlc.datasets.base import MultiLabelDataset
+from tg_mlc.graphs import LabelGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Planted(MultiLabelDataset):
+    r"""Samples drawn from a known sparse label graph, of whose labels a tunable share of the information comes from the
+    neighbours alone.
+
+    In every sample each label :math:`i` has one component :math:`\mathbf{x}_i \sim \mathcal{N}(0, \mathbf{I})`, which
+    says :math:`g_i = \mathbf{w}^{\top} \mathbf{x}_i` for a unit vector :math:`\mathbf{w}` that all labels share. With
+    :math:`\rho` the :obj:`share` and :math:`k` the :obj:`degree`, the label occurs if
+
+    .. math::
+        \sqrt{1 - \rho} \; g_i + \sqrt{\rho / k} \sum_{j \in \mathcal{N}(i)} g_j > \tau
+
+    so that neighbours carry the share :math:`\rho` of the variance, and :math:`\tau` sets how frequent labels are. A
+    component speaks to its own label only (``to_label``, an edge list of the bipartite graph with one edge for each
+    component): what a neighbour knows can come to a label by messages along the label graph, and in no other way.
+    Whoever has no messages can therefore not be better than :math:`g_i` itself, see :meth:`scores`.
+
+    Args:
+        num_samples (int, optional): Number of samples, of which the last fifth is the official test part.
+            (default: :obj:`5000`)
+        num_labels (int, optional): Number of labels :math:`L`. (default: :obj:`24`)
+        degree (int, optional): Number of neighbours :math:`k` of a label in the planted graph, which is a random
+            regular one. (default: :obj:`3`)
+        share (float, optional): The share :math:`\rho` of the information that neighbours carry. (default: :obj:`0.5`)
+        frequency (float, optional): How often a label occurs. (default: :obj:`0.3`)
+        num_channels (int, optional): Size of a component. (default: :obj:`8`)
+        seed (int, optional): Seed of the graph and of the samples. (default: :obj:`0`)
+        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+
+    Attributes:
+        true_graph (LabelGraph): The planted graph, with self-loops.
+
+    Raises:
+        ValueError: If a number is out of range, or there is no regular graph of these sizes.
+    """
+
+    def __init__(
+        self,
+        num_samples: int = 5000,
+        num_labels: int = 24,
+        degree: int = 3,
+        share: float = 0.5,
+        frequency: float = 0.3,
+        num_channels: int = 8,
+        seed: int = 0,
+        transform: Callable[[Data], Data] | None = None,
+    ) -> None:
+        _check(num_samples, num_labels, degree, share, frequency, num_channels)
+        super().__init__(None, transform)
+        self.share = share
+        rng = np.random.default_rng(seed)
+        planted = nx.random_regular_graph(degree, num_labels, seed=int(rng.integers(2**31)))
+        names = [f"label_{i}" for i in range(num_labels)]
+        edges = torch.tensor(list(planted.edges), dtype=torch.long).view(-1, 2).t()
+        graph = LabelGraph(
+            edges, label_names=names, kind="planted", source=f"random {degree}-regular graph, seed={seed}"
+        )
+        self.true_graph = graph.to_undirected().add_self_loops()
+
+        x = rng.standard_normal((num_samples, num_labels, num_channels)).astype(np.float32)
+        direction = rng.standard_normal(num_channels)
+        self._own = x @ (direction / np.linalg.norm(direction)).astype(np.float32)
+        adjacency = nx.to_numpy_array(planted, nodelist=range(num_labels))
+        self._neighbours = (self._own @ adjacency / np.sqrt(degree)).astype(np.float32)
+        y = (self.scores() > norm.isf(frequency)).astype(np.float32)
+        self._adopt(_samples(x, y, names))
+
+    def scores(self, messages: bool = True) -> np.ndarray:
+        r"""The best scores that anybody can give, :math:`(N, L)`.
+
+        Args:
+            messages (bool, optional): If set to :obj:`False`, the best scores of those who know nothing of neighbours.
+                (default: :obj:`True`)
+        """
+        scores: np.ndarray = np.sqrt(1 - self.share) * self._own
+        return scores + np.sqrt(self.share) * self._neighbours if messages else scores
+
+
+def _samples(x: np.ndarray, y: np.ndarray, label_names: list[str]) -> Samples:
+    num_samples, num_labels, num_channels = x.shape
+    each = torch.arange(num_samples + 1)
+    data = Data(
+        x=torch.from_numpy(x).view(-1, num_channels),
+        to_label=torch.arange(num_labels).repeat(num_samples),
+        y=torch.from_numpy(y),
+    )
+    slices = {"x": each * num_labels, "to_label": each * num_labels, "y": each}
+    first_test = num_samples - num_samples // 5
+    return Samples(
+        data,
+        slices,
+        label_names,
+        report=None,
+        num_features=num_channels,
+        train=torch.arange(first_test),
+        test=torch.arange(first_test, num_samples),
+    )
+
+
+def _check(num_samples: int, num_labels: int, degree: int, share: float, frequency: float, num_channels: int) -> None:
+    if not 0 <= share <= 1:
+        raise ValueError(f"Expected 'share' to be between 0 and 1 (got {share})")
+    if not 0 < frequency < 1:
+        raise ValueError(f"Expected 'frequency' to be between 0 and 1, both excluded (got {frequency})")
+    if num_samples < 5 or num_channels < 1:
+        raise ValueError(
+            f"Expected 'num_samples' of at least 5 and 'num_channels' of at least 1 "
+            f"(got {num_samples} and {num_channels})"
+        )
+    if not 1 <= degree < num_labels or degree * num_labels % 2:
+        raise ValueError(
+            f"Expected 'degree' to be at least 1, below 'num_labels', and their product to be even, as only then a "
+            f"regular graph exists (got degree={degree}, num_labels={num_labels})"
+        )

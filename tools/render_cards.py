@@ -1,0 +1,81 @@
+"""Renders the cards of the published data sets between the marks of docs/datasets.md.
+
+python tools/render_cards.py          # rewrites the part
+python tools/render_cards.py --check  # fails if it is out of date
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from tg_mlc.datasets import registry
+from tg_mlc.datasets.card import DatasetCard
+
+PAGE = Path(__file__).parents[1] / "docs" / "datasets.md"
+MARKS = re.compile(r"(<!-- cards -->\n).*?(<!-- end of cards -->)", re.DOTALL)
+COLUMNS = (
+    "data set", "inputs", "samples", "as published", "labels", "cardinality", "density", "mean IR", "max IR", "missing"
+)  # fmt: skip
+
+
+def render(text: str) -> str:
+    """Fills the marks of a page."""
+    if not MARKS.search(text):
+        raise ValueError("Expected the marks '<!-- cards -->' and '<!-- end of cards -->', each on a line (got none)")
+    return MARKS.sub(lambda marks: f"{marks[1]}{cards()}{marks[2]}", text)
+
+
+def cards() -> str:
+    """The table of all data sets, and what is to be said of each."""
+    each = [registry.card(name) for name in registry.names()]
+    head = ["| " + " | ".join(COLUMNS) + " |", "|---|" + "---|" * (len(COLUMNS) - 1)]
+    return "\n".join([*head, *map(row, each), "", *map(entry, each), ""])
+
+
+def row(card: DatasetCard) -> str:
+    """The statistics of a data set."""
+    cells = (
+        card.name + ("" if card.origin == "computed" else " *"),
+        f"{card.kind}, {card.num_inputs:,}" if card.num_inputs is not None else card.kind,
+        f"{card.samples:,}",
+        " + ".join(f"{size:,}" for size in card.official or ()),
+        f"{card.labels:,}" + (f" ({card.never_positive} never)" if card.never_positive else ""),
+        number(card.cardinality, ".3f"),
+        number(card.density, ".4f"),
+        number(card.mean_ir, ",.1f"),
+        number(card.max_ir, ",.1f"),
+        number(card.missing, ".1%") if card.missing else "",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def number(value: float | None, form: str) -> str:
+    """A number, or nothing if it is not known."""
+    return "" if value is None else format(value, form)
+
+
+def entry(card: DatasetCard) -> str:
+    """What cannot be counted."""
+    licence = card.licence + (f" ({card.licence_note})" if card.licence_note else "")
+    paper = "" if card.paper == "not published" else f" {card.paper}."
+    urls = ", ".join(f"<{url}>" for url in card.urls)
+    source = f" Source: {urls}." if urls else ""
+    notes = "".join(f" {note}" for note in card.notes)
+    return f"- **{card.name}**: {card.title}.{paper}{source} Licence of the data: {licence}.{notes}"
+
+
+def main(check: bool) -> int:
+    """Rewrites the page, or says whether it is out of date."""
+    text = PAGE.read_text(encoding="utf-8")
+    if render(text) == text:
+        return 0
+    print(f"{'Out of date' if check else 'Rendered'}: {PAGE.name}")
+    if not check:
+        PAGE.write_text(render(text), encoding="utf-8")
+    return int(check)
+
+
+if __name__ == "__main__":
+    sys.exit(main(check="--check" in sys.argv[1:]))
