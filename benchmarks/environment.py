@@ -43,8 +43,11 @@ def describe_environment() -> dict[str, Any]:
 
 
 def describe_dataset(dataset: MultiLabelDataset) -> dict[str, Any]:
-    """The sizes of a data set of molecules, and a hash of its molecules and labels."""
-    digest = hashlib.sha256("\n".join([*dataset.label_names, *dataset.smiles]).encode())
+    """The sizes of a data set, and a hash of its inputs and labels."""
+    molecules = dataset.smiles if "smiles" in dataset[0] else []
+    digest = hashlib.sha256("\n".join([*dataset.label_names, *molecules]).encode())
+    if not molecules:
+        digest.update(dataset._data.x.numpy().tobytes())
     digest.update(dataset.y.numpy().tobytes())
     return {"num_samples": len(dataset), "num_labels": dataset.num_labels, "sha256": digest.hexdigest()}
 

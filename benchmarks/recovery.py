@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.loader import DataLoader
+from torch_geometric.data import Data
 
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import micro_average_precision, micro_roc_auc
@@ -14,7 +15,7 @@ from tg_mlc.ops import to_dense_weights
 
 
 @torch.no_grad()
-def mean_label_attention(model: nn.Module, loader: DataLoader) -> Tensor:
+def mean_label_attention(model: nn.Module, loader: Iterable[Data]) -> Tensor:
     """The attention that each label (row) pays to each label (column), averaged over samples, heads and steps."""
     total, count = torch.zeros(()), 0
     for batch in loader:

@@ -65,9 +65,18 @@ def comparison(result: dict[str, Any]) -> str:
     ]
     for model, row in result["summary"].items():
         density = "" if row["density"] is None else f"{row['density']:.2f}"
-        cells = [cell(row["metrics"][name]) for name in COLUMNS]
-        lines.append(f"| {model} | {density} | " + " | ".join(cells) + f" | {row['seconds']:.0f} |")
+        lines.append(f"| {model} | {density} | " + cells(row["metrics"]) + f" | {row['seconds']:.0f} |")
+        if row.get("per_label"):
+            lines.append("| *a threshold per label* | | " + cells(row["per_label"]) + " | |")
+    for model, values in result.get("papers", {}).items():
+        figures = (f"{values[name]:.3f}" if name in values else "" for name in COLUMNS)
+        lines.append(f"| {model} | | " + " | ".join(figures) + " | |")
     return "\n".join([*lines, "", *(f"- {note}" for note in notes(result)), ""])
+
+
+def cells(metrics: dict[str, dict[str, float | None]]) -> str:
+    """The cells of one row."""
+    return " | ".join(cell(metrics[name]) for name in COLUMNS)
 
 
 def cell(value: dict[str, float | None]) -> str:
@@ -79,12 +88,11 @@ def notes(result: dict[str, Any]) -> list[str]:
     """What the table does not show: tests, recovery of the true graph, data, seeds and machine."""
     tests = [
         f"{t['encoder']} {t['graph']} against {t['against']}, {t['metric']}: {t['mean_difference']:+.4f} "
-        f"(sd {t['sd']:.4f}, corrected paired t-test p = {t['p']:.2f})"
+        f"(sd {t['sd']:.4f}, {t.get('test', 'corrected paired t-test')} p = {t['p']:.2f})"
         for t in result["tests"]
     ]
     recovered = [
-        f"True label graph ranked by {score} ({model}): "
-        + ", ".join(f"{name} {value:.3f}" for name, value in values.items())
+        f"{_ranked(score)} ({model}): " + ", ".join(f"{name} {value:.3f}" for name, value in values.items())
         for model, row in result["summary"].items()
         for score, values in row["recovery"].items()
     ]
@@ -95,11 +103,21 @@ def notes(result: dict[str, Any]) -> list[str]:
         *tests,
         *recovered,
         *(left_out if undefined else []),
-        f"{result['split']} splits, seeds {result['seeds'][0]} to {result['seeds'][-1]}; mean ± standard deviation; "
+        f"{_splits(result['split'])}, seeds {result['seeds'][0]} to {result['seeds'][-1]}; mean ± standard deviation; "
         f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}",
         f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
         f"PyG {machine['versions']['torch-geometric']}",
     ]
+
+
+def _splits(method: str) -> str:
+    return "the official split, the same for all seeds" if method == "official" else f"{method} splits"
+
+
+def _ranked(score: str) -> str:
+    # Older files name no graph: theirs is the true one.
+    what, _, graph = score.partition(", ")
+    return f"Pairs of '{graph}' ranked by {what}" if graph else f"True label graph ranked by {what}"
 
 
 def pages() -> list[Path]:

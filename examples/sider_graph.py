@@ -12,7 +12,7 @@ import csv
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jsonargparse import ArgumentParser
@@ -23,17 +23,7 @@ from tg_mlc.data import Split
 from tg_mlc.datasets import DatasetUnavailableError, MultiLabelDataset
 from tg_mlc.datasets.sider import LICENSE_NOTE
 from tg_mlc.metrics import Evaluation, evaluate, tune_per_metric
-from tg_mlc.recipes import (
-    DatasetName,
-    EncoderName,
-    GraphName,
-    SplitName,
-    counted_labels,
-    load_dataset,
-    make_label_graph,
-    make_split,
-    train,
-)
+from tg_mlc.recipes import RECIPES, EncoderName
 
 COLUMNS = ("ACC", "HA", "ebF1", "miF1", "maF1", "maAUC")
 # Tables 1 to 3, 7 and 8 of arXiv:1904.08049, rows "FMP + LaMP"; the paper gives no ROC-AUC.
@@ -45,10 +35,10 @@ PAPER = {
 
 
 def main(
-    dataset: DatasetName = "sider",
-    graphs: tuple[GraphName, ...] = ("el", "fc", "pr"),
+    dataset: Literal["sider", "nci"] = "sider",
+    graphs: tuple[Literal["el", "fc", "pr"], ...] = ("el", "fc", "pr"),
     encoder: EncoderName = "fmp",
-    split: SplitName = "random",
+    split: Literal["random", "scaffold", "stratified"] = "random",
     seed: int = 10,
     root: Path = Path("data"),
     output: Path = Path("runs/sider_graph"),
@@ -75,9 +65,10 @@ def main(
         resume: Whether to go on from the last checkpoints in the output folder, bit for bit on one CPU.
     """
     dataset, molecules = load_or_fall_back(dataset, root)
+    recipe = RECIPES[dataset]
     if dataset == "sider":
         print(LICENSE_NOTE)
-    parts = make_split(molecules, split, seed)
+    parts = recipe.split(molecules, split, seed)
     print(f"{dataset}: {parts.sizes} molecules, {molecules.num_labels} labels, split {parts.hash[:12]}", flush=True)
     if parts.report:
         print(parts.report)
@@ -89,10 +80,18 @@ def main(
     for kind in graphs:
         start = time.perf_counter()
         folder = output / dataset / kind
-        label_graph = make_label_graph(kind, dataset, molecules, parts)
+        label_graph = recipe.label_graph(kind, molecules, parts)
         continues = resume and (folder / "last.ckpt").exists()
-        result, data = train(
-            dataset, molecules, parts, label_graph, folder, encoder=encoder, seed=seed, resume=continues, **options
+        result, data = recipe.train(
+            molecules,
+            parts,
+            label_graph,
+            folder,
+            encoder=encoder,
+            seed=seed,
+            config={"dataset": dataset},
+            resume=continues,
+            **options,
         )
         scores = result.predict(data.test_dataloader())
         on_val = result.predict(data.val_dataloader())
@@ -110,16 +109,16 @@ def main(
     print(f"Predictions, checkpoints, logs and pictures are in {output / dataset}")
 
 
-def load_or_fall_back(name: DatasetName, root: Path) -> tuple[DatasetName, MultiLabelDataset]:
+def load_or_fall_back(name: str, root: Path) -> tuple[Any, MultiLabelDataset]:
     """Loads a data set, or the one that needs no network if SIDER cannot be had."""
     try:
-        return name, load_dataset(name, root)
+        return name, RECIPES[name].load_dataset(root / name)
     except DatasetUnavailableError as error:
         print(f"SIDER cannot be had, so this is NCI's functional groups instead. {error}")
-        return "nci", load_dataset("nci", root)
+        return "nci", RECIPES["nci"].load_dataset(root / "nci")
 
 
-def baselines(name: DatasetName, molecules: MultiLabelDataset, split: Split, seed: int) -> dict[str, Evaluation]:
+def baselines(name: str, molecules: MultiLabelDataset, split: Split, seed: int) -> dict[str, Evaluation]:
     """Evaluates what every model has to beat, with thresholds tuned the same way."""
     train_set, val, test = (molecules[part] for part in split.parts)
     frequency = LabelFrequency().fit(train_set.y)
@@ -135,10 +134,10 @@ def baselines(name: DatasetName, molecules: MultiLabelDataset, split: Split, see
 
 
 def evaluate_counted(
-    name: DatasetName, molecules: MultiLabelDataset, split: Split, on_val: Tensor, on_test: Tensor
+    name: str, molecules: MultiLabelDataset, split: Split, on_val: Tensor, on_test: Tensor
 ) -> Evaluation:
     """Evaluates the labels that are frequent enough, with one threshold for each metric tuned on validation data."""
-    counted = counted_labels(name, molecules)
+    counted = RECIPES[name].counted_labels(molecules)
     names = [label for label, counts in zip(molecules.label_names, counted.tolist(), strict=True) if counts]
     tuners = tune_per_metric(molecules[split.val].y[:, counted], on_val[:, counted])
     return evaluate(molecules[split.test].y[:, counted], on_test[:, counted], tuners, names)

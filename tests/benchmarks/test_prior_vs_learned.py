@@ -10,11 +10,13 @@ from scipy.stats import ttest_1samp
 from torch_geometric.loader import DataLoader
 
 import environment
-from prior_vs_learned import Run, Task, compare, corrected_p_value, main, run_variant, summarise
+from papers import figures
+from prior_vs_learned import main, run_variant
 from recovery import co_occurrence_scores, mean_label_attention, recovery
 from render import table
+from seeds import Run, Task, compare, corrected_p_value, summarise
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, tree
-from tg_mlc.recipes import load_dataset
+from tg_mlc.recipes import RECIPES
 
 
 @pytest.fixture(scope="module")
@@ -23,20 +25,22 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_one_variant_learns_on_nci(root: Path) -> None:
-    task = Task("nci", load_dataset("nci", root))
+    task = Task("nci", RECIPES["nci"].load_dataset(root / "nci"))
     assert int(task.counted.sum()) == 35
-    (run,) = run_variant(task, "random", seed=0, graph="fc", encoder="emb", options={"max_epochs": 1})
+    split = task.recipe.split(task.dataset, "random", 0)
+    (run,) = run_variant(task, split, seed=0, graph="fc", encoder="emb", options={"max_epochs": 1})
     assert run.model == "emb LaMP fc"
     assert run.density == 1.0
     assert run.metrics["maAUC"] is not None
     assert run.metrics["maAUC"] > 0.6
-    assert set(run.recovery) == {"learned attention", "count", "conditional", "correlation"}
+    of_tree = {f"{score}, tree" for score in ("learned attention", "count", "conditional", "correlation")}
+    assert set(run.recovery) == {"learned attention, pr", *of_tree}
     assert all(0 <= values["ROC-AUC"] <= 1 for values in run.recovery.values())
 
 
 def runs(values: dict[str, list[float]]) -> list[Run]:
     return [
-        Run(model, seed, "hash", 1.0, {"maAUC": value, "maF1": value}, [])
+        Run(model, seed, f"split {seed}", 1.0, {"maAUC": value, "maF1": value}, [])
         for model, of_seed in values.items()
         for seed, value in enumerate(of_seed)
     ]
@@ -47,8 +51,10 @@ def test_summary_and_paired_test() -> None:
     summary = summarise([run for run in rows if run.model == "emb LaMP el"])
     assert summary["metrics"]["maAUC"]["mean"] == pytest.approx(0.65)
     assert summary["metrics"]["maAUC"]["sd"] == pytest.approx(0.05)
-    test = compare(rows, "emb", "fc")[0]
-    assert test["metric"] == "maAUC"
+    tests = {test["metric"]: test for test in compare(rows, "emb", "fc")}
+    assert set(tests) == {"maAUC", "maF1"}
+    test = tests["maAUC"]
+    assert test["test"] == "corrected paired t-test"
     assert test["mean_difference"] == pytest.approx(0.02)
     assert test["p"] < 1e-6  # the same difference for every seed
     assert compare(rows, "fmp", "fc") == []
@@ -60,6 +66,33 @@ def test_p_value_is_corrected_for_overlapping_splits() -> None:
     assert corrected > plain
     assert corrected_p_value(difference, test_share=0.0) == pytest.approx(plain)
     assert corrected_p_value(np.zeros(5)) == 1.0
+
+
+def test_seeds_that_share_a_split_need_no_correction() -> None:
+    rows = runs({"emb LaMP el": [0.60, 0.70, 0.65], "emb LaMP fc": [0.62, 0.73, 0.67]})
+    for row in rows:
+        row.split = "the same"
+    test = compare(rows, "emb", "fc")[0]
+    assert test["test"] == "paired t-test"
+    assert test["p"] == pytest.approx(ttest_1samp([0.02, 0.03, 0.02], 0).pvalue)
+
+
+def test_figures_of_the_papers() -> None:
+    bibtex = figures("bibtex")
+    assert bibtex["arXiv:1904.08049, FMP + LaMP_fc"]["ebF1"] == 0.445
+    best = bibtex["best of the papers' message passing"]
+    assert (best["ebF1"], best["miF1"], best["maF1"], best["ACC"]) == (0.447, 0.473, 0.376, 0.197)
+    assert figures("delicious")["best of the papers' message passing"]["ACC"] == 0.014
+    assert figures("emotions") == {}
+
+
+def test_a_graph_or_a_data_set_that_is_not_there(root: Path) -> None:
+    with pytest.raises(SystemExit, match="--dataset to be one of sider, nci, bibtex"):
+        main(dataset="nothing")
+    recipe = RECIPES["planted-50"]
+    dataset = recipe.load_dataset(root)
+    with pytest.raises(ValueError, match=r"'el', 'fc', 'pr', 'true'"):
+        recipe.label_graph("tree", dataset, recipe.split(dataset, "official", 0))
 
 
 def test_recovery_of_a_known_graph() -> None:

@@ -12,7 +12,7 @@ from torch_geometric.nn.resolver import aggregation_resolver
 
 from tg_mlc.nn import FeatureMessagePassing, LabelMessagePassing, LabelReadout, StepAttention
 from tg_mlc.nn.attention import Norm
-from tg_mlc.nn.encoders import Components
+from tg_mlc.nn.encoders import Components, ScoreEncoder
 from tg_mlc.nn.feature import FeatureAttention
 
 
@@ -71,6 +71,9 @@ class LaMP(nn.Module):
             before labels attend to it. (default: :obj:`None`)
         linear_path (torch.nn.Module, optional): Maps a batch to logits that are added to the final ones, *e.g.*
             :class:`~tg_mlc.nn.encoders.LinearPath`. (default: :obj:`None`)
+        evidence (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` of another classifier, *e.g.*
+            :class:`~tg_mlc.nn.encoders.LinearEvidence`. Labels know their own scores once they have attended to
+            components, before they attend to each other. (default: :obj:`None`)
         mlp_channels (int, optional): Hidden size of the MLPs, :math:`d` if :obj:`None`. (default: :obj:`None`)
         norm (str, optional): :obj:`"post"` or :obj:`"pre"`. (default: :obj:`"post"`)
         scale (float, optional): The factor on the attention scores, :math:`1 / \sqrt{d / K}` if :obj:`None`.
@@ -109,6 +112,7 @@ class LaMP(nn.Module):
         skip_label_attention: bool = False,
         pool: str | nn.Module | None = None,
         linear_path: nn.Module | None = None,
+        evidence: nn.Module | None = None,
         mlp_channels: int | None = None,
         norm: Norm = "post",
         scale: float | None = None,
@@ -152,6 +156,8 @@ class LaMP(nn.Module):
         )
         self.readout = LabelReadout(self.labels, tied=tied, bias=readout_bias)
         self.linear_path = linear_path
+        self.evidence = evidence
+        self.hear = nn.Identity() if evidence is None else ScoreEncoder(channels)
         self.detach_intermediate = detach_intermediate
 
     def forward(
@@ -166,10 +172,15 @@ class LaMP(nn.Module):
             return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`LaMPOutput` with the
                 attention of every step and every feature message passing block. (default: :obj:`False`)
         """
-        x, ptr, feature_attention = self._encode(data, return_attention_weights)
+        x, ptr, to_label, feature_attention = self._encode(data, return_attention_weights)
         wanted = return_intermediate or return_attention_weights
         states: Any = self.labels(
-            x, ptr=ptr, return_intermediate=wanted, return_attention_weights=return_attention_weights
+            x,
+            ptr=ptr,
+            edge_index=to_label,
+            evidence=None if self.evidence is None else self.hear(self.evidence(data)),
+            return_intermediate=wanted,
+            return_attention_weights=return_attention_weights,
         )
         logits: Tensor = self.readout(states.states if wanted else states)
         if self.linear_path is not None:
@@ -180,8 +191,10 @@ class LaMP(nn.Module):
         intermediate = [self.readout(u, detach_weight=detach, use_bias=not detach) for u in states.intermediate]
         return LaMPOutput(logits, intermediate, states.attention, feature_attention)
 
-    def _encode(self, data: Data, return_attention_weights: bool) -> tuple[Tensor, Tensor, Sequence[FeatureAttention]]:
-        x, ptr, edge_index, edge_attr = cast(Components, self.inputs(data))
+    def _encode(
+        self, data: Data, return_attention_weights: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None, Sequence[FeatureAttention]]:
+        x, ptr, edge_index, edge_attr, to_label = cast(Components, self.inputs(data))
         attention: Sequence[FeatureAttention] = ()
         if self.features is not None:
             edges = {"ptr": ptr, "edge_index": edge_index, "edge_attr": edge_attr}
@@ -190,5 +203,7 @@ class LaMP(nn.Module):
             else:
                 x = self.features(x, **edges)
         if self.pool is not None:
-            x, ptr = self.pool(x, ptr=ptr), torch.arange(ptr.numel(), device=ptr.device)
-        return x, ptr, attention
+            x, ptr, to_label = self.pool(x, ptr=ptr), torch.arange(ptr.numel(), device=ptr.device), None
+        if to_label is not None:
+            to_label = torch.stack([torch.arange(x.size(0), device=x.device), to_label])
+        return x, ptr, to_label, attention

@@ -239,6 +239,7 @@ class LabelMessagePassing(nn.Module):
         *,
         ptr: Tensor | None = None,
         edge_index: Adj | None = None,
+        evidence: Tensor | None = None,
         batch_size: int | None = None,
         max_num_nodes: int | None = None,
         return_intermediate: bool = False,
@@ -255,6 +256,9 @@ class LabelMessagePassing(nn.Module):
             edge_index (torch.Tensor or SparseTensor, optional): Edges from components (rows of :obj:`x`) to the
                 labels :math:`0, \ldots, L - 1` of their own sample. If :obj:`None`, every label attends to all
                 components of its sample. (default: :obj:`None`)
+            evidence (torch.Tensor, optional): What is known of every label of every sample beforehand, as states of
+                shape :math:`(B, L, d)` that are added once labels have attended to components, before they attend to
+                each other. (default: :obj:`None`)
             batch_size (int, optional): The number of samples, needed beside :obj:`batch` if the last samples have no
                 component, and under :meth:`torch.compile`. (default: :obj:`None`)
             max_num_nodes (int, optional): The most components of a sample; if :obj:`None`, it is read from the
@@ -277,6 +281,8 @@ class LabelMessagePassing(nn.Module):
             # All samples share the label states of the first step, so these are projected once and then repeated.
             num_copies = num_samples if step == 0 else 1
             u, to_label = self._call(xy, (x, u), edges, return_attention_weights, num_copies=num_copies)
+            if step == 0 and evidence is not None:
+                u = u + self._flatten(evidence, num_samples)
             if self.skip_label_attention:
                 u, among_labels = cast(LabelToLabelConv, yy).feed_forward(u), None
             else:
@@ -303,6 +309,12 @@ class LabelMessagePassing(nn.Module):
         if self.checkpointing and may_checkpoint(conv):
             return checkpoint(partial(conv, **kwargs), x, edges, use_reentrant=False), None
         return conv(x, edges, **kwargs), None
+
+    def _flatten(self, evidence: Tensor, num_samples: int) -> Tensor:
+        expected = (num_samples, self.num_labels, self.channels)
+        if tuple(evidence.shape) != expected:
+            raise ValueError(f"Expected 'evidence' of shape {list(expected)} (got {list(evidence.shape)})")
+        return evidence.reshape(-1, self.channels)
 
     def _edges(self, x: Tensor, ptr: Tensor, edge_index: Adj | None, max_num_nodes: int | None) -> Tensor | Pattern:
         num_samples = ptr.numel() - 1

@@ -2,8 +2,10 @@
 
 from tg_mlc.nn.encoders.components import Components
 from tg_mlc.nn.encoders.embedding import CategoricalEmbedding
+from tg_mlc.nn.encoders.evidence import LinearEvidence, ScoreEncoder
 from tg_mlc.nn.encoders.joint import JointEncoder
 from tg_mlc.nn.encoders.molecule import MoleculeEncoder
+from tg_mlc.nn.encoders.nodes import NodeEncoder
 from tg_mlc.nn.encoders.scaling import LogCounts, QuantileScaler
 from tg_mlc.nn.encoders.tokens import BagEncoder, SequenceEncoder
 from tg_mlc.nn.encoders.vector import LinearPath, VectorEncoder
@@ -13,10 +15,13 @@ __all__ = [
     "CategoricalEmbedding",
     "Components",
     "JointEncoder",
+    "LinearEvidence",
     "LinearPath",
     "LogCounts",
     "MoleculeEncoder",
+    "NodeEncoder",
     "QuantileScaler",
+    "ScoreEncoder",
     "SequenceEncoder",
     "VectorEncoder",
 ]

@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
 
 from tg_mlc.nn.encoders.components import Components, ptr_of
+from tg_mlc.ops.dropout import dropout
 
 
 class BagEncoder(nn.Module):
@@ -16,6 +17,10 @@ class BagEncoder(nn.Module):
     Args:
         num_tokens (int): The size of the vocabulary.
         channels (int): Size :math:`d` of a state.
+        dropout (float, optional): Dropout on whole words. (default: :obj:`0.0`)
+        normalized (bool, optional): If set to :obj:`True`, the weights of a document's words are taken to have a sum of
+            squares of one, as TF-IDF has it, and scaled to a mean square of one, whatever the number :math:`n` of words
+            (:math:`\sqrt{n}`). (default: :obj:`False`)
 
     Shapes:
         - **input:** a batch with the present words :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`, and, if the words
@@ -29,15 +34,27 @@ class BagEncoder(nn.Module):
 
     edge_dim: int | None = None
 
-    def __init__(self, num_tokens: int, channels: int) -> None:
+    def __init__(self, num_tokens: int, channels: int, *, dropout: float = 0.0, normalized: bool = False) -> None:
         super().__init__()
         self.channels = channels
+        self.dropout = dropout
+        self.normalized = normalized
         self.embedding = nn.Embedding(num_tokens, channels)
 
     def forward(self, data: Data) -> Components:
-        x = self.embedding(_tokens(data))
-        weight = data.get("weight")
-        return Components(x if weight is None else x * weight.view(-1, 1), ptr_of(data), data.get("edge_index"))
+        ptr, x = ptr_of(data), self.embedding(_tokens(data))
+        weight = self._weight(data, ptr)
+        return Components(x if weight is None else x * weight.view(-1, 1), ptr, data.get("edge_index"))
+
+    def _weight(self, data: Data, ptr: Tensor) -> Tensor | None:
+        weight: Tensor | None = data.get("weight")
+        if weight is not None and self.normalized:
+            lengths = ptr.diff()
+            weight = weight * lengths.to(weight.dtype).sqrt().repeat_interleave(lengths, output_size=weight.numel())
+        if not self.training or self.dropout == 0.0:
+            return weight
+        ones = torch.ones(data.x.numel(), device=ptr.device) if weight is None else weight
+        return dropout(ones, self.dropout, self.training)
 
 
 class SequenceEncoder(nn.Module):

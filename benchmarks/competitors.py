@@ -1,0 +1,122 @@
+"""The rows without label message passing, for every family of data sets."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from rivals import LinearAlone, PooledGNN
+from seeds import Run, Task
+from tg_mlc.baselines import LabelFrequency, MorganForest
+from tg_mlc.baselines.morgan_forest import DEFAULT_GRID
+from tg_mlc.data import Split
+from tg_mlc.datasets import Planted
+from tg_mlc.graphs import edgeless
+from tg_mlc.models import molecule_lamp
+from tg_mlc.recipes import MOLECULES, PLANTED, TABLES
+from tg_mlc.recipes._evidence import tuned_linear
+from tg_mlc.recipes.tables import PreparedTable, inputs_of
+from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
+
+#: What forests are tuned over; on the larger data set each setting takes a minute.
+FOREST_GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
+    "sider": DEFAULT_GRID,
+    "nci": {"max_features": ("sqrt", "log2")},
+}
+# The best of a few settings for the pooled GNN on the random splits 0 and 1.
+GINE_MODULE: dict[str, Any] = {"lr": 3e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
+GINE_FIT: dict[str, Any] = {"max_epochs": 30, "patience": None, "gradient_clip": 1.0}
+
+Scores = tuple[Any, Any]  #: of validation and of test samples
+Row = tuple[str, Callable[[], Scores]]
+
+
+def run_rivals(task: Task, split: Split, seed: int, options: dict[str, Any]) -> list[Run]:
+    """All rows without label message passing, of one seed."""
+    torch.set_num_threads(1)
+    rows = []
+    for name, predict in _rows(task, split, seed, options):
+        start = time.perf_counter()
+        on_val, on_test = predict()
+        rows.append(task.run(name, split, seed, time.perf_counter() - start, on_val, on_test))
+    return rows
+
+
+def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Row]:
+    yield "label frequency", lambda: _frequency(task, split)
+    if task.name in TABLES:
+        yield "linear SVM, tuned", lambda: _svm(task, split)
+        yield "logistic regression, tuned", lambda: _logistic_regression(task, split)
+    if task.name in PLANTED:
+        yield "best without neighbours", lambda: _best(task, split, messages=False)
+        yield "best possible", lambda: _best(task, split, messages=True)
+    if task.name in MOLECULES:
+        yield from _molecules(task, split, seed, options)
+
+
+def _frequency(task: Task, split: Split) -> Scores:
+    frequency = LabelFrequency().fit(task.dataset.y[split.train])
+    return frequency.predict_proba(len(split.val)), frequency.predict_proba(len(split.test))
+
+
+def _svm(task: Task, split: Split) -> Scores:
+    # The very classifiers whose scores the label message passing rows are given.
+    prepared = cast(PreparedTable, task.dataset)
+    scores = prepared.linear.predict_proba(inputs_of(prepared))
+    return scores[split.val], scores[split.test]
+
+
+def _logistic_regression(task: Task, split: Split) -> Scores:
+    prepared = cast(PreparedTable, task.dataset)
+    x = inputs_of(prepared)
+    scores = tuned_linear(x, prepared.y, split, "logistic").predict_proba(x)
+    return scores[split.val], scores[split.test]
+
+
+def _best(task: Task, split: Split, messages: bool) -> Scores:
+    scores = cast(Planted, task.dataset).scores(messages)
+    probabilities = 1 / (1 + np.exp(-scores))
+    return probabilities[split.val], probabilities[split.test]
+
+
+def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Row]:
+    yield "random forest", lambda: _forest(task, split, seed, tuned=False)
+    yield "random forest, tuned", lambda: _forest(task, split, seed, tuned=True)
+    gine = PooledGNN(task.dataset.num_labels)
+    yield "GINE + sum pooling", lambda: _trained(task, split, seed, gine, GINE_MODULE, {**GINE_FIT, **options})
+    seed_everything(seed, verbose=False)
+    lamp = molecule_lamp(task.dataset[split.train], edgeless(task.dataset.label_names))
+    if lamp.linear_path is not None:
+        settings = {**task.recipe.module, "intermediate_weight": 0.0}
+        alone = LinearAlone(lamp)
+        yield "linear path alone", lambda: _trained(task, split, seed, alone, settings, {**task.recipe.fit, **options})
+
+
+def _forest(task: Task, split: Split, seed: int, tuned: bool) -> Scores:
+    train, val, test = (task.dataset[part] for part in split.parts)
+    if tuned:
+        grid = FOREST_GRIDS[task.name]
+        forest = MorganForest.tuned(train.smiles, train.y, val.smiles, val.y, grid=grid, seed=seed, n_jobs=1)
+    else:
+        forest = MorganForest(seed=seed, n_jobs=1).fit(train.smiles, train.y)
+    return forest.predict_proba(val.smiles), forest.predict_proba(test.smiles)
+
+
+def _trained(
+    task: Task, split: Split, seed: int, model: torch.nn.Module, module: dict[str, Any], settings: dict[str, Any]
+) -> Scores:
+    seed_everything(seed, verbose=False)
+    lightning = MultiLabelModule(model, task.dataset.label_names, **module)
+    data = MultiLabelDataModule(task.dataset, split, batch_size=task.recipe.batch_size, seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        return scores_of(fit(lightning, data, folder, **settings, accelerator="cpu", logger=False), data)
+
+
+def scores_of(result: FitResult, data: MultiLabelDataModule) -> Scores:
+    """The scores of validation and of test samples."""
+    return result.predict(data.val_dataloader()), result.predict(data.test_dataloader())

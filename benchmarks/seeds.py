@@ -1,0 +1,143 @@
+"""Runs of a comparison, and what they say together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from scipy.stats import t as student_t
+
+from tg_mlc.data import Split
+from tg_mlc.datasets import MultiLabelDataset
+from tg_mlc.metrics import evaluate, tune_per_metric
+from tg_mlc.recipes import RECIPES, Recipe
+
+TESTED = ("ebF1", "miF1", "maF1", "maAUC")
+Metrics = dict[str, float | None]
+
+
+@dataclass
+class Run:
+    """One row of one seed."""
+
+    model: str
+    seed: int
+    split: str
+    seconds: float
+    metrics: Metrics
+    undefined: list[str]
+    per_label: Metrics = field(default_factory=dict)  #: the same with a threshold for each label
+    thresholds: dict[str, float] = field(default_factory=dict)
+    density: float | None = None
+    validation: float | None = None
+    recovery: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Task:
+    """A data set, and which of its labels count."""
+
+    name: str
+    dataset: MultiLabelDataset
+
+    @property
+    def recipe(self) -> Recipe:
+        """How to train on it."""
+        return RECIPES[self.name]
+
+    @property
+    def counted(self) -> torch.Tensor:
+        """Which labels are frequent enough."""
+        return self.recipe.counted_labels(self.dataset)
+
+    def run(self, model: str, split: Split, seed: int, seconds: float, on_val: ArrayLike, on_test: ArrayLike) -> Run:
+        """All metrics on the test set; thresholds, one per metric or one per label, come from the validation set."""
+        keep, y = self.counted, self.dataset.y
+        names = [name for name, counts in zip(self.dataset.label_names, keep.tolist(), strict=True) if counts]
+        scores = [torch.as_tensor(np.asarray(s), dtype=torch.float64)[:, keep] for s in (on_val, on_test)]
+        y_val, y_test = y[split.val][:, keep], y[split.test][:, keep]
+        tuners = tune_per_metric(y_val, scores[0])
+        evaluation = evaluate(y_test, scores[1], tuners, names)
+        per_label = evaluate(y_test, scores[1], tune_per_metric(y_val, scores[0], per_label=True), names)
+        return Run(
+            model,
+            seed,
+            split.hash,
+            seconds,
+            evaluation.to_dict()["values"],
+            evaluation.undefined,
+            per_label.to_dict()["values"],
+            {name: float(np.asarray(tuner.thresholds).item()) for name, tuner in tuners.items()},
+        )
+
+
+def summarise(runs: Sequence[Run]) -> dict[str, Any]:
+    """Mean and standard deviation of every metric over the seeds."""
+    recovered = {
+        score: {name: float(np.mean([run.recovery[score][name] for run in runs])) for name in runs[0].recovery[score]}
+        for score in runs[0].recovery
+    }
+    densities = [run.density for run in runs if run.density is not None]
+    return {
+        "metrics": _spread([run.metrics for run in runs]),
+        "per_label": _spread([run.per_label for run in runs]),
+        "thresholds": {name: [run.thresholds[name] for run in runs] for name in runs[0].thresholds},
+        "seconds": float(np.mean([run.seconds for run in runs])),
+        "density": float(np.mean(densities)) if densities else None,
+        "recovery": recovered,
+    }
+
+
+def _spread(metrics: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
+    values = {name: np.array([each[name] for each in metrics], dtype=float) for name in metrics[0]}
+    return {
+        name: {"mean": float(v.mean()), "sd": float(v.std(ddof=1)) if len(v) > 1 else None}
+        for name, v in values.items()
+    }
+
+
+def compare(runs: Sequence[Run], encoder: str, graph: str) -> list[dict[str, Any]]:
+    """Paired t-tests of a graph against el over the seeds.
+
+    Where every seed has a split of its own, the variance is corrected for test sets that are drawn again from the same
+    samples (Nadeau and Bengio 2003, doi:10.1023/A:1024068626366).
+    """
+    by_model = {m: {run.seed: run for run in runs if run.model == m} for m in {run.model for run in runs}}
+    ours, el = by_model.get(f"{encoder} LaMP {graph}", {}), by_model.get(f"{encoder} LaMP el", {})
+    shared = sorted(ours.keys() & el.keys())
+    if len(shared) < 2:
+        return []
+    resampled = len({ours[seed].split for seed in shared}) > 1
+    tests = []
+    for metric in TESTED:
+        a, b = (np.array([rows[seed].metrics.get(metric) for seed in shared], dtype=float) for rows in (ours, el))
+        difference = a - b
+        if np.isnan(difference).any():
+            continue
+        tests.append(
+            {
+                "encoder": encoder,
+                "graph": graph,
+                "against": "el",
+                "metric": metric,
+                "num_seeds": len(shared),
+                "mean_difference": float(difference.mean()),
+                "sd": float(difference.std(ddof=1)),
+                "test": "corrected paired t-test" if resampled else "paired t-test",
+                "p": corrected_p_value(difference) if resampled else corrected_p_value(difference, test_share=0.0),
+            }
+        )
+    return tests
+
+
+def corrected_p_value(difference: np.ndarray, test_share: float = 0.1, train_share: float = 0.8) -> float:
+    """The two-sided p-value of a mean difference over random splits of one data set."""
+    n = len(difference)
+    spread = np.sqrt((1 / n + test_share / train_share) * difference.var(ddof=1))
+    if spread == 0:
+        return float(difference.mean() == 0)
+    return float(2 * student_t.sf(abs(difference.mean()) / spread, df=n - 1))

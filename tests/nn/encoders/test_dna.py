@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from tg_mlc.graphs import fully_connected
+from tg_mlc.losses import masked_bce
+from tg_mlc.models import LaMP
+from tg_mlc.nn.encoders.dna import DNAEncoder
+
+
+def batch_of(*lengths: int) -> Batch:
+    generator = torch.Generator().manual_seed(0)
+    samples = [torch.randint(5, (n,), generator=generator, dtype=torch.uint8) for n in lengths]
+    return Batch.from_data_list([Data(x=x, y=torch.zeros(1, 3)) for x in samples])
+
+
+def by_hand(encoder: DNAEncoder, x: torch.Tensor) -> torch.Tensor:
+    """The equation of the docstring, letter by letter."""
+    weight, bias, width = encoder.conv.weight, encoder.conv.bias, encoder.conv.kernel_size[0]
+    vectors = [torch.full((4,), 0.25) if code == 4 else torch.eye(4)[code] for code in x.tolist()]
+    states = []
+    for i in range(len(vectors)):
+        state = bias.clone()
+        for j in range(width):
+            seen = i + j - width // 2
+            if 0 <= seen < len(vectors):
+                state = state + weight[:, :, j] @ vectors[seen]
+        states.append(state.relu())
+    return torch.stack([torch.stack(states[k : k + encoder.pool]).amax(0) for k in range(0, len(x), encoder.pool)])
+
+
+@pytest.mark.parametrize("lengths", [(9, 9, 9), (7, 1, 12), (5,)])
+@pytest.mark.parametrize(("kernel_size", "pool"), [(1, 1), (4, 1), (5, 3), (16, 2), (2, 7)])
+def test_the_equation(lengths: tuple[int, ...], kernel_size: int, pool: int) -> None:
+    encoder = DNAEncoder(6, kernel_size, pool)
+    batch = batch_of(*lengths)
+    x, ptr, edge_index, edge_attr = encoder(batch)[:4]
+    expected = [by_hand(encoder, data.x) for data in batch.to_data_list()]
+    torch.testing.assert_close(x, torch.cat(expected))
+    assert ptr.diff().tolist() == [len(part) for part in expected]
+    assert (edge_index, edge_attr, encoder.channels, encoder.edge_dim) == (None, None, 6, None)
+
+
+def test_samples_of_one_length_and_of_several_agree() -> None:
+    encoder = DNAEncoder(8, 7, 4)
+    batch = batch_of(10, 10, 10)
+    equal = encoder(batch)
+    ragged = encoder._ragged(encoder.one_hot[batch.x.long()], batch.ptr)
+    torch.testing.assert_close(equal.x, ragged.x)
+    assert torch.equal(equal.ptr, ragged.ptr)
+
+
+def test_empty_samples_have_no_components() -> None:
+    encoder = DNAEncoder(4, 1, 2)
+    assert encoder(batch_of(0, 3, 0)).ptr.tolist() == [0, 0, 2, 2]
+    out = encoder(batch_of(0, 0))
+    assert (out.x.shape, out.ptr.tolist()) == ((0, 4), [0, 0, 0])
+
+
+def test_a_column_of_letters_is_taken_as_well() -> None:
+    encoder = DNAEncoder(4)
+    batch = batch_of(5, 8)
+    column = Batch.from_data_list([Data(x=data.x.view(-1, 1)) for data in batch.to_data_list()])
+    assert torch.equal(encoder(column).x, encoder(batch).x)
+
+
+def test_the_weights_alone_are_stored() -> None:
+    encoder = DNAEncoder(4)
+    assert sorted(encoder.state_dict()) == ["conv.bias", "conv.weight"]
+    before = encoder.conv.weight.clone()
+    encoder.reset_parameters()
+    assert not torch.equal(before, encoder.conv.weight)
+
+
+@pytest.mark.parametrize(("lengths", "features"), [((20, 20), "emb"), ((20, 6), "fmp")])
+def test_lamp_learns(lengths: tuple[int, ...], features: str) -> None:
+    torch.manual_seed(0)
+    model = LaMP(DNAEncoder(16, 5), fully_connected(3), features, dropout=0.0)
+    batch = batch_of(*lengths)
+    batch.y = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(10):
+        loss = masked_bce(model(batch), batch.y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    gradient = model.inputs.conv.weight.grad
+    assert gradient is not None
+    assert gradient.abs().sum() > 0
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match=r"'kernel_size' to be at least 1 \(got 0\)"):
+        DNAEncoder(4, 0)
+    with pytest.raises(ValueError, match=r"'pool' to be at least 1 \(got 0\)"):
+        DNAEncoder(4, pool=0)
+    with pytest.raises(ValueError, match=r"shape \[N\] or \[N, 1\].*\(got \[3, 4\]\)"):
+        DNAEncoder(4)(Data(x=torch.zeros(3, 4)))
+    with pytest.raises(ValueError, match=r"from 0 to 4 \(got 0 to 5\)"):
+        DNAEncoder(4)(Data(x=torch.tensor([0, 5])))

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from tg_mlc.datasets._records import Records
+from tg_mlc.datasets.base import ArrayDataset
+from tg_mlc.graphs import fully_connected
+from tg_mlc.models import table_lamp
+from tg_mlc.recipes import RECIPES
+from tg_mlc.recipes.tables import inputs_of, prepare
+
+rng = np.random.default_rng(0)
+WORDS = (rng.random((200, 30)) < 0.2).astype(np.float32)
+Y = (WORDS @ rng.standard_normal((30, 4)) > 0.3).astype(np.float32)
+
+
+@pytest.fixture(params=["bag", "vector"])
+def dataset(request):
+    x = sp.csr_array(WORDS) if request.param == "bag" else WORDS
+    names = ["a", "b", "c", "d"]
+    return ArrayDataset(Records(x, Y, names, None, np.arange(160), np.arange(160, 200)).to_samples())
+
+
+def test_prepared_samples_carry_what_linear_classifiers_say(dataset, tmp_path):
+    split = dataset.official_split()
+    prepared = prepare(dataset, split, tmp_path)
+    evidence = torch.cat([data.evidence for data in prepared]).numpy()
+    fitted = prepared.linear.decision_function(inputs_of(prepared))
+    np.testing.assert_allclose(evidence[split.test], fitted[split.test], atol=1e-4)
+    np.testing.assert_allclose(evidence[split.val], fitted[split.val], atol=1e-4)
+    # Training samples get the opinion of classifiers that have not seen them.
+    assert np.abs(evidence[split.train] - fitted[split.train]).max() > 0.05
+
+
+def test_the_linear_classifiers_are_fitted_once(dataset, tmp_path, monkeypatch):
+    split = dataset.official_split()
+    first = prepare(dataset, split, tmp_path)
+    monkeypatch.setattr("tg_mlc.recipes._evidence._fit", lambda *args: pytest.fail("fitted again"))
+    second = prepare(dataset, split, tmp_path)
+    assert torch.equal(first[0].evidence, second[0].evidence)
+    assert np.array_equal(first.linear.weight, second.linear.weight)
+    assert first.linear.search == second.linear.search
+
+
+def test_other_samples_get_their_own_classifiers(dataset, tmp_path):
+    prepare(dataset, dataset.official_split(), tmp_path)
+    prepare(dataset, dataset.official_split(seed=1), tmp_path)
+    assert len(list((tmp_path / "linear").iterdir())) == 2
+
+
+def test_a_trained_model_predicts_without_the_attribute(dataset, tmp_path):
+    split = dataset.official_split()
+    prepared = prepare(dataset, split, tmp_path)
+    recipe = RECIPES["bibtex"]
+    graph = fully_connected(prepared.label_names)
+    result, data = recipe.train(prepared, split, graph, tmp_path / "run", encoder="emb", max_epochs=2, logger=False)
+    batch = next(iter(data.test_dataloader()))
+    model = result.module.model.eval()
+    given = model(batch)
+    del batch.evidence
+    torch.testing.assert_close(model(batch), given, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("encoder", ["emb", "fmp"])
+def test_table_lamp_starts_from_frequencies(dataset, encoder):
+    model = table_lamp(dataset[:160], fully_connected(4), encoder, channels=8)
+    frequency = torch.tensor(Y[:160].mean(axis=0))
+    torch.testing.assert_close(model.readout.bias.sigmoid(), frequency)
+
+
+def test_kinds_without_a_table_are_refused():
+    planted = RECIPES["planted-50"].load_dataset("unused")
+    with pytest.raises(ValueError, match="'bag', 'sequence' or 'vector'"):
+        table_lamp(planted, fully_connected(24))

@@ -1,0 +1,81 @@
+"""Label message passing over words or vectors, as we recommend it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from tg_mlc.models.lamp import LaMP
+from tg_mlc.nn.encoders import BagEncoder, LinearEvidence, SequenceEncoder, VectorEncoder
+
+if TYPE_CHECKING:
+    from tg_mlc.baselines import LinearBaseline
+    from tg_mlc.datasets import MultiLabelDataset
+
+
+def table_lamp(
+    train: MultiLabelDataset,
+    label_graph: Data,
+    encoder: Literal["fmp", "emb"] = "emb",
+    *,
+    channels: int = 64,
+    num_components: int = 8,
+    input_dropout: float = 0.2,
+    linear: LinearBaseline | None = None,
+    **kwargs: Any,
+) -> LaMP:
+    r"""Builds a :class:`~tg_mlc.models.LaMP` for bags of words, sequences of words, or vectors.
+
+    Its components are the words, or :obj:`num_components` linear images of the vector. The readout starts from the
+    frequency of every label.
+
+    Args:
+        train (MultiLabelDataset): The training samples, which say what kind they are, and give the frequencies.
+        label_graph (LabelGraph): The label graph.
+        encoder (str, optional): :obj:`"fmp"` for feature message passing among the components, :obj:`"emb"` for none.
+            (default: :obj:`"emb"`)
+        channels (int, optional): Size of all states. (default: :obj:`64`)
+        num_components (int, optional): Number of components that a vector becomes. (default: :obj:`8`)
+        input_dropout (float, optional): Dropout on words, or on the entries of a vector. (default: :obj:`0.2`)
+        linear (LinearBaseline, optional): Fitted linear classifiers, whose scores labels know and pass on (see
+            :class:`~tg_mlc.nn.encoders.LinearEvidence`). (default: :obj:`None`)
+        **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
+
+    Raises:
+        ValueError: If the samples are neither bags, sequences nor vectors.
+    """
+    model = LaMP(
+        _inputs(train, channels, num_components, input_dropout),
+        label_graph,
+        encoder,
+        readout_bias=True,
+        evidence=None if linear is None else _evidence(linear),
+        **kwargs,
+    )
+    y: Tensor = train.y
+    with torch.no_grad():
+        cast(Tensor, model.readout.bias).copy_(torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3))
+    return model
+
+
+def _inputs(train: MultiLabelDataset, channels: int, num_components: int, dropout: float) -> nn.Module:
+    size = cast(int, train.num_inputs)
+    if train.kind == "bag":
+        return BagEncoder(size, channels, dropout=dropout, normalized="weight" in train[0])
+    if train.kind == "sequence":
+        return SequenceEncoder(size, channels)
+    if train.kind == "vector":
+        return VectorEncoder(size, channels, num_components, dropout=dropout)
+    raise ValueError(f"Expected samples of kind 'bag', 'sequence' or 'vector' (got {train.kind!r})")
+
+
+def _evidence(linear: LinearBaseline) -> LinearEvidence:
+    if linear.weight is None or linear.bias is None:
+        raise ValueError("Expected 'linear' to be fitted (got one that is not); call its 'fit' first")
+    evidence = LinearEvidence(*linear.weight.shape)
+    evidence.weight.copy_(torch.from_numpy(linear.weight))
+    evidence.bias.copy_(torch.from_numpy(linear.bias))
+    return evidence

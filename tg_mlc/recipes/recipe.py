@@ -1,0 +1,104 @@
+"""What a recipe says, and how it is followed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import Tensor, nn
+from torch_geometric.data import Dataset
+
+from tg_mlc.data import Split
+from tg_mlc.datasets import MultiLabelDataset
+from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
+
+#: What labels attend to: components as they are, after messages among them, or (molecules) vectors without any atoms.
+EncoderName = Literal["emb", "fmp", "vectors"]
+GraphBuilder = Callable[[MultiLabelDataset, Split], LabelGraph]
+
+
+def _unchanged(dataset: MultiLabelDataset, split: Split, root: Path) -> MultiLabelDataset:
+    return dataset
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to load a data set, how to divide it, and how to train on it."""
+
+    load: Callable[[Path], MultiLabelDataset]
+    split: Callable[[MultiLabelDataset, str, int], Split]  #: from a method's name and a seed
+    splits: tuple[str, ...]  #: the methods, of which the first is the usual one
+    graphs: Mapping[str, GraphBuilder]  #: label graphs beside edgeless and fully connected; "pr" is the usual prior
+    build: Callable[..., nn.Module]  #: from training samples, a label graph, an encoder's name and :attr:`model`
+    model: dict[str, Any]  #: arguments of :attr:`build`
+    module: dict[str, Any]  #: arguments of :class:`~tg_mlc.training.MultiLabelModule`
+    fit: dict[str, Any]  #: arguments of :func:`~tg_mlc.training.fit`
+    batch_size: int
+    prepare: Callable[[MultiLabelDataset, Split, Path], MultiLabelDataset] = _unchanged  #: what needs the split
+    min_positives: int = 0  #: a label that occurs less often in the whole data set is left out of metrics
+    settings: dict[str, Any] = field(default_factory=dict)  #: of :attr:`prepare`, for the record
+
+    def load_dataset(self, root: str | os.PathLike[str]) -> MultiLabelDataset:
+        """Loads the data set into a folder."""
+        return self.load(Path(root))
+
+    def counted_labels(self, dataset: MultiLabelDataset) -> Tensor:
+        """Which labels are frequent enough for metrics, a mask :math:`(L)`."""
+        counted: Tensor = dataset.y.nansum(dim=0) >= self.min_positives
+        return counted
+
+    def label_graph(self, kind: str, dataset: MultiLabelDataset, split: Split) -> LabelGraph:
+        """The label graph of a variant.
+
+        Raises:
+            ValueError: If the data set has no such graph.
+        """
+        if kind == "el":
+            return edgeless(dataset.label_names)
+        if kind == "fc":
+            return fully_connected(dataset.label_names)
+        if kind not in self.graphs:
+            raise ValueError(f"Expected a label graph among {['el', 'fc', *self.graphs]} (got {kind!r})")
+        return self.graphs[kind](dataset, split)
+
+    def train(
+        self,
+        dataset: MultiLabelDataset,
+        split: Split,
+        label_graph: LabelGraph,
+        folder: str | os.PathLike[str],
+        *,
+        encoder: EncoderName = "fmp",
+        seed: int = 0,
+        model_options: dict[str, Any] | None = None,
+        config: dict[str, Any] | None = None,
+        **fit_options: Any,
+    ) -> tuple[FitResult, MultiLabelDataModule]:
+        """Trains a model.
+
+        Args:
+            dataset (MultiLabelDataset): The data set, as :attr:`prepare` returns it.
+            split (Split): Its parts.
+            label_graph (LabelGraph): The label graph.
+            folder (str or PathLike): Where to put checkpoints and logs.
+            encoder (str, optional): What labels attend to. (default: :obj:`"fmp"`)
+            seed (int, optional): Seed of the weights, of dropout and of the order of samples. (default: :obj:`0`)
+            model_options (dict, optional): Arguments of the model that differ from the recipe. (default: :obj:`None`)
+            config (dict, optional): What else to store in checkpoints. (default: :obj:`None`)
+            **fit_options (optional): Arguments of :func:`~tg_mlc.training.fit` that differ from the recipe.
+        """
+        seed_everything(seed, verbose=False)
+        options = {"encoder": encoder, **self.model, **(model_options or {})}
+        train_part: Dataset = dataset[split.train]
+        module = MultiLabelModule(
+            self.build(train_part, label_graph, **options),
+            dataset.label_names,
+            config={**(config or {}), "split": split.hash, "seed": seed, "model": options},
+            **self.module,
+        )
+        data = MultiLabelDataModule(dataset, split, batch_size=self.batch_size, seed=seed)
+        return fit(module, data, folder, **{**self.fit, **fit_options}), data
