@@ -33,6 +33,8 @@ from tg_mlc.training import FitResult, MultiLabelDataModule
 
 #: Attention is averaged over so many batches; more of them change it little.
 NUM_BATCHES = 10
+#: Known graphs that learned attention is compared with in any case; others if they are trained with.
+ALWAYS_COMPARED = ("pr", "tree", "true")
 #: How many sources a label keeps in the learned graph, if there are four times as many labels.
 LEARNED_TOP_K = 10
 
@@ -73,9 +75,10 @@ def main(
     tasks = {part.hash: Task(dataset, recipe.prepare(raw, part, folder)) for part in parts.values()}
     # One split for all seeds makes the rivals the same for all.
     rival_seeds = chosen if len(tasks) > 1 else chosen[:1]
+    priors = sorted({*graphs, *ALWAYS_COMPARED} & set(recipe.graphs))
     calls = [delayed(run_rivals)(tasks[parts[seed].hash], parts[seed], seed, options) for seed in rival_seeds]
     calls += [
-        delayed(run_variant)(tasks[parts[seed].hash], parts[seed], seed, graph, encoder, options)
+        delayed(run_variant)(tasks[parts[seed].hash], parts[seed], seed, graph, encoder, options, priors)
         for encoder in encoders
         for graph in graphs
         for seed in chosen
@@ -117,7 +120,13 @@ def _recipe(dataset: str) -> Any:
 
 
 def run_variant(
-    task: Task, split: Split, seed: int, graph: str, encoder: EncoderName, options: dict[str, Any]
+    task: Task,
+    split: Split,
+    seed: int,
+    graph: str,
+    encoder: EncoderName,
+    options: dict[str, Any],
+    priors: Sequence[str] = ALWAYS_COMPARED,
 ) -> list[Run]:
     """One row of label message passing."""
     torch.set_num_threads(1)
@@ -136,7 +145,7 @@ def run_variant(
     run = task.run(f"{encoder} LaMP {graph}", split, seed, time.perf_counter() - start, *scores_of(result, data))
     run.density, run.validation = label_graph.density, result.best_value
     if graph == "fc":
-        run.recovery = _recovered(task, split, result, data)
+        run.recovery = _recovered(task, split, result, data, priors)
     return [run]
 
 
@@ -158,17 +167,19 @@ def _train(
         )
 
 
-def _recovered(task: Task, split: Split, result: FitResult, data: MultiLabelDataModule) -> dict[str, Any]:
+def _recovered(
+    task: Task, split: Split, result: FitResult, data: MultiLabelDataModule, priors: Sequence[str]
+) -> dict[str, Any]:
     """How well the learned attention, and simple statistics of the training labels, rank the pairs that priors join."""
     batches = [batch for batch, _ in zip(data.val_dataloader(), range(NUM_BATCHES), strict=False)]
     y = task.dataset.y[split.train]
     scores = {"learned attention": mean_label_attention(result.module.model, batches)}
     if not y.isnan().any():
         scores |= {w: co_occurrence_scores(y, w) for w in ("count", "conditional", "correlation")}
-    priors = {name: build(task.dataset, split) for name, build in task.recipe.graphs.items()}
+    known = {name: task.recipe.label_graph(name, task.dataset, split) for name in priors if name in task.recipe.graphs}
     return {
         f"{score}, {name}": recovery(values, prior, task.counted)
-        for name, prior in priors.items()
+        for name, prior in known.items()
         for score, values in scores.items()
         if score == "learned attention" or name in ("true", "tree")
     }
