@@ -97,8 +97,7 @@ def _mulan(name: str) -> Callable[[Path], MultiLabelDataset]:
 
 _MODEL = {"channels": 64, "num_steps": 2, "dropout": 0.2, "attention_dropout": 0.0, "input_dropout": 0.3}
 _GRAPHS: dict[str, GraphBuilder] = {"pr": _co_occurrence, "correlation": _correlated}
-_TEXT_MODEL = {"channels": 64, "num_steps": 2, "dropout": 0.2, "attention_dropout": 0.0, "input_dropout": 0.3}
-_GRAPHS: dict[str, GraphBuilder] = {**_GRAPHS, "wordnet": _wordnet}
+_TEXT_GRAPHS: dict[str, GraphBuilder] = {**_GRAPHS, "wordnet": _wordnet}
 
 
 def _recipe(load: Callable[[Path], MultiLabelDataset], epochs: int, **changes: Any) -> Recipe:

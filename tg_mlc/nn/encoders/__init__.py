@@ -1,6 +1,7 @@
 """What turns raw inputs into components: states that labels can attend to."""
 
 from tg_mlc.nn.encoders.components import Components
+from tg_mlc.nn.encoders.dna import DNAEncoder
 from tg_mlc.nn.encoders.embedding import CategoricalEmbedding
 from tg_mlc.nn.encoders.evidence import LinearEvidence, ScoreEncoder
 from tg_mlc.nn.encoders.joint import JointEncoder
@@ -14,6 +15,7 @@ __all__ = [
     "BagEncoder",
     "CategoricalEmbedding",
     "Components",
+    "DNAEncoder",
     "JointEncoder",
     "LinearEvidence",
     "LinearPath",
