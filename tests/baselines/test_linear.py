@@ -24,6 +24,12 @@ def test_it_is_what_scikit_learn_fits():
     np.testing.assert_allclose(logistic.predict_proba(X)[:, 1], reference.predict_proba(X)[:, 1], atol=1e-3)
 
 
+def test_long_indices_are_shortened():
+    x = sp.csr_array(X)
+    x.indices, x.indptr = x.indices.astype(np.int64), x.indptr.astype(np.int64)
+    np.testing.assert_allclose(LinearBaseline("logistic").fit(x, Y).weight, LinearBaseline("logistic").fit(X, Y).weight)
+
+
 def test_scores_keep_the_order_of_distances():
     model = LinearBaseline().fit(X, Y)
     distance, score = model.decision_function(X)[:, 0], model.predict_proba(X)[:, 0]

@@ -162,10 +162,16 @@ class LinearBaseline:
 
 def _read(x: Features, y: ArrayLike) -> tuple[Features, Targets]:
     targets = read_targets(y, "y")
-    x = sp.csr_matrix(x) if sp.issparse(x) else np.asarray(x)  # liblinear takes no arrays of scipy's new kind
+    x = _for_liblinear(x) if sp.issparse(x) else np.asarray(x)
     if x.shape[0] != len(targets.known):
         raise ValueError(f"Expected one row of 'y' per row of 'x', {x.shape[0]} (got {len(targets.known)})")
     return x, targets
+
+
+def _for_liblinear(x: Features) -> sp.csr_matrix:
+    # It takes neither arrays of scipy's new kind nor long indices.
+    rows = sp.csr_matrix(x)
+    return sp.csr_matrix((rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)), shape=rows.shape)
 
 
 def _fit_one(loss: Loss, C: float, x: Features, positive: BoolArray, known: BoolArray) -> tuple[FloatArray, float]:

@@ -76,6 +76,6 @@ def _evidence(linear: LinearBaseline) -> LinearEvidence:
     if linear.weight is None or linear.bias is None:
         raise ValueError("Expected 'linear' to be fitted (got one that is not); call its 'fit' first")
     evidence = LinearEvidence(*linear.weight.shape)
-    evidence.weight.copy_(torch.from_numpy(linear.weight))
-    evidence.bias.copy_(torch.from_numpy(linear.bias))
+    evidence.weight.copy_(torch.tensor(linear.weight))
+    evidence.bias.copy_(torch.tensor(linear.bias))
     return evidence
