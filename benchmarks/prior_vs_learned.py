@@ -67,12 +67,11 @@ def main(
     """
     recipe = _recipe(dataset)
     split = recipe.splits[0] if split is None else split
-    folder = root / dataset
-    raw = recipe.load_dataset(folder)
+    raw = recipe.load_dataset(root)
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
     chosen = range(first_seed, first_seed + seeds)
     parts = {seed: recipe.split(raw, split, seed) for seed in chosen}
-    tasks = {part.hash: Task(dataset, recipe.prepare(raw, part, folder)) for part in parts.values()}
+    tasks = {part.hash: Task(dataset, recipe.prepare(raw, part, root / dataset)) for part in parts.values()}
     # One split for all seeds makes the rivals the same for all.
     rival_seeds = chosen if len(tasks) > 1 else chosen[:1]
     priors = sorted({*graphs, *ALWAYS_COMPARED} & set(recipe.graphs))

@@ -112,10 +112,10 @@ def main(
 def load_or_fall_back(name: str, root: Path) -> tuple[Any, MultiLabelDataset]:
     """Loads a data set, or the one that needs no network if SIDER cannot be had."""
     try:
-        return name, RECIPES[name].load_dataset(root / name)
+        return name, RECIPES[name].load_dataset(root)
     except DatasetUnavailableError as error:
         print(f"SIDER cannot be had, so this is NCI's functional groups instead. {error}")
-        return "nci", RECIPES["nci"].load_dataset(root / "nci")
+        return "nci", RECIPES["nci"].load_dataset(root)
 
 
 def baselines(name: str, molecules: MultiLabelDataset, split: Split, seed: int) -> dict[str, Evaluation]:

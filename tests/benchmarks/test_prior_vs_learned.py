@@ -25,7 +25,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_one_variant_learns_on_nci(root: Path) -> None:
-    task = Task("nci", RECIPES["nci"].load_dataset(root / "nci"))
+    task = Task("nci", RECIPES["nci"].load_dataset(root))
     assert int(task.counted.sum()) == 35
     split = task.recipe.split(task.dataset, "random", 0)
     (run,) = run_variant(task, split, seed=0, graph="fc", encoder="emb", options={"max_epochs": 1})

@@ -14,6 +14,7 @@ import torch
 from examples.sider_graph import COLUMNS, load_or_fall_back, main
 from tests.snippets import ROOT
 from tg_mlc.datasets import DatasetUnavailableError
+from tg_mlc.recipes import RECIPES, Recipe
 from tg_mlc.training import read_checkpoint
 
 
@@ -54,12 +55,12 @@ def test_sider_end_to_end(root: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_falls_back_to_nci_and_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def load(name: str, root: Path) -> str:
-        if name == "sider":
+    def load(recipe: Recipe, root: Path) -> str:
+        if recipe is RECIPES["sider"]:
             raise DatasetUnavailableError("tried everything")
-        return f"data set {name}"
+        return "data set nci"
 
-    monkeypatch.setattr("examples.sider_graph.load_dataset", load)
+    monkeypatch.setattr(Recipe, "load_dataset", load)
     assert load_or_fall_back("sider", Path("data")) == ("nci", "data set nci")
     first_line = capsys.readouterr().out.splitlines()[0]
     assert "SIDER cannot be had" in first_line

@@ -16,11 +16,11 @@ from tg_mlc.recipes.recipe import Recipe
 
 def _load_sider(root: Path) -> SIDER:
     fingerprints = [Fingerprint(kind) for kind in ("morgan", "atom_pair", "torsion", "maccs")]
-    return SIDER(str(root), pre_transform=Compose([*fingerprints, MoleculeDescriptors()]))
+    return SIDER(str(root / "sider"), pre_transform=Compose([*fingerprints, MoleculeDescriptors()]))
 
 
 def _load_nci(root: Path) -> NCIFunctionalGroups:
-    return NCIFunctionalGroups(str(root))
+    return NCIFunctionalGroups(str(root / "nci"))
 
 
 def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:

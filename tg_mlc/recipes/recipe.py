@@ -29,7 +29,7 @@ def _unchanged(dataset: MultiLabelDataset, split: Split, root: Path) -> MultiLab
 class Recipe:
     """How to load a data set, how to divide it, and how to train on it."""
 
-    load: Callable[[Path], MultiLabelDataset]
+    load: Callable[[Path], MultiLabelDataset]  #: from the folder of all data sets
     split: Callable[[MultiLabelDataset, str, int], Split]  #: from a method's name and a seed
     splits: tuple[str, ...]  #: the methods, of which the first is the usual one
     graphs: Mapping[str, GraphBuilder]  #: label graphs beside edgeless and fully connected; "pr" is the usual prior
@@ -38,12 +38,12 @@ class Recipe:
     module: dict[str, Any]  #: arguments of :class:`~tg_mlc.training.MultiLabelModule`
     fit: dict[str, Any]  #: arguments of :func:`~tg_mlc.training.fit`
     batch_size: int
-    prepare: Callable[[MultiLabelDataset, Split, Path], MultiLabelDataset] = _unchanged  #: what needs the split
+    prepare: Callable[[MultiLabelDataset, Split, Path], MultiLabelDataset] = _unchanged  #: what needs the split, and a folder
     min_positives: int = 0  #: a label that occurs less often in the whole data set is left out of metrics
     settings: dict[str, Any] = field(default_factory=dict)  #: of :attr:`prepare`, for the record
 
     def load_dataset(self, root: str | os.PathLike[str]) -> MultiLabelDataset:
-        """Loads the data set into a folder."""
+        """Loads the data set, which gets a folder of its own in the folder of all data sets."""
         return self.load(Path(root))
 
     def counted_labels(self, dataset: MultiLabelDataset) -> Tensor:
