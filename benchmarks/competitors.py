@@ -100,7 +100,7 @@ def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
 def _forest(task: Task, split: Split, seed: int, tuned: bool) -> Scores:
     train, val, test = (task.dataset[part] for part in split.parts)
     if tuned:
-        grid = FOREST_GRIDS[task.name]
+        grid = FOREST_GRIDS.get(task.name, DEFAULT_GRID)
         forest = MorganForest.tuned(train.smiles, train.y, val.smiles, val.y, grid=grid, seed=seed, n_jobs=1)
     else:
         forest = MorganForest(seed=seed, n_jobs=1).fit(train.smiles, train.y)

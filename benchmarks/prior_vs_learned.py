@@ -4,8 +4,8 @@ message passing.
     python benchmarks/prior_vs_learned.py --dataset bibtex --graphs '[el,fc,pr]' --seeds 3
 
 All rows of a seed share its split. Next to the variants stand the label frequencies, strong classical models tuned on
-the same validation samples, and what the papers report. Differences to el are tested over the seeds. The attention that
-fc learns is compared with every prior, and with the true label graph where it is known.
+the same validation samples, and what the papers report. Differences between graphs are tested over the seeds. The
+attention that fc learns is compared with priors, and with the true label graph where it is known.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from joblib import Parallel, delayed
@@ -27,8 +28,9 @@ from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
 from seeds import Run, Task, compare, summarise
 from tg_mlc.data import Split
+from tg_mlc.datasets import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph, learned
-from tg_mlc.recipes import RECIPES, EncoderName
+from tg_mlc.recipes import RECIPES, EncoderName, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
 #: Attention is averaged over so many batches; more of them change it little.
@@ -65,19 +67,20 @@ def main(
         max_epochs: Number of epochs, if not that of the recipe.
         save: Whether to write the results.
     """
-    recipe = _recipe(dataset)
+    recipe = _recipe(dataset, split, graphs)
     split = recipe.splits[0] if split is None else split
-    raw = recipe.load_dataset(root)
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
     chosen = range(first_seed, first_seed + seeds)
-    parts = {seed: recipe.split(raw, split, seed) for seed in chosen}
-    tasks = {part.hash: Task(dataset, recipe.prepare(raw, part, root / dataset)) for part in parts.values()}
-    # One split for all seeds makes the rivals the same for all.
-    rival_seeds = chosen if len(tasks) > 1 else chosen[:1]
+    raw, trials = _trials(recipe, dataset, root, split, chosen)
+    for graph in set(graphs) - {"learned"}:
+        # A graph that cannot be built is better known now than after hours of training.
+        recipe.label_graph(graph, trials[first_seed].task.dataset, trials[first_seed].split)
     priors = sorted({*graphs, *ALWAYS_COMPARED} & set(recipe.graphs))
-    calls = [delayed(run_rivals)(tasks[parts[seed].hash], parts[seed], seed, options) for seed in rival_seeds]
+    # Where all seeds share their samples, so do the rivals.
+    alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
+    calls = [delayed(run_rivals)(*trials[seed], seed, options) for seed in (chosen[:1] if alike else chosen)]
     calls += [
-        delayed(run_variant)(tasks[parts[seed].hash], parts[seed], seed, graph, encoder, options, priors)
+        delayed(run_variant)(*trials[seed], seed, graph, encoder, options, priors)
         for encoder in encoders
         for graph in graphs
         for seed in chosen
@@ -91,16 +94,16 @@ def main(
     summary = {
         model: summarise([run for run in runs if run.model == model]) for model in dict.fromkeys(r.model for r in runs)
     }
-    tests = [
-        test for encoder in encoders for graph in graphs if graph != "el" for test in compare(runs, encoder, graph)
-    ]
+    pairs = [(b, a) for a, b in combinations(sorted(graphs, key=lambda graph: graph != "el"), 2)]
+    tests = [test for encoder in encoders for graph, other in pairs for test in compare(runs, encoder, graph, other)]
     papers = figures(dataset)
     print_summary(summary, tests, papers)
     if save:
-        task = next(iter(tasks.values()))
+        task = trials[first_seed].task
         content = {
             "dataset": {"name": dataset, **describe_dataset(raw), "counted_labels": int(task.counted.sum())},
             "split": split,
+            "redrawn": recipe.redraw is not None,
             "seeds": list(chosen),
             "recipe": {key: getattr(recipe, key) for key in ("model", "module", "fit", "batch_size", "settings")}
             | options,
@@ -112,10 +115,40 @@ def main(
         print(f"Wrote {write_results(f'prior_vs_learned-{dataset}-{split}', content)}")
 
 
-def _recipe(dataset: str) -> Any:
+class Trial(NamedTuple):
+    """What one seed is run on."""
+
+    task: Task
+    split: Split
+
+
+def _trials(
+    recipe: Recipe, name: str, root: Path, split: str, seeds: Sequence[int]
+) -> tuple[MultiLabelDataset, dict[int, Trial]]:
+    """The data set, and the samples and parts of every seed."""
+    raw = recipe.load_dataset(root)
+    trials: dict[int, Trial] = {}
+    prepared: dict[str, Task] = {}
+    for seed in seeds:
+        dataset = raw if recipe.redraw is None else recipe.redraw(seed)
+        parts = recipe.split(dataset, split, seed)
+        key = parts.hash if recipe.redraw is None else str(seed)
+        if key not in prepared:
+            prepared[key] = Task(name, recipe.prepare(dataset, parts, root / name))
+        trials[seed] = Trial(prepared[key], parts)
+    return raw, trials
+
+
+def _recipe(dataset: str, split: str | None, graphs: Sequence[str]) -> Recipe:
     if dataset not in RECIPES:
         raise SystemExit(f"Expected --dataset to be one of {', '.join(RECIPES)} (got {dataset})")
-    return RECIPES[dataset]
+    recipe = RECIPES[dataset]
+    if split is not None and split not in recipe.splits:
+        raise SystemExit(f"Expected --split of {dataset} to be one of {', '.join(recipe.splits)} (got {split})")
+    known = ("el", "fc", "learned", *recipe.graphs)
+    if unknown := sorted(set(graphs) - set(known)):
+        raise SystemExit(f"Expected --graphs of {dataset} to be among {', '.join(known)} (got {', '.join(unknown)})")
+    return recipe
 
 
 def run_variant(
@@ -203,7 +236,7 @@ def print_summary(
         print(f"{model:<36}" + "".join(f"{cell:>15}" for cell in cells))
     for test in tests:
         print(
-            f"{test['encoder']} {test['graph']} - el, {test['metric']}: {test['mean_difference']:+.4f} "
+            f"{test['encoder']} {test['graph']} - {test['against']}, {test['metric']}: {test['mean_difference']:+.4f} "
             f"(sd {test['sd']:.4f}, {test['test']} p = {test['p']:.2f}, {test['num_seeds']} seeds)"
         )
     for model, row in summary.items():
@@ -222,7 +255,7 @@ def _cells(metrics: Mapping[str, Any]) -> str:
 
 def _in_short(metrics: Mapping[str, float | None]) -> str:
     return ", ".join(
-        f"{name} {metrics[name]:.4f}" for name in ("ACC", "ebF1", "miF1", "maF1", "maAUC") if metrics[name]
+        f"{name} {metrics[name]:.4f}" for name in ("ACC", "ebF1", "miF1", "maF1", "maAUC") if metrics[name] is not None
     )
 
 

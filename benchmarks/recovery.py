@@ -9,21 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from tg_mlc.graphs import LabelGraph
+from tg_mlc.graphs import LabelGraph, learned
 from tg_mlc.metrics import micro_average_precision, micro_roc_auc
-from tg_mlc.ops import to_dense_weights
 
 
-@torch.no_grad()
 def mean_label_attention(model: nn.Module, loader: Iterable[Data]) -> Tensor:
     """The attention that each label (row) pays to each label (column), averaged over samples, heads and steps."""
-    total, count = torch.zeros(()), 0
-    for batch in loader:
-        for step in model(batch, return_attention_weights=True).attention:
-            weights = to_dense_weights(*step.label_to_label)  # [B, heads, L, L]
-            total = total + weights.mean(dim=1).sum(dim=0)
-            count += weights.size(0)
-    return total / count
+    graph = learned(model, loader)
+    attention = torch.zeros(graph.num_labels, graph.num_labels)
+    attention[graph.edge_index[1], graph.edge_index[0]] = graph.edge_weight
+    return attention
 
 
 def recovery(scores: Tensor, graph: LabelGraph, counted: Tensor | None = None) -> dict[str, float]:

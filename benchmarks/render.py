@@ -103,15 +103,19 @@ def notes(result: dict[str, Any]) -> list[str]:
         *tests,
         *recovered,
         *(left_out if undefined else []),
-        f"{_splits(result['split'])}, seeds {result['seeds'][0]} to {result['seeds'][-1]}; mean ± standard deviation; "
+        f"{_splits(result)}, seeds {result['seeds'][0]} to {result['seeds'][-1]}; mean ± standard deviation; "
         f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}",
         f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
         f"PyG {machine['versions']['torch-geometric']}",
     ]
 
 
-def _splits(method: str) -> str:
-    return "the official split, the same for all seeds" if method == "official" else f"{method} splits"
+def _splits(result: dict[str, Any]) -> str:
+    if result.get("redrawn"):
+        return "samples drawn anew for every seed"
+    return (
+        "the official split, the same for all seeds" if result["split"] == "official" else f"{result['split']} splits"
+    )
 
 
 def _ranked(score: str) -> str:

@@ -23,10 +23,11 @@ class PooledGNN(nn.Module):
         self.lin = nn.Linear(channels, num_labels)
 
     def forward(self, data: Data) -> Tensor:
-        x, ptr, edge_index, edge_attr = self.inputs(data)
+        atoms = self.inputs(data)
+        x = atoms.x
         for conv, norm in zip(self.convs, self.norms, strict=True):
-            x = x + norm(conv(x, edge_index, edge_attr)).relu()
-        logits: Tensor = self.lin(global_add_pool(x, data.batch, ptr.numel() - 1))
+            x = x + norm(conv(x, atoms.edge_index, atoms.edge_attr)).relu()
+        logits: Tensor = self.lin(global_add_pool(x, data.batch, atoms.ptr.numel() - 1))
         return logits
 
 

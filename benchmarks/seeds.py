@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,7 @@ class Run:
     seconds: float
     metrics: Metrics
     undefined: list[str]
+    test: str = ""  #: the hash of the test rows
     per_label: Metrics = field(default_factory=dict)  #: the same with a threshold for each label
     thresholds: dict[str, float] = field(default_factory=dict)
     density: float | None = None
@@ -70,6 +72,7 @@ class Task:
             seconds,
             evaluation.to_dict()["values"],
             evaluation.undefined,
+            hashlib.sha256(split.test.numpy().tobytes()).hexdigest(),
             per_label.to_dict()["values"],
             {name: float(np.asarray(tuner.thresholds).item()) for name, tuner in tuners.items()},
         )
@@ -100,21 +103,21 @@ def _spread(metrics: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
     }
 
 
-def compare(runs: Sequence[Run], encoder: str, graph: str) -> list[dict[str, Any]]:
-    """Paired t-tests of a graph against el over the seeds.
+def compare(runs: Sequence[Run], encoder: str, graph: str, against: str = "el") -> list[dict[str, Any]]:
+    """Paired t-tests of a graph against another one over the seeds.
 
-    Where every seed has a split of its own, the variance is corrected for test sets that are drawn again from the same
-    samples (Nadeau and Bengio 2003, doi:10.1023/A:1024068626366).
+    Where every seed has test rows of its own, the variance is corrected for test sets that are drawn again from the
+    same samples (Nadeau and Bengio 2003, doi:10.1023/A:1024068626366).
     """
     by_model = {m: {run.seed: run for run in runs if run.model == m} for m in {run.model for run in runs}}
-    ours, el = by_model.get(f"{encoder} LaMP {graph}", {}), by_model.get(f"{encoder} LaMP el", {})
-    shared = sorted(ours.keys() & el.keys())
+    ours, theirs = (by_model.get(f"{encoder} LaMP {name}", {}) for name in (graph, against))
+    shared = sorted(ours.keys() & theirs.keys())
     if len(shared) < 2:
         return []
-    resampled = len({ours[seed].split for seed in shared}) > 1
+    resampled = len({ours[seed].test for seed in shared}) > 1
     tests = []
     for metric in TESTED:
-        a, b = (np.array([rows[seed].metrics.get(metric) for seed in shared], dtype=float) for rows in (ours, el))
+        a, b = (np.array([rows[seed].metrics.get(metric) for seed in shared], dtype=float) for rows in (ours, theirs))
         difference = a - b
         if np.isnan(difference).any():
             continue
@@ -122,7 +125,7 @@ def compare(runs: Sequence[Run], encoder: str, graph: str) -> list[dict[str, Any
             {
                 "encoder": encoder,
                 "graph": graph,
-                "against": "el",
+                "against": against,
                 "metric": metric,
                 "num_seeds": len(shared),
                 "mean_difference": float(difference.mean()),

@@ -12,7 +12,7 @@ import tg_mlc
 from tg_mlc import cli
 from tg_mlc.datasets import registry
 from tg_mlc.datasets._files import sha256
-from tg_mlc.datasets._published import PUBLISHED, Published
+from tg_mlc.datasets._published import REGISTRY, RegistryEntry
 from tg_mlc.datasets._records import Records
 from tg_mlc.datasets._sources import RawFile
 from tg_mlc.datasets.base import PublishedTable
@@ -40,7 +40,7 @@ def toy(monkeypatch, tmp_path):
     shared.parent.mkdir(parents=True)
     shared.write_bytes(CONTENT)
     monkeypatch.setitem(sys.modules, "toy_data", module)
-    monkeypatch.setitem(PUBLISHED, "toy", Published(facts, "toy_data:Toy"))
+    monkeypatch.setitem(REGISTRY, "toy", RegistryEntry(facts, "toy_data:Toy"))
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
     recorded = to_plain(DatasetCard.of(Toy(tmp_path / "once"), facts).statistics)
     monkeypatch.setattr(registry, "_recorded", lambda: {"toy": recorded})
@@ -123,6 +123,43 @@ def test_a_wrong_file_is_a_message(capsys, tmp_path, toy):
     assert "run again to get the right file, or place it by hand" in error
     assert not list((tmp_path / "toy").glob("processed/data.pt"))
     assert cli.main(["data", "get", "toy", "--root", str(tmp_path)]) == 0  # from the data folder
+
+
+def test_counting_again_downloads_nothing(capsys, tmp_path, toy, monkeypatch):
+    monkeypatch.setattr(Toy, "download", lambda self: pytest.fail("downloaded"))
+    (tmp_path / "data").mkdir()
+    assert cli.main(["data", "info", "toy", "--root", str(tmp_path / "data")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"tg-mlc: Expected 'toy' to be in '{tmp_path / 'data'}' (got no '")
+    assert error.endswith(f"get it with: tg-mlc data get toy --root {tmp_path / 'data'}\n")
+    assert list((tmp_path / "data").iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["get", "info"])
+@pytest.mark.parametrize("force", [["--force"], ["--force=true"], ["--force", "true"]])
+def test_a_damaged_file_is_a_message_that_says_force(capsys, tmp_path, toy, command, force):
+    root = ["--root", str(tmp_path / "data")]
+    cli.main(["data", "get", "toy", *root])
+    processed = tmp_path / "data" / "toy" / "processed" / "data.pt"
+    processed.write_bytes(processed.read_bytes()[:-100])
+    capsys.readouterr()
+    assert cli.main(["data", command, "toy", *root]) == 1
+    error = capsys.readouterr().err
+    assert f"tg-mlc: Expected '{processed}' to be a processed data set of this version" in error
+    assert f"run 'tg-mlc data get toy {' '.join(root)} --force' to build it again" in error
+    assert "force_reload" not in error
+    assert cli.main(["data", "get", "toy", *force, *root]) == 0
+    assert "As recorded." in capsys.readouterr().out
+    assert cli.main(["data", "info", "toy", *root]) == 0
+
+
+def test_mistakes_of_ours_show_their_traceback(tmp_path, toy, monkeypatch):
+    def break_down(self):
+        raise RuntimeError("an operator is broken")
+
+    monkeypatch.setattr(Toy, "read", break_down)
+    with pytest.raises(RuntimeError, match="an operator is broken"):
+        cli.main(["data", "get", "toy", "--root", str(tmp_path)])
 
 
 def test_without_the_extra(capsys, monkeypatch):

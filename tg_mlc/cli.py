@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tg_mlc
 from tg_mlc._optional import require
 from tg_mlc.datasets import ChecksumError, DatasetUnavailableError, registry
 from tg_mlc.datasets.card import DatasetCard
 
+if TYPE_CHECKING:
+    from torch_geometric.data import Dataset
+
+
+class DamagedError(Exception):
+    """A data set that was processed before cannot be used."""
+
+
 #: What a person can mend, as the message says; anything else is a mistake of ours and shows its traceback.
-_EXPECTED = (ValueError, ImportError, OSError, ChecksumError, DatasetUnavailableError)
+_EXPECTED = (ValueError, ImportError, OSError, ChecksumError, DatasetUnavailableError, DamagedError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(
             require("jsonargparse", extra="data").CLI(
                 {"data": {"get": get, "info": info, "list": list_}},
-                args=None if argv is None else list(argv),
+                args=_spell_out(sys.argv[1:] if argv is None else argv),
                 prog="tg-mlc",
                 version=tg_mlc.__version__,
                 description=tg_mlc.__doc__.splitlines()[0],
@@ -36,15 +46,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def get(name: str, root: str = "data") -> int:
+def get(name: str, root: str = "data", force: bool = False) -> int:
     """Downloads a data set where needed, and processes it.
 
     Args:
         name: One of those that "tg-mlc data list" shows.
         root: The folder of all data sets; this one gets a folder of its own in it.
+        force: Processes it again, even if it is there.
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    _count(name, root)
+    _count(name, root, force=force)
     return 0
 
 
@@ -53,8 +64,8 @@ def info(name: str, root: str | None = None) -> int:
 
     Args:
         name: One of those that "tg-mlc data list" shows.
-        root: Counts the data set in this folder of all data sets again, and fails if anything differs from what is
-            recorded.
+        root: Counts the data set in this folder of all data sets again, and fails if it is not there or anything
+            differs from what is recorded; nothing is downloaded.
     """
     recorded = registry.card(name)
     if root is None:
@@ -62,7 +73,7 @@ def info(name: str, root: str | None = None) -> int:
         return 0
     if not Path(root).is_dir():
         raise ValueError(f"Expected '--root' to be the folder of all data sets (got '{root}', which is none)")
-    return int(bool(_count(name, root)))
+    return int(bool(_count(name, root, download=False)))
 
 
 def list_() -> int:
@@ -73,10 +84,10 @@ def list_() -> int:
     return 0
 
 
-def _count(name: str, root: str) -> list[str]:
+def _count(name: str, root: str, *, force: bool = False, download: bool = True) -> list[str]:
     """Prints the card of a data set as it is counted, and returns what is not as recorded."""
     recorded = registry.card(name)
-    card = DatasetCard.of(registry.load(name, root), registry.published(name).facts)
+    card = DatasetCard.of(_load(name, root, force, download), registry.published(name).facts)
     print(card)  # noqa: T201
     if recorded.origin != "computed":
         print("Recorded is only what papers report, so that there is nothing to compare with.")  # noqa: T201
@@ -84,3 +95,23 @@ def _count(name: str, root: str) -> list[str]:
     differences = card.differences(recorded)
     print("\n".join(["Not as recorded:", *differences]) if differences else "As recorded.")  # noqa: T201
     return differences
+
+
+def _load(name: str, root: str, force: bool, download: bool) -> Dataset:
+    try:
+        return registry.load(name, root, force_reload=force, download=download)
+    except RuntimeError as error:
+        again = f"run '{registry.get_command(name, root, '--force')}'"
+        message, mentioned = re.subn(r"pass '?force_reload=True'?", lambda _: again, str(error))
+        if not mentioned:
+            raise
+        raise DamagedError(message) from error
+
+
+def _spell_out(words: Sequence[str]) -> list[str]:
+    """Gives the option ``--force`` its value, which jsonargparse wants of every option."""
+    following = [*words, ""][1:]
+    return [
+        "--force=true" if word == "--force" and after not in ("true", "false") else word
+        for word, after in zip(words, following, strict=True)
+    ]

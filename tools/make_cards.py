@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tg_mlc._files import replace_when_done
 from tg_mlc.datasets import ChecksumError, DatasetUnavailableError, registry
 from tg_mlc.datasets.card import DatasetCard, to_plain
 
@@ -27,8 +28,14 @@ def main() -> None:
     for name in arguments.names:
         recorded[name] = statistics(name, arguments.root, recorded.get(name))
         print(f"{name}: {recorded[name]['origin']}", flush=True)
+    write(recorded, registry.CARDS)
+
+
+def write(recorded: dict[str, dict[str, Any]], path: Path) -> None:
+    """Writes the file in the order of the documentation: at once, or not at all."""
     ordered = {name: recorded[name] for name in registry.names() if name in recorded}
-    registry.CARDS.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+    with replace_when_done(path) as unfinished:
+        unfinished.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
 
 
 def statistics(name: str, root: Path, recorded: dict[str, Any] | None) -> dict[str, Any]:

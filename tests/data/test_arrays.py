@@ -97,7 +97,35 @@ def test_numbers_of_words_are_taken_as_they_are():
     dataset = from_arrays([[3, 1, 3], [], np.array([0])], Y)
     assert (dataset.kind, dataset.num_inputs, dataset.feature_names) == ("sequence", 4, None)
     assert [data.x.tolist() for data in dataset] == [[3, 1, 3], [], [0]]
-    assert from_arrays([[1], [0], [1]], Y, feature_names=["u", "v", "w"]).num_inputs == 3
+    assert from_arrays([[1], [0], [1]], Y, feature_names=["u", "v", "w"], kind="sequence").num_inputs == 3
+
+
+def test_numbers_of_words_are_told_by_their_lengths(capsys):
+    from_arrays([[3, 1, 3], [], [0]], Y)
+    assert "kind='sequence' because they are lists of whole numbers, not all of one length" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rows", [[[0, 1, 0], [1, 0, 0]], [np.array([0, 1, 0]), (1, 0, 0)]])
+def test_lists_of_whole_numbers_of_one_length_need_a_kind(rows):
+    message = r"'kind' for .* \(got 2 of length 3\): if they are rows .*kind='vector'; if .*words, pass kind='sequence'"
+    with pytest.raises(ValueError, match=message):
+        from_arrays(rows, Y[:2])
+    assert from_arrays(rows, Y[:2], kind="vector")[1].x.tolist() == [[1, 0, 0]]
+    assert from_arrays(np.array(rows), Y[:2], kind="bag")[1].x.tolist() == [0]
+    assert from_arrays(rows, Y[:2], kind="sequence")[1].x.tolist() == [1, 0, 0]
+    assert from_arrays(rows, Y[:2], kind="bag")[1].x.tolist() == [0, 1]  # the words that are present
+
+
+def test_lists_of_words_of_one_length_need_no_kind(capsys):
+    assert from_arrays([["a", "b"], ["b", "c"]], Y[:2]).kind == "sequence"
+    assert "because they are lists of words;" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("inputs", [WORDS[:2], [[1], [0, 1]], MATRIX[:2], sp.csr_array(MATRIX[:2])])
+@pytest.mark.parametrize("train", [None, [0, 2]])
+def test_inputs_are_counted_before_they_are_read(inputs, train):
+    with pytest.raises(ValueError, match=r"'X' and 'Y' to have as many rows as each other \(got 2 and 3\)"):
+        from_arrays(inputs, Y, train=train)
 
 
 def test_data_frames_bring_their_names():
@@ -118,8 +146,16 @@ def test_sparse_data_frames_are_bags():
 
 @pytest.mark.parametrize(
     "labels",
-    [np.array(Y), torch.tensor(Y), sp.csr_array(np.array(Y)), np.array(Y, dtype=bool), [(1, 0), (0, 1), (1, 1)]],
-    ids=["numpy", "torch", "sparse", "bool", "tuples"],
+    [
+        np.array(Y),
+        torch.tensor(Y),
+        torch.tensor(Y).to_sparse(),
+        torch.tensor(Y).to_sparse_csr(),
+        sp.csr_array(np.array(Y)),
+        np.array(Y, dtype=bool),
+        [(1, 0), (0, 1), (1, 1)],
+    ],
+    ids=["numpy", "torch", "torch sparse", "torch csr", "sparse", "bool", "tuples"],
 )
 def test_labels_in_every_form(labels):
     assert from_arrays(MATRIX, labels).y.tolist() == Y
@@ -158,7 +194,7 @@ def test_samples_make_batches_and_can_be_transformed():
         ({"Y": [[1, 0], [0], [1, 1]]}, r"or as a list of sets of label names"),
         ({"Y": [1, 0, 1]}, r"one column per label \(got \[3\]\)"),
         ({"Y": np.zeros((3, 0))}, r"at least one sample and one label \(got labels of shape \[3, 0\]\)"),
-        ({"Y": Y[:2]}, r"as many inputs as rows of labels \(got 3 and 2\)"),
+        ({"Y": Y[:2]}, r"'X' and 'Y' to have as many rows as each other \(got 3 and 2\)"),
         ({"Y": [{"a"}, "b", {"c"}]}, r"got 'b' in row 1"),
         ({"Y": [{"a"}, {"b"}, {"c"}], "label_names": ["a", "b"]}, r"among 'label_names' \(got 'c' in row 2\)"),
         ({"label_names": ["a"]}, r"'label_names' to name each of the 2 columns \(got 1 names\)"),
@@ -170,8 +206,8 @@ def test_samples_make_batches_and_can_be_transformed():
         ({"kind": "sequence"}, r"pass one list per sample"),
         ({"X": WORDS, "kind": "vector"}, r"got lists of words"),
         ({"X": [["a", 1], ["b"], ["c"]]}, r"got 1 as word 1 of row 0"),
-        ({"X": [[1], [-1], [2]]}, r"from 0 \(got -1 as word 0 of row 1\)"),
-        ({"X": [[1], [0], [2]], "feature_names": ["u", "v"]}, r"from 0 to 1, .*got 2 as word 0 of row 2"),
+        ({"X": [[1], [-1], [2]], "kind": "sequence"}, r"from 0 \(got -1 as word 0 of row 1\)"),
+        ({"X": [[1], [0, 0], [2]], "feature_names": ["u", "v"]}, r"from 0 to 1, .*got 2 as word 0 of row 2"),
         ({"X": ["a b", "c", "d"]}, r"split texts into words first"),
         ({"X": [[1.5, 2.0], [1.0], [0.5, 1.0]]}, r"rows of one length"),
         ({"X": [[1.0, np.inf], [0.5, 1.0], [1.0, 1.0]]}, r"got inf in row 0, column 1"),

@@ -23,6 +23,7 @@ def documents():
 
 def test_words_are_counted(documents):
     assert bag_of_words(documents).toarray().tolist() == [[1, 0, 2], [0, 1, 0], [0, 0, 0], [1, 1, 1]]
+    assert [data.x.tolist() for data in documents] == [[0, 2, 2], [1], [], [2, 1, 0]]  # left as they were
     assert bag_of_words(documents[[3, 1]]).toarray().tolist() == [[1, 1, 1], [0, 1, 0]]
 
 
@@ -38,6 +39,11 @@ def test_rarity_is_that_of_training_documents(documents):
     np.testing.assert_allclose(weighted.toarray(), reference.toarray(), atol=1e-6)
     other = Split(torch.tensor([0, 3]), torch.tensor([1]), torch.tensor([2]), "by hand")
     assert not np.allclose(weighted.toarray(), tf_idf(documents, other).toarray())
+
+
+def test_words_of_no_training_document_are_left_out(documents):
+    first = Split(torch.tensor([1]), torch.tensor([2]), torch.tensor([0, 3]), "by hand")  # has the second word only
+    assert tf_idf(documents, first).toarray().tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 1, 0]]
 
 
 def test_sequences_become_weighted_bags(documents):

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import gzip
 import lzma
+import tracemalloc
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tg_mlc import _csv_table
 from tg_mlc.data.csv_files import from_csv
 
 NUMBERS = "age,size,calm,sad\n1.5,2,1,0\n,3,0,\n2,1e3,1,1\n"
@@ -55,7 +58,7 @@ def test_a_column_of_texts_and_columns_of_labels(write):
     assert dataset.y.isnan().tolist() == [[False], [False], [True]]
 
 
-@pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".xz", lzma.open)])
+@pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".GZ", gzip.open), (".xz", lzma.open)])
 def test_compressed_files(tmp_path, suffix, opener):
     path = tmp_path / f"table.csv{suffix}"
     with opener(path, "wt") as file:
@@ -111,3 +114,40 @@ def test_damaged_files_give_one_clear_error(tmp_path, data):
     path.write_bytes(mutated[: data.draw(st.integers(0, len(mutated)))])
     with contextlib.suppress(ValueError):  # any other error fails the test
         from_csv(path, ["calm", "sad"], kind="vector")
+
+
+def test_long_documents(write):
+    before = csv.field_size_limit()
+    path = write(f'body,calm\n"{"long words " * 20_000}",1\nshort,0\n')
+    assert [len(data.x) for data in from_csv(path, ["calm"], text_column="body")] == [40_000, 1]
+    assert csv.field_size_limit() == before
+
+
+def test_cells_and_lines_without_end(write, monkeypatch):
+    before = csv.field_size_limit()
+    monkeypatch.setattr(_csv_table, "MAX_CELL", 100)
+    with pytest.raises(ValueError, match=r"got Error after line 0: field larger than .*a quote not closed"):
+        from_csv(write(f'body,calm\n"{"words " * 20},1\nshort,0\n'), ["calm"], text_column="body")
+    assert csv.field_size_limit() == before
+    monkeypatch.setattr(_csv_table, "MAX_LINE", 30)
+    with pytest.raises(ValueError, match=r"at most 30 characters in line 2 of"):
+        from_csv(write(f"body,calm\n{'words ' * 10},1\n"), ["calm"], text_column="body")
+
+
+def test_many_blocks_of_rows(write, monkeypatch):
+    monkeypatch.setattr(_csv_table, "_BLOCK", 2)
+    dataset = from_csv(write(NUMBERS), ["sad", "calm"])
+    assert dataset[2].x.tolist() == [[2, 1000]]
+    with pytest.raises(ValueError, match=r"row 3 \(line 5\).*got 1"):
+        from_csv(write(f"{NUMBERS}1\n"), ["sad", "calm"])
+
+
+def test_many_rows_in_a_small_file_take_little_memory(tmp_path):
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + b"1,0\n" * 50_000))
+    tracemalloc.start()
+    table = _csv_table.read_csv_table(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (len(table.lines), table.texts("b")[-1]) == (50_000, "0")
+    assert peak < 40 * 50_000 + 2**21

@@ -69,7 +69,7 @@ def test_paths_that_lead_out_are_only_names(tmp_path, network):
 
 
 def test_an_archive_that_unpacks_to_too_much():
-    with pytest.raises(SourceError, match="unpacks to more than 1000 bytes"):
+    with pytest.raises(SourceError, match="its content to have at most 1,000 bytes"):
         unpack_members(gzip.compress(bytes(10**6)), CONTENT, max_bytes=1000)
 
 
@@ -131,3 +131,24 @@ def test_other_archives_follow_and_all_is_told(tmp_path, network):
     contents[URL] = WHOLE
     fetch_members(FILES, tmp_path, ["dead", "wrong", URL])
     assert asked[4:] == ["dead", "wrong", URL]
+
+
+def test_parts_of_other_mirrors_are_removed(tmp_path, network, monkeypatch):
+    contents, asked = network
+
+    def fetch(url, part):
+        asked.append(url)
+        part.write_bytes(b"half")
+        if url not in contents:
+            raise SourceError("broken off")
+        part.unlink()
+        return contents[url]
+
+    monkeypatch.setattr(_archive, "fetch_resumable", fetch)
+    (tmp_path / "a.txt.12345678.part").write_bytes(b"half")
+    with pytest.raises(DatasetUnavailableError):
+        fetch_members(FILES, tmp_path, ["dead"])
+    assert len(list(tmp_path.glob("archive.*.part"))) == 1
+    contents[URL] = WHOLE
+    fetch_members(FILES, tmp_path, ["dead", URL])
+    assert {path.name for path in tmp_path.iterdir()} == CONTENT.keys()

@@ -54,6 +54,14 @@ def test_a_card_of_a_data_set():
     assert DatasetCard.of(toy()).name == "ArrayDataset"
 
 
+def test_a_data_set_in_memory_has_no_raw_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    other = tmp_path / toy().raw_dir / "other.csv"  # of a folder that PyG makes up
+    other.parent.mkdir(parents=True)
+    other.write_text("a")
+    assert DatasetCard.of(toy()).raw_sha256 == {}
+
+
 def test_the_card_in_words():
     lines = str(DatasetCard.of(toy(), FACTS)).splitlines()
     assert lines[0] == "toy: four samples"

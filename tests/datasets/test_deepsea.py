@@ -231,6 +231,46 @@ def test_files_that_are_wrong_leave_nothing_half_written(raw, truth, what, messa
     assert not [path for path in processed.iterdir() if "unfinished" in path.name]
 
 
+def claim(raw, what):
+    (raw / "train.mat").unlink()
+    with h5py.File(raw / "train.mat", "w") as file:
+        x = {
+            "terabyte": lambda: file.create_dataset("trainxdata", (1000, 4, 10**9), "u1", chunks=(1000, 4, 10)),
+            "chunk": lambda: file.create_dataset("trainxdata", (3 * 10**8, 4, 1), "u1", chunks=(3 * 10**8, 1, 1)),
+            "text": lambda: file.create_dataset("trainxdata", (12, 4, 30), "S9"),
+        }[what]()
+        file.create_dataset("traindata", (len(OUTPUTS), x.shape[2]), "u1", chunks=(len(OUTPUTS), 1))
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("terabyte", r"'/trainxdata' of shape \[1000, 4, 1000000000\], 4,000,000,000,000 bytes, of which 0 are there"),
+        (
+            "chunk",
+            r"samples and chunks of at most 200,000,000 bytes .* \(got 1,200,000,000 bytes in '/trainxdata'; store",
+        ),
+        ("text", r"arrays of 0 and 1 .* \(got '/trainxdata' of type \|S9\)"),
+    ],
+)
+def test_claims_without_content_are_refused(raw, monkeypatch, what, message):
+    monkeypatch.setattr(files, "MAX_BLOCK", 2 * 10**8)
+    if what == "chunk":
+        monkeypatch.setattr(files, "most_unpacked", lambda stored: 2**40)
+    claim(raw, what)
+    assert (raw / "train.mat").stat().st_size < 20_000
+    with pytest.raises(ValueError, match=message):
+        DeepSEA(raw.parent)
+    assert not list((raw.parent / "processed").glob("*letters*"))
+
+
+def test_a_full_disk_is_told_before_anything_is_written(raw, monkeypatch):
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(100, 50, 50))
+    with pytest.raises(ValueError, match=r"Expected 420 bytes of free space in '.*processed' .* \(got 50\); make room"):
+        DeepSEA(raw.parent)
+    assert not list((raw.parent / "processed").glob("*letters*"))
+
+
 def test_damaged_converted_files_ask_to_be_made_again(root, tmp_path):
     shutil.copytree(root, tmp_path, dirs_exist_ok=True)
     letters = tmp_path / "processed" / "valid-letters.npy"

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tg_mlc.datasets import _fasta as module
-from tg_mlc.datasets._fasta import LETTERS, read_fasta
+from tg_mlc.datasets._fasta import LETTERS, RECORD_BYTES, read_fasta
+from tg_mlc.datasets._fasta_labels import FastaPart
 from tg_mlc.datasets._names import read_names
 
 FASTA = b">first one\nACGT\nacgt\n>second\r\nNRYK\r\n\r\nUx\n"
@@ -84,6 +85,15 @@ def test_sequences_without_end_are_refused(tmp_path, monkeypatch):
         list(read_fasta(write(tmp_path, b">a\nACGTAACGTAA\n")))
 
 
+def test_all_sequences_together_have_a_limit(tmp_path):
+    path = write(tmp_path, b">a\nACGTA\n" * 100)
+    size = 100 * (9 + RECORD_BYTES)
+    assert len(FastaPart.read(path, size).records) == len(FastaPart.read(path).records) == 100
+    with pytest.raises(ValueError, match=r"sequences of '.*' to take at most .* bytes of memory \(got .* line 200\)"):
+        FastaPart.read(path, size - 1)
+    assert len(list(read_fasta(path))) == 100
+
+
 def test_a_missing_file_is_called_so(tmp_path):
     with pytest.raises(FileNotFoundError):
         list(read_fasta(tmp_path / "none.fa"))
@@ -100,7 +110,7 @@ def test_names(tmp_path):
         (b"\n\n", "at least one name"),
         (b"a\n\nb\n", r"a name in every line of '.*' \(got none in line 2\)"),
         (b"a\n\xff\n", "UTF-8 in line 2"),
-        (b"a" * 70_000, "at most 65536 bytes in line 1"),
+        (b"a" * 70_000, "at most 65,536 bytes in line 1"),
     ],
 )
 def test_names_that_are_wrong(tmp_path, content, message):

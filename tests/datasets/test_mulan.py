@@ -239,13 +239,18 @@ def test_labels_as_meka_counts_them(write, relation, names):
     assert dataset.label_names == names
 
 
-def test_the_kind_is_told_by_the_values_and_logged(write, caplog):
+def test_the_kind_is_told_by_the_values_and_printed(write, capsys):
     dense = TRAIN + "1,0,1,0\n0,1,0,1\n"
-    with caplog.at_level(logging.INFO, logger="tg_mlc"):
-        assert MulanDataset.from_files(write("a.arff", dense), labels=-2).kind == "bag"
-    assert "Took the 2 features as a bag" in caplog.text
+    assert MulanDataset.from_files(write("a.arff", dense), labels=-2).kind == "bag"
+    assert capsys.readouterr().out == (
+        "Taking the inputs as kind='bag' because the rows are sparse, or all values 0 and 1; "
+        "pass kind=... for another.\n"
+    )
     numeric = dense.replace("@attribute u {0,1}", "@attribute u numeric").replace("1,0,1,0", "1.5,0,1,0")
     assert MulanDataset.from_files(write("b.arff", numeric), labels=-2).kind == "vector"
+    assert "kind='vector' because the rows are dense, with values other than 0 and 1" in capsys.readouterr().out
+    assert MulanDataset.from_files(write("b.arff", numeric), labels=-2, kind="bag").kind == "bag"
+    assert capsys.readouterr().out == ""  # nothing was inferred
 
 
 def test_attributes_of_the_test_file_may_have_another_order(write):

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
+import shutil
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import tg_mlc.datasets
-from tg_mlc.datasets import registry
-from tg_mlc.datasets._published import PUBLISHED, Published
+from tg_mlc.datasets import MulanDataset, registry
+from tg_mlc.datasets._published import REGISTRY, RegistryEntry
 from tg_mlc.datasets.base import MultiLabelDataset
 from tg_mlc.datasets.card import DatasetCard, Facts
 
@@ -24,7 +28,7 @@ COUNTS = {
     "rcv1-sample": (2316, 103, 32273),
     "tfbs": (1671873 + 301823 + 323796, 179, 4),
     "deepsea": (4400000 + 8000 + 455024, 919, 4),
-    "nuswide": (129431 + 32358 + 107859, 85, 128),
+    "nuswide": (161789 + 107859, 81, 128),
     "mediamill": (43907, 101, 120),
     "yeast": (2417, 14, 103),
     "scene": (2407, 6, 294),
@@ -48,6 +52,14 @@ def test_recorded_cardinalities(name, cardinality):
     assert registry.card(name).cardinality == pytest.approx(cardinality, rel=5e-4)
 
 
+def test_what_is_reported_of_nus_wide_is_what_its_class_reads():
+    card = registry.card("nuswide")
+    assert (card.origin, card.official, card.cardinality) == ("reported", (161789, 107859), 1.869)
+    row = re.search(r"\* - NUS-WIDE, as reported\n(.*?)\n    \"\"\"", inspect.getsource(MulanDataset), re.DOTALL)[1]
+    assert [cell.strip(" -") for cell in row.splitlines()][:4] == ["161,789", "107,859", "128", "81"]
+    assert "85 labels" in " ".join(card.notes)
+
+
 @pytest.mark.parametrize("name", registry.names())
 def test_every_data_set_has_a_card_and_a_loader(name):
     card = registry.card(name)
@@ -63,13 +75,13 @@ def test_every_data_set_has_a_card_and_a_loader(name):
 
 
 def test_every_public_data_set_is_listed():
-    own = {"MultiLabelDataset", "MoleculeDataset", "DNADataset"}
+    own = {"MultiLabelDataset", "ArrayDataset", "MoleculeDataset", "DNADataset"}
     classes = {
         name
         for name, value in vars(tg_mlc.datasets).items()
         if isinstance(value, type) and issubclass(value, MultiLabelDataset)
     }
-    assert classes - own <= {entry.maker.partition(":")[2] for entry in PUBLISHED.values()}
+    assert classes - own <= {entry.maker.partition(":")[2] for entry in REGISTRY.values()}
 
 
 def test_the_file_of_cards_holds_what_is_listed_and_no_path():
@@ -97,8 +109,32 @@ def test_loading_by_name(real_file, tmp_path):
     assert card.differences(registry.card("yeast")) == []
 
 
+def test_nothing_is_made_or_fetched_unless_wanted(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"get it with: tg-mlc data get bibtex --root .*"):
+        registry.load("bibtex", tmp_path / "a folder", download=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_stored_is_loaded_without_its_raw_files(real_file, tmp_path):
+    real_file("yeast/raw/yeast.xml")
+    whole = registry.load("yeast", tmp_path)
+    shutil.rmtree(whole.raw_dir)
+    stored = registry.load("yeast", tmp_path, download=False)
+    assert (type(stored).__name__, stored.y.tolist()) == ("MulanDataset", whole.y.tolist())
+    assert not Path(whole.raw_dir).exists()
+
+
+def test_planted_samples_need_no_folder(tmp_path):
+    assert registry.load("planted", tmp_path, force_reload=True, download=False).num_labels == 24
+
+
+def test_it_is_a_public_module():
+    assert tg_mlc.datasets.registry is registry
+    assert "registry" in tg_mlc.datasets.__all__
+
+
 def test_where_files_are_kept():
     facts = Facts(name="a", title="")
-    assert Published(facts, "m:c").folder("data") == [os.path.join("data", "a")]  # noqa: PTH118
-    assert Published(facts, "m:c", keeps="files by name").folder("data") == ["data"]
-    assert Published(facts, "m:c", keeps="nothing").folder("data") == []
+    assert RegistryEntry(facts, "m:c").folder("data") == [os.path.join("data", "a")]  # noqa: PTH118
+    assert RegistryEntry(facts, "m:c", keeps="files by name").folder("data") == ["data"]
+    assert RegistryEntry(facts, "m:c", keeps="nothing").folder("data") == []

@@ -11,9 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tg_mlc.datasets import _resume
-from tg_mlc.datasets._download import ChecksumError, DatasetUnavailableError, SourceError
+from tg_mlc.datasets._download import ChecksumError, DatasetUnavailableError, SourceError, unpack
 from tg_mlc.datasets._resume import fetch_resumable
-from tg_mlc.datasets._sources import RawFile, fetch_all, read_checked, unpack
+from tg_mlc.datasets._sources import RawFile, fetch_all, read_checked
 
 CONTENT = bytes(range(256)) * 1000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -233,5 +233,24 @@ def test_damaged_archives():
     assert unpack(bz2.compress(b"x"), "a.bz2") == b"x"
     assert unpack(b"x", "a.arff") == b"x"
     for name, content in {"a.gz": gzip.compress(CONTENT)[:-9], "a.xz": b"?", "a.bz2": b"?"}.items():
-        with pytest.raises(SourceError, match=f"'{name}' cannot be unpacked"):
+        with pytest.raises(SourceError, match=f"Expected '{name}' to be whole"):
             unpack(content, name)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])
+def test_bombs_are_no_source(tmp_path, monkeypatch, suffix):
+    compress = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}[suffix]
+    with pytest.raises(SourceError, match=r"at most 1,000 bytes unpacked"):
+        unpack(compress(bytes(10**6)), f"a{suffix}", 1000)
+    (tmp_path / f"file.arff{suffix}").write_bytes(compress(bytes(10**6)))
+    monkeypatch.setenv("TG_MLC_DATA", str(tmp_path))
+    with pytest.raises(DatasetUnavailableError, match=r"at most 1,000 bytes unpacked"):
+        fetch_all([RawFile("file.arff", DIGEST, max_bytes=1000)], tmp_path / "raw")
+    assert not (tmp_path / "raw" / "file.arff").exists()
+
+
+def test_parts_of_other_mirrors_are_removed(server, tmp_path):
+    for name in ("file.arff.12345678.part", "other.arff.12345678.part"):
+        (tmp_path / name).write_bytes(b"part")
+    fetch_all([RawFile("file.arff", DIGEST, (f"{server.url}/plain",))], tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file.arff", "other.arff.12345678.part"]

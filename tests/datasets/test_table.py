@@ -4,6 +4,8 @@ import gzip
 import lzma
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tg_mlc.datasets._table import read_table
 
@@ -61,7 +63,7 @@ def test_missing_columns_are_named_beside_those_there(write):
         ("smiles,a\nCC,1\n", ["a", "a"], r"\['a'\] more than once"),
         ("smiles,a\nCC,1\n", ["smiles"], r"\['smiles'\] more than once"),
         ("smiles,a\nCC,1\n", "a", "list of names"),
-        ("smiles\nCC\n", None, "at least one label column"),
+        ("smiles\nCC\n", None, "at least one column of labels"),
         ("", None, r"got the columns \[\]"),
     ],
 )
@@ -76,7 +78,7 @@ def test_byte_order_mark_and_windows_lines(tmp_path):
     assert read_table(path, "smiles").y.tolist() == [[1]]
 
 
-@pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".xz", lzma.open)])
+@pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".GZ", gzip.open), (".xz", lzma.open)])
 def test_compressed_files(tmp_path, suffix, opener):
     path = tmp_path / f"table.csv{suffix}"
     with opener(path, "wt") as file:
@@ -88,3 +90,35 @@ def test_a_header_alone_gives_no_rows(write):
     table = read_table(write("smiles,a,b\n"), "smiles")
     assert table.smiles == []
     assert table.y.shape == (0, 2)
+
+
+def test_truncated_and_mislabelled_files(tmp_path):
+    whole = b"smiles,a\n" + b"CC,1\n" * 1000
+    for name, content, message in [
+        ("cut.csv.gz", gzip.compress(whole)[:-9], "to be whole .*ended before"),
+        ("cut.csv.xz", lzma.compress(whole)[:-9], "to be whole"),
+        ("none.csv.gz", whole, "to be whole .*Not a gzip"),
+        ("packed.csv", gzip.compress(whole), "CSV file in utf-8-sig .*UnicodeDecodeError after line 0"),
+        ("latin.csv", "smiles,a\nCC,é\n".encode("latin-1"), "CSV file in utf-8-sig"),
+    ]:
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=message) as error:
+            read_table(tmp_path / name, "smiles")
+        assert name in str(error.value)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), suffix=st.sampled_from(["", ".gz", ".xz"]))
+def test_mutated_files_give_molecules_or_our_error(tmp_path_factory, data, suffix):
+    content = bytearray({"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[suffix](b"smiles,a,b\nCC,1,\nCO,0,1\n"))
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.getbasetemp() / f"mutated.csv{suffix}"
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    try:
+        table = read_table(path, "smiles")
+    except ValueError as error:
+        assert str(error).startswith("Expected")  # noqa: PT017
+        assert str(path) in str(error)  # noqa: PT017
+    else:
+        assert table.y.shape == (len(table.smiles), len(table.label_names))

@@ -87,11 +87,11 @@ def test_wrong_lines_are_named(text, form, message):
 def test_damaged_files_are_named(tmp_path):
     whole = gzip.compress(RCV1.encode() * 50)
     for name, content, message in [
-        ("a.gz", whole[:-20], r"a.gz' to be a whole .gz file"),
-        ("b.gz", b"text", "b.gz' to be a whole .gz file"),
-        ("c.xz", lzma.compress(RCV1.encode())[:-9], "c.xz' to be a whole .xz file"),
-        ("d.txt", RCV1.encode() + b"\xff", "byte 0xff in line 4"),
-        ("e.txt", b"x" * 3_000_000, "lines of text"),
+        ("a.gz", whole[:-20], r"a.gz' to be whole"),
+        ("b.gz", b"text", "b.gz' to be whole"),
+        ("c.xz", lzma.compress(RCV1.encode())[:-9], "c.xz' to be whole"),
+        ("d.txt", RCV1.encode() + b"\xff", "UTF-8 in line 4 of .*byte 0xff"),
+        ("e.txt", b"x" * 3_000_000, "at most 1,048,576 bytes in line 1"),
     ]:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=message):

@@ -52,3 +52,13 @@ def test_errors() -> None:
     readout = LabelReadout(LabelMessagePassing(8, path_graph(5)))
     with pytest.raises(ValueError, match=r"'u' of shape \[\*, 5, 8\] \(got \[3, 8, 5\]\)"):
         readout(torch.zeros(3, 8, 5))
+
+
+def test_it_can_start_from_frequencies():
+    labels = LabelMessagePassing(8, path_graph(3), num_steps=1)
+    readout = LabelReadout(labels, bias=True)
+    nan = float("nan")
+    readout.start_from_frequencies(torch.tensor([[1, 0, nan], [0, 0, nan], [nan, 1, nan], [0, 0, nan]]))
+    torch.testing.assert_close(readout.bias.sigmoid(), torch.tensor([1 / 3, 0.25, 0.5]))
+    with pytest.raises(ValueError, match="'bias=True'"):
+        LabelReadout(labels).start_from_frequencies(torch.zeros(2, 3))

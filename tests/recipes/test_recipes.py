@@ -10,6 +10,7 @@ from tg_mlc.datasets.base import ArrayDataset
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import table_lamp
 from tg_mlc.recipes import RECIPES
+from tg_mlc.recipes._evidence import evidence
 from tg_mlc.recipes.tables import inputs_of, prepare
 
 rng = np.random.default_rng(0)
@@ -49,6 +50,25 @@ def test_other_samples_get_their_own_classifiers(dataset, tmp_path):
     prepare(dataset, dataset.official_split(), tmp_path)
     prepare(dataset, dataset.official_split(seed=1), tmp_path)
     assert len(list((tmp_path / "linear").iterdir())) == 2
+
+
+@pytest.mark.parametrize("change", [lambda x, y: (x[:, ::-1].copy(), y), lambda x, y: (x, y[:, ::-1].copy())])
+def test_other_columns_or_labels_are_other_samples(change, tmp_path):
+    split = ArrayDataset(Records(WORDS, Y, list("abcd"), None, np.arange(160), np.arange(160, 200)).to_samples())
+    split = split.official_split()
+    x, y = change(WORDS, Y)
+    evidence(WORDS, torch.from_numpy(Y), split, tmp_path)
+    evidence(sp.csr_array(x), torch.from_numpy(y), split, tmp_path)
+    evidence(sp.csr_array(WORDS), torch.from_numpy(Y), split, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_damaged_file_is_fitted_again(dataset, tmp_path):
+    split = dataset.official_split()
+    first = prepare(dataset, split, tmp_path)
+    (kept,) = (tmp_path / "linear").iterdir()
+    kept.write_bytes(kept.read_bytes()[:200])
+    assert torch.equal(prepare(dataset, split, tmp_path)[0].evidence, first[0].evidence)
 
 
 def test_a_trained_model_predicts_without_the_attribute(dataset, tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tg_mlc._optional import require
+from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ Loss = Literal["hinge", "logistic"]
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 
 #: What :meth:`LinearBaseline.tuned` tries for documents of unit length.
-DEFAULT_GRID: dict[Loss, tuple[float, ...]] = {"hinge": (0.1, 0.3, 1.0, 3.0), "logistic": (3.0, 10.0, 30.0, 100.0)}
+DEFAULT_GRID: dict[Loss, tuple[float, ...]] = {
+    "hinge": (0.1, 0.3, 1.0, 3.0, 10.0),
+    "logistic": (3.0, 10.0, 30.0, 100.0, 300.0),
+}
 
 # A margin that no threshold reaches, for labels of one class only.
 _NEVER = 10.0
@@ -72,7 +76,7 @@ class LinearBaseline:
         *,
         loss: Loss = "hinge",
         grid: Iterable[float] | None = None,
-        metric: Callable[[ArrayLike, ArrayLike], float],
+        metric: Callable[[ArrayLike, ArrayLike], float] | None = None,
         n_jobs: int = 1,
     ) -> Self:
         """Fits with every :obj:`C` of a grid and returns the best on validation data.
@@ -84,11 +88,18 @@ class LinearBaseline:
             y_val (Tensor or numpy.ndarray): Their targets.
             loss (str, optional): :obj:`"hinge"` or :obj:`"logistic"`. (default: :obj:`"hinge"`)
             grid (Iterable[float], optional): Values of :obj:`C`. (default: :obj:`DEFAULT_GRID`)
-            metric (Callable): What to maximise, from targets and probabilities.
+            metric (Callable, optional): What to maximise, from targets and probabilities. (default: :obj:`None`,
+                micro-F1 at its best threshold)
             n_jobs (int, optional): Number of processes. (default: :obj:`1`)
+
+        Raises:
+            ValueError: If the metric is undefined on the validation data.
         """
+        metric = _best_micro_f1 if metric is None else metric
         tried = [cls(loss, C, n_jobs=n_jobs).fit(x, y) for C in (DEFAULT_GRID[loss] if grid is None else grid)]
         values = [metric(y_val, model.predict_proba(x_val)) for model in tried]
+        if np.isnan(values).all():
+            raise ValueError("Expected 'metric' to be defined on the validation data (got NaN for every 'C')")
         best = tried[int(np.nanargmax(values))]
         best.search = [(model.C, value) for model, value in zip(tried, values, strict=True)]
         return best
@@ -168,6 +179,11 @@ def _read(x: Features, y: ArrayLike) -> tuple[Features, Targets]:
     return x, targets
 
 
+def _best_micro_f1(y: ArrayLike, scores: ArrayLike) -> float:
+    best = ThresholdTuner("miF1").fit(y, scores).best_value
+    return float("nan") if best is None else best
+
+
 def _for_liblinear(x: Features) -> sp.csr_matrix:
     # It takes neither arrays of scipy's new kind nor long indices.
     rows = sp.csr_matrix(x)
@@ -181,8 +197,10 @@ def _fit_one(loss: Loss, C: float, x: Features, positive: BoolArray, known: Bool
         side = _NEVER if target.size and target.all() else -_NEVER
         return np.zeros(x.shape[1]), side
     if loss == "hinge":
-        model = require("sklearn.svm", extra="data").LinearSVC(C=C)
+        model = require("sklearn.svm", extra="data").LinearSVC(C=C, random_state=0)
     else:
-        model = require("sklearn.linear_model", extra="data").LogisticRegression(C=C, solver="liblinear")
+        model = require("sklearn.linear_model", extra="data").LogisticRegression(
+            C=C, solver="liblinear", random_state=0
+        )
     model.fit(x if len(rows) == x.shape[0] else x[rows], target)
     return model.coef_[0], float(model.intercept_[0])

@@ -11,22 +11,48 @@ import torch
 
 from tg_mlc.data._label_values import check_names
 from tg_mlc.data._numbers import to_numbers
-from tg_mlc.data._words import as_documents, from_documents
+from tg_mlc.data._words import as_documents, from_documents, may_be_rows
 
 if TYPE_CHECKING:
     from tg_mlc.datasets._records import Kind, Tokens
 
 
 def infer_kind(X: Any) -> tuple[Kind, str]:
-    """What the inputs are, and why."""
-    if as_documents(X) is not None:
-        return "sequence", "they are lists of words"
+    """What the inputs are, and why.
+
+    Raises:
+        ValueError: If they may be of two kinds, or are of none.
+    """
+    documents = as_documents(X)
+    if documents is not None:
+        if may_be_rows(documents):
+            raise ValueError(
+                f"Expected 'kind' for lists of whole numbers that are all of one length (got {len(documents)} of "
+                f"length {len(documents[0])}): if they are rows of a matrix, pass np.array(X) or kind='vector'; if "
+                f"they are numbers of words, pass kind='sequence', or kind='bag' to take them in no order"
+            )
+        if any(isinstance(word, str) for document in documents for word in document):
+            return "sequence", "they are lists of words"
+        return "sequence", "they are lists of whole numbers, not all of one length, so that they are numbers of words"
     if _sparse(X) is not None:
         return "bag", "they are a sparse matrix"
     values = _dense(X)
     if values.dtype.kind in "biu" and values.size and values.min() >= 0 and values.max() <= 1:
         return "bag", "they are a matrix of the whole numbers 0 and 1"
     return "vector", "they are a dense matrix of numbers"
+
+
+def announce_kind(kind: str, reason: str) -> None:
+    """Says what inputs are taken for, where nobody told."""
+    print(f"Taking the inputs as kind='{kind}' because {reason}; pass kind=... for another.")  # noqa: T201
+
+
+def num_rows(X: Any) -> int | None:
+    """The number of inputs, told before they are read, or nothing if they are no inputs."""
+    if isinstance(X, (list, tuple)):
+        return len(X)
+    shape = np.shape(X)
+    return int(shape[0]) if shape else None
 
 
 def read_inputs(
@@ -44,7 +70,7 @@ def read_inputs(
     if isinstance(feature_names, str):
         raise ValueError(f"Expected 'feature_names' to be a list of names (got the string '{feature_names}')")
     documents = as_documents(X)
-    if documents is not None:
+    if documents is not None and not (kind == "vector" and may_be_rows(documents)):
         return from_documents(documents, kind, feature_names, train)
     if kind == "sequence":
         raise ValueError("Expected lists of words for kind='sequence' (got a matrix); pass one list per sample")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 
 from tg_mlc.data._numbers import to_numbers
 
@@ -92,6 +93,8 @@ def _from_names(Y: Sequence[Any], label_names: Sequence[str] | None) -> tuple[np
 
 
 def _matrix(Y: Any) -> np.ndarray:
+    if isinstance(Y, torch.Tensor):
+        Y = Y.detach().cpu().to_dense().numpy()
     try:
         values = np.asarray(Y.toarray() if sp.issparse(Y) else Y)
     except ValueError as error:

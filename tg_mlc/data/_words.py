@@ -32,6 +32,14 @@ def as_documents(X: Any) -> list[Document] | None:
     return documents
 
 
+def may_be_rows(documents: list[Document]) -> bool:
+    """Whether documents may as well be the rows of a matrix of numbers."""
+    lengths = set(map(len, documents))
+    if len(lengths) > 1 or 0 in lengths:
+        return False
+    return not any(isinstance(word, str) for word in chain.from_iterable(documents))
+
+
 def from_documents(
     documents: list[Document], kind: Kind, feature_names: Sequence[str] | None, train: np.ndarray | None
 ) -> tuple[sp.csr_array | Tokens, list[str] | None]:

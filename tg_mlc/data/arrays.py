@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tg_mlc.data._inputs import infer_kind, read_inputs
+from tg_mlc.data._inputs import announce_kind, infer_kind, num_rows, read_inputs
 from tg_mlc.data._label_values import read_labels
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def from_arrays(
 
     Args:
         X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse or pandas) with one row per sample, or a
-            list of lists of words; words are strings, or numbers from 0 that are taken as they are.
+            list of lists of words; words are strings, or numbers from 0 that are taken as they are. Lists of whole
+            numbers that are all of one length may be either, and need :obj:`kind`.
         Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these forms, or a list with
             the set (or list) of each sample's label names, where :obj:`None` means that all are unknown.
         label_names (list of str, optional): Names of the labels, in the order of their columns. (default: the columns
@@ -46,7 +47,7 @@ def from_arrays(
             (default: the columns of a data frame, or the words that occur, the most frequent first)
         kind (str, optional): What an input is: :obj:`"bag"` (words with weights, in no order; of lists of words, which
             ones are present), :obj:`"vector"`, or :obj:`"sequence"` (words in order).
-            (default: inferred, and the choice printed)
+            (default: inferred where it can be, and the choice printed)
         train (array, optional): Rows of the training part, or a mask; the vocabulary is taken from these alone.
             (default: :obj:`None`)
         test (array, optional): Rows of the test part, or a mask; with :obj:`train` and :obj:`test`, the data set has an
@@ -58,26 +59,25 @@ def from_arrays(
         ``[1, num_labels]``.
 
     Raises:
-        ValueError: If numbers of rows differ, a label is none of 0, 1 and NaN, an input cannot be of its kind, or rows
-            or names do not fit; the message names row and column.
+        ValueError: If numbers of rows differ, a label is none of 0, 1 and NaN, an input cannot be of its kind or may be
+            of two, or rows or names do not fit; the message names row and column.
     """
     from tg_mlc.datasets._records import Records  # data sets import the splits of this package
     from tg_mlc.datasets.base import ArrayDataset
 
     y, names = read_labels(Y, label_names)
+    if num_rows(X) not in (None, len(y)):
+        raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")
     train_rows, test_rows = (_rows(rows, len(y), name) for rows, name in ((train, "train"), (test, "test")))
     _check_disjoint(train_rows, test_rows)
     x, words = read_inputs(X, kind or _choose_kind(X), feature_names, train_rows)
     records = Records(x, y, names, words, train_rows, test_rows)
-    num_inputs = len(x.ptr) - 1 if records.kind == "sequence" else x.shape[0]  # type: ignore[union-attr]
-    if num_inputs != len(y):
-        raise ValueError(f"Expected as many inputs as rows of labels (got {num_inputs} and {len(y)})")
     return ArrayDataset(records.to_samples(), transform)
 
 
 def _choose_kind(X: Any) -> Kind:
     kind, reason = infer_kind(X)
-    print(f"Taking the inputs as kind='{kind}' because {reason}; pass kind=... for another.")  # noqa: T201
+    announce_kind(kind, reason)
     return kind
 
 

@@ -36,7 +36,8 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
     weight: Tensor | None = data.get("weight")
     values = np.ones(data.x.numel(), dtype=np.float32) if weight is None else weight.numpy()
     shape = (len(ptr) - 1, cast(int, dataset.num_inputs))
-    counts = sp.csr_array((values, data.x.numpy(), ptr), shape=shape)
+    # A copy: words are summed in place.
+    counts = sp.csr_array((values, data.x.numpy(), ptr), shape=shape, copy=True)
     counts.sum_duplicates()
     return counts if dataset._indices is None else counts[list(dataset._indices)]
 
@@ -48,8 +49,8 @@ def tf_idf(dataset: MultiLabelDataset, split: Split) -> sp.csr_array:
         x_w = (1 + \log n_w) \left( 1 + \log \frac{1 + N}{1 + N_w} \right)
 
     with :math:`n_w` occurrences in the document, and :math:`N_w` of the :math:`N` training documents that have the
-    word; documents are scaled to unit length. This is :class:`sklearn.feature_extraction.text.TfidfTransformer` with
-    :obj:`sublinear_tf=True`.
+    word; documents are scaled to unit length, and words that no training document has are left out. This is
+    :class:`sklearn.feature_extraction.text.TfidfTransformer` with :obj:`sublinear_tf=True`.
 
     Args:
         dataset (MultiLabelDataset): Bags or sequences.
@@ -59,6 +60,10 @@ def tf_idf(dataset: MultiLabelDataset, split: Split) -> sp.csr_array:
         - **output:** :math:`(N, V)`
     """
     counts = sp.csr_matrix(bag_of_words(dataset))
+    known = counts[split.train.numpy()].astype(bool).sum(axis=0).A1 > 0
+    # Nothing can be learned of the others, but as the rarest of all they would weigh down the words beside them.
+    counts = sp.csr_matrix(counts.multiply(known))
+    counts.eliminate_zeros()
     transformer = require("sklearn.feature_extraction.text", extra="data").TfidfTransformer(sublinear_tf=True)
     return sp.csr_array(transformer.fit(counts[split.train.numpy()]).transform(counts), dtype=np.float32)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tg_mlc.data._csv_table import read_csv_table
+from tg_mlc._csv_table import read_csv_table
 from tg_mlc.data.arrays import from_arrays
 from tg_mlc.data.vocabulary import tokenize
 
@@ -33,7 +33,7 @@ def from_csv(
     test: Any = None,
     transform: Callable[[Data], Data] | None = None,
 ) -> ArrayDataset:
-    """Makes a data set of a CSV file with a header (plain, ``.gz``, ``.bz2`` or ``.xz``).
+    """Makes a data set of a CSV file with a header (plain, ``.gz``, ``.bz2`` or ``.xz``) of at most 4 GiB, unpacked.
 
     .. code-block:: python
 

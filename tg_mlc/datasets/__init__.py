@@ -6,6 +6,7 @@ A sample is a PyG :class:`~torch_geometric.data.Data` whose ``y`` is a float ten
 
 from __future__ import annotations
 
+from tg_mlc.datasets import registry
 from tg_mlc.datasets._download import ChecksumError, DatasetUnavailableError
 from tg_mlc.datasets.base import ArrayDataset, MultiLabelDataset
 from tg_mlc.datasets.card import DatasetCard
@@ -46,4 +47,5 @@ __all__ = [
     "ToxCast",
     "molecule_from_smiles",
     "read_labels",
+    "registry",
 ]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
-import zlib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tg_mlc._files import DAMAGED, read_bounded
 from tg_mlc.datasets._download import Source, SourceError, fetch_first
-from tg_mlc.datasets._files import sha256
-from tg_mlc.datasets._resume import fetch_resumable
+from tg_mlc.datasets._resume import fetch_resumable, part_of, remove_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from tg_mlc.datasets._sources import RawFile
 
 MAX_BYTES = 2**27  # of an unpacked archive; four times the largest that is known here
-_DAMAGED = (tarfile.TarError, OSError, EOFError, zlib.error, ValueError)
+NAME = "archive"  # of its part files
 
 
 class Archive:
@@ -35,7 +34,7 @@ class Archive:
     def __init__(self, url: str, members: Collection[str], folder: Path) -> None:
         self.url = url
         self._members = frozenset(members)
-        self._part = folder / f"{sha256(url.encode())[:8]}.part"
+        self._part = part_of(folder, NAME, url)
         self._found: dict[str, bytes] | SourceError | None = None
 
     def read(self, name: str) -> bytes:
@@ -66,17 +65,14 @@ def unpack_members(content: bytes, names: Collection[str], max_bytes: int = MAX_
         SourceError: If the archive is damaged, or larger than :obj:`max_bytes` when unpacked.
     """
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
-            plain = packed.read(max_bytes + 1)
-        if len(plain) > max_bytes:
-            raise ValueError(f"it unpacks to more than {max_bytes} bytes")
+        plain = read_bounded(gzip.GzipFile(fileobj=io.BytesIO(content)), "its content", max_bytes)
         with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
             return {
                 Path(member.name).name: _read(archive, member)
                 for member in archive
                 if Path(member.name).name in names and member.isreg()
             }
-    except _DAMAGED as error:
+    except (*DAMAGED, ValueError, tarfile.TarError) as error:
         raise SourceError(f"the archive cannot be unpacked: {error}") from error
 
 
@@ -93,6 +89,8 @@ def fetch_members(files: Sequence[RawFile], folder: Path, urls: Sequence[str]) -
         if not target.exists():
             packed = [Source(archive.url, partial(archive.read, file.name)) for archive in archives]
             fetch_first([*file.sources(folder), *packed], target, file.accepted, by_hand)
+            remove_parts(folder, file.name)
+    remove_parts(folder, NAME)
 
 
 def _read(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:

@@ -6,10 +6,10 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from tg_mlc._files import MAX_BYTES, read_unpacked
 from tg_mlc.datasets._arff_columns import Columns
 from tg_mlc.datasets._arff_header import Attribute, read_header
 from tg_mlc.datasets._arff_rows import DenseRows, SparseRows
-from tg_mlc.datasets._unpack import MAX_BYTES, read_unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

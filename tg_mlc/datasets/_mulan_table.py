@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from tg_mlc.datasets._arff import Arff
 
-logger = logging.getLogger(__name__)
 
 Matrix: TypeAlias = sp.csr_array | np.ndarray
 MAX_ENTRIES = 2**31  # of a dense table; 8 GiB
@@ -112,7 +110,6 @@ def _stack(first: Matrix, second: Matrix) -> Matrix:
 def _as(x: Matrix, kind: Literal["bag", "vector"] | None) -> Matrix:
     if kind is None:
         kind = "bag" if sp.issparse(x) or bool(((x == 0) | (x == 1)).all()) else "vector"
-        logger.info("Took the %d features as a %s; pass 'kind' for the other one", x.shape[1], kind)
     if kind not in ("bag", "vector"):
         raise ValueError(f'Expected \'kind\' to be "bag" or "vector" (got {kind!r})')
     return sp.csr_array(x) if kind == "bag" else dense(x)

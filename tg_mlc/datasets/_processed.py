@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch_geometric.data import Data, InMemoryDataset
 
-from tg_mlc.datasets._files import replace_when_done
+from tg_mlc._files import replace_when_done
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

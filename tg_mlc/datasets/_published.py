@@ -21,7 +21,7 @@ RESEARCH = "research purposes only"
 
 
 @dataclass(frozen=True)
-class Published:
+class RegistryEntry:
     """A data set that can be had by its name."""
 
     facts: Facts
@@ -36,12 +36,12 @@ class Published:
         return folders[self.keeps]
 
 
-def _mulan(facts: Facts, reported: Statistics | None = None) -> Published:
-    return Published(facts, "tg_mlc.datasets.mulan:MulanDataset", {"name": facts.name}, "files by name", reported)
+def _mulan(facts: Facts, reported: Statistics | None = None) -> RegistryEntry:
+    return RegistryEntry(facts, "tg_mlc.datasets.mulan:MulanDataset", {"name": facts.name}, "files by name", reported)
 
 
 _ALL = (
-    Published(
+    RegistryEntry(
         Facts(
             name="sider",
             title="side effects of drugs, as molecular graphs",
@@ -56,7 +56,7 @@ _ALL = (
         ),
         "tg_mlc.datasets.sider:SIDER",
     ),
-    Published(
+    RegistryEntry(
         Facts(
             name="nci",
             title="functional groups of molecules of the National Cancer Institute's open collection",
@@ -67,7 +67,7 @@ _ALL = (
         ),
         "tg_mlc.datasets.nci:NCIFunctionalGroups",
     ),
-    Published(
+    RegistryEntry(
         Facts(
             name="tox21",
             title="toxicity of chemicals in 12 assays, as molecular graphs",
@@ -77,7 +77,7 @@ _ALL = (
         ),
         "tg_mlc.datasets.moleculenet:Tox21",
     ),
-    Published(
+    RegistryEntry(
         Facts(
             name="clintox",
             title="approval and toxicity of drugs, as molecular graphs",
@@ -87,7 +87,7 @@ _ALL = (
         ),
         "tg_mlc.datasets.moleculenet:ClinTox",
     ),
-    Published(
+    RegistryEntry(
         Facts(
             name="toxcast",
             title="toxicity of chemicals in 617 assays, as molecular graphs",
@@ -134,7 +134,7 @@ _ALL = (
             density=0.010,
         ),
     ),
-    Published(
+    RegistryEntry(
         Facts(
             name="reuters",
             title="topics of news stories, as words in order (Reuters-21578, ModApte split)",
@@ -146,7 +146,7 @@ _ALL = (
         ),
         "tg_mlc.datasets.reuters:Reuters21578",
     ),
-    Published(
+    RegistryEntry(
         Facts(
             name="rcv1",
             title="topics of news stories, as bags of weighted words (RCV1-v2)",
@@ -169,7 +169,7 @@ _ALL = (
             cardinality=3.241,
         ),
     ),
-    Published(
+    RegistryEntry(
         Facts(
             name="rcv1-sample",
             title="topics of 2,316 news stories, as words in order (a small part of RCV1-v2)",
@@ -182,7 +182,7 @@ _ALL = (
         "tg_mlc.datasets.rcv1:RCV1",
         {"form": "json"},
     ),
-    Published(
+    RegistryEntry(
         Facts(
             name="tfbs",
             title="transcription factors that bind to pieces of DNA (ENCODE), as letters",
@@ -202,7 +202,7 @@ _ALL = (
             official=(1_671_873, 301_823, 323_796),
         ),
     ),
-    Published(
+    RegistryEntry(
         Facts(
             name="deepsea",
             title="chromatin features of 1,000 bp pieces of DNA, as letters",
@@ -227,14 +227,16 @@ _ALL = (
             title="concepts of photographs, as vectors of 128 entries (cVLAD+)",
             paper="Chua et al., NUS-WIDE: A Real-World Web Image Database, 2009",
             urls=(MULAN,),
-            notes=("The papers count 85 labels and split it into 129,431 + 32,358 + 107,859.",),
+            notes=("The papers count 85 labels and split it into 129,431 + 32,358 + 107,859; Mulan's file has 81.",),
         ),
-        Statistics(
+        Statistics(  # of Mulan's files, as Mulan reports them
             kind="vector",
             samples=269_648,
-            labels=85,
+            labels=81,
             num_inputs=128,
-            official=(129_431, 32_358, 107_859),
+            official=(161_789, 107_859),
+            cardinality=1.869,
+            density=0.023,
         ),
     ),
     _mulan(
@@ -287,7 +289,7 @@ _ALL = (
             urls=(MULAN,),
         )
     ),
-    Published(
+    RegistryEntry(
         Facts(
             name="planted",
             title="samples drawn from a known label graph, whose neighbours carry half of the information",
@@ -299,4 +301,4 @@ _ALL = (
         keeps="nothing",
     ),
 )
-PUBLISHED = {entry.facts.name: entry for entry in _ALL}
+REGISTRY = {entry.facts.name: entry for entry in _ALL}

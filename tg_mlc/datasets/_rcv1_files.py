@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tg_mlc._files import SUFFIXES
 from tg_mlc.datasets._download import DatasetUnavailableError
-from tg_mlc.datasets._sources import DATA_FOLDER_VARIABLE, DECOMPRESS, RawFile
+from tg_mlc.datasets._sources import DATA_FOLDER_VARIABLE, RawFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ PUBLISHER = "http://www.ai.mit.edu/projects/jmlr/papers/volume5/lewis04a/lyrl200
 
 def find(name: str, folder: Path) -> Path | None:
     """A file of a folder by its name, with or without the suffix of a compressed one."""
-    paths = (folder / f"{name}{suffix}" for suffix in ("", *DECOMPRESS))
+    paths = (folder / f"{name}{suffix}" for suffix in ("", *SUFFIXES))
     return next((path for path in paths if path.exists()), None)
 
 
@@ -66,7 +67,7 @@ def find_placed(names: Sequence[str], raw: Path) -> list[Path]:
     if missing:
         places = " or ".join(f"'{folder}'" for folder in folders)
         raise DatasetUnavailableError(
-            f"Expected {', '.join(missing)} in {places}, as they are or with {', '.join(DECOMPRESS)} (got no such "
+            f"Expected {', '.join(missing)} in {places}, as they are or with {', '.join(SUFFIXES)} (got no such "
             f"file); get the LYRL2004 distribution from {PUBLISHER} and place them there, or take form='vectors'"
         )
     return [path for path in found if path is not None]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from tg_mlc._files import read_lines
 from tg_mlc.datasets._records import Records
-from tg_mlc.graphs._lines import read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

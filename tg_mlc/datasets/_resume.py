@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import logging
 import sys
 import threading
@@ -10,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tg_mlc._optional import is_installed, require
 from tg_mlc.datasets._download import STALL_SECONDS, SourceError
+from tg_mlc.datasets._files import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +50,17 @@ def fetch_resumable(url: str, part: Path) -> bytes:
     content = part.read_bytes()
     part.unlink()
     return content
+
+
+def part_of(folder: Path, name: str, url: str) -> Path:
+    """Where to keep what has come of a file from an address."""
+    return folder / f"{name}.{sha256(url.encode())[:8]}.part"
+
+
+def remove_parts(folder: Path, name: str) -> None:
+    """Removes what has come of a file from any address, once it is there."""
+    for part in folder.glob(f"{glob.escape(name)}.*.part"):
+        part.unlink(missing_ok=True)
 
 
 class _Transfer:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import logging
-import lzma
 import os
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from tg_mlc._files import SUFFIXES
 from tg_mlc.datasets._download import (
+    MAX_UNPACKED,
     ChecksumError,
     NotConfiguredError,
     Source,
@@ -21,19 +19,14 @@ from tg_mlc.datasets._download import (
     check,
     fetch_first,
     read_local,
+    unpack,
 )
 from tg_mlc.datasets._files import set_aside, sha256
-from tg_mlc.datasets._resume import fetch_resumable
+from tg_mlc.datasets._resume import fetch_resumable, part_of, remove_parts
 
 logger = logging.getLogger(__name__)
 
 DATA_FOLDER_VARIABLE = "TG_MLC_DATA"
-DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": gzip.decompress,
-    ".bz2": bz2.decompress,
-    ".xz": lzma.decompress,
-}
-_DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 
 
 class RawFile(NamedTuple):
@@ -44,6 +37,7 @@ class RawFile(NamedTuple):
     urls: tuple[str, ...] = ()  #: where to get it, in order; those that end in .gz, .bz2 or .xz are unpacked
     local: str = ""  #: its folder within the one that the environment variable names
     hint: str = ""  #: where a person can get it, if that is no address to download it from
+    max_bytes: int = MAX_UNPACKED  #: the most bytes to unpack
 
     @property
     def accepted(self) -> list[str]:
@@ -70,8 +64,7 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
         which = f"SHA-256 {file.sha256}, unpacked" if file.sha256 else "unpacked"
         by_hand = f"Place the file by hand as '{target.absolute()}' ({which}), from one of:\n{where}"
         fetch_first(file.sources(folder), target, file.accepted, by_hand)
-        for part in folder.glob(f"{file.name}.*.part"):  # what came from other sources
-            part.unlink()
+        remove_parts(folder, file.name)
 
 
 def read_checked(file: RawFile, folder: Path) -> bytes:
@@ -95,28 +88,17 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
     return content
 
 
-def unpack(content: bytes, name: str) -> bytes:
-    """Unpacks the content of a file by its name's suffix; what has no such suffix is returned as it is."""
-    decompress = DECOMPRESS.get(Path(name).suffix)
-    if decompress is None:
-        return content
-    try:
-        return decompress(content)
-    except _DAMAGED as error:
-        raise SourceError(f"'{name}' cannot be unpacked: {error}") from error
-
-
 def _read_url(file: RawFile, url: str, folder: Path) -> bytes:
-    part = folder / f"{file.name}.{sha256(url.encode())[:8]}.part"
+    part = part_of(folder, file.name, url)
     resumed = part.exists()
     try:
-        content = unpack(fetch_resumable(url, part), url)
+        content = unpack(fetch_resumable(url, part), url, file.max_bytes)
         check(content, file.accepted)
     except (SourceError, ChecksumError):
         if not resumed or part.exists():
             raise
         logger.info("What had come of %s before is of another file; starting again", url)
-        return unpack(fetch_resumable(url, part), url)
+        return unpack(fetch_resumable(url, part), url, file.max_bytes)
     return content
 
 
@@ -125,7 +107,7 @@ def _read_data_folder(file: RawFile) -> bytes:
     if not folder:
         raise NotConfiguredError("the environment variable is not set")
     plain = Path(folder) / file.local / file.name
-    for path in (plain, *(plain.with_name(plain.name + suffix) for suffix in DECOMPRESS)):
+    for path in (plain, *(plain.with_name(plain.name + suffix) for suffix in SUFFIXES)):
         if path.exists():
-            return unpack(read_local(path), path.name)
-    raise SourceError(f"no file '{plain}', nor with {', '.join(DECOMPRESS)}")
+            return unpack(read_local(path), path.name, file.max_bytes)
+    raise SourceError(f"no file '{plain}', nor with {', '.join(SUFFIXES)}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 from torch_geometric.data import InMemoryDataset
+from torch_geometric.data.dataset import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,6 +127,8 @@ def _raw_hashes(dataset: Dataset) -> dict[str, str]:
     files = [file for file in getattr(dataset, "files", ()) if file.sha256]
     if files:
         return {file.name: file.sha256 for file in files}
+    if dataset.root == MISSING:  # made in memory, of no file
+        return {}
     paths = [path for path in sorted(Path(dataset.raw_dir).glob("*")) if path.is_file()]
     return {path.name: _file_sha256(path) for path in paths if path.suffix not in {".part", ".bad"}}
 

@@ -12,12 +12,12 @@ import torch
 from scipy import sparse
 from torch_geometric.data import Data, Dataset
 
+from tg_mlc._files import replace_when_done
 from tg_mlc.data.splits import Split
 from tg_mlc.datasets._deepsea_files import convert
 from tg_mlc.datasets._deepsea_labels import read_outputs, select
 from tg_mlc.datasets._download import DatasetUnavailableError
 from tg_mlc.datasets._fasta import LETTERS
-from tg_mlc.datasets._files import replace_when_done
 from tg_mlc.datasets._mapped import MappedRows
 from tg_mlc.datasets._sources import DATA_FOLDER_VARIABLE, RawFile, fetch_all
 

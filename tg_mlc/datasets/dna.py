@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from tg_mlc._files import FilePath
 from tg_mlc.datasets._fasta import LETTERS, FastaRecord
 from tg_mlc.datasets._fasta_labels import FastaPart, check_unique, one_known, read_label_table
-from tg_mlc.datasets._names import FilePath, read_names
+from tg_mlc.datasets._names import read_names
 from tg_mlc.datasets._processed import Samples
 from tg_mlc.datasets.base import MultiLabelDataset
 

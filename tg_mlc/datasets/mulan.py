@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tg_mlc._files import read_unpacked
+from tg_mlc.data._inputs import announce_kind
 from tg_mlc.datasets._arff import read_arff
 from tg_mlc.datasets._mulan_files import find_published
 from tg_mlc.datasets._mulan_forms import read_published
 from tg_mlc.datasets._mulan_labels import LabelFile, read_label_xml
 from tg_mlc.datasets._mulan_table import make_records
-from tg_mlc.datasets._unpack import read_unpacked
 from tg_mlc.datasets.base import ArrayDataset, PublishedTable
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from tg_mlc.datasets._records import Records
 
 _MAX_LABEL_BYTES = 2**26
+_REASONS = {
+    "bag": "the rows are sparse, or all values 0 and 1",
+    "vector": "the rows are dense, with values other than 0 and 1",
+}
 
 
 class MulanDataset(PublishedTable):
@@ -244,7 +249,7 @@ class MulanDataset(PublishedTable):
                 names, or how many stand first (or, negative, last). (default: :obj:`None`, as MEKA and mldr tell
                 it by ``-C`` in the relation)
             kind (str, optional): What the other attributes are: :obj:`"bag"` (words) or :obj:`"vector"`.
-                (default: :obj:`None`, a bag if the rows are sparse or all values 0 and 1)
+                (default: :obj:`None`, a bag if the rows are sparse or all values 0 and 1; the choice is printed)
             drop (list of str or str, optional): Attributes to leave out, or :obj:`"text"` for all that are no
                 numbers. (default: :obj:`()`)
             transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
@@ -256,7 +261,10 @@ class MulanDataset(PublishedTable):
         names = read_labels(labels).names if isinstance(labels, str | Path) else labels
         parts = [None if path is None else read_arff(path, drop) for path in (train, test)]
         assert parts[0] is not None
-        return ArrayDataset(make_records(parts[0], parts[1], names, kind).to_samples(), transform)
+        records = make_records(parts[0], parts[1], names, kind)
+        if kind is None:
+            announce_kind(records.kind, _REASONS[records.kind])
+        return ArrayDataset(records.to_samples(), transform)
 
 
 def read_labels(path: str | Path) -> LabelFile:

@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from tg_mlc._files import replace_when_done
 from tg_mlc.graphs.label_graph import LabelGraph
 
 FORMAT = "tg_mlc.LabelGraph/1"
@@ -29,13 +30,8 @@ def save(graph: LabelGraph, path: str | os.PathLike[str]) -> None:
     rest = {key: value for key, value in attributes.items() if key not in tensors}
     header = {"format": FORMAT, "attributes": _to_json(rest)}
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        save_file(tensors, partial, metadata=header)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replace_when_done(path) as unfinished:
+        save_file(tensors, unfinished, metadata=header)
 
 
 def load(path: str | os.PathLike[str], cls: type[GraphT]) -> GraphT:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, get_args
 
-from tg_mlc.graphs._lines import read_lines
+from tg_mlc._files import read_lines
 
 Form = Literal["auto", "rcv1", "taxonomy", "pairs"]
 Pairs = list[tuple[str, str | None]]

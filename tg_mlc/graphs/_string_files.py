@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from tg_mlc.graphs._lines import read_lines
+from tg_mlc._files import read_lines
 
 PathLike = str | os.PathLike[str]
 Aliases = PathLike | Sequence[PathLike] | Mapping[str, str]

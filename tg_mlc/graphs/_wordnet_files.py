@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tg_mlc.graphs._lines import read_lines
+from tg_mlc._files import read_lines
 
 Folder = str | os.PathLike[str]
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from tg_mlc._files import replace_when_done
 from tg_mlc._optional import require
 from tg_mlc.graphs._draw_graph import draw_graph
 from tg_mlc.graphs._draw_matrix import draw_matrix
@@ -91,10 +92,5 @@ def write_figure(figure: Any, path: Path) -> None:
     if suffix not in figure.canvas.get_supported_filetypes():
         known = ", ".join(sorted(figure.canvas.get_supported_filetypes()))
         raise ValueError(f"Expected 'path' to end in a picture type (got '{path}'); known are {known}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        figure.savefig(partial, format=suffix, dpi=150, bbox_inches="tight")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replace_when_done(path) as unfinished:
+        figure.savefig(unfinished, format=suffix, dpi=150, bbox_inches="tight")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Data, Dataset
 
 from tg_mlc.models.lamp import LaMP
@@ -63,6 +62,5 @@ def molecule_lamp(
         linear_path=LinearPath(vectors, y.size(1)) if vectors else None,
         **kwargs,
     )
-    with torch.no_grad():
-        cast(Tensor, model.readout.bias).copy_(torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3))
+    model.readout.start_from_frequencies(y)
     return model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric.data import Data
 
 from tg_mlc.models.lamp import LaMP
@@ -45,8 +45,13 @@ def table_lamp(
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
-        ValueError: If the samples are neither bags, sequences nor vectors.
+        ValueError: If the samples are neither bags, sequences nor vectors, or sequences with :obj:`linear`.
     """
+    if linear is not None and train.kind == "sequence":
+        raise ValueError(
+            "Expected bags or vectors with 'linear', as linear classifiers weigh words (got sequences); see "
+            "'tf_idf' and 'with_words' of tg_mlc.data.bags"
+        )
     model = LaMP(
         _inputs(train, channels, num_components, input_dropout),
         label_graph,
@@ -55,9 +60,7 @@ def table_lamp(
         evidence=None if linear is None else _evidence(linear),
         **kwargs,
     )
-    y: Tensor = train.y
-    with torch.no_grad():
-        cast(Tensor, model.readout.bias).copy_(torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3))
+    model.readout.start_from_frequencies(train.y)
     return model
 
 

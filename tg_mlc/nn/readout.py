@@ -43,6 +43,21 @@ class LabelReadout(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
+    @torch.no_grad()
+    def start_from_frequencies(self, y: Tensor) -> None:
+        r"""Sets the bias so that labels whose states say nothing get their frequency in training as probability.
+
+        Args:
+            y (torch.Tensor): The training labels :math:`(N, L)`: 0, 1, or NaN for unknown; a label that is nowhere
+                known gets one half.
+
+        Raises:
+            ValueError: If there is no bias.
+        """
+        if self.bias is None:
+            raise ValueError("Expected a readout with 'bias=True' (got one without a bias)")
+        self.bias.copy_(torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3))
+
     def forward(self, u: Tensor, *, detach_weight: bool = False, use_bias: bool = True) -> Tensor:
         r"""Runs the forward pass of the module.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,13 +12,15 @@ import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
+from tg_mlc._files import replace_when_done
 from tg_mlc.baselines import LinearBaseline
-from tg_mlc.baselines.linear import Loss
+from tg_mlc.baselines.linear import DEFAULT_GRID, Loss
 from tg_mlc.data import Split
-from tg_mlc.datasets._files import replace_when_done, settings_key
-from tg_mlc.metrics import ThresholdTuner
 
 logger = logging.getLogger(__name__)
+
+FORMAT = 1
+NUM_FOLDS = 5
 
 
 class Evidence(NamedTuple):
@@ -29,17 +33,30 @@ class Evidence(NamedTuple):
 def tuned_linear(x: Any, y: Tensor, split: Split, loss: Loss = "hinge", n_jobs: int = 1) -> LinearBaseline:
     """Classifiers fitted on training samples, of the regularisation with the best micro-F1 on validation samples."""
     train, val = split.train.numpy(), split.val.numpy()
-    x = sp.csr_array(x) if sp.issparse(x) else x
-    return LinearBaseline.tuned(x[train], y[train], x[val], y[val], loss=loss, metric=_best_micro_f1, n_jobs=n_jobs)
+    return LinearBaseline.tuned(x[train], y[train], x[val], y[val], loss=loss, n_jobs=n_jobs)
 
 
 def evidence(x: Any, y: Tensor, split: Split, folder: Path, n_jobs: int = 1) -> Evidence:
     """Fits support vector machines, or reads them from the folder if they were fitted for these very samples before."""
-    what = x.data if sp.issparse(x) else x
-    kept = folder / f"svm-{split.hash[:12]}-{settings_key(x.shape, float(what.sum()), float((what**2).sum()))}.npz"
-    if not kept.exists():
-        logger.info("Fitting linear classifiers for %s", kept)
-        _fit(x, y, split, kept, n_jobs)
+    kept = folder / f"svm-{_key(x, y, split)}.npz"
+    if kept.exists():
+        try:
+            return _read(kept)
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            logger.warning("Fitting linear classifiers again: '%s' cannot be read (%s)", kept, error)
+    _fit(x, y, split, kept, n_jobs)
+    return _read(kept)
+
+
+def _key(x: Any, y: Tensor, split: Split) -> str:
+    parts = [x.data, x.indices, x.indptr] if sp.issparse(x) else [x]
+    digest = hashlib.sha256(repr((FORMAT, NUM_FOLDS, DEFAULT_GRID["hinge"], x.shape, split.hash)).encode())
+    for part in (*parts, y.numpy()):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _read(kept: Path) -> Evidence:
     with np.load(kept, allow_pickle=False) as file:
         linear = LinearBaseline("hinge", float(file["C"]))
         linear.weight, linear.bias = file["weight"], file["bias"]
@@ -48,10 +65,11 @@ def evidence(x: Any, y: Tensor, split: Split, folder: Path, n_jobs: int = 1) -> 
 
 
 def _fit(x: Any, y: Tensor, split: Split, kept: Path, n_jobs: int) -> None:
+    logger.info("Fitting linear classifiers for %s", kept)
     linear = tuned_linear(x, y, split, n_jobs=n_jobs)
     scores = linear.decision_function(x)
     train = split.train.numpy()
-    scores[train] = linear.cross_fit(x[train], y[train])
+    scores[train] = linear.cross_fit(x[train], y[train], NUM_FOLDS)
     with replace_when_done(kept) as unfinished, unfinished.open("wb") as file:
         np.savez(
             file,
@@ -61,8 +79,3 @@ def _fit(x: Any, y: Tensor, split: Split, kept: Path, n_jobs: int) -> None:
             C=linear.C,
             search=np.array(linear.search),
         )
-
-
-def _best_micro_f1(y: Any, scores: Any) -> float:
-    best = ThresholdTuner("miF1").fit(y, scores).best_value
-    return float("nan") if best is None else best

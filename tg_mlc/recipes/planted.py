@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Data, Dataset
 
 from tg_mlc.data import Split
@@ -25,8 +24,12 @@ def _load(share: float, root: Path) -> Planted:
     return Planted(share=share)
 
 
+def _redraw(share: float, seed: int) -> Planted:
+    return Planted(share=share, seed=seed)
+
+
 def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
-    return dataset.official_split(seed=seed)
+    return dataset.official_split()
 
 
 def _true_graph(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
@@ -50,9 +53,7 @@ def node_lamp(train: Dataset, label_graph: Data, encoder: str = "emb", *, channe
     model = LaMP(
         NodeEncoder(train[0].x.size(1), channels), label_graph, cast(Any, encoder), readout_bias=True, **kwargs
     )
-    y = torch.cat([data.y for data in train])
-    with torch.no_grad():
-        cast(Tensor, model.readout.bias).copy_(torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3))
+    model.readout.start_from_frequencies(torch.cat([data.y for data in train]))
     return model
 
 
@@ -67,6 +68,7 @@ PLANTED = {
         module={"lr": 5e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.1},
         fit={"max_epochs": 40, "patience": None},
         batch_size=64,
+        redraw=partial(_redraw, share),
     )
     for name, share in SHARES.items()
 }

@@ -38,7 +38,10 @@ class Recipe:
     module: dict[str, Any]  #: arguments of :class:`~tg_mlc.training.MultiLabelModule`
     fit: dict[str, Any]  #: arguments of :func:`~tg_mlc.training.fit`
     batch_size: int
-    prepare: Callable[[MultiLabelDataset, Split, Path], MultiLabelDataset] = _unchanged  #: what needs the split, and a folder
+    prepare: Callable[[MultiLabelDataset, Split, Path], MultiLabelDataset] = (
+        _unchanged  #: what needs the split, and a folder
+    )
+    redraw: Callable[[int], MultiLabelDataset] | None = None  #: draws samples anew, for data that are made from a seed
     min_positives: int = 0  #: a label that occurs less often in the whole data set is left out of metrics
     settings: dict[str, Any] = field(default_factory=dict)  #: of :attr:`prepare`, for the record
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tg_mlc import __version__
+from tg_mlc._files import replace_when_done
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.nn import LabelMessagePassing
@@ -67,13 +68,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         if storage_options is not None:
             raise TypeError(f"Expected no 'storage_options': checkpoints are local files (got {storage_options!r})")
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        try:
-            torch.save(checkpoint, partial)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replace_when_done(path) as unfinished:
+            torch.save(checkpoint, unfinished)
 
     def load_checkpoint(
         self,

@@ -16,7 +16,7 @@ def test_molecules() -> None:
     assert (encoder.channels, encoder.edge_dim) == (8, 8)
     data = [from_smiles(smiles) for smiles in ("CCO", "C", "[Na+].[Cl-]")]
     batch = Batch.from_data_list(data)
-    x, ptr, edge_index, edge_attr = encoder(batch)
+    x, ptr, edge_index, edge_attr, _ = encoder(batch)
     assert x.size() == (6, 8)
     assert ptr.tolist() == [0, 3, 4, 6]
     assert edge_index is batch.edge_index

@@ -18,7 +18,7 @@ def documents(**kwargs: list[float]) -> Batch:
 
 def test_bags() -> None:
     encoder = BagEncoder(10, 8)
-    x, ptr, edge_index, edge_attr = encoder(documents())
+    x, ptr, edge_index, edge_attr, _ = encoder(documents())
     assert torch.equal(x, encoder.embedding.weight[[4, 2, 7, 2]])
     assert ptr.tolist() == [0, 3, 4]
     assert edge_index is None
@@ -34,7 +34,7 @@ def test_a_column_of_words() -> None:
 
 def test_positions_start_again_in_every_document() -> None:
     encoder = SequenceEncoder(10, 8)
-    x, ptr, _, _ = encoder(documents())
+    x, ptr, *_ = encoder(documents())
     assert ptr.tolist() == [0, 3, 4]
     position = x - encoder.embedding.weight[[4, 2, 7, 2]]
     torch.testing.assert_close(position[0], position[3])

@@ -17,7 +17,7 @@ def batch() -> Batch:
 def test_one_component(in_channels: int) -> None:
     encoder = VectorEncoder(in_channels, 8)
     data = batch()
-    x, ptr, edge_index, _ = encoder(data)
+    x, ptr, edge_index, *_ = encoder(data)
     torch.testing.assert_close(x, encoder.lin(data.x))
     assert ptr.tolist() == [0, 1, 2, 3, 4]
     assert edge_index is None
@@ -26,7 +26,7 @@ def test_one_component(in_channels: int) -> None:
 def test_several_components_of_another_key() -> None:
     encoder = VectorEncoder(3, 8, num_components=2, key="counts", scaling=LogCounts())
     data = batch()
-    x, ptr, _, _ = encoder(data)
+    x, ptr, *_ = encoder(data)
     assert ptr.tolist() == [0, 2, 4, 6, 8]
     torch.testing.assert_close(x.view(4, 16), encoder.lin(LogCounts()(data.counts)))
 
@@ -58,7 +58,7 @@ def test_joint_components_stay_with_their_sample() -> None:
     one, two = VectorEncoder(5, 8), VectorEncoder(3, 8, num_components=2, key="counts")
     joint = JointEncoder([one, two])
     data = batch()
-    x, ptr, _, _ = joint(data)
+    x, ptr, *_ = joint(data)
     assert ptr.tolist() == [0, 3, 6, 9, 12]
     expected = torch.cat([one(data).x.view(4, 1, 8), two(data).x.view(4, 2, 8)], dim=1)
     torch.testing.assert_close(x.view(4, 3, 8), copy.deepcopy(joint.norm)(expected))

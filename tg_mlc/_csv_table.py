@@ -1,0 +1,164 @@
+"""The cells of a CSV file, and where they are wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from array import array
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tg_mlc._files import MAX_BYTES, open_unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+MAX_LINE = 2**26  # characters: a line of millions of cells
+MAX_CELL = 2**24  # characters: four times the longest novel
+_BLOCK = 2**12  # rows that are turned into columns at once
+_DAMAGED = (UnicodeError, LookupError, TypeError, csv.Error)
+_MISSING = {"", "na", "nan", "null"}
+_LABELS = {"0": 0.0, "0.0": 0.0, "1": 1.0, "1.0": 1.0, **dict.fromkeys(_MISSING, math.nan)}
+
+
+class CSVTable(NamedTuple):
+    """The columns of a file, whose rows are all of the width of its header."""
+
+    path: Path
+    header: list[str]
+    columns: list[list[str]]
+    lines: array[int]  #: where in the file each row ends
+
+    def check_columns(self, labels: Sequence[str], features: Sequence[str]) -> None:
+        """Refuses columns that are missing, used twice, or none."""
+        used = [*labels, *features]
+        missing = [name for name in used if name not in self.header]
+        if missing:
+            raise ValueError(f"Expected the columns {missing} in '{self.path}' (got the columns {self.header})")
+        repeated = sorted({name for name in used if used.count(name) > 1 or self.header.count(name) > 1})
+        if repeated:
+            raise ValueError(f"Expected every column to be used once (got {repeated} more than once in '{self.path}')")
+        if not labels or not features:
+            raise ValueError(
+                f"Expected at least one column of labels and one of inputs (got labels={list(labels)}, "
+                f"inputs={list(features)}) in '{self.path}'"
+            )
+
+    def texts(self, column: str) -> list[str]:
+        """The cells of a column as they are."""
+        return self.columns[self.header.index(column)]
+
+    def numbers(self, columns: Sequence[str]) -> np.ndarray:
+        """Columns of numbers, NaN where blank."""
+        return self._matrix(columns, _number, "a number, or blank (missing)")
+
+    def labels(self, columns: Sequence[str]) -> np.ndarray:
+        """Columns of 0 and 1, NaN where blank."""
+        hint = "; name the columns that are labels with 'label_columns'"
+        return self._matrix(columns, _LABELS.get, "a label to be 0, 1 or blank (unknown)", hint)
+
+    def label_sets(self, column: str, separator: str) -> list[set[str]]:
+        """The names that the cells of a column list."""
+        names = [[name.strip() for name in cell.split(separator)] for cell in self.texts(column)]
+        return [{name for name in cell if name} for cell in names]
+
+    def _matrix(
+        self, columns: Sequence[str], convert: Callable[[str], float | None], expected: str, hint: str = ""
+    ) -> np.ndarray:
+        values = np.empty((len(self.lines), len(columns)), dtype=np.float64)
+        for target, column in enumerate(columns):
+            cells = self.texts(column)
+            converted = [convert(cell.strip().lower()) for cell in cells]
+            if None in converted:
+                row = converted.index(None)
+                where = f"row {row} (line {self.lines[row]}), column '{column}' of '{self.path}'"
+                raise ValueError(f"Expected {expected} in {where} (got '{cells[row][:80]}'){hint}")
+            values[:, target] = converted
+        return values
+
+
+def read_csv_table(path: str | Path, delimiter: str = ",", encoding: str = "utf-8-sig", min_rows: int = 1) -> CSVTable:
+    """Reads a CSV file with a header (as it is, or compressed as ``.gz``, ``.bz2`` or ``.xz``).
+
+    It may hold at most 4 GiB, and, compressed, at most 64 MiB or 1,000 times its own size, whichever is more.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is damaged, too large, of another encoding, or a row has too few or too many cells.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"Expected the CSV file '{path}' (got no such file in '{path.parent.absolute()}')")
+    with open_unpacked(path, MAX_BYTES) as file, _long_cells():
+        table = _read(path, file, delimiter, encoding)
+    if len(table.lines) < min_rows:
+        raise ValueError(
+            f"Expected a header and at least one row in '{path}' (got {len(table.header)} columns and no row)"
+        )
+    return table
+
+
+def _read(path: Path, file: io.BufferedReader, delimiter: str, encoding: str) -> CSVTable:
+    line = 0
+    try:
+        text = io.TextIOWrapper(file, encoding=encoding, newline="")
+        reader = csv.reader(_bounded_lines(text, path), delimiter=delimiter)
+        header = [name.strip() for name in next(reader, [])]
+        table = CSVTable(path, header, [[] for _ in header], array("q"))
+        rows = _rows(reader, table, delimiter)
+        # Columns take less than half of the memory of rows, each of which is an object of its own.
+        while block := list(islice(rows, _BLOCK)):
+            line = reader.line_num
+            for column, cells in zip(table.columns, zip(*block, strict=True), strict=True):
+                column.extend(cells)
+    except _DAMAGED as error:
+        raise ValueError(
+            f"Expected '{path}' to be a CSV file in {encoding} (got {type(error).__name__} after line {line}: "
+            f"{error}); is it of another encoding, or a quote not closed?"
+        ) from error
+    return table
+
+
+def _rows(reader: Any, table: CSVTable, delimiter: str) -> Iterator[list[str]]:
+    for cells in filter(None, reader):
+        if len(cells) != len(table.header):
+            raise ValueError(
+                f"Expected {len(table.header)} cells, as in the header, in row {len(table.lines)} (line "
+                f"{reader.line_num}) of '{table.path}' (got {len(cells)}); quote cells that contain '{delimiter}'"
+            )
+        table.lines.append(reader.line_num)
+        yield cells
+
+
+def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
+    for number, line in enumerate(iter(partial(text.readline, MAX_LINE + 1), ""), start=1):
+        if len(line) > MAX_LINE:
+            raise ValueError(
+                f"Expected at most {MAX_LINE:,} characters in line {number} of '{path}' (got more); is it a CSV file?"
+            )
+        yield line
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Lets cells be longer than the 131,072 characters that the module csv allows."""
+    usual = csv.field_size_limit(MAX_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(usual)
+
+
+def _number(cell: str) -> float | None:
+    if cell in _MISSING:
+        return math.nan
+    try:
+        return float(cell)
+    except ValueError:
+        return None

@@ -1,0 +1,197 @@
+"""Files: read by their suffix, and never more of them than makes sense; written whole, or not at all."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import shutil
+import tempfile
+import zlib
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FilePath = str | bytes | os.PathLike[str]
+Stream = IO[bytes] | io.BufferedIOBase
+
+_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": partial(lzma.open, format=lzma.FORMAT_XZ)}
+SUFFIXES = tuple(_OPENERS)  #: of compressed files, in lower or upper case
+#: What reading a damaged file raises; an OSError that has a number is one of the disk, and passes.
+DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
+
+MAX_BYTES = 2**32  # of a file that is held whole
+MAX_LINE = 2**20  # bytes; a longer line is none of a table of names
+MAX_RATIO = 1_000  # gzip reaches 1,032 with nothing but zeros, tables of numbers and words stay below 200
+ALWAYS_UNPACKED = 2**26  # bytes that a compressed file may have, however small it is
+_CHUNK = 2**18
+_BOM = b"\xef\xbb\xbf"
+
+
+def most_unpacked(packed: int) -> int:
+    """The most bytes that so many compressed ones can sensibly stand for."""
+    return max(ALWAYS_UNPACKED, MAX_RATIO * packed)
+
+
+def open_unpacked(path: FilePath, max_bytes: int | None = None, content: bytes | None = None) -> io.BufferedReader:
+    """Opens a file, unpacked if its name ends in ``.gz``, ``.bz2`` or ``.xz``, in upper or lower case.
+
+    Reading it raises a :class:`ValueError` where it is damaged, holds more than :obj:`max_bytes`, or unpacks to more
+    than 64 MiB that are also more than 1,000 times its own size.
+
+    Args:
+        path (str, bytes or Path): The file.
+        max_bytes (int, optional): The most bytes that it may hold, unpacked. (default: any number)
+        content (bytes, optional): What stands in the file, if that was read before. (default: :obj:`None`)
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+    """
+    name = os.fsdecode(path)
+    suffix = Path(name).suffix.lower()
+    file: IO[bytes] = Path(name).open("rb") if content is None else io.BytesIO(content)  # noqa: SIM115
+    limit = max_bytes
+    if suffix in _OPENERS:
+        limit = most_unpacked(os.fstat(file.fileno()).st_size if content is None else len(content))
+        limit = limit if max_bytes is None else min(limit, max_bytes)
+    try:
+        unpacked = _OPENERS[suffix](file) if suffix in _OPENERS else file
+    except BaseException:
+        file.close()
+        raise
+    return io.BufferedReader(_Bounded(unpacked, file, f"'{name}'", limit), _CHUNK)
+
+
+def read_unpacked(path: FilePath, max_bytes: int = MAX_BYTES, content: bytes | None = None) -> bytes:
+    """Reads a whole file, unpacked as by :func:`open_unpacked`.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is damaged or too large; no more than allowed is unpacked.
+    """
+    with open_unpacked(path, max_bytes, content) as file:
+        return _read(file)
+
+
+def read_bounded(file: Stream, called: str, max_bytes: int) -> bytes:
+    """Reads a part of an archive, and closes it.
+
+    Raises:
+        ValueError: If it is damaged, or holds more than :obj:`max_bytes`.
+    """
+    with io.BufferedReader(_Bounded(file, file, called, max_bytes), _CHUNK) as bounded:
+        return _read(bounded)
+
+
+def byte_lines(path: FilePath, max_line: int = MAX_LINE) -> Iterator[tuple[int, bytes]]:
+    """Yields the numbers, from one, and the bytes of the lines of a file, unpacked as by :func:`open_unpacked`; a byte
+    order mark is left out.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is damaged, or has a line of more than :obj:`max_line` bytes.
+    """
+    with open_unpacked(path) as file:
+        for number, line in enumerate(iter(partial(file.readline, max_line + 1), b""), start=1):
+            if len(line) > max_line:
+                raise ValueError(
+                    f"Expected at most {max_line:,} bytes in line {number} of '{os.fsdecode(path)}' (got more); is it "
+                    f"another kind of file?"
+                )
+            yield number, line.removeprefix(_BOM) if number == 1 else line
+
+
+def read_lines(path: FilePath) -> Iterator[tuple[int, str]]:
+    """Yields the numbers and the texts of the lines of a UTF-8 file as :func:`byte_lines` does, those without anything
+    but white space left out.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is damaged, not UTF-8, or has a line without end.
+    """
+    for number, line in byte_lines(path):
+        text = decode(line, path, number)
+        if text and not text.isspace():
+            yield number, text.rstrip("\r\n")
+
+
+def decode(line: bytes, path: FilePath, number: int) -> str:
+    """The text of a line in UTF-8."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"Expected UTF-8 in line {number} of '{os.fsdecode(path)}' (got byte {line[error.start]:#x} in "
+            f"{line[:40]!r}); store the text as UTF-8"
+        ) from error
+
+
+@contextmanager
+def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Gives a temporary name beside :obj:`path`, and renames it to :obj:`path` only if nothing went wrong."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent)
+    os.close(handle)
+    unfinished = Path(name)
+    try:
+        yield unfinished
+        _share_like_a_new_file(unfinished)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+class _Bounded(io.RawIOBase):
+    """The bytes of a file, counted."""
+
+    def __init__(self, file: Stream, below: Stream, called: str, max_bytes: int | None) -> None:
+        self._file: Any = file
+        self._below = below
+        self._called, self._max_bytes, self._seen = called, max_bytes, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            block = self._file.read1(len(buffer))  # what comes before damage is not lost
+        except DAMAGED as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise ValueError(
+                f"Expected {self._called} to be whole (got one that cannot be unpacked after {self._seen:,} bytes: "
+                f"{error}); get it once more"
+            ) from error
+        self._seen += len(block)
+        if self._max_bytes is not None and self._seen > self._max_bytes:
+            raise ValueError(
+                f"Expected {self._called} to have at most {self._max_bytes:,} bytes unpacked (got more); unpack or "
+                f"divide it by hand if it is what it should be"
+            )
+        buffer[: len(block)] = block
+        return len(block)
+
+    def close(self) -> None:
+        with closing(self._below):
+            self._file.close()
+        super().close()
+
+
+def _read(file: IO[bytes]) -> bytes:
+    content = io.BytesIO()
+    shutil.copyfileobj(file, content, _CHUNK)
+    return content.getvalue()
+
+
+def _share_like_a_new_file(path: Path) -> None:
+    # mkstemp gives files to their owner alone; a folder is often shared.
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)
