@@ -89,7 +89,7 @@ def test_figures_of_the_papers() -> None:
 
 
 def test_a_graph_or_a_data_set_that_is_not_there(root: Path) -> None:
-    with pytest.raises(SystemExit, match="--dataset to be one of sider, nci, bibtex"):
+    with pytest.raises(SystemExit, match="--dataset to be one of sider, tox21"):
         main(dataset="nothing")
     with pytest.raises(SystemExit, match="--split of bibtex to be one of official"):
         main(dataset="bibtex", split="random")
