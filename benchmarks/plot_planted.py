@@ -17,7 +17,7 @@ from environment import RESULTS
 
 ROWS = {
     "best possible": ("black", "--"),
-    "emb LaMP true": ("tab:green", "-"),
+    "emb LaMP planted": ("tab:green", "-"),
     "emb LaMP fc": ("tab:blue", "-"),
     "emb LaMP pr": ("tab:orange", "-"),
     "emb LaMP el": ("tab:red", "-"),
@@ -45,11 +45,11 @@ def draw(results: dict[float, dict[str, Any]]) -> Figure:
         )
     left.set(xlabel="share of information that neighbours carry", ylabel="macro ROC-AUC")
     left.legend(fontsize="small")
-    for score, color in (("learned attention, true", "tab:blue"), ("correlation, true", "tab:orange")):
+    for score, color in (("learned attention, planted", "tab:blue"), ("correlation, planted", "tab:orange")):
         values = [results[s]["summary"]["emb LaMP fc"]["recovery"][score]["average precision"] for s in shares]
         right.plot(shares, values, color=color, marker="o", label=score.partition(",")[0])
     chance = [
-        results[s]["summary"]["emb LaMP fc"]["recovery"]["learned attention, true"]["share of pairs joined"]
+        results[s]["summary"]["emb LaMP fc"]["recovery"]["learned attention, planted"]["share of pairs joined"]
         for s in shares
     ]
     right.plot(shares, chance, color="black", linestyle=":", label="chance")

@@ -36,7 +36,7 @@ from tg_mlc.training import FitResult, MultiLabelDataModule
 #: Attention is averaged over so many batches; more of them change it little.
 NUM_BATCHES = 10
 #: Known graphs that learned attention is compared with in any case; others if they are trained with.
-ALWAYS_COMPARED = ("pr", "tree", "true")
+ALWAYS_COMPARED = ("pr", "tree", "planted")
 #: How many sources a label keeps in the learned graph, if there are four times as many labels.
 LEARNED_TOP_K = 10
 
@@ -213,7 +213,7 @@ def _recovered(
         f"{score}, {name}": recovery(values, prior, task.counted)
         for name, prior in known.items()
         for score, values in scores.items()
-        if score == "learned attention" or name in ("true", "tree")
+        if score == "learned attention" or name in ("planted", "tree")
     }
 
 

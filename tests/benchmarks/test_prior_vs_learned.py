@@ -97,7 +97,7 @@ def test_a_graph_or_a_data_set_that_is_not_there(root: Path) -> None:
         main(dataset="nci", graphs=("el", "wordnet"))
     recipe = RECIPES["planted-50"]
     dataset = recipe.load_dataset(root)
-    with pytest.raises(ValueError, match=r"'el', 'fc', 'pr', 'true'"):
+    with pytest.raises(ValueError, match=r"'el', 'fc', 'pr', 'planted'"):
         recipe.label_graph("tree", dataset, recipe.split(dataset, "official", 0))
 
 
@@ -157,7 +157,7 @@ def test_planted_graphs_end_to_end(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(environment, "RESULTS", tmp_path)
-    graphs = ("el", "fc", "learned", "true")
+    graphs = ("el", "fc", "learned", "planted")
     main(dataset="planted-50", seeds=2, graphs=graphs, encoders=("emb",), root=root, max_epochs=1)
     result = json.loads((tmp_path / "prior_vs_learned-planted-50-official.json").read_text())
     rows = result["summary"]
@@ -165,7 +165,7 @@ def test_planted_graphs_end_to_end(
     assert 0.8 < rows["best without neighbours"]["metrics"]["maAUC"]["mean"] < 0.9
     assert {run["seed"] for run in result["runs"] if run["model"] == "label frequency"} == {10, 11}
     assert rows["emb LaMP learned"]["density"] == pytest.approx(7 / 24)
-    assert "learned attention, true" in rows["emb LaMP fc"]["recovery"]
+    assert "learned attention, planted" in rows["emb LaMP fc"]["recovery"]
     assert {test["test"] for test in result["tests"]} == {"paired t-test"}
     assert "samples drawn anew for every seed" in table(result)
     assert "a threshold per label" in capsys.readouterr().out
