@@ -79,8 +79,9 @@ def _logistic_regression(task: Task, split: Split) -> Scores:
 
 
 def _best(task: Task, split: Split, messages: bool) -> Scores:
-    scores = cast(Planted, task.dataset).scores(messages)
-    probabilities = 1 / (1 + np.exp(-scores))
+    dataset = cast(Planted, task.dataset)
+    # One half, which is among the thresholds that are tried, is then the very threshold that made the labels.
+    probabilities = 1 / (1 + np.exp(dataset.threshold - dataset.scores(messages)))
     return probabilities[split.val], probabilities[split.test]
 
 

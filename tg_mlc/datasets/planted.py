@@ -48,6 +48,7 @@ class Planted(MultiLabelDataset):
 
     Attributes:
         true_graph (LabelGraph): The planted graph, with self-loops.
+        threshold (float): The threshold :math:`\tau`.
 
     Raises:
         ValueError: If a number is out of range, or there is no regular graph of these sizes.
@@ -81,7 +82,8 @@ class Planted(MultiLabelDataset):
         self._own = x @ (direction / np.linalg.norm(direction)).astype(np.float32)
         adjacency = nx.to_numpy_array(planted, nodelist=range(num_labels))
         self._neighbours = (self._own @ adjacency / np.sqrt(degree)).astype(np.float32)
-        y = (self.scores() > norm.isf(frequency)).astype(np.float32)
+        self.threshold = float(norm.isf(frequency))
+        y = (self.scores() > self.threshold).astype(np.float32)
         self._adopt(_samples(x, y, names))
 
     def scores(self, messages: bool = True) -> np.ndarray:
