@@ -230,6 +230,8 @@ def print_summary(
     for model, row in summary.items():
         density = "" if row["density"] is None else f"{row['density']:.2f}"
         print(f"{model:<28}{density:>8}" + _cells(row["metrics"]))
+        used = ", ".join(f"{name} {'/'.join(map(str, values))}" for name, values in row["thresholds"].items())
+        print(f"  thresholds by seed: {used}")
         print(f"{'  a threshold per label':<36}" + _cells(row["per_label"]))
     for model, values in papers.items():
         cells = (f"{values[column]:.3f}" if column in values else "" for column in COLUMNS)

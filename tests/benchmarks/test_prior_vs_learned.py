@@ -169,7 +169,9 @@ def test_planted_graphs_end_to_end(
     assert "learned attention, planted" in rows["emb LaMP fc"]["recovery"]
     assert {test["test"] for test in result["tests"]} == {"paired t-test"}
     assert "samples drawn anew for every seed" in table(result)
-    assert "a threshold per label" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "a threshold per label" in printed
+    assert "thresholds by seed: ACC 0." in printed
 
 
 def test_tables_end_to_end(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
