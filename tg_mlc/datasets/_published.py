@@ -129,7 +129,6 @@ _ALL = (
             samples=87_856,
             labels=208,
             num_inputs=2_150,
-            official=(48_000, 12_000, 27_856),
             cardinality=2.028,
             density=0.010,
         ),
