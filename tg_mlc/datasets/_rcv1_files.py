@@ -55,7 +55,7 @@ def find(name: str, folder: Path) -> Path | None:
 
 
 def find_placed(names: Sequence[str], raw: Path) -> list[Path]:
-    """Files that the user has placed in ``root/raw`` or the shared folder.
+    """Files that the user has placed in ``root/raw`` or in the folder that ``TG_MLC_DATA`` names.
 
     Raises:
         DatasetUnavailableError: If one of them is in neither.
