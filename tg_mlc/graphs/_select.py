@@ -27,6 +27,29 @@ def select(
     return keep
 
 
+def select_with_loops(
+    source: np.ndarray,
+    target: np.ndarray,
+    strength: np.ndarray,
+    threshold: float | None,
+    top_k: int | None,
+    num_labels: int,
+    self_loops: bool,
+    eligible: np.ndarray | None = None,
+) -> np.ndarray:
+    """Tells which pairs become edges: of different labels those of :func:`select`, and loops wherever there is one for
+    a label, or only where it has no other source.
+    """
+    loops = source == target
+    keep = ~loops if eligible is None else ~loops & eligible
+    keep[keep] = select(source[keep], target[keep], strength[keep], threshold, top_k)
+    needs_loop = np.ones(num_labels, dtype=bool)
+    if not self_loops:
+        needs_loop[target[keep]] = False
+    chosen: np.ndarray = keep | (loops & needs_loop[target])
+    return chosen
+
+
 def _strongest(source: np.ndarray, target: np.ndarray, strength: np.ndarray, top_k: int) -> np.ndarray:
     order = np.lexsort((source, -strength, target))
     # Sorted by target, so a pair's rank is its distance from where its target begins.

@@ -10,7 +10,7 @@ import torch
 
 from tg_mlc.graphs._counts import PairCounts, count_pairs
 from tg_mlc.graphs._label_matrix import HasTrain, read_training_labels
-from tg_mlc.graphs._select import check_selection, describe, select
+from tg_mlc.graphs._select import check_selection, describe, select_with_loops
 from tg_mlc.graphs.label_graph import LabelGraph
 
 Weight = Literal["count", "conditional", "pmi", "correlation"]
@@ -74,13 +74,10 @@ def co_occurrence(
     labels = read_training_labels(y, label_names, split)
     pairs = count_pairs(labels.values)
     strength = _weigh(pairs, weight)
-    loops = pairs.source == pairs.target
-    keep = ~loops & (pairs.both >= min_count)
-    keep[keep] = select(pairs.source[keep], pairs.target[keep], strength[keep], threshold, top_k)
-    needs_loop = np.ones(labels.num_labels, dtype=bool)
-    if not self_loops:
-        needs_loop[pairs.target[keep]] = False
-    keep |= loops & needs_loop[pairs.target]
+    often = pairs.both >= min_count
+    keep = select_with_loops(
+        pairs.source, pairs.target, strength, threshold, top_k, labels.num_labels, self_loops, eligible=often
+    )
     return LabelGraph(
         torch.from_numpy(np.stack([pairs.source[keep], pairs.target[keep]])),
         num_nodes=labels.num_labels,

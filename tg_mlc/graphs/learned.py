@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.utils import coalesce
 
-from tg_mlc.graphs._select import check_selection, describe, select
+from tg_mlc.graphs._select import check_selection, describe, select_with_loops
 from tg_mlc.graphs.label_graph import LabelGraph
 from tg_mlc.ops import Pattern, Shared
 
@@ -68,13 +68,7 @@ def learned(
         raise ValueError("Expected 'loader' to hold at least one sample (got none)")
     source, target = total.edge_index.numpy()
     strength = (total.weight / total.num_samples).numpy()
-    loops = source == target
-    keep = ~loops
-    keep[keep] = select(source[keep], target[keep], strength[keep], threshold, top_k)
-    needs_loop = np.ones(total.num_labels, dtype=bool)
-    if not self_loops:
-        needs_loop[target[keep]] = False
-    keep |= loops & needs_loop[target]
+    keep = select_with_loops(source, target, strength, threshold, top_k, total.num_labels, self_loops)
     return LabelGraph(
         torch.from_numpy(np.stack([source[keep], target[keep]])),
         num_nodes=total.num_labels,
