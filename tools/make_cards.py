@@ -1,7 +1,7 @@
 """Writes tg_mlc/datasets/cards.json: the statistics of every published data set that can be loaded here.
 
-    TG_MLC_DATA=... python tools/make_cards.py --root /tmp/data        # all of them
-    TG_MLC_DATA=... python tools/make_cards.py --root /tmp/data yeast  # only some
+    TG_MLC_DATA=... python tools/make_cards.py --root data        # all of them
+    TG_MLC_DATA=... python tools/make_cards.py --root data yeast  # only some
 
 Of those that cannot be loaded, the figures of the papers are recorded, unless the file has computed ones already.
 """

@@ -95,7 +95,6 @@ _ALL = (
             urls=(f"{MOLECULENET_FILES}/toxcast_data.csv.gz",),
         ),
         "tg_mlc.datasets.moleculenet:ToxCast",
-        reported=Statistics(kind="graph", samples=8_615, labels=617),
     ),
     _mulan(
         Facts(
@@ -129,8 +128,6 @@ _ALL = (
             samples=87_856,
             labels=208,
             num_inputs=2_150,
-            cardinality=2.028,
-            density=0.010,
         ),
     ),
     RegistryEntry(
@@ -165,7 +162,6 @@ _ALL = (
             labels=103,
             num_inputs=47_236,
             official=(23_149, 781_265),
-            cardinality=3.241,
         ),
     ),
     RegistryEntry(
