@@ -159,8 +159,8 @@ def _run(command: list[str], seconds: float) -> None:
         raise SourceError(f"pip failed: {lines[-1] if lines else f'exit status {done.returncode}'}")
 
 
-def _within(seconds: float, action: Callable[[], object]) -> None:
-    """Runs an action, but waits no longer than so many seconds: HTTP timeouts restart with every byte."""
+def in_background(action: Callable[[], object]) -> tuple[threading.Thread, list[Exception]]:
+    """Starts an action in a thread that ends with the program, and returns the thread and what it will have raised."""
     errors: list[Exception] = []
 
     def run() -> None:
@@ -171,6 +171,12 @@ def _within(seconds: float, action: Callable[[], object]) -> None:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
+    return thread, errors
+
+
+def _within(seconds: float, action: Callable[[], object]) -> None:
+    """Runs an action, but waits no longer than so many seconds: HTTP timeouts restart with every byte."""
+    thread, errors = in_background(action)
     thread.join(seconds)
     if thread.is_alive():
         raise TimeoutError(f"not finished within {seconds:g} seconds")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import glob
 import logging
 import sys
-import threading
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tg_mlc._optional import is_installed, require
-from tg_mlc.datasets._download import STALL_SECONDS, SourceError
+from tg_mlc.datasets._download import STALL_SECONDS, SourceError, in_background
 from tg_mlc.datasets._files import sha256
 
 if TYPE_CHECKING:
@@ -114,16 +113,7 @@ class _Transfer:
 
 def _while_it_grows(action: Callable[[], object], part: Path) -> None:
     """Runs an action as long as it adds to a file: HTTP timeouts restart with every byte."""
-    errors: list[Exception] = []
-
-    def run() -> None:
-        try:
-            action()
-        except Exception as error:  # handed to the caller below
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
+    thread, errors = in_background(action)
     while thread.is_alive():
         before = _size(part)
         thread.join(SLOW_SECONDS)
