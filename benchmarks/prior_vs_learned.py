@@ -37,6 +37,8 @@ from tg_mlc.training import FitResult, MultiLabelDataModule
 NUM_BATCHES = 10
 #: Known graphs that learned attention is compared with in any case; others if they are trained with.
 ALWAYS_COMPARED = ("pr", "tree", "planted")
+#: What is recorded of a recipe.
+RECORDED = ("model", "module", "fit", "batch_size", "settings")
 #: How many sources a label keeps in the learned graph, if there are four times as many labels.
 LEARNED_TOP_K = 10
 
@@ -90,29 +92,33 @@ def main(
         runs += done
         for run in done:
             print(f"{run.model:<28} seed {run.seed}: {_in_short(run.metrics)} ({run.seconds:.0f} s)", flush=True)
-
-    summary = {
-        model: summarise([run for run in runs if run.model == model]) for model in dict.fromkeys(r.model for r in runs)
-    }
-    pairs = [(b, a) for a, b in combinations(sorted(graphs, key=lambda graph: graph != "el"), 2)]
-    tests = [test for encoder in encoders for graph, other in pairs for test in compare(runs, encoder, graph, other)]
-    papers = figures(dataset)
-    print_summary(summary, tests, papers)
+    found = _findings(runs, encoders, graphs, figures(dataset))
+    print_summary(found["summary"], found["tests"], found["papers"])
     if save:
-        task = trials[first_seed].task
+        counted = int(trials[first_seed].task.counted.sum())
         content = {
-            "dataset": {"name": dataset, **describe_dataset(raw), "counted_labels": int(task.counted.sum())},
+            "dataset": {"name": dataset, **describe_dataset(raw), "counted_labels": counted},
             "split": split,
             "redrawn": recipe.redraw is not None,
             "seeds": list(chosen),
-            "recipe": {key: getattr(recipe, key) for key in ("model", "module", "fit", "batch_size", "settings")}
-            | options,
-            "summary": summary,
-            "papers": papers,
-            "tests": tests,
+            "recipe": {key: getattr(recipe, key) for key in RECORDED} | options,
+            **found,
             "runs": [asdict(run) for run in runs],
         }
         print(f"Wrote {write_results(f'prior_vs_learned-{dataset}-{split}', content)}")
+
+
+def _findings(
+    runs: Sequence[Run], encoders: Sequence[str], graphs: Sequence[str], papers: Mapping[str, Mapping[str, float]]
+) -> dict[str, Any]:
+    """What the runs say together, beside what the papers say."""
+    models = dict.fromkeys(run.model for run in runs)
+    pairs = [(b, a) for a, b in combinations(sorted(graphs, key=lambda graph: graph != "el"), 2)]
+    return {
+        "summary": {model: summarise([run for run in runs if run.model == model]) for model in models},
+        "papers": papers,
+        "tests": [test for encoder in encoders for pair in pairs for test in compare(runs, encoder, *pair)],
+    }
 
 
 class Trial(NamedTuple):
