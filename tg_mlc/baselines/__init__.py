@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tg_mlc.baselines.kernel_ridge import KernelRidgeBaseline
 from tg_mlc.baselines.label_frequency import LabelFrequency
 from tg_mlc.baselines.linear import LinearBaseline
 from tg_mlc.baselines.morgan_forest import MorganForest
 
-__all__ = ["LabelFrequency", "LinearBaseline", "MorganForest"]
+__all__ = ["KernelRidgeBaseline", "LabelFrequency", "LinearBaseline", "MorganForest"]

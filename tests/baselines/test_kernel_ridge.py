@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.kernel_ridge import KernelRidge
+
+from tg_mlc.baselines import KernelRidgeBaseline, kernel_ridge
+from tg_mlc.metrics import macro_roc_auc
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((90, 6))
+Y = (X @ rng.standard_normal((6, 3)) + 0.5 * rng.standard_normal((90, 3)) > 0.5).astype(float)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csr_matrix])
+def test_it_is_what_scikit_learn_fits(form):
+    model = KernelRidgeBaseline(gamma=0.2, alpha=0.3).fit(form(X[:60]), Y[:60])
+    reference = KernelRidge(kernel="rbf", gamma=0.2, alpha=0.3).fit(X[:60], Y[:60] - Y[:60].mean(axis=0))
+    expected = reference.predict(X) + Y[:60].mean(axis=0)
+    np.testing.assert_allclose(model.predict_proba(form(X)), np.clip(expected, 0, 1), atol=1e-9)
+    np.testing.assert_allclose(model.decision_function(form(X)), 2 * expected - 1, atol=1e-9)
+
+
+def test_left_out_samples_get_what_a_model_without_them_says():
+    model = KernelRidgeBaseline(gamma=0.2, alpha=0.3).fit(X, Y)
+    left_out = model.leave_one_out()
+    centred = Y - Y.mean(axis=0)
+    for sample in (0, 17, 89):
+        rest = np.arange(90) != sample
+        reference = KernelRidge(kernel="rbf", gamma=0.2, alpha=0.3).fit(X[rest], centred[rest])
+        expected = reference.predict(X[[sample]])[0] + Y.mean(axis=0)
+        np.testing.assert_allclose(left_out[sample], 2 * expected - 1, atol=1e-9)
+
+
+def test_left_out_scores_have_not_seen_their_labels():
+    noise = rng.integers(0, 2, (90, 3)).astype(float)
+    model = KernelRidgeBaseline(alpha=0.1).fit(X, noise)
+    assert macro_roc_auc(noise, model.predict_proba(X)) > 0.95
+    assert macro_roc_auc(noise, model.leave_one_out()) == pytest.approx(0.5, abs=0.12)
+
+
+def test_unknown_labels_count_as_their_frequency():
+    y = Y.copy()
+    y[60:, 0] = np.nan
+    filled = y.copy()
+    filled[60:, 0] = np.nanmean(y[:, 0])
+    model = KernelRidgeBaseline(gamma=0.2).fit(X, torch.from_numpy(y))
+    reference = KernelRidge(kernel="rbf", gamma=0.2, alpha=1.0).fit(X, filled - filled.mean(axis=0))
+    np.testing.assert_allclose(model.decision_function(X), 2 * (reference.predict(X) + filled.mean(axis=0)) - 1)
+
+
+def test_tuning_takes_the_best_on_validation_data():
+    model = KernelRidgeBaseline.tuned(
+        X[:60], Y[:60], X[60:], Y[60:], grid=((0.2, 0.3), (50.0, 30.0)), metric=macro_roc_auc
+    )
+    values = {(gamma, alpha): value for gamma, alpha, value in model.search}
+    assert set(values) == {(0.2, 0.3), (50.0, 30.0)}
+    assert values[model.gamma, model.alpha] == max(values.values())
+
+
+def test_an_undefined_metric_is_named():
+    with pytest.raises(ValueError, match="'metric' to be defined"):
+        KernelRidgeBaseline.tuned(X, Y, X, Y, grid=((1.0, 1.0),), metric=lambda y, scores: float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: KernelRidgeBaseline(gamma=0.0), "'gamma' to be above 0"),
+        (lambda: KernelRidgeBaseline(alpha=-1.0), "'alpha' to be above 0"),
+        (lambda: KernelRidgeBaseline().fit(X, Y[:50]), "one row of 'y' per row of 'x', 90"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_too_many_samples_are_refused_before_memory_is_taken(monkeypatch):
+    monkeypatch.setattr(kernel_ridge, "MAX_SAMPLES", 80)
+    with pytest.raises(ValueError, match="at most 80 samples"):
+        KernelRidgeBaseline().fit(X, Y)
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_before_fit(method):
+    with pytest.raises(RuntimeError, match="'fit'"):
+        getattr(KernelRidgeBaseline(), method)(X)
+    with pytest.raises(RuntimeError, match="'fit'"):
+        KernelRidgeBaseline().leave_one_out()

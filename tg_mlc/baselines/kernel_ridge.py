@@ -1,0 +1,189 @@
+"""Kernel ridge regression of all labels at once, the rival to beat where words or vectors interact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from tg_mlc._optional import require
+from tg_mlc.baselines.linear import best_micro_f1
+from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
+
+#: What :meth:`KernelRidgeBaseline.tuned` tries for inputs of unit length: pairs of ``gamma`` and ``alpha``.
+DEFAULT_GRID: tuple[tuple[float, float], ...] = tuple(product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0)))
+
+#: Two matrices of this many rows and columns take 14 GB.
+MAX_SAMPLES = 30_000
+
+
+class KernelRidgeBaseline:
+    r"""Ridge regression of all labels at once, with the Gaussian kernel
+    :math:`k(\mathbf{x}, \mathbf{z}) = \exp(-\gamma \lVert \mathbf{x} - \mathbf{z} \rVert^2)`.
+
+    .. math::
+        \mathbf{A} = (\mathbf{K} + \alpha \mathbf{I})^{-1} (\mathbf{Y} - \bar{\mathbf{y}}), \qquad
+        \mathbf{s}(\mathbf{x}) = \bar{\mathbf{y}} + \sum_n k(\mathbf{x}, \mathbf{x}_n) \, \mathbf{a}_n
+
+    One factorisation serves all labels, and also says what the training samples would get from a model that was fitted
+    without them, :math:`y_{ni} - A_{ni} / [(\mathbf{K} + \alpha \mathbf{I})^{-1}]_{nn}` (Rasmussen & Williams 2006,
+    *Gaussian Processes for Machine Learning*, equation 5.12).
+
+    An unknown label (NaN) counts as the frequency of that label among the known ones.
+
+    .. code-block:: python
+
+        ridge = KernelRidgeBaseline.tuned(x[split.train], y[split.train], x[split.val], y[split.val])
+        probabilities = ridge.predict_proba(x[split.test])
+
+    Args:
+        gamma (float, optional): How fast the kernel falls with distance. (default: :obj:`1.0`)
+        alpha (float, optional): The strength of regularisation. (default: :obj:`1.0`)
+
+    Attributes:
+        x (scipy.sparse.csr_array or numpy.ndarray): The training features :math:`(N, F)`, after :meth:`fit`.
+        dual (numpy.ndarray): The coefficients :math:`\mathbf{A}` of shape :math:`(N, L)`, after :meth:`fit`.
+        mean (numpy.ndarray): The frequencies :math:`\bar{\mathbf{y}}` of shape :math:`(L)`, after :meth:`fit`.
+
+    Raises:
+        ImportError: On use, if scikit-learn is not installed (extra ``data``).
+    """
+
+    def __init__(self, gamma: float = 1.0, alpha: float = 1.0) -> None:
+        for name, value in (("gamma", gamma), ("alpha", alpha)):
+            if not value > 0:
+                raise ValueError(f"Expected '{name}' to be above 0 (got {value})")
+        self.gamma = gamma
+        self.alpha = alpha
+        self.x: Features = None
+        self.dual: FloatArray | None = None
+        self.mean: FloatArray | None = None
+        self._left_out: FloatArray | None = None
+        #: The settings that :meth:`tuned` tried, with the value of each on validation data.
+        self.search: list[tuple[float, float, float]] = []
+
+    @classmethod
+    def tuned(
+        cls,
+        x: Features,
+        y: ArrayLike,
+        x_val: Features,
+        y_val: ArrayLike,
+        *,
+        grid: Iterable[tuple[float, float]] = DEFAULT_GRID,
+        metric: Callable[[ArrayLike, ArrayLike], float] = best_micro_f1,
+    ) -> Self:
+        """Fits with every pair of :obj:`gamma` and :obj:`alpha` and returns the best on validation data.
+
+        Args:
+            x (scipy.sparse matrix or numpy.ndarray): Training features :math:`(N, F)`.
+            y (Tensor or numpy.ndarray): Their targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+            x_val (scipy.sparse matrix or numpy.ndarray): Validation features.
+            y_val (Tensor or numpy.ndarray): Their targets.
+            grid (Iterable[tuple[float, float]], optional): The pairs. (default: :obj:`DEFAULT_GRID`)
+            metric (Callable, optional): What to maximise, from targets and probabilities. (default: micro-F1 at its
+                best threshold)
+
+        Raises:
+            ValueError: If the metric is undefined on the validation data.
+        """
+        best, best_value = None, -np.inf
+        search = []
+        for gamma, alpha in grid:
+            model = cls(gamma, alpha).fit(x, y)
+            value = metric(y_val, model.predict_proba(x_val))
+            search.append((gamma, alpha, value))
+            if value > best_value:
+                best, best_value = model, value
+        if best is None:
+            raise ValueError(f"Expected 'metric' to be defined on the validation data (got NaN for all of {search})")
+        best.search = search
+        return best
+
+    def fit(self, x: Features, y: ArrayLike) -> Self:
+        """Fits all labels.
+
+        Args:
+            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
+            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+
+        Raises:
+            ValueError: If the numbers disagree, :obj:`y` is not allowed, or there are more samples than the two
+                matrices of :math:`N^2` numbers leave memory for.
+        """
+        x = sp.csr_array(x) if sp.issparse(x) else np.asarray(x)
+        positive, known = read_targets(y, "y")
+        if x.shape[0] != len(known):
+            raise ValueError(f"Expected one row of 'y' per row of 'x', {x.shape[0]} (got {len(known)})")
+        if len(known) > MAX_SAMPLES:
+            raise ValueError(
+                f"Expected at most {MAX_SAMPLES} samples, as memory grows with their square (got {len(known)}); fit on "
+                f"a part of them, or take LinearBaseline"
+            )
+        mean = (positive & known).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        centred = np.where(known, positive - mean, 0.0)
+        self.x, self.mean = x, mean
+        self.dual, spread = _solve(self._kernel(x), self.alpha, centred)
+        self._left_out = mean + centred - self.dual / spread[:, None]
+        return self
+
+    def predict_proba(self, x: Features) -> FloatArray:
+        """Returns scores :math:`(N, L)`, cut off below 0 and above 1.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+        """
+        return np.clip(self._regress(x), 0.0, 1.0)
+
+    def decision_function(self, x: Features) -> FloatArray:
+        """Returns scores :math:`(N, L)` that are near -1 for no and near 1 for yes, as the distances of
+        :class:`LinearBaseline` are.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+        """
+        return 2 * self._regress(x) - 1
+
+    def leave_one_out(self) -> FloatArray:
+        """Returns the :meth:`decision_function` :math:`(N, L)` of every training sample by a model fitted without it
+        (but for the label's frequency, which counts it).
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+        """
+        if self._left_out is None:
+            raise RuntimeError("Expected 'fit' to be called before 'leave_one_out'")
+        return 2 * self._left_out - 1
+
+    def _regress(self, x: Features) -> FloatArray:
+        if self.dual is None or self.mean is None:
+            raise RuntimeError("Expected 'fit' to be called before a prediction")
+        return np.asarray(self.mean + self._kernel(x) @ self.dual)
+
+    def _kernel(self, x: Features) -> FloatArray:
+        pairwise = require("sklearn.metrics.pairwise", extra="data")
+        return np.asarray(pairwise.rbf_kernel(x, self.x, gamma=self.gamma), dtype=np.float64)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(gamma={self.gamma}, alpha={self.alpha})"
+
+
+def _solve(kernel: FloatArray, alpha: float, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The solution of ``(kernel + alpha) a = targets``, and the diagonal of the inverse; overwrites the kernel."""
+    kernel.flat[:: len(kernel) + 1] += alpha
+    # The transpose of a symmetric matrix is itself, in the order of memory that LAPACK overwrites in place.
+    factor, _ = scipy.linalg.cho_factor(kernel.T, lower=True, overwrite_a=True, check_finite=False)
+    dual = scipy.linalg.cho_solve((factor, True), targets, check_finite=False)
+    inverse, info = scipy.linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
+    if info != 0:
+        raise ValueError(f"Expected a kernel that can be inverted (got LAPACK's error {info}); raise 'alpha'")
+    return np.asarray(dual), np.diag(inverse).copy()
