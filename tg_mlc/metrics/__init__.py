@@ -11,6 +11,7 @@ from tg_mlc.metrics.decisions import (
     micro_f1,
     subset_accuracy,
 )
+from tg_mlc.metrics.frequency_thresholds import STRENGTHS, tune_by_frequency
 from tg_mlc.metrics.ranking import (
     average_precision_per_label,
     macro_average_precision,
@@ -26,6 +27,7 @@ __all__ = [
     "DECISION_METRICS",
     "DEFAULT_ZERO_DIVISION",
     "PAPER_GRID",
+    "STRENGTHS",
     "Evaluation",
     "ThresholdTuner",
     "average_precision_per_label",
@@ -40,5 +42,6 @@ __all__ = [
     "micro_roc_auc",
     "roc_auc_per_label",
     "subset_accuracy",
+    "tune_by_frequency",
     "tune_per_metric",
 ]

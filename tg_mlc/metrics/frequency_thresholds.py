@@ -1,0 +1,85 @@
+"""Thresholds that follow how frequent labels are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+import numpy as np
+from scipy.special import expit, logit
+
+from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_scores, read_targets
+from tg_mlc.metrics.decisions import DECISION_METRICS, ZeroDivisions
+from tg_mlc.metrics.thresholds import PAPER_GRID, ThresholdTuner, check_scale, tune_per_metric
+
+#: From one threshold for all labels to most of the way to what balanced classes would make of the scores.
+STRENGTHS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+
+# Far beyond any threshold that is tried.
+_EDGE = 1e-7
+
+
+def tune_by_frequency(
+    y: ArrayLike,
+    scores: ArrayLike,
+    y_train: ArrayLike,
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+    metrics: Iterable[str] = tuple(DECISION_METRICS),
+    grid: Sequence[float] = PAPER_GRID,
+    zero_division: ZeroDivisions = None,
+) -> dict[str, ThresholdTuner]:
+    r"""Chooses, for every metric, thresholds that are lower for rare labels.
+
+    .. math::
+        \operatorname{logit} \theta_i = \operatorname{logit} \theta +
+        \tau \Big( \log \pi_i - \frac{1}{L} \sum_j \log \pi_j \Big)
+
+    with :math:`\pi_i` the frequency of label :math:`i` among training samples (one positive and one negative added).
+    This is the logit adjustment of Menon et al. 2021 (arXiv 2007.07314), of which :math:`\theta` and :math:`\tau` are
+    chosen on validation data: two numbers, where a threshold for each label needs :math:`L` and overfits rare labels.
+
+    .. code-block:: python
+
+        tuners = tune_by_frequency(y_val, scores_val, y_train)
+        print(evaluate(y_test, scores_test, tuners))
+
+    Args:
+        y (Tensor or numpy.ndarray): Targets :math:`(N, L)` of validation samples: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Their probabilities :math:`(N, L)`.
+        y_train (Tensor or numpy.ndarray): Targets of training samples, which give the frequencies.
+        strengths (Sequence[float], optional): The candidates for :math:`\tau`; of equally good ones the first is taken.
+            (default: :obj:`STRENGTHS`)
+        metrics (Iterable[str], optional): As in :func:`tune_per_metric`. (default: all)
+        grid (Sequence[float], optional): The candidates for :math:`\theta`. (default: :obj:`PAPER_GRID`)
+        zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`. (default: :obj:`None`)
+
+    Raises:
+        ValueError: If there is no strength, the numbers of labels differ, or as :func:`tune_per_metric` does.
+    """
+    if not strengths:
+        raise ValueError("Expected 'strengths' to hold at least one number (got none)")
+    names = tuple(metrics)
+    targets = read_targets(y, "y")
+    odds = logit(np.clip(check_scale(read_scores(scores, targets), grid), _EDGE, 1 - _EDGE))
+    rarity = _log_frequencies(y_train, targets.known.shape[1])
+    best: dict[str, ThresholdTuner] = {}
+    for strength in strengths:
+        found = tune_per_metric(
+            y, expit(odds - strength * rarity), metrics=names, grid=grid, zero_division=zero_division
+        )
+        for name, tuner in found.items():
+            if name not in best or cast(float, tuner.best_value) > cast(float, best[name].best_value):
+                tuner.per_label = True
+                tuner.thresholds = expit(logit(tuner.fitted()) + strength * rarity)
+                best[name] = tuner
+    return best
+
+
+def _log_frequencies(y_train: ArrayLike, num_labels: int) -> FloatArray:
+    """The centred logarithms of the frequencies."""
+    positive, known = read_targets(y_train, "y_train")
+    if known.shape[1] != num_labels:
+        raise ValueError(f"Expected 'y_train' with {num_labels} labels, as 'y' has (got {known.shape[1]})")
+    logs = np.log((positive.sum(axis=0) + 1) / (known.sum(axis=0) + 2))
+    return np.asarray(logs - logs.mean())
