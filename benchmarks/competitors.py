@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -12,14 +13,14 @@ import torch
 
 from rivals import LinearAlone, PooledGNN
 from seeds import Run, Task
-from tg_mlc.baselines import LabelFrequency, MorganForest
+from tg_mlc.baselines import KernelRidgeBaseline, LabelFrequency, LinearBaseline, MorganForest
 from tg_mlc.baselines.morgan_forest import DEFAULT_GRID
 from tg_mlc.data import Split
 from tg_mlc.datasets import Planted
 from tg_mlc.graphs import edgeless
 from tg_mlc.models import molecule_lamp
 from tg_mlc.recipes import MOLECULES, PLANTED, TABLES
-from tg_mlc.recipes._evidence import tuned_linear
+from tg_mlc.recipes._evidence import Classifier, tuned_linear
 from tg_mlc.recipes.tables import PreparedTable, inputs_of
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
@@ -31,6 +32,9 @@ FOREST_GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
 # The best of a few settings for the pooled GNN on the random splits 0 and 1.
 GINE_MODULE: dict[str, Any] = {"lr": 3e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
 GINE_FIT: dict[str, Any] = {"max_epochs": 30, "patience": None, "gradient_clip": 1.0}
+
+#: What rows are called.
+CLASSIFIERS = {LinearBaseline: "linear SVM, tuned", KernelRidgeBaseline: "kernel ridge regression, tuned"}
 
 Scores = tuple[Any, Any]  #: of validation and of test samples
 Row = tuple[str, Callable[[], Scores]]
@@ -50,7 +54,8 @@ def run_rivals(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
 def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Row]:
     yield "label frequency", lambda: _frequency(task, split)
     if task.name in TABLES:
-        yield "linear SVM, tuned", lambda: _svm(task, split)
+        for classifier in cast(PreparedTable, task.dataset).classifiers:
+            yield CLASSIFIERS[type(classifier)], partial(_classifier, task, split, classifier)
         yield "logistic regression, tuned", lambda: _logistic_regression(task, split)
     if task.name in PLANTED:
         yield "best without neighbours", lambda: _best(task, split, messages=False)
@@ -64,11 +69,10 @@ def _frequency(task: Task, split: Split) -> Scores:
     return frequency.predict_proba(len(split.val)), frequency.predict_proba(len(split.test))
 
 
-def _svm(task: Task, split: Split) -> Scores:
+def _classifier(task: Task, split: Split, classifier: Classifier) -> Scores:
     # The very classifiers whose scores the label message passing rows are given.
-    prepared = cast(PreparedTable, task.dataset)
-    scores = prepared.linear.predict_proba(inputs_of(prepared))
-    return scores[split.val], scores[split.test]
+    x = inputs_of(cast(PreparedTable, task.dataset))
+    return classifier.predict_proba(x[split.val.numpy()]), classifier.predict_proba(x[split.test.numpy()])
 
 
 def _logistic_regression(task: Task, split: Split) -> Scores:

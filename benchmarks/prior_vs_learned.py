@@ -26,7 +26,7 @@ from competitors import run_rivals, scores_of
 from environment import describe_dataset, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
-from seeds import Run, Task, compare, summarise
+from seeds import OTHER_THRESHOLDS, Run, Task, compare, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph, learned
@@ -238,7 +238,8 @@ def print_summary(
         print(f"{model:<28}{density:>8}" + _cells(row["metrics"]))
         used = ", ".join(f"{name} {'/'.join(map(str, values))}" for name, values in row["thresholds"].items())
         print(f"  thresholds by seed: {used}")
-        print(f"{'  a threshold per label':<36}" + _cells(row["per_label"]))
+        for key, name in OTHER_THRESHOLDS.items():
+            print(f"{'  ' + name:<36}" + _cells(row[key]))
     for model, values in papers.items():
         cells = (f"{values[column]:.3f}" if column in values else "" for column in COLUMNS)
         print(f"{model:<36}" + "".join(f"{cell:>15}" for cell in cells))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import speed_tables
+from seeds import OTHER_THRESHOLDS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -66,8 +67,10 @@ def comparison(result: dict[str, Any]) -> str:
     for model, row in result["summary"].items():
         density = "" if row["density"] is None else f"{row['density']:.2f}"
         lines.append(f"| {model} | {density} | " + cells(row["metrics"]) + f" | {row['seconds']:.0f} |")
-        if row.get("per_label"):
-            lines.append("| *a threshold per label* | | " + cells(row["per_label"]) + " | |")
+        for key, name in OTHER_THRESHOLDS.items():
+            # Older files know fewer ways.
+            if row.get(key):
+                lines.append(f"| *{name}* | | {cells(row[key])} | |")
     for model, values in result.get("papers", {}).items():
         figures = (f"{values[name]:.3f}" if name in values else "" for name in COLUMNS)
         lines.append(f"| {model} | | " + " | ".join(figures) + " | |")

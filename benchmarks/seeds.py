@@ -14,9 +14,11 @@ from scipy.stats import t as student_t
 
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
-from tg_mlc.metrics import evaluate, tune_per_metric
+from tg_mlc.metrics import evaluate, tune_by_frequency, tune_per_metric
 from tg_mlc.recipes import RECIPES, Recipe
 
+#: Rows of summaries beside that of one threshold for all labels.
+OTHER_THRESHOLDS = {"by_frequency": "thresholds by frequency", "per_label": "a threshold per label"}
 TESTED = ("ebF1", "miF1", "maF1", "maAUC")
 Metrics = dict[str, float | None]
 
@@ -33,6 +35,7 @@ class Run:
     undefined: list[str]
     test: str = ""  #: the hash of the test rows
     per_label: Metrics = field(default_factory=dict)  #: the same with a threshold for each label
+    by_frequency: Metrics = field(default_factory=dict)  #: the same with thresholds that follow frequencies
     thresholds: dict[str, float] = field(default_factory=dict)
     density: float | None = None
     validation: float | None = None
@@ -65,6 +68,8 @@ class Task:
         tuners = tune_per_metric(y_val, scores[0])
         evaluation = evaluate(y_test, scores[1], tuners, names)
         per_label = evaluate(y_test, scores[1], tune_per_metric(y_val, scores[0], per_label=True), names)
+        following = tune_by_frequency(y_val, scores[0], y[split.train][:, keep])
+        by_frequency = evaluate(y_test, scores[1], following, names)
         return Run(
             model,
             seed,
@@ -74,6 +79,7 @@ class Task:
             evaluation.undefined,
             hashlib.sha256(split.test.numpy().tobytes()).hexdigest(),
             per_label.to_dict()["values"],
+            by_frequency.to_dict()["values"],
             {name: float(np.asarray(tuner.thresholds).item()) for name, tuner in tuners.items()},
         )
 
@@ -88,6 +94,7 @@ def summarise(runs: Sequence[Run]) -> dict[str, Any]:
     return {
         "metrics": _spread([run.metrics for run in runs]),
         "per_label": _spread([run.per_label for run in runs]),
+        "by_frequency": _spread([run.by_frequency for run in runs]),
         "thresholds": {name: [run.thresholds[name] for run in runs] for name in runs[0].thresholds},
         "seconds": float(np.mean([run.seconds for run in runs])),
         "density": float(np.mean(densities)) if densities else None,

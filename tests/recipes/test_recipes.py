@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from tg_mlc.baselines import LinearBaseline
 from tg_mlc.datasets._records import Records
 from tg_mlc.datasets.base import ArrayDataset
 from tg_mlc.graphs import fully_connected
@@ -25,31 +26,42 @@ def dataset(request):
     return ArrayDataset(Records(x, Y, names, None, np.arange(160), np.arange(160, 200)).to_samples())
 
 
-def test_prepared_samples_carry_what_linear_classifiers_say(dataset, tmp_path):
+def test_prepared_samples_carry_what_other_classifiers_say(dataset, tmp_path):
     split = dataset.official_split()
     prepared = prepare(dataset, split, tmp_path)
     evidence = torch.cat([data.evidence for data in prepared]).numpy()
-    fitted = prepared.linear.decision_function(inputs_of(prepared))
-    np.testing.assert_allclose(evidence[split.test], fitted[split.test], atol=1e-4)
-    np.testing.assert_allclose(evidence[split.val], fitted[split.val], atol=1e-4)
-    # Training samples get the opinion of classifiers that have not seen them.
-    assert np.abs(evidence[split.train] - fitted[split.train]).max() > 0.05
+    assert evidence.shape == (200, 4, 2)
+    for i, classifier in enumerate(prepared.classifiers):
+        fitted = classifier.decision_function(inputs_of(prepared))
+        np.testing.assert_allclose(evidence[split.test, :, i], fitted[split.test], atol=1e-4)
+        np.testing.assert_allclose(evidence[split.val, :, i], fitted[split.val], atol=1e-4)
+        # Training samples get the opinion of classifiers that have not seen them.
+        assert np.abs(evidence[split.train, :, i] - fitted[split.train]).max() > 0.05
 
 
-def test_the_linear_classifiers_are_fitted_once(dataset, tmp_path, monkeypatch):
+def test_the_classifiers_are_fitted_once(dataset, tmp_path, monkeypatch):
     split = dataset.official_split()
     first = prepare(dataset, split, tmp_path)
-    monkeypatch.setattr("tg_mlc.recipes._evidence._fit", lambda *args: pytest.fail("fitted again"))
+    for name in ("_fit_svm", "_fit_ridge"):
+        monkeypatch.setattr(f"tg_mlc.recipes._evidence.{name}", lambda *args: pytest.fail("fitted again"))
     second = prepare(dataset, split, tmp_path)
     assert torch.equal(first[0].evidence, second[0].evidence)
-    assert np.array_equal(first.linear.weight, second.linear.weight)
-    assert first.linear.search == second.linear.search
+    x = inputs_of(first)
+    for one, other in zip(first.classifiers, second.classifiers, strict=True):
+        assert np.array_equal(one.decision_function(x), other.decision_function(x))
+        assert one.search == other.search
+
+
+def test_one_kind_of_classifier_may_do(dataset, tmp_path):
+    prepared = prepare(dataset, dataset.official_split(), tmp_path, kinds=("svm",))
+    assert [type(classifier) for classifier in prepared.classifiers] == [LinearBaseline]
+    assert prepared[0].evidence.shape == (1, 4, 1)
 
 
 def test_other_samples_get_their_own_classifiers(dataset, tmp_path):
     prepare(dataset, dataset.official_split(), tmp_path)
     prepare(dataset, dataset.official_split(seed=1), tmp_path)
-    assert len(list((tmp_path / "linear").iterdir())) == 2
+    assert len(list((tmp_path / "evidence").iterdir())) == 4
 
 
 @pytest.mark.parametrize("change", [lambda x, y: (x[:, ::-1].copy(), y), lambda x, y: (x, y[:, ::-1].copy())])
@@ -57,17 +69,17 @@ def test_other_columns_or_labels_are_other_samples(change, tmp_path):
     split = ArrayDataset(Records(WORDS, Y, list("abcd"), None, np.arange(160), np.arange(160, 200)).to_samples())
     split = split.official_split()
     x, y = change(WORDS, Y)
-    evidence(WORDS, torch.from_numpy(Y), split, tmp_path)
-    evidence(sp.csr_array(x), torch.from_numpy(y), split, tmp_path)
-    evidence(sp.csr_array(WORDS), torch.from_numpy(Y), split, tmp_path)
+    evidence(WORDS, torch.from_numpy(Y), split, tmp_path, ["svm"])
+    evidence(sp.csr_array(x), torch.from_numpy(y), split, tmp_path, ["svm"])
+    evidence(sp.csr_array(WORDS), torch.from_numpy(Y), split, tmp_path, ["svm"])
     assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_damaged_file_is_fitted_again(dataset, tmp_path):
     split = dataset.official_split()
     first = prepare(dataset, split, tmp_path)
-    (kept,) = (tmp_path / "linear").iterdir()
-    kept.write_bytes(kept.read_bytes()[:200])
+    for kept in (tmp_path / "evidence").iterdir():
+        kept.write_bytes(kept.read_bytes()[:200])
     assert torch.equal(prepare(dataset, split, tmp_path)[0].evidence, first[0].evidence)
 
 

@@ -72,7 +72,8 @@ class LaMP(nn.Module):
         linear_path (torch.nn.Module, optional): Maps a batch to logits that are added to the final ones, *e.g.*
             :class:`~tg_mlc.nn.encoders.LinearPath`. (default: :obj:`None`)
         evidence (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` of another classifier, *e.g.*
-            :class:`~tg_mlc.nn.encoders.LinearEvidence`. Labels know their own scores once they have attended to
+            :class:`~tg_mlc.nn.encoders.LinearEvidence`, or to :math:`(B, L, C)` of several, whose number is its
+            attribute :obj:`num_scores`. Labels know their own scores once they have attended to
             components, before they attend to each other. (default: :obj:`None`)
         mlp_channels (int, optional): Hidden size of the MLPs, :math:`d` if :obj:`None`. (default: :obj:`None`)
         norm (str, optional): :obj:`"post"` or :obj:`"pre"`. (default: :obj:`"post"`)
@@ -157,7 +158,7 @@ class LaMP(nn.Module):
         self.readout = LabelReadout(self.labels, tied=tied, bias=readout_bias)
         self.linear_path = linear_path
         self.evidence = evidence
-        self.hear = nn.Identity() if evidence is None else ScoreEncoder(channels)
+        self.hear = nn.Identity() if evidence is None else ScoreEncoder(channels, getattr(evidence, "num_scores", 1))
         self.detach_intermediate = detach_intermediate
 
     def forward(

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import torch
 from torch import nn
 from torch_geometric.data import Data
 
 from tg_mlc.models.lamp import LaMP
-from tg_mlc.nn.encoders import BagEncoder, LinearEvidence, SequenceEncoder, VectorEncoder
+from tg_mlc.nn.encoders import (
+    BagEncoder,
+    Evidence,
+    KernelEvidence,
+    LinearEvidence,
+    SequenceEncoder,
+    StackedEvidence,
+    VectorEncoder,
+)
 
 if TYPE_CHECKING:
-    from tg_mlc.baselines import LinearBaseline
+    from collections.abc import Sequence
+
+    from tg_mlc.baselines import KernelRidgeBaseline, LinearBaseline
     from tg_mlc.datasets import MultiLabelDataset
 
 
@@ -24,7 +33,7 @@ def table_lamp(
     channels: int = 64,
     num_components: int = 8,
     input_dropout: float = 0.2,
-    linear: LinearBaseline | None = None,
+    evidence: Sequence[LinearBaseline | KernelRidgeBaseline] = (),
     **kwargs: Any,
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for bags of words, sequences of words, or vectors.
@@ -40,16 +49,17 @@ def table_lamp(
         channels (int, optional): Size of all states. (default: :obj:`64`)
         num_components (int, optional): Number of components that a vector becomes. (default: :obj:`8`)
         input_dropout (float, optional): Dropout on words, or on the entries of a vector. (default: :obj:`0.2`)
-        linear (LinearBaseline, optional): Fitted linear classifiers, whose scores labels know and pass on (see
-            :class:`~tg_mlc.nn.encoders.LinearEvidence`). (default: :obj:`None`)
+        evidence (Sequence, optional): Fitted classifiers, whose scores labels know and pass on (see
+            :class:`~tg_mlc.nn.encoders.Evidence`): :class:`~tg_mlc.baselines.LinearBaseline`,
+            :class:`~tg_mlc.baselines.KernelRidgeBaseline`. (default: :obj:`()`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
-        ValueError: If the samples are neither bags, sequences nor vectors, or sequences with :obj:`linear`.
+        ValueError: If the samples are neither bags, sequences nor vectors, or sequences with :obj:`evidence`.
     """
-    if linear is not None and train.kind == "sequence":
+    if evidence and train.kind == "sequence":
         raise ValueError(
-            "Expected bags or vectors with 'linear', as linear classifiers weigh words (got sequences); see "
+            "Expected bags or vectors with 'evidence', as such classifiers weigh words (got sequences); see "
             "'tf_idf' and 'with_words' of tg_mlc.data.bags"
         )
     model = LaMP(
@@ -57,7 +67,7 @@ def table_lamp(
         label_graph,
         encoder,
         readout_bias=True,
-        evidence=None if linear is None else _evidence(linear),
+        evidence=_evidence(evidence),
         **kwargs,
     )
     model.readout.start_from_frequencies(train.y)
@@ -75,10 +85,10 @@ def _inputs(train: MultiLabelDataset, channels: int, num_components: int, dropou
     raise ValueError(f"Expected samples of kind 'bag', 'sequence' or 'vector' (got {train.kind!r})")
 
 
-def _evidence(linear: LinearBaseline) -> LinearEvidence:
-    if linear.weight is None or linear.bias is None:
-        raise ValueError("Expected 'linear' to be fitted (got one that is not); call its 'fit' first")
-    evidence = LinearEvidence(*linear.weight.shape)
-    evidence.weight.copy_(torch.tensor(linear.weight))
-    evidence.bias.copy_(torch.tensor(linear.bias))
-    return evidence
+def _evidence(classifiers: Sequence[LinearBaseline | KernelRidgeBaseline]) -> Evidence | None:
+    if not classifiers:
+        return None
+    from tg_mlc.baselines import LinearBaseline
+
+    parts = [LinearEvidence.of(c) if isinstance(c, LinearBaseline) else KernelEvidence(c) for c in classifiers]
+    return StackedEvidence(*parts)

@@ -1,32 +1,38 @@
-"""Linear classifiers whose scores labels pass on, fitted once for a split and then kept in a file."""
+"""Classifiers whose scores labels pass on, fitted once for a split and then kept in a file."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
 from tg_mlc._files import replace_when_done
-from tg_mlc.baselines import LinearBaseline
-from tg_mlc.baselines.linear import DEFAULT_GRID, Loss
+from tg_mlc.baselines import KernelRidgeBaseline, LinearBaseline, kernel_ridge, linear
+from tg_mlc.baselines.linear import Loss
 from tg_mlc.data import Split
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 NUM_FOLDS = 5
+
+Kind = Literal["svm", "ridge"]
+Classifier = LinearBaseline | KernelRidgeBaseline
+#: What a file depends on beside the samples.
+SETTINGS: dict[Kind, Any] = {"svm": (NUM_FOLDS, linear.DEFAULT_GRID["hinge"]), "ridge": kernel_ridge.DEFAULT_GRID}
 
 
 class Evidence(NamedTuple):
-    """Linear classifiers, and what they say of every sample; of training samples, those fitted without them."""
+    """Classifiers, and what they say of every sample (N, L, C); of training samples, those fitted without them."""
 
-    linear: LinearBaseline
+    classifiers: list[Classifier]
     scores: np.ndarray
 
 
@@ -36,46 +42,79 @@ def tuned_linear(x: Any, y: Tensor, split: Split, loss: Loss = "hinge", n_jobs: 
     return LinearBaseline.tuned(x[train], y[train], x[val], y[val], loss=loss, n_jobs=n_jobs)
 
 
-def evidence(x: Any, y: Tensor, split: Split, folder: Path, n_jobs: int = 1) -> Evidence:
-    """Fits support vector machines, or reads them from the folder if they were fitted for these very samples before."""
-    kept = folder / f"svm-{_key(x, y, split)}.npz"
+def evidence(x: Any, y: Tensor, split: Split, folder: Path, kinds: Sequence[Kind], n_jobs: int = 1) -> Evidence:
+    """Fits classifiers, or reads them from the folder if they were fitted for these very samples before."""
+    found = [_fitted(x, y, split, folder, kind, n_jobs) for kind in kinds]
+    return Evidence([classifier for classifier, _ in found], np.stack([scores for _, scores in found], axis=-1))
+
+
+def _fitted(x: Any, y: Tensor, split: Split, folder: Path, kind: Kind, n_jobs: int) -> tuple[Classifier, np.ndarray]:
+    kept = folder / f"{kind}-{_key(x, y, split, kind)}.npz"
+    reader = {"svm": _read_svm, "ridge": _read_ridge}[kind]
     if kept.exists():
         try:
-            return _read(kept)
+            return reader(kept, x, split)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            logger.warning("Fitting linear classifiers again: '%s' cannot be read (%s)", kept, error)
-    _fit(x, y, split, kept, n_jobs)
-    return _read(kept)
+            logger.warning("Fitting classifiers again: '%s' cannot be read (%s)", kept, error)
+    logger.info("Fitting classifiers for %s", kept)
+    arrays = _fit_svm(x, y, split, n_jobs) if kind == "svm" else _fit_ridge(x, y, split)
+    with replace_when_done(kept) as unfinished, unfinished.open("wb") as file:
+        np.savez(file, **arrays)
+    return reader(kept, x, split)
 
 
-def _key(x: Any, y: Tensor, split: Split) -> str:
+def _key(x: Any, y: Tensor, split: Split, kind: Kind) -> str:
     parts = [x.data, x.indices, x.indptr] if sp.issparse(x) else [x]
-    digest = hashlib.sha256(repr((FORMAT, NUM_FOLDS, DEFAULT_GRID["hinge"], x.shape, split.hash)).encode())
+    digest = hashlib.sha256(repr((FORMAT, SETTINGS[kind], x.shape, split.hash)).encode())
     for part in (*parts, y.numpy()):
         digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()[:16]
 
 
-def _read(kept: Path) -> Evidence:
-    with np.load(kept, allow_pickle=False) as file:
-        linear = LinearBaseline("hinge", float(file["C"]))
-        linear.weight, linear.bias = file["weight"], file["bias"]
-        linear.search = [(float(C), float(value)) for C, value in file["search"]]
-        return Evidence(linear, file["scores"])
-
-
-def _fit(x: Any, y: Tensor, split: Split, kept: Path, n_jobs: int) -> None:
-    logger.info("Fitting linear classifiers for %s", kept)
-    linear = tuned_linear(x, y, split, n_jobs=n_jobs)
-    scores = linear.decision_function(x)
+def _fit_svm(x: Any, y: Tensor, split: Split, n_jobs: int) -> dict[str, Any]:
+    svm = tuned_linear(x, y, split, n_jobs=n_jobs)
+    scores = svm.decision_function(x)
     train = split.train.numpy()
-    scores[train] = linear.cross_fit(x[train], y[train], NUM_FOLDS)
-    with replace_when_done(kept) as unfinished, unfinished.open("wb") as file:
-        np.savez(
-            file,
-            weight=np.asarray(linear.weight, dtype=np.float32),
-            bias=np.asarray(linear.bias, dtype=np.float32),
-            scores=scores.astype(np.float32),
-            C=linear.C,
-            search=np.array(linear.search),
-        )
+    scores[train] = svm.cross_fit(x[train], y[train], NUM_FOLDS)
+    return {
+        "weight": np.asarray(svm.weight, dtype=np.float32),
+        "bias": np.asarray(svm.bias, dtype=np.float32),
+        "scores": scores.astype(np.float32),
+        "C": svm.C,
+        "search": np.array(svm.search),
+    }
+
+
+def _read_svm(kept: Path, x: Any, split: Split) -> tuple[Classifier, np.ndarray]:
+    with np.load(kept, allow_pickle=False) as file:
+        svm = LinearBaseline("hinge", float(file["C"]))
+        svm.weight, svm.bias = file["weight"], file["bias"]
+        svm.search = [(float(C), float(value)) for C, value in file["search"]]
+        return svm, file["scores"]
+
+
+def _fit_ridge(x: Any, y: Tensor, split: Split) -> dict[str, Any]:
+    train, val = split.train.numpy(), split.val.numpy()
+    ridge = KernelRidgeBaseline.tuned(x[train], y[train], x[val], y[val])
+    scores = np.concatenate([ridge.decision_function(x[part]) for part in _parts(len(y))])
+    scores[train] = ridge.leave_one_out()
+    return {
+        "dual": np.asarray(ridge.dual, dtype=np.float32),
+        "mean": np.asarray(ridge.mean, dtype=np.float32),
+        "scores": scores.astype(np.float32),
+        "gamma": ridge.gamma,
+        "alpha": ridge.alpha,
+        "search": np.array(ridge.search),
+    }
+
+
+def _read_ridge(kept: Path, x: Any, split: Split) -> tuple[Classifier, np.ndarray]:
+    with np.load(kept, allow_pickle=False) as file:
+        ridge = KernelRidgeBaseline(float(file["gamma"]), float(file["alpha"]))
+        ridge.x, ridge.dual, ridge.mean = x[split.train.numpy()], file["dual"], file["mean"]
+        ridge.search = [(float(gamma), float(alpha), float(value)) for gamma, alpha, value in file["search"]]
+        return ridge, file["scores"]
+
+
+def _parts(num_samples: int, size: int = 4096) -> list[slice]:
+    return [slice(start, start + size) for start in range(0, num_samples, size)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from tg_mlc.baselines import LinearBaseline
 from tg_mlc.data import Split, random_split
 from tg_mlc.data.bags import tf_idf, with_attribute, with_words
 from tg_mlc.datasets import RCV1, MulanDataset, MultiLabelDataset, Reuters21578
@@ -19,26 +18,28 @@ from tg_mlc.datasets._records import Records
 from tg_mlc.datasets.base import ArrayDataset
 from tg_mlc.graphs import LabelGraph, co_occurrence, tree, wordnet
 from tg_mlc.models import LaMP, table_lamp
-from tg_mlc.recipes._evidence import evidence
+from tg_mlc.recipes._evidence import Classifier, Kind, evidence
 from tg_mlc.recipes.recipe import GraphBuilder, Recipe
 
 
 class PreparedTable(ArrayDataset):
-    """Samples with weighted words or standardised vectors, and what linear classifiers say of them.
+    """Samples with weighted words or standardised vectors, and what other classifiers say of them.
 
     Attributes:
-        linear (LinearBaseline): The classifiers.
+        classifiers (list): The classifiers.
         words (dict): What to look up for every label in a dictionary.
         parents (list): The pairs of child and parent of their hierarchy, if there is one.
     """
 
-    linear: LinearBaseline
+    classifiers: list[Classifier]
     words: dict[str, str]
     parents: list[tuple[str, str]]
 
 
-def prepare(dataset: MultiLabelDataset, split: Split, root: Path) -> PreparedTable:
-    """Weighs words or standardises vectors by the training samples, and adds the scores of linear classifiers."""
+def prepare(
+    dataset: MultiLabelDataset, split: Split, root: Path, *, kinds: Sequence[Kind] = ("svm", "ridge")
+) -> PreparedTable:
+    """Weighs words or standardises vectors by the training samples, and adds the scores of other classifiers."""
     if dataset.kind == "vector":
         x = _standardised(dataset, split)
         records = Records(x, dataset.y.numpy(), dataset.label_names, dataset.feature_names)
@@ -46,14 +47,18 @@ def prepare(dataset: MultiLabelDataset, split: Split, root: Path) -> PreparedTab
     else:
         x = tf_idf(dataset, split)
         weighted = with_words(dataset, x)
-    linear, scores = evidence(x, dataset.y, split, root / "linear")
+    classifiers, scores = evidence(x, dataset.y, split, root / "evidence", kinds)
     prepared = PreparedTable(with_attribute(weighted, "evidence", torch.from_numpy(scores)).samples())
-    prepared.linear = linear
+    prepared.classifiers = classifiers
     # Mulan's labels are "TAG_music"; Reuters' topics have descriptions such as "Coconut oil".
     described: dict[str, str] = getattr(dataset, "label_descriptions", {})
     prepared.words = {name: described.get(name, name.removeprefix("TAG_")) for name in dataset.label_names}
     prepared.parents = getattr(dataset, "label_parents", [])
     return prepared
+
+
+#: For data sets on which kernels would take too much memory.
+_prepare_many = partial(prepare, kinds=("svm",))
 
 
 def inputs_of(prepared: PreparedTable) -> Any:
@@ -77,9 +82,9 @@ def _prepared(dataset: Any) -> PreparedTable:
 
 
 def build(train: Dataset[Any], label_graph: LabelGraph, encoder: str = "emb", **kwargs: Any) -> LaMP:
-    """A :func:`~tg_mlc.models.table_lamp` that knows the linear classifiers of the training samples."""
+    """A :func:`~tg_mlc.models.table_lamp` that knows the classifiers of the training samples."""
     train = _prepared(train)
-    return table_lamp(train, label_graph, encoder, linear=train.linear, **kwargs)  # type: ignore[arg-type]
+    return table_lamp(train, label_graph, encoder, evidence=train.classifiers, **kwargs)  # type: ignore[arg-type]
 
 
 def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
@@ -163,9 +168,11 @@ TABLES = {
     "emotions": _recipe(_mulan("emotions"), epochs=60),
     "genbase": _recipe(_mulan("genbase"), epochs=30),
     "corel5k": _recipe(_mulan("corel5k"), epochs=8),
-    "mediamill": _recipe(_mulan("mediamill"), epochs=4),
-    "bookmarks": _recipe(_mulan("bookmarks"), epochs=4, split=_random, splits=("random",), graphs=_TEXT_GRAPHS),
-    "nuswide": _recipe(_mulan("nuswide"), epochs=2),
-    "rcv1": _recipe(partial(_rcv1, "vectors"), epochs=2, graphs=_TREE_GRAPHS),
+    "mediamill": _recipe(_mulan("mediamill"), prepare=_prepare_many, epochs=4),
+    "bookmarks": _recipe(
+        _mulan("bookmarks"), prepare=_prepare_many, epochs=4, split=_random, splits=("random",), graphs=_TEXT_GRAPHS
+    ),
+    "nuswide": _recipe(_mulan("nuswide"), prepare=_prepare_many, epochs=2),
+    "rcv1": _recipe(partial(_rcv1, "vectors"), prepare=_prepare_many, epochs=2, graphs=_TREE_GRAPHS),
     "rcv1-sample": _recipe(partial(_rcv1, "json"), epochs=10, split=_random, splits=("random",), graphs=_TREE_GRAPHS),
 }

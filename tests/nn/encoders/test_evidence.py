@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch_geometric.data import Batch, Data
 
+from tg_mlc.baselines import KernelRidgeBaseline, LinearBaseline
 from tg_mlc.graphs import edgeless, fully_connected
 from tg_mlc.models import LaMP
-from tg_mlc.nn.encoders import BagEncoder, LinearEvidence, ScoreEncoder
+from tg_mlc.nn.encoders import BagEncoder, KernelEvidence, LinearEvidence, ScoreEncoder, StackedEvidence
 
 
 @pytest.fixture
@@ -15,6 +18,13 @@ def linear():
     evidence.weight.copy_(torch.randn(5, 3))
     evidence.bias.copy_(torch.randn(3))
     return evidence
+
+
+@pytest.fixture
+def ridge():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((20, 5)) * (rng.random((20, 5)) < 0.6)
+    return KernelRidgeBaseline(gamma=0.3, alpha=0.5).fit(sp.csr_array(x), (rng.random((20, 3)) < 0.4).astype(float))
 
 
 def bags(**attributes):
@@ -42,6 +52,45 @@ def test_scores_of_vectors(linear):
     torch.testing.assert_close(linear(batch), x @ linear.weight + linear.bias)
 
 
+def test_scores_of_a_kernel_are_those_of_the_fitted_regression(ridge):
+    batch = bags(weight=[torch.tensor([0.5, 2.0]), torch.empty(0), torch.tensor([3.0])])
+    dense = np.array([[0.5, 0, 0, 2, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 3.0]])
+    expected = torch.tensor(ridge.decision_function(sp.csr_array(dense)), dtype=torch.float32)
+    torch.testing.assert_close(KernelEvidence(ridge)(batch), expected)
+    vectors = Batch.from_data_list([Data(x=torch.tensor(row, dtype=torch.float32).unsqueeze(0)) for row in dense])
+    torch.testing.assert_close(KernelEvidence(ridge)(vectors), expected)
+
+
+def test_a_kernel_of_unweighted_words_counts_them(ridge):
+    repeated = Batch.from_data_list([Data(x=torch.tensor([1, 1, 2]))])
+    expected = ridge.decision_function(sp.csr_array(np.array([[0, 2.0, 1, 0, 0]])))
+    torch.testing.assert_close(KernelEvidence(ridge)(repeated), torch.tensor(expected, dtype=torch.float32))
+
+
+def test_a_kernel_is_kept_but_not_trained(ridge):
+    evidence, other = KernelEvidence(ridge), KernelEvidence(ridge)
+    assert list(evidence.parameters()) == []
+    other.dual.zero_()
+    other.load_state_dict(evidence.state_dict())
+    assert torch.equal(other(bags()), evidence(bags()))
+
+
+def test_scores_of_several_classifiers_stand_side_by_side(linear, ridge):
+    stacked = StackedEvidence(linear, KernelEvidence(ridge))
+    assert stacked.num_scores == 2
+    assert torch.equal(stacked(bags())[..., 0], linear(bags()))
+    assert torch.equal(stacked(bags())[..., 1], KernelEvidence(ridge)(bags()))
+    known = torch.randn(3, 3, 2)
+    assert torch.equal(stacked(bags(evidence=known.split(1))), known)
+
+
+def test_classifiers_that_are_not_fitted_are_refused():
+    with pytest.raises(ValueError, match="'linear' to be fitted"):
+        LinearEvidence.of(LinearBaseline())
+    with pytest.raises(ValueError, match="'ridge' to be fitted"):
+        KernelEvidence(KernelRidgeBaseline())
+
+
 def test_known_scores_come_first(linear):
     known = torch.randn(3, 3)
     assert torch.equal(linear(bags(evidence=known.split(1))), known)
@@ -61,6 +110,16 @@ def test_scores_become_states():
     torch.testing.assert_close(encoder(torch.full((1, 1), -40.0)), torch.zeros(1, 1, 6))
 
 
+def test_every_classifier_has_steps_of_its_own():
+    encoder = ScoreEncoder(6, num_scores=2)
+    scores = torch.randn(2, 3, 2)
+    alone = [ScoreEncoder(6), ScoreEncoder(6)]
+    for i, part in enumerate(alone):
+        part.lin.weight.data = encoder.lin.weight.data[:, 8 * i : 8 * i + 8]
+    expected = alone[0](scores[..., 0]) + alone[1](scores[..., 1])
+    torch.testing.assert_close(encoder(scores), expected)
+
+
 @pytest.mark.parametrize("graph", [edgeless, fully_connected])
 def test_labels_hear_of_each_other_along_the_graph_only(linear, graph):
     torch.manual_seed(0)
@@ -73,6 +132,18 @@ def test_labels_hear_of_each_other_along_the_graph_only(linear, graph):
     assert changed[1]
     assert changed[0].item() == (graph is fully_connected)
     assert torch.equal(before[1:], after[1:])  # other samples hear nothing
+
+
+def test_a_model_hears_several_classifiers(linear, ridge):
+    torch.manual_seed(0)
+    evidence = StackedEvidence(linear, KernelEvidence(ridge))
+    model = LaMP(BagEncoder(5, 8), fully_connected(3), "emb", num_steps=1, evidence=evidence).eval()
+    known = torch.zeros(3, 3, 2)
+    before = model(bags(evidence=known.split(1)))
+    known[0, 1, 1] = 2.0
+    after = model(bags(evidence=known.split(1)))
+    assert (before[0] != after[0]).all()
+    assert torch.equal(before[1:], after[1:])
 
 
 def test_evidence_of_a_wrong_shape_is_named():

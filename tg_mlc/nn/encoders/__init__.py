@@ -3,7 +3,7 @@
 from tg_mlc.nn.encoders.components import Components
 from tg_mlc.nn.encoders.dna import DNAEncoder
 from tg_mlc.nn.encoders.embedding import CategoricalEmbedding
-from tg_mlc.nn.encoders.evidence import LinearEvidence, ScoreEncoder
+from tg_mlc.nn.encoders.evidence import Evidence, KernelEvidence, LinearEvidence, ScoreEncoder, StackedEvidence
 from tg_mlc.nn.encoders.joint import JointEncoder
 from tg_mlc.nn.encoders.molecule import MoleculeEncoder
 from tg_mlc.nn.encoders.nodes import NodeEncoder
@@ -16,7 +16,9 @@ __all__ = [
     "CategoricalEmbedding",
     "Components",
     "DNAEncoder",
+    "Evidence",
     "JointEncoder",
+    "KernelEvidence",
     "LinearEvidence",
     "LinearPath",
     "LogCounts",
@@ -25,5 +27,6 @@ __all__ = [
     "QuantileScaler",
     "ScoreEncoder",
     "SequenceEncoder",
+    "StackedEvidence",
     "VectorEncoder",
 ]

@@ -2,29 +2,85 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tg_mlc.nn.encoders.components import ptr_of
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-class LinearEvidence(nn.Module):
-    r"""Scores of a linear model of words or vectors, which was fitted beforehand and is not trained any further.
+    from tg_mlc.baselines import KernelRidgeBaseline, LinearBaseline
 
-    .. math::
-        s_i = b_i + \sum_{w} x_w W_{wi}
 
-    A model has seen the labels of the samples it was fitted on, and is too sure of them. For these, give the batch
-    scores of models that were fitted without them (*e.g.* those of
+class Evidence(nn.Module):
+    r"""Scores of another classifier, which was fitted beforehand and is not trained any further.
+
+    A classifier has seen the labels of the samples it was fitted on, and is too sure of them. For these, give the batch
+    scores of classifiers that were fitted without them (*e.g.* those of
     :meth:`~tg_mlc.baselines.LinearBaseline.cross_fit`) as the attribute :obj:`key`; where a batch has that attribute it
     is returned as it is.
 
     Args:
-        num_inputs (int): The size of the vocabulary, or of a vector.
-        num_labels (int): The number of labels :math:`L`.
         key (str, optional): The attribute of a batch that holds its scores, if they are known.
             (default: :obj:`"evidence"`)
+
+    Shapes:
+        - **input:** a batch
+        - **output:** scores :math:`(B, L)`, or :math:`(B, L, C)` of :math:`C` classifiers
+    """
+
+    num_scores = 1  #: The number of classifiers :math:`C`.
+
+    def __init__(self, key: str = "evidence") -> None:
+        super().__init__()
+        self.key = key
+
+    def forward(self, data: Data) -> Tensor:
+        known: Tensor | None = data.get(self.key)
+        return self.scores(data) if known is None else known
+
+    def scores(self, data: Data) -> Tensor:
+        """What the classifier says of a batch."""
+        raise NotImplementedError
+
+
+class StackedEvidence(Evidence):
+    r"""Scores of several classifiers, side by side.
+
+    Args:
+        *parts (Evidence): The classifiers, of one score each.
+        key (str, optional): As in :class:`Evidence`. (default: :obj:`"evidence"`)
+
+    Shapes:
+        - **input:** a batch
+        - **output:** scores :math:`(B, L, C)`
+    """
+
+    def __init__(self, *parts: Evidence, key: str = "evidence") -> None:
+        super().__init__(key)
+        self.parts = nn.ModuleList(parts)
+        self.num_scores = len(parts)
+
+    def scores(self, data: Data) -> Tensor:
+        return torch.stack([cast(Evidence, part).scores(data) for part in self.parts], dim=-1)
+
+
+class LinearEvidence(Evidence):
+    r"""Scores of a linear model of words or vectors.
+
+    .. math::
+        s_i = b_i + \sum_{w} x_w W_{wi}
+
+    Args:
+        num_inputs (int): The size of the vocabulary, or of a vector.
+        num_labels (int): The number of labels :math:`L`.
+        key (str, optional): As in :class:`Evidence`. (default: :obj:`"evidence"`)
 
     Shapes:
         - **input:** a batch with words :obj:`x` of shape :math:`(N)` and, if they carry any, their values
@@ -36,16 +92,26 @@ class LinearEvidence(nn.Module):
     bias: Tensor
 
     def __init__(self, num_inputs: int, num_labels: int, *, key: str = "evidence") -> None:
-        super().__init__()
-        self.key = key
+        super().__init__(key)
         # Buffers: neither optimisers nor weight decay may touch them.
         self.register_buffer("weight", torch.zeros(num_inputs, num_labels))
         self.register_buffer("bias", torch.zeros(num_labels))
 
-    def forward(self, data: Data) -> Tensor:
-        known: Tensor | None = data.get(self.key)
-        if known is not None:
-            return known
+    @classmethod
+    def of(cls, linear: LinearBaseline) -> Self:
+        """That of fitted classifiers.
+
+        Raises:
+            ValueError: If they are not fitted.
+        """
+        if linear.weight is None or linear.bias is None:
+            raise ValueError("Expected 'linear' to be fitted (got one that is not); call its 'fit' first")
+        evidence = cls(*linear.weight.shape)
+        evidence.weight.copy_(torch.tensor(linear.weight))
+        evidence.bias.copy_(torch.tensor(linear.bias))
+        return evidence
+
+    def scores(self, data: Data) -> Tensor:
         if data.x.is_floating_point():
             return torch.addmm(self.bias, data.x, self.weight)
         scores = nn.functional.embedding_bag(
@@ -58,37 +124,102 @@ class LinearEvidence(nn.Module):
         return scores + self.bias
 
 
-class ScoreEncoder(nn.Module):
-    r"""Turns a score of every label into a state of every label.
+class KernelEvidence(Evidence):
+    r"""Scores of kernel ridge regression (see :class:`~tg_mlc.baselines.KernelRidgeBaseline`).
 
     .. math::
-        \mathbf{e}_i = \mathbf{W} \, \sigma(\mathbf{a} s_i + \mathbf{c})
+        s_i = 2 \Big( \bar{y}_i + \sum_n \exp(-\gamma \lVert \mathbf{x} - \mathbf{x}_n \rVert^2) \, A_{ni} \Big) - 1
+
+    It keeps the training samples, as such a model consists of them.
+
+    Args:
+        ridge (KernelRidgeBaseline): The fitted regression.
+        key (str, optional): As in :class:`Evidence`. (default: :obj:`"evidence"`)
+
+    Shapes:
+        - **input:** as for :class:`LinearEvidence`
+        - **output:** scores :math:`(B, L)`
+
+    Raises:
+        ValueError: If the regression is not fitted.
+    """
+
+    ptr: Tensor
+    index: Tensor
+    value: Tensor
+    squared: Tensor
+    dual: Tensor
+    mean: Tensor
+
+    def __init__(self, ridge: KernelRidgeBaseline, *, key: str = "evidence") -> None:
+        super().__init__(key)
+        if ridge.dual is None or ridge.mean is None:
+            raise ValueError("Expected 'ridge' to be fitted (got one that is not); call its 'fit' first")
+        self.gamma = ridge.gamma
+        rows = sp.csr_array(ridge.x)
+        self.num_inputs = rows.shape[1]
+        # Plain tensors, as files of weights hold no sparse ones.
+        self.register_buffer("ptr", torch.from_numpy(rows.indptr.astype(np.int64)))
+        self.register_buffer("index", torch.from_numpy(rows.indices.astype(np.int64)))
+        self.register_buffer("value", torch.from_numpy(rows.data.astype(np.float32)))
+        squared = rows.multiply(rows).sum(axis=1)
+        self.register_buffer("squared", torch.from_numpy(np.asarray(squared, dtype=np.float32)))
+        self.register_buffer("dual", torch.from_numpy(ridge.dual.astype(np.float32)))
+        self.register_buffer("mean", torch.from_numpy(ridge.mean.astype(np.float32)))
+
+    def scores(self, data: Data) -> Tensor:
+        x = data.x if data.x.is_floating_point() else self._dense(data)
+        products = nn.functional.embedding_bag(
+            self.index, x.T.contiguous(), self.ptr[:-1], mode="sum", per_sample_weights=self.value
+        )
+        distance = self.squared + x.square().sum(dim=1, keepdim=True) - 2 * products.T
+        kernel = torch.exp(-self.gamma * distance.clamp(min=0))
+        return 2 * torch.addmm(self.mean, kernel, self.dual) - 1
+
+    def _dense(self, data: Data) -> Tensor:
+        ptr = ptr_of(data)
+        sample = torch.repeat_interleave(torch.arange(ptr.numel() - 1, device=ptr.device), ptr.diff())
+        weight = data.get("weight")
+        values = self.value.new_ones(data.x.numel()) if weight is None else weight
+        dense = self.value.new_zeros(ptr.numel() - 1, self.num_inputs)
+        return dense.index_put_((sample, data.x.flatten()), values, accumulate=True)
+
+
+class ScoreEncoder(nn.Module):
+    r"""Turns the scores of every label into a state of every label.
+
+    .. math::
+        \mathbf{e}_i = \sum_c \mathbf{W}_c \, \sigma(\mathbf{a}_c s_{ic} + \mathbf{c}_c)
 
     The steps :math:`\sigma(a_k s + c_k)` begin where scores of a linear classifier lie.
 
     Args:
         channels (int): Size :math:`d` of a state.
-        num_steps (int, optional): The number of steps. (default: :obj:`8`)
+        num_scores (int, optional): The number of scores :math:`C` that a label has. (default: :obj:`1`)
+        num_steps (int, optional): The number of steps for each. (default: :obj:`8`)
 
     Shapes:
-        - **input:** scores :math:`(B, L)`
+        - **input:** scores :math:`(B, L, C)`, or :math:`(B, L)` where :math:`C` is 1
         - **output:** states :math:`(B, L, d)`
     """
 
-    def __init__(self, channels: int, num_steps: int = 8) -> None:
+    def __init__(self, channels: int, num_scores: int = 1, num_steps: int = 8) -> None:
         super().__init__()
-        self.steps = nn.Linear(1, num_steps)
-        self.lin = nn.Linear(num_steps, channels, bias=False)
+        self.scale = nn.Parameter(torch.empty(num_scores, num_steps))
+        self.shift = nn.Parameter(torch.empty(num_scores, num_steps))
+        self.lin = nn.Linear(num_scores * num_steps, channels, bias=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module."""
         self.lin.reset_parameters()
-        places = torch.linspace(-1.5, 1.5, self.steps.out_features)
+        places = torch.linspace(-1.5, 1.5, self.scale.size(1))
         with torch.no_grad():
-            self.steps.weight.fill_(4.0)
-            self.steps.bias.copy_(-4.0 * places)
+            self.scale.fill_(4.0)
+            self.shift.copy_(-4.0 * places.expand_as(self.shift))
 
     def forward(self, scores: Tensor) -> Tensor:
-        states: Tensor = self.lin(torch.sigmoid(self.steps(scores.unsqueeze(-1))))
+        scores = scores.unsqueeze(-1) if scores.dim() == 2 else scores
+        steps = torch.sigmoid(torch.addcmul(self.shift, scores.unsqueeze(-1), self.scale))
+        states: Tensor = self.lin(steps.flatten(2))
         return states
