@@ -10,7 +10,6 @@ attention that fc learns is compared with priors, and with the true label graph 
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -26,10 +25,10 @@ from competitors import run_rivals, scores_of
 from environment import describe_dataset, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
-from seeds import OTHER_THRESHOLDS, Run, Task, compare, summarise
+from seeds import OTHER_THRESHOLDS, Run, Task, compare, row_of, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
-from tg_mlc.graphs import LabelGraph, learned
+from tg_mlc.graphs import learned
 from tg_mlc.recipes import RECIPES, EncoderName, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
@@ -170,7 +169,7 @@ def run_variant(
     torch.set_num_threads(1)
     start = time.perf_counter()
     if graph == "learned":
-        result, data = _train(task, split, seed, task.recipe.label_graph("fc", task.dataset, split), encoder, options)
+        result, data = task.train(split, seed, task.recipe.label_graph("fc", task.dataset, split), encoder, options)
         label_graph = learned(
             result.module.model,
             data.train_dataloader(),
@@ -179,30 +178,12 @@ def run_variant(
         )
     else:
         label_graph = task.recipe.label_graph(graph, task.dataset, split)
-    result, data = _train(task, split, seed, label_graph, encoder, options)
+    result, data = task.train(split, seed, label_graph, encoder, options)
     run = task.run(f"{encoder} LaMP {graph}", split, seed, time.perf_counter() - start, *scores_of(result, data))
     run.density, run.validation = label_graph.density, result.best_value
     if graph == "fc":
         run.recovery = _recovered(task, split, result, data, priors)
     return [run]
-
-
-def _train(
-    task: Task, split: Split, seed: int, label_graph: LabelGraph, encoder: EncoderName, options: dict[str, Any]
-) -> tuple[FitResult, MultiLabelDataModule]:
-    with tempfile.TemporaryDirectory() as folder:
-        return task.recipe.train(
-            task.dataset,
-            split,
-            label_graph,
-            folder,
-            encoder=encoder,
-            seed=seed,
-            config={"dataset": task.name},
-            accelerator="cpu",
-            logger=False,
-            **options,
-        )
 
 
 def _recovered(
@@ -245,7 +226,7 @@ def print_summary(
         print(f"{model:<36}" + "".join(f"{cell:>15}" for cell in cells))
     for test in tests:
         print(
-            f"{test['encoder']} {test['graph']} - {test['against']}, {test['metric']}: {test['mean_difference']:+.4f} "
+            f"{row_of(test)} - {test['against']}, {test['metric']}: {test['mean_difference']:+.4f} "
             f"(sd {test['sd']:.4f}, {test['test']} p = {test['p']:.2f}, {test['num_seeds']} seeds)"
         )
     for model, row in summary.items():

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import speed_tables
-from seeds import OTHER_THRESHOLDS
+from seeds import OTHER_THRESHOLDS, row_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -90,7 +90,7 @@ def cell(value: dict[str, float | None]) -> str:
 def notes(result: dict[str, Any]) -> list[str]:
     """What the table does not show: tests, recovery of the true graph, data, seeds and machine."""
     tests = [
-        f"{t['encoder']} {t['graph']} against {t['against']}, {t['metric']}: {t['mean_difference']:+.4f} "
+        f"{row_of(t)} against {t['against']}, {t['metric']}: {t['mean_difference']:+.4f} "
         f"(sd {t['sd']:.4f}, {t.get('test', 'corrected paired t-test')} p = {t['p']:.2f})"
         for t in result["tests"]
     ]

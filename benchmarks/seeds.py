@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +15,14 @@ from scipy.stats import t as student_t
 
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
+from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import evaluate, tune_by_frequency, tune_per_metric
-from tg_mlc.recipes import RECIPES, Recipe
+from tg_mlc.recipes import RECIPES, EncoderName, Recipe
+from tg_mlc.training import FitResult, MultiLabelDataModule
 
 #: Rows of summaries beside that of one threshold for all labels.
 OTHER_THRESHOLDS = {"by_frequency": "thresholds by frequency", "per_label": "a threshold per label"}
-TESTED = ("ebF1", "miF1", "maF1", "maAUC")
+TESTED = ("ACC", "ebF1", "miF1", "maF1", "maAUC")
 Metrics = dict[str, float | None]
 
 
@@ -44,20 +47,39 @@ class Run:
 
 @dataclass
 class Task:
-    """A data set, and which of its labels count."""
+    """A data set, how to train on it, and which of its labels count."""
 
     name: str
     dataset: MultiLabelDataset
+    changed: Recipe | None = None  #: in place of the data set's own recipe
 
     @property
     def recipe(self) -> Recipe:
         """How to train on it."""
-        return RECIPES[self.name]
+        return self.changed or RECIPES[self.name]
 
     @property
     def counted(self) -> torch.Tensor:
         """Which labels are frequent enough."""
         return self.recipe.counted_labels(self.dataset)
+
+    def train(
+        self, split: Split, seed: int, label_graph: LabelGraph, encoder: EncoderName, options: dict[str, Any]
+    ) -> tuple[FitResult, MultiLabelDataModule]:
+        """Trains on the CPU and keeps no files."""
+        with tempfile.TemporaryDirectory() as folder:
+            return self.recipe.train(
+                self.dataset,
+                split,
+                label_graph,
+                folder,
+                encoder=encoder,
+                seed=seed,
+                config={"dataset": self.name},
+                accelerator="cpu",
+                logger=False,
+                **options,
+            )
 
     def run(self, model: str, split: Split, seed: int, seconds: float, on_val: ArrayLike, on_test: ArrayLike) -> Run:
         """All metrics on the test set; thresholds, one per metric or one per label, come from the validation set."""
@@ -111,13 +133,18 @@ def _spread(metrics: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
 
 
 def compare(runs: Sequence[Run], encoder: str, graph: str, against: str = "el") -> list[dict[str, Any]]:
-    """Paired t-tests of a graph against another one over the seeds.
+    """Paired t-tests of a graph against another one over the seeds."""
+    tests = compare_rows(runs, f"{encoder} LaMP {graph}", f"{encoder} LaMP {against}")
+    return [{**test, "row": f"{encoder} {graph}", "against": against} for test in tests]
+
+
+def compare_rows(runs: Sequence[Run], row: str, against: str) -> list[dict[str, Any]]:
+    """Paired t-tests of a row against another one over the seeds.
 
     Where every seed has test rows of its own, the variance is corrected for test sets that are drawn again from the
     same samples (Nadeau and Bengio 2003, doi:10.1023/A:1024068626366).
     """
-    by_model = {m: {run.seed: run for run in runs if run.model == m} for m in {run.model for run in runs}}
-    ours, theirs = (by_model.get(f"{encoder} LaMP {name}", {}) for name in (graph, against))
+    ours, theirs = ({run.seed: run for run in runs if run.model == name} for name in (row, against))
     shared = sorted(ours.keys() & theirs.keys())
     if len(shared) < 2:
         return []
@@ -130,8 +157,7 @@ def compare(runs: Sequence[Run], encoder: str, graph: str, against: str = "el") 
             continue
         tests.append(
             {
-                "encoder": encoder,
-                "graph": graph,
+                "row": row,
                 "against": against,
                 "metric": metric,
                 "num_seeds": len(shared),
@@ -142,6 +168,11 @@ def compare(runs: Sequence[Run], encoder: str, graph: str, against: str = "el") 
             }
         )
     return tests
+
+
+def row_of(test: Mapping[str, Any]) -> str:
+    """The row that was tested; older files name its parts."""
+    return test["row"] if "row" in test else f"{test['encoder']} {test['graph']}"
 
 
 def corrected_p_value(difference: np.ndarray, test_share: float = 0.1, train_share: float = 0.8) -> float:

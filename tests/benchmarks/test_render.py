@@ -24,8 +24,7 @@ def test_table_shows_mean_spread_and_tests(monkeypatch: pytest.MonkeyPatch, tmp_
         "summary": {"fmp LaMP fc": {"metrics": metrics, "seconds": 3.2, "density": 1.0, "recovery": {}}},
         "tests": [
             {
-                "encoder": "fmp",
-                "graph": "fc",
+                "row": "fmp fc",
                 "against": "el",
                 "metric": "maAUC",
                 "mean_difference": 0.01,

@@ -35,6 +35,13 @@ class PreparedTable(ArrayDataset):
     words: dict[str, str]
     parents: list[tuple[str, str]]
 
+    def with_evidence_of(self, kept: Sequence[int]) -> PreparedTable:
+        """The same samples with the scores of some of the classifiers, named by their places."""
+        classifiers = [self.classifiers[place] for place in kept]
+        changed = PreparedTable(with_attribute(self, "evidence", self._data.evidence[..., list(kept)]).samples())
+        changed.__dict__.update(classifiers=classifiers, words=self.words, parents=self.parents)
+        return changed
+
 
 def prepare(
     dataset: MultiLabelDataset, split: Split, root: Path, *, kinds: Sequence[Kind] = ("svm", "ridge")
