@@ -25,7 +25,8 @@ from competitors import run_rivals, scores_of
 from environment import describe_dataset, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
-from seeds import OTHER_THRESHOLDS, Run, Task, compare, row_of, summarise
+from rows import OTHER_THRESHOLDS, row_of
+from seeds import Run, Task, compare, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
 from tg_mlc.graphs import learned

@@ -4,7 +4,8 @@
     python benchmarks/render.py --check  # fails if a table is out of date
 
 A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``; NAME is a file in
-benchmarks/results, or ``NAME growth`` for the exponents that it holds.
+benchmarks/results, or ``NAME growth`` for the exponents that it holds, or ``label-graphs`` for the rows of label
+graphs of all comparisons.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import speed_tables
-from seeds import OTHER_THRESHOLDS, row_of
+from rows import OTHER_THRESHOLDS, row_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 MARK = re.compile(
     r"(<!-- results: (?P<name>[\w-]+)(?P<part> growth)? -->\n).*?(?P<end><!-- end of results -->)", re.DOTALL
 )
+LABEL_GRAPHS = "label-graphs"
 COLUMNS = {"ACC": "ACC", "HA": "HA", "ebF1": "ebF1", "miF1": "miF1", "maF1": "maF1", "maAUC": "macro ROC-AUC"}
 
 
@@ -30,6 +32,8 @@ def render(text: str) -> str:
     """Fills every mark of a page with its table."""
 
     def fill(match: re.Match[str]) -> str:
+        if match["name"] == LABEL_GRAPHS:
+            return f"{match[1]}{label_graphs()}{match['end']}"
         result = json.loads(result_file(match["name"]).read_text())
         return f"{match[1]}{growth(result) if match['part'] else table(result)}{match['end']}"
 
@@ -75,6 +79,29 @@ def comparison(result: dict[str, Any]) -> str:
         figures = (f"{values[name]:.3f}" if name in values else "" for name in COLUMNS)
         lines.append(f"| {model} | | " + " | ".join(figures) + " | |")
     return "\n".join([*lines, "", *(f"- {note}" for note in notes(result)), ""])
+
+
+def label_graphs() -> str:
+    """One row for every label graph of every comparison, and how well learned attention finds it."""
+    lines = [
+        "| data | encoder, label graph | density | micro-F1 | macro-F1 | macro ROC-AUC | found by learned attention |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for path in sorted(RESULTS.glob("prior_vs_learned-*.json")):
+        result = json.loads(path.read_text())
+        for model, row in result["summary"].items():
+            encoder, _, graph = model.partition(" LaMP ")
+            if not graph:
+                continue
+            values = " | ".join(cell(row["metrics"][name]) for name in ("miF1", "maF1", "maAUC"))
+            attention = result["summary"].get(f"{encoder} LaMP fc", {}).get("recovery", {})
+            found = attention.get(f"learned attention, {graph}")
+            if found is None and graph == "pr":
+                found = attention.get("learned attention")  # in older files, which compare with the prior alone
+            recovered = f"{found['average precision']:.2f} of {found['share of pairs joined']:.2f}" if found else ""
+            data = path.stem.removeprefix("prior_vs_learned-")
+            lines.append(f"| {data} | {encoder}, {graph} | {row['density']:.2f} | {values} | {recovered} |")
+    return "\n".join([*lines, ""])
 
 
 def cells(metrics: dict[str, dict[str, float | None]]) -> str:

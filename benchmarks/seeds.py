@@ -20,8 +20,6 @@ from tg_mlc.metrics import evaluate, tune_by_frequency, tune_per_metric
 from tg_mlc.recipes import RECIPES, EncoderName, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
-#: Rows of summaries beside that of one threshold for all labels.
-OTHER_THRESHOLDS = {"by_frequency": "thresholds by frequency", "per_label": "a threshold per label"}
 TESTED = ("ACC", "ebF1", "miF1", "maF1", "maAUC")
 Metrics = dict[str, float | None]
 
@@ -168,11 +166,6 @@ def compare_rows(runs: Sequence[Run], row: str, against: str) -> list[dict[str, 
             }
         )
     return tests
-
-
-def row_of(test: Mapping[str, Any]) -> str:
-    """The row that was tested; older files name its parts."""
-    return test["row"] if "row" in test else f"{test['encoder']} {test['graph']}"
 
 
 def corrected_p_value(difference: np.ndarray, test_share: float = 0.1, train_share: float = 0.8) -> float:

@@ -1,0 +1,15 @@
+"""What rows of result files are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+#: Rows of summaries beside that of one threshold for all labels.
+OTHER_THRESHOLDS = {"by_frequency": "thresholds by frequency", "per_label": "a threshold per label"}
+
+
+def row_of(test: Mapping[str, Any]) -> str:
+    """The row that was tested; older files name its parts."""
+    row: str = test["row"] if "row" in test else f"{test['encoder']} {test['graph']}"
+    return row
