@@ -24,6 +24,7 @@ from prior_vs_learned import RECORDED, print_summary
 from seeds import Run, Task, compare_rows, summarise
 from tg_mlc.data import Split
 from tg_mlc.recipes import TABLES, Recipe
+from tg_mlc.recipes._evidence import NAMES, Kind
 from tg_mlc.recipes.tables import PreparedTable
 
 WHOLE = "the recipe"
@@ -34,7 +35,7 @@ class Change:
     """What differs from the recipe."""
 
     graph: str | None = None
-    evidence: tuple[int, ...] | None = None  #: the places of the classifiers that are kept
+    evidence: tuple[Kind, ...] | None = None  #: the classifiers that are kept
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)  #: arguments by the recipe's attributes
 
     def of(self, recipe: Recipe) -> Recipe:
@@ -46,8 +47,8 @@ CHANGES = {
     WHOLE: Change(),
     "no messages among labels": Change(graph="el"),
     "no evidence": Change(evidence=()),
-    "evidence of the SVM alone": Change(evidence=(0,)),
-    "evidence of kernel ridge alone": Change(evidence=(1,)),
+    "evidence of the SVM alone": Change(evidence=("svm",)),
+    "evidence of kernel ridge alone": Change(evidence=("ridge",)),
     "one step": Change(parts={"model": {"num_steps": 1}}),
     "no dropout of words": Change(parts={"model": {"input_dropout": 0.0}}),
     "no loss of earlier steps": Change(parts={"module": {"intermediate_weight": 0.0}}),
@@ -117,7 +118,7 @@ def run_change(task: Task, split: Split, seed: int, name: str, graph: str, optio
     change = CHANGES[name]
     dataset = cast(PreparedTable, task.dataset)
     if change.evidence is not None:
-        dataset = dataset.with_evidence_of(change.evidence)
+        dataset = dataset.with_evidence_of([NAMES[kind] for kind in change.evidence])
     changed = Task(task.name, dataset, change.of(task.recipe))
     label_graph = changed.recipe.label_graph(change.graph or graph, dataset, split)
     result, data = changed.train(split, seed, label_graph, "emb", options)

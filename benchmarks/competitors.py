@@ -13,7 +13,7 @@ import torch
 
 from rivals import LinearAlone, PooledGNN
 from seeds import Run, Task
-from tg_mlc.baselines import KernelRidgeBaseline, LabelFrequency, LinearBaseline, MorganForest
+from tg_mlc.baselines import LabelFrequency, MorganForest
 from tg_mlc.baselines.morgan_forest import DEFAULT_GRID
 from tg_mlc.data import Split
 from tg_mlc.datasets import Planted
@@ -33,9 +33,6 @@ FOREST_GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
 GINE_MODULE: dict[str, Any] = {"lr": 3e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
 GINE_FIT: dict[str, Any] = {"max_epochs": 30, "patience": None, "gradient_clip": 1.0}
 
-#: What rows are called.
-CLASSIFIERS = {LinearBaseline: "linear SVM, tuned", KernelRidgeBaseline: "kernel ridge regression, tuned"}
-
 Scores = tuple[Any, Any]  #: of validation and of test samples
 Row = tuple[str, Callable[[], Scores]]
 
@@ -54,8 +51,8 @@ def run_rivals(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
 def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Row]:
     yield "label frequency", lambda: _frequency(task, split)
     if task.name in TABLES:
-        for classifier in cast(PreparedTable, task.dataset).classifiers:
-            yield CLASSIFIERS[type(classifier)], partial(_classifier, task, split, classifier)
+        for name, classifier in cast(PreparedTable, task.dataset).classifiers.items():
+            yield name, partial(_classifier, task, split, classifier)
         yield "logistic regression, tuned", lambda: _logistic_regression(task, split)
     if task.name in PLANTED:
         yield "best without neighbours", lambda: _best(task, split, messages=False)

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from tg_mlc.baselines import LinearBaseline
 from tg_mlc.datasets._records import Records
 from tg_mlc.datasets.base import ArrayDataset
 from tg_mlc.graphs import fully_connected
@@ -31,7 +30,7 @@ def test_prepared_samples_carry_what_other_classifiers_say(dataset, tmp_path):
     prepared = prepare(dataset, split, tmp_path)
     evidence = torch.cat([data.evidence for data in prepared]).numpy()
     assert evidence.shape == (200, 4, 2)
-    for i, classifier in enumerate(prepared.classifiers):
+    for i, classifier in enumerate(prepared.classifiers.values()):
         fitted = classifier.decision_function(inputs_of(prepared))
         np.testing.assert_allclose(evidence[split.test, :, i], fitted[split.test], atol=1e-4)
         np.testing.assert_allclose(evidence[split.val, :, i], fitted[split.val], atol=1e-4)
@@ -47,15 +46,39 @@ def test_the_classifiers_are_fitted_once(dataset, tmp_path, monkeypatch):
     second = prepare(dataset, split, tmp_path)
     assert torch.equal(first[0].evidence, second[0].evidence)
     x = inputs_of(first)
-    for one, other in zip(first.classifiers, second.classifiers, strict=True):
+    for one, other in zip(first.classifiers.values(), second.classifiers.values(), strict=True):
         assert np.array_equal(one.decision_function(x), other.decision_function(x))
         assert one.search == other.search
 
 
 def test_one_kind_of_classifier_may_do(dataset, tmp_path):
     prepared = prepare(dataset, dataset.official_split(), tmp_path, kinds=("svm",))
-    assert [type(classifier) for classifier in prepared.classifiers] == [LinearBaseline]
+    assert list(prepared.classifiers) == ["linear SVM, tuned"]
     assert prepared[0].evidence.shape == (1, 4, 1)
+
+
+def test_duplicates_are_remembered(tmp_path):
+    # Labels that have nothing to do with the words, but for the test samples' duplicates among the training samples.
+    y = rng.integers(0, 2, (200, 4)).astype(np.float32)
+    words, y[160:] = np.vstack([WORDS[:160], WORDS[:40]]), y[:40]
+    records = Records(sp.csr_array(words), y, list("abcd"), None, np.arange(160), np.arange(160, 200))
+    dataset = ArrayDataset(records.to_samples())
+    split = dataset.official_split()
+    prepared = prepare(dataset, split, tmp_path, kinds=("exact",))
+    (exact,) = prepared.classifiers.values()
+    found = exact.predict_proba(inputs_of(prepared))[split.test.numpy()] > 0.5
+    remembered = np.isin(np.arange(40), split.train.numpy())
+    assert (found == y[160:])[remembered].all()
+    assert exact.search[0][:2] == (1.0, 0.01)
+
+
+def test_evidence_of_some_classifiers(dataset, tmp_path):
+    prepared = prepare(dataset, dataset.official_split(), tmp_path)
+    name = "kernel ridge regression, tuned"
+    kept = prepared.with_evidence_of([name])
+    assert torch.equal(kept[3].evidence, prepared[3].evidence[..., 1:])
+    assert kept.classifiers == {name: prepared.classifiers[name]}
+    assert prepared.with_evidence_of([]).classifiers == {}
 
 
 def test_other_samples_get_their_own_classifiers(dataset, tmp_path):

@@ -11,7 +11,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from tg_mlc._optional import require
-from tg_mlc.baselines.linear import best_micro_f1
+from tg_mlc.baselines.linear import best_value
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class KernelRidgeBaseline:
         y_val: ArrayLike,
         *,
         grid: Iterable[tuple[float, float]] = DEFAULT_GRID,
-        metric: Callable[[ArrayLike, ArrayLike], float] = best_micro_f1,
+        metric: Callable[[ArrayLike, ArrayLike], float] = best_value,
     ) -> Self:
         """Fits with every pair of :obj:`gamma` and :obj:`alpha` and returns the best on validation data.
 

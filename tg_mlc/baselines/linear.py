@@ -95,7 +95,7 @@ class LinearBaseline:
         Raises:
             ValueError: If the metric is undefined on the validation data.
         """
-        metric = best_micro_f1 if metric is None else metric
+        metric = best_value if metric is None else metric
         tried = [cls(loss, C, n_jobs=n_jobs).fit(x, y) for C in (DEFAULT_GRID[loss] if grid is None else grid)]
         values = [metric(y_val, model.predict_proba(x_val)) for model in tried]
         if np.isnan(values).all():
@@ -179,9 +179,9 @@ def _read(x: Features, y: ArrayLike) -> tuple[Features, Targets]:
     return x, targets
 
 
-def best_micro_f1(y: ArrayLike, scores: ArrayLike) -> float:
-    """Micro-F1 at its best threshold, NaN if it is undefined."""
-    best = ThresholdTuner("miF1").fit(y, scores).best_value
+def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "miF1") -> float:
+    """A metric at its best threshold, NaN if it is undefined."""
+    best = ThresholdTuner(metric).fit(y, scores).best_value
     return float("nan") if best is None else best
 
 

@@ -26,19 +26,20 @@ class PreparedTable(ArrayDataset):
     """Samples with weighted words or standardised vectors, and what other classifiers say of them.
 
     Attributes:
-        classifiers (list): The classifiers.
+        classifiers (dict): The classifiers by name.
         words (dict): What to look up for every label in a dictionary.
         parents (list): The pairs of child and parent of their hierarchy, if there is one.
     """
 
-    classifiers: list[Classifier]
+    classifiers: dict[str, Classifier]
     words: dict[str, str]
     parents: list[tuple[str, str]]
 
-    def with_evidence_of(self, kept: Sequence[int]) -> PreparedTable:
-        """The same samples with the scores of some of the classifiers, named by their places."""
-        classifiers = [self.classifiers[place] for place in kept]
-        changed = PreparedTable(with_attribute(self, "evidence", self._data.evidence[..., list(kept)]).samples())
+    def with_evidence_of(self, kept: Sequence[str]) -> PreparedTable:
+        """The same samples with the scores of some of the classifiers."""
+        places = [list(self.classifiers).index(name) for name in kept]
+        changed = PreparedTable(with_attribute(self, "evidence", self._data.evidence[..., places]).samples())
+        classifiers = {name: self.classifiers[name] for name in kept}
         changed.__dict__.update(classifiers=classifiers, words=self.words, parents=self.parents)
         return changed
 
@@ -68,6 +69,10 @@ def prepare(
 _prepare_many = partial(prepare, kinds=("svm",))
 
 
+#: For data sets of which many test samples have a duplicate among training samples.
+_prepare_with_duplicates = partial(prepare, kinds=("svm", "ridge", "exact"))
+
+
 def inputs_of(prepared: PreparedTable) -> Any:
     """The matrix :math:`(N, F)` that linear classifiers take."""
     from tg_mlc.data.bags import bag_of_words
@@ -91,7 +96,7 @@ def _prepared(dataset: Any) -> PreparedTable:
 def build(train: Dataset[Any], label_graph: LabelGraph, encoder: str = "emb", **kwargs: Any) -> LaMP:
     """A :func:`~tg_mlc.models.table_lamp` that knows the classifiers of the training samples."""
     train = _prepared(train)
-    return table_lamp(train, label_graph, encoder, evidence=train.classifiers, **kwargs)  # type: ignore[arg-type]
+    return table_lamp(train, label_graph, encoder, evidence=list(train.classifiers.values()), **kwargs)  # type: ignore[arg-type]
 
 
 def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
@@ -165,7 +170,11 @@ def _recipe(load: Callable[[Path], MultiLabelDataset], epochs: int, **changes: A
 TABLES = {
     "bibtex": _recipe(_mulan("bibtex"), epochs=10, graphs=_TEXT_GRAPHS),
     "delicious": _recipe(
-        _mulan("delicious"), epochs=4, graphs=_TEXT_GRAPHS, model={**_MODEL, "num_steps": 1, "input_dropout": 0.1}
+        _mulan("delicious"),
+        prepare=_prepare_with_duplicates,
+        epochs=4,
+        graphs=_TEXT_GRAPHS,
+        model={**_MODEL, "num_steps": 1, "input_dropout": 0.1},
     ),
     "reuters": _recipe(
         _reuters, epochs=8, graphs=_TEXT_GRAPHS, model={**_MODEL, "channels": 128, "input_dropout": 0.4}
