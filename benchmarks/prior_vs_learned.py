@@ -1,7 +1,7 @@
 """Compares label graphs: edgeless (el), fully connected (fc), priors (pr, ...) and learned, with and without feature
 message passing.
 
-    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs '[el,fc,pr]' --seeds 3
+    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,fc,pr --seeds 3
 
 All rows of a seed share its split. Next to the variants stand the label frequencies, strong classical models tuned on
 the same validation samples, and what the papers report. Differences between graphs are tested over the seeds. The
@@ -15,12 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import torch
 from joblib import Parallel, delayed
 from jsonargparse import auto_cli
 
+from command_line import chosen
 from competitors import run_rivals, scores_of
 from environment import describe_dataset, write_results
 from papers import figures
@@ -48,8 +49,8 @@ def main(
     seeds: int = 5,
     first_seed: int = 10,
     split: str | None = None,
-    graphs: tuple[str, ...] = ("el", "fc", "pr"),
-    encoders: tuple[EncoderName, ...] = ("emb", "fmp"),
+    graphs: str = "el,fc,pr",
+    encoders: str = "emb,fmp",
     root: Path = Path("data"),
     jobs: int = 1,
     max_epochs: int | None = None,
@@ -62,37 +63,40 @@ def main(
         seeds: Number of seeds.
         first_seed: The first of them; the recipes of molecules were found with seeds 0 to 2 (that of NCI also with 11).
         split: How samples are divided; the first method of the recipe if not given.
-        graphs: The label graphs: el, fc, learned, and those that the recipe has.
+        graphs: The label graphs, joined by commas: el, fc, learned, and those that the recipe has.
         encoders: Without (emb) and with feature message passing (fmp); or fingerprints and descriptors only (vectors).
+            Joined by commas.
         root: Folder that keeps the data.
         jobs: How many trainings run at a time, each on one thread.
         max_epochs: Number of epochs, if not that of the recipe.
         save: Whether to write the results.
     """
-    recipe = _recipe(dataset, split, graphs)
+    recipe = _recipe(dataset, split)
+    wanted = _named(f"--graphs of {dataset}", graphs, ("el", "fc", "learned", *recipe.graphs))
+    with_encoders = _named("--encoders", encoders, get_args(EncoderName))
     split = recipe.splits[0] if split is None else split
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
-    chosen = range(first_seed, first_seed + seeds)
-    raw, trials = _trials(recipe, dataset, root, split, chosen)
-    for graph in set(graphs) - {"learned"}:
+    all_seeds = range(first_seed, first_seed + seeds)
+    raw, trials = _trials(recipe, dataset, root, split, all_seeds)
+    for graph in set(wanted) - {"learned"}:
         # A graph that cannot be built is better known now than after hours of training.
         recipe.label_graph(graph, trials[first_seed].task.dataset, trials[first_seed].split)
-    priors = sorted({*graphs, *ALWAYS_COMPARED} & set(recipe.graphs))
+    priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))
     # Where all seeds share their samples, so do the rivals.
     alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
-    calls = [delayed(run_rivals)(*trials[seed], seed, options) for seed in (chosen[:1] if alike else chosen)]
+    calls = [delayed(run_rivals)(*trials[seed], seed, options) for seed in (all_seeds[:1] if alike else all_seeds)]
     calls += [
         delayed(run_variant)(*trials[seed], seed, graph, encoder, options, priors)
-        for encoder in encoders
-        for graph in graphs
-        for seed in chosen
+        for encoder in with_encoders
+        for graph in wanted
+        for seed in all_seeds
     ]
     runs: list[Run] = []
     for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
         runs += done
         for run in done:
             print(f"{run.model:<28} seed {run.seed}: {_in_short(run.metrics)} ({run.seconds:.0f} s)", flush=True)
-    found = _findings(runs, encoders, graphs, figures(dataset))
+    found = _findings(runs, with_encoders, wanted, figures(dataset))
     print_summary(found["summary"], found["tests"], found["papers"])
     if save:
         counted = int(trials[first_seed].task.counted.sum())
@@ -100,7 +104,7 @@ def main(
             "dataset": {"name": dataset, **describe_dataset(raw), "counted_labels": counted},
             "split": split,
             "redrawn": recipe.redraw is not None,
-            "seeds": list(chosen),
+            "seeds": list(all_seeds),
             "recipe": {key: getattr(recipe, key) for key in RECORDED} | options,
             **found,
             "runs": [asdict(run) for run in runs],
@@ -145,16 +149,20 @@ def _trials(
     return raw, trials
 
 
-def _recipe(dataset: str, split: str | None, graphs: Sequence[str]) -> Recipe:
+def _recipe(dataset: str, split: str | None) -> Recipe:
     if dataset not in RECIPES:
         raise SystemExit(f"Expected --dataset to be one of {', '.join(RECIPES)} (got {dataset})")
     recipe = RECIPES[dataset]
     if split is not None and split not in recipe.splits:
         raise SystemExit(f"Expected --split of {dataset} to be one of {', '.join(recipe.splits)} (got {split})")
-    known = ("el", "fc", "learned", *recipe.graphs)
-    if unknown := sorted(set(graphs) - set(known)):
-        raise SystemExit(f"Expected --graphs of {dataset} to be among {', '.join(known)} (got {', '.join(unknown)})")
     return recipe
+
+
+def _named(option: str, text: str, known: Sequence[str]) -> list[str]:
+    try:
+        return chosen(option, text, known)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
 
 
 def run_variant(

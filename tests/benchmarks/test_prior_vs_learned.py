@@ -93,8 +93,8 @@ def test_a_graph_or_a_data_set_that_is_not_there(root: Path) -> None:
         main(dataset="nothing")
     with pytest.raises(SystemExit, match="--split of bibtex to be one of official"):
         main(dataset="bibtex", split="random")
-    with pytest.raises(SystemExit, match="--graphs of nci to be among el, fc, learned, pr, tree"):
-        main(dataset="nci", graphs=("el", "wordnet"))
+    with pytest.raises(SystemExit, match="'--graphs of nci' to be some of el, fc, learned, pr, tree"):
+        main(dataset="nci", graphs="el,wordnet")
     recipe = RECIPES["planted-50"]
     dataset = recipe.load_dataset(root)
     with pytest.raises(ValueError, match=r"'el', 'fc', 'pr', 'planted'"):
@@ -157,8 +157,8 @@ def test_planted_graphs_end_to_end(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(environment, "RESULTS", tmp_path)
-    graphs = ("el", "fc", "learned", "planted")
-    main(dataset="planted-50", seeds=2, graphs=graphs, encoders=("emb",), root=root, max_epochs=1)
+    graphs = "el,fc,learned,planted"
+    main(dataset="planted-50", seeds=2, graphs=graphs, encoders="emb", root=root, max_epochs=1)
     result = json.loads((tmp_path / "prior_vs_learned-planted-50-official.json").read_text())
     rows = result["summary"]
     for metric in ("maAUC", "ACC", "maF1"):
@@ -179,7 +179,7 @@ def test_tables_end_to_end(root: Path, tmp_path: Path, monkeypatch: pytest.Monke
     if not (Path(os.environ.get("TG_MLC_DATA", "")) / "emotions" / "raw").is_dir():
         pytest.skip("TG_MLC_DATA does not name a folder with emotions/raw")
     monkeypatch.setattr(environment, "RESULTS", tmp_path)
-    main(dataset="emotions", seeds=1, graphs=("el",), encoders=("emb",), root=root, max_epochs=5)
+    main(dataset="emotions", seeds=1, graphs="el", encoders="emb", root=root, max_epochs=5)
     result = json.loads((tmp_path / "prior_vs_learned-emotions-official.json").read_text())
     rows = result["summary"]
     rivals = ["linear SVM, tuned", "kernel ridge regression, tuned", "logistic regression, tuned"]
@@ -201,7 +201,7 @@ def test_end_to_end_writes_a_file_that_renders(
 ) -> None:
     monkeypatch.setattr(environment, "RESULTS", tmp_path)
     monkeypatch.setattr("prior_vs_learned.run_rivals", lambda *args: [])
-    main(dataset="nci", seeds=2, graphs=("el", "fc"), encoders=("emb",), root=root, max_epochs=1)
+    main(dataset="nci", seeds=2, graphs="el,fc", encoders="emb", root=root, max_epochs=1)
     result = json.loads((tmp_path / "prior_vs_learned-nci-random.json").read_text())
     assert result["seeds"] == [10, 11]
     assert len(result["runs"]) == 4
