@@ -121,7 +121,7 @@ def test_a_trained_model_predicts_without_the_attribute(dataset, tmp_path):
 
 @pytest.mark.parametrize("encoder", ["emb", "fmp"])
 def test_table_lamp_starts_from_frequencies(dataset, encoder):
-    model = table_lamp(dataset[:160], fully_connected(4), encoder, channels=8)
+    model = table_lamp(dataset[:160], fully_connected(4), encoder, channels=8, frequency_strength=1.0)
     frequency = torch.tensor(Y[:160].mean(axis=0))
     torch.testing.assert_close(model.readout.bias.sigmoid(), frequency)
 

@@ -33,13 +33,14 @@ def table_lamp(
     channels: int = 64,
     num_components: int = 8,
     input_dropout: float = 0.2,
+    frequency_strength: float = 0.5,
     evidence: Sequence[LinearBaseline | KernelRidgeBaseline] = (),
     **kwargs: Any,
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for bags of words, sequences of words, or vectors.
 
-    Its components are the words, or :obj:`num_components` linear images of the vector. The readout starts from the
-    frequency of every label.
+    Its components are the words, or :obj:`num_components` linear images of the vector. The readout starts
+    between the mean frequency of all labels and that of every label.
 
     Args:
         train (MultiLabelDataset): The training samples, which say what kind they are, and give the frequencies.
@@ -49,6 +50,8 @@ def table_lamp(
         channels (int, optional): Size of all states. (default: :obj:`64`)
         num_components (int, optional): Number of components that a vector becomes. (default: :obj:`8`)
         input_dropout (float, optional): Dropout on words, or on the entries of a vector. (default: :obj:`0.2`)
+        frequency_strength (float, optional): How far the readout starts from the frequency of every label (see
+            :meth:`~tg_mlc.nn.LabelReadout.start_from_frequencies`). (default: :obj:`0.5`)
         evidence (Sequence, optional): Fitted classifiers, whose scores labels know and pass on (see
             :class:`~tg_mlc.nn.encoders.Evidence`): :class:`~tg_mlc.baselines.LinearBaseline`,
             :class:`~tg_mlc.baselines.KernelRidgeBaseline`. (default: :obj:`()`)
@@ -70,7 +73,7 @@ def table_lamp(
         evidence=_evidence(evidence),
         **kwargs,
     )
-    model.readout.start_from_frequencies(train.y)
+    model.readout.start_from_frequencies(train.y, frequency_strength)
     return model
 
 

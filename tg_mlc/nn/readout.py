@@ -44,19 +44,28 @@ class LabelReadout(nn.Module):
             nn.init.zeros_(self.bias)
 
     @torch.no_grad()
-    def start_from_frequencies(self, y: Tensor) -> None:
+    def start_from_frequencies(self, y: Tensor, strength: float = 1.0) -> None:
         r"""Sets the bias so that labels whose states say nothing get their frequency in training as probability.
+
+        .. math::
+            b_i = \bar{b} + \tau (\operatorname{logit} \pi_i - \bar{b}), \qquad
+            \bar{b} = \frac{1}{L} \sum_j \operatorname{logit} \pi_j
+
+        Rare labels that start at their frequency :math:`\pi_i` (:math:`\tau = 1`) need more evidence than a few epochs
+        teach them to give; a smaller :math:`\tau` starts them nearer to the others.
 
         Args:
             y (torch.Tensor): The training labels :math:`(N, L)`: 0, 1, or NaN for unknown; a label that is nowhere
-                known gets one half.
+                known counts as one half.
+            strength (float, optional): :math:`\tau`. (default: :obj:`1.0`)
 
         Raises:
             ValueError: If there is no bias.
         """
         if self.bias is None:
             raise ValueError("Expected a readout with 'bias=True' (got one without a bias)")
-        self.bias.copy_(torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3))
+        odds = torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3)
+        self.bias.copy_(torch.lerp(odds.mean(), odds, strength))
 
     def forward(self, u: Tensor, *, detach_weight: bool = False, use_bias: bool = True) -> Tensor:
         r"""Runs the forward pass of the module.
