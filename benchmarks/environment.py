@@ -57,7 +57,9 @@ def write_results(name: str, content: dict[str, Any]) -> Path:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(json.dumps({"environment": describe_environment(), **content}, indent=1) + "\n")
+    # JSON has no NaN; what is undefined is null.
+    text = json.dumps({"environment": describe_environment(), **content}, indent=1, allow_nan=False)
+    unfinished.write_text(text + "\n")
     unfinished.replace(path)
     return path
 

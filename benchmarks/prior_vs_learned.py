@@ -245,9 +245,7 @@ def print_summary(
 
 def _cells(metrics: Mapping[str, Any]) -> str:
     return "".join(
-        f"{'':>15}"
-        if metrics[c]["mean"] != metrics[c]["mean"]
-        else f"{metrics[c]['mean']:8.4f}±{metrics[c]['sd'] or 0:.4f}"
+        f"{'':>15}" if metrics[c]["mean"] is None else f"{metrics[c]['mean']:8.4f}±{metrics[c]['sd'] or 0:.4f}"
         for c in COLUMNS
     )
 

@@ -110,7 +110,9 @@ def cells(metrics: dict[str, dict[str, float | None]]) -> str:
 
 
 def cell(value: dict[str, float | None]) -> str:
-    """Mean ± standard deviation."""
+    """Mean ± standard deviation, or nothing where a seed leaves it undefined."""
+    if value["mean"] is None:
+        return ""
     return f"{value['mean']:.3f}" + ("" if value["sd"] is None else f" ± {value['sd']:.3f}")
 
 

@@ -125,9 +125,13 @@ def summarise(runs: Sequence[Run]) -> dict[str, Any]:
 def _spread(metrics: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
     values = {name: np.array([each[name] for each in metrics], dtype=float) for name in metrics[0]}
     return {
-        name: {"mean": float(v.mean()), "sd": float(v.std(ddof=1)) if len(v) > 1 else None}
+        name: {"mean": _defined(v.mean()), "sd": _defined(v.std(ddof=1)) if len(v) > 1 else None}
         for name, v in values.items()
     }
+
+
+def _defined(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def compare(runs: Sequence[Run], encoder: str, graph: str, against: str = "el") -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ import environment
 from papers import figures
 from prior_vs_learned import main, run_variant
 from recovery import co_occurrence_scores, mean_label_attention, recovery
-from render import table
+from render import cell, table
 from rivals import PooledGNN
 from seeds import Run, Task, compare, corrected_p_value, summarise
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, tree
@@ -46,6 +46,13 @@ def runs(values: dict[str, list[float]]) -> list[Run]:
         for model, of_seed in values.items()
         for seed, value in enumerate(of_seed)
     ]
+
+
+def test_what_a_seed_leaves_undefined_is_no_number() -> None:
+    summary = summarise([Run("emb LaMP el", 0, "hash", 1.0, {"maAUC": None, "maF1": 0.5}, []) for _ in range(2)])
+    assert summary["metrics"] == {"maAUC": {"mean": None, "sd": None}, "maF1": {"mean": 0.5, "sd": 0.0}}
+    assert cell(summary["metrics"]["maAUC"]) == ""
+    json.dumps(summary, allow_nan=False)
 
 
 def test_summary_and_paired_test() -> None:
