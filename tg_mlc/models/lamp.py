@@ -12,7 +12,7 @@ from torch_geometric.nn.resolver import aggregation_resolver
 
 from tg_mlc.nn import FeatureMessagePassing, LabelMessagePassing, LabelReadout, StepAttention
 from tg_mlc.nn.attention import Norm
-from tg_mlc.nn.encoders import Components, ScoreEncoder
+from tg_mlc.nn.encoders import Components, ScoreEncoder, SharedLogits
 from tg_mlc.nn.feature import FeatureAttention
 
 
@@ -75,6 +75,9 @@ class LaMP(nn.Module):
             :class:`~tg_mlc.nn.encoders.LinearEvidence`, or to :math:`(B, L, C)` of several, whose number is its
             attribute :obj:`num_scores`. Labels know their own scores once they have attended to
             components, before they attend to each other. (default: :obj:`None`)
+        evidence_skip (bool, optional): If set to :obj:`True`, these scores are also added to the final logits, each
+            through one function that all labels share: what a score means is then learned for rare labels from
+            frequent ones. (default: :obj:`False`)
         mlp_channels (int, optional): Hidden size of the MLPs, :math:`d` if :obj:`None`. (default: :obj:`None`)
         norm (str, optional): :obj:`"post"` or :obj:`"pre"`. (default: :obj:`"post"`)
         scale (float, optional): The factor on the attention scores, :math:`1 / \sqrt{d / K}` if :obj:`None`.
@@ -114,6 +117,7 @@ class LaMP(nn.Module):
         pool: str | nn.Module | None = None,
         linear_path: nn.Module | None = None,
         evidence: nn.Module | None = None,
+        evidence_skip: bool = False,
         mlp_channels: int | None = None,
         norm: Norm = "post",
         scale: float | None = None,
@@ -158,7 +162,9 @@ class LaMP(nn.Module):
         self.readout = LabelReadout(self.labels, tied=tied, bias=readout_bias)
         self.linear_path = linear_path
         self.evidence = evidence
-        self.hear = nn.Identity() if evidence is None else ScoreEncoder(channels, getattr(evidence, "num_scores", 1))
+        num_scores: int = getattr(evidence, "num_scores", 1)
+        self.hear = nn.Identity() if evidence is None else ScoreEncoder(channels, num_scores)
+        self.skip = SharedLogits(num_scores) if evidence is not None and evidence_skip else None
         self.detach_intermediate = detach_intermediate
 
     def forward(
@@ -175,17 +181,20 @@ class LaMP(nn.Module):
         """
         x, ptr, to_label, feature_attention = self._encode(data, return_attention_weights)
         wanted = return_intermediate or return_attention_weights
+        scores: Tensor | None = None if self.evidence is None else self.evidence(data)
         states: Any = self.labels(
             x,
             ptr=ptr,
             edge_index=to_label,
-            evidence=None if self.evidence is None else self.hear(self.evidence(data)),
+            evidence=None if scores is None else self.hear(scores),
             return_intermediate=wanted,
             return_attention_weights=return_attention_weights,
         )
         logits: Tensor = self.readout(states.states if wanted else states)
         if self.linear_path is not None:
             logits = logits + self.linear_path(data)
+        if self.skip is not None:
+            logits = logits + self.skip(scores)
         if not wanted:
             return logits
         detach = self.detach_intermediate

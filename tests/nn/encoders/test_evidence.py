@@ -9,7 +9,14 @@ from torch_geometric.data import Batch, Data
 from tg_mlc.baselines import KernelRidgeBaseline, LinearBaseline
 from tg_mlc.graphs import edgeless, fully_connected
 from tg_mlc.models import LaMP
-from tg_mlc.nn.encoders import BagEncoder, KernelEvidence, LinearEvidence, ScoreEncoder, StackedEvidence
+from tg_mlc.nn.encoders import (
+    BagEncoder,
+    KernelEvidence,
+    LinearEvidence,
+    ScoreEncoder,
+    SharedLogits,
+    StackedEvidence,
+)
 
 
 @pytest.fixture
@@ -144,6 +151,25 @@ def test_a_model_hears_several_classifiers(linear, ridge):
     after = model(bags(evidence=known.split(1)))
     assert (before[0] != after[0]).all()
     assert torch.equal(before[1:], after[1:])
+
+
+def test_shared_logits_rise_with_the_scores_and_are_the_same_for_all_labels():
+    shared = SharedLogits(num_scores=2)
+    scores = torch.linspace(-1.2, 1.2, 9)
+    logits = shared(torch.stack([scores, scores], dim=-1).unsqueeze(0))
+    assert logits.shape == (1, 9)
+    assert (logits.diff() > 0).all()
+    torch.testing.assert_close(shared(torch.zeros(1, 3, 2)), logits[:, 4:5].expand(1, 3))
+
+
+def test_evidence_may_skip_to_the_logits(linear):
+    torch.manual_seed(0)
+    model = LaMP(BagEncoder(5, 8), edgeless(3), "emb", num_steps=1, evidence=linear, evidence_skip=True).eval()
+    known = torch.randn(3, 3)
+    batch = bags(evidence=known.split(1))
+    with_skip = model(batch)
+    shared, model.skip = model.skip, None
+    torch.testing.assert_close(with_skip, model(batch) + shared(known))
 
 
 def test_evidence_of_a_wrong_shape_is_named():

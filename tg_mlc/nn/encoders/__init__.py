@@ -3,7 +3,14 @@
 from tg_mlc.nn.encoders.components import Components
 from tg_mlc.nn.encoders.dna import DNAEncoder
 from tg_mlc.nn.encoders.embedding import CategoricalEmbedding
-from tg_mlc.nn.encoders.evidence import Evidence, KernelEvidence, LinearEvidence, ScoreEncoder, StackedEvidence
+from tg_mlc.nn.encoders.evidence import (
+    Evidence,
+    KernelEvidence,
+    LinearEvidence,
+    ScoreEncoder,
+    SharedLogits,
+    StackedEvidence,
+)
 from tg_mlc.nn.encoders.joint import JointEncoder
 from tg_mlc.nn.encoders.molecule import MoleculeEncoder
 from tg_mlc.nn.encoders.nodes import NodeEncoder
@@ -27,6 +34,7 @@ __all__ = [
     "QuantileScaler",
     "ScoreEncoder",
     "SequenceEncoder",
+    "SharedLogits",
     "StackedEvidence",
     "VectorEncoder",
 ]

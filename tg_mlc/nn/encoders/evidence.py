@@ -223,3 +223,32 @@ class ScoreEncoder(nn.Module):
         steps = torch.sigmoid(torch.addcmul(self.shift, scores.unsqueeze(-1), self.scale))
         states: Tensor = self.lin(steps.flatten(2))
         return states
+
+
+class SharedLogits(ScoreEncoder):
+    r"""Turns the scores of every label into a logit, by one function for all labels.
+
+    .. math::
+        z_i = \sum_c \mathbf{w}_c^{\top} \sigma(\mathbf{a}_c s_{ic} + \mathbf{c}_c)
+
+    It begins as a rising function, with equal trust in every classifier.
+
+    Args:
+        num_scores (int, optional): The number of scores :math:`C` that a label has. (default: :obj:`1`)
+        num_steps (int, optional): The number of steps for each. (default: :obj:`8`)
+
+    Shapes:
+        - **input:** scores :math:`(B, L, C)`, or :math:`(B, L)` where :math:`C` is 1
+        - **output:** logits :math:`(B, L)`
+    """
+
+    def __init__(self, num_scores: int = 1, num_steps: int = 8) -> None:
+        super().__init__(1, num_scores, num_steps)
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters of the module."""
+        super().reset_parameters()
+        nn.init.constant_(self.lin.weight, 1 / self.scale.size(0))
+
+    def forward(self, scores: Tensor) -> Tensor:
+        return super().forward(scores).squeeze(-1)
