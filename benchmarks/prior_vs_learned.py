@@ -26,7 +26,7 @@ from competitors import run_rivals, scores_of
 from environment import describe_dataset, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
-from rows import OTHER_THRESHOLDS, row_of
+from rows import OTHER_DECISIONS, row_of
 from seeds import Run, Task, compare, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
@@ -228,7 +228,7 @@ def print_summary(
         print(f"{model:<28}{density:>8}" + _cells(row["metrics"]))
         used = ", ".join(f"{name} {'/'.join(map(str, values))}" for name, values in row["thresholds"].items())
         print(f"  thresholds by seed: {used}")
-        for key, name in OTHER_THRESHOLDS.items():
+        for key, name in OTHER_DECISIONS.items():
             print(f"{'  ' + name:<36}" + _cells(row[key]))
     for model, values in papers.items():
         cells = (f"{values[column]:.3f}" if column in values else "" for column in COLUMNS)
@@ -245,7 +245,9 @@ def print_summary(
 
 def _cells(metrics: Mapping[str, Any]) -> str:
     return "".join(
-        f"{'':>15}" if metrics[c]["mean"] is None else f"{metrics[c]['mean']:8.4f}±{metrics[c]['sd'] or 0:.4f}"
+        f"{'':>15}"
+        if c not in metrics or metrics[c]["mean"] is None
+        else f"{metrics[c]['mean']:8.4f}±{metrics[c]['sd'] or 0:.4f}"
         for c in COLUMNS
     )
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import speed_tables
-from rows import OTHER_THRESHOLDS, row_of
+from rows import OTHER_DECISIONS, row_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -71,7 +71,7 @@ def comparison(result: dict[str, Any]) -> str:
     for model, row in result["summary"].items():
         density = "" if row["density"] is None else f"{row['density']:.2f}"
         lines.append(f"| {model} | {density} | " + cells(row["metrics"]) + f" | {row['seconds']:.0f} |")
-        for key, name in OTHER_THRESHOLDS.items():
+        for key, name in OTHER_DECISIONS.items():
             # Older files know fewer ways.
             if row.get(key):
                 lines.append(f"| *{name}* | | {cells(row[key])} | |")
@@ -106,7 +106,7 @@ def label_graphs() -> str:
 
 def cells(metrics: dict[str, dict[str, float | None]]) -> str:
     """The cells of one row."""
-    return " | ".join(cell(metrics[name]) for name in COLUMNS)
+    return " | ".join(cell(metrics[name]) if name in metrics else "" for name in COLUMNS)
 
 
 def cell(value: dict[str, float | None]) -> str:

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 #: Rows of summaries beside that of one threshold for all labels.
-OTHER_THRESHOLDS = {"by_frequency": "thresholds by frequency", "per_label": "a threshold per label"}
+OTHER_DECISIONS = {
+    "by_frequency": "thresholds by frequency",
+    "per_label": "a threshold per label",
+    "by_label_set": "likeliest known label set",
+}
 
 
 def row_of(test: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from scipy.stats import t as student_t
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.metrics import evaluate, tune_by_frequency, tune_per_metric
+from tg_mlc.metrics import DECISION_METRICS, LabelSets, evaluate, tune_by_frequency, tune_per_metric
 from tg_mlc.recipes import RECIPES, EncoderName, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
@@ -37,6 +37,7 @@ class Run:
     test: str = ""  #: the hash of the test rows
     per_label: Metrics = field(default_factory=dict)  #: the same with a threshold for each label
     by_frequency: Metrics = field(default_factory=dict)  #: the same with thresholds that follow frequencies
+    by_label_set: Metrics = field(default_factory=dict)  #: those of the likeliest label set of training samples
     thresholds: dict[str, float] = field(default_factory=dict)
     density: float | None = None
     validation: float | None = None
@@ -100,8 +101,20 @@ class Task:
             hashlib.sha256(split.test.numpy().tobytes()).hexdigest(),
             per_label.to_dict()["values"],
             by_frequency.to_dict()["values"],
+            _by_label_set(y[split.train][:, keep], y_val, y_test, *scores),
             {name: float(np.asarray(tuner.thresholds).item()) for name, tuner in tuners.items()},
         )
+
+
+def _by_label_set(
+    y_train: torch.Tensor, y_val: torch.Tensor, y_test: torch.Tensor, on_val: torch.Tensor, on_test: torch.Tensor
+) -> Metrics:
+    """The metrics of label sets, all undefined where no training sample is known entirely."""
+    if y_train.isnan().any(dim=1).all():
+        return dict.fromkeys(DECISION_METRICS)
+    predicted = LabelSets.tuned(y_train, y_val, on_val).predict(on_test)
+    values = evaluate(y_test, predicted.double()).to_dict()["values"]
+    return {name: values[name] for name in DECISION_METRICS}
 
 
 def summarise(runs: Sequence[Run]) -> dict[str, Any]:
@@ -114,6 +127,7 @@ def summarise(runs: Sequence[Run]) -> dict[str, Any]:
     return {
         "metrics": _spread([run.metrics for run in runs]),
         "per_label": _spread([run.per_label for run in runs]),
+        "by_label_set": _spread([run.by_label_set for run in runs]),
         "by_frequency": _spread([run.by_frequency for run in runs]),
         "thresholds": {name: [run.thresholds[name] for run in runs] for name in runs[0].thresholds},
         "seconds": float(np.mean([run.seconds for run in runs])),

@@ -179,6 +179,7 @@ def test_planted_graphs_end_to_end(
     printed = capsys.readouterr().out
     assert "a threshold per label" in printed
     assert "thresholds by frequency" in printed
+    assert "likeliest known label set" in printed
     assert "thresholds by seed: ACC 0." in printed
 
 
@@ -193,6 +194,10 @@ def test_tables_end_to_end(root: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert list(rows) == ["label frequency", *rivals, "emb LaMP el"]
     assert all(rows[rival]["metrics"]["maAUC"]["mean"] > 0.75 for rival in rivals)
     assert rows["emb LaMP el"]["metrics"]["maAUC"]["mean"] > 0.7
+    # Six emotions make 27 sets, of which nearly all are known.
+    svm = rows["linear SVM, tuned"]
+    assert svm["by_label_set"]["ACC"]["mean"] > svm["metrics"]["ACC"]["mean"]
+    assert svm["by_frequency"]["maF1"]["mean"] > 0.5
     assert set(rows["emb LaMP el"]["thresholds"]) == {"ACC", "HA", "ebF1", "miF1", "maF1"}
 
 

@@ -12,6 +12,7 @@ from tg_mlc.metrics.decisions import (
     subset_accuracy,
 )
 from tg_mlc.metrics.frequency_thresholds import STRENGTHS, tune_by_frequency
+from tg_mlc.metrics.label_sets import PRIORS, LabelSets
 from tg_mlc.metrics.ranking import (
     average_precision_per_label,
     macro_average_precision,
@@ -27,8 +28,10 @@ __all__ = [
     "DECISION_METRICS",
     "DEFAULT_ZERO_DIVISION",
     "PAPER_GRID",
+    "PRIORS",
     "STRENGTHS",
     "Evaluation",
+    "LabelSets",
     "ThresholdTuner",
     "average_precision_per_label",
     "evaluate",

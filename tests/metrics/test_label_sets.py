@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from tg_mlc.metrics import LabelSets, subset_accuracy
+
+rng = np.random.default_rng(0)
+NAN = float("nan")
+
+
+def test_it_is_the_likeliest_of_all_sets_when_all_occur():
+    everything = np.array(list(product([0.0, 1.0], repeat=4)))
+    scores = rng.random((50, 4))
+    np.testing.assert_array_equal(LabelSets(everything).predict(scores), scores > 0.5)
+
+
+@pytest.mark.parametrize("prior", [0.0, 1.0])
+def test_it_is_what_trying_every_set_finds(prior):
+    y_train = (rng.random((300, 6)) < [0.5, 0.4, 0.3, 0.1, 0.1, 0.1]).astype(float)
+    scores = rng.uniform(0.01, 0.99, (2000, 6))  # more than one chunk
+    found = LabelSets(y_train, prior).predict(scores)
+    sets, counts = np.unique(y_train, axis=0, return_counts=True)
+    for row in (0, 1023, 1024, 1999):
+        p = scores[row]
+        values = [
+            np.log(np.where(one == 1, p, 1 - p)).sum() + prior * np.log(n) for one, n in zip(sets, counts, strict=True)
+        ]
+        np.testing.assert_array_equal(found[row], sets[int(np.argmax(values))])
+
+
+def test_labels_that_exclude_each_other_are_told_apart():
+    y = np.eye(3)[rng.integers(0, 3, 400)]
+    scores = np.clip(0.35 + 0.2 * y + 0.1 * rng.standard_normal(y.shape), 0, 1)
+    best_threshold = max(subset_accuracy(y, scores >= t) for t in np.linspace(0.05, 0.95, 91))
+    assert subset_accuracy(y, LabelSets(y).predict(scores)) > best_threshold + 0.1
+
+
+def test_tuning_keeps_the_prior_that_validation_samples_prefer():
+    y_train = np.array([[1.0, 0.0]] * 99 + [[0.0, 1.0]])
+    unsure = np.full((100, 2), 0.5)
+    unsure[:, 1] = 0.6
+    assert LabelSets.tuned(y_train, y_train, unsure).prior > 0
+    assert LabelSets.tuned(y_train, 1 - y_train, unsure).prior == 0
+
+
+def test_samples_with_unknown_labels_give_no_set():
+    sets = LabelSets(np.array([[1, NAN], [0, 1.0], [0, 1]]))
+    assert sets.sets.toarray().tolist() == [[0, 1]]
+    assert sets.counts.tolist() == [2]
+    with pytest.raises(ValueError, match="without unknown labels"):
+        LabelSets(np.array([[1, NAN]]))
+
+
+def test_tensors_stay_tensors():
+    sets = LabelSets(torch.eye(2))
+    found = sets.predict(torch.tensor([[0.9, 0.2]]))
+    assert isinstance(found, torch.Tensor)
+    assert found.tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: LabelSets(np.eye(3)).predict(np.full((2, 2), 0.5)), "'scores' of 3 labels"),
+        (lambda: LabelSets(np.eye(3)).predict(np.full((2, 3), 4.0)), "Expected probabilities"),
+        (lambda: LabelSets.tuned(np.eye(3), np.eye(3), np.eye(3), metric="F1"), "'metric' to be one of"),
+        (lambda: LabelSets.tuned(np.eye(3), np.eye(3), np.eye(3), priors=()), "'priors' to hold at least one"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

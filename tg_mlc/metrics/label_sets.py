@@ -1,0 +1,128 @@
+"""Decisions for all labels of a sample at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy.special import logit
+from torch import Tensor
+
+from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_matrix, read_scores, read_targets
+from tg_mlc.metrics.decisions import DECISION_METRICS
+from tg_mlc.metrics.thresholds import PAPER_GRID, check_scale
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: What :meth:`LabelSets.tuned` tries: from all label sets alike to as often as they occur.
+PRIORS: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0)
+
+# One certain label must not outvote all others.
+_EDGE = 1e-4
+_CHUNK = 1024
+
+
+class LabelSets:
+    r"""Predicts the likeliest of the label sets that training samples have.
+
+    .. math::
+        \hat{Y} = \arg\max_{Y} \; \sum_{i \in Y} \log p_i + \sum_{i \notin Y} \log (1 - p_i) + \gamma \log n_Y
+
+    over the sets :math:`Y` of training samples, of which :math:`n_Y` have this one.
+
+    Subset accuracy asks for the likeliest set as a whole, not for the likely labels (Dembczyński et al. 2012,
+    doi:10.1007/s10994-012-5285-8). Where most label sets of new samples are known from training ones, as topics of
+    news are, choosing among those finds more of them than any thresholds do; a set that no training sample has is
+    never found.
+
+    .. code-block:: python
+
+        sets = LabelSets.tuned(y_train, y_val, scores_val)
+        y_pred = sets.predict(scores_test)
+
+    Args:
+        y_train (Tensor or numpy.ndarray): Targets :math:`(N, L)` of training samples: 0, 1, or NaN for unknown; samples
+            with unknown labels are left out.
+        prior (float, optional): The strength :math:`\gamma` of how often sets occur. (default: :obj:`0.0`)
+
+    Attributes:
+        sets (scipy.sparse.csr_array): The label sets :math:`(S, L)`.
+        counts (numpy.ndarray): How many training samples have each, of shape :math:`(S)`.
+
+    Raises:
+        ValueError: If no training sample is known entirely.
+    """
+
+    def __init__(self, y_train: ArrayLike, prior: float = 0.0) -> None:
+        positive, known = read_targets(y_train, "y_train")
+        rows = positive[known.all(axis=1)]
+        if not len(rows):
+            raise ValueError("Expected 'y_train' to have samples without unknown labels (got none)")
+        _, first, counts = np.unique(np.packbits(rows, axis=1), axis=0, return_index=True, return_counts=True)
+        self.sets = sp.csr_array(rows[first], dtype=np.float64)
+        self.counts = counts
+        self.prior = prior
+
+    @classmethod
+    def tuned(
+        cls,
+        y_train: ArrayLike,
+        y: ArrayLike,
+        scores: ArrayLike,
+        *,
+        priors: Sequence[float] = PRIORS,
+        metric: str = "ACC",
+    ) -> Self:
+        """Chooses the strength of the prior on validation data.
+
+        Args:
+            y_train (Tensor or numpy.ndarray): Targets :math:`(N, L)` of training samples.
+            y (Tensor or numpy.ndarray): Targets of validation samples.
+            scores (Tensor or numpy.ndarray): Their probabilities.
+            priors (Sequence[float], optional): The candidates, of which the first of the best is taken.
+                (default: :obj:`PRIORS`)
+            metric (str, optional): One of :obj:`"ACC"`, :obj:`"HA"`, :obj:`"ebF1"`, :obj:`"miF1"` and
+                :obj:`"maF1"`. (default: :obj:`"ACC"`)
+
+        Raises:
+            ValueError: If the metric is not known, there is no candidate, or shapes or values are not allowed.
+        """
+        if metric not in DECISION_METRICS:
+            raise ValueError(f"Expected 'metric' to be one of {list(DECISION_METRICS)} (got {metric!r})")
+        if not priors:
+            raise ValueError("Expected 'priors' to hold at least one number (got none)")
+        from tg_mlc.metrics.report import evaluate
+
+        targets = read_targets(y, "y")
+        scores = read_scores(scores, targets)
+        candidates = [cls(y_train, prior) for prior in priors]
+        values = [evaluate(y, each.predict(scores).astype(float))[metric] for each in candidates]
+        return candidates[int(np.argmax(values))]
+
+    def predict(self, scores: ArrayLike) -> Any:
+        """Returns decisions 0 and 1 for probabilities :math:`(N, L)`: a tensor for a tensor, else an array.
+
+        Raises:
+            ValueError: If the number of labels differs from that of the training samples, or scores are not
+                probabilities.
+        """
+        matrix = check_scale(read_matrix(scores, "scores"), PAPER_GRID)
+        if matrix.shape[1] != self.sets.shape[1]:
+            raise ValueError(f"Expected 'scores' of {self.sets.shape[1]} labels (got {matrix.shape[1]})")
+        chosen = [self._likeliest(matrix[start : start + _CHUNK]) for start in range(0, len(matrix), _CHUNK)]
+        decisions = self.sets[np.concatenate(chosen)].toarray().astype(np.int64)
+        if isinstance(scores, Tensor):
+            return torch.from_numpy(decisions).to(scores.device)
+        return decisions
+
+    def _likeliest(self, scores: FloatArray) -> np.ndarray:
+        odds = logit(np.clip(scores, _EDGE, 1 - _EDGE))
+        likelihood = self.sets @ odds.T + self.prior * np.log(self.counts)[:, None]
+        return cast(np.ndarray, likelihood.argmax(axis=0))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.sets.shape[0]} sets of {self.sets.shape[1]} labels, prior={self.prior})"
