@@ -12,8 +12,8 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_scores, read_targ
 from tg_mlc.metrics.decisions import DECISION_METRICS, ZeroDivisions
 from tg_mlc.metrics.thresholds import PAPER_GRID, ThresholdTuner, check_scale, tune_per_metric
 
-#: From one threshold for all labels to most of the way to what balanced classes would make of the scores.
-STRENGTHS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+#: From one threshold for all labels to what balanced classes would make of the scores.
+STRENGTHS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 # Far beyond any threshold that is tried.
 _EDGE = 1e-7
