@@ -172,9 +172,9 @@ TABLES = {
     "delicious": _recipe(
         _mulan("delicious"),
         prepare=_prepare_with_duplicates,
-        epochs=4,
+        epochs=3,
         graphs=_TEXT_GRAPHS,
-        model={**_MODEL, "num_steps": 1, "input_dropout": 0.1},
+        model={**_MODEL, "num_steps": 1, "input_dropout": 0.1, "evidence_skip": True},
     ),
     "reuters": _recipe(
         _reuters, epochs=8, graphs=_TEXT_GRAPHS, model={**_MODEL, "channels": 128, "input_dropout": 0.4}
