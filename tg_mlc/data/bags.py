@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from tg_mlc._optional import require
+from tg_mlc.data.tf_idf import TfIdf
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,14 +43,7 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
 
 
 def tf_idf(dataset: MultiLabelDataset, split: Split) -> sp.csr_array:
-    r"""Weighs the words of documents by how often they occur in them and how rare they are in training documents.
-
-    .. math::
-        x_w = (1 + \log n_w) \left( 1 + \log \frac{1 + N}{1 + N_w} \right)
-
-    with :math:`n_w` occurrences in the document, and :math:`N_w` of the :math:`N` training documents that have the
-    word; documents are scaled to unit length, and words that no training document has are left out. This is
-    :class:`sklearn.feature_extraction.text.TfidfTransformer` with :obj:`sublinear_tf=True`.
+    r"""Weighs the words of documents as :class:`~tg_mlc.data.TfIdf` does that was fitted to the training documents.
 
     Args:
         dataset (MultiLabelDataset): Bags or sequences.
@@ -59,13 +52,8 @@ def tf_idf(dataset: MultiLabelDataset, split: Split) -> sp.csr_array:
     Shapes:
         - **output:** :math:`(N, V)`
     """
-    counts = sp.csr_matrix(bag_of_words(dataset))
-    known = counts[split.train.numpy()].astype(bool).sum(axis=0).A1 > 0
-    # Nothing can be learned of the others, but as the rarest of all they would weigh down the words beside them.
-    counts = sp.csr_matrix(counts.multiply(known))
-    counts.eliminate_zeros()
-    transformer = require("sklearn.feature_extraction.text", extra="data").TfidfTransformer(sublinear_tf=True)
-    return sp.csr_array(transformer.fit(counts[split.train.numpy()]).transform(counts), dtype=np.float32)
+    counts = bag_of_words(dataset)
+    return TfIdf.fit(counts[split.train.numpy()]).transform(counts)
 
 
 def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
