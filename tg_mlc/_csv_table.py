@@ -83,8 +83,15 @@ class CSVTable(NamedTuple):
         return values
 
 
-def read_csv_table(path: str | Path, delimiter: str = ",", encoding: str = "utf-8-sig", min_rows: int = 1) -> CSVTable:
-    """Reads a CSV file with a header (as it is, or compressed as ``.gz``, ``.bz2`` or ``.xz``).
+def read_csv_table(
+    path: str | Path,
+    delimiter: str = ",",
+    encoding: str = "utf-8-sig",
+    min_rows: int = 1,
+    header: Sequence[str] | None = None,
+) -> CSVTable:
+    """Reads a CSV file (as it is, or compressed as ``.gz``, ``.bz2`` or ``.xz``), whose first row is its header unless
+    that is given.
 
     It may hold at most 4 GiB, and, compressed, at most 64 MiB or 1,000 times its own size, whichever is more.
 
@@ -96,7 +103,7 @@ def read_csv_table(path: str | Path, delimiter: str = ",", encoding: str = "utf-
     if not path.is_file():
         raise FileNotFoundError(f"Expected the CSV file '{path}' (got no such file in '{path.parent.absolute()}')")
     with open_unpacked(path, MAX_BYTES) as file, _long_cells():
-        table = _read(path, file, delimiter, encoding)
+        table = _read(path, file, delimiter, encoding, header)
     if len(table.lines) < min_rows:
         raise ValueError(
             f"Expected a header and at least one row in '{path}' (got {len(table.header)} columns and no row)"
@@ -104,12 +111,12 @@ def read_csv_table(path: str | Path, delimiter: str = ",", encoding: str = "utf-
     return table
 
 
-def _read(path: Path, file: io.BufferedReader, delimiter: str, encoding: str) -> CSVTable:
+def _read(path: Path, file: io.BufferedReader, delimiter: str, encoding: str, given: Sequence[str] | None) -> CSVTable:
     line = 0
     try:
         text = io.TextIOWrapper(file, encoding=encoding, newline="")
         reader = csv.reader(_bounded_lines(text, path), delimiter=delimiter)
-        header = [name.strip() for name in next(reader, [])]
+        header = [name.strip() for name in (next(reader, []) if given is None else given)]
         table = CSVTable(path, header, [[] for _ in header], array("q"))
         rows = _rows(reader, table, delimiter)
         # Columns take less than half of the memory of rows, each of which is an object of its own.

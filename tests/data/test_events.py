@@ -1,0 +1,326 @@
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import sys
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tg_mlc._optional import is_installed
+from tg_mlc.data import from_events
+
+VARIABLE = "TG_MLC_DATA"
+USED = {"entity": "who", "time": "day", "label": "item"}
+BASKETS = (
+    "who,day,item,cost\n"
+    "eve,2024-01-03,tea,2\n"
+    "bob,2024-01-02,jam,1\n"
+    "eve,2024-01-01,jam,0.5\n"
+    "eve,2024-01-03,egg,-1\n"
+    "eve,2024-01-03,tea,0.25\n"
+    "bob,2024-01-01,tea,4\n"
+    "eve,2024-01-02,egg,0\n"
+)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_csv(text, name="baskets.csv"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_csv
+
+
+@pytest.fixture
+def real_file():
+    folder = os.environ.get(VARIABLE)
+
+    def find(relative):
+        if not folder:
+            pytest.skip(f"the environment variable {VARIABLE} is not set")
+        path = Path(folder) / relative
+        if not path.exists():
+            pytest.skip(f"there is no '{path}'")
+        return path
+
+    return find
+
+
+def frame(**columns):
+    return pd.DataFrame({"who": ["a", "b"], "day": [1, 2], "item": ["x", "y"], **columns})
+
+
+def check_baskets(events):
+    assert (events.entities, events.label_names) == (["bob", "eve"], ["egg", "jam", "tea"])
+    assert events.ptr.tolist() == [0, 2, 5]
+    assert (events.ptr.dtype, events.time.dtype) == (torch.int64, torch.float64)
+    assert events.time.tolist() == [19723, 19724, 19723, 19724, 19725]
+    assert events.y.toarray().tolist() == [[0, 0, 1], [0, 1, 0], [0, 1, 0], [1, 0, 0], [1, 0, 1]]
+    assert events.amount.toarray().tolist() == [[0, 0, 4], [0, 1, 0], [0, 0.5, 0], [0, 0, 0], [-1, 0, 2.25]]
+
+
+def test_rows_of_one_entity_and_time_are_merged(write):
+    events = from_events(write(BASKETS), **USED, amount="cost")
+    check_baskets(events)
+    assert repr(events) == "EventSequences(num_entities=2, num_events=5, num_labels=3)"
+    assert (events.num_entities, events.num_events, events.num_labels, events.cardinality) == (2, 5, 3, 1.2)
+
+
+def test_a_label_whose_amount_is_zero_is_there(write):
+    events = from_events(write(BASKETS), **USED, amount="cost")
+    assert (events.y.nnz, events.amount.nnz) == (6, 6)
+    assert events.y.indices.tolist() == events.amount.indices.tolist()
+    before = events.y.toarray()
+    events.amount.eliminate_zeros()
+    assert events.y.toarray().tolist() == before.tolist()
+
+
+def test_rows_count_without_amounts(write):
+    events = from_events(write(BASKETS), **USED)
+    assert events.amount.toarray().tolist() == [[0, 0, 1], [0, 1, 0], [0, 1, 0], [1, 0, 0], [1, 0, 2]]
+
+
+@pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".xz", lzma.open)])
+def test_compressed_files(tmp_path, suffix, opener):
+    path = tmp_path / f"baskets.csv{suffix}"
+    with opener(path, "wt") as file:
+        file.write(BASKETS)
+    check_baskets(from_events(str(path), **USED, amount="cost"))
+
+
+@pytest.mark.parametrize("convert", [str, date.fromisoformat, pd.Timestamp, np.datetime64])
+def test_data_frames_of_any_dates(write, convert):
+    table = pd.read_csv(write(BASKETS))
+    table["day"] = [convert(text) for text in table["day"]]
+    check_baskets(from_events(table, **USED, amount="cost"))
+
+
+def test_data_frames_of_numbers():
+    events = from_events(frame(who=[10, 9], day=[2.5, -1], item=[3, 3]), **USED)
+    assert (events.entities, events.label_names) == (["10", "9"], ["3"])  # by name
+    assert events.time.tolist() == [2.5, -1]
+
+
+def test_one_entity(write):
+    events = from_events(write(BASKETS), **{**USED, "entity": None})
+    assert (events.entities, events.ptr.tolist(), events.time.tolist()) == (["all"], [0, 3], [19723, 19724, 19725])
+    assert events.amount.toarray().tolist() == [[0, 1, 1], [1, 1, 0], [1, 0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("days", "time_format", "expected"),
+    [
+        (["21-07-2015 06:00", "05-01-1970 00:00"], "%d-%m-%Y %H:%M", [16637.25, 4]),
+        ([20150721, 19700105], "%Y%m%d", [16637, 4]),
+        (["2015-07-21 12:00", "1969-12-31"], None, [16637.5, -1]),
+        (["1970-01-02T01:00+01:00", "1970-01-02"], None, [1, 1]),
+        (["16637", " 4.5 "], None, [16637, 4.5]),
+        (pd.to_datetime(["1970-01-02 01:00", "1970-01-05 01:00"]).tz_localize("Europe/Berlin"), None, [1, 4]),
+    ],
+)
+def test_ways_to_write_dates(days, time_format, expected):
+    assert from_events(frame(day=days), **USED, time_format=time_format).time.tolist() == expected
+
+
+def test_years_and_months_without_a_header(write):
+    path = write("b,2012,7,x,100 \r\na,1970,1,x,5 \r\nb,2011,12,y,1 \r\nb,2012,07,x,20 \r\n", "demand.csv")
+    names = ["store", "year", "month", "kind", "sold"]
+    used = {"entity": "store", "time": ("year", "month"), "label": "kind", "amount": "sold"}
+    events = from_events(path, **used, columns=names)
+    months = np.array(["1970-01", "2011-12", "2012-07"], dtype="datetime64[M]").astype("datetime64[D]")
+    assert events.time.tolist() == months.astype(int).tolist()
+    assert events.amount.toarray().tolist() == [[5, 0], [0, 1], [120, 0]]
+    typed = pd.DataFrame({"store": ["b"], "year": [2012], "month": [7.0], "kind": ["x"], "sold": [1]})
+    assert from_events(typed, **used).time.tolist() == [events.time[2]]
+
+
+def test_short_sequences_are_dropped(write):
+    events = from_events(write(BASKETS), **USED, amount="cost")
+    longer = events.with_at_least(3)
+    assert (longer.entities, longer.ptr.tolist(), longer.time.tolist()) == (["eve"], [0, 3], [19723, 19724, 19725])
+    assert (longer.label_names, longer.y.nnz, longer.amount.nnz) == (["egg", "jam", "tea"], 4, 4)
+    assert longer.amount.toarray().tolist() == events.amount.toarray()[2:].tolist()
+    check_baskets(events)
+    check_baskets(events.with_at_least(2))
+    with pytest.raises(ValueError, match=r"at least 4 events \(got at most 3 events in 2 entities\)"):
+        events.with_at_least(4)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"who": ["a", None]}, r"a name in row 1, column 'who' of the table \(got"),
+        ({"who": pd.array([None, 1], dtype="Int64")}, r"a name in row 0, column 'who' of the table \(got <NA>\)"),
+        ({"item": ["x", "  "]}, r"a name in row 1, column 'item' of the table \(got '  '\)"),
+        ({"item": [["x", "y"], ["x"]]}, r"one value per cell in column 'item'.*unhashable type: 'list'"),
+        ({"day": [1, np.nan]}, r"number of days, as the first row has a number, in row 1, column 'day'.*got nan"),
+        (
+            {"day": ["2024-01-01", "21-07-2015"]},
+            r"as in ISO 8601 in row 1, column 'day'.*'21-07-2015'\); .*time_format",
+        ),
+        ({"day": ["", "2024-01-01"]}, r"as in ISO 8601 in row 0, column 'day' of the table \(got ''\)"),
+        ({"day": ["2024-01-01", "7"]}, r"as in ISO 8601 in row 1, column 'day'"),
+        ({"day": [pd.Timestamp("2024"), pd.NaT]}, r"as in ISO 8601 in row 1, column 'day' of the table \(got NaT\)"),
+        ({"cost": [1, np.nan]}, r"a finite number in row 1, column 'cost' of the table \(got nan\)"),
+        ({"cost": ["inf", 1]}, r"a finite number in row 0, column 'cost' of the table \(got 'inf'\)"),
+        ({"cost": [10**400, 1]}, r"a finite number in row 0, column 'cost' of the table \(got 1000"),
+    ],
+)
+def test_malformed_cells_are_refused(columns, message):
+    with pytest.raises(ValueError, match=message):
+        from_events(frame(**{"cost": [1, 1], **columns}), **USED, amount="cost")
+
+
+@pytest.mark.parametrize("month", [0, 13, 1.5, "", np.nan])
+def test_malformed_months_are_refused(month):
+    table = frame(year=[2024, 2025], month=[1, month])
+    with pytest.raises(ValueError, match=r"a month from 1 to 12 in row 1, column 'year' and 'month' of the table"):
+        from_events(table, **{**USED, "time": ("year", "month")})
+
+
+@pytest.mark.parametrize("time_format", ["%d-%m-%Y", "%Y-%m-%d %q", "%Y-%Y-%m"])
+def test_other_formats_are_refused(write, time_format):
+    with pytest.raises(ValueError, match=rf"written as '{time_format}' in row 0 \(line 2\), column 'day' of '.*csv'"):
+        from_events(write(BASKETS), **USED, time_format=time_format)
+
+
+def test_the_first_wrong_row_is_named(write):
+    text = f"{BASKETS}\nbob,2024-01-05,tea,\nbob,2024-01-04,tea,?\nbob,2024-01-05,tea,\n"
+    with pytest.raises(ValueError, match=r"a finite number in row 7 \(line 10\), column 'cost' of '.*csv' \(got ''\)"):
+        from_events(write(text), **USED, amount="cost")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"label": "thing"}, r"columns \['thing'\] in the table \(got the columns \['who', 'day', 'item'\]\)"),
+        ({"entity": "whom", "amount": "paid"}, r"columns \['whom', 'paid'\] in the table"),
+        ({"label": "who"}, r"\['who'\] more than once in the table"),
+        ({"time": ("day",)}, r"got time=\('day',\), time_format=None"),
+        ({"time": ("day", "item"), "time_format": "%Y"}, r"year and month without 'time_format'"),
+        ({"columns": ["who", "day", "item"]}, r"'columns' only for a CSV file without header"),
+        ({"table": frame()[:0]}, r"at least one row in the table \(got none\)"),
+        ({"table": pd.concat([frame(), frame()], axis=1)}, r"\['day', 'item', 'who'\] more than once"),
+        ({"table": [("a", 1, "x")]}, r"a data frame, or the path of a file \(got list\)"),
+    ],
+)
+def test_malformed_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        from_events(**{"table": frame(), **USED, **arguments})
+
+
+def test_malformed_files_are_refused(write, tmp_path):
+    with pytest.raises(ValueError, match=r"columns \['who'\] in '.*csv' \(got the columns \['a', 'day', 'item'\]\)"):
+        from_events(write("a,day,item\nb,1,x\n"), **USED)
+    with pytest.raises(ValueError, match=r"3 cells.*row 0 \(line 1\).*got 4"):
+        from_events(write("b,1,x,5\n"), **USED, columns=["who", "day", "item"])
+    with pytest.raises(ValueError, match="at least one row"):
+        from_events(write("who,day,item\n"), **USED)
+    for name in ("none.csv", "none.parquet"):
+        with pytest.raises(FileNotFoundError, match=rf"file '.*{name}' \(got no such file"):
+            from_events(tmp_path / name, **USED)
+
+
+def test_parquet_without_a_reader(write, monkeypatch):
+    path = write("no parquet", "baskets.parquet")
+    for module in ("pyarrow", "pyarrow.parquet", "fastparquet"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=r"'pyarrow' to be installed to read '.*parquet'.*pip install pyarrow"):
+        from_events(path, **USED)
+
+
+@pytest.mark.skipif(not is_installed("pyarrow"), reason="pyarrow is not installed")
+def test_parquet(write, tmp_path):
+    path = tmp_path / "baskets.PARQUET"
+    pd.read_csv(write(BASKETS)).to_parquet(path)
+    check_baskets(from_events(path, **USED, amount="cost"))
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ValueError, match=r"'.*PARQUET' to be a parquet file \(got"):
+        from_events(path, **USED)
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damaged_files_give_one_clear_error(tmp_path, data):
+    suffix = data.draw(st.sampled_from([".csv", ".csv.gz", ".csv.xz"]))
+    time_format = data.draw(st.sampled_from([None, "%Y-%m-%d"]))
+    content = {".csv": bytes, ".csv.gz": gzip.compress, ".csv.xz": lzma.compress}[suffix](BASKETS.encode())
+    mutated = bytearray(content)
+    for _ in range(data.draw(st.integers(1, 4))):
+        mutated[data.draw(st.integers(0, len(mutated) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path / f"baskets{suffix}"
+    path.write_bytes(mutated[: data.draw(st.integers(0, len(mutated)))])
+    try:
+        events = from_events(path, **USED, amount="cost", time_format=time_format)
+    except ValueError:  # any other error fails the test
+        return
+    assert events.y.shape == events.amount.shape == (events.num_events, events.num_labels)
+    assert events.ptr[-1] == events.num_events
+    assert (events.ptr.diff() > 0).all()
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.integers(-3, 3), st.sampled_from("xyz"), st.integers(-5, 5)), min_size=1
+    )
+)
+@settings(deadline=None)
+def test_any_table_is_grouped_as_pandas_does(rows):
+    table = pd.DataFrame(rows, columns=["who", "day", "item", "cost"])
+    events = from_events(table, **USED, amount="cost")
+    expected = table.groupby(["who", "day", "item"])["cost"].sum().unstack(fill_value=0)
+    entity = torch.arange(events.num_entities).repeat_interleave(events.ptr.diff())
+    keys = [(events.entities[i], day) for i, day in zip(entity.tolist(), events.time.tolist(), strict=True)]
+    assert keys == expected.index.tolist()
+    assert events.label_names == expected.columns.tolist()
+    assert events.amount.toarray().tolist() == expected.to_numpy().tolist()
+    assert events.y.nnz == len(table.drop_duplicates(["who", "day", "item"]))
+
+
+def test_groceries(real_file):
+    path = real_file("groceries/raw/Groceries_dataset.csv.xz")
+    used = {"entity": "customer_unique_id", "time": "Date", "label": "product_id"}
+    events = from_events(path, **used, time_format="%d-%m-%Y")
+    assert (events.num_entities, events.num_labels, events.time.unique().numel()) == (3_898, 167, 728)
+    assert (events.amount.sum(), events.num_events, events.y.nnz) == (38_765, 14_963, 38_006)
+    span = np.array([events.time.min(), events.time.max()]).astype("datetime64[D]")
+    assert span.astype(str).tolist() == ["2014-01-01", "2015-12-30"]
+    longer = events.with_at_least(7)
+    assert (longer.num_entities, longer.num_events) == (349, 2_689)
+
+
+def test_bread_basket(real_file):
+    path = real_file("bread_basket/raw/bread_basket.csv.xz")
+    events = from_events(path, entity=None, time="Transaction", label="Item")
+    assert (events.num_entities, events.num_events, events.num_labels) == (1, 9_465, 94)
+    assert events.amount.sum() == 20_507
+    minutes = from_events(path, entity=None, time="date_time", label="Item", time_format="%d-%m-%Y %H:%M")
+    assert (minutes.num_events, minutes.amount.sum()) == (9_182, 20_507)  # some buy in the same minute
+
+
+def test_product_demand(real_file):
+    path = real_file("product_demand_sample/raw/Historical_Product_Demand_first5000.csv")
+    names = ["product", "warehouse", "category", "year", "month", "demand"]
+    used = {"entity": "warehouse", "time": ("year", "month"), "label": "category"}
+    events = from_events(path, **used, amount="demand", columns=names)
+    assert (events.num_entities, events.num_events, events.num_labels) == (3, 40, 18)
+    assert events.amount.sum() == 93_807_226
+    assert from_events(path, **used, columns=names).amount.sum() == 5_000
+
+
+def test_complete_journey(real_file):
+    pytest.importorskip("pyarrow", reason="pyarrow reads parquet files, and is not installed")
+    path = real_file("complete_journey/raw/transactions.parquet")
+    events = from_events(path, entity="household_id", time="week", label="product_id")
+    assert (events.num_entities, events.num_events, events.num_labels) == (2_469, 69_674, 68_509)
+    assert (events.amount.sum(), events.time.unique().numel()) == (1_469_307, 53)

@@ -1,0 +1,184 @@
+"""The cells of a table of events, and where they are wrong."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from tg_mlc._csv_table import read_csv_table
+from tg_mlc._optional import require
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+T = TypeVar("T")
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_DAY = timedelta(days=1)
+#: What is raised for a cell of another kind, and by strptime for a format that it cannot use.
+_UNREADABLE = (ValueError, TypeError, OverflowError, re.error)
+
+
+@dataclass(frozen=True)
+class EventTable:
+    """The columns of a table that are used."""
+
+    source: str
+    columns: dict[str, list[Any]]
+    lines: Sequence[int] | None = None  #: where in a file each row ends
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def names(self, column: str) -> tuple[list[str], np.ndarray]:
+        """The names in a column, sorted, and the place of each row's name among them."""
+        found, codes = self._distinct(self.columns[column], f"'{column}'", _name, "a name")
+        names = sorted(set(found))
+        place = {name: i for i, name in enumerate(names)}
+        return names, np.array([place[name] for name in found])[codes]
+
+    def numbers(self, column: str, expected: str = "a finite number") -> np.ndarray:
+        """A column of finite numbers."""
+        return self._values(self.columns[column], f"'{column}'", _number, expected)
+
+    def days(self, column: str, time_format: str | None) -> np.ndarray:
+        """The days since 1970-01-01 of a column of dates, or of numbers."""
+        cells = self.columns[column]
+        if time_format is None and _is_number(cells[0]):
+            return self.numbers(column, "a finite number of days, as the first row has a number,")
+        expected = "a date as in ISO 8601" if time_format is None else f"a date written as '{time_format}'"
+        hint = "; say with 'time_format' how dates are written"
+        return self._values(cells, f"'{column}'", lambda cell: _day(cell, time_format), expected, hint)
+
+    def months(self, year: str, month: str) -> np.ndarray:
+        """The days since 1970-01-01 of the first days of months."""
+        cells = zip(self.columns[year], self.columns[month], strict=True)
+        return self._values(cells, f"'{year}' and '{month}'", _month, "a year and a month from 1 to 12")
+
+    def _values(
+        self, cells: Iterable[Any], column: str, convert: Callable[[Any], float], expected: str, hint: str = ""
+    ) -> np.ndarray:
+        found, codes = self._distinct(cells, column, convert, expected, hint)
+        values: np.ndarray = np.array(found)[codes]
+        return values
+
+    def _distinct(
+        self, cells: Iterable[Any], column: str, convert: Callable[[Any], T], expected: str, hint: str = ""
+    ) -> tuple[list[T], np.ndarray]:
+        """What distinct cells are converted to, and which of them each row has."""
+        code: dict[Any, int] = {}
+        try:
+            codes = np.fromiter((code.setdefault(cell, len(code)) for cell in cells), dtype=np.int64, count=len(self))
+        except TypeError as error:
+            raise ValueError(
+                f"Expected one value per cell in column {column} of {self.source} (got an {error}); give each its row"
+            ) from error
+        converted = []
+        for i, cell in enumerate(code):
+            try:
+                converted.append(convert(cell))
+            except _UNREADABLE as error:
+                row = int(np.argmax(codes == i))
+                line = "" if self.lines is None else f" (line {self.lines[row]})"
+                raise ValueError(
+                    f"Expected {expected} in row {row}{line}, column {column} of {self.source} (got "
+                    f"{repr(cell)[:80]}){hint}"
+                ) from error
+        return converted, codes
+
+
+def read_event_table(table: Any, used: list[str], columns: Sequence[str] | None) -> EventTable:
+    """Reads columns of a data frame, a parquet file, or a CSV file, whose columns are named here if it has no header.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it cannot be read, or columns are missing.
+        ImportError: If what reads parquet files is not installed.
+    """
+    is_path = isinstance(table, (str, os.PathLike))
+    source = f"'{table}'" if is_path else "the table"
+    is_csv = is_path and Path(table).suffix.lower() != ".parquet"
+    if is_csv:
+        csv = read_csv_table(table, header=columns)
+        _check_columns(used, csv.header, source)
+        return EventTable(source, {name: csv.texts(name) for name in used}, csv.lines)
+    if columns is not None:
+        raise ValueError(f"Expected 'columns' only for a CSV file without header (got them for {source})")
+    frame = _read_parquet(Path(table)) if is_path else table
+    if not hasattr(frame, "columns"):
+        raise ValueError(f"Expected a data frame, or the path of a file (got {type(frame).__name__})")
+    _check_columns(used, list(frame.columns), source)
+    if len(frame) == 0:
+        raise ValueError(f"Expected at least one row in {source} (got none)")
+    return EventTable(source, {name: frame[name].tolist() for name in used})
+
+
+def _check_columns(used: list[str], header: list[str], source: str) -> None:
+    missing = [name for name in used if name not in header]
+    if missing:
+        raise ValueError(f"Expected the columns {missing} in {source} (got the columns {header})")
+    repeated = sorted({name for name in used if used.count(name) > 1 or header.count(name) > 1})
+    if repeated:
+        raise ValueError(f"Expected every column to be used once (got {repeated} more than once in {source})")
+
+
+def _read_parquet(path: Path) -> Any:
+    pandas = require("pandas", extra="train")
+    if not path.is_file():
+        raise FileNotFoundError(f"Expected the parquet file '{path}' (got no such file in '{path.parent.absolute()}')")
+    try:
+        return pandas.read_parquet(path)
+    except ImportError as error:
+        raise ImportError(
+            f"Expected 'pyarrow' to be installed to read '{path}' (got no such module); install it with: pip install "
+            f"pyarrow",
+            name="pyarrow",
+        ) from error
+    except (ValueError, OSError, NotImplementedError) as error:
+        raise ValueError(f"Expected '{path}' to be a parquet file (got {type(error).__name__}: {error})") from error
+
+
+def _name(cell: Any) -> str:
+    # NaN and NaT differ from themselves; pandas' NA raises a TypeError here, which says no less.
+    if cell is None or cell != cell or not (text := str(cell).strip()):  # noqa: PLR0124
+        raise ValueError("blank")
+    return text
+
+
+def _number(cell: Any) -> float:
+    value = float(cell)
+    if not math.isfinite(value):
+        raise ValueError("not finite")
+    return value
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except _UNREADABLE:
+        return False
+    return True
+
+
+def _day(cell: Any, time_format: str | None) -> float:
+    if isinstance(cell, datetime):
+        moment = cell
+    elif time_format is None or isinstance(cell, date):
+        moment = datetime.fromisoformat(str(cell).strip())
+    else:
+        moment = datetime.strptime(str(cell).strip(), time_format)
+    aware = moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment
+    return _number((aware - _EPOCH) / _DAY)  # which is NaN for pandas' NaT
+
+
+def _month(cell: tuple[Any, Any]) -> float:
+    year, month = map(float, cell)
+    if not (year.is_integer() and month.is_integer()):
+        raise ValueError("not whole")
+    return _day(datetime(int(year), int(month), 1), None)
