@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tg_mlc.metrics import LabelSets, subset_accuracy
+from tg_mlc.metrics import LabelSets, label_sets, subset_accuracy
 
 rng = np.random.default_rng(0)
 NAN = float("nan")
@@ -19,17 +19,23 @@ def test_it_is_the_likeliest_of_all_sets_when_all_occur():
 
 
 @pytest.mark.parametrize("prior", [0.0, 1.0])
-def test_it_is_what_trying_every_set_finds(prior):
+def test_it_is_what_trying_every_set_finds(prior, monkeypatch):
+    monkeypatch.setattr(label_sets, "_CHUNK", 20_000)
     y_train = (rng.random((300, 6)) < [0.5, 0.4, 0.3, 0.1, 0.1, 0.1]).astype(float)
-    scores = rng.uniform(0.01, 0.99, (2000, 6))  # more than one chunk
+    scores = rng.uniform(0.01, 0.99, (2000, 6))  # several chunks
     found = LabelSets(y_train, prior).predict(scores)
     sets, counts = np.unique(y_train, axis=0, return_counts=True)
-    for row in (0, 1023, 1024, 1999):
+    for row in range(0, 2000, 37):
         p = scores[row]
         values = [
             np.log(np.where(one == 1, p, 1 - p)).sum() + prior * np.log(n) for one, n in zip(sets, counts, strict=True)
         ]
         np.testing.assert_array_equal(found[row], sets[int(np.argmax(values))])
+
+
+def test_one_certain_label_does_not_outvote_all_others():
+    sets = LabelSets(np.array([[1.0, 0, 0], [0, 1, 1]]))
+    assert sets.predict(np.array([[1.0, 0.999, 0.999]])).tolist() == [[0, 1, 1]]
 
 
 def test_labels_that_exclude_each_other_are_told_apart():

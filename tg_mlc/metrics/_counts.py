@@ -41,12 +41,18 @@ class GridCounts:
 
     A score is replaced by the number of thresholds that it reaches. The histogram of these numbers per sample or label,
     summed from the top, then says how many entries reach each threshold.
+
+    The grid [num_thresholds] serves all labels; or each has its own row [num_labels, num_thresholds].
     """
 
-    def __init__(self, targets: Targets, scores: FloatArray, grid: Sequence[float]) -> None:
+    def __init__(self, targets: Targets, scores: FloatArray, grid: Sequence[float] | FloatArray) -> None:
         self.targets = targets
         self.grid = np.asarray(grid)
-        self.reached = np.searchsorted(self.grid, scores, side="right")
+        if self.grid.ndim == 1:
+            self.reached = np.searchsorted(self.grid, scores, side="right")
+        else:
+            columns = zip(self.grid, scores.T, strict=True)
+            self.reached = np.stack([np.searchsorted(row, column, side="right") for row, column in columns], axis=1)
         self._counts: dict[int, Counts] = {}
 
     def per(self, per: int) -> Counts:
@@ -60,8 +66,12 @@ class GridCounts:
             )
         return self._counts[per]
 
+    def thresholds(self, place: int) -> FloatArray:
+        """The threshold at a place of the grid: one for all labels [1], or one for each [num_labels]."""
+        return np.atleast_1d(self.grid[..., place])
+
     def _count_reaching(self, where: BoolArray, per: int) -> IntArray:
-        num_items, num_bins = where.shape[per], len(self.grid) + 1
+        num_items, num_bins = where.shape[per], self.grid.shape[-1] + 1
         items = np.expand_dims(np.arange(num_items), 1 - per)
         bins = (self.reached + num_bins * items)[where]
         histogram = np.bincount(bins, minlength=num_items * num_bins).reshape(num_items, num_bins)

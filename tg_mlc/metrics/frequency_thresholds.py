@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 from scipy.special import expit, logit
 
+from tg_mlc.metrics._counts import GridCounts
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_scores, read_targets
 from tg_mlc.metrics.decisions import DECISION_METRICS, ZeroDivisions
-from tg_mlc.metrics.thresholds import PAPER_GRID, ThresholdTuner, check_scale, tune_per_metric
+from tg_mlc.metrics.thresholds import PAPER_GRID, ThresholdTuner, check_grid, check_scale
 
 #: From one threshold for all labels to what balanced classes would make of the scores.
 STRENGTHS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-
-# Far beyond any threshold that is tried.
-_EDGE = 1e-7
 
 
 def tune_by_frequency(
@@ -25,7 +23,7 @@ def tune_by_frequency(
     y_train: ArrayLike,
     *,
     strengths: Sequence[float] = STRENGTHS,
-    metrics: Iterable[str] = tuple(DECISION_METRICS),
+    metrics: Sequence[str] = tuple(DECISION_METRICS),
     grid: Sequence[float] = PAPER_GRID,
     zero_division: ZeroDivisions = None,
 ) -> dict[str, ThresholdTuner]:
@@ -50,7 +48,7 @@ def tune_by_frequency(
         y_train (Tensor or numpy.ndarray): Targets of training samples, which give the frequencies.
         strengths (Sequence[float], optional): The candidates for :math:`\tau`; of equally good ones the first is taken.
             (default: :obj:`STRENGTHS`)
-        metrics (Iterable[str], optional): As in :func:`tune_per_metric`. (default: all)
+        metrics (Sequence[str], optional): As in :func:`tune_per_metric`. (default: all)
         grid (Sequence[float], optional): The candidates for :math:`\theta`. (default: :obj:`PAPER_GRID`)
         zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`. (default: :obj:`None`)
 
@@ -59,21 +57,25 @@ def tune_by_frequency(
     """
     if not strengths:
         raise ValueError("Expected 'strengths' to hold at least one number (got none)")
-    names = tuple(metrics)
     targets = read_targets(y, "y")
-    odds = logit(np.clip(check_scale(read_scores(scores, targets), grid), _EDGE, 1 - _EDGE))
+    grid = check_grid(grid)
+    matrix = check_scale(read_scores(scores, targets), grid)
     rarity = _log_frequencies(y_train, targets.known.shape[1])
     best: dict[str, ThresholdTuner] = {}
     for strength in strengths:
-        found = tune_per_metric(
-            y, expit(odds - strength * rarity), metrics=names, grid=grid, zero_division=zero_division
-        )
-        for name, tuner in found.items():
-            if name not in best or cast(float, tuner.best_value) > cast(float, best[name].best_value):
+        counts = GridCounts(targets, matrix, _shifted(np.asarray(grid), strength * rarity))
+        for metric in metrics:
+            tuner = ThresholdTuner(metric, grid=grid, zero_division=zero_division).fit_counts(counts)
+            if metric not in best or cast(float, tuner.best_value) > cast(float, best[metric].best_value):
                 tuner.per_label = True
-                tuner.thresholds = expit(logit(tuner.fitted()) + strength * rarity)
-                best[name] = tuner
+                best[metric] = tuner
     return best
+
+
+def _shifted(grid: FloatArray, odds: FloatArray) -> FloatArray:
+    """A row of thresholds for each label, exactly the grid where its odds are not shifted."""
+    rows = expit(logit(grid) + odds[:, None])
+    return np.where(odds[:, None] == 0, grid, rows)
 
 
 def _log_frequencies(y_train: ArrayLike, num_labels: int) -> FloatArray:

@@ -11,8 +11,9 @@ import torch
 from scipy.special import logit
 from torch import Tensor
 
+from tg_mlc.metrics._counts import count
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_matrix, read_scores, read_targets
-from tg_mlc.metrics.decisions import DECISION_METRICS
+from tg_mlc.metrics.decisions import DECISION_METRICS, resolve_zero_division
 from tg_mlc.metrics.thresholds import PAPER_GRID, check_scale
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 #: What :meth:`LabelSets.tuned` tries: from all label sets alike to as often as they occur.
 PRIORS: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0)
 
-# One certain label must not outvote all others.
 _EDGE = 1e-4
-_CHUNK = 1024
+# So many likelihoods are looked at together.
+_CHUNK = 2**24
 
 
 class LabelSets:
@@ -32,7 +33,8 @@ class LabelSets:
     .. math::
         \hat{Y} = \arg\max_{Y} \; \sum_{i \in Y} \log p_i + \sum_{i \notin Y} \log (1 - p_i) + \gamma \log n_Y
 
-    over the sets :math:`Y` of training samples, of which :math:`n_Y` have this one.
+    over the sets :math:`Y` of training samples, of which :math:`n_Y` have this one. Probabilities below
+    :math:`10^{-4}` and above :math:`1 - 10^{-4}` are cut off there: no label alone may outvote all others.
 
     Subset accuracy asks for the likeliest set as a whole, not for the likely labels (Dembczyński et al. 2012,
     doi:10.1007/s10994-012-5285-8). Where most label sets of new samples are known from training ones, as topics of
@@ -95,13 +97,17 @@ class LabelSets:
             raise ValueError(f"Expected 'metric' to be one of {list(DECISION_METRICS)} (got {metric!r})")
         if not priors:
             raise ValueError("Expected 'priors' to hold at least one number (got none)")
-        from tg_mlc.metrics.report import evaluate
-
         targets = read_targets(y, "y")
         scores = read_scores(scores, targets)
-        candidates = [cls(y_train, prior) for prior in priors]
-        values = [evaluate(y, each.predict(scores).astype(float))[metric] for each in candidates]
-        return candidates[int(np.argmax(values))]
+        per, formula = DECISION_METRICS[metric]
+        division = resolve_zero_division(None).get(metric, 0)
+        sets = cls(y_train)
+        values = []
+        for prior in priors:
+            sets.prior = prior
+            values.append(formula(count(targets, sets.predict(scores).astype(bool), per), division))
+        sets.prior = priors[int(np.argmax(values))]
+        return sets
 
     def predict(self, scores: ArrayLike) -> Any:
         """Returns decisions 0 and 1 for probabilities :math:`(N, L)`: a tensor for a tensor, else an array.
@@ -113,7 +119,8 @@ class LabelSets:
         matrix = check_scale(read_matrix(scores, "scores"), PAPER_GRID)
         if matrix.shape[1] != self.sets.shape[1]:
             raise ValueError(f"Expected 'scores' of {self.sets.shape[1]} labels (got {matrix.shape[1]})")
-        chosen = [self._likeliest(matrix[start : start + _CHUNK]) for start in range(0, len(matrix), _CHUNK)]
+        size = max(1, _CHUNK // len(self.counts))
+        chosen = [self._likeliest(matrix[start : start + size]) for start in range(0, len(matrix), size)]
         decisions = self.sets[np.concatenate(chosen)].toarray().astype(np.int64)
         if isinstance(scores, Tensor):
             return torch.from_numpy(decisions).to(scores.device)
@@ -121,7 +128,8 @@ class LabelSets:
 
     def _likeliest(self, scores: FloatArray) -> np.ndarray:
         odds = logit(np.clip(scores, _EDGE, 1 - _EDGE))
-        likelihood = self.sets @ odds.T + self.prior * np.log(self.counts)[:, None]
+        likelihood = self.sets @ odds.T
+        likelihood += self.prior * np.log(self.counts)[:, None]
         return cast(np.ndarray, likelihood.argmax(axis=0))
 
     def __repr__(self) -> str:

@@ -73,7 +73,7 @@ class ThresholdTuner:
             raise ValueError(f"Expected 'metric' to be one of {list(DECISION_METRICS)} (got {metric!r})")
         self.metric = metric
         self.per_label = per_label
-        self.grid = _check_grid(grid)
+        self.grid = check_grid(grid)
         self.zero_division: ZeroDivision = resolve_zero_division(zero_division).get(metric, 0)
         self.thresholds: FloatArray | None = None
         self.best_value: float | None = None
@@ -101,7 +101,7 @@ class ThresholdTuner:
             ValueError: If the shapes differ, a value is not allowed, no label is known, scores are not probabilities
                 while the grid is one of probabilities, or the metric is undefined at every threshold.
         """
-        return self._fit_counts(_count_over_grid(y, scores, self.grid))
+        return self.fit_counts(_count_over_grid(y, scores, self.grid))
 
     def predict(self, scores: ArrayLike) -> Any:
         """Returns decisions 0 and 1 for scores :math:`(N, L)`: a tensor for a tensor, else an array.
@@ -147,7 +147,8 @@ class ThresholdTuner:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.metric!r}, per_label={self.per_label}, thresholds={self.thresholds})"
 
-    def _fit_counts(self, counts: GridCounts) -> Self:
+    def fit_counts(self, counts: GridCounts) -> Self:
+        """Chooses the thresholds from counts at every one of a grid."""
         per, formula = DECISION_METRICS[self.metric]
         values = formula(counts.per(per), self.zero_division)
         if np.isnan(values).all():
@@ -157,7 +158,7 @@ class ThresholdTuner:
             )
         best = _middle_of_best(values)
         self.best_value = float(values[best])
-        self.thresholds = self._per_label(counts, best) if self.per_label else counts.grid[[best]]
+        self.thresholds = self._per_label(counts, best) if self.per_label else counts.thresholds(best)
         return self
 
     def _per_label(self, counts: GridCounts, fallback: int) -> FloatArray:
@@ -194,8 +195,8 @@ def tune_per_metric(
         metric: ThresholdTuner(metric, per_label=per_label, grid=grid, zero_division=zero_division)
         for metric in metrics
     }
-    counts = _count_over_grid(y, scores, _check_grid(grid))
-    return {metric: tuner._fit_counts(counts) for metric, tuner in tuners.items()}
+    counts = _count_over_grid(y, scores, check_grid(grid))
+    return {metric: tuner.fit_counts(counts) for metric, tuner in tuners.items()}
 
 
 def decide(scores: FloatArray, thresholds: FloatArray) -> BoolArray:
@@ -212,7 +213,8 @@ def _count_over_grid(y: ArrayLike, scores: ArrayLike, grid: Sequence[float]) -> 
     return GridCounts(targets, check_scale(read_scores(scores, targets), grid), grid)
 
 
-def _check_grid(grid: Sequence[float]) -> tuple[float, ...]:
+def check_grid(grid: Sequence[float]) -> tuple[float, ...]:
+    """Refuses candidates that do not increase."""
     values = tuple(float(threshold) for threshold in grid)
     if not values or not all(low < high for low, high in pairwise(values)):
         raise ValueError(f"Expected 'grid' to be strictly increasing and not empty (got {values})")
