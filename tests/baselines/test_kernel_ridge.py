@@ -78,6 +78,11 @@ def test_bad_arguments_are_named(call, message):
         call()
 
 
+def test_samples_that_are_too_alike_are_named():
+    with pytest.raises(ValueError, match="larger 'alpha'"):
+        KernelRidgeBaseline(alpha=1e-18).fit(np.vstack([X, X]), np.vstack([Y, Y]))
+
+
 def test_too_many_samples_are_refused_before_memory_is_taken(monkeypatch):
     monkeypatch.setattr(kernel_ridge, "MAX_SAMPLES", 80)
     with pytest.raises(ValueError, match="at most 80 samples"):

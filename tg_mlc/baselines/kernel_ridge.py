@@ -96,14 +96,14 @@ class KernelRidgeBaseline:
         Raises:
             ValueError: If the metric is undefined on the validation data.
         """
-        best, best_value = None, -np.inf
+        best, highest = None, -np.inf
         search = []
         for gamma, alpha in grid:
             model = cls(gamma, alpha).fit(x, y)
             value = metric(y_val, model.predict_proba(x_val))
             search.append((gamma, alpha, value))
-            if value > best_value:
-                best, best_value = model, value
+            if value > highest:
+                best, highest = model, value
         if best is None:
             raise ValueError(f"Expected 'metric' to be defined on the validation data (got NaN for all of {search})")
         best.search = search
@@ -117,8 +117,8 @@ class KernelRidgeBaseline:
             y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
 
         Raises:
-            ValueError: If the numbers disagree, :obj:`y` is not allowed, or there are more samples than the two
-                matrices of :math:`N^2` numbers leave memory for.
+            ValueError: If the numbers disagree, :obj:`y` is not allowed, :obj:`alpha` is too small for samples that
+                are alike, or there are more samples than the two matrices of :math:`N^2` numbers leave memory for.
         """
         x = sp.csr_array(x) if sp.issparse(x) else np.asarray(x)
         positive, known = read_targets(y, "y")
@@ -137,7 +137,7 @@ class KernelRidgeBaseline:
         return self
 
     def predict_proba(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)`, cut off below 0 and above 1.
+        """Returns scores :math:`(N, L)`, cut off below 0 and above 1, where :meth:`decision_function` still ranks.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
@@ -161,7 +161,7 @@ class KernelRidgeBaseline:
             RuntimeError: If called before :meth:`fit`.
         """
         if self._left_out is None:
-            raise RuntimeError("Expected 'fit' to be called before 'leave_one_out'")
+            raise RuntimeError("Expected 'fit' to be called before 'leave_one_out' (coefficients alone do not do)")
         return 2 * self._left_out - 1
 
     def _regress(self, x: Features) -> FloatArray:
@@ -180,10 +180,11 @@ class KernelRidgeBaseline:
 def _solve(kernel: FloatArray, alpha: float, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The solution of ``(kernel + alpha) a = targets``, and the diagonal of the inverse; overwrites the kernel."""
     kernel.flat[:: len(kernel) + 1] += alpha
-    # The transpose of a symmetric matrix is itself, in the order of memory that LAPACK overwrites in place.
-    factor, _ = scipy.linalg.cho_factor(kernel.T, lower=True, overwrite_a=True, check_finite=False)
+    try:
+        # The transpose of a symmetric matrix is itself, in the order of memory that LAPACK overwrites in place.
+        factor, _ = scipy.linalg.cho_factor(kernel.T, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError as error:
+        raise ValueError(f"Expected a larger 'alpha', as some samples are too alike (got {alpha})") from error
     dual = scipy.linalg.cho_solve((factor, True), targets, check_finite=False)
-    inverse, info = scipy.linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
-    if info != 0:
-        raise ValueError(f"Expected a kernel that can be inverted (got LAPACK's error {info}); raise 'alpha'")
+    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
     return np.asarray(dual), np.diag(inverse).copy()

@@ -39,8 +39,8 @@ def table_lamp(
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for bags of words, sequences of words, or vectors.
 
-    Its components are the words, or :obj:`num_components` linear images of the vector. The readout starts
-    between the mean frequency of all labels and that of every label.
+    Its components are the words, or :obj:`num_components` linear images of the vector. The bias of the
+    readout starts between the mean frequency of all labels and that of every label.
 
     Args:
         train (MultiLabelDataset): The training samples, which say what kind they are, and give the frequencies.
@@ -93,5 +93,5 @@ def _evidence(classifiers: Sequence[LinearBaseline | KernelRidgeBaseline]) -> Ev
         return None
     from tg_mlc.baselines import LinearBaseline
 
-    parts = [LinearEvidence.of(c) if isinstance(c, LinearBaseline) else KernelEvidence(c) for c in classifiers]
+    parts = [LinearEvidence.of(c) if isinstance(c, LinearBaseline) else KernelEvidence.of(c) for c in classifiers]
     return StackedEvidence(*parts)

@@ -63,30 +63,32 @@ def test_scores_of_a_kernel_are_those_of_the_fitted_regression(ridge):
     batch = bags(weight=[torch.tensor([0.5, 2.0]), torch.empty(0), torch.tensor([3.0])])
     dense = np.array([[0.5, 0, 0, 2, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 3.0]])
     expected = torch.tensor(ridge.decision_function(sp.csr_array(dense)), dtype=torch.float32)
-    torch.testing.assert_close(KernelEvidence(ridge)(batch), expected)
+    torch.testing.assert_close(KernelEvidence.of(ridge)(batch), expected)
     vectors = Batch.from_data_list([Data(x=torch.tensor(row, dtype=torch.float32).unsqueeze(0)) for row in dense])
-    torch.testing.assert_close(KernelEvidence(ridge)(vectors), expected)
+    torch.testing.assert_close(KernelEvidence.of(ridge)(vectors), expected)
 
 
 def test_a_kernel_of_unweighted_words_counts_them(ridge):
     repeated = Batch.from_data_list([Data(x=torch.tensor([1, 1, 2]))])
     expected = ridge.decision_function(sp.csr_array(np.array([[0, 2.0, 1, 0, 0]])))
-    torch.testing.assert_close(KernelEvidence(ridge)(repeated), torch.tensor(expected, dtype=torch.float32))
+    torch.testing.assert_close(KernelEvidence.of(ridge)(repeated), torch.tensor(expected, dtype=torch.float32))
 
 
 def test_a_kernel_is_kept_but_not_trained(ridge):
-    evidence, other = KernelEvidence(ridge), KernelEvidence(ridge)
+    evidence = KernelEvidence.of(ridge)
     assert list(evidence.parameters()) == []
-    other.dual.zero_()
-    other.load_state_dict(evidence.state_dict())
+    state = evidence.state_dict()
+    other = KernelEvidence(5, 3, num_samples=20, num_entries=state["value"].numel())
+    assert not torch.equal(other(bags()), evidence(bags()))
+    other.load_state_dict(state)
     assert torch.equal(other(bags()), evidence(bags()))
 
 
 def test_scores_of_several_classifiers_stand_side_by_side(linear, ridge):
-    stacked = StackedEvidence(linear, KernelEvidence(ridge))
+    stacked = StackedEvidence(linear, KernelEvidence.of(ridge))
     assert stacked.num_scores == 2
     assert torch.equal(stacked(bags())[..., 0], linear(bags()))
-    assert torch.equal(stacked(bags())[..., 1], KernelEvidence(ridge)(bags()))
+    assert torch.equal(stacked(bags())[..., 1], KernelEvidence.of(ridge)(bags()))
     known = torch.randn(3, 3, 2)
     assert torch.equal(stacked(bags(evidence=known.split(1))), known)
 
@@ -95,7 +97,7 @@ def test_classifiers_that_are_not_fitted_are_refused():
     with pytest.raises(ValueError, match="'linear' to be fitted"):
         LinearEvidence.of(LinearBaseline())
     with pytest.raises(ValueError, match="'ridge' to be fitted"):
-        KernelEvidence(KernelRidgeBaseline())
+        KernelEvidence.of(KernelRidgeBaseline())
 
 
 def test_known_scores_come_first(linear):
@@ -143,7 +145,7 @@ def test_labels_hear_of_each_other_along_the_graph_only(linear, graph):
 
 def test_a_model_hears_several_classifiers(linear, ridge):
     torch.manual_seed(0)
-    evidence = StackedEvidence(linear, KernelEvidence(ridge))
+    evidence = StackedEvidence(linear, KernelEvidence.of(ridge))
     model = LaMP(BagEncoder(5, 8), fully_connected(3), "emb", num_steps=1, evidence=evidence).eval()
     known = torch.zeros(3, 3, 2)
     before = model(bags(evidence=known.split(1)))
@@ -170,6 +172,13 @@ def test_evidence_may_skip_to_the_logits(linear):
     with_skip = model(batch)
     shared, model.skip = model.skip, None
     torch.testing.assert_close(with_skip, model(batch) + shared(known))
+
+
+def test_scores_of_another_number_of_classifiers_are_refused():
+    with pytest.raises(ValueError, match=r"scores of 2 classifiers for every label \(got 1\)"):
+        ScoreEncoder(6, num_scores=2)(torch.zeros(1, 3))
+    with pytest.raises(ValueError, match="at least one of 'parts'"):
+        StackedEvidence()
 
 
 def test_evidence_of_a_wrong_shape_is_named():

@@ -60,10 +60,15 @@ class StackedEvidence(Evidence):
     Shapes:
         - **input:** a batch
         - **output:** scores :math:`(B, L, C)`
+
+    Raises:
+        ValueError: If there is no classifier.
     """
 
     def __init__(self, *parts: Evidence, key: str = "evidence") -> None:
         super().__init__(key)
+        if not parts:
+            raise ValueError("Expected at least one of 'parts' (got none)")
         self.parts = nn.ModuleList(parts)
         self.num_scores = len(parts)
 
@@ -133,17 +138,18 @@ class KernelEvidence(Evidence):
     It keeps the training samples, as such a model consists of them.
 
     Args:
-        ridge (KernelRidgeBaseline): The fitted regression.
+        num_inputs (int): The size of the vocabulary, or of a vector.
+        num_labels (int): The number of labels :math:`L`.
+        num_samples (int): The number of training samples.
+        num_entries (int): The number of all their entries that are not zero.
         key (str, optional): As in :class:`Evidence`. (default: :obj:`"evidence"`)
 
     Shapes:
         - **input:** as for :class:`LinearEvidence`
         - **output:** scores :math:`(B, L)`
-
-    Raises:
-        ValueError: If the regression is not fitted.
     """
 
+    gamma: Tensor
     ptr: Tensor
     index: Tensor
     value: Tensor
@@ -151,21 +157,36 @@ class KernelEvidence(Evidence):
     dual: Tensor
     mean: Tensor
 
-    def __init__(self, ridge: KernelRidgeBaseline, *, key: str = "evidence") -> None:
+    def __init__(
+        self, num_inputs: int, num_labels: int, num_samples: int, num_entries: int, *, key: str = "evidence"
+    ) -> None:
         super().__init__(key)
+        self.num_inputs = num_inputs
+        self.register_buffer("gamma", torch.ones(()))
+        # Rows of a sparse matrix as plain tensors, as files of weights hold no sparse ones.
+        self.register_buffer("ptr", torch.zeros(num_samples + 1, dtype=torch.long))
+        self.register_buffer("index", torch.zeros(num_entries, dtype=torch.long))
+        self.register_buffer("value", torch.zeros(num_entries))
+        self.register_buffer("squared", torch.zeros(num_samples))
+        self.register_buffer("dual", torch.zeros(num_samples, num_labels))
+        self.register_buffer("mean", torch.zeros(num_labels))
+
+    @classmethod
+    def of(cls, ridge: KernelRidgeBaseline) -> Self:
+        """That of a fitted regression.
+
+        Raises:
+            ValueError: If it is not fitted.
+        """
         if ridge.dual is None or ridge.mean is None:
             raise ValueError("Expected 'ridge' to be fitted (got one that is not); call its 'fit' first")
-        self.gamma = ridge.gamma
         rows = sp.csr_array(ridge.x)
-        self.num_inputs = rows.shape[1]
-        # Plain tensors, as files of weights hold no sparse ones.
-        self.register_buffer("ptr", torch.from_numpy(rows.indptr.astype(np.int64)))
-        self.register_buffer("index", torch.from_numpy(rows.indices.astype(np.int64)))
-        self.register_buffer("value", torch.from_numpy(rows.data.astype(np.float32)))
-        squared = rows.multiply(rows).sum(axis=1)
-        self.register_buffer("squared", torch.from_numpy(np.asarray(squared, dtype=np.float32)))
-        self.register_buffer("dual", torch.from_numpy(ridge.dual.astype(np.float32)))
-        self.register_buffer("mean", torch.from_numpy(ridge.mean.astype(np.float32)))
+        evidence = cls(rows.shape[1], ridge.dual.shape[1], rows.shape[0], rows.nnz)
+        squared = np.asarray(rows.multiply(rows).sum(axis=1))
+        values = (ridge.gamma, rows.indptr, rows.indices, rows.data, squared, ridge.dual, ridge.mean)
+        for buffer, value in zip(evidence.buffers(), values, strict=True):
+            buffer.copy_(torch.from_numpy(np.asarray(value)))
+        return evidence
 
     def scores(self, data: Data) -> Tensor:
         x = data.x if data.x.is_floating_point() else self._dense(data)
@@ -201,6 +222,9 @@ class ScoreEncoder(nn.Module):
     Shapes:
         - **input:** scores :math:`(B, L, C)`, or :math:`(B, L)` where :math:`C` is 1
         - **output:** states :math:`(B, L, d)`
+
+    Raises:
+        ValueError: If the number of scores is another.
     """
 
     def __init__(self, channels: int, num_scores: int = 1, num_steps: int = 8) -> None:
@@ -220,6 +244,11 @@ class ScoreEncoder(nn.Module):
 
     def forward(self, scores: Tensor) -> Tensor:
         scores = scores.unsqueeze(-1) if scores.dim() == 2 else scores
+        if scores.size(-1) != self.scale.size(0):
+            raise ValueError(
+                f"Expected scores of {self.scale.size(0)} classifiers for every label (got {scores.size(-1)}); give "
+                f"samples the scores of the very classifiers that the model holds"
+            )
         steps = torch.sigmoid(torch.addcmul(self.shift, scores.unsqueeze(-1), self.scale))
         states: Tensor = self.lin(steps.flatten(2))
         return states
@@ -231,7 +260,8 @@ class SharedLogits(ScoreEncoder):
     .. math::
         z_i = \sum_c \mathbf{w}_c^{\top} \sigma(\mathbf{a}_c s_{ic} + \mathbf{c}_c)
 
-    It begins as a rising function, with equal trust in every classifier.
+    It begins as a rising function, with equal trust in every classifier; a clear no begins near 1.7, which a bias has
+    to balance.
 
     Args:
         num_scores (int, optional): The number of scores :math:`C` that a label has. (default: :obj:`1`)
