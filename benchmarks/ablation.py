@@ -9,7 +9,7 @@ recipe as it is are tested over the seeds.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -49,12 +49,29 @@ CHANGES = {
     "no evidence": Change(evidence=()),
     "evidence of the SVM alone": Change(evidence=("svm",)),
     "evidence of kernel ridge alone": Change(evidence=("ridge",)),
+    "no evidence in the logits": Change(parts={"model": {"evidence_skip": False}}),
     "one step": Change(parts={"model": {"num_steps": 1}}),
+    "readout from frequencies": Change(parts={"model": {"frequency_strength": 1.0}}),
     "no dropout of words": Change(parts={"model": {"input_dropout": 0.0}}),
     "no loss of earlier steps": Change(parts={"module": {"intermediate_weight": 0.0}}),
+    "constant learning rate": Change(parts={"module": {"decay": "none", "warmup": 0.0}}),
     "no weight decay": Change(parts={"module": {"weight_decay": 0.0}}),
     "no averaged weights": Change(parts={"fit": {"ema_decay": None}}),
 }
+
+
+def changes_of(recipe: Recipe, classifiers: Iterable[str], graph: str) -> dict[str, Change]:
+    """Those that change something: a recipe may do without a part already."""
+    present = set(classifiers)
+
+    def differs(change: Change) -> bool:
+        kept = None if change.evidence is None else {NAMES[kind] for kind in change.evidence}
+        other_evidence = kept is not None and kept < present
+        return (
+            other_evidence or change.graph not in (None, graph) or (bool(change.parts) and change.of(recipe) != recipe)
+        )
+
+    return {name: change for name, change in CHANGES.items() if name == WHOLE or differs(change)}
 
 
 def main(
@@ -86,15 +103,16 @@ def main(
     raw = recipe.load_dataset(root)
     split = recipe.split(raw, recipe.splits[0], first_seed)
     task = Task(dataset, recipe.prepare(raw, split, root / dataset))
+    changes = changes_of(recipe, cast(PreparedTable, task.dataset).classifiers, graph)
     chosen = range(first_seed, first_seed + seeds)
     calls: list[tuple[Callable[..., Any], Any, Any]] = [delayed(run_rivals)(task, split, first_seed, options)]
-    calls += [delayed(run_change)(task, split, seed, name, graph, options) for name in CHANGES for seed in chosen]
+    calls += [delayed(run_change)(task, split, seed, name, graph, options) for name in changes for seed in chosen]
     runs: list[Run] = []
     for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
         runs += done
         print("\n".join(f"{run.model:<32} seed {run.seed} ({run.seconds:.0f} s)" for run in done), flush=True)
     summary = {model: summarise([run for run in runs if run.model == model]) for model in _models(runs)}
-    tests = [test for name in CHANGES if name != WHOLE for test in compare_rows(runs, name, WHOLE)]
+    tests = [test for name in changes if name != WHOLE for test in compare_rows(runs, name, WHOLE)]
     print_summary(summary, tests, {})
     if save:
         content = {
@@ -103,7 +121,7 @@ def main(
             "graph": graph,
             "seeds": list(chosen),
             "recipe": {key: getattr(recipe, key) for key in RECORDED} | options,
-            "changes": {name: asdict(change) for name, change in CHANGES.items()},
+            "changes": {name: asdict(change) for name, change in changes.items()},
             "summary": summary,
             "tests": tests,
             "runs": [asdict(run) for run in runs],

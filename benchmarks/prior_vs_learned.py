@@ -26,7 +26,7 @@ from competitors import run_rivals, scores_of
 from environment import describe_dataset, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
-from rows import OTHER_DECISIONS, row_of
+from rows import OTHER_DECISIONS, in_words, row_of
 from seeds import Run, Task, compare, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
@@ -240,7 +240,7 @@ def print_summary(
         )
     for model, row in summary.items():
         for score, values in row["recovery"].items():
-            print(f"{model}: {score}: " + ", ".join(f"{name} {v:.3f}" for name, v in values.items()))
+            print(f"{model}: {score}: {in_words(values)}")
 
 
 def _cells(metrics: Mapping[str, Any]) -> str:

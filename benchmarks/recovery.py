@@ -21,8 +21,9 @@ def mean_label_attention(model: nn.Module, loader: Iterable[Data]) -> Tensor:
     return attention
 
 
-def recovery(scores: Tensor, graph: LabelGraph, counted: Tensor | None = None) -> dict[str, float]:
-    """ROC-AUC and average precision of the scores of label pairs against the pairs that a graph joins.
+def recovery(scores: Tensor, graph: LabelGraph, counted: Tensor | None = None) -> dict[str, float | None]:
+    """ROC-AUC and average precision of the scores of label pairs against the pairs that a graph joins; None for a graph
+    that joins all pairs or none.
 
     Scores of both directions are averaged; a label with itself does not count, nor does a label left out by
     :obj:`counted`.
@@ -33,9 +34,10 @@ def recovery(scores: Tensor, graph: LabelGraph, counted: Tensor | None = None) -
     row, column = kept[torch.triu_indices(kept.numel(), kept.numel(), offset=1)]
     y = torch.maximum(joined, joined.t())[row, column].unsqueeze(0)
     scores = ((scores + scores.t()) / 2)[row, column].unsqueeze(0)
+    both = bool(y.any()) and not bool(y.all())
     return {
-        "ROC-AUC": micro_roc_auc(y, scores),
-        "average precision": micro_average_precision(y, scores),
+        "ROC-AUC": micro_roc_auc(y, scores) if both else None,
+        "average precision": micro_average_precision(y, scores) if both else None,
         "share of pairs joined": float(y.mean()),
     }
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import speed_tables
-from rows import OTHER_DECISIONS, row_of
+from rows import OTHER_DECISIONS, in_words, row_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -82,26 +82,32 @@ def comparison(result: dict[str, Any]) -> str:
 
 
 def label_graphs() -> str:
-    """One row for every label graph of every comparison, and how well learned attention finds it."""
+    """Every label graph of every comparison, beside the baselines, and how well learned attention finds it."""
+    columns = {name: title for name, title in COLUMNS.items() if name != "HA"}
     lines = [
-        "| data | encoder, label graph | density | micro-F1 | macro-F1 | macro ROC-AUC | found by learned attention |",
-        "|---|---|---|---|---|---|---|",
+        f"| data | model | density | {' | '.join(columns.values())} | found by learned attention |",
+        "|---|---|---|" + "---|" * (len(columns) + 1),
     ]
     for path in sorted(RESULTS.glob("prior_vs_learned-*.json")):
         result = json.loads(path.read_text())
+        data = path.stem.removeprefix("prior_vs_learned-")
         for model, row in result["summary"].items():
-            encoder, _, graph = model.partition(" LaMP ")
-            if not graph:
-                continue
-            values = " | ".join(cell(row["metrics"][name]) for name in ("miF1", "maF1", "maAUC"))
-            attention = result["summary"].get(f"{encoder} LaMP fc", {}).get("recovery", {})
-            found = attention.get(f"learned attention, {graph}")
-            if found is None and graph == "pr":
-                found = attention.get("learned attention")  # in older files, which compare with the prior alone
-            recovered = f"{found['average precision']:.2f} of {found['share of pairs joined']:.2f}" if found else ""
-            data = path.stem.removeprefix("prior_vs_learned-")
-            lines.append(f"| {data} | {encoder}, {graph} | {row['density']:.2f} | {values} | {recovered} |")
+            density = "" if row["density"] is None else f"{row['density']:.2f}"
+            values = " | ".join(cell(row["metrics"][name]) for name in columns)
+            lines.append(f"| {data} | {model} | {density} | {values} | {_found(result['summary'], model)} |")
     return "\n".join([*lines, ""])
+
+
+def _found(summary: dict[str, Any], model: str) -> str:
+    """The average precision of the attention that fc learns for the pairs of a graph, and the share of these pairs."""
+    encoder, _, graph = model.partition(" LaMP ")
+    attention = summary.get(f"{encoder} LaMP fc", {}).get("recovery", {})
+    found = attention.get(f"learned attention, {graph}")
+    if found is None and graph == "pr":
+        found = attention.get("learned attention")  # in older files, which compare with the prior alone
+    if found is None or found["average precision"] is None:
+        return ""
+    return f"{found['average precision']:.2f} of {found['share of pairs joined']:.2f}"
 
 
 def cells(metrics: dict[str, dict[str, float | None]]) -> str:
@@ -124,7 +130,7 @@ def notes(result: dict[str, Any]) -> list[str]:
         for t in result["tests"]
     ]
     recovered = [
-        f"{_ranked(score)} ({model}): " + ", ".join(f"{name} {value:.3f}" for name, value in values.items())
+        f"{_ranked(score)} ({model}): {in_words(values)}"
         for model, row in result["summary"].items()
         for score, values in row["recovery"].items()
     ]

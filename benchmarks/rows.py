@@ -17,3 +17,8 @@ def row_of(test: Mapping[str, Any]) -> str:
     """The row that was tested; older files name its parts."""
     row: str = test["row"] if "row" in test else f"{test['encoder']} {test['graph']}"
     return row
+
+
+def in_words(values: Mapping[str, float | None]) -> str:
+    """Numbers by name."""
+    return ", ".join(f"{name} {'undefined' if value is None else f'{value:.3f}'}" for name, value in values.items())

@@ -120,7 +120,7 @@ def _by_label_set(
 def summarise(runs: Sequence[Run]) -> dict[str, Any]:
     """Mean and standard deviation of every metric over the seeds."""
     recovered = {
-        score: {name: float(np.mean([run.recovery[score][name] for run in runs])) for name in runs[0].recovery[score]}
+        score: {name: _mean([run.recovery[score][name] for run in runs]) for name in runs[0].recovery[score]}
         for score in runs[0].recovery
     }
     densities = [run.density for run in runs if run.density is not None]
@@ -142,6 +142,10 @@ def _spread(metrics: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
         name: {"mean": _defined(v.mean()), "sd": _defined(v.std(ddof=1)) if len(v) > 1 else None}
         for name, v in values.items()
     }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    return _defined(np.mean(np.array(values, dtype=float)))
 
 
 def _defined(value: float) -> float | None:

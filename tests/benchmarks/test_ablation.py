@@ -8,9 +8,14 @@ import pytest
 
 import ablation
 import environment
-from ablation import CHANGES, WHOLE, Change
+from ablation import CHANGES, WHOLE, Change, changes_of
 from render import table
+from tg_mlc.graphs import fully_connected
+from tg_mlc.models import LaMP
+from tg_mlc.nn.encoders import BagEncoder
 from tg_mlc.recipes import TABLES
+from tg_mlc.recipes._evidence import NAMES
+from tg_mlc.training import MultiLabelModule
 
 
 def test_a_change_changes_what_it_names() -> None:
@@ -22,12 +27,27 @@ def test_a_change_changes_what_it_names() -> None:
     assert Change().of(recipe) == recipe
 
 
-def test_every_change_names_arguments_of_the_recipe() -> None:
-    recipe = TABLES["bibtex"]
-    for name, change in CHANGES.items():
-        for part, values in change.parts.items():
-            assert set(values) <= set(getattr(recipe, part)), name
-            assert getattr(recipe, part) != {**getattr(recipe, part), **values}, f"{name} changes nothing"
+@pytest.mark.parametrize("name", TABLES)
+def test_only_what_changes_a_recipe_is_tried(name: str) -> None:
+    recipe = TABLES[name]
+    classifiers = [NAMES[kind] for kind in recipe.settings["classifiers"]]
+    changes = changes_of(recipe, classifiers, "fc")
+    model = LaMP(BagEncoder(2, 8), fully_connected(1), "emb")
+    assert {WHOLE, "no messages among labels", "no evidence", "no averaged weights"} <= set(changes)
+    for change in list(changes.values())[1:]:
+        MultiLabelModule(model, ["a"], **change.of(recipe).module)  # takes all these arguments
+        assert change.of(recipe) != recipe or change.graph == "el" or change.evidence is not None
+        assert {NAMES[kind] for kind in change.evidence or ()} <= set(classifiers)
+    assert "no messages among labels" not in changes_of(recipe, classifiers, "el")
+
+
+def test_parts_that_a_recipe_does_without_are_left_out() -> None:
+    both = [NAMES["svm"], NAMES["ridge"]]
+    assert "one step" in changes_of(TABLES["bibtex"], both, "fc")
+    assert "one step" not in changes_of(TABLES["delicious"], both, "fc")
+    assert "no evidence in the logits" in changes_of(TABLES["delicious"], both, "fc")
+    assert "no evidence in the logits" not in changes_of(TABLES["bibtex"], both, "fc")
+    assert "evidence of the SVM alone" not in changes_of(TABLES["nuswide"], [NAMES["svm"]], "fc")
 
 
 def test_data_sets_without_a_table_are_refused() -> None:

@@ -16,6 +16,7 @@ from prior_vs_learned import main, run_variant
 from recovery import co_occurrence_scores, mean_label_attention, recovery
 from render import cell, table
 from rivals import PooledGNN
+from rows import in_words
 from seeds import Run, Task, compare, corrected_p_value, summarise
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, tree
 from tg_mlc.recipes import RECIPES
@@ -116,6 +117,14 @@ def test_recovery_of_a_known_graph() -> None:
     assert (perfect["ROC-AUC"], perfect["average precision"]) == (1.0, 1.0)
     assert reversed_["ROC-AUC"] == 0.0
     assert perfect["share of pairs joined"] == pytest.approx(2 / 6)
+
+
+def test_a_graph_that_joins_all_pairs_cannot_be_recovered() -> None:
+    found = recovery(torch.rand(4, 4), fully_connected(4))
+    assert found == {"ROC-AUC": None, "average precision": None, "share of pairs joined": 1.0}
+    run = Run("emb LaMP fc", 0, "hash", 1.0, {"maF1": 0.5}, [], recovery={"learned attention, pr": found})
+    recovered = summarise([run, run])["recovery"]["learned attention, pr"]
+    assert in_words(recovered) == "ROC-AUC undefined, average precision undefined, share of pairs joined 1.000"
 
 
 def test_co_occurrence_scores() -> None:

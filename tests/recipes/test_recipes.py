@@ -98,11 +98,12 @@ def test_other_columns_or_labels_are_other_samples(change, tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_damaged_file_is_fitted_again(dataset, tmp_path):
+@pytest.mark.parametrize("left", [0, 200])
+def test_a_damaged_file_is_fitted_again(left, dataset, tmp_path):
     split = dataset.official_split()
     first = prepare(dataset, split, tmp_path)
     for kept in (tmp_path / "evidence").iterdir():
-        kept.write_bytes(kept.read_bytes()[:200])
+        kept.write_bytes(kept.read_bytes()[:left])
     assert torch.equal(prepare(dataset, split, tmp_path)[0].evidence, first[0].evidence)
 
 

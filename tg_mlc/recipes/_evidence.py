@@ -70,7 +70,7 @@ def _fitted(x: Any, y: Tensor, split: Split, folder: Path, kind: Kind, n_jobs: i
     if kept.exists():
         try:
             return reader(kept, x, split)
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
             logger.warning("Fitting classifiers again: '%s' cannot be read (%s)", kept, error)
     logger.info("Fitting classifiers for %s", kept)
     arrays = _fit_svm(x, y, split, n_jobs) if kind == "svm" else _fit_ridge(x, y, split, exact=kind == "exact")
