@@ -129,17 +129,12 @@ def _check_columns(used: list[str], header: list[str], source: str) -> None:
 
 
 def _read_parquet(path: Path) -> Any:
-    pandas = require("pandas", extra="train")
+    pandas = require("pandas", extra="parquet")
+    require("pyarrow.parquet", extra="parquet")
     if not path.is_file():
         raise FileNotFoundError(f"Expected the parquet file '{path}' (got no such file in '{path.parent.absolute()}')")
     try:
-        return pandas.read_parquet(path)
-    except ImportError as error:
-        raise ImportError(
-            f"Expected 'pyarrow' to be installed to read '{path}' (got no such module); install it with: pip install "
-            f"pyarrow",
-            name="pyarrow",
-        ) from error
+        return pandas.read_parquet(path, engine="pyarrow")
     except (ValueError, OSError, NotImplementedError) as error:
         raise ValueError(f"Expected '{path}' to be a parquet file (got {type(error).__name__}: {error})") from error
 

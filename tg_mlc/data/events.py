@@ -100,7 +100,7 @@ def from_events(
         from_events("demand.csv", entity="store", time=("year", "month"), label="category", amount="sold")
 
     Args:
-        table (pandas.DataFrame, str or Path): The table, or its file: ``.parquet`` (which needs pandas and pyarrow), or
+        table (pandas.DataFrame, str or Path): The table, or its file: ``.parquet`` (with the extra ``parquet``), or
             else CSV, plain or compressed, as in :func:`from_csv`.
         entity (str, optional): The column that names what has the events, such as a customer; :obj:`None` if all of
             them belong to one entity, which is then called :obj:`"all"`.
