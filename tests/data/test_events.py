@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import gzip
 import lzma
-import os
 import sys
 from datetime import date
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +15,6 @@ from hypothesis import strategies as st
 from tg_mlc._optional import is_installed
 from tg_mlc.data import from_events
 
-VARIABLE = "TG_MLC_DATA"
 USED = {"entity": "who", "time": "day", "label": "item"}
 BASKETS = (
     "who,day,item,cost\n"
@@ -39,21 +36,6 @@ def write(tmp_path):
         return path
 
     return write_csv
-
-
-@pytest.fixture
-def real_file():
-    folder = os.environ.get(VARIABLE)
-
-    def find(relative):
-        if not folder:
-            pytest.skip(f"the environment variable {VARIABLE} is not set")
-        path = Path(folder) / relative
-        if not path.exists():
-            pytest.skip(f"there is no '{path}'")
-        return path
-
-    return find
 
 
 def frame(**columns):

@@ -1,29 +1,8 @@
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from tg_mlc.datasets import SIDER, NCIFunctionalGroups
-
-VARIABLE = "TG_MLC_DATA"
-
-
-@pytest.fixture(scope="session")
-def real_file():
-    """Finds a real data file, or skips the test."""
-    folder = os.environ.get(VARIABLE)
-
-    def find(relative):
-        if not folder:
-            pytest.skip(f"the environment variable {VARIABLE} is not set")
-        path = Path(folder) / relative
-        if not path.exists():
-            pytest.skip(f"there is no '{path}'")
-        return path
-
-    return find
 
 
 @pytest.fixture(scope="session")
