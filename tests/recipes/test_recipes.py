@@ -127,6 +127,22 @@ def test_table_lamp_starts_from_frequencies(dataset, encoder):
     torch.testing.assert_close(model.readout.bias.sigmoid(), frequency)
 
 
+def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, tmp_path):
+    split = dataset.official_split()
+    prepared = prepare(dataset, split, tmp_path)
+    train, test = prepared[split.train], prepared[split.test]
+    options = {"channels": 8, "evidence": list(prepared.classifiers.values()), "evidence_skip": True}
+    model = table_lamp(train, fully_connected(4), **options)
+    fitted = model.skip(test.rows("evidence")) + model.readout.bias
+    model.skip.reset_parameters()
+    guessed = model.skip(test.rows("evidence")) + model.readout.bias
+    loss = torch.nn.functional.binary_cross_entropy_with_logits
+    assert loss(fitted, test.y) < loss(guessed, test.y)
+    # Scores of samples that the classifiers were fitted to would mislead: without the attribute nothing is fitted.
+    plain = table_lamp(dataset[:160], fully_connected(4), **options)
+    torch.testing.assert_close(plain.skip.state_dict(), model.skip.state_dict())
+
+
 def test_kinds_without_a_table_are_refused():
     planted = RECIPES["planted-50"].load_dataset("unused")
     with pytest.raises(ValueError, match="'bag', 'sequence' or 'vector'"):

@@ -48,8 +48,19 @@ class MultiLabelDataset(InMemoryDataset):
     @property
     def y(self) -> Tensor:
         """The labels of all samples, ``[num_samples, num_labels]``, with NaN where unknown."""
-        y: Tensor = self._data.y
-        return y if self._indices is None else y[list(self._indices)]
+        return self.rows("y")
+
+    def rows(self, key: str) -> Tensor:
+        """An attribute of which every sample has one row, of all samples.
+
+        Args:
+            key (str): The name of the attribute.
+
+        Raises:
+            KeyError: If samples do not have it.
+        """
+        values: Tensor = self._data[key]
+        return values if self._indices is None else values[list(self._indices)]
 
     def official_split(self, val_fraction: float = 0.1, seed: int = 0) -> Split:
         """The split that the data set was published with, of whose training samples a stratified share validates.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tg_mlc.models.lamp import LaMP
@@ -40,7 +40,9 @@ def table_lamp(
     r"""Builds a :class:`~tg_mlc.models.LaMP` for bags of words, sequences of words, or vectors.
 
     Its components are the words, or :obj:`num_components` linear images of the vector. The bias of the
-    readout starts between the mean frequency of all labels and that of every label.
+    readout starts between the mean frequency of all labels and that of every label. With :obj:`evidence_skip` and
+    samples that carry their scores, the model starts with what these scores mean (see
+    :meth:`~tg_mlc.nn.encoders.SharedLogits.start_from_scores`).
 
     Args:
         train (MultiLabelDataset): The training samples, which say what kind they are, and give the frequencies.
@@ -74,6 +76,9 @@ def table_lamp(
         **kwargs,
     )
     model.readout.start_from_frequencies(train.y, frequency_strength)
+    key: str = getattr(model.evidence, "key", "")
+    if model.skip is not None and key in train[0]:
+        model.skip.start_from_scores(train.rows(key), train.y, cast(Tensor, model.readout.bias))
     return model
 
 

@@ -164,6 +164,41 @@ def test_shared_logits_rise_with_the_scores_and_are_the_same_for_all_labels():
     torch.testing.assert_close(shared(torch.zeros(1, 3, 2)), logits[:, 4:5].expand(1, 3))
 
 
+def test_shared_logits_start_at_zero_for_scores_of_zero():
+    torch.testing.assert_close(SharedLogits(num_scores=2)(torch.zeros(1, 3, 2)), torch.zeros(1, 3))
+
+
+def test_shared_logits_learn_what_scores_mean_beside_an_offset():
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.rand(4000, 3, 2, generator=generator) * 2 - 1
+    offset = torch.tensor([-2.0, 0.0, 2.0])
+    logits = 3 * scores[..., 0] + offset  # the second classifier knows nothing
+    y = torch.bernoulli(torch.sigmoid(logits), generator=generator)
+    y[::7, 1] = torch.nan
+    shared = SharedLogits(num_scores=2)
+    shared.start_from_scores(scores, y, offset)
+    with torch.no_grad():
+        error = shared(scores) + offset - logits
+    assert error.square().mean().sqrt() < 0.25
+    assert all(parameter.grad is None for parameter in shared.parameters())
+
+
+def test_shared_logits_of_many_pairs_are_fitted_to_the_same_share_of_them_every_time(monkeypatch):
+    monkeypatch.setattr("tg_mlc.nn.encoders.evidence.MAX_PAIRS", 500)
+    scores, y = torch.randn(1000, 4), torch.randint(2, (1000, 4)).float()
+    first, second, other = SharedLogits(), SharedLogits(), SharedLogits()
+    first.start_from_scores(scores, y)
+    second.start_from_scores(scores, y)
+    other.start_from_scores(scores, y, seed=1)
+    assert torch.equal(first(scores), second(scores))
+    assert not torch.equal(first(scores), other(scores))
+
+
+def test_shared_logits_need_a_known_label():
+    with pytest.raises(ValueError, match="'y' with known labels"):
+        SharedLogits().start_from_scores(torch.zeros(2, 3), torch.full((2, 3), torch.nan))
+
+
 def test_evidence_may_skip_to_the_logits(linear):
     torch.manual_seed(0)
     model = LaMP(BagEncoder(5, 8), edgeless(3), "emb", num_steps=1, evidence=linear, evidence_skip=True).eval()
