@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from rivals import LinearAlone, PooledGNN
+from rows import FREQUENCY
 from seeds import Run, Task
 from tg_mlc.baselines import LabelFrequency, MorganForest
 from tg_mlc.baselines.morgan_forest import DEFAULT_GRID
@@ -49,7 +50,7 @@ def run_rivals(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
 
 
 def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Row]:
-    yield "label frequency", lambda: _frequency(task, split)
+    yield FREQUENCY, lambda: _frequency(task, split)
     if task.name in TABLES:
         for name, classifier in cast(PreparedTable, task.dataset).classifiers.items():
             yield name, partial(_classifier, task, split, classifier)

@@ -52,10 +52,15 @@ def describe_dataset(dataset: MultiLabelDataset) -> dict[str, Any]:
     return {"num_samples": len(dataset), "num_labels": dataset.num_labels, "sha256": digest.hexdigest()}
 
 
+def results_file(name: str) -> Path:
+    """Where results are kept."""
+    return RESULTS / f"{name}.json"
+
+
 def write_results(name: str, content: dict[str, Any]) -> Path:
     """Writes ``benchmarks/results/<name>.json`` as a whole."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
+    path = results_file(name)
+    path.parent.mkdir(exist_ok=True)
     unfinished = path.with_suffix(".unfinished")
     # JSON has no NaN; what is undefined is null.
     text = json.dumps({"environment": describe_environment(), **content}, indent=1, allow_nan=False)

@@ -23,10 +23,11 @@ from jsonargparse import auto_cli
 
 from command_line import chosen
 from competitors import run_rivals, scores_of
+from earlier import earlier_runs
 from environment import describe_dataset, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
-from rows import OTHER_DECISIONS, in_words, row_of
+from rows import FREQUENCY, OTHER_DECISIONS, encoder_and_graph, in_words, row_of, variant
 from seeds import Run, Task, compare, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
@@ -55,6 +56,7 @@ def main(
     jobs: int = 1,
     max_epochs: int | None = None,
     save: bool = True,
+    resume: bool = False,
 ) -> None:
     """Trains every variant with every seed, prints the table and writes benchmarks/results/.
 
@@ -70,6 +72,8 @@ def main(
         jobs: How many trainings run at a time, each on one thread.
         max_epochs: Number of epochs, if not that of the recipe.
         save: Whether to write the results.
+        resume: Whether to keep the rows of the result file and make only those that it does not have; samples, settings
+            and versions must be the same. The code must be too, which is not checked.
     """
     recipe = _recipe(dataset, split)
     wanted = _named(f"--graphs of {dataset}", graphs, ("el", "fc", "learned", *recipe.graphs))
@@ -81,42 +85,48 @@ def main(
     for graph in set(wanted) - {"learned"}:
         # A graph that cannot be built is better known now than after hours of training.
         recipe.label_graph(graph, trials[first_seed].task.dataset, trials[first_seed].split)
+    counted = int(trials[first_seed].task.counted.sum())
     priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))
+    settings = {
+        "dataset": {"name": dataset, **describe_dataset(raw), "counted_labels": counted},
+        "split": split,
+        "redrawn": recipe.redraw is not None,
+        "seeds": list(all_seeds),
+        "recipe": {key: getattr(recipe, key) for key in RECORDED} | options,
+    }
+    file = f"prior_vs_learned-{dataset}-{split}"
+    runs = earlier_runs(file, settings) if resume else []
+    present = {(run.model, run.seed) for run in runs}
     # Where all seeds share their samples, so do the rivals.
     alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
-    calls = [delayed(run_rivals)(*trials[seed], seed, options) for seed in (all_seeds[:1] if alike else all_seeds)]
+    calls = [
+        delayed(run_rivals)(*trials[seed], seed, options)
+        for seed in (all_seeds[:1] if alike else all_seeds)
+        if (FREQUENCY, seed) not in present
+    ]
     calls += [
         delayed(run_variant)(*trials[seed], seed, graph, encoder, options, priors)
         for encoder in with_encoders
         for graph in wanted
         for seed in all_seeds
+        if (variant(encoder, graph), seed) not in present
     ]
-    runs: list[Run] = []
     for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
         runs += done
         for run in done:
             print(f"{run.model:<28} seed {run.seed}: {_in_short(run.metrics)} ({run.seconds:.0f} s)", flush=True)
-    found = _findings(runs, with_encoders, wanted, figures(dataset))
+    found = _findings(runs, figures(dataset))
     print_summary(found["summary"], found["tests"], found["papers"])
     if save:
-        counted = int(trials[first_seed].task.counted.sum())
-        content = {
-            "dataset": {"name": dataset, **describe_dataset(raw), "counted_labels": counted},
-            "split": split,
-            "redrawn": recipe.redraw is not None,
-            "seeds": list(all_seeds),
-            "recipe": {key: getattr(recipe, key) for key in RECORDED} | options,
-            **found,
-            "runs": [asdict(run) for run in runs],
-        }
-        print(f"Wrote {write_results(f'prior_vs_learned-{dataset}-{split}', content)}")
+        content = {**settings, **found, "runs": [asdict(run) for run in runs]}
+        print(f"Wrote {write_results(file, content)}")
 
 
-def _findings(
-    runs: Sequence[Run], encoders: Sequence[str], graphs: Sequence[str], papers: Mapping[str, Mapping[str, float]]
-) -> dict[str, Any]:
+def _findings(runs: Sequence[Run], papers: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     """What the runs say together, beside what the papers say."""
     models = dict.fromkeys(run.model for run in runs)
+    variants = [parts for parts in map(encoder_and_graph, models) if parts is not None]
+    encoders, graphs = (dict.fromkeys(parts) for parts in zip(*variants, strict=True))
     pairs = [(b, a) for a, b in combinations(sorted(graphs, key=lambda graph: graph != "el"), 2)]
     return {
         "summary": {model: summarise([run for run in runs if run.model == model]) for model in models},
@@ -188,7 +198,7 @@ def run_variant(
     else:
         label_graph = task.recipe.label_graph(graph, task.dataset, split)
     result, data = task.train(split, seed, label_graph, encoder, options)
-    run = task.run(f"{encoder} LaMP {graph}", split, seed, time.perf_counter() - start, *scores_of(result, data))
+    run = task.run(variant(encoder, graph), split, seed, time.perf_counter() - start, *scores_of(result, data))
     run.density, run.validation = label_graph.density, result.best_value
     if graph == "fc":
         run.recovery = _recovered(task, split, result, data, priors)

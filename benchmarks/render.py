@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import speed_tables
-from rows import OTHER_DECISIONS, in_words, row_of
+from rows import OTHER_DECISIONS, encoder_and_graph, in_words, row_of, variant
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -100,8 +100,8 @@ def label_graphs() -> str:
 
 def _found(summary: dict[str, Any], model: str) -> str:
     """The average precision of the attention that fc learns for the pairs of a graph, and the share of these pairs."""
-    encoder, _, graph = model.partition(" LaMP ")
-    attention = summary.get(f"{encoder} LaMP fc", {}).get("recovery", {})
+    encoder, graph = encoder_and_graph(model) or ("", "")
+    attention = summary.get(variant(encoder, "fc"), {}).get("recovery", {})
     found = attention.get(f"learned attention, {graph}")
     if found is None and graph == "pr":
         found = attention.get("learned attention")  # in older files, which compare with the prior alone

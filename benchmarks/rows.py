@@ -13,6 +13,21 @@ OTHER_DECISIONS = {
 }
 
 
+#: The first row of every comparison.
+FREQUENCY = "label frequency"
+
+
+def variant(encoder: str, graph: str) -> str:
+    """The row of a label graph, with or without feature message passing."""
+    return f"{encoder} LaMP {graph}"
+
+
+def encoder_and_graph(model: str) -> tuple[str, str] | None:
+    """What :func:`variant` made a row of; :obj:`None` for rows without label message passing."""
+    encoder, _, graph = model.partition(" LaMP ")
+    return (encoder, graph) if graph else None
+
+
 def row_of(test: Mapping[str, Any]) -> str:
     """The row that was tested; older files name its parts."""
     row: str = test["row"] if "row" in test else f"{test['encoder']} {test['graph']}"

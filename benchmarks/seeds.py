@@ -13,6 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 from scipy.stats import t as student_t
 
+from rows import variant
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
@@ -154,7 +155,7 @@ def _defined(value: float) -> float | None:
 
 def compare(runs: Sequence[Run], encoder: str, graph: str, against: str = "el") -> list[dict[str, Any]]:
     """Paired t-tests of a graph against another one over the seeds."""
-    tests = compare_rows(runs, f"{encoder} LaMP {graph}", f"{encoder} LaMP {against}")
+    tests = compare_rows(runs, variant(encoder, graph), variant(encoder, against))
     return [{**test, "row": f"{encoder} {graph}", "against": against} for test in tests]
 
 

@@ -210,6 +210,38 @@ def test_tables_end_to_end(root: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert set(rows["emb LaMP el"]["thresholds"]) == {"ACC", "HA", "ebF1", "miF1", "maF1"}
 
 
+@pytest.fixture
+def emotions(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Trains one row, and returns its result file."""
+    if not (Path(os.environ.get("TG_MLC_DATA", "")) / "emotions" / "raw").is_dir():
+        pytest.skip("TG_MLC_DATA does not name a folder with emotions/raw")
+    monkeypatch.setattr(environment, "RESULTS", tmp_path)
+    main(dataset="emotions", seeds=2, graphs="fc", encoders="emb", root=root, max_epochs=1)
+    return tmp_path / "prior_vs_learned-emotions-official.json"
+
+
+def test_a_comparison_makes_only_the_rows_it_has_not(
+    emotions: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = json.loads(emotions.read_text())["runs"]
+    monkeypatch.setattr("prior_vs_learned.run_rivals", lambda *args: pytest.fail("made again"))
+    main(dataset="emotions", seeds=2, graphs="fc,el", encoders="emb", root=root, max_epochs=1, resume=True)
+    result = json.loads(emotions.read_text())
+    assert result["runs"][: len(before)] == before
+    assert [(run["model"], run["seed"]) for run in result["runs"][len(before) :]] == [
+        ("emb LaMP el", 10),
+        ("emb LaMP el", 11),
+    ]
+    assert {(test["row"], test["against"]) for test in result["tests"]} == {("emb fc", "el")}
+
+
+def test_rows_with_other_settings_are_not_kept(emotions: Path, root: Path) -> None:
+    before = emotions.read_bytes()
+    with pytest.raises(SystemExit, match="have the same recipe, as --resume keeps its rows"):
+        main(dataset="emotions", seeds=2, graphs="el", encoders="emb", root=root, max_epochs=2, resume=True)
+    assert emotions.read_bytes() == before
+
+
 def test_the_rival_on_atoms_runs(root: Path) -> None:
     molecules = RECIPES["nci"].load_dataset(root)
     batch = next(iter(DataLoader(molecules[:4], batch_size=4)))

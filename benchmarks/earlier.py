@@ -1,0 +1,33 @@
+"""Runs that a result file holds already."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from environment import describe_environment, results_file
+from seeds import Run
+
+#: What must be the same for runs to stand in one table.
+SAME = ("dataset", "split", "seeds", "recipe")
+
+
+def earlier_runs(name: str, content: dict[str, Any]) -> list[Run]:
+    """The runs of ``benchmarks/results/<name>.json``, none if there is no such file.
+
+    Raises:
+        SystemExit: If they were made from other samples, with other settings or other versions.
+    """
+    path = results_file(name)
+    if not path.exists():
+        return []
+    found = json.loads(path.read_text())
+    now = json.loads(json.dumps({"versions": describe_environment()["versions"], **content}))
+    found["versions"] = found["environment"]["versions"]
+    for key in ("versions", *SAME):
+        if found[key] != now[key]:
+            raise SystemExit(
+                f"Expected '{path}' to have the same {key}, as --resume keeps its rows (got {found[key]}, now "
+                f"{now[key]}); make them all again without --resume"
+            )
+    return [Run(**run) for run in found["runs"]]
