@@ -17,6 +17,7 @@ from tg_mlc.ops import Edges, Pattern, Shared, graph_attention
 pytest.importorskip("numba", reason="Numba is not installed")
 
 from tg_mlc.ops.kernels import csr_cpu, csr_numba
+from tg_mlc.ops.kernels.graph import Graph
 
 #: Three threads however few the edges: every thread takes whole groups, or all share each. Of rows in double precision
 #: that fill lines (16 channels do), outputs go past the caches.
@@ -141,11 +142,12 @@ def test_no_channels_in_queries() -> None:
     torch.testing.assert_close(results[1], results[0])
 
 
+@pytest.mark.parametrize("num_edges", [9, 14], ids=["weights kept", "sums kept"])
 @pytest.mark.parametrize("biased", [False, True])
-def test_the_operator_is_what_it_says(biased: bool) -> None:
-    graph = random_edges(4, 4, 9, seed=0)
+def test_the_operator_is_what_it_says(biased: bool, num_edges: int) -> None:
+    graph = random_edges(4, 4, num_edges, seed=0)
     tensors = [torch.randn(8, 2, 3, requires_grad=True) for _ in range(3)]
-    bias = torch.randn(9, 2, requires_grad=True) if biased else None
+    bias = torch.randn(num_edges, 2, requires_grad=True) if biased else None
     edges = (graph.csr().ptr, graph.csr().key, *graph.csc())
     arguments = (*tensors, bias, *edges, 0.5, 0.0, torch.zeros(1, dtype=torch.long))
     torch.library.opcheck(torch.ops.tg_mlc.csr_attention, arguments)
@@ -176,6 +178,24 @@ def test_no_memory_is_read_before_it_is_written() -> None:
         torch.testing.assert_close(results(pattern, 2, torch.float64, "csr"), expected)
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("dropout_p", [0.0, 0.4, 1.0])
+def test_what_is_kept_changes_nothing(dropout_p: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern, found = Shared(hub(60, 50, seed=2), 3), []
+    tensors = [torch.randn(180, 2, 16, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    bias = torch.randn(pattern.bias_size, 2, dtype=torch.float64, requires_grad=True)
+    for keeps in (False, True):
+        monkeypatch.setattr(Graph, "keeps_weights", lambda self, channels, keeps=keeps: keeps)
+        torch.manual_seed(0)
+        out = graph_attention(*tensors, pattern, edge_bias=bias, dropout_p=dropout_p, backend="csr")
+        kept = out.grad_fn.saved_tensors[-1] if out.grad_fn is not None else out
+        assert kept.numel() == 6 * (pattern.graph.num_edges if keeps else 60)
+        once = torch.autograd.grad(out.square().sum(), [*tensors, bias], retain_graph=True)
+        again = torch.autograd.grad(out.square().sum(), [*tensors, bias])
+        assert all(torch.equal(one, other) for one, other in zip(once, again, strict=True))
+        found.append([out, *once])
+    torch.testing.assert_close(found[1], found[0])
 
 
 def attend(pattern: Shared) -> float:

@@ -2,9 +2,9 @@
 
 Such a backend is a module of kernels with two functions,
 
-* ``forward(query, key, value, graph, options)``: the output, and the logarithm of the sum that the weights of every
-  query were divided by, in whatever shape the kernels like;
-* ``backward(grad, query, key, value, lse, graph, options)``: the gradients of query, key, value and bias.
+* ``forward(query, key, value, graph, options)``: the output, and what is kept for the way back, in whatever shape the
+  kernels like: the logarithm of the sum that the weights of every query were divided by, or the weights;
+* ``backward(grad, query, key, value, kept, graph, options)``: the gradients of query, key, value and bias.
 """
 
 from __future__ import annotations
@@ -21,14 +21,24 @@ from tg_mlc.ops.attention.backend import AttentionCall, Output
 from tg_mlc.ops.kernels.graph import Graph, Options
 from tg_mlc.ops.pattern import shared_graph
 
+#: How many numbers are kept for queries, values and a graph.
+NumKept = Callable[[Tensor, Tensor, Graph], int]
 
-def define(name: str, kernels: str, device: str | None) -> Callable[[AttentionCall], Output]:
+
+def one_each(query: Tensor, value: Tensor, graph: Graph) -> int:
+    """One number for every query and head."""
+    return query.size(0) * query.size(1)
+
+
+def define(
+    name: str, kernels: str, device: str | None, num_kept: NumKept = one_each
+) -> Callable[[AttentionCall], Output]:
     """Registers the operator ``tg_mlc::{name}`` for a module of kernels and a kind of device (or all), and returns what
     runs it.
 
     The module is imported at the first call, as what it is written with may not be installed.
     """
-    operator = _register(name, kernels, device)
+    operator = _register(name, kernels, device, num_kept)
 
     def run(call: AttentionCall) -> Output:
         graph, _ = shared_graph(call.pattern)
@@ -70,7 +80,7 @@ def differentiates_forward(call: AttentionCall) -> bool:
     return any(unpack_dual(tensor).tangent is not None for tensor in tensors)  # type: ignore[no-untyped-call]
 
 
-def _register(name: str, kernels: str, device: str | None) -> Any:
+def _register(name: str, kernels: str, device: str | None, num_kept: NumKept) -> Any:
     def forward(
         query: Tensor,
         key: Tensor,
@@ -87,12 +97,12 @@ def _register(name: str, kernels: str, device: str | None) -> Any:
     ) -> tuple[Tensor, Tensor]:
         graph, options = Graph(ptr, index, col_ptr, col_index, col_order), Options(scale, dropout_p, int(seed), bias)
         with torch.autocast(query.device.type, enabled=False):
-            out, lse = import_module(kernels).forward(query, key, value, graph, options)
-        return out, lse.view(-1)
+            out, kept = import_module(kernels).forward(query, key, value, graph, options)
+        return out, kept.view(-1)
 
     def backward(
         grad: Tensor,
-        lse: Tensor,
+        kept: Tensor,
         query: Tensor,
         key: Tensor,
         value: Tensor,
@@ -109,19 +119,37 @@ def _register(name: str, kernels: str, device: str | None) -> Any:
         graph, options = Graph(ptr, index, col_ptr, col_index, col_order), Options(scale, dropout_p, int(seed), bias)
         grads: tuple[Tensor, Tensor, Tensor, Tensor]
         with torch.autocast(query.device.type, enabled=False):
-            grads = import_module(kernels).backward(grad, query, key, value, lse, graph, options)
+            grads = import_module(kernels).backward(grad, query, key, value, kept, graph, options)
         return grads
 
     operator: Any = torch.library.custom_op(f"tg_mlc::{name}", forward, mutates_args=(), device_types=device)
     gradient: Any = torch.library.custom_op(f"tg_mlc::{name}_backward", backward, mutates_args=(), device_types=device)
-    operator.register_fake(_fake_forward)
+
+    def fake_forward(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        ptr: Tensor,
+        index: Tensor,
+        col_ptr: Tensor,
+        col_index: Tensor,
+        col_order: Tensor,
+        *rest: Any,
+    ) -> tuple[Tensor, Tensor]:
+        graph = Graph(ptr, index, col_ptr, col_index, col_order)
+        accumulator = torch.promote_types(query.dtype, torch.float32)
+        out = query.new_empty(query.size(0), query.size(1), value.size(2))
+        return out, query.new_empty(num_kept(query, value, graph), dtype=accumulator)
+
+    operator.register_fake(fake_forward)
     gradient.register_fake(_fake_backward)
 
     def differentiate(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:
         if grad is None:
             return (None,) * 12
-        *tensors, seed, lse = ctx.saved_tensors
-        *grads, grad_bias = gradient(grad, lse, *tensors, ctx.scale, ctx.dropout_p, seed)
+        *tensors, seed, kept = ctx.saved_tensors
+        *grads, grad_bias = gradient(grad, kept, *tensors, ctx.scale, ctx.dropout_p, seed)
         return *grads, None if tensors[3] is None else grad_bias, *(None,) * 8
 
     operator.register_autograd(differentiate, setup_context=_setup_context)
@@ -135,14 +163,8 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
     ctx.set_materialize_grads(False)
 
 
-def _fake_forward(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-    num_queries, heads = query.size(0), query.size(1)
-    accumulator = torch.promote_types(query.dtype, torch.float32)
-    return query.new_empty(num_queries, heads, value.size(2)), query.new_empty(num_queries * heads, dtype=accumulator)
-
-
 def _fake_backward(
-    grad: Tensor, lse: Tensor, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any
+    grad: Tensor, kept: Tensor, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
     return (

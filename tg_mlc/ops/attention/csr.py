@@ -5,6 +5,7 @@ from __future__ import annotations
 from tg_mlc.ops.attention.along_edges import define, differentiates_forward
 from tg_mlc.ops.attention.backend import AttentionCall, Backend
 from tg_mlc.ops.compiled import numba_problem
+from tg_mlc.ops.kernels.graph import num_kept
 
 
 def refuse(call: AttentionCall) -> str | None:
@@ -26,4 +27,4 @@ def prefer(call: AttentionCall) -> str:
     return "is sparse, so only its edges are computed"
 
 
-BACKEND = Backend("csr", define("csr_attention", "tg_mlc.ops.kernels.csr_cpu", "cpu"), refuse, prefer)
+BACKEND = Backend("csr", define("csr_attention", "tg_mlc.ops.kernels.csr_cpu", "cpu", num_kept), refuse, prefer)

@@ -5,8 +5,8 @@ is still in cache for the next. Groups that are left over, or so large that thei
 shared: every thread takes as many edges, and all wait for each other after each pass. A row that two threads share is
 put together afterwards, in their order, so that a call always gives the same bits on as many threads.
 
-Between forward and backward only the logarithm of every row's sum is kept: finding the weights again costs one more
-gather and saves a number for every edge and head.
+Between forward and backward the weights are kept if they take no more than the output does, else only the logarithm of
+every row's sum: finding the weights again costs one more gather, of five.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from tg_mlc.ops.kernels import csr_numba, threads
-from tg_mlc.ops.kernels.csr_numba import Backward, Forward, Rows, Side, Softmax, Space
-from tg_mlc.ops.kernels.graph import Graph, Options
+from tg_mlc.ops.kernels.csr_numba import Backward, Forward, Kept, Rows, Side, Softmax, Space
+from tg_mlc.ops.kernels.graph import Graph, Options, num_kept
 
 Array = np.ndarray[Any, Any]
 
@@ -44,20 +44,20 @@ MIN_EDGES = 2**10
 
 
 def forward(query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
-    """The output ``[N, heads, C_v]``, and the logarithm of every row's sum ``[groups, rows]``."""
+    """The output ``[N, heads, C_v]``, and what is kept."""
     out = query.new_empty(query.size(0), query.size(1), value.size(2))
-    lse = query.new_empty(query.size(0) * query.size(1))
+    kept = query.new_empty(num_kept(query, value, graph))
     if 0 in (graph.num_edges, out.numel()):
-        return out.zero_(), lse.zero_()
+        return out.zero_(), kept.zero_()
     (q, result), (k, v) = _rows(graph.num_queries, query, out), _rows(graph.num_keys, key, value)
-    call = Forward(_by_query(graph), q, k, v, _softmax(query, options), lse.view(-1, graph.num_queries).numpy(), result)
-    work = _Work(query, value, graph)
+    call = Forward(_by_query(graph), q, k, v, _softmax(query, options), _kept(kept, graph, value), result)
+    work = _Work(query, value, graph, options)
     work.run(csr_numba.forward_groups, csr_numba.forward_pass, call, (None, None, result))
-    return out, lse
+    return out, kept
 
 
 def backward(
-    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, lse: Tensor, graph: Graph, options: Options
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, kept: Tensor, graph: Graph, options: Options
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, value and bias, the last ``[num_edges, heads]`` or empty."""
     grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
@@ -66,9 +66,9 @@ def backward(
         return grads[0].zero_(), grads[1].zero_(), grads[2].zero_(), query.new_zeros(biased, query.size(1))
     g, q, grad_q = _rows(graph.num_queries, grad, query, grads[0])
     k, v, grad_k, grad_v = _rows(graph.num_keys, key, value, grads[1], grads[2])
-    sides, sums = (_by_query(graph), _by_key(graph)), lse.view(-1, graph.num_queries).numpy()
-    call = Backward(*sides, g, q, k, v, _softmax(query, options), sums, grad_q, grad_k, grad_v)
-    work = _Work(query, value, graph, backward=True, biased=biased)
+    sides = (_by_query(graph), _by_key(graph))
+    call = Backward(*sides, g, q, k, v, _softmax(query, options), _kept(kept, graph, value), grad_q, grad_k, grad_v)
+    work = _Work(query, value, graph, options, backward=True, biased=biased)
     targets = (None, None, None, grad_q, grad_k, grad_v, None)
     work.run(csr_numba.backward_groups, csr_numba.backward_pass, call, targets)
     return grads[0], grads[1], grads[2], work.grad_bias
@@ -102,6 +102,13 @@ def _softmax(query: Tensor, options: Options) -> Softmax:
     return Softmax(options.scale, bias.numpy(), options.dropout_p, options.seed)
 
 
+def _kept(kept: Tensor, graph: Graph, value: Tensor) -> Kept:
+    none = kept.new_empty(1, 0).numpy()
+    if graph.keeps_weights(value.size(2)):
+        return Kept(kept.view(-1, graph.num_edges).numpy(), none)
+    return Kept(none, kept.view(-1, graph.num_queries).numpy())
+
+
 def _by_query(graph: Graph) -> Side:
     ptr, index = graph.ptr.numpy(), graph.index.numpy()
     return Side(ptr, index, index[:0], _ascends(ptr, index, graph.num_keys))
@@ -123,7 +130,16 @@ def _ascends(ptr: Array, index: Array, num_others: int) -> bool:
 class _Work:
     """The threads, and what each works in."""
 
-    def __init__(self, query: Tensor, value: Tensor, graph: Graph, *, backward: bool = False, biased: int = 0) -> None:
+    def __init__(
+        self,
+        query: Tensor,
+        value: Tensor,
+        graph: Graph,
+        options: Options,
+        *,
+        backward: bool = False,
+        biased: int = 0,
+    ) -> None:
         heads, size = query.size(1), graph.num_edges
         self.num_edges, self.num_groups = size, query.size(0) // graph.num_queries * heads
         self.num_workers = max(1, min(threads.num_workers(), self.num_groups * size // MIN_EDGES))
@@ -134,12 +150,14 @@ class _Work:
         # Those who only share groups write to the same scores, and to the same gradient of a bias.
         owners = max(1, min(self.num_workers, self.num_alone))
         self.bias = query.new_zeros(owners, heads, biased)
-        scores = query.new_empty(owners, 2 if backward else 1, size)
+        # Weights that are kept are made where they stay; dropped ones are not kept.
+        apart = options.dropout_p > 0 or not graph.keeps_weights(value.size(2))
+        weights, grads = query.new_empty(owners, size * apart), query.new_empty(owners, size * backward)
         self.spaces: list[Space] = []
         for worker in range(self.num_workers):
             owner = min(worker, owners - 1) if self.num_alone else 0
             own = (query.new_empty(tile), graph.ptr.new_empty(rows), query.new_empty(channels))
-            tensors = (*own, scores[owner][0], scores[owner][-1], self.bias[owner])
+            tensors = (*own, weights[owner], grads[owner], self.bias[owner])
             self.spaces.append(Space(*(tensor.numpy() for tensor in tensors)))
 
     def _groups_alone(self, element_size: int) -> int:

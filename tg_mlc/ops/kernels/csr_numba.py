@@ -55,6 +55,13 @@ class Softmax(NamedTuple):
     seed: int
 
 
+class Kept(NamedTuple):
+    """What is kept between forward and backward, of which one is empty."""
+
+    weight: Array  #: the weights before dropout ``[groups, num_edges]``
+    lse: Array  #: or the logarithm of every row's sum ``[groups, rows]``
+
+
 class Forward(NamedTuple):
     """What the passes forward read and write."""
 
@@ -63,7 +70,7 @@ class Forward(NamedTuple):
     key: Rows
     value: Rows
     softmax: Softmax
-    lse: Array
+    kept: Kept
     out: Rows
 
 
@@ -77,7 +84,7 @@ class Backward(NamedTuple):
     key: Rows
     value: Rows
     softmax: Softmax
-    lse: Array
+    kept: Kept
     grad_query: Rows
     grad_key: Rows
     grad_value: Rows
@@ -105,13 +112,15 @@ def forward_groups(first: int, last: int, call: Forward, space: Space) -> None:
 @kernel
 def forward_pass(step: int, low: int, high: int, group: int, call: Forward, space: Space) -> Any:
     """One pass over a span of edges; returns where in the output it began within a row, or -1."""
-    edges, softmax, weight = call.edges, call.softmax, space.weight
+    edges, softmax, keeps = call.edges, call.softmax, call.kept.weight.shape[1] > 0
+    weight = call.kept.weight[group] if keeps else space.weight
+    dropped = space.weight if softmax.dropout_p > 0 else weight
     if step == 0:
         score_span(low, high, group, edges, call.query, call.key, softmax.scale, space, weight)
     elif step == 1:
-        softmax_span(low, high, group, call.query.heads, edges.ptr, softmax, weight, call.lse)
+        softmax_span(low, high, group, call.query.heads, edges.ptr, softmax, weight, dropped, call.kept.lse)
     else:
-        return sum_span(low, high, group, edges, weight, 1.0, call.value, space, call.out)
+        return sum_span(low, high, group, edges, dropped, 1.0, call.value, space, call.out)
     return -1
 
 
@@ -126,19 +135,25 @@ def backward_groups(first: int, last: int, call: Backward, space: Space) -> None
 @kernel
 def backward_pass(step: int, low: int, high: int, group: int, call: Backward, space: Space) -> Any:
     """One pass over a span of edges; returns where in its gradient it began within a row, or -1."""
-    edges, by_key, softmax, weight, grad = call.edges, call.by_key, call.softmax, space.weight, space.grad
+    edges, by_key, softmax, grad = call.edges, call.by_key, call.softmax, space.grad
+    keeps = call.kept.weight.shape[1] > 0
+    weight = call.kept.weight[group] if keeps else space.weight
+    dropped = space.weight if softmax.dropout_p > 0 else weight
     if step == 0:
-        score_span(low, high, group, edges, call.query, call.key, softmax.scale, space, weight)
+        if not keeps:
+            score_span(low, high, group, edges, call.query, call.key, softmax.scale, space, weight)
     elif step == 1:
         score_span(low, high, group, edges, call.grad, call.value, 1.0, space, grad)
     elif step == 2:
-        softmax_backward_span(low, high, group, call.query.heads, edges.ptr, softmax, weight, grad, call.lse)
+        if not keeps:
+            weigh_span(low, high, group, call.query.heads, edges.ptr, softmax, weight, call.kept.lse)
+        softmax_backward_span(low, high, group, edges.ptr, softmax, weight, dropped, grad)
     elif step == 3:
         return sum_span(low, high, group, edges, grad, softmax.scale, call.key, space, call.grad_query)
     elif step == 4:
         return sum_span(low, high, group, by_key, grad, softmax.scale, call.query, space, call.grad_key)
     elif step == 5:
-        return sum_span(low, high, group, by_key, weight, 1.0, call.grad, space, call.grad_value)
+        return sum_span(low, high, group, by_key, dropped, 1.0, call.grad, space, call.grad_value)
     else:
         bias_span(low, high, group, call.query.heads, grad, space.bias)
     return -1
@@ -403,42 +418,67 @@ _sum_widest, _sum_32, _sum_8, _sum_1 = _sum(WIDEST), _sum(32), _sum(8), _sum(1)
 
 @kernel
 def softmax_span(
-    low: int, high: int, group: int, heads: int, ptr: Array, softmax: Softmax, score: Array, lse: Array
+    low: int,
+    high: int,
+    group: int,
+    heads: int,
+    ptr: Array,
+    softmax: Softmax,
+    score: Array,
+    dropped: Array,
+    lse: Array,
 ) -> None:
-    """Turns the scores of the rows that begin in a span into weights, and keeps what it takes to find them again."""
+    """Turns the scores of the rows that begin in a span into weights, and drops some; keeps the sums if asked to."""
     first, last = rows_that_begin(ptr, low, high)
     for row in range(first, last):
-        lse[group, row] = normalise(score, softmax.bias, group % heads, heads, uintp(ptr[row]), uintp(ptr[row + 1]))
-    if softmax.dropout_p > 0:
-        start = group * score.shape[0]
-        for e in range(uintp(ptr[first]), uintp(ptr[last])):
-            score[e] *= dropout_factor(softmax.seed, start + e, softmax.dropout_p)
+        lowest, stop = uintp(ptr[row]), uintp(ptr[row + 1])
+        log_of_sum = normalise(score, softmax.bias, group % heads, heads, lowest, stop)
+        if lse.shape[1] > 0:
+            lse[group, row] = log_of_sum
+    drop(ptr[first], ptr[last], group, softmax, score, dropped)
+
+
+@kernel
+def weigh_span(
+    low: int, high: int, group: int, heads: int, ptr: Array, softmax: Softmax, score: Array, lse: Array
+) -> None:
+    """Turns the scores of the rows that begin in a span into weights once more."""
+    first, last = rows_that_begin(ptr, low, high)
+    for row in range(first, last):
+        lowest, stop = uintp(ptr[row]), uintp(ptr[row + 1])
+        zero, shift = score.dtype.type(0), lse[group, row]
+        add_bias(score, softmax.bias, group % heads, heads, lowest, stop)
+        for e in range(lowest, stop):
+            score[e] = exp(min(score[e] - shift, zero))  # rounding may put a score above the sum
 
 
 @kernel
 def softmax_backward_span(
-    low: int, high: int, group: int, heads: int, ptr: Array, softmax: Softmax, weight: Array, grad: Array, lse: Array
+    low: int, high: int, group: int, ptr: Array, softmax: Softmax, weight: Array, dropped: Array, grad: Array
 ) -> None:
-    """Turns scores into the weights of the sum, and the gradients of these weights into gradients of the scores."""
+    """Turns the gradients of weights into gradients of the scores, and drops the weights that were dropped."""
     first, last = rows_that_begin(ptr, low, high)
-    start, dropout_p, seed = group * weight.shape[0], softmax.dropout_p, softmax.seed
+    start, zero = group * weight.shape[0], grad.dtype.type(0)
     for row in range(first, last):
         lowest, stop = uintp(ptr[row]), uintp(ptr[row + 1])
-        zero = total = grad.dtype.type(0)
-        shift = lse[group, row]
-        add_bias(weight, softmax.bias, group % heads, heads, lowest, stop)
-        for e in range(lowest, stop):
-            weight[e] = exp(min(weight[e] - shift, zero))  # rounding may put a score above the sum
-        if dropout_p > 0:
+        if softmax.dropout_p > 0:
             for e in range(lowest, stop):
-                grad[e] *= dropout_factor(seed, start + e, dropout_p)
+                grad[e] *= dropout_factor(softmax.seed, start + e, softmax.dropout_p)
+        total = zero
         for e in range(lowest, stop):
             total += weight[e] * grad[e]
         for e in range(lowest, stop):
             grad[e] = weight[e] * (grad[e] - total)
-        if dropout_p > 0:
-            for e in range(lowest, stop):
-                weight[e] *= dropout_factor(seed, start + e, dropout_p)
+    drop(ptr[first], ptr[last], group, softmax, weight, dropped)
+
+
+@kernel
+def drop(first: int, last: int, group: int, softmax: Softmax, weight: Array, out: Array) -> None:
+    """Drops some of the weights of a range of edges, the same ones in both passes."""
+    if softmax.dropout_p > 0:
+        start = group * weight.shape[0]
+        for e in range(uintp(first), uintp(last)):
+            out[e] = weight[e] * dropout_factor(softmax.seed, start + e, softmax.dropout_p)
 
 
 @kernel
