@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from environment import describe_environment, results_file
+from rows import LEARNED
 from seeds import Run
 
 #: What must be the same for runs to stand in one table.
 SAME = ("dataset", "split", "seeds", "recipe")
 
 
-def earlier_runs(name: str, content: dict[str, Any]) -> list[Run]:
+def earlier_runs(name: str, content: dict[str, Any], wanted: Collection[str], priors: Sequence[str]) -> list[Run]:
     """The runs of ``benchmarks/results/<name>.json``, none if there is no such file.
+
+    Those of wanted rows whose attention was not compared with all of the priors are left out.
 
     Raises:
         SystemExit: If they were made from other samples, with other settings or other versions.
@@ -30,4 +34,11 @@ def earlier_runs(name: str, content: dict[str, Any]) -> list[Run]:
                 f"Expected '{path}' to have the same {key}, as --resume keeps its rows (got {found[key]}, now "
                 f"{now[key]}); make them all again without --resume"
             )
-    return [Run(**run) for run in found["runs"]]
+    runs = [Run(**run) for run in found["runs"]]
+    if not all(run.test for run in runs):
+        raise SystemExit(f"Expected '{path}' to say what every row was tested on; make it again without --resume")
+    return [run for run in runs if run.model not in wanted or _is_compared(run, priors)]
+
+
+def _is_compared(run: Run, priors: Sequence[str]) -> bool:
+    return not run.recovery or all(f"{LEARNED}, {prior}" in run.recovery for prior in priors)

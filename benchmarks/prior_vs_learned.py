@@ -11,7 +11,7 @@ attention that fc learns is compared with priors, and with the true label graph 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
@@ -27,11 +27,11 @@ from earlier import earlier_runs
 from environment import describe_dataset, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
-from rows import FREQUENCY, OTHER_DECISIONS, encoder_and_graph, in_words, row_of, variant
+from rows import FREQUENCY, LEARNED, OTHER_DECISIONS, encoder_and_graph, in_words, row_of, variant
 from seeds import Run, Task, compare, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
-from tg_mlc.graphs import learned
+from tg_mlc.graphs import edgeless, learned
 from tg_mlc.recipes import RECIPES, EncoderName, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
@@ -73,7 +73,8 @@ def main(
         max_epochs: Number of epochs, if not that of the recipe.
         save: Whether to write the results.
         resume: Whether to keep the rows of the result file and make only those that it does not have; samples, settings
-            and versions must be the same. The code must be too, which is not checked.
+            and versions must be the same. The code must be too, which is not checked. Rows of fc are made again if they
+            were not compared with one of these graphs.
     """
     recipe = _recipe(dataset, split)
     wanted = _named(f"--graphs of {dataset}", graphs, ("el", "fc", "learned", *recipe.graphs))
@@ -82,9 +83,7 @@ def main(
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
     all_seeds = range(first_seed, first_seed + seeds)
     raw, trials = _trials(recipe, dataset, root, split, all_seeds)
-    for graph in set(wanted) - {"learned"}:
-        # A graph that cannot be built is better known now than after hours of training.
-        recipe.label_graph(graph, trials[first_seed].task.dataset, trials[first_seed].split)
+    _try_out(trials[first_seed], set(wanted) - {"learned"}, with_encoders)
     counted = int(trials[first_seed].task.counted.sum())
     priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))
     settings = {
@@ -95,7 +94,8 @@ def main(
         "recipe": {key: getattr(recipe, key) for key in RECORDED} | options,
     }
     file = f"prior_vs_learned-{dataset}-{split}"
-    runs = earlier_runs(file, settings) if resume else []
+    rows = [variant(encoder, graph) for encoder in with_encoders for graph in wanted]
+    runs = earlier_runs(file, settings, rows, priors) if resume else []
     present = {(run.model, run.seed) for run in runs}
     # Where all seeds share their samples, so do the rivals.
     alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
@@ -140,6 +140,20 @@ class Trial(NamedTuple):
 
     task: Task
     split: Split
+
+
+def _try_out(trial: Trial, graphs: Iterable[str], encoders: Sequence[str]) -> None:
+    """Builds every graph and a model of every encoder: what cannot be built is better known now than after hours."""
+    recipe, dataset = trial.task.recipe, trial.task.dataset
+    for graph in graphs:
+        recipe.label_graph(graph, dataset, trial.split)
+    for encoder in encoders:
+        try:
+            recipe.build(dataset[trial.split.val], edgeless(dataset.label_names), encoder=encoder, **recipe.model)
+        except ValueError as error:
+            raise SystemExit(
+                f"Expected --encoders that models of {trial.task.name} have (got {encoder}): {error}"
+            ) from None
 
 
 def _trials(
@@ -211,7 +225,7 @@ def _recovered(
     """How well the learned attention, and simple statistics of the training labels, rank the pairs that priors join."""
     batches = [batch for batch, _ in zip(data.val_dataloader(), range(NUM_BATCHES), strict=False)]
     y = task.dataset.y[split.train]
-    scores = {"learned attention": mean_label_attention(result.module.model, batches)}
+    scores = {LEARNED: mean_label_attention(result.module.model, batches)}
     if not y.isnan().any():
         scores |= {w: co_occurrence_scores(y, w) for w in ("count", "conditional", "correlation")}
     known = {name: task.recipe.label_graph(name, task.dataset, split) for name in priors if name in task.recipe.graphs}
@@ -219,7 +233,7 @@ def _recovered(
         f"{score}, {name}": recovery(values, prior, task.counted)
         for name, prior in known.items()
         for score, values in scores.items()
-        if score == "learned attention" or name in ("planted", "tree")
+        if score == LEARNED or name in ("planted", "tree")
     }
 
 

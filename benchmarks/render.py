@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import speed_tables
-from rows import OTHER_DECISIONS, encoder_and_graph, in_words, row_of, variant
+from rows import LEARNED, OTHER_DECISIONS, encoder_and_graph, in_words, row_of, variant
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -102,9 +102,9 @@ def _found(summary: dict[str, Any], model: str) -> str:
     """The average precision of the attention that fc learns for the pairs of a graph, and the share of these pairs."""
     encoder, graph = encoder_and_graph(model) or ("", "")
     attention = summary.get(variant(encoder, "fc"), {}).get("recovery", {})
-    found = attention.get(f"learned attention, {graph}")
+    found = attention.get(f"{LEARNED}, {graph}")
     if found is None and graph == "pr":
-        found = attention.get("learned attention")  # in older files, which compare with the prior alone
+        found = attention.get(LEARNED)  # in older files, which compare with the prior alone
     if found is None or found["average precision"] is None:
         return ""
     return f"{found['average precision']:.2f} of {found['share of pairs joined']:.2f}"

@@ -13,6 +13,8 @@ OTHER_DECISIONS = {
 }
 
 
+#: What is compared with priors.
+LEARNED = "learned attention"
 #: The first row of every comparison.
 FREQUENCY = "label frequency"
 

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +20,9 @@ from render import cell, table
 from rivals import PooledGNN
 from rows import in_words
 from seeds import Run, Task, compare, corrected_p_value, summarise
+from tg_mlc.data import Split
+from tg_mlc.datasets._records import Records
+from tg_mlc.datasets.base import ArrayDataset
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, tree
 from tg_mlc.recipes import RECIPES
 
@@ -192,6 +197,44 @@ def test_planted_graphs_end_to_end(
     assert "thresholds by seed: ACC 0." in printed
 
 
+def test_decisions_come_from_validation_and_training_samples() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.random((300, 2))
+    # The best threshold is 0.3 for validation samples; for test samples, which all have both labels, it is 0.
+    y = (scores > 0.3).astype(np.float32)
+    y[:100], y[200:] = np.eye(2)[rng.integers(0, 2, 100)], 1.0
+    samples = ArrayDataset(Records(np.zeros((300, 1), dtype=np.float32), y, ["a", "b"]).to_samples())
+    split = Split(*torch.arange(300).split(100), "by hand")
+    task = Task("emotions", samples, RECIPES["emotions"])
+    run = task.run("row", split, 0, 0.0, scores[100:200], scores[200:])
+    assert 0.25 <= run.thresholds["miF1"] <= 0.35
+    expected = 2 * (recall := float((scores[200:] > 0.3).mean())) / (1 + recall)
+    for decided in (run.metrics, run.per_label, run.by_frequency):
+        assert decided["miF1"] == pytest.approx(expected, abs=0.05)
+    # No training sample has both labels.
+    assert run.by_label_set["ACC"] == 0
+
+
+def test_the_learned_graph_is_that_of_a_trained_model(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task("planted-50", RECIPES["planted-50"].load_dataset(root))
+    split = task.recipe.split(task.dataset, "official", 0)
+    trained, asked = [], []
+
+    def train(*args: Any) -> Any:
+        trained.append(Task.train(task, *args))
+        return trained[-1]
+
+    def learn(model: Any, *args: Any, **kwargs: Any) -> LabelGraph:
+        asked.append(model)
+        return edgeless(task.dataset.label_names)
+
+    monkeypatch.setattr(task, "train", train)
+    monkeypatch.setattr("prior_vs_learned.learned", learn)
+    run_variant(task, split, 0, "learned", "emb", {"max_epochs": 1})
+    assert len(trained) == 2
+    assert [id(model) for model in asked] == [id(trained[0][0].module.model)]
+
+
 def test_tables_end_to_end(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not (Path(os.environ.get("TG_MLC_DATA", "")) / "emotions" / "raw").is_dir():
         pytest.skip("TG_MLC_DATA does not name a folder with emotions/raw")
@@ -202,6 +245,7 @@ def test_tables_end_to_end(root: Path, tmp_path: Path, monkeypatch: pytest.Monke
     rivals = ["linear SVM, tuned", "kernel ridge regression, tuned", "logistic regression, tuned"]
     assert list(rows) == ["label frequency", *rivals, "emb LaMP el"]
     assert all(rows[rival]["metrics"]["maAUC"]["mean"] > 0.75 for rival in rivals)
+    assert len({rows[rival]["metrics"]["maAUC"]["mean"] for rival in rivals}) == len(rivals)
     assert rows["emb LaMP el"]["metrics"]["maAUC"]["mean"] > 0.7
     # Six emotions make 27 sets, of which nearly all are known.
     svm = rows["linear SVM, tuned"]
@@ -233,6 +277,31 @@ def test_a_comparison_makes_only_the_rows_it_has_not(
         ("emb LaMP el", 11),
     ]
     assert {(test["row"], test["against"]) for test in result["tests"]} == {("emb fc", "el")}
+
+
+def test_a_row_that_was_not_compared_with_a_graph_is_made_again(
+    emotions: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prior_vs_learned.run_rivals", lambda *args: pytest.fail("made again"))
+    main(dataset="emotions", seeds=2, graphs="correlation", encoders="emb", root=root, max_epochs=1, resume=True)
+    assert "learned attention, correlation" not in recovered(emotions)
+    main(dataset="emotions", seeds=2, graphs="fc,correlation", encoders="emb", root=root, max_epochs=1, resume=True)
+    assert recovered(emotions) == {"learned attention, pr", "learned attention, correlation"}
+
+
+def recovered(file: Path) -> set[str]:
+    return set(json.loads(file.read_text())["summary"]["emb LaMP fc"]["recovery"])
+
+
+def test_rows_that_do_not_say_what_they_were_tested_on_are_not_kept(emotions: Path, root: Path) -> None:
+    emotions.write_text(re.sub(r'"test": "[0-9a-f]{64}"', '"test": ""', emotions.read_text()))
+    with pytest.raises(SystemExit, match="what every row was tested on"):
+        main(dataset="emotions", seeds=2, graphs="el", encoders="emb", root=root, max_epochs=1, resume=True)
+
+
+def test_encoders_that_models_do_not_have_are_named_before_training(root: Path, emotions: Path) -> None:
+    with pytest.raises(SystemExit, match=r"--encoders that models of emotions have \(got vectors\)"):
+        main(dataset="emotions", seeds=1, graphs="el", encoders="emb,vectors", root=root, save=False)
 
 
 def test_rows_with_other_settings_are_not_kept(emotions: Path, root: Path) -> None:

@@ -243,6 +243,16 @@ def test_every_kind_comes_back(data):
     assert sequences.y.tolist() == y
 
 
+def test_rows_of_attributes_are_those_of_the_samples_that_are_left():
+    dataset = from_arrays([["a", "b", "c"], ["a"], ["b"]], [{"p"}, {"q"}, {"p", "q"}])
+    assert torch.equal(dataset[1:].rows("y"), torch.tensor([[0.0, 1.0], [1.0, 1.0]]))
+    with pytest.raises(ValueError, match="one row for every sample"):
+        dataset[1:].rows("x")
+    ragged = from_arrays([["a", "b"], [], ["b"]], [{"p"}, {"q"}, {"p", "q"}])
+    with pytest.raises(ValueError, match="one row for every sample"):
+        ragged.rows("x")
+
+
 def test_importing_the_entry_points_imports_no_data_sets():
     code = "import sys, tg_mlc.data.arrays, tg_mlc.data.csv_files; print('tg_mlc.datasets' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -5,10 +5,12 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from tg_mlc.baselines.linear import best_value
 from tg_mlc.datasets._records import Records
 from tg_mlc.datasets.base import ArrayDataset
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import table_lamp
+from tg_mlc.nn.encoders import SharedLogits
 from tg_mlc.recipes import RECIPES
 from tg_mlc.recipes._evidence import evidence
 from tg_mlc.recipes.tables import inputs_of, prepare
@@ -70,6 +72,34 @@ def test_duplicates_are_remembered(tmp_path):
     remembered = np.isin(np.arange(40), split.train.numpy())
     assert (found == y[160:])[remembered].all()
     assert exact.search[0][:2] == (1.0, 0.01)
+    # It is the subset accuracy that chose it.
+    val = split.val.numpy()
+    on_val = exact.predict_proba(inputs_of(prepared))[val]
+    best = {metric: best_value(y[val], on_val, metric=metric) for metric in ("ACC", "miF1")}
+    assert max(value for *_, value in exact.search) == pytest.approx(best["ACC"])
+    assert best["ACC"] != best["miF1"]
+
+
+def test_vectors_are_standardised_by_training_samples_alone(tmp_path):
+    def prepared(x):
+        records = Records(x, Y, list("abcd"), None, np.arange(160), np.arange(160, 200))
+        dataset = ArrayDataset(records.to_samples())
+        split = dataset.official_split()
+        return prepare(dataset, split, tmp_path, kinds=("svm",))[split.train].rows("x")
+
+    other = WORDS.copy()
+    other[160:] += 5
+    assert torch.equal(prepared(WORDS), prepared(other))
+
+
+def test_words_of_the_dictionary_are_those_that_labels_stand_for(dataset, tmp_path, monkeypatch):
+    dataset.label_names = ["TAG_cat", "b", "c", "d"]
+    dataset.label_descriptions = {"b": "Coconut oil"}
+    prepared = prepare(dataset, dataset.official_split(), tmp_path, kinds=("svm",))
+    asked = []
+    monkeypatch.setattr("tg_mlc.recipes.tables.wordnet", lambda names, words: asked.append(words))
+    RECIPES["bibtex"].label_graph("wordnet", prepared, dataset.official_split())
+    assert asked == [{"TAG_cat": "cat", "b": "Coconut oil", "c": "c", "d": "d"}]
 
 
 def test_evidence_of_some_classifiers(dataset, tmp_path):
@@ -130,17 +160,16 @@ def test_table_lamp_starts_from_frequencies(dataset, encoder):
 def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, tmp_path):
     split = dataset.official_split()
     prepared = prepare(dataset, split, tmp_path)
-    train, test = prepared[split.train], prepared[split.test]
+    train = prepared[split.train]
     options = {"channels": 8, "evidence": list(prepared.classifiers.values()), "evidence_skip": True}
     model = table_lamp(train, fully_connected(4), **options)
-    fitted = model.skip(test.rows("evidence")) + model.readout.bias
-    model.skip.reset_parameters()
-    guessed = model.skip(test.rows("evidence")) + model.readout.bias
-    loss = torch.nn.functional.binary_cross_entropy_with_logits
-    assert loss(fitted, test.y) < loss(guessed, test.y)
+    expected = SharedLogits(2)
+    plain = {name: value.clone() for name, value in expected.state_dict().items()}
+    expected.start_from_scores(train.rows("evidence"), train.y, model.readout.bias)
+    torch.testing.assert_close(model.skip.state_dict(), expected.state_dict())
     # Scores of samples that the classifiers were fitted to would mislead: without the attribute nothing is fitted.
-    plain = table_lamp(dataset[:160], fully_connected(4), **options)
-    torch.testing.assert_close(plain.skip.state_dict(), model.skip.state_dict())
+    unaware = table_lamp(dataset[:160], fully_connected(4), **options)
+    torch.testing.assert_close(unaware.skip.state_dict(), plain)
 
 
 def test_kinds_without_a_table_are_refused():

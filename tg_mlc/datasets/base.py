@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import torch
 from torch_geometric.data import InMemoryDataset
 
 from tg_mlc.data.splits import Split, stratified_split
@@ -58,8 +59,12 @@ class MultiLabelDataset(InMemoryDataset):
 
         Raises:
             KeyError: If samples do not have it.
+            ValueError: If a sample has several rows of it, or none.
         """
         values: Tensor = self._data[key]
+        bounds: Tensor = torch.tensor([0, values.size(0)]) if self.slices is None else self.slices[key]
+        if not torch.equal(bounds, torch.arange(bounds.numel())):
+            raise ValueError(f"Expected 'key' to name an attribute of one row for every sample (got {key!r})")
         return values if self._indices is None else values[list(self._indices)]
 
     def official_split(self, val_fraction: float = 0.1, seed: int = 0) -> Split:

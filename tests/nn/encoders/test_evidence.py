@@ -176,7 +176,7 @@ def test_shared_logits_learn_what_scores_mean_beside_an_offset():
     y = torch.bernoulli(torch.sigmoid(logits), generator=generator)
     y[::7, 1] = torch.nan
     shared = SharedLogits(num_scores=2)
-    shared.start_from_scores(scores, y, offset)
+    shared.start_from_scores(scores, y, offset)  # without the offset, the error would be above 1
     with torch.no_grad():
         error = shared(scores) + offset - logits
     assert error.square().mean().sqrt() < 0.25
@@ -194,9 +194,29 @@ def test_shared_logits_of_many_pairs_are_fitted_to_the_same_share_of_them_every_
     assert not torch.equal(first(scores), other(scores))
 
 
-def test_shared_logits_need_a_known_label():
-    with pytest.raises(ValueError, match="'y' with known labels"):
-        SharedLogits().start_from_scores(torch.zeros(2, 3), torch.full((2, 3), torch.nan))
+@pytest.mark.parametrize(
+    ("scores", "y", "message"),
+    [
+        (torch.zeros(2, 3), torch.full((2, 3), torch.nan), "'y' with known labels"),
+        (torch.zeros(10, 3), torch.zeros(5, 3), r"same samples and labels as 'y' \[5, 3\] \(got \[10, 3, 1\]\)"),
+        (torch.full((2, 3), torch.nan), torch.zeros(2, 3), "finite 'scores'"),
+        (torch.zeros(2, 3, 2), torch.zeros(2, 3), "scores of 1 classifiers"),
+    ],
+)
+def test_shared_logits_refuse_what_they_cannot_learn_from(scores, y, message):
+    shared = SharedLogits()
+    before = {name: value.clone() for name, value in shared.state_dict().items()}
+    with pytest.raises(ValueError, match=message):
+        shared.start_from_scores(scores, y)
+    torch.testing.assert_close(shared.state_dict(), before, rtol=0, atol=0)
+
+
+def test_shared_logits_take_other_types():
+    scores, y = torch.randn(50, 4), torch.randint(2, (50, 4))
+    plain, other = SharedLogits(), SharedLogits()
+    plain.start_from_scores(scores, y.float())
+    other.start_from_scores(scores.double(), y)
+    torch.testing.assert_close(other(scores), plain(scores))
 
 
 def test_evidence_may_skip_to_the_logits(linear):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from tg_mlc.baselines import KernelRidgeBaseline, LinearBaseline
 
-#: With these two, a fit takes some seconds, and more of either no longer changes F1 in the third digit.
-MAX_PAIRS = 2**19
+#: So many pairs of sample and label for some fifty parameters; with these two a fit takes some seconds.
+MAX_PAIRS = 2**18
 MAX_ITERATIONS = 60
 
 
@@ -302,8 +302,29 @@ class SharedLogits(ScoreEncoder):
                 :obj:`MAX_PAIRS`. (default: :obj:`0`)
 
         Raises:
-            ValueError: If no label is known.
+            ValueError: If scores and labels do not belong together, scores are not finite, or no label is known.
         """
+        x, target, offsets = self._pairs(self._by_classifier(scores), y, offset, seed)
+        optimizer = torch.optim.LBFGS(self.parameters(), max_iter=MAX_ITERATIONS, line_search_fn="strong_wolfe")
+
+        def loss() -> Tensor:
+            optimizer.zero_grad()
+            value = nn.functional.binary_cross_entropy_with_logits(self(x).squeeze(-1) + offsets, target)
+            value.backward()  # type: ignore[no-untyped-call]
+            return value
+
+        with torch.enable_grad():
+            optimizer.step(loss)  # type: ignore[no-untyped-call]
+        optimizer.zero_grad()
+
+    def _pairs(self, scores: Tensor, y: Tensor, offset: Tensor | float, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Samples of one known label each: scores, the label, and what else adds to its logit."""
+        if scores.shape[:2] != y.shape:
+            raise ValueError(
+                f"Expected 'scores' of the same samples and labels as 'y' {list(y.shape)} (got {list(scores.shape)})"
+            )
+        if not scores.isfinite().all():
+            raise ValueError("Expected finite 'scores' (got NaN or infinity); leave out samples without scores")
         known = (~y.isnan()).nonzero()
         if not known.numel():
             raise ValueError("Expected 'y' with known labels (got NaN only); leave the function as it is")
@@ -311,21 +332,8 @@ class SharedLogits(ScoreEncoder):
             generator = torch.Generator().manual_seed(seed)
             known = known[torch.randperm(known.size(0), generator=generator)[:MAX_PAIRS].to(known.device)]
         sample, label = known.unbind(dim=1)
-        # Samples with a single label each.
-        x = self._by_classifier(scores)[sample, label].unsqueeze(1)
-        offsets = torch.as_tensor(offset, dtype=x.dtype, device=x.device).expand(y.size(1))[label]
-        optimizer = torch.optim.LBFGS(self.parameters(), max_iter=MAX_ITERATIONS, line_search_fn="strong_wolfe")
-
-        def loss() -> Tensor:
-            optimizer.zero_grad()
-            logits = self(x).squeeze(-1) + offsets.detach()
-            value = nn.functional.binary_cross_entropy_with_logits(logits, y[sample, label])
-            value.backward()  # type: ignore[no-untyped-call]
-            return value
-
-        with torch.enable_grad():
-            optimizer.step(loss)  # type: ignore[no-untyped-call]
-        optimizer.zero_grad()
+        offsets = torch.as_tensor(offset).detach().to(self.scale).expand(y.size(1))[label]
+        return scores[sample, label].unsqueeze(1).to(self.scale), y[sample, label].to(self.scale), offsets
 
     def forward(self, scores: Tensor) -> Tensor:
         return super().forward(scores).squeeze(-1)
