@@ -27,7 +27,7 @@ from earlier import earlier_runs
 from environment import describe_dataset, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
-from rows import FREQUENCY, LEARNED, OTHER_DECISIONS, encoder_and_graph, in_words, row_of, variant
+from rows import FREQUENCY, LEARNED, OTHER_DECISIONS, encoder_and_graph, in_words, p_in_words, row_of, variant
 from seeds import Run, Task, compare, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
@@ -260,7 +260,7 @@ def print_summary(
     for test in tests:
         print(
             f"{row_of(test)} - {test['against']}, {test['metric']}: {test['mean_difference']:+.4f} "
-            f"(sd {test['sd']:.4f}, {test['test']} p = {test['p']:.2f}, {test['num_seeds']} seeds)"
+            f"(sd {test['sd']:.4f}, {test['test']} {p_in_words(test['p'])}, {test['num_seeds']} seeds)"
         )
     for model, row in summary.items():
         for score, values in row["recovery"].items():

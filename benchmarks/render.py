@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import speed_tables
-from rows import LEARNED, OTHER_DECISIONS, encoder_and_graph, in_words, row_of, variant
+from rows import LEARNED, OTHER_DECISIONS, encoder_and_graph, in_words, p_in_words, row_of, variant
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -123,11 +123,16 @@ def cell(value: dict[str, float | None]) -> str:
 
 
 def notes(result: dict[str, Any]) -> list[str]:
-    """What the table does not show: tests, recovery of the true graph, data, seeds and machine."""
+    """What the table does not show: tests, recovery of known graphs, thresholds, data, seeds and machine."""
     tests = [
         f"{row_of(t)} against {t['against']}, {t['metric']}: {t['mean_difference']:+.4f} "
-        f"(sd {t['sd']:.4f}, {t.get('test', 'corrected paired t-test')} p = {t['p']:.2f})"
+        f"(sd {t['sd']:.4f}, {t.get('test', 'corrected paired t-test')} {p_in_words(t['p'])})"
         for t in result["tests"]
+    ]
+    thresholds = [
+        f"Thresholds by seed ({model}): {_thresholds(row['thresholds'])}"
+        for model, row in result["summary"].items()
+        if encoder_and_graph(model) and row.get("thresholds")
     ]
     recovered = [
         f"{_ranked(score)} ({model}): {in_words(values)}"
@@ -140,12 +145,17 @@ def notes(result: dict[str, Any]) -> list[str]:
     return [
         *tests,
         *recovered,
+        *thresholds,
         *(left_out if undefined else []),
         f"{_splits(result)}, seeds {result['seeds'][0]} to {result['seeds'][-1]}; mean ± standard deviation; "
         f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}",
         f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
         f"PyG {machine['versions']['torch-geometric']}",
     ]
+
+
+def _thresholds(values: dict[str, list[float]]) -> str:
+    return ", ".join(f"{metric} {'/'.join(f'{value:g}' for value in of_seed)}" for metric, of_seed in values.items())
 
 
 def _splits(result: dict[str, Any]) -> str:

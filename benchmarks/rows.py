@@ -39,3 +39,8 @@ def row_of(test: Mapping[str, Any]) -> str:
 def in_words(values: Mapping[str, float | None]) -> str:
     """Numbers by name."""
     return ", ".join(f"{name} {'undefined' if value is None else f'{value:.3f}'}" for name, value in values.items())
+
+
+def p_in_words(p: float) -> str:
+    """A p-value."""
+    return "p < 0.01" if p < 0.01 else f"p = {p:.2f}"

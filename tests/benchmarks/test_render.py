@@ -20,8 +20,9 @@ def test_unknown_result_is_an_error() -> None:
 def test_table_shows_mean_spread_and_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(render, "RESULTS", tmp_path)
     metrics = {name: {"mean": 0.5, "sd": 0.25} for name in render.COLUMNS}
+    used = {"thresholds": {"ACC": [0.3, 0.25], "HA": [0.5, 0.5]}}
     result = {
-        "summary": {"fmp LaMP fc": {"metrics": metrics, "seconds": 3.2, "density": 1.0, "recovery": {}}},
+        "summary": {"fmp LaMP fc": {"metrics": metrics, "seconds": 3.2, "density": 1.0, "recovery": {}, **used}},
         "tests": [
             {
                 "row": "fmp fc",
@@ -39,11 +40,12 @@ def test_table_shows_mean_spread_and_tests(monkeypatch: pytest.MonkeyPatch, tmp_
         "environment": {"processor": "CPU", "versions": {"torch": "2", "torch-geometric": "3"}},
     }
     (tmp_path / "one.json").write_text(render.json.dumps(result))
-    page = render.render("before\n<!-- results: one -->\nold\n<!-- end of results -->\nafter")
+    page = render.render("before\n<!-- results: one -->\noutdated\n<!-- end of results -->\nafter")
     assert "| fmp LaMP fc | 1.00 | 0.500 ± 0.250 |" in page
     assert "fmp fc against el, maAUC: +0.0100 (sd 0.0200, corrected paired t-test p = 0.40)" in page
+    assert "Thresholds by seed (fmp LaMP fc): ACC 0.3/0.25, HA 0.5/0.5" in page
     assert "left out of its ROC-AUC: rare" in page
-    assert "old" not in page
+    assert "outdated" not in page
     assert page.startswith("before\n")
     assert page.endswith("after")
     assert render.render(page) == page

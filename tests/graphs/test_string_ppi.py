@@ -124,6 +124,11 @@ def test_tables_with_scores(text, write):
     assert weights_of(graph) == {(0, 1): pytest.approx(0.7), (1, 0): pytest.approx(0.7)}
 
 
+def test_probabilities_count_with_a_least_one(write):
+    graph = string_ppi(write("edges.tsv", "A\tB\t0.9\nB\tC\t0.2\n"), list("ABC"), min_score=0.5, self_loops=False)
+    assert graph.remove_self_loops().num_edges == 2
+
+
 def test_a_column_of_the_detailed_file(write):
     text = "protein1 protein2 experimental combined_score\n9606.a 9606.b 150 900\n"
     graph = string_ppi(write("detailed.txt", text), ["a", "b"], score="experimental", min_score=0, self_loops=False)
@@ -141,6 +146,7 @@ def test_a_column_of_the_detailed_file(write):
         ("a b c d\nENSP1 ENSP2 1 2\n", {}, "'score=combined_score'"),
         ("", {}, "no line of text"),
         (LINKS, {"min_score": 1001}, "'min_score'"),
+        ("ENSP1 ENSP2 0.9\nENSP2 ENSP3 700\n", {}, r"scores of 0 to 1000 \(got none above 0.9\)"),
         (LINKS, {"proteins": "ENSP1"}, "one name, or None"),
         (LINKS, {"proteins": ["ENSP1", 3]}, "strings or None"),
         (LINKS, {"label_names": ["a"]}, "'label_names'"),
@@ -204,6 +210,12 @@ def test_the_transcription_factors_of_deepsea(columns, real_file):
         graph = string_ppi(links, symbols, symbols, self_loops=False)
         assert len(symbols) - len(graph.unmatched) == genes
         assert graph.remove_self_loops().num_edges == 2 * edges
+
+
+def test_a_table_of_symbols(columns, real_file):
+    links = real_file("string_tf/derived/string_tf_edges.tsv")
+    symbols = sorted({row["gene_symbol"] for row in columns} - {""})
+    assert string_ppi(links, symbols, self_loops=False).remove_self_loops().num_edges == 2 * 532
 
 
 def test_identifiers_of_a_published_network(real_file):

@@ -78,7 +78,7 @@ def read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score:
     find = lru_cache(maxsize=2**18)(lambda name: wanted.get(protein_key(name.strip())))
     scores: dict[tuple[int, int], float] = {}
     seen: set[int] = set()
-    example = ""
+    example, highest = "", 0.0
     for number, line in lines if has_header else chain([first], lines):
         cells = line.split(comma)
         if len(cells) < max(2, column + 1):
@@ -93,9 +93,15 @@ def read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score:
         if a is None or b is None or a == b:
             continue
         value = MAX_SCORE if column < 0 else _score(cells[column], number, path)
+        highest = max(highest, value)
         pair = (min(a, b), max(a, b))
         if value >= min_score:
             scores[pair] = max(value, scores.get(pair, 0.0))
+    if 0.0 < highest <= 1.0 < min_score:
+        raise ValueError(
+            f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} (got none above {highest:g}); multiply them, or "
+            f"choose a 'min_score' of 0 to 1"
+        )
     return Links(scores, seen, column >= 0, example)
 
 
