@@ -10,6 +10,7 @@ OTHER_DECISIONS = {
     "by_frequency": "thresholds by frequency",
     "per_label": "a threshold per label",
     "by_label_set": "likeliest known label set",
+    "preferred": "by frequency or label set",
 }
 
 

@@ -39,6 +39,7 @@ class Run:
     per_label: Metrics = field(default_factory=dict)  #: the same with a threshold for each label
     by_frequency: Metrics = field(default_factory=dict)  #: the same with thresholds that follow frequencies
     by_label_set: Metrics = field(default_factory=dict)  #: those of the likeliest label set of training samples
+    preferred: Metrics = field(default_factory=dict)  #: of these two, for every metric the better on validation samples
     thresholds: dict[str, float] = field(default_factory=dict)
     density: float | None = None
     validation: float | None = None
@@ -92,6 +93,13 @@ class Task:
         per_label = evaluate(y_test, scores[1], tune_per_metric(y_val, scores[0], per_label=True), names)
         following = tune_by_frequency(y_val, scores[0], y[split.train][:, keep])
         by_frequency = evaluate(y_test, scores[1], following, names)
+        on_val, by_label_set = _by_label_set(y[split.train][:, keep], y_val, y_test, *scores)
+        preferred = {
+            name: by_label_set[name]
+            if _exceeds(on_val[name], tuner.best_value)
+            else by_frequency.to_dict()["values"][name]
+            for name, tuner in following.items()
+        }
         return Run(
             model,
             seed,
@@ -102,20 +110,30 @@ class Task:
             hashlib.sha256(split.test.numpy().tobytes()).hexdigest(),
             per_label.to_dict()["values"],
             by_frequency.to_dict()["values"],
-            _by_label_set(y[split.train][:, keep], y_val, y_test, *scores),
+            by_label_set,
+            preferred,
             {name: float(np.asarray(tuner.thresholds).item()) for name, tuner in tuners.items()},
         )
 
 
 def _by_label_set(
     y_train: torch.Tensor, y_val: torch.Tensor, y_test: torch.Tensor, on_val: torch.Tensor, on_test: torch.Tensor
-) -> Metrics:
-    """The metrics of label sets, all undefined where no training sample is known entirely."""
+) -> tuple[Metrics, Metrics]:
+    """The metrics of label sets on validation and test samples, all undefined where no training sample is known
+    entirely.
+    """
     if y_train.isnan().any(dim=1).all():
-        return dict.fromkeys(DECISION_METRICS)
-    predicted = LabelSets.tuned(y_train, y_val, on_val).predict(on_test)
-    values = evaluate(y_test, predicted.double()).to_dict()["values"]
-    return {name: values[name] for name in DECISION_METRICS}
+        return dict.fromkeys(DECISION_METRICS), dict.fromkeys(DECISION_METRICS)
+    sets = LabelSets.tuned(y_train, y_val, on_val)
+    values = [
+        evaluate(y, sets.predict(scores).double()).to_dict()["values"]
+        for y, scores in ((y_val, on_val), (y_test, on_test))
+    ]
+    return {name: values[0][name] for name in DECISION_METRICS}, {name: values[1][name] for name in DECISION_METRICS}
+
+
+def _exceeds(value: float | None, other: float | None) -> bool:
+    return value is not None and (other is None or value > other)
 
 
 def summarise(runs: Sequence[Run]) -> dict[str, Any]:
@@ -130,6 +148,7 @@ def summarise(runs: Sequence[Run]) -> dict[str, Any]:
         "per_label": _spread([run.per_label for run in runs]),
         "by_label_set": _spread([run.by_label_set for run in runs]),
         "by_frequency": _spread([run.by_frequency for run in runs]),
+        "preferred": _spread([run.preferred for run in runs]),
         "thresholds": {name: [run.thresholds[name] for run in runs] for name in runs[0].thresholds},
         "seconds": float(np.mean([run.seconds for run in runs])),
         "density": float(np.mean(densities)) if densities else None,

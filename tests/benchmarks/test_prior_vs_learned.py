@@ -194,6 +194,7 @@ def test_planted_graphs_end_to_end(
     assert "a threshold per label" in printed
     assert "thresholds by frequency" in printed
     assert "likeliest known label set" in printed
+    assert "by frequency or label set" in printed
     assert "thresholds by seed: ACC 0." in printed
 
 
@@ -211,8 +212,22 @@ def test_decisions_come_from_validation_and_training_samples() -> None:
     expected = 2 * (recall := float((scores[200:] > 0.3).mean())) / (1 + recall)
     for decided in (run.metrics, run.per_label, run.by_frequency):
         assert decided["miF1"] == pytest.approx(expected, abs=0.05)
-    # No training sample has both labels.
+    # No training sample has both labels, nor have all validation samples.
     assert run.by_label_set["ACC"] == 0
+    assert run.preferred == {name: run.by_frequency[name] for name in run.preferred}
+
+
+def test_label_sets_decide_where_validation_samples_prefer_them() -> None:
+    rng = np.random.default_rng(0)
+    y = np.eye(4, dtype=np.float32)[rng.integers(0, 4, 300)]
+    scores = np.clip(y * 0.2 + 0.5 * rng.random((300, 1)) + 0.1 * rng.random((300, 4)), 0.01, 0.99)
+    samples = ArrayDataset(Records(np.zeros((300, 1), dtype=np.float32), y, list("abcd")).to_samples())
+    split = Split(*torch.arange(300).split(100), "by hand")
+    run = Task("emotions", samples, RECIPES["emotions"]).run("row", split, 0, 0.0, scores[100:200], scores[200:])
+    # Only the highest score of a sample tells, not how high it is.
+    assert run.by_label_set["ACC"] == 1
+    assert run.by_frequency["ACC"] < 0.9
+    assert run.preferred["ACC"] == 1
 
 
 def test_the_learned_graph_is_that_of_a_trained_model(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
