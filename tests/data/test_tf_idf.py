@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from tg_mlc.data import TfIdf
+from tg_mlc.data import TfIdf, from_arrays
 
 COUNTS = np.array([[1, 0, 2, 0], [0, 3, 1, 0], [4, 1, 1, 0]])
 
@@ -39,3 +39,5 @@ def test_bad_arguments_are_named():
         TfIdf.fit(COUNTS).transform(COUNTS[:, :3])
     with pytest.raises(ValueError, match="at least one document"):
         TfIdf.fit(COUNTS[:0])
+    with pytest.raises(ValueError, match=r"'counts' to be a matrix \(got ArrayDataset\); take"):
+        TfIdf.fit(from_arrays(COUNTS, COUNTS > 0, kind="bag"))

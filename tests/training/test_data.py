@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tg_mlc.data import Split
+from tg_mlc.data import Split, random_split
 from tg_mlc.training import EpochSampler, MultiLabelDataModule
 
 
@@ -44,5 +44,9 @@ def test_split_must_fit(dataset, split):
         MultiLabelDataModule(dataset, too_many)
     with pytest.raises(ValueError, match="samples to train and to validate"):
         MultiLabelDataModule(dataset, Split(split.train, torch.tensor([]), split.test, "no validation"))
+    with pytest.raises(ValueError, match=r"'split' to be a Split \(got NoneType\)"):
+        MultiLabelDataModule(dataset, None)
+    with pytest.warns(UserWarning, match="leaves out 30 of 60 samples"):
+        MultiLabelDataModule(dataset, random_split(30))
     with pytest.raises(ValueError, match="'seed' to be at least 0"):
         MultiLabelDataModule(dataset, split, seed=-1).train_dataloader()

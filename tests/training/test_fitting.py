@@ -121,9 +121,13 @@ def test_errors(tmp_path, dataset, split, data):
         fit(make_module(), data, tmp_path, monitor="val/f1")
     with pytest.raises(FloatingPointError, match="diverged"):
         fit(make_module(lr=float("inf")), data, tmp_path, logger=False)
-    undefined = Split(split.train, split.val[:1], split.test, "one")
+    undefined = Split(split.train, split.val[:1], torch.cat([split.test, split.val[1:]]), "one")
     with pytest.raises(ValueError, match="monitor='val/loss'"):
         fit(make_module(), MultiLabelDataModule(dataset, undefined), tmp_path, logger=False)
+    renamed = make_module()
+    renamed.label_names = ["sweet", "sour", "bitter"]
+    with pytest.raises(ValueError, match=r"the data set to have the 3 labels .* 'sour' there and 'sweet' here"):
+        fit(renamed, data, tmp_path, logger=False)
     with pytest.raises(RuntimeError, match="at least one epoch with validation"):
         fit(make_module(), data, tmp_path, max_epochs=0, logger=False)
 

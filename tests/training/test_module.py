@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module
+from tg_mlc.graphs import fully_connected
 from tg_mlc.losses import lamp_loss
+from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.training import MultiLabelModule
 
 
@@ -49,3 +52,12 @@ def test_wrong_options(options, message):
 def test_wrong_number_of_labels(batch):
     with pytest.raises(ValueError, match=r"logits of shape \[\d+, 2\], one per sample and label name"):
         MultiLabelModule(GINE(), LABELS[:2]).validation_step(batch, 0)
+
+
+@pytest.mark.parametrize("names", [LABELS[::-1], ["x", "y", "z"]])
+def test_a_label_graph_of_other_names_or_another_order_is_refused(names):
+    model = nn.Sequential(LabelMessagePassing(8, fully_connected(names), num_steps=1))
+    with pytest.raises(ValueError, match=r"the label graph to have the 3 labels of 'label_names' in the same order"):
+        MultiLabelModule(model, LABELS)
+    MultiLabelModule(model, names)
+    MultiLabelModule(nn.Sequential(LabelMessagePassing(8, fully_connected(3), num_steps=1)), LABELS)

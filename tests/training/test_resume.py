@@ -133,13 +133,14 @@ def test_resume_needs_a_checkpoint_in_the_folder(tmp_path, data):
         fit(make_module(), data, tmp_path / "new", resume=tmp_path / "last.ckpt")
 
 
-def test_resume_refuses_other_data_and_other_labels(tmp_path, dataset, split, data):
+def test_resume_refuses_other_data_and_other_labels(tmp_path, dataset, split, data, monkeypatch):
     fit(make_module(), data, tmp_path, max_epochs=1, logger=False)
     for other in (make_data(dataset, random_split(len(dataset), seed=1)), make_data(dataset, split, seed=1)):
         with pytest.raises(ValueError, match="Expected the data of the checkpoint"):
             fit(make_module(), other, tmp_path, max_epochs=2, resume=True, logger=False)
     module = make_module()
     module.label_names = LABELS[::-1]
+    monkeypatch.setattr(data.dataset, "label_names", LABELS[::-1])
     with pytest.raises(ValueError, match="Expected the label names"):
         fit(module, data, tmp_path, max_epochs=2, resume=True, logger=False)
 

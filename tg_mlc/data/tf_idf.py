@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from torch.utils.data import Dataset
 
 from tg_mlc._optional import require
 
@@ -51,7 +52,7 @@ class TfIdf:
         Raises:
             ValueError: If there is no document.
         """
-        counts = sp.csr_matrix(counts)
+        counts = _matrix(counts)
         if not counts.shape[0]:
             raise ValueError("Expected 'counts' of at least one document (got none)")
         idf = _transformer().fit(counts).idf_
@@ -69,7 +70,7 @@ class TfIdf:
         Raises:
             ValueError: If the number of words is another.
         """
-        counts = sp.csr_matrix(counts)
+        counts = _matrix(counts)
         if counts.shape[1] != len(self.idf):
             raise ValueError(f"Expected 'counts' of {len(self.idf)} words (got {counts.shape[1]})")
         transformer = _transformer()
@@ -80,6 +81,14 @@ class TfIdf:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.idf)} words)"
+
+
+def _matrix(counts: Any) -> sp.csr_matrix:
+    if isinstance(counts, Dataset):
+        raise ValueError(
+            f"Expected 'counts' to be a matrix (got {type(counts).__name__}); take 'bag_of_words(dataset)'"
+        )
+    return sp.csr_matrix(counts)
 
 
 def _transformer() -> Any:

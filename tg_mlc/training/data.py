@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -111,8 +112,12 @@ class MultiLabelDataModule(LightningDataModule):
 
 
 def _check_fits(split: Split, num_samples: int) -> None:
+    if not isinstance(split, Split):
+        raise ValueError(f"Expected 'split' to be a Split (got {type(split).__name__}); see tg_mlc.data.random_split")
     highest = int(torch.cat(split.parts).max()) if split.num_samples > 0 else -1
     if highest >= num_samples:
         raise ValueError(f"Expected a split of {num_samples} samples, as in 'dataset' (got index {highest})")
     if 0 in split.sizes[:2]:
         raise ValueError(f"Expected a split with samples to train and to validate with (got {split})")
+    if split.num_samples < num_samples:
+        warnings.warn(f"The split leaves out {num_samples - split.num_samples} of {num_samples} samples", stacklevel=3)

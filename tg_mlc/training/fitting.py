@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.parameter import is_lazy
 from torch_geometric.loader import DataLoader
 
+from tg_mlc.training._names import check_same_names
 from tg_mlc.training.callbacks import ExponentialMovingAverage, FileCheckpoint, PatientStopping, RandomState
 from tg_mlc.training.checkpoint import AtomicCheckpointIO
 from tg_mlc.training.data import MultiLabelDataModule
@@ -117,11 +118,13 @@ def fit(
             ``logger=False``.
 
     Raises:
-        ValueError: If :obj:`monitor` is not known, or :obj:`resume` lies in another folder.
+        ValueError: If :obj:`monitor` is not known, :obj:`resume` lies in another folder, or data set and module name
+            different labels.
         FileNotFoundError: If there is no checkpoint to resume from.
         RuntimeError: If no epoch was validated.
         FloatingPointError: If the training diverges.
     """
+    check_same_names(getattr(data.dataset, "label_names", None), module.label_names, "the data set")
     if monitor not in MONITORS:
         raise ValueError(f"Expected 'monitor' to be one of {list(MONITORS)} (got {monitor!r})")
     folder = Path(folder).resolve()

@@ -15,6 +15,8 @@ from torch_geometric.data import Batch
 
 from tg_mlc.losses import lamp_loss, masked_bce
 from tg_mlc.metrics import ThresholdTuner, evaluate, tune_per_metric
+from tg_mlc.nn import LabelMessagePassing
+from tg_mlc.training._names import check_same_names
 from tg_mlc.training.checkpoint import KEY, check_label_graph, check_plain, describe, own_entry, restore_tuners
 from tg_mlc.training.schedule import Decay, check_schedule, lr_factor
 
@@ -64,8 +66,9 @@ class MultiLabelModule(LightningModule):
         - **output:** logits :math:`(B, L)` from :meth:`forward`, scores :math:`(B, L)` from :meth:`predict_step`
 
     Raises:
-        ValueError: If an option is out of range, :obj:`config` is not plain data, or :obj:`intermediate_weight` is
-            given for a model without intermediate readouts.
+        ValueError: If an option is out of range, :obj:`config` is not plain data, :obj:`intermediate_weight` is
+            given for a model without intermediate readouts, or the model's label graph names other labels, or the same
+            in another order.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class MultiLabelModule(LightningModule):
         check_plain(config, "config")
         if intermediate_weight > 0.0:
             _check_has_intermediate(model)
+        _check_names_of_graphs(model, label_names)
         self.save_hyperparameters(ignore=["model"])
         self.model = model
         self.label_names: list[str] = label_names
@@ -136,7 +140,8 @@ class MultiLabelModule(LightningModule):
         if not logits.isfinite().all():
             raise FloatingPointError(
                 f"Expected finite logits (got NaN or infinity after epoch {self.current_epoch}): training has "
-                f"diverged; lower 'lr', or clip gradients"
+                f"diverged; lower 'lr', or clip gradients. If this is the first epoch, look for NaN among the inputs "
+                f"(QuantileScaler takes them)"
             )
         self._scored, self._tuners = _Scored(y.cpu(), logits.sigmoid().cpu()), {}
         values = evaluate(*self._scored).values
@@ -188,6 +193,12 @@ def _decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]
     others = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
     return [group for group in groups if group["params"]]
+
+
+def _check_names_of_graphs(model: nn.Module, label_names: list[str]) -> None:
+    for layer in model.modules():
+        if isinstance(layer, LabelMessagePassing):
+            check_same_names(layer.label_graph.get("label_names"), label_names, "the label graph")
 
 
 def _check_has_intermediate(model: nn.Module) -> None:

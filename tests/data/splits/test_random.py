@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
 from tg_mlc.data import random_split
@@ -23,3 +24,8 @@ def test_it_is_the_same_in_every_version():
 def test_the_parts_are_fair():
     means = torch.stack([random_split(1000, seed=seed).test.float().mean() for seed in range(50)])
     assert abs(means.mean() - 499.5) < 15
+
+
+def test_a_data_set_is_not_what_it_takes():
+    with pytest.raises(ValueError, match=r"'num_samples' to be a whole number \(got object\).*of a data set take"):
+        random_split(object())

@@ -119,3 +119,8 @@ def test_repair_swaps_a_large_group_with_several_small_ones():
     assert groups.num_lacking(part_of, used) == 2
     assert groups.num_lacking(repaired, used) == 0
     assert [sizes[repaired == part].sum() for part in (0, 1)] == [8, 6]
+
+
+def test_a_data_set_is_not_what_it_takes():
+    with pytest.raises(ValueError, match=r"'smiles' to hold strings \(got object for sample 0\).*'dataset.smiles'"):
+        scaffold_split([object()] * 10)

@@ -117,3 +117,8 @@ def test_many_labels_stay_sparse_and_quick():
     split = stratified_split(y)
     assert split.sizes == (16_000, 2000, 2000)
     assert time.perf_counter() - start < 20
+
+
+def test_a_data_set_is_not_what_it_takes():
+    with pytest.raises(ValueError, match=r"'y' to be a matrix \(got object\).*of a data set take"):
+        stratified_split(object())

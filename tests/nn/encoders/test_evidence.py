@@ -219,6 +219,15 @@ def test_shared_logits_take_other_types():
     torch.testing.assert_close(other(scores), plain(scores))
 
 
+def test_training_without_known_scores_is_warned_of(linear, recwarn):
+    model = LaMP(BagEncoder(5, 8), edgeless(3), "emb", num_steps=1, evidence=linear)
+    model.eval()(bags())
+    model.train()(bags(evidence=torch.zeros(3, 3).split(1)))
+    assert not recwarn
+    with pytest.warns(UserWarning, match="no attribute 'evidence'"):
+        model(bags())
+
+
 def test_evidence_may_skip_to_the_logits(linear):
     torch.manual_seed(0)
     model = LaMP(BagEncoder(5, 8), edgeless(3), "emb", num_steps=1, evidence=linear, evidence_skip=True).eval()

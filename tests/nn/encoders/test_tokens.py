@@ -57,3 +57,17 @@ def test_a_table_of_positions() -> None:
 def test_padded_rows_are_refused(encoder: torch.nn.Module) -> None:
     with pytest.raises(ValueError, match=r"words 'x' of shape \[N\] or \[N, 1\].*got \[2, 3\].*without its padding"):
         encoder(Data(x=torch.ones(2, 3, dtype=torch.long)))
+
+
+@pytest.mark.parametrize("encoder", [BagEncoder(9, 4), SequenceEncoder(9, 4)])
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (torch.tensor([0, 9]), r"words 'x' from 0 to 8 \(got 0 to 9\)"),
+        (torch.tensor([-1, 2]), r"words 'x' from 0 to 8 \(got -1 to 2\)"),
+        (torch.rand(3), r"the numbers of words \(got torch.float32\)"),
+    ],
+)
+def test_what_is_no_word_is_refused(encoder: torch.nn.Module, x: torch.Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        encoder(Data(x=x))

@@ -48,6 +48,8 @@ def test_quantile_scaler() -> None:
     assert torch.equal(scaled[:, 0].argsort(), x[:, 0].argsort()) or (scaled[x[:, 0].argsort(), 0].diff() >= 0).all()
     assert scaler(torch.tensor([[torch.nan, 1.0], [torch.inf, 1.0], [-1e9, 1.0]])).isfinite().all()
     other = QuantileScaler(2)
+    with pytest.raises(ValueError, match="a scaler that knows quantiles"):
+        other(x)
     other.load_state_dict(scaler.state_dict())
     assert torch.equal(other(x), scaled)
     with pytest.raises(ValueError, match=r"training vectors of shape \[N, 2\] \(got \[4, 3\]\)"):
@@ -64,3 +66,8 @@ def test_joint_components_stay_with_their_sample() -> None:
     torch.testing.assert_close(x.view(4, 3, 8), copy.deepcopy(joint.norm)(expected))
     with pytest.raises(ValueError, match=r"'encoders' to share their 'channels' \(got \[4, 8\]\)"):
         JointEncoder([one, VectorEncoder(3, 4)])
+
+
+def test_numbers_of_words_are_no_vectors() -> None:
+    with pytest.raises(ValueError, match=r"vectors 'x' of floating-point numbers \(got torch.int64\)"):
+        VectorEncoder(3, 8)(Data(x=torch.ones(2, 3, dtype=torch.long)))

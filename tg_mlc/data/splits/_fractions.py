@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from operator import index
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,13 @@ def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
         ValueError: If the fractions are not three numbers of at least 0 that sum to 1, or if a part that should have
             samples would get none.
     """
+    try:
+        num_samples = index(num_samples)
+    except TypeError:
+        raise ValueError(
+            f"Expected 'num_samples' to be a whole number (got {type(num_samples).__name__}); of a data set take "
+            f"'len(dataset)'"
+        ) from None
     if len(fractions) != NUM_PARTS or not all(math.isfinite(f) and f >= 0 for f in fractions):
         raise ValueError(f"Expected 'fractions' to be three numbers of at least 0: train, val, test (got {fractions})")
     if abs(sum(fractions) - 1) > 1e-6:

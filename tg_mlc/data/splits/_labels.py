@@ -97,6 +97,8 @@ def _join(names: list[str]) -> str:
 def _to_csr(y: LabelMatrix) -> sp.csr_array:
     if isinstance(y, Tensor):
         y = _tensor_to_scipy(y)
+    if not hasattr(y, "ndim"):
+        raise ValueError(f"Expected 'y' to be a matrix (got {type(y).__name__}); of a data set take 'dataset.y'")
     if y.ndim != 2:
         raise ValueError(f"Expected 'y' of shape [num_samples, num_labels] (got {list(y.shape)})")
     matrix = sp.csr_array(y).astype(np.float64)

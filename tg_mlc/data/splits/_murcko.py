@@ -21,6 +21,11 @@ def murcko_scaffolds(smiles: Sequence[str]) -> list[str]:
 def _scaffold(row: int, smiles: str) -> str:
     chem = require("rdkit.Chem", extra="molecules")
     murcko = require("rdkit.Chem.Scaffolds.MurckoScaffold", extra="molecules")
+    if not isinstance(smiles, str):
+        raise ValueError(
+            f"Expected 'smiles' to hold strings (got {type(smiles).__name__} for sample {row}); of a data set take "
+            f"'dataset.smiles'"
+        )
     mol = chem.MolFromSmiles(smiles)
     if mol is None:
         raise ValueError(f"Expected a valid SMILES for every sample (got '{smiles}' for sample {row})")

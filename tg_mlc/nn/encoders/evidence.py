@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -47,6 +48,12 @@ class Evidence(nn.Module):
 
     def forward(self, data: Data) -> Tensor:
         known: Tensor | None = data.get(self.key)
+        if known is None and self.training and not torch.compiler.is_compiling():
+            warnings.warn(
+                f"Samples to train with have no attribute '{self.key}', the scores of classifiers that were fitted "
+                f"without them: those of the model's own classifiers are too sure of them",
+                stacklevel=2,
+            )
         return self.scores(data) if known is None else known
 
     def scores(self, data: Data) -> Tensor:

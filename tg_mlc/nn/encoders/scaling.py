@@ -47,6 +47,9 @@ class QuantileScaler(nn.Module):
     Shapes:
         - **input:** vectors :math:`(B, F)`
         - **output:** :math:`(B, F)`
+
+    Raises:
+        ValueError: If it is used before it is fitted.
     """
 
     quantiles: Tensor
@@ -54,7 +57,8 @@ class QuantileScaler(nn.Module):
 
     def __init__(self, in_channels: int, num_quantiles: int = 200) -> None:
         super().__init__()
-        self.register_buffer("quantiles", torch.zeros(in_channels, num_quantiles))
+        # NaN until they are fitted.
+        self.register_buffer("quantiles", torch.full((in_channels, num_quantiles), torch.nan))
         self.register_buffer("varies", torch.zeros(in_channels, dtype=torch.bool))
 
     @torch.no_grad()
@@ -70,6 +74,8 @@ class QuantileScaler(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
+        if not torch.compiler.is_compiling() and self.quantiles[:1, :1].isnan().any():
+            raise ValueError("Expected a scaler that knows quantiles (got a new one); call its 'fit', or load weights")
         columns = x.t().contiguous()
         below = torch.searchsorted(self.quantiles, columns, right=False)
         above = torch.searchsorted(self.quantiles, columns, right=True)

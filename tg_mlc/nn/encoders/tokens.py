@@ -42,7 +42,7 @@ class BagEncoder(nn.Module):
         self.embedding = nn.Embedding(num_tokens, channels)
 
     def forward(self, data: Data) -> Components:
-        ptr, x = ptr_of(data), self.embedding(_tokens(data))
+        ptr, x = ptr_of(data), self.embedding(_tokens(data, self.embedding.num_embeddings))
         weight = self._weight(data, ptr)
         return Components(x if weight is None else x * weight.view(-1, 1), ptr, data.get("edge_index"))
 
@@ -87,7 +87,7 @@ class SequenceEncoder(nn.Module):
 
     def forward(self, data: Data) -> Components:
         ptr = ptr_of(data)
-        x: Tensor = self.embedding(_tokens(data))
+        x: Tensor = self.embedding(_tokens(data, self.embedding.num_embeddings))
         position = torch.arange(x.size(0), device=x.device) - ptr[ptr2index(ptr, output_size=x.size(0))]
         return Components(x + self._encode(position).to(x.dtype), ptr, data.get("edge_index"))
 
@@ -102,13 +102,22 @@ class SequenceEncoder(nn.Module):
         return self.positions[position]
 
 
-def _tokens(data: Data) -> Tensor:
+def _tokens(data: Data, num_tokens: int) -> Tensor:
     tokens: Tensor = data.x
     if tokens.dim() != 1 and (tokens.dim() != 2 or tokens.size(1) != 1):
         raise ValueError(
             f"Expected words 'x' of shape [N] or [N, 1], those of all samples one after another (got "
             f"{list(tokens.shape)}); of padded rows, make a sample of each without its padding and batch these"
         )
+    if tokens.is_floating_point():
+        raise ValueError(
+            f"Expected words 'x' to be the numbers of words (got {tokens.dtype}); vectors are for VectorEncoder"
+        )
+    # On a GPU, a look would wait for all work before it.
+    if not torch.compiler.is_compiling() and tokens.device.type == "cpu" and tokens.numel() > 0:
+        lowest, highest = (int(value) for value in tokens.aminmax())
+        if lowest < 0 or highest >= num_tokens:
+            raise ValueError(f"Expected words 'x' from 0 to {num_tokens - 1} (got {lowest} to {highest})")
     return tokens.flatten()
 
 

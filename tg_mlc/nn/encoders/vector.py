@@ -56,7 +56,13 @@ class VectorEncoder(nn.Module):
 
     def vectors(self, data: Data) -> Tensor:
         r"""The scaled vectors :math:`(B, F)` of a batch, with dropout."""
-        vectors: Tensor = dropout(self.scaling(data[self.key]), self.dropout, self.training)
+        x = data[self.key]
+        if not x.is_floating_point():
+            raise ValueError(
+                f"Expected vectors '{self.key}' of floating-point numbers (got {x.dtype}); the numbers of words are "
+                f"for BagEncoder or SequenceEncoder"
+            )
+        vectors: Tensor = dropout(self.scaling(x), self.dropout, self.training)
         return vectors
 
     def forward(self, data: Data) -> Components:

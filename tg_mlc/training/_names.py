@@ -1,0 +1,21 @@
+"""Whether what meets in training is about the same labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def check_same_names(found: Sequence[str] | None, label_names: Sequence[str], whose: str) -> None:
+    """Refuses other names than those of the module, or the same in another order; no names fit any.
+
+    Raises:
+        ValueError: If they differ.
+    """
+    if found is None or list(found) == list(label_names):
+        return
+    at = next((i for i, pair in enumerate(zip(found, label_names, strict=False)) if pair[0] != pair[1]), -1)
+    what = f"label {at} is {found[at]!r} there and {label_names[at]!r} here" if at >= 0 else "their numbers differ"
+    raise ValueError(
+        f"Expected {whose} to have the {len(label_names)} labels of 'label_names' in the same order (got {len(found)}; "
+        f"{what}); make both of the same data set, or permute one"
+    )
