@@ -176,9 +176,16 @@ TABLES = {
     "delicious": _recipe(
         _mulan("delicious"),
         kinds=("svm", "ridge", "exact"),
-        epochs=3,
+        epochs=2,
         graphs=_TEXT_GRAPHS,
-        model={**_MODEL, "num_steps": 1, "input_dropout": 0.1, "evidence_skip": True},
+        model={
+            **_MODEL,
+            "num_steps": 1,
+            "input_dropout": 0.1,
+            "frequency_strength": 0.25,
+            "evidence_skip": True,
+            "tied": False,
+        },
     ),
     "reuters": _recipe(
         _reuters, epochs=8, graphs=_TEXT_GRAPHS, model={**_MODEL, "channels": 128, "input_dropout": 0.4}
