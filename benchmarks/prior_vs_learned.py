@@ -76,6 +76,8 @@ def main(
             and versions must be the same. The code must be too, which is not checked. Rows of fc are made again if they
             were not compared with one of these graphs.
     """
+    if seeds < 1:
+        raise SystemExit(f"Expected --seeds to be at least 1 (got {seeds})")
     recipe = _recipe(dataset, split)
     wanted = _named(f"--graphs of {dataset}", graphs, ("el", "fc", "learned", *recipe.graphs))
     with_encoders = _named("--encoders", encoders, get_args(EncoderName))

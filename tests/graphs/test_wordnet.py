@@ -188,6 +188,9 @@ def test_a_cycle_is_named(tmp_path):
         ({"threshold": float("nan")}, "'threshold'"),
         ({"top_k": 0}, "'top_k'"),
         ({"words": {"dog": 3}}, "'words'"),
+        ({"threshold": 8}, "'threshold' to be a similarity of 0 to 1"),
+        ({"words": ["hound"]}, r"'words' to be a dictionary or a function \(got list\)"),
+        ({"words": {"cat": "hound"}}, r"keys of 'words' to be labels \(got \['cat'\]"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, message, folder):

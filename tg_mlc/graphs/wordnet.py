@@ -66,9 +66,12 @@ def wordnet(
         ValueError: If a file of WordNet is damaged, or an option is out of range.
     """
     check_selection(threshold, top_k)
+    if threshold is not None and threshold > 1:
+        raise ValueError(f"Expected 'threshold' to be a similarity of 0 to 1 (got {threshold!r})")
     if isinstance(label_names, str):
         raise ValueError(f"Expected 'label_names' to be a list of names (got {label_names!r})")
     names = check_label_names(label_names, len(label_names))
+    _check_words(words, names)
     nouns = read_nouns(find_folder(folder))
     finder = NounFinder(nouns)
     looked_up = [_word(name, words) for name in names]
@@ -93,6 +96,15 @@ def wordnet(
         unmatched=unmatched,
     )
     return graph.add_self_loops(only_isolated=not self_loops)
+
+
+def _check_words(words: Words | None, names: list[str]) -> None:
+    if words is None or callable(words):
+        return
+    if not isinstance(words, Mapping):
+        raise ValueError(f"Expected 'words' to be a dictionary or a function (got {type(words).__name__})")
+    if strange := sorted(set(words) - set(names)):
+        raise ValueError(f"Expected the keys of 'words' to be labels (got {strange[:5]}, not in 'label_names')")
 
 
 def _word(name: str, words: Words | None) -> str | None:
