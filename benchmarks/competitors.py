@@ -10,17 +10,19 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from sklearn.feature_extraction.text import CountVectorizer
 
 from rivals import LinearAlone, PooledGNN
 from rows import FREQUENCY
 from seeds import Run, Task
 from tg_mlc.baselines import LabelFrequency, MorganForest
+from tg_mlc.baselines.linear import Loss
 from tg_mlc.baselines.morgan_forest import DEFAULT_GRID
-from tg_mlc.data import Split
+from tg_mlc.data import Split, TfIdf
 from tg_mlc.datasets import Planted
 from tg_mlc.graphs import edgeless
 from tg_mlc.models import molecule_lamp
-from tg_mlc.recipes import MOLECULES, PLANTED, TABLES
+from tg_mlc.recipes import DNA, MOLECULES, PLANTED, TABLES
 from tg_mlc.recipes._evidence import Classifier, tuned_linear
 from tg_mlc.recipes.tables import PreparedTable, inputs_of
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
@@ -55,6 +57,9 @@ def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Itera
         for name, classifier in cast(PreparedTable, task.dataset).classifiers.items():
             yield name, partial(_classifier, task, split, classifier)
         yield "logistic regression, tuned", lambda: _logistic_regression(task, split)
+    if task.name in DNA:
+        yield "linear SVM on 8-mers, tuned", lambda: _words_of_dna(task, split, "hinge")
+        yield "logistic regression on 8-mers, tuned", lambda: _words_of_dna(task, split, "logistic")
     if task.name in PLANTED:
         yield "best without neighbours", lambda: _best(task, split, messages=False)
         yield "best possible", lambda: _best(task, split, messages=True)
@@ -77,6 +82,21 @@ def _logistic_regression(task: Task, split: Split) -> Scores:
     prepared = cast(PreparedTable, task.dataset)
     x = inputs_of(prepared)
     scores = tuned_linear(x, prepared.y, split, "logistic").predict_proba(x)
+    return scores[split.val], scores[split.test]
+
+
+def _words_of_dna(task: Task, split: Split, loss: Loss) -> Scores:
+    """Of all words of 5 to 8 letters on either strand."""
+    letters = np.array(list("ACGTN"))
+    texts = ["".join(letters[data.x]) for data in task.dataset]
+    backward = str.maketrans("ACGT", "TGCA")
+    both = [f"{text} {text[::-1].translate(backward)}" for text in texts]
+    # Words with a space would go across the strands.
+    words = CountVectorizer(analyzer="char_wb", ngram_range=(5, 8), lowercase=False, min_df=3, dtype=np.float32)
+    words.fit([both[i] for i in split.train])
+    counts = words.transform(both)
+    x = TfIdf.fit(counts[split.train.numpy()]).transform(counts)
+    scores = tuned_linear(x, task.dataset.y, split, loss).predict_proba(x)
     return scores[split.val], scores[split.test]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tg_mlc.datasets import registry
 from tg_mlc.datasets._download import ChecksumError, DatasetUnavailableError
 from tg_mlc.datasets.base import ArrayDataset, MultiLabelDataset
+from tg_mlc.datasets.binding_sites import BindingSites
 from tg_mlc.datasets.card import DatasetCard
 from tg_mlc.datasets.deepsea import DeepSEA
 from tg_mlc.datasets.dna import DNADataset
@@ -27,6 +28,7 @@ __all__ = [
     "RCV1",
     "SIDER",
     "ArrayDataset",
+    "BindingSites",
     "ChecksumError",
     "ClinTox",
     "DNADataset",

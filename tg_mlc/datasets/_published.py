@@ -199,6 +199,21 @@ _ALL = (
     ),
     RegistryEntry(
         Facts(
+            name="binding-sites",
+            title="pieces of human DNA to which five transcription factors bind or do not, as letters",
+            paper="Blakely et al., FastSK: Fast Sequence Analysis with Gapped String Kernels, Bioinformatics 2020",
+            urls=("https://github.com/QData/FastSK",),
+            licence="Apache-2.0",
+            licence_note="that of the repository with the files",
+            notes=(
+                "A piece was looked at for one factor only: the other labels are unknown.",
+                "STRING knows interactions of the factors, which are a prior label graph.",
+            ),
+        ),
+        "tg_mlc.datasets.binding_sites:BindingSites",
+    ),
+    RegistryEntry(
+        Facts(
             name="deepsea",
             title="chromatin features of 1,000 bp pieces of DNA, as letters",
             paper="Zhou and Troyanskaya, Predicting Effects of Noncoding Variants with Deep Learning-based Sequence "

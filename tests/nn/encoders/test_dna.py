@@ -103,3 +103,15 @@ def test_errors() -> None:
         DNAEncoder(4)(Data(x=torch.zeros(3, 4)))
     with pytest.raises(ValueError, match=r"from 0 to 4 \(got 0 to 5\)"):
         DNAEncoder(4)(Data(x=torch.tensor([0, 5])))
+
+
+@pytest.mark.parametrize("lengths", [(9, 9, 9), (7, 1, 12)])
+@pytest.mark.parametrize("kernel_size", [1, 4, 5])
+def test_both_strands(lengths: tuple[int, ...], kernel_size: int) -> None:
+    one, both = DNAEncoder(6, kernel_size, pool=1), DNAEncoder(6, kernel_size, pool=1, both_strands=True)
+    both.load_state_dict(one.state_dict())
+    batch = batch_of(*lengths)
+    other = [Data(x=torch.where(x < 4, 3 - x, x).flip(0)) for x in batch.x.long().split(list(lengths))]
+    on_other = one(Batch.from_data_list(other)).x.split(list(lengths))
+    expected = torch.maximum(one(batch).x, torch.cat([part.flip(0) for part in on_other]))
+    torch.testing.assert_close(both(batch).x, expected)

@@ -31,6 +31,9 @@ class DNAEncoder(nn.Module):
         kernel_size (int, optional): The number :math:`w` of letters that a convolution sees. (default: :obj:`16`)
         pool (int, optional): The number :math:`p` of letters that become one component; the last one of a sample may
             have fewer. (default: :obj:`2`)
+        both_strands (bool, optional): If set to :obj:`True`, a letter gets the larger of what the convolution finds
+            there on this strand and on the other one, which is read backwards with A and T, and C and G, exchanged:
+            what binds to DNA may do so on either. (default: :obj:`False`)
 
     Shapes:
         - **input:** a batch with letters :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`: 0 to 3 for A, C, G and T, 4
@@ -45,13 +48,14 @@ class DNAEncoder(nn.Module):
     edge_dim: int | None = None
     one_hot: Tensor
 
-    def __init__(self, channels: int, kernel_size: int = 16, pool: int = 2) -> None:
+    def __init__(self, channels: int, kernel_size: int = 16, pool: int = 2, *, both_strands: bool = False) -> None:
         super().__init__()
         for name, value in (("kernel_size", kernel_size), ("pool", pool)):
             if value < 1:
                 raise ValueError(f"Expected '{name}' to be at least 1 (got {value})")
         self.channels = channels
         self.pool = pool
+        self.both_strands = both_strands
         self.conv = nn.Conv1d(NUM_LETTERS, channels, kernel_size)
         unknown = torch.full((1, NUM_LETTERS), 1 / NUM_LETTERS)
         self.register_buffer("one_hot", torch.cat([torch.eye(NUM_LETTERS), unknown]), persistent=False)
@@ -88,6 +92,12 @@ class DNAEncoder(nn.Module):
         return Components(x[first], nn.functional.pad(counts.cumsum(0), (1, 0)))
 
     def _convolve(self, x: Tensor) -> Tensor:
+        if not self.both_strands:
+            return self._one_strand(x)
+        # The letters are in an order in which those that pair are at opposite ends.
+        return torch.maximum(self._one_strand(x), self._one_strand(x.flip(1, 2)).flip(2))
+
+    def _one_strand(self, x: Tensor) -> Tensor:
         before = self.conv.kernel_size[0] // 2
         x = nn.functional.pad(x, (before, self.conv.kernel_size[0] - 1 - before))
         return nn.functional.relu(self.conv(x))
