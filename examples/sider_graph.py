@@ -18,6 +18,7 @@ import torch
 from jsonargparse import ArgumentParser
 from torch import Tensor
 
+from tg_mlc._optional import require
 from tg_mlc.baselines import LabelFrequency, MorganForest
 from tg_mlc.data import Split
 from tg_mlc.datasets import DatasetUnavailableError, MultiLabelDataset
@@ -64,6 +65,7 @@ def main(
         accelerator: Lightning's name of the device, e.g. cpu or gpu.
         resume: Whether to go on from the last checkpoints in the output folder, bit for bit on one CPU.
     """
+    require("matplotlib", extra="plot")  # for the pictures at the end: better to know now
     dataset, molecules = load_or_fall_back(dataset, root)
     recipe = RECIPES[dataset]
     if dataset == "sider":

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tg_mlc.datasets import _archive
-from tg_mlc.datasets._archive import fetch_members, unpack_members
+from tg_mlc.datasets._archive import Archive, fetch_members, unpack_members
 from tg_mlc.datasets._download import DatasetUnavailableError, SourceError
 from tg_mlc.datasets._files import sha256
+from tg_mlc.datasets._resume import part_of
 from tg_mlc.datasets._sources import RawFile
 
 CONTENT = {"a.txt": b"first", "b.txt": b"second"}
@@ -66,6 +67,22 @@ def test_paths_that_lead_out_are_only_names(tmp_path, network):
         "one/two/a.txt",
         "one/two/b.txt",
     ]
+
+
+def test_what_was_gone_on_with_and_is_damaged_is_fetched_again(tmp_path, monkeypatch):
+    part, answers = part_of(tmp_path, _archive.NAME, URL), [WHOLE[:50] + b"of another", WHOLE]
+
+    def fetch(url, path):
+        path.unlink(missing_ok=True)
+        return answers.pop(0)
+
+    monkeypatch.setattr(_archive, "fetch_resumable", fetch)
+    part.write_bytes(b"x")
+    assert Archive(URL, CONTENT, tmp_path).read("a.txt") == b"first"
+    answers[:] = [b"damaged", WHOLE]
+    with pytest.raises(SourceError, match="cannot be unpacked"):
+        Archive(URL, CONTENT, tmp_path).read("a.txt")
+    assert len(answers) == 1
 
 
 def test_an_archive_that_unpacks_to_too_much():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tg_mlc._files import DAMAGED, read_bounded
 from tg_mlc.datasets._download import Source, SourceError, fetch_first
-from tg_mlc.datasets._resume import fetch_resumable, part_of, remove_parts
+from tg_mlc.datasets._resume import fetch_resumable, once_more_if_resumed, part_of, remove_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -53,7 +53,9 @@ class Archive:
 
     def _open(self) -> dict[str, bytes] | SourceError:
         try:
-            return unpack_members(fetch_resumable(self.url, self._part), self._members)
+            return once_more_if_resumed(
+                lambda: unpack_members(fetch_resumable(self.url, self._part), self._members), self.url, self._part
+            )
         except SourceError as error:
             return error
 

@@ -6,16 +6,17 @@ import glob
 import logging
 import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from tg_mlc._optional import is_installed, require
-from tg_mlc.datasets._download import STALL_SECONDS, SourceError, in_background
+from tg_mlc.datasets._download import STALL_SECONDS, ChecksumError, SourceError, in_background
 from tg_mlc.datasets._files import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
+Content = TypeVar("Content")
 
 TRIES = 3
 CHUNK_BYTES = 2**14
@@ -49,6 +50,24 @@ def fetch_resumable(url: str, part: Path) -> bytes:
     content = part.read_bytes()
     part.unlink()
     return content
+
+
+def once_more_if_resumed(read: Callable[[], Content], url: str, part: Path) -> Content:
+    """Reads a download, and reads it from its beginning if it is damaged where it was gone on with: the server may have
+    another file there since.
+
+    Raises:
+        SourceError: If it cannot be had, or is damaged.
+        ChecksumError: If it is another file.
+    """
+    resumed = part.exists()
+    try:
+        return read()
+    except (SourceError, ChecksumError):
+        if not resumed or part.exists():
+            raise
+    logger.info("What had come of %s before is of another file; starting again", url)
+    return read()
 
 
 def part_of(folder: Path, name: str, url: str) -> Path:

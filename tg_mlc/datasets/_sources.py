@@ -22,7 +22,7 @@ from tg_mlc.datasets._download import (
     unpack,
 )
 from tg_mlc.datasets._files import set_aside, sha256
-from tg_mlc.datasets._resume import fetch_resumable, part_of, remove_parts
+from tg_mlc.datasets._resume import fetch_resumable, once_more_if_resumed, part_of, remove_parts
 
 logger = logging.getLogger(__name__)
 
@@ -90,16 +90,13 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
 
 def _read_url(file: RawFile, url: str, folder: Path) -> bytes:
     part = part_of(folder, file.name, url)
-    resumed = part.exists()
-    try:
+
+    def read() -> bytes:
         content = unpack(fetch_resumable(url, part), url, file.max_bytes)
         check(content, file.accepted)
-    except (SourceError, ChecksumError):
-        if not resumed or part.exists():
-            raise
-        logger.info("What had come of %s before is of another file; starting again", url)
-        return unpack(fetch_resumable(url, part), url, file.max_bytes)
-    return content
+        return content
+
+    return once_more_if_resumed(read, url, part)
 
 
 def _read_data_folder(file: RawFile) -> bytes:
