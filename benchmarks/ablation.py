@@ -20,7 +20,8 @@ from jsonargparse import auto_cli
 
 from competitors import run_rivals, scores_of
 from environment import describe_dataset, write_results
-from prior_vs_learned import RECORDED, print_summary
+from prior_vs_learned import print_summary
+from rows import RECORDED
 from seeds import Run, Task, compare_rows, summarise
 from tg_mlc.data import Split
 from tg_mlc.recipes import TABLES, Recipe

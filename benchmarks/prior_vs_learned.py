@@ -27,7 +27,7 @@ from earlier import earlier_runs
 from environment import describe_dataset, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
-from rows import FREQUENCY, LEARNED, OTHER_DECISIONS, encoder_and_graph, in_words, p_in_words, row_of, variant
+from rows import FREQUENCY, LEARNED, OTHER_DECISIONS, RECORDED, encoder_and_graph, in_words, p_in_words, row_of, variant
 from seeds import Run, Task, compare, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
@@ -39,8 +39,6 @@ from tg_mlc.training import FitResult, MultiLabelDataModule
 NUM_BATCHES = 10
 #: Known graphs that learned attention is compared with in any case; others if they are trained with.
 ALWAYS_COMPARED = ("pr", "tree", "planted")
-#: What is recorded of a recipe.
-RECORDED = ("model", "module", "fit", "batch_size", "settings")
 #: How many sources a label keeps in the learned graph, if there are four times as many labels.
 LEARNED_TOP_K = 10
 

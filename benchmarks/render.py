@@ -13,11 +13,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import speed_tables
-from rows import LEARNED, OTHER_DECISIONS, encoder_and_graph, in_words, p_in_words, row_of, variant
+from rows import LEARNED, OTHER_DECISIONS, RECORDED, encoder_and_graph, in_words, p_in_words, row_of, variant
+from tg_mlc.recipes import RECIPES
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -147,11 +149,31 @@ def notes(result: dict[str, Any]) -> list[str]:
         *recovered,
         *thresholds,
         *(left_out if undefined else []),
+        *_changed_settings(result),
         f"{_splits(result)}, seeds {result['seeds'][0]} to {result['seeds'][-1]}; mean ± standard deviation; "
         f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}",
         f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
         f"PyG {machine['versions']['torch-geometric']}",
     ]
+
+
+def _changed_settings(result: dict[str, Any]) -> list[str]:
+    """Which settings the recipe of a data set has changed since, or did not record then."""
+    recipe = RECIPES.get(result["dataset"].get("name", ""))
+    if recipe is None or "recipe" not in result:
+        return []
+    then = dict(_flat(result["recipe"]))
+    now = dict(_flat(json.loads(json.dumps({key: getattr(recipe, key) for key in RECORDED}))))
+    changed = sorted(key for key in then.keys() | now.keys() if then.get(key) != now.get(key))
+    return [f"Other settings than in today's recipe, or not recorded: {', '.join(changed)}"] if changed else []
+
+
+def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def _thresholds(values: dict[str, list[float]]) -> str:

@@ -14,6 +14,8 @@ OTHER_DECISIONS = {
 }
 
 
+#: What is recorded of a recipe.
+RECORDED = ("model", "module", "fit", "batch_size", "settings")
 #: What is compared with priors.
 LEARNED = "learned attention"
 #: The first row of every comparison.

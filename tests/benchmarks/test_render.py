@@ -62,3 +62,16 @@ def test_label_graphs_of_all_comparisons_stand_in_one_table(monkeypatch: pytest.
     assert rows[0].startswith("| one-official | linear SVM, tuned |  | 0.500 |")
     assert rows[1] == "| one-official | emb LaMP pr | 0.25 |" + " 0.500 |" * 5 + " 0.75 of 0.12 |"
     assert rows[2] == "| one-official | emb LaMP fc | 1.00 |" + " 0.500 |" * 5 + "  |"
+
+
+def test_settings_that_a_recipe_has_changed_since_are_named() -> None:
+    recipe = render.RECIPES["yeast"]
+    then = render.json.loads(render.json.dumps({key: getattr(recipe, key) for key in render.RECORDED}))
+    result = {"dataset": {"name": "yeast"}, "recipe": then}
+    assert render._changed_settings(result) == []
+    then["model"]["channels"] = 3
+    del then["module"]["lr"]
+    assert render._changed_settings(result) == [
+        "Other settings than in today's recipe, or not recorded: model.channels, module.lr"
+    ]
+    assert render._changed_settings({"dataset": {"name": "of mine"}, "recipe": then}) == []
