@@ -68,8 +68,10 @@ def plot_comparison(
     for ax, graph, alone, title in zip(
         figure.subplots(1, 2), (a, b), (ONLY_A, ONLY_B), titles or (None, None), strict=True
     ):
-        ax.set_title(f"{graph.kind.replace('_', '-')}: {graph.num_edges} edges" if title is None else title)
-        _draw(ax, graph, shared, alone)
+        ax.set_title(
+            f"{graph.kind.replace('_', '-')}: {graph.num_edges} edges without self-loops" if title is None else title
+        )
+        _draw(ax, graph, shared, alone, "" if order == "labels" else ", neighbours side by side")
     _add_legend(figure)
     if path is not None:
         write_figure(figure, Path(path))
@@ -87,16 +89,19 @@ def _weights(graph: LabelGraph) -> np.ndarray:
     return cells
 
 
-def _draw(ax: Any, graph: LabelGraph, shared: np.ndarray, alone: tuple[float, float, float]) -> None:
+def _draw(ax: Any, graph: LabelGraph, shared: np.ndarray, alone: tuple[float, float, float], how: str) -> None:
     if not graph.num_labels:
         ax.set_axis_off()
         return
     color = np.where(shared[..., None], np.array(SHARED), np.array(alone))
     ax.imshow(1.0 - _weights(graph)[..., None] * (1.0 - color), interpolation="nearest")
-    ax.set_xlabel("source")
-    ax.set_ylabel("target")
+    ax.set_xlabel(f"source{how}")
+    ax.set_ylabel(f"target{how}")
     if graph.label_names is not None and graph.num_labels <= MAX_NAMED:
         name_ticks(ax, graph.label_names)
+    elif how:  # numbers would be taken for those of labels
+        ax.set_xticks([])
+        ax.set_yticks([])
 
 
 def _add_legend(figure: Any) -> None:
