@@ -91,7 +91,7 @@ def _words_of_dna(task: Task, split: Split, loss: Loss) -> Scores:
     texts = ["".join(letters[data.x]) for data in task.dataset]
     backward = str.maketrans("ACGT", "TGCA")
     both = [f"{text} {text[::-1].translate(backward)}" for text in texts]
-    # Words with a space would go across the strands.
+    # No word goes across the strands; where a strand begins or ends, its words have a space.
     words = CountVectorizer(analyzer="char_wb", ngram_range=(5, 8), lowercase=False, min_df=3, dtype=np.float32)
     words.fit([both[i] for i in split.train])
     counts = words.transform(both)

@@ -1,9 +1,10 @@
-"""Runs that a result file holds already."""
+"""Runs that a result file, or that of a comparison that was broken off, holds already."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 from environment import describe_environment, results_file
@@ -15,15 +16,15 @@ SAME = ("dataset", "split", "seeds", "recipe")
 
 
 def earlier_runs(name: str, content: dict[str, Any], wanted: Collection[str], priors: Sequence[str]) -> list[Run]:
-    """The runs of ``benchmarks/results/<name>.json``, none if there is no such file.
+    """The runs of ``benchmarks/results/<name>.part``, else of ``<name>.json``, none if there is no such file.
 
     Those of wanted rows whose attention was not compared with all of the priors are left out.
 
     Raises:
         SystemExit: If they were made from other samples, with other settings or other versions.
     """
-    path = results_file(name)
-    if not path.exists():
+    path = next((path for path in _files(name) if path.exists()), None)
+    if path is None:
         return []
     found = json.loads(path.read_text())
     now = json.loads(json.dumps({"versions": describe_environment()["versions"], **content}))
@@ -38,6 +39,10 @@ def earlier_runs(name: str, content: dict[str, Any], wanted: Collection[str], pr
     if not all(run.test for run in runs):
         raise SystemExit(f"Expected '{path}' to say what every row was tested on; make it again without --resume")
     return [run for run in runs if run.model not in wanted or _is_compared(run, priors)]
+
+
+def _files(name: str) -> tuple[Path, Path]:
+    return results_file(name, complete=False), results_file(name)
 
 
 def _is_compared(run: Run, priors: Sequence[str]) -> bool:

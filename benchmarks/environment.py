@@ -52,16 +52,16 @@ def describe_dataset(dataset: MultiLabelDataset) -> dict[str, Any]:
     return {"num_samples": len(dataset), "num_labels": dataset.num_labels, "sha256": digest.hexdigest()}
 
 
-def results_file(name: str) -> Path:
-    """Where results are kept."""
-    return RESULTS / f"{name}.json"
+def results_file(name: str, *, complete: bool = True) -> Path:
+    """Where results are kept, or those of a comparison that is not complete."""
+    return RESULTS / f"{name}.{'json' if complete else 'part'}"
 
 
-def write_results(name: str, content: dict[str, Any]) -> Path:
-    """Writes ``benchmarks/results/<name>.json`` as a whole."""
-    path = results_file(name)
+def write_results(name: str, content: dict[str, Any], *, complete: bool = True) -> Path:
+    """Writes a file of results as a whole."""
+    path = results_file(name, complete=complete)
     path.parent.mkdir(exist_ok=True)
-    unfinished = path.with_suffix(".unfinished")
+    unfinished = path.with_name(f"{path.name}.unfinished")
     # JSON has no NaN; what is undefined is null.
     text = json.dumps({"environment": describe_environment(), **content}, indent=1, allow_nan=False)
     unfinished.write_text(text + "\n")

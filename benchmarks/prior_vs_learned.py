@@ -11,9 +11,9 @@ attention that fc learns is compared with priors, and with the true label graph 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -24,7 +24,7 @@ from jsonargparse import auto_cli
 from command_line import chosen
 from competitors import run_rivals, scores_of
 from earlier import earlier_runs
-from environment import describe_dataset, write_results
+from environment import describe_dataset, results_file, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
 from rows import FREQUENCY, LEARNED, OTHER_DECISIONS, RECORDED, encoder_and_graph, in_words, p_in_words, row_of, variant
@@ -69,10 +69,11 @@ def main(
         root: Folder that keeps the data.
         jobs: How many trainings run at a time, each on one thread.
         max_epochs: Number of epochs, if not that of the recipe.
-        save: Whether to write the results.
-        resume: Whether to keep the rows of the result file and make only those that it does not have; samples, settings
-            and versions must be the same. The code must be too, which is not checked. Rows of fc are made again if they
-            were not compared with one of these graphs.
+        save: Whether to write the results: after every training to a file of its own, which replaces the result file
+            in the end.
+        resume: Whether to keep the rows of a comparison that was broken off, else those of the result file, and make
+            only those that it does not have; samples, settings and versions must be the same. The code must be too,
+            which is not checked. Rows of fc are made again if they were not compared with one of these graphs.
     """
     if seeds < 1:
         raise SystemExit(f"Expected --seeds to be at least 1 (got {seeds})")
@@ -84,42 +85,34 @@ def main(
     all_seeds = range(first_seed, first_seed + seeds)
     raw, trials = _trials(recipe, dataset, root, split, all_seeds)
     _try_out(trials[first_seed], set(wanted) - {"learned"}, with_encoders)
-    counted = int(trials[first_seed].task.counted.sum())
     priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))
     settings = {
-        "dataset": {"name": dataset, **describe_dataset(raw), "counted_labels": counted},
+        "dataset": {
+            "name": dataset,
+            **describe_dataset(raw),
+            "counted_labels": int(trials[first_seed].task.counted.sum()),
+        },
         "split": split,
         "redrawn": recipe.redraw is not None,
         "seeds": list(all_seeds),
         "recipe": {key: getattr(recipe, key) for key in RECORDED} | options,
     }
-    file = f"prior_vs_learned-{dataset}-{split}"
-    rows = [variant(encoder, graph) for encoder in with_encoders for graph in wanted]
-    runs = earlier_runs(file, settings, rows, priors) if resume else []
+    file, rows = f"prior_vs_learned-{dataset}-{split}", list(product(with_encoders, wanted))
+    runs = earlier_runs(file, settings, [variant(*row) for row in rows], priors) if resume else []
     present = {(run.model, run.seed) for run in runs}
-    # Where all seeds share their samples, so do the rivals.
-    alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
-    calls = [
-        delayed(run_rivals)(*trials[seed], seed, options)
-        for seed in (all_seeds[:1] if alike else all_seeds)
-        if (FREQUENCY, seed) not in present
-    ]
-    calls += [
-        delayed(run_variant)(*trials[seed], seed, graph, encoder, options, priors)
-        for encoder in with_encoders
-        for graph in wanted
-        for seed in all_seeds
-        if (variant(encoder, graph), seed) not in present
-    ]
+    calls = [*_rivals(trials, options, present), *_variants(trials, rows, options, priors, present)]
     for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
         runs += done
         for run in done:
             print(f"{run.model:<28} seed {run.seed}: {_in_short(run.metrics)} ({run.seconds:.0f} s)", flush=True)
+        if save:
+            write_results(file, {**settings, "runs": [asdict(run) for run in runs]}, complete=False)
     found = _findings(runs, figures(dataset))
     print_summary(found["summary"], found["tests"], found["papers"])
     if save:
         content = {**settings, **found, "runs": [asdict(run) for run in runs]}
         print(f"Wrote {write_results(file, content)}")
+        results_file(file, complete=False).unlink(missing_ok=True)
 
 
 def _findings(runs: Sequence[Run], papers: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
@@ -140,6 +133,33 @@ class Trial(NamedTuple):
 
     task: Task
     split: Split
+
+
+#: A function, its arguments and its options, for joblib.
+Call = tuple[Callable[..., list[Run]], Any, Any]
+
+
+def _rivals(trials: Mapping[int, Trial], options: dict[str, Any], present: Collection[tuple[str, int]]) -> list[Call]:
+    """What makes the rows without labels as nodes; where all seeds share their samples, so do these rows."""
+    alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
+    seeds = list(trials)[:1] if alike else trials
+    return [delayed(run_rivals)(*trials[seed], seed, options) for seed in seeds if (FREQUENCY, seed) not in present]
+
+
+def _variants(
+    trials: Mapping[int, Trial],
+    rows: Iterable[tuple[EncoderName, str]],
+    options: dict[str, Any],
+    priors: Sequence[str],
+    present: Collection[tuple[str, int]],
+) -> list[Call]:
+    """What makes the rows of encoders and graphs."""
+    return [
+        delayed(run_variant)(*trial, seed, graph, encoder, options, priors)
+        for encoder, graph in rows
+        for seed, trial in trials.items()
+        if (variant(encoder, graph), seed) not in present
+    ]
 
 
 def _try_out(trial: Trial, graphs: Iterable[str], encoders: Sequence[str]) -> None:

@@ -294,6 +294,28 @@ def test_a_comparison_makes_only_the_rows_it_has_not(
     assert {(test["row"], test["against"]) for test in result["tests"]} == {("emb fc", "el")}
 
 
+def test_a_comparison_that_was_broken_off_goes_on(emotions: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, broken_off = emotions.read_text(), emotions.with_suffix(".part")
+
+    def run_but_pr(*args: Any) -> list[Run]:
+        if "pr" in args:
+            raise RuntimeError("broken off")
+        return run_variant(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("prior_vs_learned.run_variant", run_but_pr)
+        with pytest.raises(RuntimeError, match="broken off"):
+            main(dataset="emotions", seeds=2, graphs="el,pr", encoders="emb", root=root, max_epochs=1)
+    assert emotions.read_text() == before
+    kept = json.loads(broken_off.read_text())["runs"]
+    assert {run["model"] for run in kept} > {"label frequency", "emb LaMP el"}
+    main(dataset="emotions", seeds=2, graphs="el,pr", encoders="emb", root=root, max_epochs=1, resume=True)
+    result = json.loads(emotions.read_text())
+    assert result["runs"][: len(kept)] == kept
+    assert [run["model"] for run in result["runs"][len(kept) :]] == ["emb LaMP pr"] * 2
+    assert not broken_off.exists()
+
+
 def test_a_row_that_was_not_compared_with_a_graph_is_made_again(
     emotions: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
