@@ -126,18 +126,9 @@ def _register(name: str, kernels: str, device: str | None, num_kept: NumKept) ->
     gradient: Any = torch.library.custom_op(f"tg_mlc::{name}_backward", backward, mutates_args=(), device_types=device)
 
     def fake_forward(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bias: Tensor | None,
-        ptr: Tensor,
-        index: Tensor,
-        col_ptr: Tensor,
-        col_index: Tensor,
-        col_order: Tensor,
-        *rest: Any,
+        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any
     ) -> tuple[Tensor, Tensor]:
-        graph = Graph(ptr, index, col_ptr, col_index, col_order)
+        graph = Graph(*rest[:5])
         accumulator = torch.promote_types(query.dtype, torch.float32)
         out = query.new_empty(query.size(0), query.size(1), value.size(2))
         return out, query.new_empty(num_kept(query, value, graph), dtype=accumulator)
