@@ -22,7 +22,7 @@ import scaling
 from calibrate import calibrate as find_thresholds
 from candidates import OURS
 from command_line import chosen, retain_heap, run
-from comparison import Row, Settings, compare
+from comparison import Row, Settings, compare, relate
 from environment import write_results
 from measure import Limits, measure_limits
 from regimes import GROUPS
@@ -58,9 +58,10 @@ def main(
     settings = Settings(1 if quick else repeats, device, dtype, threads, quick)
     limits = measure_limits(device, settings.torch_dtype, quick=quick)
     print(describe(limits, settings))
-    content: dict[str, Any] = {"settings": settings.to_dict(), "limits": asdict(limits)}
+    content: dict[str, Any] = {"settings": settings.to_dict()}
     suffix = device if dtype == "float32" else f"{device}-{dtype}"
     if calibrate:
+        content["limits"] = asdict(limits)
         content["calibration"] = find_thresholds(settings.repeats, device, quick=quick)
         return finish(f"attention_calibration-{device}", content, save, [])
 
@@ -71,6 +72,10 @@ def main(
     if SCALING in names:
         content["scaling"] = scaling.exponents(settings.repeats, device, settings.torch_dtype, quick=quick)
         print("\n".join(["", *scaling.table(content["scaling"])]))
+    limits = limits.or_better(measure_limits(device, settings.torch_dtype, quick=quick))
+    content["limits"] = asdict(limits)
+    for row in rows.values():
+        relate(row, limits)
     return finish(f"attention-{suffix}", content, save, wrong(rows))
 
 

@@ -58,7 +58,7 @@ def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
         "density": pattern.density,
         "auto": f"{backend.name}: {reason}",
         "baseline": regime.baseline,
-        "limit": {name: limits.seconds(*work(pattern, inputs, name)) for name in PASSES},
+        "work": {name: work(pattern, inputs, name) for name in PASSES},
         "candidates": {},
     }
     attends = _check(regime, pattern, inputs, settings, row["candidates"])
@@ -68,7 +68,8 @@ def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
     for name, samples in interleave(jobs, settings.repeats, settings.device).items():
         candidate, which = name.split("/")
         row["candidates"][candidate][which] = samples.summary()
-    _relate(row)
+    _relate_to_baseline(row)
+    relate(row, limits)
     del attends, jobs, inputs, pattern
     gc.collect()
     if not settings.quick:
@@ -122,18 +123,27 @@ def _memory(device: str) -> float:
     return MEMORY_SHARE * total
 
 
-def _relate(row: Row) -> None:
-    """Adds the ratio to the baseline and the share of the limit."""
+def relate(row: Row, limits: Limits) -> None:
+    """Adds what the limits are, and the share of them that every candidate reaches."""
+    row["limit"] = {which: limits.seconds(*row["work"][which]) for which in PASSES}
+    for found, which in _timed(row):
+        for clock in ("wall", "cpu"):
+            found[which][f"{clock}_share_of_limit"] = (
+                row["limit"][which][f"{clock}_ms"] / found[which][f"{clock}_ms"]["median"]
+            )
+
+
+def _relate_to_baseline(row: Row) -> None:
     baseline = row["candidates"].get(row["baseline"], {})
-    for found in row["candidates"].values():
-        for which in PASSES:
-            if which not in found:
-                continue
-            for clock in ("wall", "cpu"):
-                time = found[which][f"{clock}_ms"]["median"]
-                found[which][f"{clock}_share_of_limit"] = row["limit"][which][f"{clock}_ms"] / time
-                if which in baseline:
-                    found[which][f"{clock}_ratio"] = baseline[which][f"{clock}_ms"]["median"] / time
+    for found, which in _timed(row):
+        for clock in ("wall", "cpu"):
+            if which in baseline:
+                ratio = baseline[which][f"{clock}_ms"]["median"] / found[which][f"{clock}_ms"]["median"]
+                found[which][f"{clock}_ratio"] = ratio
+
+
+def _timed(row: Row) -> list[tuple[Row, str]]:
+    return [(found, which) for found in row["candidates"].values() for which in PASSES if which in found]
 
 
 def _add_peaks(regime: Regime, settings: Settings, rows: dict[str, Row]) -> None:

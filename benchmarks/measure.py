@@ -96,6 +96,9 @@ def relative_rms(value: Tensor, expected: Tensor) -> float:
     return error if math.isfinite(error) else math.inf
 
 
+RATES = ("flops", "bandwidth", "cpu_flops", "cpu_bandwidth")
+
+
 @dataclass
 class Limits:
     """The best rates that the machine reached in this run, for one second of wall clock and of CPU time."""
@@ -105,6 +108,13 @@ class Limits:
     cpu_flops: float
     cpu_bandwidth: float
     by_precision: dict[str, float]  #: the rate of matrix products by :func:`torch.set_float32_matmul_precision`
+
+    def or_better(self, other: Limits) -> Limits:
+        """The better of two rates each: what else ran when one was measured only lowers it."""
+        return Limits(
+            *(max(getattr(self, rate), getattr(other, rate)) for rate in RATES),
+            {name: max(rate, other.by_precision.get(name, 0.0)) for name, rate in self.by_precision.items()},
+        )
 
     def seconds(self, flop: float, num_bytes: float) -> dict[str, Any]:
         """The least time that some work can take, in milliseconds, and what bounds it."""

@@ -135,6 +135,18 @@ def test_candidates_take_turns() -> None:
     assert Samples([1.0, 3.0, 2.0], [1.0] * 3).summary()["wall_ms"] == {"median": 2000.0, "q1": 1500.0, "q3": 2500.0}
 
 
+def test_shares_are_of_the_best_limits_of_a_run() -> None:
+    early, late = Limits(2.0, 30.0, 1.0, 15.0, {"highest": 2.0}), Limits(4.0, 20.0, 2.0, 10.0, {"highest": 4.0})
+    best = early.or_better(late)
+    assert best == Limits(4.0, 30.0, 2.0, 15.0, {"highest": 4.0})
+    times = {name: {"wall_ms": {"median": 1000.0}, "cpu_ms": {"median": 2000.0}} for name in comparison.PASSES}
+    row = {"work": dict.fromkeys(comparison.PASSES, (1.0, 15.0)), "candidates": {"ours": times}}
+    for limits, share in ((late, 0.75), (best, 0.5)):
+        comparison.relate(row, limits)
+        assert times["forward"]["wall_share_of_limit"] == pytest.approx(share)
+        assert times["forward"]["cpu_share_of_limit"] == pytest.approx(share)
+
+
 def test_limits_leave_out_products_of_fewer_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     def product(*args: Any) -> tuple[tuple[float, float], bool]:
         return ((9.0, 9.0), False) if "medium" in args else ((1.0, 1.0), True)
