@@ -58,8 +58,8 @@ def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Itera
             yield name, partial(_classifier, task, split, classifier)
         yield "logistic regression, tuned", lambda: _logistic_regression(task, split)
     if task.name in DNA:
-        yield "linear SVM on 8-mers, tuned", lambda: _words_of_dna(task, split, "hinge")
-        yield "logistic regression on 8-mers, tuned", lambda: _words_of_dna(task, split, "logistic")
+        yield "linear SVM on words of DNA, tuned", lambda: _words_of_dna(task, split, "hinge")
+        yield "logistic regression on words of DNA, tuned", lambda: _words_of_dna(task, split, "logistic")
     if task.name in PLANTED:
         yield "best without neighbours", lambda: _best(task, split, messages=False)
         yield "best possible", lambda: _best(task, split, messages=True)

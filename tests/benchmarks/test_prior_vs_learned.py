@@ -4,7 +4,8 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import torch
 from scipy.stats import ttest_1samp
 from torch_geometric.loader import DataLoader
 
+import competitors
 import environment
 from papers import figures
 from prior_vs_learned import main, run_variant
@@ -267,6 +269,34 @@ def test_tables_end_to_end(root: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert svm["by_label_set"]["ACC"]["mean"] > svm["metrics"]["ACC"]["mean"]
     assert svm["by_frequency"]["maF1"]["mean"] > 0.5
     assert set(rows["emb LaMP el"]["thresholds"]) == {"ACC", "HA", "ebF1", "miF1", "maF1"}
+
+
+class Sequences(list[SimpleNamespace]):
+    """Five short sequences with one label."""
+
+    def __init__(self) -> None:
+        super().__init__(SimpleNamespace(x=torch.tensor([0, 1, 2, 3, 0, 1, 2, 3])) for _ in range(5))
+        self.y = torch.zeros(5, 1)
+
+
+def test_linear_rows_minimise_the_loss_of_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fit(x: Any, y: torch.Tensor, split: Split, loss: str = "hinge") -> None:
+        raise RuntimeError(f"of {loss} loss")
+
+    monkeypatch.setattr(competitors, "tuned_linear", fit)
+    monkeypatch.setattr(competitors, "inputs_of", lambda dataset: np.zeros((5, 2)))
+    split = Split(torch.arange(3), torch.tensor([3]), torch.tensor([4]), "official")
+    table = SimpleNamespace(classifiers={}, y=torch.zeros(5, 1))
+    losses = {"linear SVM on words of DNA, tuned": "hinge", "logistic regression on words of DNA, tuned": "logistic"}
+    for name, dataset, rows in (
+        ("binding-sites", Sequences(), losses),
+        ("bibtex", table, {"logistic regression, tuned": "logistic"}),
+    ):
+        found = dict(competitors._rows(Task(name, cast(Any, dataset)), split, 0, {}))
+        assert set(found) == {"label frequency", *rows}
+        for row, loss in rows.items():
+            with pytest.raises(RuntimeError, match=f"of {loss} loss"):
+                found[row]()
 
 
 @pytest.fixture
