@@ -6,7 +6,8 @@ memory.
 
 Ours stands beside the same model along explicit lists of edges, and beside the padded and dense layout of the released
 code. All have the same weights, and ratios are given only while their logits and gradients agree. The floor is the time
-of the matrix products that the model itself needs, at the rate of a large product measured in the same run.
+of the matrix products that the model itself needs, at the rate of a large product measured in the same run; these
+products alone, at their own sizes, stand beside the layouts.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from command_line import RETAINED_HEAP, chosen, heap_is_retained, retain_heap, r
 from environment import write_results
 from measure import Limits, interleave, measure_limits, relative_rms
 from peak import peaks_of
+from products import PRODUCTS, products_job
 from regimes import SEED
 from whole_models import (
     CHECKPOINTED,
@@ -110,6 +112,7 @@ def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) ->
         row["layouts"][LITERAL] = {"state": "left out", "why": _too_large(sizes, INFERENCE)}
     compared = layouts(sizes, names, settings["device"])
     row["layouts"].update(check(compared, sizes, settings))
+    row["layouts"][PRODUCTS] = {"state": "no model", "why": None}
     agreeing = [name for name in names if row["layouts"][name]["state"] == "agrees"]
     for mode in MODES:
         timed = [name for name in agreeing if name != LITERAL or literal_bytes(sizes, mode) <= MAX_LITERAL_BYTES]
@@ -161,12 +164,14 @@ def _time(compared: Layouts, mode: str, names: list[str], settings: Row, row: Ro
         model.train(mode == TRAINING)
     cast = autocast(settings["precision"], settings["device"])
     jobs = {name: compared.job(name, mode, cast) for name in names}
+    dtype = torch.float32 if settings["precision"] == "fp32" else torch.bfloat16
+    jobs[PRODUCTS] = products_job(Sizes(**row["sizes"]), mode, dtype, settings["device"])
     for name, samples in interleave(jobs, settings["repeats"], settings["device"]).items():
         found = row["layouts"][name][mode] = samples.summary()
         wall = found["wall_ms"]["median"]
         found["samples_per_second"] = 1e3 * row["sizes"]["num_samples"] / wall
         found["floor_share"] = row["floor_ms"][mode] / wall
-    for name in names:
+    for name in jobs:
         found, ours = row["layouts"][name][mode], row["layouts"].get(OURS, {}).get(mode)
         if ours is not None:
             found["ours_is_faster"] = found["wall_ms"]["median"] / ours["wall_ms"]["median"]

@@ -11,6 +11,7 @@ from torch_geometric.data import Batch, Data
 import environment
 import model_speed
 from measure import Limits, relative_rms
+from products import PRODUCTS, products, products_job
 from released_layout import ReleasedLayout
 from tg_mlc.convert import load_lamp_checkpoint
 from whole_models import (
@@ -73,6 +74,22 @@ def test_flop_are_those_of_the_dense_layout_but_for_what_it_repeats() -> None:
     assert forward_flop(SIZES["pr"]) < forward_flop(sizes)
 
 
+def test_products_are_those_whose_flop_are_counted() -> None:
+    for graph, sizes in SIZES.items():
+        labels, d = sizes.num_samples * sizes.num_labels, sizes.channels
+        readout = 2 * labels * d
+        along_edges = 4 * sizes.num_layers * sizes.num_samples * sizes.num_label_edges() * d if graph == "pr" else 0
+        assert sum(product.flop for product in products(sizes)) == forward_flop(sizes) - readout - along_edges
+
+
+@pytest.mark.parametrize(("mode", "times"), [(INFERENCE, 1), (TRAINING, 3)])
+def test_products_alone_are_multiplied_forward_and_backward(mode: str, times: int) -> None:
+    sizes = SIZES["fc"]
+    with FlopCounterMode(display=False) as counter:
+        products_job(sizes, mode, torch.float32, "cpu")()
+    assert counter.get_total_flops() == times * sum(product.flop for product in products(sizes))
+
+
 def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = SIZES["fc"]
     settings = {"repeats": 1, "device": "cpu", "precision": "fp32", "threads": 1, "quick": True}
@@ -110,8 +127,10 @@ def test_quick_run_agrees_and_writes_a_file(tmp_path: Path, monkeypatch: pytest.
     result = json.loads((tmp_path / "model_speed-cpu.json").read_text())
     assert [row["sizes"]["graph"] for row in result["models"]] == ["fc", "pr"]
     for row in result["models"]:
-        assert list(row["layouts"]) == NAMES
+        assert {name: found["state"] for name, found in row["layouts"].items()} == {
+            **dict.fromkeys(NAMES, "agrees"),
+            PRODUCTS: "no model",
+        }
         for found in row["layouts"].values():
-            assert found["state"] == "agrees"
             assert found[TRAINING]["samples_per_second"] > 0
             assert found[TRAINING]["ours_is_faster"] > 0
