@@ -46,6 +46,13 @@ def test_words_of_no_training_document_are_left_out(documents):
     assert tf_idf(documents, first).toarray().tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 1, 0]]
 
 
+def test_words_that_have_weights_keep_them():
+    x = sp.csr_array(np.array([[0.3, 0.4, 0], [0.01, 0, 0], [0, 0, 0], [0.6, 0.8, 0.5]]))
+    weighted = tf_idf(ArrayDataset(Records(x, Y, ["a", "b"]).to_samples()), SPLIT)
+    np.testing.assert_allclose(weighted.toarray(), [[0.6, 0.8, 0], [1, 0, 0], [0, 0, 0], [0.6, 0.8, 0]], atol=1e-6)
+    assert weighted.nnz == 5  # the third word is in no training document
+
+
 def test_sequences_become_weighted_bags(documents):
     bags = with_words(documents, tf_idf(documents, SPLIT))
     assert (bags.kind, bags.num_inputs, bags.feature_names) == ("bag", 3, ["u", "v", "w"])

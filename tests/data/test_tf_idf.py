@@ -41,3 +41,11 @@ def test_bad_arguments_are_named():
         TfIdf.fit(COUNTS[:0])
     with pytest.raises(ValueError, match=r"'counts' to be a matrix \(got ArrayDataset\); take"):
         TfIdf.fit(from_arrays(COUNTS, COUNTS > 0, kind="bag"))
+
+
+@pytest.mark.parametrize("counts", [COUNTS * 0.5, -COUNTS, COUNTS.astype(float) + 0.1])
+def test_weights_are_not_taken_for_counts(counts):
+    with pytest.raises(ValueError, match=r"whole numbers.*have weights already are only to be scaled"):
+        TfIdf.fit(counts)
+    with pytest.raises(ValueError, match="whole numbers"):
+        TfIdf.fit(COUNTS).transform(counts)

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from tg_mlc.data.tf_idf import TfIdf
+from tg_mlc._optional import require
+from tg_mlc.data.tf_idf import TfIdf, are_counts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,6 +46,9 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
 def tf_idf(dataset: MultiLabelDataset, split: Split) -> sp.csr_array:
     r"""Weighs the words of documents as :class:`~tg_mlc.data.TfIdf` does that was fitted to the training documents.
 
+    Words that have weights already, which are no whole numbers, keep them; these are scaled to unit length. Words of no
+    training document are left out in either case.
+
     Args:
         dataset (MultiLabelDataset): Bags or sequences.
         split (Split): Which samples are training documents.
@@ -52,8 +56,13 @@ def tf_idf(dataset: MultiLabelDataset, split: Split) -> sp.csr_array:
     Shapes:
         - **output:** :math:`(N, V)`
     """
-    counts = bag_of_words(dataset)
-    return TfIdf.fit(counts[split.train.numpy()]).transform(counts)
+    words = bag_of_words(dataset)
+    train = words[split.train.numpy()]
+    if are_counts(words):
+        return TfIdf.fit(train).transform(words)
+    known = sp.csr_array(words * (abs(train).sum(axis=0) > 0))
+    known.eliminate_zeros()
+    return sp.csr_array(require("sklearn.preprocessing", extra="data").normalize(known), dtype=np.float32)
 
 
 def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:

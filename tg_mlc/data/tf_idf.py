@@ -36,6 +36,8 @@ class TfIdf:
 
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
+        ValueError: On use, if something else than whole numbers is to be counted: the logarithm of a weight below 1
+            would be negative.
     """
 
     def __init__(self, idf: np.ndarray) -> None:
@@ -88,7 +90,18 @@ def _matrix(counts: Any) -> sp.csr_matrix:
         raise ValueError(
             f"Expected 'counts' to be a matrix (got {type(counts).__name__}); take 'bag_of_words(dataset)'"
         )
-    return sp.csr_matrix(counts)
+    counts = sp.csr_matrix(counts)
+    if not are_counts(counts):
+        raise ValueError(
+            "Expected 'counts' of whole numbers, none of them negative (got others); words that have weights already "
+            "are only to be scaled to unit length, as 'sklearn.preprocessing.normalize' does"
+        )
+    return counts
+
+
+def are_counts(words: sp.csr_array | sp.csr_matrix) -> bool:
+    """Whether the values of a matrix may be numbers of words, not weights."""
+    return bool(((words.data >= 0) & (words.data == np.floor(words.data))).all())
 
 
 def _transformer() -> Any:
