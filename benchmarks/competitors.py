@@ -10,7 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.preprocessing import normalize
 
 from rivals import LinearAlone, PooledGNN
 from rows import FREQUENCY
@@ -56,11 +58,12 @@ def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Itera
     if task.name in TABLES:
         for name, classifier in cast(PreparedTable, task.dataset).classifiers.items():
             yield name, partial(_classifier, task, split, classifier)
-        yield "logistic regression, tuned", lambda: _logistic_regression(task, split)
+        prepared = cast(PreparedTable, task.dataset)
+        yield "logistic regression, tuned", lambda: _linear(inputs_of(prepared), task, split, "logistic")
     if task.name in DNA:
-        yield "linear SVM on words of DNA, tuned", lambda: _words_of_dna(task, split, "hinge")
-        yield "logistic regression on words of DNA, tuned", lambda: _words_of_dna(task, split, "logistic")
+        yield from _both_linear("words of DNA", lambda: _words_of_dna(task, split), task, split)
     if task.name in PLANTED:
+        yield from _both_linear("all components", lambda: _all_components(task), task, split)
         yield "best without neighbours", lambda: _best(task, split, messages=False)
         yield "best possible", lambda: _best(task, split, messages=True)
     if task.name in MOLECULES:
@@ -78,15 +81,18 @@ def _classifier(task: Task, split: Split, classifier: Classifier) -> Scores:
     return classifier.predict_proba(x[split.val.numpy()]), classifier.predict_proba(x[split.test.numpy()])
 
 
-def _logistic_regression(task: Task, split: Split) -> Scores:
-    prepared = cast(PreparedTable, task.dataset)
-    x = inputs_of(prepared)
-    scores = tuned_linear(x, prepared.y, split, "logistic").predict_proba(x)
+def _both_linear(what: str, inputs: Callable[[], Any], task: Task, split: Split) -> Iterator[Row]:
+    yield f"linear SVM on {what}, tuned", lambda: _linear(inputs(), task, split, "hinge")
+    yield f"logistic regression on {what}, tuned", lambda: _linear(inputs(), task, split, "logistic")
+
+
+def _linear(x: Any, task: Task, split: Split, loss: Loss) -> Scores:
+    scores = tuned_linear(x, task.dataset.y, split, loss).predict_proba(x)
     return scores[split.val], scores[split.test]
 
 
-def _words_of_dna(task: Task, split: Split, loss: Loss) -> Scores:
-    """Of all words of 5 to 8 letters on either strand."""
+def _words_of_dna(task: Task, split: Split) -> Any:
+    """All words of 5 to 8 letters on either strand."""
     letters = np.array(list("ACGTN"))
     texts = ["".join(letters[data.x]) for data in task.dataset]
     backward = str.maketrans("ACGT", "TGCA")
@@ -95,9 +101,18 @@ def _words_of_dna(task: Task, split: Split, loss: Loss) -> Scores:
     words = CountVectorizer(analyzer="char_wb", ngram_range=(5, 8), lowercase=False, min_df=3, dtype=np.float32)
     words.fit([both[i] for i in split.train])
     counts = words.transform(both)
-    x = TfIdf.fit(counts[split.train.numpy()]).transform(counts)
-    scores = tuned_linear(x, task.dataset.y, split, loss).predict_proba(x)
-    return scores[split.val], scores[split.test]
+    return TfIdf.fit(counts[split.train.numpy()]).transform(counts)
+
+
+def _all_components(task: Task) -> Any:
+    """Those of all labels side by side, scaled to unit length in the mean."""
+    x = np.stack([data.x.numpy().ravel() for data in task.dataset])
+    return x / np.sqrt(x.shape[1])
+
+
+def _fingerprints(task: Task) -> Any:
+    """The bits that the random forests see, which are few of many."""
+    return normalize(csr_matrix(MorganForest().fingerprints(task.dataset.smiles), dtype=np.float32))
 
 
 def _best(task: Task, split: Split, messages: bool) -> Scores:
@@ -108,6 +123,7 @@ def _best(task: Task, split: Split, messages: bool) -> Scores:
 
 
 def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Row]:
+    yield from _both_linear("fingerprints", lambda: _fingerprints(task), task, split)
     yield "random forest", lambda: _forest(task, split, seed, tuned=False)
     yield "random forest, tuned", lambda: _forest(task, split, seed, tuned=True)
     gine = PooledGNN(task.dataset.num_labels)

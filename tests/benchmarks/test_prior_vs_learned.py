@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -281,32 +282,39 @@ def test_tables_end_to_end(root: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert set(rows["emb LaMP el"]["thresholds"]) == {"ACC", "HA", "ebF1", "miF1", "maF1"}
 
 
-class Sequences(list[SimpleNamespace]):
-    """Five short sequences with one label."""
+class Few(list[SimpleNamespace]):
+    """Five samples with one label."""
 
-    def __init__(self) -> None:
+    def __init__(self, **attributes: Any) -> None:
         super().__init__(SimpleNamespace(x=torch.tensor([0, 1, 2, 3, 0, 1, 2, 3])) for _ in range(5))
         self.y = torch.zeros(5, 1)
+        self.__dict__.update(attributes)
 
 
-def test_linear_rows_minimise_the_loss_of_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "dataset", "suffix", "num_classifiers"),
+    [
+        ("binding-sites", Few(), " on words of DNA", 2),
+        ("planted-50", Few(), " on all components", 2),
+        ("sider", Few(smiles=["C", "CC", "CO", "N", "O"]), " on fingerprints", 2),
+        ("bibtex", Few(classifiers={}), "", 1),
+    ],
+)
+def test_linear_rows_minimise_the_loss_of_their_name(
+    name: str, dataset: Few, suffix: str, num_classifiers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fit(x: Any, y: torch.Tensor, split: Split, loss: str = "hinge") -> None:
-        raise RuntimeError(f"of {loss} loss")
+        raise RuntimeError(f"{loss} loss on {x.shape}")
 
     monkeypatch.setattr(competitors, "tuned_linear", fit)
-    monkeypatch.setattr(competitors, "inputs_of", lambda dataset: np.zeros((5, 2)))
+    monkeypatch.setattr(competitors, "inputs_of", lambda dataset: np.zeros((5, 8)))
     split = Split(torch.arange(3), torch.tensor([3]), torch.tensor([4]), "official")
-    table = SimpleNamespace(classifiers={}, y=torch.zeros(5, 1))
-    losses = {"linear SVM on words of DNA, tuned": "hinge", "logistic regression on words of DNA, tuned": "logistic"}
-    for name, dataset, rows in (
-        ("binding-sites", Sequences(), losses),
-        ("bibtex", table, {"logistic regression, tuned": "logistic"}),
-    ):
-        found = dict(competitors._rows(Task(name, cast(Any, dataset)), split, 0, {}))
-        assert set(found) == {"label frequency", *rows}
-        for row, loss in rows.items():
-            with pytest.raises(RuntimeError, match=f"of {loss} loss"):
-                found[row]()
+    losses = {f"linear SVM{suffix}, tuned": "hinge", f"logistic regression{suffix}, tuned": "logistic"}
+    rows = dict(islice(competitors._rows(Task(name, cast(Any, dataset)), split, 0, {}), 1 + num_classifiers))
+    assert list(rows) == ["label frequency", *list(losses)[-num_classifiers:]]
+    for row in list(losses)[-num_classifiers:]:
+        with pytest.raises(RuntimeError, match=rf"{losses[row]} loss on \(5, "):
+            rows[row]()
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ class MorganForest:
             raise ValueError(f"Expected 'grid' to have keys 'min_samples_leaf' and 'max_features' (got {unknown})")
         settings = list(require("sklearn.model_selection", extra="molecules").ParameterGrid(grid))
         targets = read_targets(y, "y")
-        bits, bits_val = (cls(**kwargs)._fingerprints(molecules) for molecules in (smiles, smiles_val))
+        bits, bits_val = (cls(**kwargs).fingerprints(molecules) for molecules in (smiles, smiles_val))
         best, best_value, search = cls(**kwargs), -np.inf, []
         for setting in settings:
             forest = cls(**kwargs, **setting)._fit(bits, targets)
@@ -124,7 +124,7 @@ class MorganForest:
         Raises:
             ValueError: If a SMILES cannot be read, the numbers disagree, or :obj:`y` is not allowed.
         """
-        return self._fit(self._fingerprints(smiles), read_targets(y, "y"))
+        return self._fit(self.fingerprints(smiles), read_targets(y, "y"))
 
     def predict_proba(self, smiles: Iterable[str]) -> FloatArray:
         """Returns scores :math:`(N, L)`.
@@ -133,7 +133,25 @@ class MorganForest:
             RuntimeError: If called before :meth:`fit`.
             ValueError: If a SMILES cannot be read.
         """
-        return self._predict_proba(self._fingerprints(smiles))
+        return self._predict_proba(self.fingerprints(smiles))
+
+    def fingerprints(self, smiles: Iterable[str]) -> npt.NDArray[np.uint8]:
+        """Returns what the forests see of molecules, one bit for each substructure, :math:`(N, B)`.
+
+        Raises:
+            ValueError: If a SMILES cannot be read.
+        """
+        chem = require("rdkit.Chem", extra="molecules")
+        generators = require("rdkit.Chem.rdFingerprintGenerator", extra="molecules")
+        generator = generators.GetMorganGenerator(radius=self.radius, fpSize=self.num_bits)
+        rows = []
+        with require("rdkit.rdBase", extra="molecules").BlockLogs():
+            for index, text in enumerate(smiles):
+                molecule = chem.MolFromSmiles(text)
+                if molecule is None:
+                    raise ValueError(f"Expected valid SMILES (got {text!r} at index {index})")
+                rows.append(generator.GetFingerprintAsNumPy(molecule))
+        return np.stack(rows) if rows else np.zeros((0, self.num_bits), dtype=np.uint8)
 
     def __repr__(self) -> str:
         shown = ("num_trees", "radius", "num_bits", "min_samples_leaf", "max_features", "seed")
@@ -172,16 +190,3 @@ class MorganForest:
             proba = forest.predict_proba(bits)
             scores[:, labels] = np.stack(proba if isinstance(proba, list) else [proba])[:, :, 1].T
         return scores
-
-    def _fingerprints(self, smiles: Iterable[str]) -> npt.NDArray[np.uint8]:
-        chem = require("rdkit.Chem", extra="molecules")
-        generators = require("rdkit.Chem.rdFingerprintGenerator", extra="molecules")
-        generator = generators.GetMorganGenerator(radius=self.radius, fpSize=self.num_bits)
-        rows = []
-        with require("rdkit.rdBase", extra="molecules").BlockLogs():
-            for index, text in enumerate(smiles):
-                molecule = chem.MolFromSmiles(text)
-                if molecule is None:
-                    raise ValueError(f"Expected valid SMILES (got {text!r} at index {index})")
-                rows.append(generator.GetFingerprintAsNumPy(molecule))
-        return np.stack(rows) if rows else np.zeros((0, self.num_bits), dtype=np.uint8)
