@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -42,11 +42,15 @@ Scores = tuple[Any, Any]  #: of validation and of test samples
 Row = tuple[str, Callable[[], Scores]]
 
 
-def run_rivals(task: Task, split: Split, seed: int, options: dict[str, Any]) -> list[Run]:
-    """All rows without label message passing, of one seed."""
+def run_rivals(
+    task: Task, split: Split, seed: int, options: dict[str, Any], present: Collection[str] = ()
+) -> list[Run]:
+    """All rows without label message passing, of one seed, but for those that are present."""
     torch.set_num_threads(1)
     rows = []
     for name, predict in _rows(task, split, seed, options):
+        if name in present:
+            continue
         start = time.perf_counter()
         on_val, on_test = predict()
         rows.append(task.run(name, split, seed, time.perf_counter() - start, on_val, on_test))

@@ -27,7 +27,7 @@ from earlier import earlier_runs
 from environment import describe_dataset, results_file, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
-from rows import FREQUENCY, LEARNED, OTHER_DECISIONS, RECORDED, encoder_and_graph, in_words, p_in_words, row_of, variant
+from rows import LEARNED, OTHER_DECISIONS, RECORDED, encoder_and_graph, in_words, p_in_words, row_of, variant
 from seeds import Run, Task, compare, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
@@ -142,8 +142,10 @@ Call = tuple[Callable[..., list[Run]], Any, Any]
 def _rivals(trials: Mapping[int, Trial], options: dict[str, Any], present: Collection[tuple[str, int]]) -> list[Call]:
     """What makes the rows without labels as nodes; where all seeds share their samples, so do these rows."""
     alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
-    seeds = list(trials)[:1] if alike else trials
-    return [delayed(run_rivals)(*trials[seed], seed, options) for seed in seeds if (FREQUENCY, seed) not in present]
+    return [
+        delayed(run_rivals)(*trials[seed], seed, options, {model for model, of in present if of == seed})
+        for seed in (list(trials)[:1] if alike else trials)
+    ]
 
 
 def _variants(

@@ -331,7 +331,7 @@ def test_a_comparison_makes_only_the_rows_it_has_not(
     emotions: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = json.loads(emotions.read_text())["runs"]
-    monkeypatch.setattr("prior_vs_learned.run_rivals", lambda *args: pytest.fail("made again"))
+    monkeypatch.setattr(competitors, "_frequency", lambda *args: pytest.fail("made again"))
     main(dataset="emotions", seeds=2, graphs="fc,el", encoders="emb", root=root, max_epochs=1, resume=True)
     result = json.loads(emotions.read_text())
     assert result["runs"][: len(before)] == before
@@ -364,10 +364,21 @@ def test_a_comparison_that_was_broken_off_goes_on(emotions: Path, root: Path, mo
     assert not broken_off.exists()
 
 
+def test_a_classifier_that_is_new_is_added(emotions: Path, root: Path) -> None:
+    result = json.loads(emotions.read_text())
+    kept = [run for run in result["runs"] if run["model"] != "logistic regression, tuned"]
+    assert len(kept) < len(result["runs"])
+    emotions.write_text(json.dumps({**result, "runs": kept}))
+    main(dataset="emotions", seeds=2, graphs="fc", encoders="emb", root=root, max_epochs=1, resume=True)
+    runs = json.loads(emotions.read_text())["runs"]
+    assert runs[: len(kept)] == kept
+    assert [(run["model"], run["seed"]) for run in runs[len(kept) :]] == [("logistic regression, tuned", 10)]
+
+
 def test_a_row_that_was_not_compared_with_a_graph_is_made_again(
     emotions: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("prior_vs_learned.run_rivals", lambda *args: pytest.fail("made again"))
+    monkeypatch.setattr(competitors, "_frequency", lambda *args: pytest.fail("made again"))
     main(dataset="emotions", seeds=2, graphs="correlation", encoders="emb", root=root, max_epochs=1, resume=True)
     assert "learned attention, correlation" not in recovered(emotions)
     main(dataset="emotions", seeds=2, graphs="fc,correlation", encoders="emb", root=root, max_epochs=1, resume=True)
