@@ -18,7 +18,7 @@ import torch
 from joblib import Parallel, delayed
 from jsonargparse import auto_cli
 
-from competitors import run_rivals, scores_of
+from competitors import rivals, run_rival, scores_of
 from environment import describe_dataset, write_results
 from prior_vs_learned import print_summary
 from rows import RECORDED
@@ -106,7 +106,9 @@ def main(
     task = Task(dataset, recipe.prepare(raw, split, root / dataset))
     changes = changes_of(recipe, cast(PreparedTable, task.dataset).classifiers, graph)
     chosen = range(first_seed, first_seed + seeds)
-    calls: list[tuple[Callable[..., Any], Any, Any]] = [delayed(run_rivals)(task, split, first_seed, options)]
+    calls: list[tuple[Callable[..., Any], Any, Any]] = [
+        delayed(run_rival)(task, split, first_seed, name, options) for name in rivals(task, split, first_seed, options)
+    ]
     calls += [delayed(run_change)(task, split, seed, name, graph, options) for name in changes for seed in chosen]
     runs: list[Run] = []
     for done in Parallel(n_jobs=jobs, return_as="generator")(calls):

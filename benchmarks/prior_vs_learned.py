@@ -22,7 +22,7 @@ from joblib import Parallel, delayed
 from jsonargparse import auto_cli
 
 from command_line import chosen
-from competitors import run_rivals, scores_of
+from competitors import rivals, run_rival, scores_of
 from earlier import earlier_runs
 from environment import describe_dataset, results_file, write_results
 from papers import figures
@@ -143,8 +143,10 @@ def _rivals(trials: Mapping[int, Trial], options: dict[str, Any], present: Colle
     """What makes the rows without labels as nodes; where all seeds share their samples, so do these rows."""
     alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
     return [
-        delayed(run_rivals)(*trials[seed], seed, options, {model for model, of in present if of == seed})
+        delayed(run_rival)(*trials[seed], seed, name, options)
         for seed in (list(trials)[:1] if alike else trials)
+        for name in rivals(*trials[seed], seed, options)
+        if (name, seed) not in present
     ]
 
 

@@ -418,7 +418,7 @@ def test_end_to_end_writes_a_file_that_renders(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(environment, "RESULTS", tmp_path)
-    monkeypatch.setattr("prior_vs_learned.run_rivals", lambda *args: [])
+    monkeypatch.setattr("prior_vs_learned.rivals", lambda *args: [])
     main(dataset="nci", seeds=2, graphs="el,fc", encoders="emb", root=root, max_epochs=1)
     result = json.loads((tmp_path / "prior_vs_learned-nci-random.json").read_text())
     assert result["seeds"] == [10, 11]
