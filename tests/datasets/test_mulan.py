@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import lzma
 import shutil
+from collections import Counter
 
 import pytest
 import torch
@@ -108,6 +109,14 @@ def test_peculiarities_of_the_files(load):
     assert "TAG_??" in delicious.label_names
     assert "protein" not in load("Genbase").feature_names
     assert (load("Corel5k").y[4500:].sum(0) > 0).sum() == 263
+
+
+def test_pages_of_delicious_repeat(load):
+    pages = [tuple(sorted(data.x.tolist())) for data in load("Delicious")]
+    times = Counter(pages)
+    assert sum(times[page] > 1 for page in pages) == 4945
+    known = set(pages[:12_920])
+    assert sum(page in known for page in pages[12_920:]) == 871
 
 
 def test_samples_are_the_rows_of_the_file(load, real_file):
