@@ -51,6 +51,7 @@ CHANGES = {
     "evidence of the SVM alone": Change(evidence=("svm",)),
     "evidence of kernel ridge alone": Change(evidence=("ridge",)),
     "no evidence in the logits": Change(parts={"model": {"evidence_skip": False}}),
+    "readout tied to the labels": Change(parts={"model": {"tied": True}}),
     "one step": Change(parts={"model": {"num_steps": 1}}),
     "readout from frequencies": Change(parts={"model": {"frequency_strength": 1.0}}),
     "no dropout of words": Change(parts={"model": {"input_dropout": 0.0}}),

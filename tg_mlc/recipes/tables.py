@@ -138,7 +138,9 @@ _MODEL: dict[str, Any] = {
     "attention_dropout": 0.0,
     "input_dropout": 0.3,
     "frequency_strength": 0.5,
-    "evidence_skip": False,
+    # What the evidence means is where training starts, and messages begin with nothing to add.
+    "evidence_skip": True,
+    "tied": False,
 }
 _GRAPHS: dict[str, GraphBuilder] = {"pr": _co_occurrence, "correlation": _correlated}
 _TREE_GRAPHS: dict[str, GraphBuilder] = {"pr": _tree, "tree": _tree, "co-occurrence": _co_occurrence}
@@ -183,8 +185,6 @@ TABLES = {
             "num_steps": 1,
             "input_dropout": 0.1,
             "frequency_strength": 0.25,
-            "evidence_skip": True,
-            "tied": False,
         },
     ),
     "reuters": _recipe(
