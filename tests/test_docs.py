@@ -11,14 +11,12 @@ from tests.convert.released import Config, random_state
 from tests.snippets import ROOT, python_blocks
 
 PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md"))
-CSV = "smiles,toxic,soluble\nCCO,0,1\nc1ccccc1,1,\nnonsense,1,1\n"
 
 
 @pytest.fixture
 def readers_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
-    """What a page takes for granted: files in the working folder, and the input of a checkpoint's model."""
+    """What a page takes for granted: a file in the working folder, and the input of a checkpoint's model."""
     monkeypatch.chdir(tmp_path)
-    Path("my.csv").write_text(CSV)
     torch.save(random_state(Config()), "model.chkpt")
     return {"src_seq": torch.tensor([[2, 5, 6, 3], [2, 4, 3, 0]])}
 

@@ -28,12 +28,13 @@ _LABELS = {"0": 0.0, "0.0": 0.0, "1": 1.0, "1.0": 1.0, **dict.fromkeys(_MISSING,
 
 
 class CSVTable(NamedTuple):
-    """The columns of a file, whose rows are all of the width of its header."""
+    """The columns of a file, or of some of its rows, which are all of the width of its header."""
 
     path: Path
     header: list[str]
     columns: list[list[str]]
     lines: array[int]  #: where in the file each row ends
+    first: int = 0  #: the number in the file of the first of these rows
 
     def check_columns(self, labels: Sequence[str], features: Sequence[str]) -> None:
         """Refuses columns that are missing, used twice, or none."""
@@ -77,7 +78,7 @@ class CSVTable(NamedTuple):
             converted = [convert(cell.strip().lower()) for cell in cells]
             if None in converted:
                 row = converted.index(None)
-                where = f"row {row} (line {self.lines[row]}), column '{column}' of '{self.path}'"
+                where = f"row {self.first + row} (line {self.lines[row]}), column '{column}' of '{self.path}'"
                 raise ValueError(f"Expected {expected} in {where} (got '{cells[row][:80]}'){hint}")
             values[:, target] = converted
         return values
@@ -99,48 +100,74 @@ def read_csv_table(
         FileNotFoundError: If there is no such file.
         ValueError: If it is damaged, too large, of another encoding, or a row has too few or too many cells.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"Expected the CSV file '{path}' (got no such file in '{path.parent.absolute()}')")
-    with open_unpacked(path, MAX_BYTES) as file, _long_cells():
-        table = _read(path, file, delimiter, encoding, header)
-    if len(table.lines) < min_rows:
-        raise ValueError(
-            f"Expected a header and at least one row in '{path}' (got {len(table.header)} columns and no row)"
-        )
+    blocks = read_csv_blocks(path, delimiter, encoding, min_rows, header)
+    table = next(blocks)
+    for block in blocks:
+        for column, cells in zip(table.columns, block.columns, strict=True):
+            column.extend(cells)
+        table.lines.extend(block.lines)
     return table
 
 
-def _read(path: Path, file: io.BufferedReader, delimiter: str, encoding: str, given: Sequence[str] | None) -> CSVTable:
+def read_csv_blocks(
+    path: str | Path,
+    delimiter: str = ",",
+    encoding: str = "utf-8-sig",
+    min_rows: int = 1,
+    header: Sequence[str] | None = None,
+) -> Iterator[CSVTable]:
+    """Reads a file as :func:`read_csv_table` does, some rows at a time; of a file without rows, there is one block."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"Expected the CSV file '{path}' (got no such file in '{path.parent.absolute()}')")
+    with open_unpacked(path, MAX_BYTES) as file:
+        for block in _read(path, file, delimiter, encoding, header):
+            if block.first + len(block.lines) < min_rows:
+                raise ValueError(
+                    f"Expected a header and at least one row in '{path}' (got {len(block.header)} columns and no row)"
+                )
+            yield block
+
+
+def _read(
+    path: Path, file: io.BufferedReader, delimiter: str, encoding: str, given: Sequence[str] | None
+) -> Iterator[CSVTable]:
     line = 0
     try:
         text = io.TextIOWrapper(file, encoding=encoding, newline="")
         reader = csv.reader(_bounded_lines(text, path), delimiter=delimiter)
-        header = [name.strip() for name in (next(reader, []) if given is None else given)]
-        table = CSVTable(path, header, [[] for _ in header], array("q"))
-        rows = _rows(reader, table, delimiter)
-        # Columns take less than half of the memory of rows, each of which is an object of its own.
-        while block := list(islice(rows, _BLOCK)):
+        with _long_cells():
+            header = [name.strip() for name in (next(reader, []) if given is None else given)]
+        rows = _rows(reader, path, header, delimiter)
+        block = _block(path, header, rows, first=0)
+        yield block
+        line = reader.line_num
+        while (block := _block(path, header, rows, block.first + len(block.lines))).lines:
+            yield block
             line = reader.line_num
-            for column, cells in zip(table.columns, zip(*block, strict=True), strict=True):
-                column.extend(cells)
     except _DAMAGED as error:
         raise ValueError(
             f"Expected '{path}' to be a CSV file in {encoding} (got {type(error).__name__} after line {line}: "
             f"{error}); is it of another encoding, or a quote not closed?"
         ) from error
-    return table
 
 
-def _rows(reader: Any, table: CSVTable, delimiter: str) -> Iterator[list[str]]:
-    for cells in filter(None, reader):
-        if len(cells) != len(table.header):
+def _block(path: Path, header: list[str], rows: Iterator[tuple[int, list[str]]], first: int) -> CSVTable:
+    """The next rows as columns, which take less than half of the memory: each row is an object of its own."""
+    with _long_cells():
+        block = list(islice(rows, _BLOCK))
+    columns = map(list, zip(*(cells for _, cells in block), strict=True)) if block else ([] for _ in header)
+    return CSVTable(path, header, list(columns), array("q", [line for line, _ in block]), first)
+
+
+def _rows(reader: Any, path: Path, header: list[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    for row, cells in enumerate(filter(None, reader)):
+        if len(cells) != len(header):
             raise ValueError(
-                f"Expected {len(table.header)} cells, as in the header, in row {len(table.lines)} (line "
-                f"{reader.line_num}) of '{table.path}' (got {len(cells)}); quote cells that contain '{delimiter}'"
+                f"Expected {len(header)} cells, as in the header, in row {row} (line {reader.line_num}) of '{path}' "
+                f"(got {len(cells)}); quote cells that contain '{delimiter}'"
             )
-        table.lines.append(reader.line_num)
-        yield cells
+        yield reader.line_num, cells
 
 
 def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:

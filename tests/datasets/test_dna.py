@@ -1,13 +1,22 @@
 from __future__ import annotations
 
 import logging
+import pickle
+import subprocess
+import sys
+import tempfile
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
+from tg_mlc import _csv_table
+from tg_mlc.data.splits import stratified_split
+from tg_mlc.datasets import _fasta_labels
+from tg_mlc.datasets._statistics import Statistics
 from tg_mlc.datasets.dna import DNADataset, labels_of_header
 
 FACTORS = ["CTCF", "EP300", "JUND", "RAD21", "SIN3A"]
@@ -99,6 +108,99 @@ def test_parts_without_overlap_are_not_warned_of(write, caplog):
 def test_tables_that_do_not_fit(write, fasta, table, message):
     with pytest.raises(ValueError, match=message):
         DNADataset.from_fasta(write(fasta), write(table, "x.csv"))
+
+
+def test_blocks_of_few_rows_give_the_same(write, monkeypatch):
+    whole = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
+    monkeypatch.setattr(_csv_table, "_BLOCK", 1)
+    monkeypatch.setattr(_fasta_labels, "ROWS_AT_ONCE", 2)
+    dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
+    assert torch.equal(dataset.y.nan_to_num(-1), whole.y.nan_to_num(-1))
+    for table, message in (
+        (TABLE + b"a,1,1\n", r"'a' in lines 3 and 6"),
+        (TABLE.replace(b"d,0", b"d,7"), r"row 3 \(line 5\), column 'CTCF' of '.*' \(got '7'\)"),
+        (TABLE + b"e,1\n", r"3 cells, as in the header, in row 4 \(line 6\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            DNADataset.from_fasta(write(FASTA), write(table, "x.csv"))
+
+
+def test_nothing_is_left_in_the_folder_for_temporary_files(write, tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
+    with pytest.raises(ValueError, match="for every sequence"):
+        DNADataset.from_fasta(write(FASTA + b">e\nA\n"), write(TABLE, "x.csv"))
+    assert dataset[2].y.nan_to_num(-1).tolist() == [[1, -1]]
+    del dataset
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_copies_parts_and_pickles(write):
+    dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
+    copies = [dataset.copy(), pickle.loads(pickle.dumps(dataset)), dataset[torch.tensor([2, 0, 1])][[1, 2, 0]]]
+    for copy in copies:
+        assert [data.x.tolist() for data in copy] == [[0, 1, 2, 3], [4, 4, 4], [0, 1]]
+        assert [data.y.nan_to_num(-1).tolist() for data in copy] == [[[0, 1]], [[1, 1]], [[1, -1]]]
+        assert copy.y.nan_to_num(-1).tolist() == [[0, 1], [1, 1], [1, -1]]
+    single = dataset.copy([2])
+    assert (single[0].x.tolist(), single[0].y.nan_to_num(-1).tolist()) == ([0, 1], [[1, -1]])
+
+
+def test_labels_as_a_sparse_matrix(write):
+    rng = np.random.default_rng(0)
+    cells = rng.choice(["0", "1", ""], (60, 4))
+    table = "id,a,b,c,d\n" + "".join(f"{number},{','.join(row)}\n" for number, row in enumerate(cells))
+    fasta = "".join(f">{number}\nA\n" for number in range(50)).encode()
+    test = "".join(f">{number}\nC\n" for number in range(50, 60)).encode()
+    dataset = DNADataset.from_fasta(write(fasta), write(table.encode(), "x.csv"), test=write(test, "test.fa"))
+    expected = [[{"0": 0, "1": 1, "": 2}[cell] for cell in row] for row in cells]
+    assert dataset.y.nan_to_num(2).tolist() == expected
+    assert np.nan_to_num(dataset.sparse_y().toarray(), nan=2).tolist() == expected
+    assert np.nan_to_num(dataset[7:9].sparse_y().toarray(), nan=2).tolist() == expected[7:9]
+    split = dataset.official_split(seed=3)
+    assert split.val.tolist() == stratified_split(dataset.y[:50], (0.9, 0.1, 0), seed=3).val.tolist()
+    statistics = Statistics.of(dataset)
+    assert statistics.missing == pytest.approx((cells == "").mean())
+    assert statistics.density == pytest.approx((cells == "1").sum() / (cells != "").sum())
+
+
+MEASURE = """
+import re, sys
+from tg_mlc import _csv_table
+from tg_mlc.datasets import DNADataset
+_csv_table._BLOCK = 256  # rows, of 1 MB
+def peak():  # of this process; that of resource.getrusage is at least its parent's
+    return 1024 * int(re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1])
+def read(size):
+    dataset = DNADataset.from_fasta(f"{sys.argv[1]}/{size}.fa", f"{sys.argv[1]}/{size}.csv")
+    assert sum(1 for data in dataset if data.y.shape == (1, 179)) == size
+    return dataset
+small = read(500)
+before = peak()
+large = read(5_000)
+print((peak() - before) / 5_000)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak stands in a file of Linux")
+def test_memory_of_a_sequence(tmp_path):
+    rng = np.random.default_rng(0)
+    letters = np.frombuffer(b"ACGT", dtype=np.uint8)[rng.integers(0, 4, (5_000, 200))]
+    cells = np.full((5_000, 2 * 179), ord(","), dtype=np.uint8)
+    cells[:, ::2] = np.frombuffer(b"01", dtype=np.uint8)[rng.integers(0, 2, (5_000, 179))]
+    header = "id," + ",".join(f"label {number}" for number in range(179))
+    for size in (500, 5_000):
+        fasta = (b">name%d\n%s\n" % (number, letters[number].tobytes()) for number in range(size))
+        rows = (b"name%d,%s\n" % (number, cells[number, :-1].tobytes()) for number in reversed(range(size)))
+        (tmp_path / f"{size}.fa").write_bytes(b"".join(fasta))
+        (tmp_path / f"{size}.csv").write_bytes(b"\n".join([header.encode(), b"".join(rows)]))
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(tmp_path)], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    # Letters and labels are 379 bytes of files; labels in four bytes each would be 716.
+    assert float(done.stdout) < 1_000, done.stdout
 
 
 def test_labels_of_header():

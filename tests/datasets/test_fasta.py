@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tg_mlc.datasets import _fasta as module
 from tg_mlc.datasets._fasta import LETTERS, RECORD_BYTES, read_fasta
-from tg_mlc.datasets._fasta_labels import FastaPart
+from tg_mlc.datasets._fasta_files import FastaFiles
 from tg_mlc.datasets._names import read_names
 
 FASTA = b">first one\nACGT\nacgt\n>second\r\nNRYK\r\n\r\nUx\n"
@@ -88,9 +88,9 @@ def test_sequences_without_end_are_refused(tmp_path, monkeypatch):
 def test_all_sequences_together_have_a_limit(tmp_path):
     path = write(tmp_path, b">a\nACGTA\n" * 100)
     size = 100 * (9 + RECORD_BYTES)
-    assert len(FastaPart.read(path, size).records) == len(FastaPart.read(path).records) == 100
+    assert len(FastaFiles([path], max_bytes=size)) == len(FastaFiles([path])) == 100
     with pytest.raises(ValueError, match=r"sequences of '.*' to take at most .* bytes of memory \(got .* line 200\)"):
-        FastaPart.read(path, size - 1)
+        FastaFiles([path], max_bytes=size - 1)
     assert len(list(read_fasta(path))) == 100
 
 

@@ -19,7 +19,7 @@ UNKNOWN = LETTERS.index("N")
 AMBIGUOUS = "NRYSWKMBDHVX"
 MAX_LETTERS = 1 << 28  # the longest human chromosome has 248 million
 MAX_BYTES = 1 << 32  # of all sequences; the human genome has 3.1 billion letters
-RECORD_BYTES = 512  # what a sequence takes in memory beside its letters and its name, rounded up
+RECORD_BYTES = 128  # what a sequence takes in memory beside its letters and its name, rounded up
 _STRANGE = 255
 _SPACES = b" \t\r\n\v\f"
 

@@ -1,15 +1,16 @@
-"""Rows of several ``.npy`` files, one file after another, mapped into memory."""
+"""Arrays in files that are mapped into memory."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 class MappedRows:
@@ -54,6 +55,20 @@ class MappedRows:
 
     def __reduce__(self) -> tuple[type[MappedRows], tuple[list[Path]]]:
         return MappedRows, (self.paths,)
+
+
+def map_temporarily(blocks: Iterable[np.ndarray]) -> np.ndarray:
+    """Writes bytes to a temporary file and maps it into memory; it is gone when nothing shows a part of it any more.
+
+    Args:
+        blocks (iterable): Arrays in uint8, which follow one another.
+    """
+    with TemporaryFile() as file:
+        for block in blocks:
+            file.write(np.ascontiguousarray(block).data)
+        if file.tell() == 0:  # which cannot be mapped
+            return np.empty(0, dtype=np.uint8)
+        return np.asarray(np.memmap(file, dtype=np.uint8, mode="r+"))
 
 
 def _open(path: Path) -> np.ndarray:

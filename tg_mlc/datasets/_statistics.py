@@ -66,12 +66,13 @@ class Statistics:
 
 
 def label_statistics(y: Tensor | csr_array) -> dict[str, Any]:
-    """Counts labels ``[N, L]``: a tensor of 0, 1 and NaN, or a sparse matrix of 0 and 1."""
+    """Counts labels ``[N, L]``: a tensor or a sparse matrix of 0, 1 and NaN."""
     num_samples, num_labels = y.shape
     if isinstance(y, Tensor):
-        positives, known = (y == 1).sum(dim=0).numpy(), int((~y.isnan()).sum())
+        positives, unknown = (y == 1).sum(dim=0).numpy(), int(y.isnan().sum())
     else:
-        positives, known = np.asarray((y == 1).sum(axis=0)).ravel(), num_samples * num_labels
+        positives, unknown = np.asarray((y == 1).sum(axis=0)).ravel(), int(np.isnan(y.data).sum())
+    known = num_samples * num_labels - unknown
     occurring = positives[positives > 0]
     imbalance = occurring.max() / occurring if occurring.size else np.full(1, np.nan)
     total = int(positives.sum())

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+    from tg_mlc.data.splits._labels import LabelMatrix
     from tg_mlc.datasets._records import Kind, Records
 
 
@@ -84,9 +85,12 @@ class MultiLabelDataset(InMemoryDataset):
                 f"take 'random_split' or 'stratified_split' of tg_mlc.data"
             )
         train, test = self._official
-        within = stratified_split(self.y[train], (1 - val_fraction, val_fraction, 0.0), seed, self.label_names)
+        within = stratified_split(self._labels_of(train), (1 - val_fraction, val_fraction, 0.0), seed, self.label_names)
         name = f"official, validation stratified(seed={seed})"
         return Split(train[within.train], train[within.val], test, name, within.report)
+
+    def _labels_of(self, rows: Tensor) -> LabelMatrix:
+        return self.y[rows]
 
     def _adopt(self, samples: Samples) -> None:
         self.data, self.slices = samples.data, samples.slices

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from tg_mlc.datasets._fasta import LETTERS
-from tg_mlc.datasets._fasta_labels import FastaPart, one_known
+from tg_mlc.datasets._fasta_files import FastaFiles
+from tg_mlc.datasets._fasta_labels import one_known
+from tg_mlc.datasets._label_bytes import label_floats
 from tg_mlc.datasets._records import Records, Tokens
 from tg_mlc.datasets._sources import RawFile
 from tg_mlc.datasets.base import PublishedTable
@@ -72,17 +75,16 @@ class BindingSites(PublishedTable):
     def read(self) -> Records:
         """The sequences of all files, those for training first."""
         self.read_raw()  # checks them
-        parts = [
-            [FastaPart.read(Path(self.raw_dir) / f"{factor}.{part}.fasta") for factor in FACTORS]
-            for part in ("train", "test")
-        ]
-        records = [record for part in parts for file in part for record in file.records]
-        num_train = sum(len(file.records) for file in parts[0])
+        train, test = (
+            [Path(self.raw_dir) / f"{factor}.{part}.fasta" for factor in FACTORS] for part in ("train", "test")
+        )
+        files = FastaFiles(train, test)
+        labels = np.concatenate(list(one_known(files, len(FACTORS))))
         return Records(
-            Tokens.of([record.letters for record in records]),  # type: ignore[misc]
-            np.concatenate([one_known(part) for part in parts]),
+            Tokens(files.letters, files.ptr),
+            label_floats(torch.from_numpy(labels)).numpy(),
             list(FACTORS),
             list(LETTERS),
-            np.arange(num_train),
-            np.arange(num_train, len(records)),
+            np.arange(files.num_train),
+            np.arange(files.num_train, len(files)),
         )

@@ -6,19 +6,25 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch_geometric.data import Data
 
 from tg_mlc._files import FilePath
-from tg_mlc.datasets._fasta import LETTERS, FastaRecord
-from tg_mlc.datasets._fasta_labels import FastaPart, check_unique, one_known, read_label_table
+from tg_mlc.datasets._fasta import LETTERS
+from tg_mlc.datasets._fasta_files import FastaFiles
+from tg_mlc.datasets._fasta_labels import LabelTable, listed_labels, one_known
+from tg_mlc.datasets._label_bytes import label_csr, label_floats
+from tg_mlc.datasets._mapped import map_temporarily
 from tg_mlc.datasets._names import read_names
 from tg_mlc.datasets._processed import Samples
 from tg_mlc.datasets.base import MultiLabelDataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import numpy as np
+    from scipy.sparse import csr_array
+    from torch import Tensor
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +33,10 @@ class DNADataset(MultiLabelDataset):
     """Sequences of DNA with any number of labels, read by :meth:`from_fasta` where a table has the labels, by
     :meth:`from_headers` where the names of the sequences have them, and by :meth:`from_files` where each file stands
     for one label.
+
+    Letters and labels lie, at a byte each, in temporary files (in the folder that the environment variable
+    :obj:`TMPDIR` names) that are mapped into memory and go with the data set; labels become floats as they are asked
+    for.
 
     A sample has the codes of its letters as ``x`` of shape ``[n]`` in uint8: 0 to 3 for A, C, G and T and 4 for one
     that is not known; :class:`~tg_mlc.nn.encoders.DNAEncoder` takes them. Given a test file, the two files are the
@@ -48,6 +58,25 @@ class DNADataset(MultiLabelDataset):
         super().__init__(None, transform)
         self._adopt(samples)
         self.headers = list(headers)
+
+    def get(self, idx: int) -> Data:
+        """The sample of a number, which is not kept, as PyG would do: a million of them take gigabytes."""
+        x = slice(None) if self.slices is None else slice(*self.slices["x"][idx : idx + 2].tolist())
+        return Data(x=self._data.x[x], y=label_floats(self._data.y[idx : idx + 1]))
+
+    def rows(self, key: str) -> Tensor:
+        """An attribute of which every sample has one row, of all samples; see :meth:`MultiLabelDataset.rows`."""
+        values = super().rows(key)
+        return label_floats(values) if key == "y" else values
+
+    def sparse_y(self) -> csr_array:
+        """The labels of all samples as a sparse matrix that stores ones and NaNs, which
+        :func:`~tg_mlc.graphs.co_occurrence` takes as well.
+        """
+        return label_csr(super().rows("y").numpy())
+
+    def _labels_of(self, rows: Tensor) -> csr_array:
+        return self.sparse_y()[rows.numpy()]
 
     @classmethod
     def from_fasta(
@@ -77,10 +106,9 @@ class DNADataset(MultiLabelDataset):
         Raises:
             ValueError: If a file is malformed, two sequences or two rows have one name, or a sequence has no row.
         """
-        table = read_label_table(labels, id_column, label_columns)
-        parts = [FastaPart.read(path) for path in _files(fasta, test)]
-        check_unique(parts)
-        return cls._of(parts, [table.labels_of(part) for part in parts], table.names, transform)
+        table = LabelTable(labels, id_column, label_columns)
+        files = FastaFiles([fasta], [] if test is None else [test])
+        return cls._of(files, table.labels_of(files), table.names, transform)
 
     @classmethod
     def from_headers(
@@ -109,9 +137,8 @@ class DNADataset(MultiLabelDataset):
         column = {name: place for place, name in enumerate(names)}
         if len(column) != len(names):
             raise ValueError(f"Expected 'labels' to be unique (got {_repeated(names)} more than once)")
-        parts = [FastaPart.read(path) for path in _files(fasta, test)]
-        values = [part.listed_labels(column, parse or labels_of_header) for part in parts]
-        return cls._of(parts, values, names, transform)
+        files = FastaFiles([fasta], [] if test is None else [test])
+        return cls._of(files, listed_labels(files, column, parse or labels_of_header), names, transform)
 
     @classmethod
     def from_files(
@@ -145,30 +172,34 @@ class DNADataset(MultiLabelDataset):
         names = list(files)
         if test is not None and set(test) != set(names):
             raise ValueError(f"Expected 'test' to have the labels of 'files', {names} (got {list(test)})")
-        parts, values = [], []
-        for of_part in (files, test):
-            if of_part is None:
-                continue
-            each = [FastaPart.read(of_part[name]) for name in names]
-            parts.append(FastaPart.join(each))
-            values.append(one_known(each))
-        return cls._of(parts, values, names, transform)
+        sequences = FastaFiles([files[name] for name in names], [] if test is None else [test[name] for name in names])
+        return cls._of(sequences, one_known(sequences, len(names)), names, transform)
 
     @classmethod
     def _of(
         cls,
-        parts: Sequence[FastaPart],
-        values: Sequence[np.ndarray],
+        files: FastaFiles,
+        labels: Iterable[np.ndarray],
         names: list[str],
         transform: Callable[[Data], Data] | None,
     ) -> DNADataset:
-        records = [record for part in parts for record in part.records]
-        train = np.arange(len(parts[0].records))
-        test = np.arange(len(train), len(records)) if len(parts) > 1 else None
-        if test is not None:
-            _warn_of_overlap(records[: len(train)], records[len(train) :])
-        samples = _samples(records, np.concatenate(values), names, train if test is not None else None, test)
-        return cls(samples, [record.header for record in records], transform)
+        y = torch.from_numpy(map_temporarily(labels)).view(len(files), len(names))
+        each = torch.arange(len(files) + 1)
+        has_test = files.num_train < len(files)
+        if has_test:
+            _warn_of_overlap(files)
+        samples = Samples(
+            Data(x=torch.from_numpy(files.letters), y=y),
+            {"x": torch.from_numpy(files.ptr), "y": each},
+            names,
+            report=None,
+            kind="sequence",
+            feature_names=list(LETTERS),
+            num_features=len(LETTERS),
+            train=each[: files.num_train] if has_test else None,
+            test=each[files.num_train : -1] if has_test else None,
+        )
+        return cls(samples, files.headers, transform)
 
 
 def labels_of_header(header: str) -> list[str]:
@@ -179,34 +210,10 @@ def labels_of_header(header: str) -> list[str]:
     return [entry.removesuffix("_1") for entry in entries if entry and not entry.endswith("_0")]
 
 
-def _files(fasta: FilePath, test: FilePath | None) -> list[FilePath]:
-    return [fasta] if test is None else [fasta, test]
-
-
-def _warn_of_overlap(train: Sequence[FastaRecord], test: Sequence[FastaRecord]) -> None:
-    known = {record.letters.tobytes() for record in train}
-    overlap = sum(record.letters.tobytes() in known for record in test)
+def _warn_of_overlap(files: FastaFiles) -> None:
+    overlap, num_test = files.num_repeated(), len(files) - files.num_train
     if overlap:
-        logger.warning("%d of %d test sequences occur among the training sequences too", overlap, len(test))
-
-
-def _samples(
-    records: Sequence[FastaRecord], y: np.ndarray, names: list[str], train: np.ndarray | None, test: np.ndarray | None
-) -> Samples:
-    ptr = np.cumsum([0, *(len(record.letters) for record in records)])
-    each = torch.arange(len(records) + 1)
-    x = torch.from_numpy(np.concatenate([record.letters for record in records]))
-    return Samples(
-        Data(x=x, y=torch.from_numpy(y)),
-        {"x": torch.from_numpy(ptr), "y": each},
-        names,
-        report=None,
-        kind="sequence",
-        feature_names=list(LETTERS),
-        num_features=len(LETTERS),
-        train=None if train is None else torch.from_numpy(train),
-        test=None if test is None else torch.from_numpy(test),
-    )
+        logger.warning("%d of %d test sequences occur among the training sequences too", overlap, num_test)
 
 
 def _repeated(names: Sequence[str]) -> list[str]:
