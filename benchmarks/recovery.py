@@ -9,16 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from tg_mlc.graphs import LabelGraph, learned
+from tg_mlc.graphs import LabelGraph, co_occurrence, learned
 from tg_mlc.metrics import micro_average_precision, micro_roc_auc
 
 
 def mean_label_attention(model: nn.Module, loader: Iterable[Data]) -> Tensor:
     """The attention that each label (row) pays to each label (column), averaged over samples, heads and steps."""
-    graph = learned(model, loader)
-    attention = torch.zeros(graph.num_labels, graph.num_labels)
-    attention[graph.edge_index[1], graph.edge_index[0]] = graph.edge_weight
-    return attention
+    return _weights(learned(model, loader))
 
 
 def recovery(scores: Tensor, graph: LabelGraph, counted: Tensor | None = None) -> dict[str, float | None]:
@@ -43,10 +40,26 @@ def recovery(scores: Tensor, graph: LabelGraph, counted: Tensor | None = None) -
 
 
 def co_occurrence_scores(y_train: Tensor, weight: Literal["count", "conditional", "correlation"]) -> Tensor:
-    """The rival: how often, or how tightly, two labels occur together in training; of complete labels."""
-    count = y_train.t() @ y_train
-    if weight == "count":
-        return count
-    if weight == "conditional":  # of a row given a column, as in tg_mlc.graphs.co_occurrence
-        return (count / count.diagonal()).nan_to_num()
-    return torch.corrcoef(y_train.t()).nan_to_num()
+    """The rival: how often, or how tightly, two labels occur together in the training samples that know both; the
+    conditional probability is that of a row given a column.
+    """
+    return _correlation(y_train) if weight == "correlation" else _weights(co_occurrence(y_train, weight=weight))
+
+
+def _weights(graph: LabelGraph) -> Tensor:
+    """What the edge to each label (row) from each label (column) weighs, zero if there is none."""
+    weights = torch.zeros(graph.num_labels, graph.num_labels)
+    weights[graph.edge_index[1], graph.edge_index[0]] = graph.edge_weight
+    return weights
+
+
+def _correlation(y: Tensor) -> Tensor:
+    """As tg_mlc.graphs.co_occurrence weighs its edges, and for the pairs without one too: those never occur together,
+    so that they are correlated negatively, not at zero.
+    """
+    positive, known = (y == 1).double(), (~y.isnan()).double()
+    both, n = positive.t() @ positive, known.t() @ known
+    of_row = positive.t() @ known
+    of_column = of_row.t()
+    spread = of_row * (n - of_row) * of_column * (n - of_column)
+    return ((n * both - of_row * of_column) / spread.sqrt()).nan_to_num().float()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -166,6 +168,29 @@ def test_without_the_extra(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "jsonargparse", None)
     assert cli.main(["data", "list"]) == 1
     assert 'pip install "tg_mlc[data]"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "line_buffering"), [(["data", "list"], False), (["data", "list"], True), (["--help"], False)]
+)
+def test_nothing_is_said_when_nobody_reads(command, line_buffering, capsys, monkeypatch):
+    read, write = os.pipe()
+    os.close(read)
+    stdout = os.fdopen(write, "w")
+    stdout.reconfigure(line_buffering=line_buffering)
+    monkeypatch.setattr(sys, "stdout", stdout)
+    assert cli.main(command) == 141
+    stdout.close()  # as Python does at exit
+    assert capsys.readouterr().err == ""
+
+
+def test_other_errors_of_writing_are_a_message(capsys, monkeypatch):
+    def fill_up():
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(registry, "names", fill_up)
+    assert cli.main(["data", "list"]) == 1
+    assert capsys.readouterr().err == "tg-mlc: [Errno 28] No space left on device\n"
 
 
 def test_as_a_module():

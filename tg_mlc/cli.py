@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -27,23 +28,36 @@ _EXPECTED = (ValueError, ImportError, OSError, ChecksumError, DatasetUnavailable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs ``tg-mlc`` and returns its exit status: 0; 1 if something went wrong; 2 if the command is not one."""
+    """Runs ``tg-mlc`` and returns its exit status: 0; 1 if something went wrong; 2 if the command is not one; 130 if it
+    was interrupted, and 141 if nobody reads on what it prints.
+    """
     try:
-        return int(
-            require("jsonargparse", extra="data").CLI(
-                {"data": {"get": get, "info": info, "list": list_}},
-                args=_spell_out(sys.argv[1:] if argv is None else argv),
-                prog="tg-mlc",
-                version=tg_mlc.__version__,
-                description=tg_mlc.__doc__.splitlines()[0],
-            )
-        )
+        return _run(sys.argv[1:] if argv is None else argv)
+    except BrokenPipeError:
+        # Python flushes once more when it exits, see the note on SIGPIPE in the documentation of its module signal.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except _EXPECTED as error:
         print(f"tg-mlc: {error}", file=sys.stderr)  # noqa: T201
         return 1
     except KeyboardInterrupt:
         print("tg-mlc: interrupted; run it again to go on", file=sys.stderr)  # noqa: T201
         return 130
+
+
+def _run(words: Sequence[str]) -> int:
+    try:
+        return int(
+            require("jsonargparse", extra="data").CLI(
+                {"data": {"get": get, "info": info, "list": list_}},
+                args=_spell_out(words),
+                prog="tg-mlc",
+                version=tg_mlc.__version__,
+                description=tg_mlc.__doc__.splitlines()[0],
+            )
+        )
+    finally:
+        sys.stdout.flush()  # else Python notices only at its exit that nobody reads
 
 
 def get(name: str, root: str = "data", force: bool = False) -> int:

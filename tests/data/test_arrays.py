@@ -170,6 +170,46 @@ def test_labels_as_sets_of_names():
     assert from_arrays(MATRIX, [{3}, {10}, set()]).label_names == ["10", "3"]
 
 
+def test_a_column_of_lists_is_read_as_a_list():
+    df = pd.DataFrame({"tokens": WORDS, "tags": [{"b"}, {"a", "b"}, set()]}, index=[7, 3, 5])
+    dataset = from_arrays(df["tokens"], df["tags"])
+    assert [[dataset.feature_names[i] for i in data.x.tolist()] for data in dataset] == WORDS
+    assert (dataset.label_names, dataset.y.tolist()) == (["a", "b"], [[0, 1], [1, 1], [0, 0]])
+    assert from_arrays(df["tokens"].map(tuple).to_numpy(), df["tags"].to_numpy(), kind="bag").kind == "bag"
+    assert from_arrays(df["tokens"].map(np.array), df["tags"].map(np.array), ["a", "b"]).kind == "sequence"
+
+
+@pytest.mark.parametrize("form", [list, sorted, np.array])
+def test_a_column_of_label_lists_may_have_gaps(form):
+    tags = pd.Series([{"b"}, {"a", "b"}, {"a"}]).map(lambda names: form(list(names)))
+    assert from_arrays(MATRIX, tags).y.tolist() == [[0, 1], [1, 1], [1, 0]]
+    tags[1] = None
+    assert from_arrays(MATRIX, tags).y.isnan().tolist() == [[False] * 2, [True] * 2, [False] * 2]
+    assert from_arrays(MATRIX, tags.where(tags.notna(), float("nan"))).y[1].isnan().all()
+
+
+def test_numbers_that_numpy_does_not_know():
+    rows = torch.tensor(MATRIX).bfloat16()
+    for X in (rows, list(rows), rows.requires_grad_()):
+        dataset = from_arrays(X, torch.tensor(Y).bfloat16(), kind="vector")
+        assert torch.cat([data.x for data in dataset]).tolist() == MATRIX.tolist()
+        assert dataset.y.tolist() == Y
+    assert from_arrays(rows.to_sparse(), Y)[0].weight.tolist() == [2.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [np.asarray, torch.tensor, sp.csr_array, pd.DataFrame, lambda z: torch.tensor(z).to_sparse()],
+    ids=["numpy", "torch", "sparse", "pandas", "torch sparse"],
+)
+def test_complex_numbers_are_refused(form):
+    z = np.array(Y) * (1 + 1j)
+    with pytest.raises(ValueError, match=r"Expected inputs to be real numbers \(got complex128\); pass the real and"):
+        from_arrays(form(z), Y)
+    with pytest.raises(ValueError, match=r"Expected labels to be real numbers \(got complex128\)"):
+        from_arrays(MATRIX, form(z))
+
+
 def test_parts_make_an_official_split():
     rng = np.random.default_rng(0)
     y, test = rng.integers(0, 2, (40, 3)), np.arange(40) >= 30

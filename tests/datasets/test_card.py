@@ -81,6 +81,11 @@ def test_the_card_in_words():
     assert "Cardinality     unknown" in reported
 
 
+def test_the_imbalance_of_no_positives_is_undefined():
+    lines = str(DatasetCard.of(toy(Y=torch.zeros(4, 2)))).splitlines()
+    assert "  Imbalance       mean undefined, largest undefined (Charte et al. 2015)" in lines
+
+
 def test_a_card_of_molecules(sider, real_file):
     card = DatasetCard.of(sider)
     assert (card.kind, card.samples, card.labels, card.num_inputs) == ("graph", 1427, 27, 9)

@@ -133,6 +133,7 @@ def test_pmi_ranks_sources_as_conditional_probability_does():
         np.asarray,
         torch.Tensor.bool,
         torch.Tensor.long,
+        torch.Tensor.bfloat16,
         torch.Tensor.to_sparse,
         lambda y: sparse.csr_matrix(y.numpy()),
         lambda y: sparse.coo_array(y.numpy().astype(np.int8)),
@@ -148,6 +149,25 @@ def test_reads_names_of_a_data_frame():
     graph = co_occurrence(pandas.DataFrame(Y.numpy(), columns=list("abcd")))
     assert graph.label_names == ["a", "b", "c", "d"]
     assert co_occurrence(Y, label_names=list("wxyz")).label_names == ["w", "x", "y", "z"]
+
+
+def test_what_is_missing_in_a_data_frame_is_unknown():
+    pandas = pytest.importorskip("pandas")
+    y = pandas.DataFrame({"a": pandas.array([1, None, 1], dtype="Int64"), "b": [1, 1, 0]})
+    expected = co_occurrence(torch.tensor([[1, 1], [NAN, 1], [1, 0]]), weight="conditional")
+    assert weights_of(co_occurrence(y, weight="conditional")) == weights_of(expected)
+    objects = pandas.DataFrame({"a": [1, None, True], "b": [1, 1, 0]}, dtype=object)
+    assert weights_of(co_occurrence(objects, weight="conditional")) == weights_of(expected)
+    with pytest.raises(ValueError, match=r"'y' to be numbers \(got 'x' in row 1, column 'a'\)"):
+        co_occurrence(pandas.DataFrame({"a": ["1", "x"]}))
+
+
+def test_a_data_frame_may_have_a_column_y():
+    pandas = pytest.importorskip("pandas")
+    y = pandas.DataFrame(Y[:, :2].numpy(), columns=["a", "y"])
+    assert co_occurrence(y).label_names == ["a", "y"]
+    split = SimpleNamespace(train=torch.tensor([0, 3]))
+    assert weights_of(co_occurrence(y, split=split)) == weights_of(co_occurrence(Y[[0, 3], :2]))
 
 
 def test_input_is_left_alone():
@@ -181,6 +201,8 @@ def test_training_labels_with_a_split_of_the_whole_are_refused():
         ({"y": torch.ones(3)}, "matrix"),
         ({"y": torch.tensor([[2.0]])}, r"0, 1, or NaN.*got 2"),
         ({"y": torch.tensor([[-1.0]])}, r"got -1"),
+        ({"y": Y * 1j}, r"'y' to be real numbers \(got complex64\)"),
+        ({"y": sparse.csr_array(Y.numpy() * 1j)}, r"'y' to be real numbers \(got complex64\)"),
         ({"y": torch.ones(0, 3)}, "at least one training sample"),
         ({"min_count": 0}, "'min_count'"),
         ({"top_k": 0}, "'top_k'"),

@@ -1,14 +1,18 @@
 import copy
 import io
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
+from tests.graphs.errors import error_of
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 
 
@@ -208,6 +212,38 @@ def test_load_refuses_other_files(tmp_path):
         LabelGraph.load(tmp_path / "weights")
     with pytest.raises(FileNotFoundError):
         LabelGraph.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {},
+        {"attributes": '{"num_nodes": 2'},
+        {"attributes": "[2]"},
+        {"attributes": '{"num_nodes": 2, "edge_index": 3}'},
+        {"attributes": '{"label_names": 2}'},
+        {"attributes": '{"num_nodes": -1}'},
+        {"attributes": "[" * 100_000},
+    ],
+)
+def test_load_names_the_file_whose_metadata_is_damaged(header, tmp_path):
+    header = {"format": "tg_mlc.LabelGraph/1", **header}
+    save_file({"edge_index": torch.zeros(2, 0, dtype=torch.long)}, tmp_path / "graph", metadata=header)
+    with pytest.raises(ValueError, match=r"^Expected '.*/graph' to hold a label graph as LabelGraph.save wrote it"):
+        LabelGraph.load(tmp_path / "graph")
+
+
+@given(data=st.data())
+@settings(deadline=None)
+def test_mutated_files_give_a_graph_or_our_error(data, tmp_path_factory):
+    path: Path = tmp_path_factory.mktemp("mutated") / "graph"
+    LabelGraph(torch.tensor([[0], [1]]), edge_weight=torch.ones(1), label_names=["a", "b"]).save(path)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.sampled_from(b'"{}[]:,\\09a\x00\xff'))
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))])
+    message = error_of(lambda: repr(LabelGraph.load(path)))
+    assert message is None or message.startswith(f"Expected '{path}' to ")
 
 
 def test_torch_load_needs_no_trust(graph):

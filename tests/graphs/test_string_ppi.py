@@ -129,6 +129,19 @@ def test_probabilities_count_with_a_least_one(write):
     assert graph.remove_self_loops().num_edges == 2
 
 
+@pytest.mark.parametrize("score", [0.9, 1])
+def test_a_least_probability_of_scores_is_refused(links, score):
+    message = rf"'min_score' on the scale of .* reach 900 \(got {score}\); choose {score * 1000:g} if it is a prob"
+    with pytest.raises(ValueError, match=message):
+        string_ppi(links, ["ENSP1", "ENSP2"], min_score=score)
+    assert string_ppi(links, ["ENSP1", "ENSP2"], min_score=0, self_loops=False).num_edges == 2
+
+
+def test_tables_without_scores_take_any_least_one(write):
+    graph = string_ppi(write("edges.tsv", "A\tB\n"), ["A", "B"], min_score=0.9, self_loops=False)
+    assert graph.num_edges == 2
+
+
 def test_a_column_of_the_detailed_file(write):
     text = "protein1 protein2 experimental combined_score\n9606.a 9606.b 150 900\n"
     graph = string_ppi(write("detailed.txt", text), ["a", "b"], score="experimental", min_score=0, self_loops=False)

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from tg_mlc._numbers import as_array, check_real, to_numbers
 from tg_mlc.data._label_values import check_names
-from tg_mlc.data._numbers import to_numbers
 from tg_mlc.data._words import as_documents, from_documents, may_be_rows
 
 if TYPE_CHECKING:
@@ -114,18 +114,19 @@ def _sparse(X: Any) -> sp.csr_array | None:
         if X.layout == torch.strided:
             return None
         coo: torch.Tensor = X.detach().cpu().to_sparse(layout=torch.sparse_coo).coalesce()
-        return sp.csr_array((coo.values().numpy(), coo.indices().numpy()), shape=tuple(coo.shape))
+        X = sp.csr_array((as_array(coo.values()), coo.indices().numpy()), shape=tuple(coo.shape))
     if hasattr(X, "columns") and hasattr(X, "sparse"):  # a data frame of sparse columns
-        return sp.csr_array(X.sparse.to_coo())
-    return sp.csr_array(X) if sp.issparse(X) else None
+        X = X.sparse.to_coo()
+    if not sp.issparse(X):
+        return None
+    check_real(X.dtype, "inputs")
+    return sp.csr_array(X)
 
 
 def _dense(X: Any) -> np.ndarray:
     """A matrix of numbers."""
-    if isinstance(X, torch.Tensor):
-        X = X.detach().cpu().numpy()
     try:
-        values = np.asarray(X)
+        values = as_array(X)
     except ValueError as error:
         raise ValueError(f"Expected rows of one length in a matrix of inputs ({error})") from error
     if values.ndim != 2:

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-import torch
 
-from tg_mlc.data._numbers import to_numbers
+from tg_mlc._numbers import as_array, is_missing, to_numbers
 
 
 def read_labels(Y: Any, label_names: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
@@ -64,6 +62,7 @@ def _is_names(Y: Any) -> bool:
 
 
 def _from_names(Y: Sequence[Any], label_names: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
+    Y = [None if is_missing(entry) else entry for entry in Y]
     for row, entry in enumerate(Y):
         if entry is not None and not isinstance(entry, (set, frozenset, list, tuple)):
             raise ValueError(
@@ -93,10 +92,8 @@ def _from_names(Y: Sequence[Any], label_names: Sequence[str] | None) -> tuple[np
 
 
 def _matrix(Y: Any) -> np.ndarray:
-    if isinstance(Y, torch.Tensor):
-        Y = Y.detach().cpu().to_dense().numpy()
     try:
-        values = np.asarray(Y.toarray() if sp.issparse(Y) else Y)
+        values = as_array(Y)
     except ValueError as error:
         raise ValueError(
             f"Expected labels as a matrix of 0, 1 and NaN, or as a list of sets of label names ({error})"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tg_mlc._numbers import as_list
 from tg_mlc.data._inputs import announce_kind, infer_kind, num_rows, read_inputs
 from tg_mlc.data._label_values import read_labels
 
@@ -36,10 +37,10 @@ def from_arrays(
 
     Args:
         X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse or pandas) with one row per sample, or a
-            list of lists of words; words are strings, or numbers from 0 that are taken as they are. Lists of whole
-            numbers that are all of one length may be either, and need :obj:`kind`.
-        Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these forms, or a list with
-            the set (or list) of each sample's label names, where :obj:`None` means that all are unknown.
+            list (or column of a data frame) of lists of words; words are strings, or numbers from 0 that are taken as
+            they are. Lists of whole numbers that are all of one length may be either, and need :obj:`kind`.
+        Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these forms, or a list (or
+            column) with the set (or list) of each sample's label names, where :obj:`None` means that all are unknown.
         label_names (list of str, optional): Names of the labels, in the order of their columns. (default: the columns
             of a data frame, the sorted names that occur in sets, else ``label_0``, ``label_1``, ...)
         feature_names (list of str, optional): Names of the columns of :obj:`X`, or the vocabulary of its words. Words
@@ -65,6 +66,7 @@ def from_arrays(
     from tg_mlc.datasets._records import Records  # data sets import the splits of this package
     from tg_mlc.datasets.base import ArrayDataset
 
+    X, Y = as_list(X), as_list(Y)
     y, names = read_labels(Y, label_names)
     if num_rows(X) not in (None, len(y)):
         raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")

@@ -118,7 +118,11 @@ def _count(value: int | None) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
+    if value is None:
+        return "unknown"
+    if math.isnan(value):
+        return "undefined"
+    return f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
 
 
 def _parts(official: tuple[int, ...] | None) -> str:

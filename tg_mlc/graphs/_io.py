@@ -49,7 +49,13 @@ def load(path: str | os.PathLike[str], cls: type[GraphT]) -> GraphT:
         raise ValueError(f"Expected '{path}' to be a safetensors file that LabelGraph.save wrote ({error})") from error
     if header.get("format") != FORMAT:
         raise ValueError(f"Expected '{path}' to be of format {FORMAT!r} (got {header.get('format')!r})")
-    return cls(**json.loads(header["attributes"]), **tensors)
+    try:
+        return cls(**json.loads(header["attributes"]), **tensors)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"Expected '{path}' to hold a label graph as LabelGraph.save wrote it (got {error!r}); the file is "
+            f"damaged, make it once more"
+        ) from error
 
 
 def _to_json(attributes: dict[str, object]) -> str:

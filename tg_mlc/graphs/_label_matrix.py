@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from torch import Tensor
 
+from tg_mlc._numbers import as_array, check_real, to_numbers
 from tg_mlc.graphs._check import check_label_names
 
 
@@ -31,7 +32,9 @@ class TrainingLabels(NamedTuple):
 
 def read_training_labels(y: Any, label_names: Sequence[str] | None, split: HasTrain | None) -> TrainingLabels:
     """Reads the training rows of a label matrix, or of a data set with its split."""
-    if hasattr(y, "y"):
+    if hasattr(y, "columns"):  # a data frame, which has an attribute "y" as well if it has such a column
+        label_names = [str(column) for column in y.columns] if label_names is None else label_names
+    elif hasattr(y, "y"):
         if split is None:
             raise ValueError(
                 f"Expected the labels of training samples only (got the whole data set {type(y).__name__}); "
@@ -39,8 +42,6 @@ def read_training_labels(y: Any, label_names: Sequence[str] | None, split: HasTr
             )
         label_names = getattr(y, "label_names", None) if label_names is None else label_names
         y = y.y
-    elif label_names is None and hasattr(y, "columns"):
-        label_names = [str(column) for column in y.columns]
     values = _ones_and_unknown(_to_sparse(y))
     if split is not None:
         values = _training_rows(values, split)
@@ -54,12 +55,13 @@ def read_training_labels(y: Any, label_names: Sequence[str] | None, split: HasTr
 
 
 def _to_sparse(y: Any) -> sparse.csr_array:
-    if isinstance(y, Tensor):
-        y = y.detach().cpu().to_dense().float().numpy()
     if not sparse.issparse(y):
-        y = np.asarray(y)
-        if y.ndim != 2:
-            raise ValueError(f"Expected 'y' to be a matrix of shape [num_samples, num_labels] (got {list(y.shape)})")
+        values = as_array(y)
+        if values.ndim != 2:
+            shape = list(values.shape)
+            raise ValueError(f"Expected 'y' to be a matrix of shape [num_samples, num_labels] (got {shape})")
+        y = to_numbers(values, getattr(y, "columns", None), "'y'")
+    check_real(y.dtype, "'y'")
     # A copy: what follows drops stored zeros in place, and a cast alone would still share the index arrays.
     out = sparse.csr_array(y, dtype=np.float32, copy=True)
     out.sum_duplicates()

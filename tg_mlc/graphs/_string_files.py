@@ -102,6 +102,11 @@ def read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score:
             f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} (got none above {highest:g}); multiply them, or "
             f"choose a 'min_score' of 0 to 1"
         )
+    if column >= 0 and 0.0 < min_score <= 1.0 < highest:
+        raise ValueError(
+            f"Expected 'min_score' on the scale of '{path}', whose scores reach {highest:g} (got {min_score:g}); "
+            f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
+        )
     return Links(scores, seen, column >= 0, example)
 
 

@@ -58,8 +58,8 @@ def string_ppi(
             both, which translate the names in :obj:`proteins` to those in :obj:`links`; or a dictionary that does. Of
             several proteins of one name, that with the preferred name counts, else that to which most sources
             give it. (default: :obj:`None`, both use the same names)
-        min_score (float, optional): The least score of a link, from 0 to 1000; STRING calls 150 low, 400 medium, 700
-            high, and 900 highest confidence. (default: :obj:`400`)
+        min_score (float, optional): The least score of a link, from 0 to 1000 (or to 1, in a table of probabilities);
+            STRING calls 150 low, 400 medium, 700 high, and 900 highest confidence. (default: :obj:`400`)
         score (str, optional): The column of the score, *e.g.* :obj:`"experimental"` in STRING's detailed file; tables
             of three columns need not name it. (default: :obj:`"combined_score"`)
         same_protein (bool, optional): If set to :obj:`False`, labels of the same protein do not attend to each other
@@ -69,8 +69,8 @@ def string_ppi(
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If a file is damaged or holds something else, no protein is found in it, or the sizes of
-            :obj:`proteins` and :obj:`label_names` differ.
+        ValueError: If a file is damaged or holds something else, no protein is found in it, :obj:`min_score` is of
+            another scale than its scores, or the sizes of :obj:`proteins` and :obj:`label_names` differ.
     """
     if not 0 <= min_score <= MAX_SCORE:
         raise ValueError(f"Expected 'min_score' to be from 0 to {MAX_SCORE:g} (got {min_score!r})")

@@ -1,0 +1,60 @@
+"""Matrices of numbers, out of what other libraries hold them in."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from torch import Tensor
+
+
+def as_list(values: Any) -> Any:
+    """A list of the rows of a pandas Series, or array, of Python objects such as sets; anything else as it is."""
+    if getattr(values, "ndim", None) != 1 or getattr(values.dtype, "kind", None) != "O":
+        return values
+    return [row.tolist() if isinstance(row, np.ndarray) else row for row in values]  # tables of Parquet hold arrays
+
+
+def as_array(values: Any) -> np.ndarray:
+    """A dense array of what may be a tensor, of which NumPy does not know all types, or a list of tensors."""
+    if isinstance(values, Tensor):
+        small = values.is_floating_point() and values.element_size() < 4
+        array: np.ndarray = (values.float() if small else values).to_dense().numpy(force=True)
+        return array
+    if isinstance(values, (list, tuple)):
+        values = [as_array(row) if isinstance(row, Tensor) else row for row in values]
+    return np.asarray(values.toarray() if sp.issparse(values) else values)
+
+
+def to_numbers(values: np.ndarray, columns: Any, what: str) -> np.ndarray:
+    """Makes numbers of a matrix of Python objects, where None and pandas' NA mean NaN; numbers stay as they are.
+
+    Raises:
+        ValueError: If an entry is no real number; the message names its row and column.
+    """
+    check_real(values.dtype, what)
+    if values.dtype.kind in "biuf":
+        return values
+    numbers = np.empty(values.shape, dtype=np.float64)
+    for (row, column), value in np.ndenumerate(values):
+        try:
+            numbers[row, column] = np.nan if is_missing(value) else float(value)
+        except (TypeError, ValueError):
+            name = column if columns is None else f"'{columns[column]}'"
+            raise ValueError(f"Expected {what} to be numbers (got {value!r} in row {row}, column {name})") from None
+    return numbers
+
+
+def check_real(dtype: np.dtype[Any], what: str) -> None:
+    """Refuses complex numbers, of which NumPy would drop the imaginary part."""
+    if dtype.kind == "c":
+        raise ValueError(
+            f"Expected {what} to be real numbers (got {dtype}); pass the real and imaginary parts as columns"
+        )
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a Python object stands for what is not known: None, NaN or pandas' NA."""
+    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
