@@ -16,8 +16,8 @@ from typing import Any, cast
 
 import torch
 from joblib import Parallel, delayed
-from jsonargparse import auto_cli
 
+from command_line import run
 from competitors import rivals, run_rival, scores_of
 from environment import describe_dataset, write_results
 from prior_vs_learned import print_summary
@@ -154,4 +154,4 @@ def _models(runs: Sequence[Run]) -> list[str]:
 
 
 if __name__ == "__main__":
-    auto_cli(main, as_positional=False)
+    run(main)

@@ -1,4 +1,4 @@
-"""How the benchmarks of speed are started."""
+"""How the benchmarks are started."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ RETAINED_HEAP = {
 }
 
 
-def run(main: Callable[..., int]) -> int:
+def run(main: Callable[..., int | None]) -> int:
     """Runs the main function on the command line's options, in which ``--quick`` stands for ``--quick true``."""
     switches = [
         name for name, option in inspect.signature(main, eval_str=True).parameters.items() if option.annotation is bool
     ]
-    status: int = auto_cli(main, as_positional=False, args=with_switches(sys.argv[1:], switches))
-    return status
+    status: int | None = auto_cli(main, as_positional=False, args=with_switches(sys.argv[1:], switches))
+    return status or 0
 
 
 def with_switches(arguments: Sequence[str], switches: Sequence[str]) -> list[str]:

@@ -19,9 +19,8 @@ from typing import Any, NamedTuple, get_args
 
 import torch
 from joblib import Parallel, delayed
-from jsonargparse import auto_cli
 
-from command_line import chosen
+from command_line import chosen, run
 from competitors import rivals, run_rival, scores_of
 from earlier import earlier_runs
 from environment import describe_dataset, results_file, write_results
@@ -103,8 +102,8 @@ def main(
     calls = [*_rivals(trials, options, present), *_variants(trials, rows, options, priors, present)]
     for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
         runs += done
-        for run in done:
-            print(f"{run.model:<28} seed {run.seed}: {_in_short(run.metrics)} ({run.seconds:.0f} s)", flush=True)
+        for row in done:
+            print(f"{row.model:<28} seed {row.seed}: {_in_short(row.metrics)} ({row.seconds:.0f} s)", flush=True)
         if save:
             write_results(file, {**settings, "runs": [asdict(run) for run in runs]}, complete=False)
     found = _findings(runs, figures(dataset))
@@ -250,8 +249,7 @@ def _recovered(
     batches = [batch for batch, _ in zip(data.val_dataloader(), range(NUM_BATCHES), strict=False)]
     y = task.dataset.y[split.train]
     scores = {LEARNED: mean_label_attention(result.module.model, batches)}
-    if not y.isnan().any():
-        scores |= {w: co_occurrence_scores(y, w) for w in ("count", "conditional", "correlation")}
+    scores |= {w: co_occurrence_scores(y, w) for w in ("count", "conditional", "correlation")}
     known = {name: task.recipe.label_graph(name, task.dataset, split) for name in priors if name in task.recipe.graphs}
     return {
         f"{score}, {name}": recovery(values, prior, task.counted)
@@ -307,4 +305,4 @@ def _in_short(metrics: Mapping[str, float | None]) -> str:
 
 
 if __name__ == "__main__":
-    auto_cli(main, as_positional=False)
+    run(main)

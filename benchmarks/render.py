@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import speed_tables
+from command_line import run
 from rows import LEARNED, OTHER_DECISIONS, RECORDED, encoder_and_graph, in_words, p_in_words, row_of, variant
 from tg_mlc.recipes import RECIPES
 
@@ -199,8 +200,12 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def main(check: bool) -> int:
-    """Rewrites all pages, or says which are out of date."""
+def main(check: bool = False) -> int:
+    """Rewrites the tables of all pages.
+
+    Args:
+        check: Whether to say instead which pages are out of date.
+    """
     outdated = [page for page in pages() if render(page.read_text()) != page.read_text()]
     for page in outdated:
         print(f"{'Out of date' if check else 'Rendered'}: {page.relative_to(ROOT)}")
@@ -210,4 +215,4 @@ def main(check: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(check="--check" in sys.argv[1:]))
+    sys.exit(run(main))

@@ -37,7 +37,7 @@ PAPER = {
 
 def main(
     dataset: Literal["sider", "nci"] = "sider",
-    graphs: tuple[Literal["el", "fc", "pr"], ...] = ("el", "fc", "pr"),
+    graphs: str = "el,fc,pr",
     encoder: EncoderName = "fmp",
     split: Literal["random", "scaffold", "stratified"] = "random",
     seed: int = 10,
@@ -53,7 +53,7 @@ def main(
     Args:
         dataset: The data set: side effects of drugs (sider), or functional groups of molecules (nci), which comes with
             RDKit and needs no network.
-        graphs: The label graphs to train with, e.g. --graphs '[el, fc]'.
+        graphs: The label graphs to train with, joined by commas.
         encoder: Whether messages pass along the bonds first (fmp) or not (emb), or atoms are left out and labels attend
             to fingerprints and descriptors only (vectors, sider only).
         split: How molecules are divided into training, validation and test sets.
@@ -65,6 +65,9 @@ def main(
         accelerator: Lightning's name of the device, e.g. cpu or gpu.
         resume: Whether to go on from the last checkpoints in the output folder, bit for bit on one CPU.
     """
+    kinds = graphs.split(",")
+    if not set(kinds) <= set(PAPER):
+        raise SystemExit(f"Expected --graphs to be some of {','.join(PAPER)}, joined by commas (got {graphs})")
     require("matplotlib", extra="plot")  # for the pictures at the end: better to know now
     dataset, molecules = load_or_fall_back(dataset, root)
     recipe = RECIPES[dataset]
@@ -79,7 +82,7 @@ def main(
     options: dict[str, Any] = {"precision": precision, "accelerator": accelerator}
     if max_epochs is not None:
         options["max_epochs"] = max_epochs
-    for kind in graphs:
+    for kind in kinds:
         start = time.perf_counter()
         folder = output / dataset / kind
         label_graph = recipe.label_graph(kind, molecules, parts)

@@ -18,7 +18,7 @@ from torch_geometric.loader import DataLoader
 import competitors
 import environment
 from papers import DIFFERENT, FIGURES, figures
-from prior_vs_learned import main, run_variant
+from prior_vs_learned import _recovered, main, run_variant
 from recovery import co_occurrence_scores, mean_label_attention, recovery
 from render import cell, table
 from rivals import PooledGNN
@@ -27,7 +27,7 @@ from seeds import Run, Task, compare, corrected_p_value, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets._records import Records
 from tg_mlc.datasets.base import ArrayDataset
-from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, tree
+from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected, tree
 from tg_mlc.recipes import RECIPES
 
 
@@ -152,6 +152,47 @@ def test_co_occurrence_scores() -> None:
     correlation = co_occurrence_scores(y, "correlation")
     assert correlation[0, 2].item() == pytest.approx(-1)
     assert correlation[1].abs().sum() == 0  # never absent, so undefined
+
+
+@pytest.mark.parametrize("weight", ["count", "conditional", "correlation"])
+@pytest.mark.parametrize("unknown", [0.0, 0.3])
+def test_co_occurrence_scores_are_those_of_the_library(weight: Any, unknown: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    y = (torch.rand(60, 8, generator=generator) < 0.2).float()
+    y[torch.rand(60, 8, generator=generator) < unknown] = torch.nan
+    graph, scores = co_occurrence(y, weight=weight), co_occurrence_scores(y, weight)
+    assert graph.num_edges < 64
+    torch.testing.assert_close(scores[graph.edge_index[1], graph.edge_index[0]], graph.edge_weight)
+    never = torch.ones(8, 8, dtype=torch.bool)
+    never[graph.edge_index[1], graph.edge_index[0]] = False
+    assert (scores[never] < 0).all() if weight == "correlation" else (scores[never] == 0).all()
+
+
+def test_correlation_is_that_of_pairs_in_which_both_are_known() -> None:
+    y = torch.tensor([[1, 0], [0, 1], [0, 0], [1, torch.nan], [torch.nan, 1]])
+    torch.testing.assert_close(co_occurrence_scores(y, "correlation")[0, 1], torch.corrcoef(y[:3].t())[0, 1])
+
+
+def test_statistics_are_compared_with_a_tree_where_labels_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    y = torch.tensor([[1, 1, 0], [1, 1, 1], [0, torch.nan, 1], [0, 0, 0]])
+    truth = tree([("b", "a")], ["a", "b", "c"])
+    recipe = SimpleNamespace(graphs={"tree": truth}, label_graph=lambda *args: truth)
+    task = SimpleNamespace(dataset=SimpleNamespace(y=y), recipe=recipe, counted=torch.ones(3, dtype=torch.bool))
+    result = SimpleNamespace(module=SimpleNamespace(model=None))
+    monkeypatch.setattr("prior_vs_learned.mean_label_attention", lambda *args: torch.zeros(3, 3))
+    split = SimpleNamespace(train=torch.arange(4))
+    found = _recovered(cast(Any, task), cast(Any, split), cast(Any, result), cast(Any, NoBatches()), ["tree"])
+    assert {key: values["ROC-AUC"] for key, values in found.items()} == {
+        "learned attention, tree": 0.5,
+        "count, tree": 1.0,
+        "conditional, tree": 1.0,
+        "correlation, tree": 1.0,
+    }
+
+
+class NoBatches:
+    def val_dataloader(self) -> list[Any]:
+        return []
 
 
 def test_left_out_labels_do_not_count_in_recovery() -> None:

@@ -33,7 +33,7 @@ def sider_file() -> Path:
 
 @pytest.mark.usefixtures("sider_file")
 def test_sider_end_to_end(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(graphs=("el", "pr"), seed=2, root=root, output=tmp_path, max_epochs=2, accelerator="cpu")
+    main(graphs="el,pr", seed=2, root=root, output=tmp_path, max_epochs=2, accelerator="cpu")
     table = capsys.readouterr().out
     for row in ("label frequency", "random forest", "LaMP el", "LaMP pr", "paper, FMP + LaMP_el"):
         assert re.search(rf"^{re.escape(row)} .*0\.\d{{3}}", table, re.MULTILINE), row
@@ -65,6 +65,11 @@ def test_falls_back_to_nci_and_says_so(monkeypatch: pytest.MonkeyPatch, capsys: 
     first_line = capsys.readouterr().out.splitlines()[0]
     assert "SIDER cannot be had" in first_line
     assert "NCI" in first_line
+
+
+def test_a_label_graph_that_is_not_there() -> None:
+    with pytest.raises(SystemExit, match=r"--graphs to be some of el,fc,pr, joined by commas \(got el,tree\)"):
+        main(graphs="el,tree")
 
 
 def test_help_explains_every_flag() -> None:
