@@ -10,6 +10,11 @@ def is_installed(package: str) -> bool:
     return find_spec(package) is not None
 
 
+def how_to_install(extra: str) -> str:
+    """What to do where an extra is missing, whether :obj:`tg_mlc` came from an index or from a clone."""
+    return f'install it with: pip install "tg_mlc[{extra}]", or ".[{extra}]" in a clone'
+
+
 def require(module: str, extra: str) -> Any:
     """Imports a module that only an extra installs, or says which extra is missing.
 
@@ -34,8 +39,7 @@ def require(module: str, extra: str) -> Any:
             raise  # The package is there, but something it needs is not: its own message is the useful one.
         package = module.partition(".")[0]
         raise ImportError(
-            f"Expected '{package}' to be installed for '{module}' (got no such module); "
-            f'install it with: pip install "tg_mlc[{extra}]"',
+            f"Expected '{package}' to be installed for '{module}' (got no such module); {how_to_install(extra)}",
             name=error.name,
         ) from error
 

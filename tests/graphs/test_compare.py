@@ -202,3 +202,11 @@ def test_pictures_in_every_order_and_without_edges(pair, order):
     assert ("side by side" in without_names.get_ylabel()) == (order != "labels")
     with pytest.raises(ValueError, match="'order'"):
         compare(*pair).plot(order="size")
+
+
+def test_what_is_no_label_graph_is_refused():
+    graph = fully_connected(3)
+    with pytest.raises(ValueError, match=r"'b' to be a LabelGraph \(got 'fc'\)"):
+        compare(graph, "fc")
+    with pytest.raises(ValueError, match=r"'a' to be a LabelGraph \(got None\)"):
+        compare(None, graph)

@@ -39,6 +39,15 @@ def test_families_between_tabs():
     assert read_parents("r\ta\na\tc\n", form="pairs") == [("r", "a"), ("a", "c")]
 
 
+def test_two_columns_between_tabs_need_their_form():
+    text = "football\tsport\ntennis\tsport\n"
+    with pytest.raises(ValueError, match=r"'form' for two columns .* 'pairs' if children come first, 'taxonomy' if"):
+        read_parents(text)
+    assert read_parents(text, "pairs") == [("football", "sport"), ("tennis", "sport")]
+    assert read_parents(text, "taxonomy") == [("sport", "football"), ("sport", "tennis")]
+    assert read_parents(text.replace("\t", ",")) == [("football", "sport"), ("tennis", "sport")]
+
+
 @pytest.mark.parametrize(("suffix", "compress"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])
 def test_files_compressed_or_not(suffix, compress, tmp_path):
     path = tmp_path / f"hierarchy{suffix}"

@@ -70,6 +70,22 @@ def test_without_self_loops_only_lone_labels_have_one():
     assert edges_of(graph) == both(("a", "c")) | loops("b")
 
 
+def test_a_misspelt_parent_is_named_where_it_leaves_no_pair(caplog):
+    pairs = [("a", "R"), ("b", "R")]
+    graph = tree(pairs, ["r", "a", "b"])
+    assert edges_of(graph) == loops("rab")
+    assert graph.source == "hierarchy of 0 parent-child pairs, without the root 'R'"
+    assert "joins no two labels, as 'R' is no label and was taken for its root" in caplog.text
+    assert "(r, a, b)" in caplog.text
+    caplog.clear()
+    assert tree(PAIRS, ["a", "b", "c"]).source == "hierarchy of 1 parent-child pairs, without the root 'r'"
+    assert tree(PAIRS, ["a", "b", "c"], include_root=True).source == "hierarchy of 3 parent-child pairs"
+    tree(pairs, ["a", "b"], root="R")
+    tree(pairs, ["a", "b"], include_root=True)
+    tree([], ["a", "b"])
+    assert not caplog.text
+
+
 def test_several_parents():
     assert edges_of(tree([("c", "a"), ("c", "b")], self_loops=False)) == both(("a", "c"), ("b", "c"))
 
@@ -99,6 +115,8 @@ def test_a_cycle_is_named(pairs):
         ({"parents": [("a", 0)]}, "names or indices"),
         ({"parents": ["ab"]}, "pairs"),
         ({"parents": [("a", "b", "c")]}, "pairs"),
+        ({"parents": "h.csv"}, r"dict or pairs .* \(got 'h.csv'\); read them from a file with .*read_parents"),
+        ({"parents": Path("h.csv")}, "read_parents"),
         ({"parents": [(-1, 0)]}, "-1"),
     ],
 )

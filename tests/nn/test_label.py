@@ -168,6 +168,16 @@ def test_label_graph_can_be_replaced() -> None:
     assert labels.label_graph.num_labels == 5
 
 
+@pytest.mark.parametrize("names", ["cba", "xyz"])
+def test_a_label_graph_of_other_names_or_another_order_is_refused(names: str) -> None:
+    labels = LabelMessagePassing(8, fully_connected(list("abc")))
+    with pytest.raises(ValueError, match=rf"labels of the graph that it replaces .*'{names[0]}' there and 'a' here"):
+        labels.label_graph = fully_connected(list(names))
+    assert labels.label_graph.label_names == list("abc")
+    labels.label_graph = fully_connected(3)
+    labels.label_graph = fully_connected(list(names))
+
+
 def test_edgeless_labels_do_not_meet() -> None:
     labels = LabelMessagePassing(8, edgeless(5), heads=2)
     x, batch = ragged([3, 1, 4], 8)
@@ -250,6 +260,8 @@ def test_errors() -> None:
     x, batch = ragged([3, 1, 4], 8)
     with pytest.raises(ValueError, match=r"'batch' in ascending order"):
         labels(x, batch.flip(0))
+    with pytest.raises(ValueError, match=r"source states of shape \[N, 8\], as 'channels' says \(got \[8, 5\]\)"):
+        labels(x[:, :5], batch)
     with pytest.raises(ValueError, match=r"no sample of 'key_ptr' to be larger than 3 \(got 4\)"):
         labels(x, batch, max_num_nodes=3)
 

@@ -80,6 +80,34 @@ def test_foreign_files_are_refused(tmp_path):
         read_checkpoint(tmp_path / "none.ckpt")
 
 
+@pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.999])
+def test_files_cut_short_are_refused(trained, tmp_path, data, kept):
+    path, content = tmp_path / "last.ckpt", trained.last_checkpoint.read_bytes()
+    path.write_bytes(content[: int(kept * len(content))])
+    for read in (
+        lambda: read_checkpoint(path),
+        lambda: MultiLabelModule.load_from_checkpoint(path, model=LabelModel(), weights_only=True),
+        lambda: fit(make_module(LabelModel), data, tmp_path, resume=True, logger=False),
+    ):
+        with pytest.raises(ValueError, match=rf"{path}' to be a whole checkpoint .* cut short.*copy it again"):
+            read()
+
+
+def test_weights_of_other_settings_are_refused_in_one_sentence(trained, data):
+    def smaller():
+        model = LabelModel()
+        model.readout = torch.nn.Linear(3, 2)
+        return model
+
+    for load in (
+        lambda: MultiLabelModule.load_from_checkpoint(trained.checkpoint, model=smaller(), weights_only=True),
+        lambda: fit(make_module(smaller), data, trained.checkpoint.parent, max_epochs=3, resume=True, logger=False),
+    ):
+        with pytest.raises(ValueError, match=r"settings that these weights were trained with.*readout") as caught:
+            load()
+        assert "\n" not in str(caught.value)
+
+
 class Evil:
     def __reduce__(self):
         return Path.touch, (Path("touched"),)

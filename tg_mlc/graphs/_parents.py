@@ -37,15 +37,16 @@ def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto") -> P
     Args:
         path_or_text (str or Path): The file, also as :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`; or its text, if it has
             more than one line.
-        form (str, optional): The form of the lines. Two columns between tabs and without names need it, as a child
-            with its parent looks like a parent with its one child. (default: :obj:`"auto"`)
+        form (str, optional): The form of the lines. Where all lines are two words with a tab between, it has to be
+            given, as a child with its parent looks like a parent with its one child. (default: :obj:`"auto"`)
 
     Returns:
         The pairs in the file's order; a parent called :obj:`None`, or none at all, is :obj:`None`.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If :obj:`form` is unknown, a line is not of the form, or there is none.
+        ValueError: If :obj:`form` is unknown, a line is not of the form, there is none, or the parents may stand in
+            either column.
     """
     if form not in get_args(Form):
         raise ValueError(f"Expected 'form' to be one of {', '.join(get_args(Form))} (got {form!r})")
@@ -63,6 +64,7 @@ def _parse(lines: Lines, name: str, form: Form) -> Iterator[tuple[str, str | Non
     first = next(lines, None)
     if first is None:
         raise ValueError(f"Expected {name} to hold pairs of child and parent (got no line of text)")
+    is_open = form == "auto"  # until a line shows which column holds the parents
     form = _recognise(first[1]) if form == "auto" else form
     child, parent = 0, 1
     if form == "pairs" and (columns := _named_columns(first[1])):
@@ -75,9 +77,16 @@ def _parse(lines: Lines, name: str, form: Form) -> Iterator[tuple[str, str | Non
             case "rcv1":
                 yield _rcv1_pair(line, where)
             case "taxonomy":
-                yield from _family(line, where)
+                family = _family(line, where)
+                is_open = is_open and len(family) == 1
+                yield from family
             case _:
                 yield _pair(_cells(line), child, parent, where)
+    if is_open and form == "taxonomy":
+        raise ValueError(
+            f"Expected 'form' for two columns between tabs, as in {name}, of which either may hold the parents (got "
+            f"'auto'); give 'pairs' if children come first, 'taxonomy' if parents do"
+        )
 
 
 def _chain(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -109,11 +118,11 @@ def _rcv1_pair(line: str, where: str) -> tuple[str, str | None]:
     return found[2], _parent(found[1])
 
 
-def _family(line: str, where: str) -> Iterator[tuple[str, str | None]]:
+def _family(line: str, where: str) -> Pairs:
     parent, *children = [cell.strip() for cell in line.split("\t")]
     if not parent or not children or not all(children):
         raise ValueError(f"Expected {where} to hold a parent and its children between tabs (got {line[:80]!r})")
-    return ((child, _parent(parent)) for child in children)
+    return [(child, _parent(parent)) for child in children]
 
 
 def _pair(cells: list[str], child: int, parent: int, where: str) -> tuple[str, str | None]:

@@ -109,10 +109,13 @@ def compare(a: LabelGraph, b: LabelGraph, directed: bool | None = None, top: int
         top (int, optional): How many labels to name whose neighbours differ. (default: :obj:`10`)
 
     Raises:
-        ValueError: If the graphs' labels differ in number, name or order, or :obj:`top` is negative.
+        ValueError: If one is no label graph, their labels differ in number, name or order, or :obj:`top` is negative.
     """
     if isinstance(top, bool) or not isinstance(top, int) or top < 0:
         raise ValueError(f"Expected 'top' to be a number of labels (got {top!r})")
+    for name, graph in (("a", a), ("b", b)):
+        if not isinstance(graph, LabelGraph):
+            raise ValueError(f"Expected '{name}' to be a LabelGraph (got {graph!r})")
     check_same_labels(a, b)
     directed = not (a.is_undirected() or b.is_undirected()) if directed is None else directed
     in_a, in_b = read_pairs(a, directed), read_pairs(b, directed)

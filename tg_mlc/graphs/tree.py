@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +11,8 @@ import networkx as nx
 import torch
 
 from tg_mlc.graphs.label_graph import LabelGraph
+
+logger = logging.getLogger(__name__)
 
 Node = str | int
 Parents = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
@@ -37,7 +41,8 @@ def tree(
         undirected (bool, optional): If set to :obj:`False`, messages go from parents to children only.
             (default: :obj:`True`)
         root (str or int, optional): A node above the hierarchy that is no label of its own, and is dropped with its
-            edges. (default: :obj:`None`, the one top node that is not in :obj:`label_names`, if there is one)
+            edges. (default: :obj:`None`, the one top node that is not in :obj:`label_names`, if there is one;
+            :obj:`source` names it)
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it would receive
             nothing otherwise. (default: :obj:`True`)
         include_root (bool, optional): If set to :obj:`True`, the root stays, as one more label after all others.
@@ -56,12 +61,18 @@ def tree(
     position = {node: index for index, node in enumerate(labels)}
     related = nx.transitive_closure_dag(hierarchy) if ancestors else hierarchy
     edges = [(position[j], position[i]) for j, i in related.edges if j in position and i in position]
+    dropped = "" if top is None or top in position else f", without the root {top!r}"
+    if dropped and root is None and not edges:
+        logger.warning(
+            "The hierarchy joins no two labels, as %r is no label and was taken for its root; if it is one, write it "
+            "as in 'label_names' (%s)", top, ", ".join(map(str, labels[:5])),
+        )  # fmt: skip
     graph = LabelGraph(
         torch.tensor(edges, dtype=torch.long).view(-1, 2).t(),
         num_nodes=len(labels),
         label_names=_names(labels, label_names),
         kind="tree",
-        source=f"hierarchy of {len(edges)} {'ancestor-descendant' if ancestors else 'parent-child'} pairs",
+        source=f"hierarchy of {len(edges)} {'ancestor-descendant' if ancestors else 'parent-child'} pairs{dropped}",
     )
     graph = graph.to_undirected() if undirected else graph
     return graph.add_self_loops(only_isolated=not self_loops)
@@ -85,6 +96,11 @@ def _hierarchy(parents: Parents) -> nx.DiGraph[Node]:
 
 
 def _pairs(parents: Parents) -> Iterator[tuple[Any, Any]]:
+    if isinstance(parents, str | os.PathLike):
+        raise ValueError(
+            f"Expected 'parents' to be a dict or pairs (child, parent) (got '{os.fspath(parents)}'); read them from a "
+            f"file with tg_mlc.graphs.read_parents"
+        )
     if not isinstance(parents, Mapping):
         yield from (_pair(item) for item in parents)
         return

@@ -63,8 +63,8 @@ class AttentionConv(MessagePassing):
         - **output:** node states :math:`(N, d)` or :math:`(N_t, d)`
 
     Raises:
-        ValueError: If :obj:`heads` does not divide the target's size, :obj:`norm` is unknown, or :obj:`edge_dim` is
-            given beside values of another size than the keys.
+        ValueError: If :obj:`heads` does not divide the target's size, :obj:`norm` is unknown, :obj:`edge_dim` is
+            given beside values of another size than the keys, or states are of another size than :obj:`channels`.
     """
 
     SUPPORTS_FUSED_EDGE_INDEX: Final[bool] = True
@@ -169,6 +169,8 @@ class AttentionConv(MessagePassing):
                 (default: :obj:`None`)
         """
         source, target = (x, x) if isinstance(x, Tensor) else x
+        _check_states("source", source, self.source_channels)
+        _check_states("target", target, self.channels)
         edge_attr = self._edge_attr(edge_index, edge_attr)
         if self.norm == "pre":
             query_state = self.attention_norm(target)
@@ -285,3 +287,9 @@ class AttentionConv(MessagePassing):
     def __repr__(self) -> str:
         size = self.channels if self.source_channels == self.channels else (self.source_channels, self.channels)
         return f"{self.__class__.__name__}({size}, heads={self.heads})"
+
+
+def _check_states(name: str, states: Tensor, channels: int) -> None:
+    if states.dim() != 2 or (channels != -1 and states.size(1) != channels):
+        size = "channels" if channels == -1 else channels
+        raise ValueError(f"Expected {name} states of shape [N, {size}], as 'channels' says (got {list(states.shape)})")

@@ -13,6 +13,7 @@ from torch_geometric.index import ptr2index
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse
 
+from tg_mlc._names import check_same_names
 from tg_mlc.nn._batch import to_ptr
 from tg_mlc.nn._checkpoint import may_checkpoint
 from tg_mlc.nn.attention import AttentionConv, Norm
@@ -205,7 +206,7 @@ class LabelMessagePassing(nn.Module):
 
     @property
     def label_graph(self) -> Data:
-        """The label graph; assign another one with the same labels to replace it."""
+        """The label graph; assign another one with the same labels in the same order to replace it."""
         return self._label_graph
 
     @label_graph.setter
@@ -216,6 +217,10 @@ class LabelMessagePassing(nn.Module):
             raise ValueError("Expected 'label_graph' to hold at least 1 label (got 0)")
         if num_labels != self.num_labels:
             raise ValueError(f"Expected 'label_graph' to hold {self.num_labels} labels (got {num_labels})")
+        present: Data | None = getattr(self, "_label_graph", None)
+        if present is not None:
+            names = label_graph.get("label_names"), present.get("label_names")
+            check_same_names(*names, "'label_graph'", "the graph that it replaces")
         self._label_graph = label_graph
         self._place_label_edges()
 

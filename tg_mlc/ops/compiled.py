@@ -7,13 +7,15 @@ from importlib import import_module
 
 import torch
 
+from tg_mlc._optional import how_to_install
+
 
 @cache
 def _numba_problem() -> str | None:
     try:
         import_module("numba")
     except ModuleNotFoundError:
-        return 'Numba is not installed; install it with: pip install "tg_mlc[numba]"'
+        return f"Numba is not installed; {how_to_install('numba')}"
     except ImportError as error:
         return f"Numba cannot be imported: {error}"
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +78,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         map_location: Callable[..., Any] | None = lambda storage, _: storage,
         weights_only: bool | None = True,
     ) -> dict[str, Any]:
+        check_whole(path)
         checkpoint: dict[str, Any] = super().load_checkpoint(str(path), map_location, weights_only is not False)
         return checkpoint
 
@@ -89,8 +91,9 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is a checkpoint of something else.
+        ValueError: If it is cut short, or a checkpoint of something else.
     """
+    check_whole(path)
     content = torch.load(path, map_location="cpu", weights_only=True)
     entry, settings = own_entry(content, str(path)), content["hyper_parameters"]
     weights = content["state_dict"].items()
@@ -102,6 +105,19 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         state_dict={name.removeprefix(_PREFIX): value for name, value in weights if name.startswith(_PREFIX)},
         version=entry["version"],
     )
+
+
+def check_whole(path: str | os.PathLike[str]) -> None:
+    """Refuses a file that lacks its end, or is no checkpoint; a file that is missing is left to the reader.
+
+    Raises:
+        ValueError: If that is so.
+    """
+    if Path(path).is_file() and not zipfile.is_zipfile(path):
+        raise ValueError(
+            f"Expected '{os.fspath(path)}' to be a whole checkpoint (got {Path(path).stat().st_size:,} bytes that are "
+            f"cut short, or something else); copy it again, take another checkpoint beside it, or train anew"
+        )
 
 
 def describe(model: nn.Module, tuners: Mapping[str, ThresholdTuner]) -> dict[str, Any]:

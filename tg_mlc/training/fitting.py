@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn.parameter import is_lazy
 from torch_geometric.loader import DataLoader
 
-from tg_mlc.training._names import check_same_names
+from tg_mlc._names import check_same_names
 from tg_mlc.training.callbacks import ExponentialMovingAverage, FileCheckpoint, PatientStopping, RandomState
-from tg_mlc.training.checkpoint import AtomicCheckpointIO
+from tg_mlc.training.checkpoint import AtomicCheckpointIO, check_whole
 from tg_mlc.training.data import MultiLabelDataModule
 from tg_mlc.training.module import MultiLabelModule
 from tg_mlc.training.progress import RunProgressBar, quiet
@@ -118,12 +118,13 @@ def fit(
             ``logger=False``.
 
     Raises:
-        ValueError: If :obj:`monitor` is not known, :obj:`resume` lies in another folder, or data set and module name
-            different labels.
+        ValueError: If :obj:`module` or :obj:`data` is something else, :obj:`monitor` is not known, :obj:`resume` lies
+            in another folder or is no whole checkpoint, or data set and module name different labels.
         FileNotFoundError: If there is no checkpoint to resume from.
         RuntimeError: If no epoch was validated.
         FloatingPointError: If the training diverges.
     """
+    _check_types(module, data)
     check_same_names(getattr(data.dataset, "label_names", None), module.label_names, "the data set")
     if monitor not in MONITORS:
         raise ValueError(f"Expected 'monitor' to be one of {list(MONITORS)} (got {monitor!r})")
@@ -156,6 +157,19 @@ def fit(
         num_epochs=trainer.current_epoch,
         trainer=trainer,
     )
+
+
+def _check_types(module: Any, data: Any) -> None:
+    if not isinstance(module, MultiLabelModule):
+        raise ValueError(
+            f"Expected 'module' to be a MultiLabelModule (got {type(module).__name__}); make one: "
+            f"MultiLabelModule(model, dataset.label_names)"
+        )
+    if not isinstance(data, MultiLabelDataModule):
+        raise ValueError(
+            f"Expected 'data' to be a MultiLabelDataModule (got {type(data).__name__}); make one: "
+            f"MultiLabelDataModule(dataset, split)"
+        )
 
 
 def _find_checkpoint(folder: Path, resume: str | os.PathLike[str] | bool) -> Path | None:
@@ -198,6 +212,7 @@ def _initialize_lazy(module: MultiLabelModule, data: MultiLabelDataModule) -> No
 def _load_best(module: MultiLabelModule, path: str) -> None:
     if not path:
         raise RuntimeError("Expected at least one epoch with validation (got none); raise 'max_epochs'")
+    check_whole(path)
     checkpoint = torch.load(path, map_location=module.device, weights_only=True)
     module.on_load_checkpoint(checkpoint)
     module.load_state_dict(checkpoint["state_dict"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from lightning.pytorch import LightningModule
@@ -13,12 +14,23 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 from torch_geometric.data import Batch
 
+from tg_mlc._names import check_same_names
 from tg_mlc.losses import lamp_loss, masked_bce
 from tg_mlc.metrics import ThresholdTuner, evaluate, tune_per_metric
 from tg_mlc.nn import LabelMessagePassing
-from tg_mlc.training._names import check_same_names
-from tg_mlc.training.checkpoint import KEY, check_label_graph, check_plain, describe, own_entry, restore_tuners
+from tg_mlc.training.checkpoint import (
+    KEY,
+    check_label_graph,
+    check_plain,
+    check_whole,
+    describe,
+    own_entry,
+    restore_tuners,
+)
 from tg_mlc.training.schedule import Decay, check_schedule, lr_factor
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # What is logged during validation, and what tg_mlc.metrics calls it.
 _LOGGED = {"macro_roc_auc": "maAUC", "micro_roc_auc": "miAUC", "macro_average_precision": "maAP"}
@@ -174,6 +186,26 @@ class MultiLabelModule(LightningModule):
         if total == float("inf"):
             raise ValueError("Expected 'max_epochs' or 'max_steps' for a learning rate with 'decay' or 'warmup'")
         return int(total)
+
+    @classmethod
+    def load_from_checkpoint(cls, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Self:
+        if isinstance(checkpoint_path, str | os.PathLike):
+            check_whole(checkpoint_path)
+        module: Self = super().load_from_checkpoint(checkpoint_path, *args, **kwargs)
+        return module
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().load_state_dict(state_dict, *args, **kwargs)
+        except RuntimeError as error:
+            first, *others = [*str(error).splitlines(), ""]
+            if not first.startswith("Error(s) in loading"):
+                raise
+            raise ValueError(
+                f"Expected a model with the settings that these weights were trained with (got another one: "
+                f"{others[0].strip()[:200]} ...); build it with them, as in read_checkpoint(path).config if you stored "
+                f"them there"
+            ) from None
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint[KEY] = describe(self.model, self.tuners)

@@ -101,8 +101,10 @@ def test_errors() -> None:
         DNAEncoder(4, pool=0)
     with pytest.raises(ValueError, match=r"shape \[N\] or \[N, 1\].*\(got \[3, 4\]\)"):
         DNAEncoder(4)(Data(x=torch.zeros(3, 4)))
-    with pytest.raises(ValueError, match=r"from 0 to 4 \(got 0 to 5\)"):
+    with pytest.raises(ValueError, match=r"from 0 to 4 \(got 0 to 5\); words are for SequenceEncoder"):
         DNAEncoder(4)(Data(x=torch.tensor([0, 5])))
+    with pytest.raises(ValueError, match=r"whole numbers.* \(got torch.float32\)"):
+        DNAEncoder(4)(Data(x=torch.zeros(3)))
 
 
 @pytest.mark.parametrize("lengths", [(9, 9, 9), (7, 1, 12)])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
@@ -37,3 +38,8 @@ def test_feature_message_passing_keeps_the_labels_of_components():
     edges, weights = output.attention[0].feature_to_label
     assert edges.tolist() == [[0, 1, 2, 3], [0, 1, 2, 3]]
     torch.testing.assert_close(weights, torch.ones_like(weights))
+
+
+def test_features_of_another_size_are_refused():
+    with pytest.raises(ValueError, match=r"features 'x' of shape \[N, 3\] \(got \[5, 4\]\)"):
+        NodeEncoder(3, 8)(Data(x=torch.randn(5, 4)))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import re
 
 import pytest
 import torch
@@ -71,3 +72,19 @@ def test_joint_components_stay_with_their_sample() -> None:
 def test_numbers_of_words_are_no_vectors() -> None:
     with pytest.raises(ValueError, match=r"vectors 'x' of floating-point numbers \(got torch.int64\)"):
         VectorEncoder(3, 8)(Data(x=torch.ones(2, 3, dtype=torch.long)))
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (3,)])
+def test_vectors_of_another_size_are_refused(shape: tuple[int, ...]) -> None:
+    data = Data(x=torch.randn(shape))
+    lazy = VectorEncoder(-1, 8)
+    lazy(Data(x=torch.randn(2, 3)))
+    for encoder in (VectorEncoder(3, 8), lazy):
+        with pytest.raises(ValueError, match=rf"vectors 'x' of shape \[N, 3\] \(got {re.escape(str(list(shape)))}\)"):
+            encoder(data)
+    with pytest.raises(ValueError, match=r"vectors to scale of shape \[N, 3\]"):
+        QuantileScaler(3).fit(torch.randn(9, 3))(data.x)
+
+
+def test_scaling_may_change_the_size() -> None:
+    assert VectorEncoder(3, 8, scaling=torch.nn.Linear(5, 3))(Data(x=torch.randn(2, 5))).x.shape == (2, 8)

@@ -20,6 +20,14 @@ class Components(NamedTuple):
     to_label: Tensor | None = None  #: ``[N]``, the label that each component speaks to; all labels hear all if None
 
 
+def check_columns(x: Tensor, num_columns: int, name: str) -> None:
+    """Raises a clear error unless every row of :obj:`x` has so many entries; -1 stands for any number."""
+    if x.dim() != 2 or (num_columns != -1 and x.size(1) != num_columns):
+        raise ValueError(
+            f"Expected {name} of shape [N, {'F' if num_columns == -1 else num_columns}] (got {list(x.shape)})"
+        )
+
+
 def ptr_of(data: Data) -> Tensor:
     """Where the nodes of every sample begin and end in a :class:`~torch_geometric.data.Data` or a batch of them."""
     ptr: Tensor | None = data.get("ptr")

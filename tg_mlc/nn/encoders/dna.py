@@ -41,8 +41,8 @@ class DNAEncoder(nn.Module):
         - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(\sum_b \lceil n_b / p \rceil, d)`
 
     Raises:
-        ValueError: If :obj:`kernel_size` or :obj:`pool` is no positive number, or the letters are of another shape or
-            beyond 4.
+        ValueError: If :obj:`kernel_size` or :obj:`pool` is no positive number, or the letters are of another shape, no
+            whole numbers, or beyond 4.
     """
 
     edge_dim: int | None = None
@@ -110,11 +110,18 @@ def _letters(data: Data) -> Tensor:
             f"Expected letters 'x' of shape [N] or [N, 1], those of all samples one after another (got "
             f"{list(letters.shape)})"
         )
+    if letters.is_floating_point():
+        raise ValueError(
+            f"Expected letters 'x' to be whole numbers, as torch.uint8 or torch.long (got {letters.dtype})"
+        )
     letters = letters.flatten().long()
     if not torch.compiler.is_compiling() and letters.numel() > 0:
         lowest, highest = (int(value) for value in letters.aminmax())
         if lowest < 0 or highest > NUM_LETTERS:
-            raise ValueError(f"Expected letters 'x' from 0 to {NUM_LETTERS} (got {lowest} to {highest})")
+            raise ValueError(
+                f"Expected letters 'x' from 0 to {NUM_LETTERS} (got {lowest} to {highest}); words are for "
+                f"SequenceEncoder"
+            )
     return letters
 
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import Linear
 
-from tg_mlc.nn.encoders.components import Components, ptr_of
+from tg_mlc.nn.encoders.components import Components, check_columns, ptr_of
 
 
 class NodeEncoder(nn.Module):
@@ -24,6 +24,9 @@ class NodeEncoder(nn.Module):
           :obj:`edge_index`; and the one label that each node speaks to, if it speaks to one only, as :obj:`to_label` of
           shape :math:`(N)`
         - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
+
+    Raises:
+        ValueError: If the features are of another size.
     """
 
     edge_dim: int | None = None
@@ -34,5 +37,6 @@ class NodeEncoder(nn.Module):
         self.lin = Linear(in_channels, channels)
 
     def forward(self, data: Data) -> Components:
+        check_columns(data.x, self.lin.in_channels, "features 'x'")
         x: Tensor = self.lin(data.x)
         return Components(x, ptr_of(data), data.get("edge_index"), to_label=data.get("to_label"))

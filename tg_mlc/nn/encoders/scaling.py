@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from tg_mlc.nn.encoders.components import check_columns
+
 
 class LogCounts(nn.Module):
     r"""Takes the logarithm of counts and gives every vector the same length.
@@ -49,7 +51,7 @@ class QuantileScaler(nn.Module):
         - **output:** :math:`(B, F)`
 
     Raises:
-        ValueError: If it is used before it is fitted.
+        ValueError: If it is used before it is fitted, or the vectors are of another size.
     """
 
     quantiles: Tensor
@@ -76,6 +78,7 @@ class QuantileScaler(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not torch.compiler.is_compiling() and self.quantiles[:1, :1].isnan().any():
             raise ValueError("Expected a scaler that knows quantiles (got a new one); call its 'fit', or load weights")
+        check_columns(x, self.quantiles.size(0), "vectors to scale")
         columns = x.t().contiguous()
         below = torch.searchsorted(self.quantiles, columns, right=False)
         above = torch.searchsorted(self.quantiles, columns, right=True)

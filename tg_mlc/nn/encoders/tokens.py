@@ -29,7 +29,7 @@ class BagEncoder(nn.Module):
         - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
 
     Raises:
-        ValueError: If the words are of another shape.
+        ValueError: If the words are of another shape or type.
     """
 
     edge_dim: int | None = None
@@ -73,7 +73,7 @@ class SequenceEncoder(nn.Module):
         - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
 
     Raises:
-        ValueError: If the words are of another shape, or a sequence is longer than the given table.
+        ValueError: If the words are of another shape or type, or a sequence is longer than the given table.
     """
 
     edge_dim: int | None = None
@@ -112,6 +112,11 @@ def _tokens(data: Data, num_tokens: int) -> Tensor:
     if tokens.is_floating_point():
         raise ValueError(
             f"Expected words 'x' to be the numbers of words (got {tokens.dtype}); vectors are for VectorEncoder"
+        )
+    if tokens.dtype not in (torch.long, torch.int):
+        raise ValueError(
+            f"Expected words 'x' to be torch.long (got {tokens.dtype}); the letters of DNA are for DNAEncoder, numbers "
+            f"of words may be cast with '.long()'"
         )
     # On a GPU, a look would wait for all work before it.
     if not torch.compiler.is_compiling() and tokens.device.type == "cpu" and tokens.numel() > 0:

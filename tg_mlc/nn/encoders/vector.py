@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import Linear
 
-from tg_mlc.nn.encoders.components import Components
+from tg_mlc.nn.encoders.components import Components, check_columns
 from tg_mlc.ops.dropout import dropout
 
 
@@ -31,6 +31,9 @@ class VectorEncoder(nn.Module):
     Shapes:
         - **input:** a batch with vectors of shape :math:`(B, F)`
         - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(B \cdot n, d)`
+
+    Raises:
+        ValueError: If the vectors are of another size, or no floating-point numbers.
     """
 
     edge_dim: int | None = None
@@ -62,8 +65,9 @@ class VectorEncoder(nn.Module):
                 f"Expected vectors '{self.key}' of floating-point numbers (got {x.dtype}); the numbers of words are "
                 f"for BagEncoder or SequenceEncoder"
             )
-        vectors: Tensor = dropout(self.scaling(x), self.dropout, self.training)
-        return vectors
+        x = self.scaling(x)
+        check_columns(x, self.lin.in_channels, f"vectors '{self.key}'")
+        return dropout(x, self.dropout, self.training)
 
     def forward(self, data: Data) -> Components:
         vectors = self.vectors(data)

@@ -1,0 +1,29 @@
+"""What CONTRIBUTING.md says of the package."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+NUMBERS = {4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight"}
+
+
+def test_the_table_of_extras_is_that_of_pyproject() -> None:
+    tomllib = pytest.importorskip("tomllib", reason="needs Python 3.11")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    lines = [line.split("|") for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines() if line.startswith("| `")]
+    rows = {name: (use.strip(), packages.strip()) for _, cell, use, packages, _ in lines for name in words(cell)}
+    assert rows.keys() == extras.keys()
+
+    above, within = list(rows)[: list(rows).index("all")], extras["all"][0].partition("[")[2]
+    assert set(above) == set(words(within))
+    assert rows["all"] == (f"the {NUMBERS[len(above)]} above", "")
+    for extra in (*above, "sparse"):
+        assert set(rows[extra][1].split(", ")) == {words(requirement)[0] for requirement in extras[extra]}
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[\w-]+", text)

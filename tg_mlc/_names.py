@@ -1,0 +1,23 @@
+"""Whether what meets in a model is about the same labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def check_same_names(
+    found: Sequence[str] | None, label_names: Sequence[str] | None, whose: str, of: str = "'label_names'"
+) -> None:
+    """Refuses other names than the given ones, or the same in another order; no names fit any.
+
+    Raises:
+        ValueError: If they differ.
+    """
+    if found is None or label_names is None or list(found) == list(label_names):
+        return
+    at = next((i for i, pair in enumerate(zip(found, label_names, strict=False)) if pair[0] != pair[1]), -1)
+    what = f"label {at} is {found[at]!r} there and {label_names[at]!r} here" if at >= 0 else "their numbers differ"
+    raise ValueError(
+        f"Expected {whose} to have the {len(label_names)} labels of {of} in the same order (got {len(found)}; "
+        f"{what}); make both of the same data set, or permute one"
+    )
