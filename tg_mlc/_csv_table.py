@@ -36,7 +36,7 @@ class CSVTable(NamedTuple):
     lines: array[int]  #: where in the file each row ends
     first: int = 0  #: the number in the file of the first of these rows
 
-    def check_columns(self, labels: Sequence[str], features: Sequence[str]) -> None:
+    def check_columns(self, labels: Sequence[str], features: Sequence[str], *, may_lack_labels: bool = False) -> None:
         """Refuses columns that are missing, used twice, or none."""
         used = [*labels, *features]
         missing = [name for name in used if name not in self.header]
@@ -45,7 +45,7 @@ class CSVTable(NamedTuple):
         repeated = sorted({name for name in used if used.count(name) > 1 or self.header.count(name) > 1})
         if repeated:
             raise ValueError(f"Expected every column to be used once (got {repeated} more than once in '{self.path}')")
-        if not labels or not features:
+        if not (labels or may_lack_labels) or not features:
             raise ValueError(
                 f"Expected at least one column of labels and one of inputs (got labels={list(labels)}, "
                 f"inputs={list(features)}) in '{self.path}'"

@@ -210,6 +210,34 @@ def test_complex_numbers_are_refused(form):
         from_arrays(MATRIX, form(z))
 
 
+def test_new_samples_have_the_words_and_labels_of_the_old_ones():
+    dataset = from_arrays([["red", "apple"], ["green", "pear"]], [{"fruit", "red"}, {"fruit"}])
+    new = from_arrays([["red", "plum"]], like=dataset)
+    assert (new.kind, new.label_names, new.feature_names) == ("sequence", dataset.label_names, dataset.feature_names)
+    assert [dataset.feature_names[i] for i in new[0].x] == ["red", "<unk>"]
+    assert new.y.isnan().all()
+    known = from_arrays([["pear"]], [{"red"}], like=dataset)
+    assert known.y.tolist() == [[0, 1]]
+    bags = from_arrays(np.eye(3), np.eye(3, 2), kind="bag")
+    assert from_arrays(np.ones((1, 3)), like=bags).kind == "bag"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X": np.ones((1, 2))}, "labels 'Y', or 'like' or 'label_names'"),
+        ({"X": np.ones((1, 2)), "like": "dataset"}, r"'X' of 3 columns, as 'like' has \(got 2\)"),
+        ({"X": np.ones((1, 3)), "like": "dataset", "label_names": ["a", "b"]}, "'like' or names"),
+        ({"X": np.ones((1, 3)), "like": "dataset", "Y": [{"c"}]}, "'c'"),
+    ],
+)
+def test_what_is_not_like_the_old_samples_is_refused(arguments, message):
+    if "like" in arguments:
+        arguments["like"] = from_arrays(np.eye(3), np.eye(3, 2), kind="bag")
+    with pytest.raises(ValueError, match=message):
+        from_arrays(**arguments)
+
+
 def test_parts_make_an_official_split():
     rng = np.random.default_rng(0)
     y, test = rng.integers(0, 2, (40, 3)), np.arange(40) >= 30

@@ -153,3 +153,30 @@ def test_many_rows_in_a_small_file_take_little_memory(tmp_path):
     tracemalloc.stop()
     assert (len(table.lines), table.texts("b")[-1]) == (50_000, "0")
     assert peak < 40 * 50_000 + 2**21
+
+
+def test_new_files_have_the_columns_of_the_old_ones(tmp_path):
+    (tmp_path / "old.csv").write_text("tempo,loudness,calm,sad\n61.5,0.2,1,0\n140,0.9,0,\n")
+    (tmp_path / "new.csv").write_text("sad,mood,loudness,tempo\n1,low,.5,100\n")
+    old = from_csv(tmp_path / "old.csv", ["calm", "sad"])
+    new = from_csv(tmp_path / "new.csv", like=old)
+    assert (new.feature_names, new.label_names) == (["tempo", "loudness"], ["calm", "sad"])
+    assert new[0].x.tolist() == [[100, 0.5]]
+    assert new.y.isnan().tolist() == [[True, False]]
+    assert new.y[0, 1] == 1
+    with pytest.raises(ValueError, match="'like' names the columns of labels"):
+        from_csv(tmp_path / "new.csv", ["sad"], like=old)
+    with pytest.raises(ValueError, match=r"Expected 'label_columns', or 'like'"):
+        from_csv(tmp_path / "new.csv")
+
+
+def test_new_texts_have_the_words_of_the_old_ones(tmp_path):
+    (tmp_path / "old.csv").write_text('body,topics\n"Wheat, and corn!",grain;trade\nGold fell,metal\n')
+    (tmp_path / "new.csv").write_text("topics,body\nmetal,Gold rose\n,Wheat\n")
+    old = from_csv(tmp_path / "old.csv", "topics", label_separator=";", text_column="body")
+    unknown = from_csv(tmp_path / "new.csv", text_column="body", like=old)
+    assert [old.feature_names[i] for i in unknown[0].x] == ["gold", "<unk>"]
+    assert unknown.y.isnan().all()
+    known = from_csv(tmp_path / "new.csv", "topics", label_separator=";", text_column="body", like=old)
+    assert known.label_names == ["grain", "metal", "trade"]
+    assert known.y.tolist() == [[0, 1, 0], [0, 0, 0]]

@@ -16,24 +16,27 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from tg_mlc.datasets._records import Kind
-    from tg_mlc.datasets.base import ArrayDataset
+    from tg_mlc.datasets.base import ArrayDataset, MultiLabelDataset
 
 
 def from_arrays(
     X: Any,
-    Y: Any,
+    Y: Any = None,
     label_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
     kind: Kind | None = None,
     train: Any = None,
     test: Any = None,
     transform: Callable[[Data], Data] | None = None,
+    *,
+    like: MultiLabelDataset | None = None,
 ) -> ArrayDataset:
     """Makes a data set of inputs and labels in memory.
 
     .. code-block:: python
 
         dataset = from_arrays([["red", "apple"], ["green", "pear"]], [{"fruit", "red"}, {"fruit"}])
+        new = from_arrays([["red", "pear"]], like=dataset)
 
     Args:
         X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse or pandas) with one row per sample, or a
@@ -41,6 +44,7 @@ def from_arrays(
             they are. Lists of whole numbers that are all of one length may be either, and need :obj:`kind`.
         Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these forms, or a list (or
             column) with the set (or list) of each sample's label names, where :obj:`None` means that all are unknown.
+            (default: :obj:`None`, nobody knows any label; needs :obj:`like` or :obj:`label_names`)
         label_names (list of str, optional): Names of the labels, in the order of their columns. (default: the columns
             of a data frame, the sorted names that occur in sets, else ``label_0``, ``label_1``, ...)
         feature_names (list of str, optional): Names of the columns of :obj:`X`, or the vocabulary of its words. Words
@@ -54,6 +58,8 @@ def from_arrays(
         test (array, optional): Rows of the test part, or a mask; with :obj:`train` and :obj:`test`, the data set has an
             ``official_split()``. (default: :obj:`None`)
         transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+        like (MultiLabelDataset, optional): What a model was trained on: gives new samples the same labels, words (or
+            columns) and kind, as the model knows these by their numbers. (default: :obj:`None`)
 
     Returns:
         A data set whose samples have ``x`` as :class:`~tg_mlc.datasets.MultiLabelDataset` says, and ``y`` of shape
@@ -61,20 +67,34 @@ def from_arrays(
 
     Raises:
         ValueError: If numbers of rows differ, a label is none of 0, 1 and NaN, an input cannot be of its kind or may be
-            of two, or rows or names do not fit; the message names row and column.
+            of two, or rows or names do not fit; the message names row and column. Or if nothing tells the labels.
     """
-    from tg_mlc.datasets._records import Records  # data sets import the splits of this package
+    from tg_mlc.datasets._records import Records, Tokens  # data sets import the splits of this package
     from tg_mlc.datasets.base import ArrayDataset
 
-    X, Y = as_list(X), as_list(Y)
+    if like is not None:
+        if label_names is not None or feature_names is not None:
+            raise ValueError("Expected 'like' or names of labels and features (got both); 'like' has names")
+        label_names, feature_names, kind = like.label_names, like.feature_names, kind or like.kind
+    X, Y = as_list(X), _unknown(X, label_names) if Y is None else as_list(Y)
     y, names = read_labels(Y, label_names)
     if num_rows(X) not in (None, len(y)):
         raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")
     train_rows, test_rows = (_rows(rows, len(y), name) for rows, name in ((train, "train"), (test, "test")))
     _check_disjoint(train_rows, test_rows)
     x, words = read_inputs(X, kind or _choose_kind(X), feature_names, train_rows)
+    if like is not None and not isinstance(x, Tokens) and x.shape[1] != like.num_inputs:
+        raise ValueError(f"Expected 'X' of {like.num_inputs} columns, as 'like' has (got {x.shape[1]})")
     records = Records(x, y, names, words, train_rows, test_rows)
     return ArrayDataset(records.to_samples(), transform)
+
+
+def _unknown(X: Any, label_names: Sequence[str] | None) -> np.ndarray:
+    if label_names is None:
+        raise ValueError(
+            "Expected labels 'Y', or 'like' or 'label_names' for samples whose labels nobody knows (got none)"
+        )
+    return np.full((X.shape[0] if hasattr(X, "shape") else len(X), len(label_names)), np.nan)
 
 
 def _choose_kind(X: Any) -> Kind:

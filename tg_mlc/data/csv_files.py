@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tg_mlc._csv_table import read_csv_table
+import numpy as np
+
+from tg_mlc._csv_table import CSVTable, read_csv_table
 from tg_mlc.data.arrays import from_arrays
 from tg_mlc.data.vocabulary import tokenize
 
@@ -15,12 +17,12 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from tg_mlc.datasets._records import Kind
-    from tg_mlc.datasets.base import ArrayDataset
+    from tg_mlc.datasets.base import ArrayDataset, MultiLabelDataset
 
 
 def from_csv(
     path: str | Path,
-    label_columns: Sequence[str] | str,
+    label_columns: Sequence[str] | str | None = None,
     feature_columns: Sequence[str] | None = None,
     *,
     text_column: str | None = None,
@@ -32,6 +34,7 @@ def from_csv(
     train: Any = None,
     test: Any = None,
     transform: Callable[[Data], Data] | None = None,
+    like: MultiLabelDataset | None = None,
 ) -> ArrayDataset:
     """Makes a data set of a CSV file with a header (plain, ``.gz``, ``.bz2`` or ``.xz``) of at most 4 GiB, unpacked.
 
@@ -39,14 +42,16 @@ def from_csv(
 
         from_csv("songs.csv", label_columns=["calm", "sad"])  # all other columns are numbers
         from_csv("news.csv", label_columns=["sport", "politics"], text_column="body")
-        from_csv("news.csv", label_columns="topics", label_separator=";", text_column="body")
+        news = from_csv("news.csv", label_columns="topics", label_separator=";", text_column="body")
+        from_csv("new.csv", text_column="body", like=news)
 
     Args:
         path (str or Path): The file.
-        label_columns (list of str or str): The columns of labels, whose cells are 0, 1 or blank (unknown); or, with
-            :obj:`label_separator`, the one column that lists the names of a sample's labels (blank: it has none).
+        label_columns (list of str or str, optional): The columns of labels, whose cells are 0, 1 or blank (unknown);
+            or, with :obj:`label_separator`, the one column that lists the names of a sample's labels (blank: it has
+            none). (default: with :obj:`like`, those of its labels that the file has; other labels are unknown)
         feature_columns (list of str, optional): The columns of numbers; blank cells are NaN.
-            (default: all but the labels)
+            (default: those of :obj:`like`, else all but the labels)
         text_column (str, optional): The column of texts, instead of numbers. (default: :obj:`None`)
         label_separator (str, optional): What stands between names of labels. (default: :obj:`None`)
         kind (str, optional): What an input is. (default: inferred as :func:`from_arrays` does)
@@ -57,11 +62,16 @@ def from_csv(
         train (array, optional): As in :func:`from_arrays`; rows are counted from 0 without the header.
         test (array, optional): As in :func:`from_arrays`.
         transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+        like (MultiLabelDataset, optional): As in :func:`from_arrays`. (default: :obj:`None`)
 
     Raises:
         ValueError: If the file cannot be read, a column is missing, or a cell is not what its column holds; the message
             names line and column.
     """
+    if like is None and label_columns is None:
+        raise ValueError("Expected 'label_columns', or 'like' for samples whose labels nobody knows (got none)")
+    if like is not None and not (label_columns is None or isinstance(label_columns, str)):
+        raise ValueError("Expected 'like' or a list of 'label_columns' (got both); 'like' names the columns of labels")
     if (label_separator is None) == isinstance(label_columns, str):
         raise ValueError(
             "Expected 'label_columns' to be a list of columns, or one column with 'label_separator' "
@@ -69,15 +79,31 @@ def from_csv(
         )
     if text_column is not None and feature_columns is not None:
         raise ValueError("Expected one of 'text_column' and 'feature_columns' (got both)")
-    listed = label_columns if isinstance(label_columns, str) else None
-    labels = [label_columns] if isinstance(label_columns, str) else list(label_columns)
     table = read_csv_table(Path(path), delimiter, encoding)
-    features = feature_columns if text_column is None else [text_column]
-    features = [name for name in table.header if name not in labels] if features is None else list(features)
-    table.check_columns(labels, features)
-    Y: Any = table.labels(labels) if listed is None else table.label_sets(listed, str(label_separator))
-    names = labels if listed is None else None
-    if text_column is not None:
-        texts = [tokenizer(text) for text in table.texts(text_column)]
-        return from_arrays(texts, Y, names, None, kind, train, test, transform)
-    return from_arrays(table.numbers(features), Y, names, features, kind, train, test, transform)
+    labels = _label_columns(label_columns, table, like)
+    if text_column is None and feature_columns is None:
+        known = None if like is None else like.feature_names
+        feature_columns = [name for name in table.header if name not in labels] if known is None else known
+    features = list(feature_columns or ()) if text_column is None else [text_column]
+    table.check_columns(labels, features, may_lack_labels=like is not None)
+    X: Any = table.numbers(features) if text_column is None else [tokenizer(text) for text in table.texts(text_column)]
+    Y: Any = table.labels(labels) if label_separator is None else table.label_sets(labels[0], label_separator)
+    if like is not None:
+        Y = _among(Y, labels, like.label_names) if label_separator is None else Y
+        return from_arrays(X, Y, kind=kind, train=train, test=test, transform=transform, like=like)
+    label_names = labels if label_separator is None else None
+    feature_names = features if text_column is None else None
+    return from_arrays(X, Y, label_names, feature_names, kind, train, test, transform)
+
+
+def _label_columns(given: Sequence[str] | str | None, table: CSVTable, like: MultiLabelDataset | None) -> list[str]:
+    if isinstance(given, str):
+        return [given]
+    return list(given or ()) if like is None else [name for name in like.label_names if name in table.header]
+
+
+def _among(y: np.ndarray, labels: Sequence[str], label_names: Sequence[str]) -> np.ndarray:
+    """The columns of some labels among those of all, of which the others are unknown."""
+    out = np.full((len(y), len(label_names)), np.nan, dtype=np.float32)
+    out[:, [label_names.index(name) for name in labels]] = y
+    return out
