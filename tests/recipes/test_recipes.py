@@ -93,6 +93,24 @@ def test_vectors_are_standardised_by_training_samples_alone(tmp_path):
     assert torch.equal(prepared(WORDS), prepared(other))
 
 
+def test_gaps_in_vectors_are_named_before_classifiers_meet_them(tmp_path):
+    x = WORDS.astype(np.float32)
+    x[3, 1] = x[7, 0] = np.nan
+    records = Records(x, Y, list("abcd"), None, np.arange(160), np.arange(160, 200))
+    dataset = ArrayDataset(records.to_samples())
+    with pytest.raises(ValueError, match="got NaN in 2 of 200 samples"):
+        prepare(dataset, dataset.official_split(), tmp_path)
+
+
+def test_words_that_have_weights_are_not_weighed_again(tmp_path):
+    x = sp.csr_array(WORDS * np.linspace(0.1, 0.9, WORDS.shape[1]))
+    records = Records(x, Y, list("abcd"), None, np.arange(160), np.arange(160, 200))
+    dataset = ArrayDataset(records.to_samples())
+    weighted = inputs_of(prepare(dataset, dataset.official_split(), tmp_path, kinds=("svm",))).toarray()
+    norms = np.linalg.norm(x.toarray(), axis=1, keepdims=True)
+    np.testing.assert_allclose(weighted, x.toarray() / np.where(norms > 0, norms, 1), atol=1e-6)
+
+
 def test_words_of_the_dictionary_are_those_that_labels_stand_for(dataset, tmp_path, monkeypatch):
     dataset.label_names = ["TAG_cat", "b", "c", "d"]
     dataset.label_descriptions = {"b": "Coconut oil"}

@@ -47,7 +47,11 @@ class PreparedTable(ArrayDataset):
 def prepare(
     dataset: MultiLabelDataset, split: Split, root: Path, *, kinds: Sequence[Kind] = ("svm", "ridge")
 ) -> PreparedTable:
-    """Weighs words or standardises vectors by the training samples, and adds the scores of other classifiers."""
+    """Weighs words or standardises vectors by the training samples, and adds the scores of other classifiers.
+
+    Raises:
+        ValueError: If an entry of a vector is missing.
+    """
     if dataset.kind == "vector":
         x = _standardised(dataset, split)
         records = Records(x, dataset.y.numpy(), dataset.label_names, dataset.feature_names)
@@ -74,6 +78,11 @@ def inputs_of(prepared: PreparedTable) -> Any:
 
 def _standardised(dataset: MultiLabelDataset, split: Split) -> np.ndarray:
     x: np.ndarray = dataset._data.x.numpy()
+    if missing := int(np.isnan(x).any(axis=1).sum()):
+        raise ValueError(
+            f"Expected vectors without NaN, as linear and kernel classifiers take none (got NaN in {missing} of "
+            f"{len(x)} samples); fill them before, e.g. by 'QuantileScaler(F).fit(x[train])(x)'"
+        )
     mean, spread = x[split.train].mean(axis=0), x[split.train].std(axis=0)
     scaled: np.ndarray = (x - mean) / np.where(spread > 0, spread, 1.0) / np.sqrt(x.shape[1])
     return scaled
