@@ -61,7 +61,7 @@ def _alias_rows(path: PathLike) -> Iterator[tuple[str, str, int]]:
 class Links(NamedTuple):
     """What a file of links says of the wanted proteins."""
 
-    scores: dict[tuple[int, int], float]  # of pairs with at least the least score, the smaller index first
+    scores: dict[tuple[int, int], float]  # from 0 to 1000, of pairs with the least score; the smaller index first
     seen: set[int]  # those that any link names, whatever its score
     scored: bool
     example: str  # a name as the file writes it
@@ -107,6 +107,8 @@ def read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score:
             f"Expected 'min_score' on the scale of '{path}', whose scores reach {highest:g} (got {min_score:g}); "
             f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
         )
+    if highest <= 1.0:
+        scores = {pair: MAX_SCORE * value for pair, value in scores.items()}
     return Links(scores, seen, column >= 0, example)
 
 

@@ -32,9 +32,10 @@ def string_ppi(
     factors do in the `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_
     paper, by the `"STRING database" <https://doi.org/10.1093/nar/gkw937>`_.
 
-    An edge weighs the probability that STRING gives to the interaction, its score divided by 1000; without scores
-    there are no weights. Proteins that were looked up in vain are named in a warning and in the graph's attribute
-    :obj:`unmatched`, which :meth:`~tg_mlc.graphs.LabelGraph.save` keeps; their labels stay, without interactions.
+    An edge weighs the probability that STRING gives to the interaction, its score divided by 1000 (in a table of
+    probabilities, as it stands there); without scores there are no weights. Proteins that were looked up in vain
+    are named in a warning and in the graph's attribute :obj:`unmatched`, which
+    :meth:`~tg_mlc.graphs.LabelGraph.save` keeps; their labels stay, without interactions.
 
     .. code-block:: python
 
