@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
 from tg_mlc.data.arrays import from_arrays
+from tg_mlc.datasets import DNADataset
 
 Y = [[1, 0], [0, 1], [1, 1]]
 MATRIX = np.array([[0.0, 2.5, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
@@ -220,6 +221,87 @@ def test_new_samples_have_the_words_and_labels_of_the_old_ones():
     assert known.y.tolist() == [[0, 1]]
     bags = from_arrays(np.eye(3), np.eye(3, 2), kind="bag")
     assert from_arrays(np.ones((1, 3)), like=bags).kind == "bag"
+
+
+def test_new_frames_are_told_by_the_names_of_their_columns():
+    x = pd.DataFrame({"age": [1.5, 2.0, 3.0], "size": [10, 20, 30]})
+    y = pd.DataFrame({"calm": [1, 0, None], "sad": [1, 1, 0]})
+    old = from_arrays(x, y)
+    new = from_arrays(x[["size", "age"]], y[["sad", "calm"]], like=old)
+    assert (new.feature_names, new.label_names) == (["age", "size"], ["calm", "sad"])
+    assert torch.equal(new.rows("x"), old.rows("x"))
+    assert torch.equal(new.y.nan_to_num(9), old.y.nan_to_num(9))
+    # Columns that are numbered, sparse, or have no old names to go by.
+    numbered = x.set_axis([0, 1], axis=1)
+    assert torch.equal(from_arrays(numbered[[1, 0]], like=from_arrays(numbered, y)).rows("x"), old.rows("x"))
+    sparse = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(MATRIX), columns=["u", "v", "w"])
+    bags = from_arrays(sparse[["w", "u", "v"]], like=from_arrays(sparse, Y))
+    assert (bags[0].x.tolist(), bags[0].weight.tolist()) == ([1, 2], [2.5, 1.0])
+    assert torch.equal(from_arrays(x, like=from_arrays(x.to_numpy(), y)).rows("x"), old.rows("x"))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (
+            ["size", "height"],
+            ["a"],
+            r"1 missing: \['age'\], 1 too many: \['height'\]\); pass 'X.to_numpy\(\)'",
+        ),
+        (["size"], ["a"], r"'X' to have the columns of 'like', in any order \(got 1 missing: \['age'\], 0 too many"),
+        (["age", "size", "height"], ["a"], r"'X' to .* 0 missing: \[\], 1 too many: \['height'\]"),
+        (["age", "size", "age"], ["a"], r"'columns of X' to be unique \(got \['age'\]"),
+        (["age", "size"], ["b"], r"'Y' to .* 1 missing: \['a'\], 1 too many: \['b'\]"),
+    ],
+)
+def test_new_frames_of_other_columns_are_refused(x, y, message):
+    old = from_arrays(pd.DataFrame(np.ones((2, 2)), columns=["age", "size"]), Y[:2], ["a", "c"])
+    new = pd.DataFrame(np.ones((2, len(x))), columns=x), pd.DataFrame(np.ones((2, 2)), columns=[*y, "c"])
+    with pytest.raises(ValueError, match=message):
+        from_arrays(*new, like=old)
+
+
+def test_words_of_an_old_vocabulary_keep_their_numbers():
+    old = from_arrays([[0, 1, 2], [1], []], Y, feature_names=["u", "v", "w"])
+    new = from_arrays([["u", "v"]], like=old)
+    assert (new[0].x.tolist(), new.feature_names, new.num_inputs) == ([0, 1], ["u", "v", "w"], 3)
+    with pytest.raises(ValueError, match=r"'like' has, as it has no '<unk>' for others \(got 'z' as word 1 of row 1\)"):
+        from_arrays([["u"], ["v", "z"]], like=old)
+    padded = from_arrays([[0, 1, 2], [1], []], Y, feature_names=["<pad>", "<unk>", "u"])
+    assert from_arrays([["u", "z"]], like=padded)[0].x.tolist() == [2, 1]
+
+
+def test_dna_as_the_old_samples(tmp_path):
+    (tmp_path / "a.fa").write_text(">1\nACGT\n")
+    (tmp_path / "b.fa").write_text(">0\nGGN\n")
+    dna = DNADataset.from_files({"a": tmp_path / "a.fa", "b": tmp_path / "b.fa"})
+    assert from_arrays([list("ACGTN")], like=dna)[0].x.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_words_outside_of_an_old_vocabulary_are_left_out_of_bags():
+    old = from_arrays(sp.csr_array(MATRIX), Y, feature_names=["u", "v", "w"])
+    new = from_arrays([["w", "z", "u"], ["z"]], like=old)
+    assert ([data.x.tolist() for data in new], new.num_inputs, new.feature_names) == ([[0, 2], []], 3, ["u", "v", "w"])
+    words = from_arrays(WORDS, Y, kind="bag")
+    assert from_arrays([["red", "z", "<unk>"]], like=words)[0].x.tolist() == [2]
+
+
+@pytest.mark.parametrize("kind", ["bag", "sequence"])
+def test_numbers_of_words_belong_to_the_old_vocabulary(kind):
+    old = from_arrays([[0, 5], [1], []], Y, kind=kind)
+    new = from_arrays([[0, 2]], like=old)
+    assert (new[0].x.tolist(), new.num_inputs) == ([0, 2], 6)
+    with pytest.raises(ValueError, match=r"from 0 to 5, as many as 'like' has \(got 99 as word 1 of row 0\)"):
+        from_arrays([[0, 99]], like=old)
+    with pytest.raises(ValueError, match=r"those of 'like' have no names \(got strings\)"):
+        from_arrays([["u", "v"]], like=old)
+
+
+def test_samples_without_a_kind_are_nothing_to_be_like():
+    old = from_arrays(MATRIX, Y)
+    old.kind = old.num_inputs = None  # as those of molecules
+    with pytest.raises(ValueError, match="'like' to be a data set of bags, vectors or sequences"):
+        from_arrays([["u"]], like=old)
 
 
 @pytest.mark.parametrize(

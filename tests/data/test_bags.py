@@ -62,6 +62,14 @@ def test_sequences_become_weighted_bags(documents):
     assert bags.official_split(val_fraction=0.34).test.tolist() == [3]
 
 
+def test_a_part_of_the_documents_has_no_official_split(documents):
+    part = documents[[3, 1]]
+    bags = with_words(part, bag_of_words(part))
+    assert [data.x.tolist() for data in bags] == [[0, 1, 2], [1]]
+    with pytest.raises(ValueError, match="published with a split"):  # its rows are those of all documents
+        bags.official_split()
+
+
 def test_attributes_follow_their_samples(documents):
     values = torch.arange(8.0).view(4, 2)
     more = with_attribute(documents, "evidence", values)

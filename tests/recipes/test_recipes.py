@@ -7,6 +7,7 @@ import torch
 from torch_geometric.data import Batch
 
 from tg_mlc.baselines.linear import best_value
+from tg_mlc.data import random_split
 from tg_mlc.datasets._records import Records
 from tg_mlc.datasets.base import ArrayDataset
 from tg_mlc.graphs import fully_connected
@@ -91,6 +92,20 @@ def test_vectors_are_standardised_by_training_samples_alone(tmp_path):
     other = WORDS.copy()
     other[160:] += 5
     assert torch.equal(prepared(WORDS), prepared(other))
+
+
+def test_a_part_of_a_data_set_is_prepared_by_itself(dataset, tmp_path):
+    part, x = dataset[80:], sp.csr_array(WORDS) if dataset.kind == "bag" else WORDS
+    split = random_split(len(part), seed=0)
+    prepared = prepare(part, split, tmp_path / "part", kinds=("svm",))
+    whole = ArrayDataset(Records(x[80:], Y[80:], list("abcd")).to_samples())
+    expected = prepare(whole, split, tmp_path / "whole", kinds=("svm",))
+    assert torch.equal(prepared.rows("evidence"), expected.rows("evidence"))
+    rows = [5, 3]
+    dense = [x.toarray() if sp.issparse(x) else x for x in map(inputs_of, (prepared[rows], expected))]
+    assert np.array_equal(dense[0], dense[1][rows])
+    with pytest.raises(ValueError, match="published with a split"):
+        prepared.official_split()
 
 
 def test_gaps_in_vectors_are_named_before_classifiers_meet_them(tmp_path):

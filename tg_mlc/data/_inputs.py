@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 
 from tg_mlc._numbers import as_array, check_real, to_numbers
-from tg_mlc.data._label_values import check_names
+from tg_mlc.data._label_values import check_names, in_order
 from tg_mlc.data._words import as_documents, from_documents, may_be_rows
 
 if TYPE_CHECKING:
@@ -56,12 +56,18 @@ def num_rows(X: Any) -> int | None:
 
 
 def read_inputs(
-    X: Any, kind: Kind, feature_names: Sequence[str] | None, train: np.ndarray | None
+    X: Any,
+    kind: Kind,
+    feature_names: Sequence[str] | None,
+    train: np.ndarray | None,
+    num_inputs: int | None = None,
 ) -> tuple[sp.csr_array | np.ndarray | Tokens, list[str] | None]:
     """The inputs in the form of their kind, and the names of their features.
 
+    With :obj:`num_inputs`, features and their names are those of an old data set, and stay as they are.
+
     Raises:
-        ValueError: If they cannot be of that kind.
+        ValueError: If they cannot be of that kind, or do not have the features of the old data set.
     """
     from tg_mlc.datasets._records import Kind
 
@@ -71,10 +77,14 @@ def read_inputs(
         raise ValueError(f"Expected 'feature_names' to be a list of names (got the string '{feature_names}')")
     documents = as_documents(X)
     if documents is not None and not (kind == "vector" and may_be_rows(documents)):
-        return from_documents(documents, kind, feature_names, train)
+        return from_documents(documents, kind, feature_names, train, num_inputs)
     if kind == "sequence":
         raise ValueError("Expected lists of words for kind='sequence' (got a matrix); pass one list per sample")
+    if num_inputs is not None:
+        X = in_order(X, feature_names, "X")
     x = _bags(X) if kind == "bag" else _vectors(X)
+    if num_inputs not in (None, x.shape[1]):
+        raise ValueError(f"Expected 'X' of {num_inputs} columns, as 'like' has (got {x.shape[1]})")
     given = feature_names if feature_names is not None else getattr(X, "columns", None)
     if given is None:
         return x, None

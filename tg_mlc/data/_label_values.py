@@ -50,6 +50,27 @@ def check_names(names: Sequence[str], number: int, argument: str) -> None:
         raise ValueError(f"Expected '{argument}' to be unique (got {repeated[:5]} more than once)")
 
 
+def in_order(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
+    """The columns of a data frame in the order of old names; what has no names, or none to compare, as it is.
+
+    Raises:
+        ValueError: If the frame lacks one of them, or has others.
+    """
+    given = getattr(frame, "columns", None)
+    if given is None or names is None:
+        return frame
+    columns = {str(column): column for column in given}
+    check_names([str(column) for column in given], len(given), f"columns of {argument}")
+    missing, others = [name for name in names if name not in columns], sorted(columns.keys() - set(names))
+    if missing or others:
+        raise ValueError(
+            f"Expected '{argument}' to have the columns of 'like', in any order (got {len(missing)} missing: "
+            f"{missing[:5]}, {len(others)} too many: {others[:5]}); pass '{argument}.to_numpy()' to take columns by "
+            f"their places instead of their names"
+        )
+    return frame[[columns[name] for name in names]]
+
+
 def _is_names(Y: Any) -> bool:
     """Whether labels are given as sets of names, or as lists of strings."""
     if not isinstance(Y, Sequence) or isinstance(Y, str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,14 @@ import scipy.sparse as sp
 import torch
 
 from tg_mlc.data._label_values import check_names
-from tg_mlc.data.vocabulary import UNKNOWN, Vocabulary
+from tg_mlc.data.vocabulary import UNKNOWN, Vocabulary, encode
 
 if TYPE_CHECKING:
     from tg_mlc.datasets._records import Kind, Tokens
 
 Document = Sequence[Any]
+#: The number of words that have none.
+NO_NUMBER = -1
 
 
 def as_documents(X: Any) -> list[Document] | None:
@@ -41,9 +43,16 @@ def may_be_rows(documents: list[Document]) -> bool:
 
 
 def from_documents(
-    documents: list[Document], kind: Kind, feature_names: Sequence[str] | None, train: np.ndarray | None
+    documents: list[Document],
+    kind: Kind,
+    feature_names: Sequence[str] | None,
+    train: np.ndarray | None,
+    num_words: int | None = None,
 ) -> tuple[sp.csr_array | Tokens, list[str] | None]:
-    """Bags or sequences of documents, and the vocabulary if the words are strings or it is given."""
+    """Bags or sequences of documents, and the vocabulary if the words are strings or it is given.
+
+    With :obj:`num_words`, the vocabulary is that of an old data set, and stays as it is.
+    """
     from tg_mlc.datasets._records import Tokens
 
     if kind == "vector":
@@ -52,45 +61,56 @@ def from_documents(
     if words is not None:
         check_names(words, len(words), "feature_names")
     if any(isinstance(word, str) for word in chain.from_iterable(documents)):
-        _check_strings(documents)
-        vocabulary = _vocabulary(documents if train is None else [documents[row] for row in train], words)
-        words, tokens, known = vocabulary.words, vocabulary.encode(documents), 1
+        _check(documents, lambda word: isinstance(word, str), "words to be all strings or all numbers")
+        if num_words is None:
+            words = _vocabulary(documents if train is None else [documents[row] for row in train], words)
+        tokens, unknown = _encoded(documents, words, kind)
     else:
-        _check_numbers(documents, None if words is None else len(words))
-        tokens, known = Tokens.of(documents), 0
-    return (tokens if kind == "sequence" else _bags(tokens, words, known)), words
+        size = num_words if words is None else len(words)
+        _check_numbers(documents, size, "'like' has" if num_words is not None else "'feature_names'")
+        tokens, unknown = Tokens.of(documents), NO_NUMBER
+    if kind == "sequence":
+        return tokens, words
+    return _bags(tokens, num_words if words is None else len(words), unknown), words
 
 
-def _vocabulary(documents: list[Document], words: list[str] | None) -> Vocabulary:
+def _vocabulary(documents: list[Document], words: list[str] | None) -> list[str]:
     if words is None:
-        return Vocabulary.build(documents)
-    return Vocabulary(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words])
+        return Vocabulary.build(documents).words
+    return Vocabulary(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words]).words
 
 
-def _check_strings(documents: list[Document]) -> None:
+def _encoded(documents: list[Document], words: list[str] | None, kind: Kind) -> tuple[Tokens, int]:
+    """The numbers of the words of documents, and the one that unknown words have."""
+    if words is None:
+        raise ValueError("Expected the numbers of words, as those of 'like' have no names (got strings)")
+    numbers = {word: number for number, word in enumerate(words)}
+    unknown = numbers.get(UNKNOWN, NO_NUMBER)
+    if kind == "sequence" and unknown == NO_NUMBER:
+        _check(documents, numbers.__contains__, f"words that 'like' has, as it has no '{UNKNOWN}' for others")
+    return encode(documents, numbers, unknown), unknown
+
+
+def _check_numbers(documents: list[Document], num_words: int | None, whose: str) -> None:
+    if num_words is None:
+        _check(documents, lambda word: word >= 0, "the numbers of words from 0")
+    else:
+        expected = f"the numbers of words from 0 to {num_words - 1}, as many as {whose}"
+        _check(documents, lambda word: 0 <= word < num_words, expected)
+
+
+def _check(documents: list[Document], is_right: Callable[[Any], bool], expected: str) -> None:
     for row, document in enumerate(documents):
         for place, word in enumerate(document):
-            if not isinstance(word, str):
-                raise ValueError(
-                    f"Expected words to be all strings or all numbers (got {word!r} as word {place} of row {row})"
-                )
+            if not is_right(word):
+                raise ValueError(f"Expected {expected} (got {word!r} as word {place} of row {row})")
 
 
-def _check_numbers(documents: list[Document], num_words: int | None) -> None:
-    for row, document in enumerate(documents):
-        for place, word in enumerate(document):
-            if word < 0 or (num_words is not None and word >= num_words):
-                upper = "" if num_words is None else f" to {num_words - 1}, as many as 'feature_names'"
-                raise ValueError(
-                    f"Expected the numbers of words from 0{upper} (got {word} as word {place} of row {row})"
-                )
-
-
-def _bags(tokens: Tokens, words: list[str] | None, known: int) -> sp.csr_array:
-    """Which words are present, of those whose number is that of a known word."""
-    width = len(words) if words is not None else int(tokens.ids.max()) + 1 if tokens.ids.size else 0
+def _bags(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_array:
+    """Which words are present, of those that are known."""
+    width = num_words if num_words is not None else int(tokens.ids.max()) + 1 if tokens.ids.size else 0
     rows = np.repeat(np.arange(len(tokens.ptr) - 1), np.diff(tokens.ptr))
-    kept = tokens.ids >= known
+    kept = tokens.ids != unknown
     present = (np.ones(int(kept.sum()), dtype=np.float32), (rows[kept], tokens.ids[kept]))
     bags = sp.csr_array(present, shape=(len(tokens.ptr) - 1, width))
     bags.sum_duplicates()

@@ -8,7 +8,7 @@ import numpy as np
 
 from tg_mlc._numbers import as_list
 from tg_mlc.data._inputs import announce_kind, infer_kind, num_rows, read_inputs
-from tg_mlc.data._label_values import read_labels
+from tg_mlc.data._label_values import in_order, read_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,7 +59,10 @@ def from_arrays(
             ``official_split()``. (default: :obj:`None`)
         transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
         like (MultiLabelDataset, optional): What a model was trained on: gives new samples the same labels, words (or
-            columns) and kind, as the model knows these by their numbers. (default: :obj:`None`)
+            columns) and kind, as the model knows these by their numbers. Columns of a data frame may come in any order,
+            as they are told by their names; those of other matrices are told by their places. Words that are not among
+            the old ones become ``<unk>`` in a sequence, which is refused where the old ones have no ``<unk>``, and are
+            left out of a bag, which has no place for them. (default: :obj:`None`)
 
     Returns:
         A data set whose samples have ``x`` as :class:`~tg_mlc.datasets.MultiLabelDataset` says, and ``y`` of shape
@@ -67,26 +70,36 @@ def from_arrays(
 
     Raises:
         ValueError: If numbers of rows differ, a label is none of 0, 1 and NaN, an input cannot be of its kind or may be
-            of two, or rows or names do not fit; the message names row and column. Or if nothing tells the labels.
+            of two, or rows or names do not fit; the message names row and column. Or if nothing tells the labels, or
+            samples cannot be like the old ones.
     """
-    from tg_mlc.datasets._records import Records, Tokens  # data sets import the splits of this package
+    from tg_mlc.datasets._records import Records  # data sets import the splits of this package
     from tg_mlc.datasets.base import ArrayDataset
 
+    num_inputs = None
     if like is not None:
         if label_names is not None or feature_names is not None:
             raise ValueError("Expected 'like' or names of labels and features (got both); 'like' has names")
+        num_inputs = _num_inputs(like)
         label_names, feature_names, kind = like.label_names, like.feature_names, kind or like.kind
+        Y = in_order(Y, label_names, "Y")
     X, Y = as_list(X), _unknown(X, label_names) if Y is None else as_list(Y)
     y, names = read_labels(Y, label_names)
     if num_rows(X) not in (None, len(y)):
         raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")
     train_rows, test_rows = (_rows(rows, len(y), name) for rows, name in ((train, "train"), (test, "test")))
     _check_disjoint(train_rows, test_rows)
-    x, words = read_inputs(X, kind or _choose_kind(X), feature_names, train_rows)
-    if like is not None and not isinstance(x, Tokens) and x.shape[1] != like.num_inputs:
-        raise ValueError(f"Expected 'X' of {like.num_inputs} columns, as 'like' has (got {x.shape[1]})")
-    records = Records(x, y, names, words, train_rows, test_rows)
-    return ArrayDataset(records.to_samples(), transform)
+    x, words = read_inputs(X, kind or _choose_kind(X), feature_names, train_rows, num_inputs)
+    samples = Records(x, y, names, words, train_rows, test_rows).to_samples()
+    return ArrayDataset(samples if num_inputs is None else samples._replace(num_features=num_inputs), transform)
+
+
+def _num_inputs(like: MultiLabelDataset) -> int:
+    if like.kind is None or like.num_inputs is None:
+        raise ValueError(
+            f"Expected 'like' to be a data set of bags, vectors or sequences, with 'kind' and 'num_inputs' (got {like})"
+        )
+    return like.num_inputs
 
 
 def _unknown(X: Any, label_names: Sequence[str] | None) -> np.ndarray:

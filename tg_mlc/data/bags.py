@@ -69,13 +69,15 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
     """The same samples as bags of the words of a matrix, with its values as their weights.
 
     Args:
-        dataset (MultiLabelDataset): A whole data set.
+        dataset (MultiLabelDataset): A data set, or a part of one, which has no official split.
         words (scipy.sparse.csr_array): The matrix :math:`(N, V)`.
     """
     from tg_mlc.datasets._records import Records
     from tg_mlc.datasets.base import ArrayDataset
 
-    official: tuple[Tensor | None, Tensor | None] = dataset._official or (None, None)
+    # The rows of an official split are those of the whole data set.
+    whole = dataset._indices is None
+    official: tuple[Tensor | None, Tensor | None] = (dataset._official if whole else None) or (None, None)
     train, test = (None if rows is None else rows.numpy() for rows in official)
     records = Records(words, dataset.y.numpy(), dataset.label_names, dataset.feature_names, train, test)
     return ArrayDataset(records.to_samples())

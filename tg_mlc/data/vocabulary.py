@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tg_mlc.datasets._records import Tokens
 
@@ -88,14 +88,7 @@ class Vocabulary:
         Raises:
             ValueError: If a document is a string instead of a list of words.
         """
-        from tg_mlc.datasets._records import Tokens  # data sets import this module
-
-        numbers, ends = array("i"), array("q", [0])
-        number_of = self._index.get
-        for document in _lists_of_words(documents):
-            numbers.extend([number_of(word, 0) for word in document])
-            ends.append(len(numbers))
-        return Tokens(np.frombuffer(numbers, dtype=np.intc), np.frombuffer(ends, dtype=np.int64))
+        return encode(documents, self._index, 0)
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
         """The words of numbers."""
@@ -113,6 +106,17 @@ class Vocabulary:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} words, {self.words[1:4]}...)"
+
+
+def encode(documents: Iterable[Sequence[str]], numbers: Mapping[str, int], unknown: int) -> Tokens:
+    """The numbers of the words of documents, where a word that has none gets that of unknown ones."""
+    from tg_mlc.datasets._records import Tokens  # data sets import this module
+
+    ids, ends = array("i"), array("q", [0])
+    for document in _lists_of_words(documents):
+        ids.extend([numbers.get(word, unknown) for word in document])
+        ends.append(len(ids))
+    return Tokens(np.frombuffer(ids, dtype=np.intc), np.frombuffer(ends, dtype=np.int64))
 
 
 def check_at_least_one(name: str, value: int | None, or_none: bool = False) -> None:

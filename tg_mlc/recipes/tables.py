@@ -73,11 +73,11 @@ def inputs_of(prepared: PreparedTable) -> Any:
     """The matrix :math:`(N, F)` that linear classifiers take."""
     from tg_mlc.data.bags import bag_of_words
 
-    return prepared._data.x.numpy() if prepared.kind == "vector" else bag_of_words(prepared)
+    return prepared.rows("x").numpy() if prepared.kind == "vector" else bag_of_words(prepared)
 
 
 def _standardised(dataset: MultiLabelDataset, split: Split) -> np.ndarray:
-    x: np.ndarray = dataset._data.x.numpy()
+    x: np.ndarray = dataset.rows("x").numpy()
     if missing := int(np.isnan(x).any(axis=1).sum()):
         raise ValueError(
             f"Expected vectors without NaN, as linear and kernel classifiers take none (got NaN in {missing} of "
