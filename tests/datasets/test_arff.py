@@ -24,8 +24,8 @@ def read(text, **options):
 
 
 def test_dense_rows():
-    names, matrix, relation = read(DENSE)
-    assert (names, relation) == (["a", "b", "c d"], "r")
+    names, matrix, relation, ordered = read(DENSE)
+    assert (names, relation, ordered) == (["a", "b", "c d"], "r", {})
     assert isinstance(matrix, np.ndarray)
     assert matrix.dtype == np.float32
     assert matrix.tolist() == [[1.5, 0, -2000], [0, 1, 0.25]]
@@ -61,7 +61,7 @@ def test_comments_blank_lines_any_case_and_windows_lines():
         "\ufeff% about\r\n\r\n@RELATION 'the name'\r\n  @Attribute\ta\tREAL\r\n% more\r\n@attribute b Integer % why\r\n"
         "@ATTRIBUTE c{0,1}\r\n@DATA\r\n% rows\r\n\r\n1,2,0\r\n  % in between\r\n\r\n3,4,1\r\n\r\n"
     )
-    names, matrix, relation = read(text)
+    names, matrix, relation, _ = read(text)
     assert (names, relation) == (["a", "b", "c"], "the name")
     assert matrix.tolist() == [[1, 2, 0], [3, 4, 1]]
 
@@ -81,6 +81,10 @@ def test_quoted_names():
         ("{YES,NO}", "YES,NO", [1, 0]),
         ("{NO,YES}", "YES,NO", [1, 0]),
         ("{-1,1}", "-1,1", [0, 1]),
+        ("{+1,-1}", "+1,-1", [1, 0]),
+        ("{pos,neg}", "neg,pos", [0, 1]),
+        ("{Positive,Negative}", "Positive,Negative", [1, 0]),
+        ("{relevant,irrelevant}", "relevant,irrelevant", [1, 0]),
         ("{1,0}", "0,1", [0, 1]),
         ("{red,green}", "red,green", [0, 1]),
         ("{'a, b',\"c'\"}", "'a, b',\"c'\"", [0, 1]),
@@ -91,6 +95,12 @@ def test_quoted_names():
 def test_nominal_attributes_of_two_values(values, row, numbers):
     text = f"@attribute a {values}\n@attribute b {values}\n@data\n{row}\n"
     assert read(text).matrix.tolist() == [numbers]
+
+
+def test_values_of_unknown_meaning_are_told_of():
+    text = "@attribute a {pos,neg}\n@attribute b {red,green}\n@attribute c {2,1}\n@attribute d {0}\n@data\npos,red,1,0"
+    assert read(text).ordered == {"b": ["red", "green"], "c": ["2", "1"]}
+    assert read(text, drop=["b"]).ordered == {"c": ["2", "1"]}
 
 
 def test_unknown_values():
@@ -104,7 +114,7 @@ TEXT = "@attribute id string\n@attribute x numeric\n@attribute city {a,b,c}\n@at
 
 
 def test_attributes_can_be_dropped():
-    names, matrix, _ = read(TEXT + "'p, q',1,c,2001\nr s,2,?,2002\n", drop="text")
+    names, matrix, *_ = read(TEXT + "'p, q',1,c,2001\nr s,2,?,2002\n", drop="text")
     assert (names, matrix.tolist()) == (["x"], [[1], [2]])
     assert read(SPARSE, drop=["a"]).matrix.toarray().tolist() == [[0, -2000], [0, 0], [1, 0.25]]
     leading = "@attribute id string\n@attribute x numeric\n@data\n"
@@ -307,7 +317,7 @@ def test_mutated_files_are_read_or_refused(content, changes, end):
     ],
 )
 def test_real_files(real_file, name, shape, is_sparse):
-    names, matrix, _ = read_arff(real_file(name), drop="text")
+    names, matrix, *_ = read_arff(real_file(name), drop="text")
     assert matrix.shape == shape
     assert len(set(names)) == shape[1]
     assert sp.issparse(matrix) == is_sparse

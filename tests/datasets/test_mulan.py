@@ -270,6 +270,44 @@ def test_attributes_of_the_test_file_may_have_another_order(write):
     assert (dataset[3].x.tolist(), dataset[3].y.tolist()) == ([0], [[0, 1]])
 
 
+NOMINAL = "@relation r\n@attribute x {{{}}}\n@attribute A {{{}}}\n@data\n{}\n"
+
+
+def test_values_of_known_meaning_may_have_another_order_in_the_test_file(write):
+    train = write("a.arff", NOMINAL.format("NO,YES", "pos,neg", "YES,pos\nNO,neg"))
+    for x, label, rows in (("YES,NO", "neg,pos", "YES,neg\nNO,pos"), ("no,yes", "0,1", "yes,0\nno,1")):
+        dataset = MulanDataset.from_files(train, write("b.arff", NOMINAL.format(x, label, rows)), -1, "vector")
+        assert dataset.x.tolist() == [[1], [0], [1], [0]]
+        assert dataset.y.tolist() == [[1], [0], [0], [1]]
+
+
+@pytest.mark.parametrize(
+    ("x", "rows", "got"),
+    [
+        ("{blue,red}", "red,1", r"\(got \{red,blue\} in the training and \{blue,red\} in the test file\)"),
+        ("{red,green}", "red,1", r"\(got \{red,blue\} .* \{red,green\} in the test file\)"),
+        ("{0,1}", "0,1", r"\(got \{red,blue\} .* values of known meaning in the test file\)"),
+    ],
+)
+def test_values_of_unknown_meaning_in_another_order_are_refused(write, x, rows, got):
+    train = write("a.arff", NOMINAL.format("red,blue", "0,1", "red,0\nblue,1"))
+    test = write("b.arff", NOMINAL.format(x[1:-1], "0,1", rows))
+    with pytest.raises(ValueError, match=rf"values of attribute 'x' in the same order, which numbers them {got}"):
+        MulanDataset.from_files(train, test, -1)
+    with pytest.raises(
+        ValueError, match=r"\(got (\{blue,red\}|\{red,green\}|values of known meaning) in the training and \{red,blue\}"
+    ):
+        MulanDataset.from_files(test, train, -1)
+
+
+@pytest.mark.parametrize("values", ["red,blue", "1,2", "0,-1", "high"])
+def test_labels_of_unknown_meaning_are_refused(write, values):
+    path = write("a.arff", NOMINAL.format("red,blue", values, f"red,{values.split(',')[0]}"))
+    message = rf"that mean 0 and 1, such as \{{0,1\}} or \{{no,yes\}} \(got \{{{values}\}} for 'A'\); write \{{0,1\}}"
+    with pytest.raises(ValueError, match=message):
+        MulanDataset.from_files(path, labels=-1)
+
+
 def test_unknown_labels_are_nan(write):
     dataset = MulanDataset.from_files(write("a.arff", SPARSE + "{2 ?}\n"), labels=-2)
     assert dataset.y.isnan().nonzero().tolist() == [[3, 0]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tg_mlc._files import MAX_BYTES, read_unpacked
@@ -12,7 +13,7 @@ from tg_mlc.datasets._arff_header import Attribute, read_header
 from tg_mlc.datasets._arff_rows import DenseRows, SparseRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     import scipy.sparse as sp
@@ -28,6 +29,8 @@ class Arff(NamedTuple):
     names: list[str]  #: of the attributes, one per column
     matrix: sp.csr_array | np.ndarray  #: float32, sparse if the rows of the file are; NaN where unknown
     relation: str  #: what the file says it is
+    #: The values of each attribute that are numbered by their order, as their meaning is unknown.
+    ordered: Mapping[str, list[str]] = MappingProxyType({})
 
 
 def read_arff(
@@ -39,7 +42,8 @@ def read_arff(
     """Reads an ARFF file of numbers, with sparse rows (which stay sparse) or dense ones.
 
     Numeric attributes stay as they are. Nominal attributes with one or two values become 0 and 1: by their meaning if
-    they are spelled as in ``{NO,YES}`` or ``{True,False}`` or ``{-1,1}``, by their order otherwise. ``?`` becomes NaN.
+    they are spelled as in ``{NO,YES}`` or ``{True,False}`` or ``{-1,1}`` or ``{pos,neg}``, by their order otherwise.
+    ``?`` becomes NaN.
 
     Args:
         source (str or Path or bytes): The file, which may be compressed (.gz, .bz2, .xz), or the content of one.
@@ -60,7 +64,8 @@ def read_arff(
         if all(dropped):
             raise ValueError(f"line {header.line}: Expected an attribute to be left (got {len(dropped)} to drop)")
         columns = Columns(header.attributes, dropped)
-        return Arff(columns.names, _read_rows(content, header.start, header.line, columns), header.relation)
+        matrix = _read_rows(content, header.start, header.line, columns)
+        return Arff(columns.names, matrix, header.relation, columns.ordered)
     except ValueError as error:
         raise ValueError(f"{called}, {error}") from None
 

@@ -29,6 +29,7 @@ class Columns:
         self.position[self.kept] = np.arange(len(self.kept))
         kept = [attributes[i] for i in self.kept]
         self.names = [attribute.name for attribute in kept]
+        self.ordered = {attribute.name: list(attribute.values or ()) for attribute in kept if attribute.ordered}
         self.plain = all(attribute.plain for attribute in kept)
         allowed = [set() if attribute.values is None else set(attribute.values.values()) for attribute in kept]
         self._nominal = np.array([attribute.values is not None for attribute in kept])

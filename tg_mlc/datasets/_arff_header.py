@@ -15,8 +15,8 @@ _ATTRIBUTE = re.compile(rf"""@\w+\s+({_QUOTED}|[^\s{{'"][^\s{{]*)\s*(.*)""", re.
 _NOMINAL = re.compile(r"\{(.*)\}\s*(?:%.*)?", re.DOTALL)
 _NUMERIC = frozenset({"numeric", "real", "integer"})
 _TEXT = frozenset({"string", "date", "relational"})
-_ONE = frozenset({"1", "1.0", "true", "t", "yes", "y", "on", "present"})
-_ZERO = frozenset({"0", "0.0", "-1", "false", "f", "no", "n", "off", "absent"})
+_ONE = frozenset({"1", "1.0", "+1", "+1.0", "true", "t", "yes", "y", "on", "present", "pos", "positive", "relevant"})
+_ZERO = frozenset({"0", "0.0", "-1", "-1.0", "false", "f", "no", "n", "off", "absent", "neg", "negative", "irrelevant"})
 
 
 class Attribute(NamedTuple):
@@ -26,6 +26,7 @@ class Attribute(NamedTuple):
     line: int
     values: dict[str, float] | None = None  #: the number of each value of a nominal attribute, in their order
     text: str = ""  #: what it is, if it is no number
+    ordered: bool = False  #: whether its values, of unknown meaning, are numbered by their order
 
     @property
     def plain(self) -> bool:
@@ -161,4 +162,4 @@ def _nominal(name: str, line: int, values: list[str]) -> Attribute:
     known = all(one or value.lower() in _ZERO for one, value in zip(ones, values, strict=True))
     if known and len(set(ones)) == len(values):
         return Attribute(name, line, {value: float(one) for one, value in zip(ones, values, strict=True)})
-    return Attribute(name, line, {value: float(number) for number, value in enumerate(values)})
+    return Attribute(name, line, {value: float(number) for number, value in enumerate(values)}, ordered=True)

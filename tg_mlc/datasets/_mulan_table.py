@@ -28,20 +28,22 @@ def make_records(
 
     Args:
         train (Arff): All rows, or the training part.
-        test (Arff, optional): The test part, with the same attributes in any order.
+        test (Arff, optional): The test part, with the same attributes in any order, but values of unknown meaning in
+            the same.
         labels (list of str or int, optional): The names of the labels, or how many stand first (or, negative, last),
             or :obj:`None` for what MEKA wrote into the relation.
         kind (str, optional): What the features are; :obj:`None` tells by their values.
 
     Raises:
-        ValueError: If the parts differ in their attributes, a label is no attribute or has other values than 0, 1 and
-            unknown, or a feature is unknown.
+        ValueError: If the parts differ in their attributes or the order of values of unknown meaning, a label is no
+            attribute or has other values than 0, 1 (or words that mean them) and unknown, or a feature is unknown.
     """
     names = train.names
     label_names = _label_names(train, labels)
+    _check_meaning(train, label_names)
     table, rows = train.matrix, train.matrix.shape[0]
     if test is not None:
-        table = _stack(table, _in_order(test, names))
+        table = _stack(table, _in_order(test, train))
     position = {name: index for index, name in enumerate(names)}
     is_feature = np.ones(len(names), dtype=bool)
     is_feature[[position[name] for name in label_names]] = False
@@ -91,14 +93,34 @@ def _label_names(train: Arff, labels: Sequence[str] | int | None) -> list[str]:
     return list(labels)
 
 
-def _in_order(test: Arff, names: list[str]) -> Matrix:
-    if test.names == names:
-        return test.matrix
-    differing = sorted(set(names) ^ set(test.names))
+def _check_meaning(train: Arff, label_names: list[str]) -> None:
+    unclear = [name for name in label_names if name in train.ordered]
+    if unclear:
+        raise ValueError(
+            f"Expected labels to have values that mean 0 and 1, such as {{0,1}} or {{no,yes}} (got "
+            f"{_values(train, unclear[0])} for '{unclear[0]}'); write {{0,1}} instead, and 1 where the label applies"
+        )
+
+
+def _in_order(test: Arff, train: Arff) -> Matrix:
+    differing = sorted(set(train.names) ^ set(test.names))
     if differing:
         raise ValueError(f"Expected both files to have the same attributes (got {differing[:5]} in one alone)")
+    for name in train.names:
+        if train.ordered.get(name) != test.ordered.get(name):
+            raise ValueError(
+                f"Expected both files to list the values of attribute '{name}' in the same order, which numbers them "
+                f"(got {_values(train, name)} in the training and {_values(test, name)} in the test file); make their "
+                f"headers alike"
+            )
+    if test.names == train.names:
+        return test.matrix
     position = {name: index for index, name in enumerate(test.names)}
-    return test.matrix[:, [position[name] for name in names]]
+    return test.matrix[:, [position[name] for name in train.names]]
+
+
+def _values(table: Arff, name: str) -> str:
+    return f"{{{','.join(table.ordered[name])}}}" if name in table.ordered else "values of known meaning"
 
 
 def _stack(first: Matrix, second: Matrix) -> Matrix:

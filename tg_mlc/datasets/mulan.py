@@ -256,7 +256,8 @@ class MulanDataset(PublishedTable):
 
         Raises:
             FileNotFoundError: If a file is missing.
-            ValueError: If a file is malformed, the files do not fit together, or a label is no attribute.
+            ValueError: If a file is malformed, the files do not fit together, or a label is no attribute or has
+                values that are not known to mean 0 and 1.
         """
         names = read_labels(labels).names if isinstance(labels, str | Path) else labels
         parts = [None if path is None else read_arff(path, drop) for path in (train, test)]
