@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy import sparse
 
+from tg_mlc.datasets import DNADataset
 from tg_mlc.graphs import co_occurrence
 
 NAN = float("nan")
@@ -188,6 +189,45 @@ def test_a_data_set_needs_its_split():
     with pytest.raises(ValueError, match="'split'"):
         co_occurrence(dataset)
     assert co_occurrence(dataset, split=SimpleNamespace(train=torch.arange(5))).label_names == ["a", "b", "c", "d"]
+
+
+class Counted:
+    """A data set of no samples, whose labels are counted as they are made."""
+
+    label_names = list("abcd")
+
+    def __init__(self, y):
+        self.labels, self.times = y, 0
+
+    @property
+    def y(self):
+        self.times += 1
+        return self.labels
+
+
+class SparselyCounted(Counted):
+    def sparse_y(self):
+        return sparse.csr_array(self.labels.numpy())
+
+
+@pytest.mark.parametrize("weight", ["count", "conditional", "correlation"])
+def test_labels_of_data_sets_are_made_once_and_sparse_if_they_can_be(weight):
+    y = (torch.rand(60, 4, generator=torch.Generator().manual_seed(0)) < 0.5).float()
+    y[torch.rand(60, 4, generator=torch.Generator().manual_seed(1)) < 0.3] = NAN
+    split = SimpleNamespace(train=torch.arange(40))
+    expected = weights_of(co_occurrence(y[:40], weight=weight))
+    for dataset, times in ((Counted(y), 1), (SparselyCounted(y), 0)):
+        graph = co_occurrence(dataset, weight=weight, split=split)
+        assert (weights_of(graph), graph.label_names, dataset.times) == (expected, list("abcd"), times)
+
+
+def test_unknown_labels_of_sequences_are_left_out(tmp_path):
+    (tmp_path / "x.fa").write_text("".join(f">{number}\nA\n" for number in range(4)))
+    (tmp_path / "x.csv").write_text("id,a,b\n0,1,1\n1,1,\n2,,1\n3,1,0\n")
+    dataset = DNADataset.from_fasta(tmp_path / "x.fa", tmp_path / "x.csv")
+    graph = co_occurrence(dataset, weight="conditional", split=SimpleNamespace(train=torch.arange(4)))
+    assert weights_of(graph) == weights_of(co_occurrence(dataset.y, weight="conditional"))
+    assert weights_of(graph) == {(0, 0): 1.0, (1, 0): 1.0, (0, 1): 0.5, (1, 1): 1.0}
 
 
 def test_training_labels_with_a_split_of_the_whole_are_refused():

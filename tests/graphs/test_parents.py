@@ -34,6 +34,21 @@ def test_pairs_in_columns(text):
     assert read_parents(text) == PAIRS
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"lungs, chest and heart",organs\n"the ""lungs""", "lungs, chest and heart"\n',
+        'size,parent,child\n1,organs,"lungs, chest and heart"\n2,"lungs, chest and heart","the ""lungs"""\n',
+        '"lungs, chest and heart"\torgans\n"the ""lungs"""\tlungs, chest and heart\n',
+    ],
+)
+def test_names_in_quotes_may_have_commas(text):
+    assert read_parents(text, "pairs") == [
+        ("lungs, chest and heart", "organs"),
+        ('the "lungs"', "lungs, chest and heart"),
+    ]
+
+
 def test_families_between_tabs():
     assert read_parents("r\ta\tb\na\tc\n") == [("a", "r"), ("b", "r"), ("c", "a")]
     assert read_parents("r\ta\na\tc\n", form="pairs") == [("r", "a"), ("a", "c")]
@@ -84,6 +99,15 @@ def test_the_topics_of_rcv1(real_file):
         ("r\ta\nb\n", "auto", "line 2 of the text to hold a parent and its children"),
         ("r\ta\t\tb\n\n", "auto", "line 1"),
         ("child,parent\nonly\n", "auto", "line 2 of the text to hold a child and its parent"),
+        (
+            "lungs, chest and heart,organs\nlungs,organs\n",
+            "auto",
+            r"line 1 .* in the columns \['child', 'parent'\] \(got",
+        ),
+        ("a,b\n\nlungs, chest,organs\n", "auto", "line 3 .*in double quotes, and name other columns in the first line"),
+        ("child,parent,size\na,b,1\na,b\n", "auto", r"line 3 .* \['child', 'parent', 'size'\] \(got \['a', 'b'\]\)"),
+        ('a,"b\nc",d\n', "auto", "line 1 of the text to have double quotes around whole cells"),
+        ("a,b\nc\td\n", "auto", "line 2"),
         ("\n \n", "auto", "no line of text"),
         (RCV1, "tree", "'form'.*'tree'"),
     ],

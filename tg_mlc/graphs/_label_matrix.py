@@ -34,14 +34,14 @@ def read_training_labels(y: Any, label_names: Sequence[str] | None, split: HasTr
     """Reads the training rows of a label matrix, or of a data set with its split."""
     if hasattr(y, "columns"):  # a data frame, which has an attribute "y" as well if it has such a column
         label_names = [str(column) for column in y.columns] if label_names is None else label_names
-    elif hasattr(y, "y"):
+    elif (of_data_set := _labels_of_data_set(y)) is not None:
         if split is None:
             raise ValueError(
                 f"Expected the labels of training samples only (got the whole data set {type(y).__name__}); "
                 f"name its training samples with 'split'"
             )
         label_names = getattr(y, "label_names", None) if label_names is None else label_names
-        y = y.y
+        y = of_data_set
     values = _ones_and_unknown(_to_sparse(y))
     if split is not None:
         values = _training_rows(values, split)
@@ -52,6 +52,11 @@ def read_training_labels(y: Any, label_names: Sequence[str] | None, split: HasTr
     return TrainingLabels(
         values, names, f"{values.shape[0]} training samples" + (f" of split {name!r}" if name else "")
     )
+
+
+def _labels_of_data_set(y: Any) -> Any:
+    """All labels of a data set, which may be too many to be dense or made twice; :obj:`None` of anything else."""
+    return y.sparse_y() if hasattr(y, "sparse_y") else getattr(y, "y", None)
 
 
 def _to_sparse(y: Any) -> sparse.csr_array:

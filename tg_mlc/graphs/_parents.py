@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Literal, get_args
 
 from tg_mlc._files import read_lines
@@ -12,6 +14,7 @@ from tg_mlc._files import read_lines
 Form = Literal["auto", "rcv1", "taxonomy", "pairs"]
 Pairs = list[tuple[str, str | None]]
 Lines = Iterable[tuple[int, str]]
+Located = Iterable[tuple[str, str]]  # lines, and where they stand
 
 # As in rcv1.topics.hier.orig: "parent: C15   child: C151   child-description: ACCOUNTS/EARNINGS".
 RCV1_LINE = re.compile(r"\s*parent:\s*(\S+)\s+child:\s*(\S+)(?:\s+child-description:.*)?\s*")
@@ -28,8 +31,8 @@ def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto") -> P
                    `"RCV1: A New Benchmark Collection for Text Categorization Research"
                    <https://jmlr.org/papers/v5/lewis04a.html>`_ paper
     ``"taxonomy"`` the parent, then all its children, between tabs
-    ``"pairs"``    a child and its parent, between tabs or commas. A first line that names columns :obj:`child` and
-                   :obj:`parent` may put them in any order among others.
+    ``"pairs"``    a child and its parent, between tabs or commas, in double quotes where a name has one of these. A
+                   first line that names columns :obj:`child` and :obj:`parent` may put them in any order among others.
     ``"auto"``     told by the first line: :obj:`parent:` begins the first form; names of columns, or a comma without
                    a tab, the third; anything else is the second
     ============== ==================================================================================================
@@ -64,49 +67,21 @@ def _parse(lines: Lines, name: str, form: Form) -> Iterator[tuple[str, str | Non
     first = next(lines, None)
     if first is None:
         raise ValueError(f"Expected {name} to hold pairs of child and parent (got no line of text)")
-    is_open = form == "auto"  # until a line shows which column holds the parents
-    form = _recognise(first[1]) if form == "auto" else form
-    child, parent = 0, 1
-    if form == "pairs" and (columns := _named_columns(first[1])):
-        child, parent = columns
-    else:
-        lines = _chain(first, lines)
-    for number, line in lines:
-        where = f"line {number} of {name}"
-        match form:
-            case "rcv1":
-                yield _rcv1_pair(line, where)
-            case "taxonomy":
-                family = _family(line, where)
-                is_open = is_open and len(family) == 1
-                yield from family
-            case _:
-                yield _pair(_cells(line), child, parent, where)
-    if is_open and form == "taxonomy":
-        raise ValueError(
-            f"Expected 'form' for two columns between tabs, as in {name}, of which either may hold the parents (got "
-            f"'auto'); give 'pairs' if children come first, 'taxonomy' if parents do"
-        )
-
-
-def _chain(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield first
-    yield from rest
+    located = ((line, f"line {number} of {name}") for number, line in chain([first], lines))
+    match _recognise(first[1]) if form == "auto" else form:
+        case "rcv1":
+            return (_rcv1_pair(line, where) for line, where in located)
+        case "taxonomy":
+            return _families(located, name, is_given=form != "auto")
+        case _:
+            return _table(located, "\t" if "\t" in first[1] else ",")
 
 
 def _recognise(line: str) -> Form:
     if line.lstrip().startswith("parent:"):
         return "rcv1"
-    return "pairs" if _named_columns(line) or ("," in line and "\t" not in line) else "taxonomy"
-
-
-def _named_columns(line: str) -> tuple[int, int] | None:
-    names = [cell.lower() for cell in _cells(line)]
-    return (names.index("child"), names.index("parent")) if {"child", "parent"} <= set(names) else None
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip().strip('"') for cell in line.split("\t" if "\t" in line else ",")]
+    names = {cell.strip().strip('"').lower() for cell in line.split("\t")}
+    return "pairs" if {"child", "parent"} <= names or ("," in line and "\t" not in line) else "taxonomy"
 
 
 def _rcv1_pair(line: str, where: str) -> tuple[str, str | None]:
@@ -118,6 +93,19 @@ def _rcv1_pair(line: str, where: str) -> tuple[str, str | None]:
     return found[2], _parent(found[1])
 
 
+def _families(lines: Located, name: str, is_given: bool) -> Iterator[tuple[str, str | None]]:
+    is_open = not is_given  # until a line shows which column holds the parents
+    for line, where in lines:
+        family = _family(line, where)
+        is_open = is_open and len(family) == 1
+        yield from family
+    if is_open:
+        raise ValueError(
+            f"Expected 'form' for two columns between tabs, as in {name}, of which either may hold the parents (got "
+            f"'auto'); give 'pairs' if children come first, 'taxonomy' if parents do"
+        )
+
+
 def _family(line: str, where: str) -> Pairs:
     parent, *children = [cell.strip() for cell in line.split("\t")]
     if not parent or not children or not all(children):
@@ -125,10 +113,36 @@ def _family(line: str, where: str) -> Pairs:
     return [(child, _parent(parent)) for child in children]
 
 
-def _pair(cells: list[str], child: int, parent: int, where: str) -> tuple[str, str | None]:
-    if len(cells) <= max(child, parent) or not cells[child]:
-        raise ValueError(f"Expected {where} to hold a child and its parent, by tab or comma (got {cells[:5]})")
-    return cells[child], _parent(cells[parent])
+def _table(lines: Located, delimiter: str) -> Iterator[tuple[str, str | None]]:
+    columns, is_first = ["child", "parent"], True
+    for line, where in lines:
+        cells = _cells(line, delimiter, where)
+        names = [cell.lower() for cell in cells]
+        if is_first and {"child", "parent"} <= set(names):
+            columns = names
+        else:
+            yield _pair(columns, cells, where)
+        is_first = False
+
+
+def _cells(line: str, delimiter: str, where: str) -> list[str]:
+    try:
+        cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise ValueError(
+            f"Expected {where} to have double quotes around whole cells, and two for one within (got {line[:80]!r}, "
+            f"{error})"
+        ) from error
+    return [cell.strip() for cell in cells]
+
+
+def _pair(columns: list[str], cells: list[str], where: str) -> tuple[str, str | None]:
+    if len(cells) != len(columns) or not cells[columns.index("child")]:
+        raise ValueError(
+            f"Expected {where} to hold a child and its parent, by tab or comma, in the columns {columns[:5]} (got "
+            f"{cells[:5]}); put names with a comma in double quotes, and name other columns in the first line"
+        )
+    return cells[columns.index("child")], _parent(cells[columns.index("parent")])
 
 
 def _parent(name: str) -> str | None:

@@ -51,8 +51,8 @@ def co_occurrence(
 
     Args:
         y (Tensor, numpy.ndarray, scipy.sparse array or pandas.DataFrame): The training labels of shape
-            :math:`(N, L)`: 0, 1, or NaN for unknown. A data set (with :obj:`y` and :obj:`label_names`) can be given
-            together with :obj:`split`.
+            :math:`(N, L)`: 0, 1, or NaN for unknown. A data set (with :obj:`sparse_y()` or else :obj:`y`, and
+            :obj:`label_names`) can be given together with :obj:`split`.
         min_count (int, optional): In how many samples a pair must occur to become an edge. (default: :obj:`1`)
         weight (str, optional): What an edge weighs (:obj:`"count"`, :obj:`"conditional"`, :obj:`"pmi"`,
             :obj:`"correlation"`). (default: :obj:`"count"`)
