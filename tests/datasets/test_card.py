@@ -81,6 +81,12 @@ def test_the_card_in_words():
     assert "Cardinality     unknown" in reported
 
 
+@pytest.mark.parametrize(("number", "inputs"), [(4, "4 letters"), (5, "5 letters"), (24_805, "24,805 words")])
+def test_sequences_are_of_letters_or_of_words(number, inputs):
+    card = DatasetCard.join(FACTS, Statistics(kind="sequence", samples=3, labels=2, num_inputs=number))
+    assert f"  Inputs          {inputs}" in str(card).splitlines()
+
+
 def test_the_imbalance_of_no_positives_is_undefined():
     lines = str(DatasetCard.of(toy(Y=torch.zeros(4, 2)))).splitlines()
     assert "  Imbalance       mean undefined, largest undefined (Charte et al. 2015)" in lines

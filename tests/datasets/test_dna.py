@@ -206,6 +206,13 @@ def test_memory_of_a_sequence(tmp_path):
 def test_labels_of_header():
     assert labels_of_header("A_1,B_0, C::9:1-2") == ["A", "C"]
     assert labels_of_header("") == []
+    assert labels_of_header("A_1,A_0,A,B_0,C_1", labels=["A_1", "B_0", "C"]) == ["A_1", "A", "B_0", "C"]
+
+
+def test_names_of_labels_may_end_as_values_do(write):
+    fasta = write(b">cluster_0\nA\n>cluster_2,X_1::9:1-2\nC\n>cluster_0_1,cluster_2_0\nG\n")
+    dataset = DNADataset.from_headers(fasta, ["cluster_0", "cluster_2", "X_1"])
+    assert dataset.y.tolist() == [[1, 0, 0], [0, 1, 1], [1, 0, 0]]
 
 
 def test_names_with_labels_of_ones_own(write):

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from tg_mlc.datasets._fasta import LETTERS
 from tg_mlc.datasets._statistics import Statistics
 
 if TYPE_CHECKING:
@@ -131,7 +132,9 @@ def _parts(official: tuple[int, ...] | None) -> str:
 
 def _inputs(card: DatasetCard) -> str:
     what = {"bag": "words", "vector": "entries", "sequence": "words", "graph": "features of a node"}
-    return f"{_count(card.num_inputs)} {what.get(card.kind, '')}".rstrip()
+    # So few different things in sequences are those of DNA: no vocabulary of words is as small.
+    is_dna = card.kind == "sequence" and card.num_inputs is not None and card.num_inputs <= len(LETTERS)
+    return f"{_count(card.num_inputs)} {'letters' if is_dna else what.get(card.kind, '')}".rstrip()
 
 
 def _never(number: int | None) -> str:

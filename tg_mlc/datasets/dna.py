@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,7 +21,7 @@ from tg_mlc.datasets._processed import Samples
 from tg_mlc.datasets.base import MultiLabelDataset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     import numpy as np
     from scipy.sparse import csr_array
@@ -127,7 +128,7 @@ class DNADataset(MultiLabelDataset):
             labels (list[str], str or Path): The names of all labels, or a file with one in each line.
             test (str or Path, optional): Sequences of the test part. (default: :obj:`None`)
             parse (callable, optional): Gives the labels that are 1 from the name of a sequence.
-                (default: :func:`labels_of_header`)
+                (default: :func:`labels_of_header` with :obj:`labels`)
             transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
 
         Raises:
@@ -138,7 +139,8 @@ class DNADataset(MultiLabelDataset):
         if len(column) != len(names):
             raise ValueError(f"Expected 'labels' to be unique (got {_repeated(names)} more than once)")
         files = FastaFiles([fasta], [] if test is None else [test])
-        return cls._of(files, listed_labels(files, column, parse or labels_of_header), names, transform)
+        parse = parse or partial(labels_of_header, labels=column)
+        return cls._of(files, listed_labels(files, column, parse), names, transform)
 
     @classmethod
     def from_files(
@@ -202,12 +204,15 @@ class DNADataset(MultiLabelDataset):
         return cls(samples, files.headers, transform)
 
 
-def labels_of_header(header: str) -> list[str]:
+def labels_of_header(header: str, labels: Container[str] = ()) -> list[str]:
     """The labels that the name of a sequence lists, divided by commas and perhaps followed by ``::`` and a place, each
-    perhaps with its value: ``"A_1,B_1::9:1024-2048"`` has the labels A and B.
+    perhaps with its value: ``"A_1,B_1,C_0::9:1024-2048"`` has the labels A and B.
+
+    What is one of :obj:`labels` as it stands has no value: where there is a label C_0, the example has that, too.
     """
     entries = [entry.strip() for entry in header.partition("::")[0].split(",")]
-    return [entry.removesuffix("_1") for entry in entries if entry and not entry.endswith("_0")]
+    listed = [entry for entry in entries if entry and (entry in labels or not entry.endswith("_0"))]
+    return [entry if entry in labels else entry.removesuffix("_1") for entry in listed]
 
 
 def _warn_of_overlap(files: FastaFiles) -> None:
