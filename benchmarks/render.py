@@ -4,8 +4,8 @@
     python benchmarks/render.py --check  # fails if a table is out of date
 
 A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``; NAME is a file in
-benchmarks/results, or ``NAME growth`` for the exponents that it holds, or ``label-graphs`` for the rows of label
-graphs of all comparisons.
+benchmarks/results, or ``NAME growth`` for the exponents that it holds, or ``NAME brief`` for a comparison with one
+threshold and without its tests, or ``label-graphs`` for the rows of label graphs of all comparisons.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from typing import Any
 
 import speed_tables
 from command_line import run
+from papers import BEST
 from rows import LEARNED, OTHER_DECISIONS, RECORDED, encoder_and_graph, in_words, p_in_words, row_of, variant
 from tg_mlc.recipes import RECIPES
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 MARK = re.compile(
-    r"(<!-- results: (?P<name>[\w-]+)(?P<part> growth)? -->\n).*?(?P<end><!-- end of results -->)", re.DOTALL
+    r"(<!-- results: (?P<name>[\w-]+)(?P<part> growth| brief)? -->\n).*?(?P<end><!-- end of results -->)", re.DOTALL
 )
 LABEL_GRAPHS = "label-graphs"
 COLUMNS = {"ACC": "ACC", "HA": "HA", "ebF1": "ebF1", "miF1": "miF1", "maF1": "maF1", "maAUC": "macro ROC-AUC"}
@@ -38,7 +39,7 @@ def render(text: str) -> str:
         if match["name"] == LABEL_GRAPHS:
             return f"{match[1]}{label_graphs()}{match['end']}"
         result = json.loads(result_file(match["name"]).read_text())
-        return f"{match[1]}{growth(result) if match['part'] else table(result)}{match['end']}"
+        return f"{match[1]}{PARTS[match['part']](result)}{match['end']}"
 
     return MARK.sub(fill, text)
 
@@ -65,8 +66,25 @@ def growth(result: dict[str, Any]) -> str:
     return "\n".join([*speed_tables.growth(result), ""])
 
 
+def brief(result: dict[str, Any]) -> str:
+    """One row for each model of a comparison, with one threshold, and what it was measured on."""
+    papers = {name: row for name, row in result.get("papers", {}).items() if name.startswith(BEST)}
+    return "\n".join([*_rows({**result, "papers": papers}, others=False), "", *_listed(_source(result)), ""])
+
+
 def comparison(result: dict[str, Any]) -> str:
     """The table of one comparison of models, and the tests below it."""
+    return "\n".join([*_rows(result), "", *_listed(notes(result)), ""])
+
+
+PARTS = {None: table, " growth": growth, " brief": brief}
+
+
+def _listed(lines: list[str]) -> list[str]:
+    return [f"- {line}" for line in lines]
+
+
+def _rows(result: dict[str, Any], others: bool = True) -> list[str]:
     lines = [
         "| model | label graph density | " + " | ".join(COLUMNS.values()) + " | seconds |",
         "|---|---|" + "---|" * (len(COLUMNS) + 1),
@@ -76,12 +94,12 @@ def comparison(result: dict[str, Any]) -> str:
         lines.append(f"| {model} | {density} | " + cells(row["metrics"]) + f" | {row['seconds']:.0f} |")
         for key, name in OTHER_DECISIONS.items():
             # Older files know fewer ways.
-            if row.get(key):
+            if others and row.get(key):
                 lines.append(f"| *{name}* | | {cells(row[key])} | |")
     for model, values in result.get("papers", {}).items():
         figures = (f"{values[name]:.3f}" if name in values else "" for name in COLUMNS)
         lines.append(f"| {model} | | " + " | ".join(figures) + " | |")
-    return "\n".join([*lines, "", *(f"- {note}" for note in notes(result)), ""])
+    return lines
 
 
 def label_graphs() -> str:
@@ -142,7 +160,6 @@ def notes(result: dict[str, Any]) -> list[str]:
         for model, row in result["summary"].items()
         for score, values in row["recovery"].items()
     ]
-    data, machine = result["dataset"], result["environment"]
     undefined = sorted({name for run in result["runs"] for name in run["undefined"]})
     left_out = [f"With one class only in the test set of some seed, left out of its ROC-AUC: {', '.join(undefined)}"]
     return [
@@ -151,6 +168,14 @@ def notes(result: dict[str, Any]) -> list[str]:
         *thresholds,
         *(left_out if undefined else []),
         *_changed_settings(result),
+        *_source(result),
+    ]
+
+
+def _source(result: dict[str, Any]) -> list[str]:
+    """Data, seeds and machine."""
+    data, machine = result["dataset"], result["environment"]
+    return [
         f"{_splits(result)}, seeds {result['seeds'][0]} to {result['seeds'][-1]}; mean ± standard deviation; "
         f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}",
         f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "

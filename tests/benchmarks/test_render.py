@@ -51,6 +51,26 @@ def test_table_shows_mean_spread_and_tests(monkeypatch: pytest.MonkeyPatch, tmp_
     assert render.render(page) == page
 
 
+def test_a_brief_table_has_one_row_for_each_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(render, "RESULTS", tmp_path)
+    metrics = {name: {"mean": 0.5, "sd": None} for name in render.COLUMNS}
+    result = {
+        "summary": {"emb LaMP fc": {"metrics": metrics, "by_frequency": metrics, "seconds": 3.2, "density": 1.0}},
+        "papers": {"arXiv:1, Emb + LaMP_fc": {"ACC": 0.25}, f"{render.BEST} (other split)": {"ACC": 0.75}},
+        "dataset": {"num_samples": 9, "counted_labels": 2, "sha256": "0123456789abcdef"},
+        "split": "official",
+        "seeds": [10],
+        "environment": {"processor": "CPU", "versions": {"torch": "2", "torch-geometric": "3"}},
+    }
+    (tmp_path / "one.json").write_text(render.json.dumps(result))
+    page = render.render("<!-- results: one brief -->\n<!-- end of results -->")
+    assert "| emb LaMP fc | 1.00 | 0.500 |" in page
+    assert "| best of the papers' message passing (other split) | | 0.750 |" in page
+    assert "thresholds by frequency" not in page
+    assert "0.250" not in page
+    assert "9 samples, 2 labels counted" in page
+
+
 def test_label_graphs_of_all_comparisons_stand_in_one_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(render, "RESULTS", tmp_path)
     row = {"metrics": {name: {"mean": 0.5, "sd": None} for name in render.COLUMNS}, "density": 0.25, "recovery": {}}
