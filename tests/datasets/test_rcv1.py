@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import lzma
+import os
 import shutil
 import time
 import tracemalloc
@@ -161,6 +163,28 @@ def test_json_files_may_be_compressed(jsonl):
         path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
     assert words_of(RCV1(jsonl, form="json", force_reload=True)) == words_of(plain)
+
+
+def test_parts_that_are_placed_later_replace_the_sample(jsonl, tmp_path, monkeypatch):
+    documents = line(["MCAT"], ["profit"]) * 2
+    sample = rcv1.SAMPLE._replace(sha256=hashlib.sha256(documents.encode()).hexdigest())
+    shared = tmp_path / "shared" / "rcv1v2" / "raw"
+    shared.mkdir(parents=True)
+    (shared / sample.name).write_text(documents)
+    shutil.copy(Path(os.environ["TG_MLC_DATA"]) / "rcv1v2" / "raw" / "rcv1.taxonomy", shared)
+    monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
+    monkeypatch.setattr(rcv1, "SAMPLE", sample)
+    root = tmp_path / "root"
+    assert len(RCV1(root, form="json")) == 2
+    assert len(RCV1(root, form="json", min_count=2)) == 2
+    for part in ("train", "test"):
+        shutil.copy(jsonl / "raw" / f"rcv1_{part}.json", root / "raw")
+    for options in ({}, {"min_count": 2}, {"force_reload": True}):
+        dataset = RCV1(root, form="json", **options)
+        assert labels_of(dataset) == [["C15", "CCAT"], ["GCAT"], ["CCAT"]]
+        assert dataset.official_split(0.5).test.tolist() == [2]
+    shutil.copy(jsonl / "raw" / "rcv1_dev.json", root / "raw")
+    assert labels_of(RCV1(root, form="json"))[2:] == [["MCAT"], ["CCAT"]]
 
 
 def test_options_keep_files_of_their_own(jsonl):

@@ -65,7 +65,8 @@ class RCV1(PublishedTable):
     ``"json"``    words in order, one JSON object with ``doc_label`` and ``doc_token`` a line, the form of the
                   `"NeuralClassifier: An Open-source Neural Hierarchical Multi-label Text Classification Toolkit"
                   <https://aclanthology.org/P19-3015>`_ paper: those of ``rcv1_train.json``, ``rcv1_dev.json`` and
-                  ``rcv1_test.json`` that are in ``root/raw``, or else the toolkit's 2,316 documents
+                  ``rcv1_test.json`` that are in ``root/raw``, or else the toolkit's 2,316 documents, which are kept
+                  apart in ``root/raw/sample``
     ============= ====================================================================================================
 
     Files placed by hand may be compressed (:obj:`.gz`, :obj:`.xz`, :obj:`.bz2`); token files may also lie in
@@ -158,10 +159,11 @@ class RCV1(PublishedTable):
 
     @property
     def processed_file_names(self) -> str:
-        """The processed file, one for each form and choice of options."""
+        """The processed file, one for each form, choice of options, and choice of JSON files in ``root/raw``."""
         settings = (self.reverse_split, self.binary, *self.options)
         plain = settings == (False, False, *TextOptions())
-        return f"{self.form}.pt" if plain else f"{self.form}_{settings_key(*settings)}.pt"
+        source = "-".join([self.form, *(self._json_parts() if self.form == "json" else ())])
+        return f"{source}.pt" if plain else f"{source}_{settings_key(*settings)}.pt"
 
     @property
     def label_parents(self) -> list[tuple[str, str]]:
@@ -215,11 +217,16 @@ class RCV1(PublishedTable):
         raw = Path(self.raw_dir)
         fetch_all([TAXONOMY], raw)
         topics = sorted(child for child, _ in read_parents(read_checked(TAXONOMY, raw).decode(), "taxonomy"))
-        paths = {part: path for part in PARTS if (path := find(f"rcv1_{part}.json", raw))}
+        paths = self._json_parts()
         if not paths:
-            fetch_all([SAMPLE], raw)
-            paths = {"dev": raw / SAMPLE.name}
+            # In a folder of its own, as it may share documents with parts that are placed later.
+            fetch_all([SAMPLE], raw / "sample")
+            paths = {"dev": raw / "sample" / SAMPLE.name}
         return read_json(paths, topics, self.options)
+
+    def _json_parts(self) -> dict[str, Path]:
+        """The parts that the user has placed."""
+        return {part: path for part in PARTS if (path := find(f"rcv1_{part}.json", Path(self.raw_dir)))}
 
     def _check_options(self) -> None:
         if self.form not in get_args(Form):
