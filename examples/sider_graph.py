@@ -3,7 +3,8 @@
 Each of 27 classes of side effects attends to the atoms, fingerprints and descriptors of a drug, then to the other
 classes along a label graph: edgeless (el), fully connected (fc), or a prior from training labels (pr). A linear path
 leads from fingerprints and descriptors to the classes beside the messages. Every variant stands beside the label
-frequencies alone, a random forest on Morgan fingerprints, and the figures of the LaMP paper.
+frequencies alone, a random forest, a linear SVM and logistic regression on Morgan fingerprints (both tuned on the
+validation set), and the figures of the LaMP paper.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from jsonargparse import ArgumentParser
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from tg_mlc._optional import require
-from tg_mlc.baselines import LabelFrequency, MorganForest
+from tg_mlc.baselines import LabelFrequency, LinearBaseline, MorganForest
+from tg_mlc.baselines.linear import Loss
 from tg_mlc.data import Split
 from tg_mlc.datasets import DatasetUnavailableError, MultiLabelDataset
 from tg_mlc.datasets.sider import LICENSE_NOTE
@@ -132,6 +136,12 @@ def baselines(name: str, molecules: MultiLabelDataset, split: Split, seed: int) 
         "label frequency": (frequency.predict_proba(len(val)), frequency.predict_proba(len(test))),
         "random forest": (forest.predict_proba(val.smiles), forest.predict_proba(test.smiles)),
     }
+    bits = [torch.from_numpy(forest.fingerprints(part.smiles)) for part in (train_set, val, test)]
+    x_train, x_val, x_test = (csr_array(F.normalize(part.float()).numpy()) for part in bits)
+    losses: dict[str, Loss] = {"linear SVM": "hinge", "logistic regression": "logistic"}
+    for row, loss in losses.items():
+        linear = LinearBaseline.tuned(x_train, train_set.y, x_val, val.y, loss=loss)
+        scores[row] = linear.predict_proba(x_val), linear.predict_proba(x_test)
     return {
         row: evaluate_counted(name, molecules, split, torch.as_tensor(on_val), torch.as_tensor(on_test))
         for row, (on_val, on_test) in scores.items()

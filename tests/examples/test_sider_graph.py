@@ -35,13 +35,15 @@ def sider_file() -> Path:
 def test_sider_end_to_end(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(graphs="el,pr", seed=2, root=root, output=tmp_path, max_epochs=2, accelerator="cpu")
     table = capsys.readouterr().out
-    for row in ("label frequency", "random forest", "LaMP el", "LaMP pr", "paper, FMP + LaMP_el"):
+    ours = ("label frequency", "random forest", "linear SVM", "logistic regression", "LaMP el", "LaMP pr")
+    for row in (*ours, "paper, FMP + LaMP_el"):
         assert re.search(rf"^{re.escape(row)} .*0\.\d{{3}}", table, re.MULTILINE), row
     assert all(column in table for column in COLUMNS)
 
     results = json.loads((tmp_path / "sider" / "results.json").read_text())
     assert results["rows"]["label frequency"]["values"]["maAUC"] == 0.5
     assert results["rows"]["LaMP el"]["values"]["maAUC"] > 0.58  # far above chance after two epochs
+    assert all(results["rows"][row]["values"]["maAUC"] > 0.6 for row in ("linear SVM", "logistic regression"))
     with (tmp_path / "sider" / "pr" / "predictions.csv").open() as file:
         rows = list(csv.reader(file))
     assert len(rows) == 1 + 143
