@@ -290,12 +290,14 @@ def print_summary(
 
 
 def _cells(metrics: Mapping[str, Any]) -> str:
-    return "".join(
-        f"{'':>15}"
-        if c not in metrics or metrics[c]["mean"] is None
-        else f"{metrics[c]['mean']:8.4f}±{metrics[c]['sd'] or 0:.4f}"
-        for c in COLUMNS
-    )
+    return "".join(f"{_cell(**metrics[c]) if c in metrics else '':>15}" for c in COLUMNS)
+
+
+def _cell(mean: float | None, sd: float | None) -> str:
+    """A mean, with its standard deviation where there are several seeds; nothing where it is undefined."""
+    if mean is None:
+        return ""
+    return f"{mean:.4f}" if sd is None else f"{mean:.4f}±{sd:.4f}"
 
 
 def _in_short(metrics: Mapping[str, float | None]) -> str:

@@ -137,10 +137,12 @@ def _exceeds(value: float | None, other: float | None) -> bool:
 
 
 def summarise(runs: Sequence[Run]) -> dict[str, Any]:
-    """Mean and standard deviation of every metric over the seeds."""
+    """Mean and standard deviation of every metric over the seeds, and how well they all recover graphs."""
     recovered = {
-        score: {name: _mean([run.recovery[score][name] for run in runs]) for name in runs[0].recovery[score]}
-        for score in runs[0].recovery
+        score: {name: _mean([run.recovery[score][name] for run in runs]) for name in values}
+        for score, values in runs[0].recovery.items()
+        # Those from before a comparison was broken off may have been compared with more graphs.
+        if all(score in run.recovery for run in runs)
     }
     densities = [run.density for run in runs if run.density is not None]
     return {

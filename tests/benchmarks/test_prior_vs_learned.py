@@ -18,7 +18,7 @@ from torch_geometric.loader import DataLoader
 import competitors
 import environment
 from papers import DIFFERENT, FIGURES, figures
-from prior_vs_learned import _recovered, main, run_variant
+from prior_vs_learned import _cells, _recovered, main, run_variant
 from recovery import co_occurrence_scores, mean_label_attention, recovery
 from render import cell, table
 from rivals import PooledGNN
@@ -63,6 +63,21 @@ def test_what_a_seed_leaves_undefined_is_no_number() -> None:
     assert summary["metrics"] == {"maAUC": {"mean": None, "sd": None}, "maF1": {"mean": 0.5, "sd": 0.0}}
     assert cell(summary["metrics"]["maAUC"]) == ""
     json.dumps(summary, allow_nan=False)
+
+
+def test_only_recovery_of_all_seeds_is_summarised() -> None:
+    rows = runs({"emb LaMP fc": [0.6, 0.7]})
+    for row, graphs in zip(rows, (("wordnet", "pr"), ("pr",)), strict=True):
+        row.recovery = {f"learned attention, {graph}": {"ROC-AUC": row.metrics["maAUC"]} for graph in graphs}
+    expected = {"learned attention, pr": {"ROC-AUC": pytest.approx(0.65)}}
+    assert summarise(rows)["recovery"] == summarise(rows[::-1])["recovery"] == expected
+
+
+def test_one_seed_has_no_spread_in_what_is_printed() -> None:
+    rows = runs({"emb LaMP el": [0.6, 0.7]})
+    rows[1].metrics["maF1"] = None
+    assert _cells(summarise(rows[:1])["metrics"]).split() == ["0.6000", "0.6000"]
+    assert _cells(summarise(rows)["metrics"]).split() == ["0.6500±0.0707"]
 
 
 def test_summary_and_paired_test() -> None:

