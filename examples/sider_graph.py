@@ -168,7 +168,7 @@ def print_table(rows: dict[str, Evaluation], paper: dict[str, dict[str, float]])
         print(f"{name:<22}" + "".join(f"{values[c]:8.3f}" if c in values else f"{'-':>8}" for c in COLUMNS))
     if paper:
         print(
-            "ACC, HA and F1 of the paper are those of a constant predictor (label frequency): they show nothing here.\n"
+            "ACC, HA and F1 of the paper are about those of a constant (label frequency): they show nothing here.\n"
             "Compare macro ROC-AUC (maAUC), which is 0.5 for any constant."
         )
     undefined = next(iter(rows.values())).undefined
