@@ -44,6 +44,8 @@ def in_words(values: Mapping[str, float | None]) -> str:
     return ", ".join(f"{name} {'undefined' if value is None else f'{value:.3f}'}" for name, value in values.items())
 
 
-def p_in_words(p: float) -> str:
+def p_in_words(p: float | None) -> str:
     """A p-value."""
+    if p is None:
+        return "undefined, as all seeds differ by the same"
     return "p < 0.01" if p < 0.01 else f"p = {p:.2f}"

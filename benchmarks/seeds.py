@@ -21,6 +21,8 @@ from tg_mlc.metrics import DECISION_METRICS, LabelSets, evaluate, tune_by_freque
 from tg_mlc.recipes import RECIPES, EncoderName, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
+#: Differences of metrics that are no larger come from the order of sums.
+ROUNDING = 1e-12
 TESTED = ("ACC", "ebF1", "miF1", "maF1", "maAUC")
 Metrics = dict[str, float | None]
 
@@ -212,10 +214,12 @@ def compare_rows(runs: Sequence[Run], row: str, against: str) -> list[dict[str, 
     return tests
 
 
-def corrected_p_value(difference: np.ndarray, test_share: float = 0.1, train_share: float = 0.8) -> float:
-    """The two-sided p-value of a mean difference over random splits of one data set."""
+def corrected_p_value(difference: np.ndarray, test_share: float = 0.1, train_share: float = 0.8) -> float | None:
+    """The two-sided p-value of a mean difference over random splits of one data set; :obj:`None` where it is the same
+    for all, up to rounding, from which no test can tell chance.
+    """
     n = len(difference)
     spread = np.sqrt((1 / n + test_share / train_share) * difference.var(ddof=1))
-    if spread == 0:
-        return float(difference.mean() == 0)
+    if spread < ROUNDING:
+        return 1.0 if abs(difference.mean()) < ROUNDING else None
     return float(2 * student_t.sf(abs(difference.mean()) / spread, df=n - 1))

@@ -22,7 +22,7 @@ from prior_vs_learned import _cells, _recovered, main, run_variant
 from recovery import co_occurrence_scores, mean_label_attention, recovery
 from render import cell, table
 from rivals import PooledGNN
-from rows import in_words
+from rows import in_words, p_in_words
 from seeds import Run, Task, compare, corrected_p_value, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets._records import Records
@@ -81,7 +81,7 @@ def test_one_seed_has_no_spread_in_what_is_printed() -> None:
 
 
 def test_summary_and_paired_test() -> None:
-    rows = runs({"emb LaMP el": [0.60, 0.70, 0.65], "emb LaMP fc": [0.62, 0.72, 0.67], "random forest": [0.5] * 3})
+    rows = runs({"emb LaMP el": [0.60, 0.70, 0.65], "emb LaMP fc": [0.62, 0.73, 0.67], "random forest": [0.5] * 3})
     summary = summarise([run for run in rows if run.model == "emb LaMP el"])
     assert summary["metrics"]["maAUC"]["mean"] == pytest.approx(0.65)
     assert summary["metrics"]["maAUC"]["sd"] == pytest.approx(0.05)
@@ -89,8 +89,8 @@ def test_summary_and_paired_test() -> None:
     assert set(tests) == {"maAUC", "maF1"}
     test = tests["maAUC"]
     assert test["test"] == "corrected paired t-test"
-    assert test["mean_difference"] == pytest.approx(0.02)
-    assert test["p"] < 1e-6  # the same difference for every seed
+    assert test["mean_difference"] == pytest.approx(0.07 / 3)
+    assert test["p"] == pytest.approx(corrected_p_value(np.array([0.02, 0.03, 0.02])))
     assert compare(rows, "fmp", "fc") == []
 
 
@@ -100,6 +100,13 @@ def test_p_value_is_corrected_for_overlapping_splits() -> None:
     assert corrected > plain
     assert corrected_p_value(difference, test_share=0.0) == pytest.approx(plain)
     assert corrected_p_value(np.zeros(5)) == 1.0
+
+
+def test_the_same_difference_for_all_seeds_has_no_p_value() -> None:
+    same = np.array([0.3, 0.2, 0.1]) + 0.1 - np.array([0.3, 0.2, 0.1])
+    assert 0 < same.std() < 1e-12  # from rounding alone
+    assert corrected_p_value(same) is None
+    assert "undefined" in p_in_words(None)
 
 
 def test_seeds_that_share_a_split_need_no_correction() -> None:
