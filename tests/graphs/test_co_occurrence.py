@@ -268,9 +268,9 @@ def test_permuting_labels_permutes_the_graph():
 def test_a_thousand_labels_take_no_time():
     y = sparse.random_array((13_000, 983), density=0.02, format="csr", rng=np.random.default_rng(0))
     y.data[:] = 1
-    start = time.perf_counter()
+    start = time.process_time()  # others may share the cores
     graph = co_occurrence(y, weight="correlation", top_k=10)
-    assert time.perf_counter() - start < 3.0  # about 0.2 s on a quiet core
+    assert time.process_time() - start < 3.0  # about 0.2 s on a quiet core
     assert graph.num_edges == 983 * 11
 
 
