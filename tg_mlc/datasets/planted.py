@@ -32,7 +32,8 @@ class Planted(MultiLabelDataset):
     so that neighbours carry the share :math:`\rho` of the variance, and :math:`\tau` sets how frequent labels are. A
     component speaks to its own label only (``to_label``, an edge list of the bipartite graph with one edge for each
     component): what a neighbour knows can come to a label by messages along the label graph, and in no other way.
-    Whoever has no messages can therefore not be better than :math:`g_i` itself, see :meth:`scores`.
+    A label without messages can therefore not be better than :math:`g_i` itself, see :meth:`scores`; a classifier that
+    is given the components of all labels at once can.
 
     Args:
         num_samples (int, optional): Number of samples, of which the last fifth is the official test part.
