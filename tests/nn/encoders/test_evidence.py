@@ -74,6 +74,13 @@ def test_a_kernel_of_unweighted_words_counts_them(ridge):
     torch.testing.assert_close(KernelEvidence.of(ridge)(repeated), torch.tensor(expected, dtype=torch.float32))
 
 
+def test_a_regression_in_memory_that_cannot_be_written_to_is_taken_without_a_warning(ridge, recwarn):
+    ridge.dual.setflags(write=False)
+    evidence = KernelEvidence.of(ridge)
+    assert not recwarn.list
+    torch.testing.assert_close(evidence.dual, torch.tensor(ridge.dual, dtype=torch.float32))
+
+
 def test_a_kernel_is_kept_but_not_trained(ridge):
     evidence = KernelEvidence.of(ridge)
     assert list(evidence.parameters()) == []

@@ -196,7 +196,7 @@ class KernelEvidence(Evidence):
         squared = np.asarray(rows.multiply(rows).sum(axis=1))
         values = (ridge.gamma, rows.indptr, rows.indices, rows.data, squared, ridge.dual, ridge.mean)
         for buffer, value in zip(evidence.buffers(), values, strict=True):
-            buffer.copy_(torch.from_numpy(np.asarray(value)))
+            buffer.copy_(torch.tensor(np.asarray(value)))
         return evidence
 
     def scores(self, data: Data) -> Tensor:
