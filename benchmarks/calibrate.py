@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from candidates import call, ours, passes
-from measure import interleave
+from measure import Job, interleave
 from regimes import Inputs, Regime, draw, ragged, sparse
-from tg_mlc.ops import Pattern, Shared
+from tg_mlc.nn import FeatureToLabelConv
+from tg_mlc.nn._folded import folded_attention
+from tg_mlc.ops import Blocks, Pattern, Shared, graph_attention
 from tg_mlc.ops.attention import crossovers, registry
 
 DENSITIES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.35, 0.5)
 WASTES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45)
+#: Numbers of components, from those whose folding saves most.
+KEYS = (10, 20, 40, 60, 80, 100, 120, 160)
 
 
 def calibrate(repeats: int, device: str, *, quick: bool = False) -> dict[str, Any]:
@@ -38,14 +44,23 @@ def calibrate(repeats: int, device: str, *, quick: bool = False) -> dict[str, An
     )
     for keys, row in by_keys.items():
         print(f"  {keys} keys, {row.get('work', '-')} multiplications a block: {_verdict(row, 'waste')}")
+    by_labels = {
+        num_labels: _foldings(num_labels, regime, repeats, device)
+        for num_labels in ((4, 9) if quick else (27, 159, 983))
+    }
+    print(f"Blocks, projections apart against folded; in use: FOLD_FROM = {crossovers.FOLD_FROM}")
+    for num_labels, row in by_labels.items():
+        print(f"  {num_labels} labels: {_verdict(row, 'ratio of multiplications')}")
     return {
         "in_use": {
             "DENSE_FROM": crossovers.DENSE_FROM,
             "MIN_BLOCK": crossovers.MIN_BLOCK,
             "MAX_WASTE": crossovers.MAX_WASTE,
+            "FOLD_FROM": crossovers.FOLD_FROM,
         },
         "density": by_size,
         "waste": by_keys,
+        "folding": by_labels,
     }
 
 
@@ -69,7 +84,7 @@ def _densities(size: int, regime: Regime, repeats: int, device: str) -> dict[str
         # What would be chosen if a mask were out of the question, as it is for a list of edges:
         edges = Shared(pattern.graph, 1)
         name = registry.choose(call(draw(edges, regime), edges.graph))[0].name
-        ratios[pattern.density] = _ratio(pattern, inputs, (name, "dense"), repeats, device)
+        ratios[pattern.density] = _ratio_of_backends(pattern, inputs, (name, "dense"), repeats, device)
     return {"num_samples": num_samples, "sparse": name, **_summary(ratios)}
 
 
@@ -83,8 +98,22 @@ def _wastes(keys: int, regime: Regime, repeats: int, device: str) -> dict[str, A
             return {"refused": reason}
         work = pattern.num_edges * regime.heads * regime.channels // pattern.num_samples
         actual = 1 - pattern.num_edges / (pattern.num_samples * pattern.max_queries * pattern.max_keys)
-        ratios[actual] = _ratio(pattern, inputs, ("dense", "blocks"), repeats, device)
+        ratios[actual] = _ratio_of_backends(pattern, inputs, ("dense", "blocks"), repeats, device)
     return {"work": work, **_summary(ratios)}
+
+
+def _foldings(num_labels: int, regime: Regime, repeats: int, device: str) -> dict[str, Any]:
+    """How much longer projections take apart from the attention, by how many times as many multiplications."""
+    heads, channels = regime.heads, regime.channels
+    conv = FeatureToLabelConv(heads * channels, heads).to(device)
+    ratios: dict[float, float] = {}
+    for keys in sorted(KEYS, reverse=True):
+        pattern = ragged(num_labels, torch.full((16,), keys)).to(device)
+        inputs = draw(pattern, regime)
+        jobs = {name: partial(_with_gradients, way, conv, pattern, inputs) for name, way in WAYS.items()}
+        ratio = crossovers.folding_ratio(pattern, heads, heads * channels, channels, channels)
+        ratios[ratio] = _ratio(jobs, repeats, device)
+    return _summary(ratios)
 
 
 def lengths(mean: int, waste: float, num_samples: int) -> torch.Tensor:
@@ -93,11 +122,36 @@ def lengths(mean: int, waste: float, num_samples: int) -> torch.Tensor:
     return torch.linspace(longest * (1 - 2 * waste), longest, num_samples).round().long().clamp(min=1)
 
 
-def _ratio(pattern: Pattern, inputs: Inputs, backends: tuple[str, str], repeats: int, device: str) -> float:
+def _apart(conv: FeatureToLabelConv, states: Tensor, key: Tensor, value: Tensor, pattern: Blocks) -> Tensor:
+    query = conv.lin_query(states).view(-1, *key.shape[1:])
+    out: Tensor = conv.lin_out(graph_attention(query, key, value, pattern).flatten(1))
+    return out
+
+
+def _folded(conv: FeatureToLabelConv, states: Tensor, key: Tensor, value: Tensor, pattern: Blocks) -> Tensor:
+    return folded_attention(states, key, value, pattern, conv.lin_query, conv.lin_out, conv.scale, 0.0, 1)
+
+
+WAYS = {"apart": _apart, "folded": _folded}
+
+
+def _with_gradients(
+    way: Callable[..., Tensor], conv: FeatureToLabelConv, pattern: Blocks, inputs: Inputs
+) -> tuple[Tensor, ...]:
+    out = way(conv, inputs.query.flatten(1), inputs.key, inputs.value, pattern)
+    leaves = (*inputs.leaves, conv.lin_query.weight, conv.lin_out.weight)
+    return torch.autograd.grad(out, leaves, inputs.grad.flatten(1))
+
+
+def _ratio_of_backends(pattern: Pattern, inputs: Inputs, backends: tuple[str, str], repeats: int, device: str) -> float:
     """The time of the first backend over that of the second, forward and backward."""
     jobs = {name: passes(ours(pattern, name), inputs)["forward_backward"] for name in backends}
-    samples = interleave(jobs, repeats, device)
-    first, second = (float(np.median(samples[name].wall)) for name in backends)
+    return _ratio(jobs, repeats, device)
+
+
+def _ratio(jobs: dict[str, Job], repeats: int, device: str) -> float:
+    """The time of the first job over that of the second."""
+    first, second = (float(np.median(samples.wall)) for samples in interleave(jobs, repeats, device).values())
     return first / second
 
 

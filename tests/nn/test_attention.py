@@ -206,13 +206,28 @@ def test_gradcheck(structured: bool) -> None:
 def test_errors() -> None:
     with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"):
         AttentionConv(8, heads=3)
-    with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=0, channels=8\)"):
-        AttentionConv(8, heads=0)
-    with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=4, channels=-1\)"):
+    with pytest.raises(ValueError, match=r"'channels' to be at least 1, or -1 for a source's \(got -1\)"):
         AttentionConv(-1)
+    with pytest.raises(TypeError, match=r"'channels' to be a size or a pair of sizes \(got str\)"):
+        AttentionConv("8")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"'norm' to be 'post' or 'pre' \(got 'batch'\)"):
         AttentionConv(8, norm="batch")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"'value_channels' to equal 'head_channels' beside 'edge_dim'"):
         AttentionConv(8, heads=2, value_channels=3, edge_dim=1)
     with pytest.raises(ValueError, match=r"'backend' to be 'auto' or one of"):
-        AttentionConv(8, backend="fastest")(torch.randn(4, 8), Edges(EDGE_INDEX, 4, 4))
+        AttentionConv(8, backend="fastest")
+    with pytest.raises(TypeError, match=r"source states in torch.float32, as the parameters are \(got torch.float64\)"):
+        AttentionConv(8)(torch.randn(4, 8).double(), EDGE_INDEX)
+
+
+@pytest.mark.parametrize("name", ["heads", "mlp_channels", "head_channels", "value_channels"])
+def test_sizes_are_at_least_one(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"'{name}' to be a whole number of at least 1 \(got 0\)"):
+        AttentionConv(8, **{name: 0})
+
+
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout"])
+@pytest.mark.parametrize("value", [-0.1, 1.5])
+def test_dropouts_are_shares(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=rf"'{name}' to be a number in \[0, 1\] \(got {value}\)"):
+        AttentionConv(8, **{name: value})

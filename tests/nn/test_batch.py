@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch_geometric.data import Batch, Data
 
-from tg_mlc.nn._batch import to_ptr
+from tg_mlc.nn._batch import check_components, to_ptr
 
 X = torch.zeros(5, 2)
 
@@ -24,10 +25,12 @@ def test_errors() -> None:
         to_ptr(X, torch.tensor([0, 1, 0, 1, 1]), None, None)
     with pytest.raises(ValueError, match=r"'batch' in ascending order from 0"):
         to_ptr(X, torch.tensor([-1, 0, 0, 1, 1]), None, None)
-    with pytest.raises(ValueError, match=r"'batch' of shape \[5\] in torch.long \(got \[4\] in torch.int64\)"):
+    with pytest.raises(ValueError, match=r"'batch' of shape \[5\], as 'x' has rows \(got \[4\]\)"):
         to_ptr(X, torch.zeros(4, dtype=torch.long), None, None)
-    with pytest.raises(ValueError, match=r"'batch' of shape \[5\] in torch.long \(got \[5\] in torch.int32\)"):
+    with pytest.raises(TypeError, match=r"'batch' to be a tensor of torch.long \(got torch.int32\)"):
         to_ptr(X, torch.zeros(5, dtype=torch.int), None, None)
+    with pytest.raises(TypeError, match=r"'batch' to be a tensor of torch.long \(got list\)"):
+        to_ptr(X, [0] * 5, None, None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"'batch' to be less than 'batch_size' \(got 2 and 2\)"):
         to_ptr(X, torch.tensor([0, 0, 1, 1, 2]), None, 2)
     with pytest.raises(ValueError, match=r"'batch_size' beside an empty 'batch'"):
@@ -36,3 +39,20 @@ def test_errors() -> None:
         to_ptr(X, None, torch.tensor([0, 4]), None)
     with pytest.raises(TypeError, match=r"'ptr' to hold torch.long"):
         to_ptr(X, None, torch.tensor([0, 5]).int(), None)
+
+
+def test_states_of_components() -> None:
+    check_components(X)
+    with pytest.raises(ValueError, match=r"'x' of shape \[N, channels\], a row for each component \(got \[2, 5, 3\]\)"):
+        check_components(torch.zeros(2, 5, 3))
+    with pytest.raises(TypeError, match=r"\(got DataBatch\); pass a batch as its 'x' and its 'batch'"):
+        check_components(Batch.from_data_list([Data(x=X)]))
+    with pytest.raises(TypeError, match=r"'x' to be a tensor \(got ndarray\)$"):
+        check_components(X.numpy())
+
+
+def test_the_largest_sample_is_checked() -> None:
+    ptr = torch.tensor([0, 2, 5])
+    assert to_ptr(X, None, ptr, None, 3) is ptr
+    with pytest.raises(ValueError, match=r"'max_num_nodes' to be at least 3, the components of the largest sample"):
+        to_ptr(X, None, ptr, None, 2)

@@ -256,13 +256,17 @@ def test_errors() -> None:
         LabelMessagePassing(8, path_graph(5), heads=3)
     with pytest.raises(ValueError, match=r"'label_graph' to hold at least 1 label \(got 0\)"):
         LabelMessagePassing(8, LabelGraph(num_nodes=0))
+    with pytest.raises(TypeError, match=r"'channels' to be a size or a pair of sizes \(got LabelGraph\)"):
+        LabelMessagePassing(path_graph(5), 8)  # type: ignore[arg-type]
     labels = LabelMessagePassing(8, path_graph(5))
     x, batch = ragged([3, 1, 4], 8)
     with pytest.raises(ValueError, match=r"'batch' in ascending order"):
         labels(x, batch.flip(0))
+    with pytest.raises(ValueError, match=r"'x' of shape \[N, channels\]"):
+        labels(x.unsqueeze(0), batch)
     with pytest.raises(ValueError, match=r"source states of shape \[N, 8\], as 'channels' says \(got \[8, 5\]\)"):
         labels(x[:, :5], batch)
-    with pytest.raises(ValueError, match=r"no sample of 'key_ptr' to be larger than 3 \(got 4\)"):
+    with pytest.raises(ValueError, match=r"'max_num_nodes' to be at least 4, .* of the largest sample \(got 3\)"):
         labels(x, batch, max_num_nodes=3)
 
 

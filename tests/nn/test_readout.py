@@ -65,3 +65,8 @@ def test_it_can_start_from_frequencies():
     torch.testing.assert_close(readout.bias, (odds + odds.mean()) / 2)
     with pytest.raises(ValueError, match="'bias=True'"):
         LabelReadout(labels).start_from_frequencies(torch.zeros(2, 3))
+
+
+def test_the_layer_is_expected() -> None:
+    with pytest.raises(TypeError, match=r"'labels' to be a LabelMessagePassing \(got int\)"):
+        LabelReadout(4)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from tests.ops.patterns import patterns, ptr
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared, graph_attention, to_dense_weights
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(patterns())
 def test_dense_weights_hold_each_weight_once(pattern: Pattern) -> None:
     torch.manual_seed(0)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
 
 from tests.ops.patterns import ptr, random_edges
 from tg_mlc.graphs import LabelGraph
@@ -155,3 +156,18 @@ def test_shared_takes_a_label_graph() -> None:
     graph = LabelGraph(torch.tensor([[0, 1], [1, 2]]), num_nodes=4)
     shared = Shared(graph, 2)
     assert (shared.num_nodes, shared.num_queries, shared.num_edges) == (4, 8, 4)
+
+
+def test_shared_takes_a_graph_that_holds_an_adjacency() -> None:
+    torch_sparse = pytest.importorskip("torch_sparse", reason="torch-sparse is not installed")
+    adj_t = torch_sparse.SparseTensor(row=torch.tensor([1, 2]), col=torch.tensor([0, 1]), sparse_sizes=(4, 4))
+    sparse = torch.sparse_coo_tensor(torch.tensor([[1, 2], [0, 1]]), torch.ones(2), (4, 4), check_invariants=True)
+    for adjacency in (adj_t, sparse):
+        shared = Shared(Data(adj_t=adjacency, num_nodes=4), 2)
+        assert shared.graph.edge_index.tolist() == [[0, 1], [1, 2]]
+        assert shared.num_queries == 8
+
+
+def test_shared_wants_a_graph_with_edges() -> None:
+    with pytest.raises(ValueError, match=r"to hold 'edge_index' or 'adj_t' \(got Data\(num_nodes=4\)\)"):
+        Shared(Data(num_nodes=4), 2)

@@ -1,20 +1,24 @@
-"""The two ways to say which sample a row belongs to."""
+"""What belongs to which sample, as modules are told of it."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from tg_mlc.ops.checks import check_ptr
+from tg_mlc.ops.checks import check_ptr, longest
 
 
-def to_ptr(x: Tensor, batch: Tensor | None, ptr: Tensor | None, batch_size: int | None) -> Tensor:
+def to_ptr(
+    x: Tensor, batch: Tensor | None, ptr: Tensor | None, batch_size: int | None, max_num_nodes: int | None = None
+) -> Tensor:
     """Where the rows of every sample begin and end, from whichever of the two forms is given."""
     if batch is not None and ptr is not None:
         raise ValueError("Expected either 'batch' or 'ptr' (got both)")
     if batch is None and ptr is None:
-        return torch.tensor([0, x.size(0)], device=x.device)
-    if ptr is None:
+        ptr = torch.tensor([0, x.size(0)], device=x.device)
+    elif ptr is None:
         assert batch is not None
         if not torch.compiler.is_compiling():
             check_batch(batch, x.size(0), batch_size)
@@ -24,15 +28,30 @@ def to_ptr(x: Tensor, batch: Tensor | None, ptr: Tensor | None, batch_size: int 
     elif not torch.compiler.is_compiling():
         check_ptr("ptr", ptr, x.size(0), None)
     assert ptr is not None
+    if max_num_nodes is not None and not torch.compiler.is_compiling() and longest(ptr) > max_num_nodes:
+        raise ValueError(
+            f"Expected 'max_num_nodes' to be at least {longest(ptr)}, the components of the largest sample "
+            f"(got {max_num_nodes})"
+        )
     return ptr
 
 
-def check_batch(batch: Tensor, num_rows: int, batch_size: int | None) -> None:
+def check_components(x: Any) -> None:
+    """Raises a clear error unless :obj:`x` holds the states of components."""
+    if not isinstance(x, Tensor):
+        hint = "; pass a batch as its 'x' and its 'batch'" if hasattr(x, "x") else ""
+        raise TypeError(f"Expected 'x' to be a tensor (got {type(x).__name__}){hint}")
+    if x.dim() != 2:
+        raise ValueError(f"Expected 'x' of shape [N, channels], a row for each component (got {list(x.shape)})")
+
+
+def check_batch(batch: Any, num_rows: int, batch_size: int | None) -> None:
     """Raises a clear error unless :obj:`batch` assigns every row to a sample, in ascending order."""
-    if batch.shape != (num_rows,) or batch.dtype != torch.long:
-        raise ValueError(
-            f"Expected 'batch' of shape [{num_rows}] in torch.long (got {list(batch.shape)} in {batch.dtype})"
-        )
+    if not isinstance(batch, Tensor) or batch.dtype != torch.long:
+        got = batch.dtype if isinstance(batch, Tensor) else type(batch).__name__
+        raise TypeError(f"Expected 'batch' to be a tensor of torch.long (got {got})")
+    if batch.shape != (num_rows,):
+        raise ValueError(f"Expected 'batch' of shape [{num_rows}], as 'x' has rows (got {list(batch.shape)})")
     if num_rows == 0 and batch_size is None:
         raise ValueError("Expected 'batch_size' beside an empty 'batch' (got None)")
     if num_rows > 0 and (int(batch[0]) < 0 or bool((batch.diff() < 0).any())):

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, cast
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.typing import Adj, OptTensor, SparseTensor
 from torch_geometric.utils import softmax
 
+from tg_mlc._options import check_count, check_share
 from tg_mlc.nn._adjacency import to_edges
-from tg_mlc.ops import Pattern, graph_attention
+from tg_mlc.nn._folded import folded_attention, may_fold
+from tg_mlc.ops import Blocks, Pattern, graph_attention
 from tg_mlc.ops.adjacency import to_list
+from tg_mlc.ops.attention import registry
 from tg_mlc.ops.dropout import dropout
 
 Norm = Literal["post", "pre"]
@@ -63,8 +67,11 @@ class AttentionConv(MessagePassing):
         - **output:** node states :math:`(N, d)` or :math:`(N_t, d)`
 
     Raises:
-        ValueError: If :obj:`heads` does not divide the target's size, :obj:`norm` is unknown, :obj:`edge_dim` is
-            given beside values of another size than the keys, or states are of another size than :obj:`channels`.
+        TypeError: If :obj:`channels` is neither a size nor a pair of sizes, or states are of another type than the
+            parameters.
+        ValueError: If a size or a dropout is out of range, :obj:`heads` does not divide the target's size, :obj:`norm`
+            or :obj:`backend` is unknown, :obj:`edge_dim` is given beside values of another size than the keys, or
+            states are of another size than :obj:`channels`.
     """
 
     SUPPORTS_FUSED_EDGE_INDEX: Final[bool] = True
@@ -87,11 +94,19 @@ class AttentionConv(MessagePassing):
         **kwargs: Any,
     ) -> None:
         super().__init__(aggr=kwargs.pop("aggr", "add"), node_dim=0, **kwargs)
-        source, target = (channels, channels) if isinstance(channels, int) else channels
-        if target <= 0 or heads <= 0 or (head_channels is None and target % heads != 0):
+        source, target = pair_of(channels)
+        hidden = target if mlp_channels is None else mlp_channels
+        attention_dropout = dropout if attention_dropout is None else attention_dropout
+        check_count("heads", heads)
+        check_count("mlp_channels", hidden)
+        check_share("dropout", dropout)
+        check_share("attention_dropout", attention_dropout)
+        if head_channels is None and target % heads != 0:
             raise ValueError(f"Expected 'heads' to divide 'channels' (got heads={heads}, channels={target})")
         head_channels = target // heads if head_channels is None else head_channels
         value_channels = head_channels if value_channels is None else value_channels
+        check_count("head_channels", head_channels)
+        check_count("value_channels", value_channels)
         if edge_dim is not None and value_channels != head_channels:
             raise ValueError(
                 f"Expected 'value_channels' to equal 'head_channels' beside 'edge_dim', as edge features are added to "
@@ -99,18 +114,19 @@ class AttentionConv(MessagePassing):
             )
         if norm not in ("post", "pre"):
             raise ValueError(f"Expected 'norm' to be 'post' or 'pre' (got '{norm}')")
+        if backend != "auto":
+            registry.get(backend)
         self.channels = target
         self.source_channels = source
         self.heads = heads
         self.dropout = dropout
-        self.attention_dropout = dropout if attention_dropout is None else attention_dropout
+        self.attention_dropout = attention_dropout
         self.norm = norm
         self.scale = head_channels**-0.5 if scale is None else scale
         self.backend = backend
         self._alpha: OptTensor = None
 
         glorot = {"weight_initializer": "glorot", "bias_initializer": "zeros"}
-        hidden = mlp_channels or target
         self.lin_query = Linear(target, heads * head_channels, bias=bias, **glorot)
         self.lin_key = Linear(source, heads * head_channels, bias=bias, **glorot)
         self.lin_value = Linear(source, heads * value_channels, bias=bias, **glorot)
@@ -169,28 +185,18 @@ class AttentionConv(MessagePassing):
                 (default: :obj:`None`)
         """
         source, target = (x, x) if isinstance(x, Tensor) else x
-        _check_states("source", source, self.source_channels)
-        _check_states("target", target, self.channels)
+        _check_states("source", source, self.source_channels, self.attention_norm.weight.dtype)
+        _check_states("target", target, self.channels, self.attention_norm.weight.dtype)
         edge_attr = self._edge_attr(edge_index, edge_attr)
         if self.norm == "pre":
             query_state = self.attention_norm(target)
             source = query_state if isinstance(x, Tensor) else source
         else:
             query_state = target
-        query = self._split_heads(self.lin_query(query_state))
-        if num_copies != 1:
-            query = query.repeat(num_copies, 1, 1)
-        key = self._split_heads(self.lin_key(source))
-        value = self._split_heads(self.lin_value(source))
-
-        weights: Any = None
-        if isinstance(edge_index, Pattern):
-            message, weights = self._attend(query, key, value, edge_index, bool(return_attention_weights))
-        else:
-            message = self._propagate(query, key, value, edge_index, edge_attr, bool(return_attention_weights))
-            weights, self._alpha = self._alpha, None
-
-        out = self._update(target, message.flatten(start_dim=1), num_copies)
+        message, weights = self._message(
+            query_state, source, edge_index, edge_attr, num_copies, bool(return_attention_weights)
+        )
+        out = self._update(target, message, num_copies)
         if not return_attention_weights:
             return out
         if isinstance(edge_index, SparseTensor):
@@ -203,10 +209,44 @@ class AttentionConv(MessagePassing):
             return x + self._dropped(self.mlp(self.mlp_norm(x)))
         return cast(Tensor, self.mlp_norm(x + self._dropped(self.mlp(x))))
 
+    def _message(
+        self,
+        states: Tensor,
+        source: Tensor,
+        edge_index: Adj | Pattern,
+        edge_attr: OptTensor,
+        num_copies: int,
+        return_weights: bool,
+    ) -> tuple[Tensor, Any]:
+        """What every target receives, and the attention weights if asked for."""
+        key = self._split_heads(self.lin_key(source))
+        value = self._split_heads(self.lin_value(source))
+        if isinstance(edge_index, Blocks) and not return_weights and self._may_fold(states, edge_index, num_copies):
+            return folded_attention(
+                states, key, value, edge_index, self.lin_query, self.lin_out, self.scale, self._dropout_p, num_copies
+            ), None
+        query = self._split_heads(self.lin_query(states))
+        query = query.expand(num_copies, *query.shape).flatten(end_dim=1)
+        if isinstance(edge_index, Pattern):
+            message, weights = self._attend(query, key, value, edge_index, return_weights)
+        else:
+            message = self._propagate(query, key, value, edge_index, edge_attr, return_weights)
+            weights, self._alpha = self._alpha, None
+        return self.lin_out(message.flatten(start_dim=1)), weights
+
+    def _may_fold(self, states: Tensor, pattern: Blocks, num_copies: int) -> bool:
+        return self.backend == "auto" and may_fold(
+            states, pattern, self.lin_query, self.lin_out, self.heads, num_copies
+        )
+
     def _update(self, target: Tensor, message: Tensor, num_copies: int) -> Tensor:
-        hidden = self._dropped(self.lin_out(message)).view(num_copies, *target.shape)
+        hidden = self._dropped(message).view(num_copies, *target.shape)
         hidden = (target + hidden).flatten(end_dim=1)
         return self.feed_forward(hidden if self.norm == "pre" else self.attention_norm(hidden))
+
+    @property
+    def _dropout_p(self) -> float:
+        return self.attention_dropout if self.training else 0.0
 
     def _dropped(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training)
@@ -235,7 +275,7 @@ class AttentionConv(MessagePassing):
             value,
             pattern,
             scale=self.scale,
-            dropout_p=self.attention_dropout if self.training else 0.0,
+            dropout_p=self._dropout_p,
             return_weights=return_weights,  # type: ignore[call-overload]
             backend=self.backend,
         )
@@ -289,7 +329,19 @@ class AttentionConv(MessagePassing):
         return f"{self.__class__.__name__}({size}, heads={self.heads})"
 
 
-def _check_states(name: str, states: Tensor, channels: int) -> None:
+def pair_of(channels: Any) -> tuple[int, int]:
+    """The sizes of source and target states."""
+    source, target = channels if isinstance(channels, tuple | list) and len(channels) == 2 else (channels, channels)
+    if not isinstance(source, int) or not isinstance(target, int):
+        raise TypeError(f"Expected 'channels' to be a size or a pair of sizes (got {type(channels).__name__})")
+    if source < -1 or source == 0 or target <= 0:
+        raise ValueError(f"Expected 'channels' to be at least 1, or -1 for a source's (got {channels})")
+    return source, target
+
+
+def _check_states(name: str, states: Tensor, channels: int, dtype: torch.dtype) -> None:
     if states.dim() != 2 or (channels != -1 and states.size(1) != channels):
         size = "channels" if channels == -1 else channels
         raise ValueError(f"Expected {name} states of shape [N, {size}], as 'channels' says (got {list(states.shape)})")
+    if states.dtype != dtype and not torch.is_autocast_enabled(states.device.type):
+        raise TypeError(f"Expected {name} states in {dtype}, as the parameters are (got {states.dtype})")

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.typing import Adj
 
-from tg_mlc.nn._batch import to_ptr
+from tg_mlc.nn._batch import check_components, to_ptr
 from tg_mlc.nn._checkpoint import may_checkpoint
 from tg_mlc.nn.attention import AttentionConv
 from tg_mlc.ops import Blocks, Pattern
@@ -106,10 +106,11 @@ class FeatureMessagePassing(nn.Module):
             return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`FeatureStates` with the
                 attention of every block. (default: :obj:`False`)
         """
+        check_components(x)
         edges: Adj | Blocks = edge_index
         attends = return_attention_weights or not self.skip_attention
         if edges is None and attends:
-            ptr = to_ptr(x, batch, ptr, batch_size)
+            ptr = to_ptr(x, batch, ptr, batch_size, max_num_nodes)
             edges = Blocks(
                 ptr,
                 ptr,
@@ -117,7 +118,7 @@ class FeatureMessagePassing(nn.Module):
                 num_keys=x.size(0),
                 max_queries=max_num_nodes,
                 max_keys=max_num_nodes,
-                validate=max_num_nodes is not None,  # the pointers have been checked
+                validate=False,  # the pointers have been checked
             )
         attention: list[FeatureAttention] = []
         for conv in self._convs():

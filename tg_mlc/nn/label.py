@@ -14,11 +14,11 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse
 
 from tg_mlc._names import check_same_names
-from tg_mlc.nn._batch import to_ptr
+from tg_mlc.nn._batch import check_components, to_ptr
 from tg_mlc.nn._checkpoint import may_checkpoint
-from tg_mlc.nn.attention import AttentionConv, Norm
+from tg_mlc.nn.attention import AttentionConv, Norm, pair_of
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
-from tg_mlc.ops.adjacency import to_list
+from tg_mlc.ops.adjacency import adjacency_of, to_list
 from tg_mlc.ops.checks import check_edge_index
 
 
@@ -165,7 +165,7 @@ class LabelMessagePassing(nn.Module):
         super().__init__()
         if num_steps < 1:
             raise ValueError(f"Expected 'num_steps' to be at least 1 (got {num_steps})")
-        source, self.channels = (channels, channels) if isinstance(channels, int) else channels
+        source, self.channels = pair_of(channels)
         self.num_labels = _count_labels(_as_data(label_graph))
         self.num_steps = num_steps
         self.skip_label_attention = skip_label_attention
@@ -226,9 +226,7 @@ class LabelMessagePassing(nn.Module):
 
     def _place_label_edges(self) -> None:
         # Prepared where the graph is, as no value can be read from the meta device.
-        adjacency = self._label_graph.edge_index
-        edges = Edges(self._label_graph.adj_t if adjacency is None else adjacency, self.num_labels, self.num_labels)
-        edges = edges.prepare()
+        edges = Edges(adjacency_of(self._label_graph), self.num_labels, self.num_labels).prepare()
         self._label_edges = edges.to(self.embedding.weight.device)
 
     def _apply(self, fn: Any, recurse: bool = True) -> LabelMessagePassing:
@@ -273,7 +271,8 @@ class LabelMessagePassing(nn.Module):
             return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`LabelStates` with the
                 attention of every step. (default: :obj:`False`)
         """
-        ptr = to_ptr(x, batch, ptr, batch_size)
+        check_components(x)
+        ptr = to_ptr(x, batch, ptr, batch_size, max_num_nodes)
         num_samples = ptr.numel() - 1
         edges = self._edges(x, ptr, edge_index, max_num_nodes)
         label_edges = Shared(self._label_edges, num_samples)
@@ -332,7 +331,7 @@ class LabelMessagePassing(nn.Module):
             num_keys=x.size(0),
             max_queries=self.num_labels,
             max_keys=max_num_nodes,
-            validate=max_num_nodes is not None,  # the pointers have been checked
+            validate=False,  # the pointers have been checked
         )
 
     def _explicit_edges(self, x: Tensor, ptr: Tensor, edge_index: Adj) -> Tensor:

@@ -26,11 +26,14 @@ class LabelReadout(nn.Module):
         - **output:** logits :math:`(*, L)`
 
     Raises:
+        TypeError: If :obj:`labels` is no :class:`~tg_mlc.nn.LabelMessagePassing`.
         ValueError: If the label states are not of shape :math:`(*, L, d)`.
     """
 
     def __init__(self, labels: LabelMessagePassing, tied: bool = True, bias: bool = False) -> None:
         super().__init__()
+        if not isinstance(labels, LabelMessagePassing):
+            raise TypeError(f"Expected 'labels' to be a LabelMessagePassing (got {type(labels).__name__})")
         self.tied = tied
         self.weight = labels.embedding.weight if tied else nn.Parameter(torch.empty_like(labels.embedding.weight))
         self.bias = nn.Parameter(torch.empty(labels.num_labels)) if bias else None

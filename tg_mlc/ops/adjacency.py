@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
@@ -24,3 +25,11 @@ def with_values(edge_index: Adj) -> tuple[Tensor, Tensor | None]:
         return edges.flip(0), values
     plain: Tensor = edge_index
     return plain, None
+
+
+def adjacency_of(graph: Data) -> Adj:
+    """What a graph holds: its :obj:`edge_index`, or else its :obj:`adj_t`."""
+    for name in ("edge_index", "adj_t"):
+        if (adjacency := graph.get(name)) is not None:
+            return adjacency
+    raise ValueError(f"Expected the graph to hold 'edge_index' or 'adj_t' (got {graph})")

@@ -21,7 +21,7 @@ from torch_geometric.index import index2ptr, ptr2index
 from torch_geometric.typing import Adj
 from torch_geometric.utils import cumsum
 
-from tg_mlc.ops.adjacency import to_list
+from tg_mlc.ops.adjacency import adjacency_of, to_list
 from tg_mlc.ops.checks import check_edge_index, check_ptr, longest
 
 
@@ -364,18 +364,20 @@ class Shared(Pattern):
 
     Args:
         graph (Edges, LabelGraph, torch.Tensor or SparseTensor): The graph, as a square :class:`Edges`, as a
-            :class:`~torch_geometric.data.Data` with :obj:`num_nodes`, or as an ``edge_index``.
+            :class:`~torch_geometric.data.Data` with :obj:`num_nodes` and :obj:`edge_index` or :obj:`adj_t`, or as an
+            ``edge_index``.
         num_samples (int): The number of samples :math:`B`.
         num_nodes (int, optional): The number of nodes :math:`L`; needed only beside an ``edge_index``.
             (default: :obj:`None`)
 
     Raises:
-        ValueError: If :obj:`graph` is not square, :obj:`num_nodes` is missing, or :obj:`num_samples` is negative.
+        ValueError: If :obj:`graph` is not square or holds no edges, :obj:`num_nodes` is missing, or
+            :obj:`num_samples` is negative.
     """
 
     def __init__(self, graph: Edges | Data | Adj, num_samples: int, num_nodes: int | None = None) -> None:
         if isinstance(graph, Data):
-            graph = Edges(graph.edge_index, graph.num_nodes, graph.num_nodes)
+            graph = Edges(adjacency_of(graph), graph.num_nodes, graph.num_nodes)
         if not isinstance(graph, Edges):
             if num_nodes is None:
                 raise ValueError("Expected 'num_nodes' beside an 'edge_index' (got None)")

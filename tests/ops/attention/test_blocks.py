@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from threading import Thread
+from typing import Any
 
 import pytest
 import torch
@@ -114,6 +116,27 @@ def test_single_precision_and_nan(num_keys: int) -> None:
     out = graph_attention(*leaves, pattern, backend="blocks")
     assert out[4].isnan().all()
     assert not out[[0, 1, 2, 3, *range(5, 18)]].isnan().any()
+
+
+def test_threads_that_are_born_during_a_call_stay_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    scores = blocks._scores
+
+    def watched(*args: Any) -> torch.Tensor:
+        born = Thread(target=lambda: seen.append(torch.get_num_threads()))
+        born.start()
+        born.join()
+        inside.add(torch.get_num_threads())
+        return scores(*args)
+
+    inside: set[int] = set()
+    leaves = tensors(PATTERN)
+    graph_attention(*leaves, PATTERN, backend="blocks")
+    monkeypatch.setattr(blocks, "_scores", watched)
+    graph_attention(*leaves, PATTERN, backend="blocks").sum().backward()
+    assert seen == [3] * 6  # three samples have pairs, in either pass
+    assert inside == {1}
+    assert torch.get_num_threads() == 3
 
 
 def test_inference_mode() -> None:

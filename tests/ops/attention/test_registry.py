@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from threading import Thread
+
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import tg_mlc
 from tests.ops.patterns import ptr, random_edges
 from tg_mlc.ops import Blocks, Shared, explain_choice, graph_attention
+from tg_mlc.ops.attention import registry
 
 BLOCKS = Blocks(ptr([2, 2]), ptr([3, 2]))
 SHARED = Shared(random_edges(5, 5, 12, seed=0), 2)
@@ -32,6 +37,55 @@ def test_a_block_may_be_entered_again() -> None:
         pass
     with reference:
         assert explain_choice(*tensors(10, 10), SHARED).startswith("reference: Shared")
+
+
+def test_a_block_may_be_entered_within_itself() -> None:
+    before = explain_choice(*tensors(10, 10), SHARED)
+    reference = tg_mlc.set_backend("reference")
+    with reference:
+        with reference:
+            pass
+        assert explain_choice(*tensors(10, 10), SHARED).startswith("reference: Shared")
+    assert explain_choice(*tensors(10, 10), SHARED) == before
+
+
+def test_a_block_that_is_entered_late_gives_back_what_was_set_meanwhile() -> None:
+    before = explain_choice(*tensors(10, 10), SHARED)
+    reference, scatter = tg_mlc.set_backend("reference"), tg_mlc.set_backend("scatter")
+    with reference:
+        assert explain_choice(*tensors(10, 10), SHARED).startswith("reference: Shared")
+    assert explain_choice(*tensors(10, 10), SHARED).startswith("scatter: Shared")
+    with scatter:
+        pass
+    assert explain_choice(*tensors(10, 10), SHARED) == before
+
+
+def test_blocks_may_be_left_in_any_order_as_those_of_threads_are() -> None:
+    before = explain_choice(*tensors(10, 10), SHARED)
+    reference, scatter = tg_mlc.set_backend("reference"), tg_mlc.set_backend("scatter")
+    reference.__enter__()
+    scatter.__enter__()
+    reference.__exit__()
+    assert explain_choice(*tensors(10, 10), SHARED).startswith("scatter: Shared")
+    scatter.__exit__()
+    assert explain_choice(*tensors(10, 10), SHARED) == before
+
+
+def test_a_checkpoint_is_computed_anew_in_another_thread_with_the_same_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+    dense = registry.BACKENDS["dense"]
+    scatter = registry.BACKENDS["scatter"]
+    for backend in (dense, scatter):
+        watched = replace(backend, run=lambda call, backend=backend: taken.append(backend.name) or backend.run(call))
+        monkeypatch.setitem(registry.BACKENDS, backend.name, watched)
+    query = torch.randn(10, 2, 4, requires_grad=True)
+    with tg_mlc.set_backend("scatter"):
+        out = checkpoint(lambda query: graph_attention(query, query, query, SHARED), query, use_reentrant=False)
+        backward = Thread(target=out.sum().backward)
+        backward.start()
+        backward.join()
+    assert taken == ["scatter", "scatter"]
+    assert query.grad is not None
 
 
 def test_set_backend_holds_until_it_is_set_anew() -> None:
@@ -68,10 +122,28 @@ def test_compiled_models_notice() -> None:
 
     SHARED.graph.prepare()
     query = torch.randn(10, 2, 4)
-    compiled = torch.compile(Attention(), fullgraph=True, backend="eager")
+    compiled = torch.compile(Attention(), fullgraph=True, backend="aot_eager")
     expected = compiled(query)
     with tg_mlc.set_backend("scatter"):
         torch.testing.assert_close(compiled(query), expected)
+    with torch.compiler.set_stance("fail_on_recompile"):
+        compiled(query)
+        with tg_mlc.set_backend("scatter"):
+            compiled(query)
+        with tg_mlc.set_backend("reference"), pytest.raises(RuntimeError, match="recompile"):
+            compiled(query)
+
+
+def test_a_compiled_model_may_set_its_backend() -> None:
+    def attend(query: torch.Tensor) -> torch.Tensor:
+        with tg_mlc.set_backend("scatter"):
+            return graph_attention(query, query, query, SHARED)
+
+    SHARED.graph.prepare()
+    before, query = explain_choice(*tensors(10, 10), SHARED), torch.randn(10, 2, 4)
+    compiled = torch.compile(attend, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(query), attend(query))
+    assert explain_choice(*tensors(10, 10), SHARED) == before
 
 
 def test_errors() -> None:

@@ -62,7 +62,7 @@ def results(
     return [out.detach(), joint.grad, bias.grad]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     num_nodes=st.integers(1, 40),
     num_samples=st.integers(1, 3),

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.forward_ad import unpack_dual
 
-from tg_mlc.ops.attention.backend import AttentionCall, Output
+from tg_mlc.ops.attention.backend import AttentionCall, Output, accumulator
+from tg_mlc.ops.attention.opaque import draw_seed
 from tg_mlc.ops.kernels.graph import Graph, Options
 from tg_mlc.ops.pattern import shared_graph
 
@@ -43,7 +43,7 @@ def define(
     def run(call: AttentionCall) -> Output:
         graph, _ = shared_graph(call.pattern)
         by_query, by_key = graph.csr(), graph.csc()
-        dtype = torch.promote_types(call.query.dtype, torch.float32) if device == "cpu" else call.query.dtype
+        dtype = accumulator(call.query) if device == "cpu" else call.query.dtype
         bias = call.edge_bias
         if bias is not None:
             bias = (bias if by_query.perm is None else bias[by_query.perm]).to(dtype)
@@ -63,21 +63,6 @@ def define(
         return out.to(call.value.dtype), None
 
     return run
-
-
-def draw_seed(dropout_p: float) -> Tensor:
-    """Where dropout starts from, in both passes."""
-    if dropout_p == 0.0:
-        return torch.zeros(1, dtype=torch.long, device="cpu")
-    return torch.randint(2**31, (1,), device="cpu")
-
-
-def differentiates_forward(call: AttentionCall) -> bool:
-    """Whether forward-mode derivatives are asked for, which an opaque operator would take for zero."""
-    if torch.compiler.is_compiling():
-        return False
-    tensors = (call.query, call.key, call.value, *([] if call.edge_bias is None else [call.edge_bias]))
-    return any(unpack_dual(tensor).tangent is not None for tensor in tensors)  # type: ignore[no-untyped-call]
 
 
 def _register(name: str, kernels: str, device: str | None, num_kept: NumKept) -> Any:
@@ -129,9 +114,8 @@ def _register(name: str, kernels: str, device: str | None, num_kept: NumKept) ->
         query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any
     ) -> tuple[Tensor, Tensor]:
         graph = Graph(*rest[:5])
-        accumulator = torch.promote_types(query.dtype, torch.float32)
         out = query.new_empty(query.size(0), query.size(1), value.size(2))
-        return out, query.new_empty(num_kept(query, value, graph), dtype=accumulator)
+        return out, query.new_empty(num_kept(query, value, graph), dtype=accumulator(query))
 
     operator.register_fake(fake_forward)
     gradient.register_fake(_fake_backward)

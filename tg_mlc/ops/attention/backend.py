@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from tg_mlc.ops.pattern import Pattern
@@ -26,6 +27,9 @@ class AttentionCall:
 
 Output = tuple[Tensor, Tensor | None]
 
+#: Why to compute the edges alone, as :attr:`Backend.prefer` says it.
+SPARSE = "is sparse, so only its edges are computed"
+
 
 @dataclass(frozen=True)
 class Backend:
@@ -43,3 +47,8 @@ class Backend:
     run: Callable[[AttentionCall], Output]
     refuse: Callable[[AttentionCall], str | None]
     prefer: Callable[[AttentionCall], str | None]
+
+
+def accumulator(tensor: Tensor) -> torch.dtype:
+    """The type to sum in: half precision is not enough."""
+    return torch.promote_types(tensor.dtype, torch.float32)

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tg_mlc.ops.attention.along_edges import differentiates_forward, draw_seed
-from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
+from tg_mlc.ops.attention import opaque
+from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output, accumulator
 from tg_mlc.ops.attention.crossovers import MAX_KEPT_WEIGHTS, MAX_WASTE, MIN_BLOCK
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.kernels import threads
@@ -37,7 +37,7 @@ def run(call: AttentionCall) -> Output:
         pattern.key_ptr,
         call.scale,
         call.dropout_p,
-        draw_seed(call.dropout_p),
+        opaque.draw_seed(call.dropout_p),
     )
     return out, None
 
@@ -98,7 +98,7 @@ def block_attention(
 ) -> tuple[Tensor, Tensor]:
     """The output, and the logarithm of the sum that every query's weights were divided by."""
     out = query.new_zeros(query.size(0), query.size(1), value.size(2))
-    lse = query.new_zeros(query.size(0), query.size(1), 1, dtype=_accumulator(query))
+    lse = query.new_zeros(query.size(0), query.size(1), 1, dtype=accumulator(query))
     start = int(seed)
 
     def attend(block: _Block) -> None:
@@ -115,7 +115,7 @@ def block_attention(
 def _(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
     num_rows, heads = query.size(0), query.size(1)
     return query.new_empty(num_rows, heads, value.size(2)), query.new_empty(
-        num_rows, heads, 1, dtype=_accumulator(query)
+        num_rows, heads, 1, dtype=accumulator(query)
     )
 
 
@@ -200,7 +200,7 @@ def _blocks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Block]:
 def _equal_blocks(num_samples: int, shape: tuple[int, int], query: Tensor) -> list[_Block]:
     """One head of as many samples at a time as leaves their scores in cache."""
     size = shape[0] * shape[1]
-    step = max(1, CHUNK // max(1, size * _accumulator(query).itemsize))
+    step = max(1, CHUNK // max(1, size * accumulator(query).itemsize))
     blocks: list[_Block] = []
     for first in range(0, num_samples if size else 0, step):
         last = min(num_samples, first + step)
@@ -214,25 +214,22 @@ def _for_each(blocks: list[_Block], work: Callable[[_Block], None]) -> None:
     """Divides single samples among threads, by their numbers of pairs; heads of many are divided by PyTorch."""
     single = bool(blocks) and blocks[0].head is None
     workers = max(1, min(threads.num_workers(), len(blocks))) if single else 1
-    intra_op, inference = torch.get_num_threads(), torch.is_inference_mode_enabled()
+    inference = torch.is_inference_mode_enabled()
     total = blocks[-1].edges.stop if blocks else 0
     shares: list[list[_Block]] = [[] for _ in range(workers)]
     for block in blocks:
         shares[min(workers - 1, block.edges.start * workers // total)].append(block)
 
     def run(worker: int) -> None:
-        if workers > 1:
-            torch.set_num_threads(1)
         # These modes belong to a thread, and the others have their own:
         with torch.autocast("cpu", enabled=False), torch.inference_mode(inference), torch.no_grad():
             for block in shares[worker]:
                 work(block)
 
-    try:
-        threads.run(run, workers)
-    finally:
-        if workers > 1:
-            torch.set_num_threads(intra_op)
+    if workers > 1:
+        threads.run_apart(run, workers)
+    else:
+        run(0)
 
 
 def softmax() -> Any:
@@ -250,11 +247,7 @@ def _scores(query: Tensor, key: Tensor, bias: Tensor | None, block: _Block, scal
 
 
 def _exact(x: Tensor) -> Tensor:
-    return x.to(_accumulator(x))
-
-
-def _accumulator(tensor: Tensor) -> torch.dtype:
-    return torch.promote_types(tensor.dtype, torch.float32)
+    return x.to(accumulator(x))
 
 
 def refuse(call: AttentionCall) -> str | None:
@@ -263,11 +256,7 @@ def refuse(call: AttentionCall) -> str | None:
         return "blocks: only for Blocks, and for complete shared graphs without a bias"
     if call.query.device.type != "cpu":
         return "blocks: it would wait for the device at every block"
-    if differentiates_forward(call):
-        return "blocks: it has no forward-mode derivatives; take 'reference'"
-    if call.return_weights:
-        return "blocks: weights are not kept; take 'dense', 'scatter' or 'reference'"
-    return None
+    return opaque.refuse("blocks", call)
 
 
 def _is_complete(pattern: Pattern) -> bool:

@@ -8,9 +8,12 @@ for 983 labels and the scatter route, and stands for ``triton`` until that is me
 
 from __future__ import annotations
 
+import math
+
 from tg_mlc._optional import is_installed
 from tg_mlc.ops.attention.backend import AttentionCall
 from tg_mlc.ops.compiled import numba_problem
+from tg_mlc.ops.pattern import Blocks
 
 #: By the backend that would compute the edges alone: from how many nodes on, and from which share of pairs on, one
 #: masked matrix product costs less than the edges of a shared graph.
@@ -27,6 +30,9 @@ MIN_BLOCK = 2**22
 MAX_KEPT_WEIGHTS = 2**26
 #: Share of a padded product that may be padding before single blocks are cheaper.
 MAX_WASTE = 0.15
+#: By how many times as many multiplications the projections of queries and messages have to take apart from the
+#: attention before they are folded into keys and values.
+FOLD_FROM = 1.0
 
 _ON_CUDA = "triton" if is_installed("triton") else "scatter"
 
@@ -34,6 +40,28 @@ _ON_CUDA = "triton" if is_installed("triton") else "scatter"
 def dense_from(call: AttentionCall, num_nodes: int) -> float:
     """The density from which on a masked matrix product is the faster way along a shared graph."""
     return next(density for size, density in reversed(DENSE_FROM[_sparse_backend(call)]) if num_nodes >= size)
+
+
+def folding_ratio(
+    pattern: Blocks, heads: int, channels: int, head_channels: int, value_channels: int, num_copies: int = 1
+) -> float:
+    """By how many times as many multiplications the projections of queries and messages take apart from the attention
+    as folded into keys and values.
+
+    Args:
+        pattern: Who attends to whom.
+        heads: Number of heads.
+        channels: Size of a target's state.
+        head_channels: Size of a head's queries and keys.
+        value_channels: Size of a head's values.
+        num_copies: How many samples share the targets' states, which are then projected once.
+    """
+    both = heads * (head_channels + value_channels)
+    projected = heads * channels * (head_channels / num_copies + value_channels)
+    apart = pattern.num_queries * projected + pattern.num_edges * both
+    padded = pattern.num_samples * pattern.max_queries * pattern.max_keys
+    folded = pattern.num_keys * both * channels + padded * 2 * heads * channels
+    return apart / folded if folded > 0 else math.inf
 
 
 def _sparse_backend(call: AttentionCall) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tg_mlc.ops.attention.along_edges import define, differentiates_forward
-from tg_mlc.ops.attention.backend import AttentionCall, Backend
+from tg_mlc.ops.attention import opaque
+from tg_mlc.ops.attention.along_edges import define
+from tg_mlc.ops.attention.backend import SPARSE, AttentionCall, Backend
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.kernels.graph import num_kept
 
@@ -15,16 +16,12 @@ def refuse(call: AttentionCall) -> str | None:
     reason: str | None = numba_problem()
     if reason is not None:
         return f"csr: {reason}"
-    if differentiates_forward(call):
-        return "csr: it has no forward-mode derivatives; take 'reference'"
-    if call.return_weights:
-        return "csr: weights are not kept; take 'dense', 'scatter' or 'reference'"
-    return None
+    return opaque.refuse("csr", call)
 
 
 def prefer(call: AttentionCall) -> str:
     """Whatever is not dense enough for matrix products."""
-    return "is sparse, so only its edges are computed"
+    return SPARSE
 
 
 BACKEND = Backend("csr", define("csr_attention", "tg_mlc.ops.kernels.csr_cpu", "cpu", num_kept), refuse, prefer)

@@ -12,8 +12,10 @@ from torch_geometric.index import ptr2index
 
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
 from tg_mlc.ops.attention.crossovers import dense_from
+from tg_mlc.ops.attention.opaque import differentiates_forward
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.pattern import Blocks, Edges, Shared, shared_graph
+from tg_mlc.ops.softmax import softmax_of_rows
 
 
 def run(call: AttentionCall) -> Output:
@@ -25,11 +27,11 @@ def run(call: AttentionCall) -> Output:
 
 
 def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
-    query = _pad(call.query, pattern.query_ptr, pattern.max_queries)
+    query = pad(call.query, pattern.query_ptr, pattern.max_queries)
     # A sample without keys attends to one padded key, whose value is zero, so that it yields zeros and never NaN:
     max_keys = torch.sym_max(pattern.max_keys, 1)  # type: ignore[no-untyped-call]
-    key = _pad(call.key, pattern.key_ptr, max_keys)
-    value = _pad(call.value, pattern.key_ptr, max_keys)
+    key = pad(call.key, pattern.key_ptr, max_keys)
+    value = pad(call.value, pattern.key_ptr, max_keys)
     num_keys = pattern.key_ptr.diff().clamp(min=1)
     mask = torch.arange(key.size(2), device=key.device) < num_keys.unsqueeze(-1)  # [B, S]
     mask = mask.view(mask.size(0), 1, 1, mask.size(1))
@@ -74,17 +76,18 @@ def _graph_mask(call: AttentionCall, graph: Edges) -> Tensor | None:
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, call: AttentionCall) -> Output:
     # Where it drops weights on a CPU, PyTorch's own has no fused kernel either, and draws its numbers slowly.
     drops_on_cpu = call.dropout_p > 0.0 and query.device.type == "cpu" and not torch.compiler.is_compiling()
-    if not call.return_weights and not drops_on_cpu:
+    if not (call.return_weights or drops_on_cpu or differentiates_forward(call)):  # where no fused kernel serves
         out = F.scaled_dot_product_attention(query, key, value, mask, call.dropout_p, scale=call.scale)
         return out, None
     score = query * call.scale @ key.transpose(-2, -1)  # [B, heads, queries, keys]
     if mask is not None:
         score = score.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else score + mask
-    weights = score.softmax(dim=-1)
+    # Only a bias can leave a query with nobody to attend to.
+    weights = score.softmax(dim=-1) if call.edge_bias is None else softmax_of_rows(score)
     return dropout(weights, call.dropout_p) @ value, weights if call.return_weights else None
 
 
-def _pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:
+def pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:
     """``[N, heads, C]`` to ``[B, heads, size, C]``, with zeros where a sample is shorter."""
     num_samples = ptr.numel() - 1
     # Only what is known without a guard: a compiled model takes one path for ragged and for regular batches.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import torch.nn.functional as F
-from torch import Tensor
 from torch_geometric.utils import scatter
 
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
+from tg_mlc.ops.softmax import softmax_by_target
 
 
 def run(call: AttentionCall) -> Output:
@@ -25,15 +23,6 @@ def run(call: AttentionCall) -> Output:
     messages = kept.unsqueeze(-1) * call.value.index_select(0, source)  # [num_edges, heads, C_v]
     out = scatter(messages, target, dim=0, dim_size=pattern.num_queries, reduce="sum")
     return out, weights.view(*pattern.weights_size, weights.size(-1)) if call.return_weights else None
-
-
-def softmax_by_target(score: Tensor, target: Tensor, num_queries: int) -> Tensor:
-    """The softmax over the edges of each target."""
-    highest = scatter(score.detach(), target, dim=0, dim_size=num_queries, reduce="max")
-    highest = highest.masked_fill(highest == -math.inf, 0.0)
-    exp: Tensor = (score - highest[target]).exp()
-    total: Tensor = scatter(exp, target, dim=0, dim_size=num_queries, reduce="sum")
-    return exp / total.masked_fill(total == 0.0, 1.0)[target]
 
 
 BACKEND = Backend("reference", run, refuse=lambda call: None, prefer=lambda call: None)

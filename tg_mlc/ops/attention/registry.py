@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from threading import Lock
+from typing import Any
+
+import torch
+
 from tg_mlc.ops.attention import blocks, csr, dense, reference, scatter, sddmm, triton
 from tg_mlc.ops.attention.backend import AttentionCall, Backend
 
@@ -26,7 +32,9 @@ class set_backend:  # noqa: N801 (reads as the function that it also is)
         with tg_mlc.set_backend("reference"):
             out = model(batch)
 
-    It holds for the whole process. Of several names, a call takes the first that does not refuse it.
+    Either holds for the whole process, as a backward pass, which may compute a checkpoint anew, has threads of its own.
+    Of what was set, in one thread or in several, and has not been left, the latest holds. Of several names, a call
+    takes the first that does not refuse it.
 
     Args:
         *names (str): The backends to take, or ``"auto"`` for the choice by measured crossovers.
@@ -39,22 +47,48 @@ class set_backend:  # noqa: N801 (reads as the function that it also is)
         chosen = tuple(get(name).name for name in names if name != "auto")
         if not names or ("auto" in names and chosen):
             raise ValueError(f"Expected backends or 'auto' (got {names}); available are {sorted(BACKENDS)}")
-        self._chosen, self._before = chosen, _FORCED[:]
-        _FORCED[:] = chosen
+        self._chosen, self._was_entered = chosen, False
+        with _lock():
+            _hold(self)
 
     def __enter__(self) -> None:
-        _FORCED[:] = self._chosen
+        with _lock():
+            if not self._was_entered:  # what was set for good is to hold within the block alone
+                _SETTINGS.remove(self)
+            self._was_entered = True
+            _hold(self)
 
     def __exit__(self, *exception: object) -> None:
-        _FORCED[:] = self._before
+        with _lock():
+            _SETTINGS.remove(self)
+            _FORCED[:] = _SETTINGS[0]._chosen if _SETTINGS else ()
 
 
+def _hold(setting: set_backend) -> None:
+    _SETTINGS.insert(0, setting)
+    _FORCED[:] = setting._chosen
+
+
+def _lock() -> AbstractContextManager[Any]:
+    """One thread at a time; a compiler, which cannot take a lock, traces in one."""
+    return nullcontext() if torch.compiler.is_compiling() else _LOCK
+
+
+_LOCK = Lock()
+#: What was set and has not been left, the latest first.
+_SETTINGS: list[set_backend] = []
+#: The names that hold: all that a compiled model has to look at.
 _FORCED: list[str] = []
+
+
+def is_forced() -> bool:
+    """Whether backends were set."""
+    return bool(_FORCED)
 
 
 def choose(call: AttentionCall) -> tuple[Backend, str]:
     """The backend that ``"auto"`` takes, and why, without the pattern's name (whose sizes may be symbolic)."""
-    if _FORCED:
+    if is_forced():
         return _first_that_takes(call, _FORCED), "is left to the backends that were set"
     for backend in BACKENDS.values():
         if (reason := backend.prefer(call)) and not backend.refuse(call):

@@ -1,18 +1,24 @@
 """Segment softmax and aggregation over a list of edges sorted by query.
 
-PyG's :func:`~torch_geometric.utils.segment` and :func:`~torch_geometric.utils.softmax` take torch-scatter's CSR kernels
-when that package is installed and native torch otherwise; both give the same numbers.
+PyTorch's own operators are differentiable as often as is asked for, in both modes. Where nobody asks for derivatives,
+torch-scatter's kernels find the softmax; what they give for a second derivative is wrong.
 """
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-from torch_geometric.index import ptr2index
-from torch_geometric.utils import segment, softmax
+from functools import partial
 
-from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
+import torch
+import torch_geometric.typing
+from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch_geometric.index import ptr2index
+from torch_geometric.utils import scatter, segment
+
+from tg_mlc.ops.attention.backend import SPARSE, AttentionCall, Backend, Output, accumulator
+from tg_mlc.ops.attention.opaque import differentiates_forward
 from tg_mlc.ops.dropout import dropout
+from tg_mlc.ops.softmax import softmax_by_target, softmax_of_groups
 
 
 def run(call: AttentionCall) -> Output:
@@ -21,19 +27,30 @@ def run(call: AttentionCall) -> Output:
     ptr, source, perm = pattern.csr()
     target = ptr2index(ptr, output_size=source.numel())
     score = (call.query.index_select(0, target) * call.key.index_select(0, source)).sum(dim=-1)  # [num_edges, heads]
-    score = score.to(_accumulator(call.query)) * call.scale
+    score = score.to(accumulator(call.query)) * call.scale
     if call.edge_bias is not None:
         bias = pattern.expand_bias(call.edge_bias)
         score = score + (bias if perm is None else bias[perm])
 
-    weights = softmax(score, ptr=ptr)  # [num_edges, heads]
-    kept = dropout(weights, call.dropout_p)
-    out = segment(kept.unsqueeze(-1) * call.value.index_select(0, source), ptr, reduce="sum").to(call.value.dtype)
+    if torch_geometric.typing.WITH_TORCH_SCATTER and not _differentiates(call):
+        weights = softmax_of_groups(score, target, partial(segment, ptr=ptr))  # [num_edges, heads]
+    else:
+        weights = softmax_by_target(score, target, pattern.num_queries)
+    messages = dropout(weights, call.dropout_p).unsqueeze(-1) * call.value.index_select(0, source)
+    out = scatter(messages, target, dim=0, dim_size=pattern.num_queries, reduce="sum").to(call.value.dtype)
     return out, _canonical(weights, perm, call) if call.return_weights else None
 
 
-def _accumulator(tensor: Tensor) -> torch.dtype:
-    return torch.promote_types(tensor.dtype, torch.float32)
+def _differentiates(call: AttentionCall) -> bool:
+    """Whether somebody may ask for derivatives, or a compiler, which does not know the kernels, looks on."""
+    tensors = [call.query, call.key, call.value, *([] if call.edge_bias is None else [call.edge_bias])]
+    backwards = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    return (
+        torch.compiler.is_compiling()
+        or backwards
+        or differentiates_forward(call)
+        or any(map(is_functorch_wrapped_tensor, tensors))
+    )
 
 
 def _canonical(weights: Tensor, perm: Tensor | None, call: AttentionCall) -> Tensor:
@@ -43,8 +60,8 @@ def _canonical(weights: Tensor, perm: Tensor | None, call: AttentionCall) -> Ten
 
 
 def prefer(call: AttentionCall) -> str:
-    """The scatter kernels take whatever no other backend wants."""
-    return "is sparse, so only its edges are computed"
+    """Whatever no other backend wants."""
+    return SPARSE
 
 
 BACKEND = Backend("scatter", run, refuse=lambda call: None, prefer=prefer)

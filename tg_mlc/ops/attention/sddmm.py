@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from tg_mlc.ops.attention.along_edges import define, differentiates_forward
-from tg_mlc.ops.attention.backend import AttentionCall, Backend
+from tg_mlc.ops.attention import opaque
+from tg_mlc.ops.attention.along_edges import define
+from tg_mlc.ops.attention.backend import SPARSE, AttentionCall, Backend
 from tg_mlc.ops.pattern import Blocks, Pattern, shared_graph
 
 _HAS_MKL = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
@@ -17,10 +18,8 @@ def refuse(call: AttentionCall) -> str | None:
         return "sddmm: sampled matrix products need a CPU build of PyTorch with MKL"
     if call.query.size(2) == 0:
         return "sddmm: queries and keys have no channels"
-    if differentiates_forward(call):
-        return "sddmm: it has no forward-mode derivatives; take 'reference'"
-    if call.return_weights:
-        return "sddmm: weights are not kept; take 'dense', 'scatter' or 'reference'"
+    if reason := opaque.refuse("sddmm", call):
+        return reason
     return None if isinstance(call.pattern, Blocks) else _refuse_graph(call.pattern)
 
 
@@ -35,7 +34,7 @@ def _refuse_graph(pattern: Pattern) -> str | None:
 
 def prefer(call: AttentionCall) -> str:
     """What no kernels of ours are at hand for."""
-    return "is sparse, so only its edges are computed"
+    return SPARSE
 
 
 BACKEND = Backend("sddmm", define("sddmm_attention", "tg_mlc.ops.kernels.csr_torch", "cpu"), refuse, prefer)

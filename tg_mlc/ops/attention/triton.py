@@ -7,8 +7,9 @@ import os
 import torch
 
 from tg_mlc._optional import is_installed
-from tg_mlc.ops.attention.along_edges import define, differentiates_forward
-from tg_mlc.ops.attention.backend import AttentionCall, Backend
+from tg_mlc.ops.attention import opaque
+from tg_mlc.ops.attention.along_edges import define
+from tg_mlc.ops.attention.backend import SPARSE, AttentionCall, Backend
 from tg_mlc.ops.pattern import Blocks
 
 _INSTALLED = is_installed("triton")
@@ -22,18 +23,14 @@ def refuse(call: AttentionCall) -> str | None:
         return "triton: its kernels run on a CUDA device"
     if call.query.dtype == torch.float64:
         return "triton: it sums in single precision; take 'dense', 'scatter' or 'reference' for double precision"
-    if differentiates_forward(call):
-        return "triton: it has no forward-mode derivatives; take 'reference'"
-    if call.return_weights:
-        return "triton: weights are not kept; take 'dense', 'scatter' or 'reference'"
-    return None
+    return opaque.refuse("triton", call)
 
 
 def prefer(call: AttentionCall) -> str | None:
     """Edges that are on a GPU already."""
     if call.query.device.type != "cuda" or isinstance(call.pattern, Blocks):
         return None
-    return "is sparse, so only its edges are computed"
+    return SPARSE
 
 
 BACKEND = Backend("triton", define("triton_csr_attention", "tg_mlc.ops.kernels.csr_triton", None), refuse, prefer)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
+from threading import Lock, Thread
 
 import torch
 
@@ -28,6 +29,14 @@ def run(work: Callable[[int], None], workers: int) -> None:
         other.result()
 
 
+def run_apart(work: Callable[[int], None], workers: int) -> None:
+    """The same, all of it in threads where PyTorch's own operators take no others; the caller only waits."""
+    shares = [_pool().submit(work, worker) for worker in range(workers)]
+    wait(shares)
+    for one in shares:
+        one.result()
+
+
 def share(work: Callable[[int, int], None], size: int, workers: int) -> None:
     """Calls ``work(begin, end)`` for as many parts of a range, at the same time."""
     bounds = divide(size, workers)
@@ -41,9 +50,32 @@ def divide(size: int, workers: int) -> list[int]:
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="tg_mlc")
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="tg_mlc", initializer=_take_one_thread)
+
+
+def _take_one_thread() -> None:
+    """Has PyTorch's operators take no other thread than this one, which works beside others.
+
+    PyTorch sets the number at once for a thread and for all that are yet to be born. Another thread puts the latter
+    back right away, so only what is born or set in that moment, once in the life of a thread of the pool, may be
+    mistaken.
+    """
+    with _BIRTHS:
+        others = torch.get_num_threads()  # asked first, or this thread would take up theirs at its first operator
+        torch.set_num_threads(1)
+        restore = Thread(target=torch.set_num_threads, args=(others,))
+        restore.start()
+        restore.join()
+
+
+_BIRTHS = Lock()
+
+
+def _begin_anew() -> None:
+    _pool.cache_clear()
+    _BIRTHS.release()
 
 
 # A forked child inherits the pool but not its threads, and would wait for them forever.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(before=_BIRTHS.acquire, after_in_parent=_BIRTHS.release, after_in_child=_begin_anew)

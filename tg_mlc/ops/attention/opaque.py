@@ -1,0 +1,35 @@
+"""What operators share whose insides neither autograd nor a compiler sees: they are differentiable once, backwards, and
+keep no weights.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
+
+from tg_mlc.ops.attention.backend import AttentionCall
+
+
+def refuse(name: str, call: AttentionCall) -> str | None:
+    """Why the backend of such an operator cannot take a call, if so."""
+    if differentiates_forward(call):
+        return f"{name}: it has no forward-mode derivatives; take 'dense', 'scatter' or 'reference'"
+    if call.return_weights:
+        return f"{name}: weights are not kept; take 'dense', 'scatter' or 'reference'"
+    return None
+
+
+def differentiates_forward(call: AttentionCall) -> bool:
+    """Whether forward-mode derivatives are asked for, which an opaque operator would take for zero."""
+    if torch.compiler.is_compiling():
+        return False
+    tensors = (call.query, call.key, call.value, *([] if call.edge_bias is None else [call.edge_bias]))
+    return any(unpack_dual(tensor).tangent is not None for tensor in tensors)  # type: ignore[no-untyped-call]
+
+
+def draw_seed(dropout_p: float) -> Tensor:
+    """Where dropout starts from, in both passes."""
+    if dropout_p == 0.0:
+        return torch.zeros(1, dtype=torch.long, device="cpu")
+    return torch.randint(2**31, (1,), device="cpu")
