@@ -130,6 +130,14 @@ def test_differences_are_told():
     assert card.differences(dataclasses.replace(card, samples=5)) == ["samples: 4 (recorded: 5)"]
 
 
+def test_raw_files_of_which_nothing_is_recorded_do_not_count():
+    card = DatasetCard.of(toy(), FACTS)
+    recorded = dataclasses.replace(card, raw_sha256={"folder/a.csv": "1"})
+    mine = dataclasses.replace(card, raw_sha256={"folder/a.csv": "1", "notes.txt": "2"})
+    assert mine.differences(recorded) == []
+    assert len(dataclasses.replace(mine, raw_sha256={"notes.txt": "2"}).differences(recorded)) == 1
+
+
 def test_a_part_cannot_stand_for_the_whole():
     with pytest.raises(ValueError, match="whole data set"):
         DatasetCard.of(toy()[:2])

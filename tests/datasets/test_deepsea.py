@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -320,7 +321,7 @@ def sizes_of_columns(path):
         return str(error)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     edits=st.lists(st.tuples(st.integers(0, 700), st.binary(min_size=1, max_size=8)), min_size=1, max_size=3),
     compressed=st.booleans(),
@@ -334,6 +335,64 @@ def test_mutated_arrays_of_matlab_give_numbers_or_a_value_error(tmp_path_factory
     path.write_bytes(content)
     sizes = sizes_of_columns(path)
     assert str(path) in sizes if isinstance(sizes, str) else len(sizes) <= 1
+
+
+@pytest.fixture(scope="module")
+def small_hdf5(tmp_path_factory):
+    """A file of HDF5 that is to be changed, its content with and without compression, and the path of labels."""
+    path = tmp_path_factory.mktemp("hdf5") / "train.h5"
+    contents = []
+    for compression in (None, "gzip"):
+        with h5py.File(path, "w") as file:
+            x = one_hot(np.arange(24).reshape(6, 4) % 5).transpose(2, 1, 0)
+            file.create_dataset("trainxdata", data=x, compression=compression)
+            file.create_dataset("traindata", data=np.ones((2, 6), dtype=np.uint8), compression=compression)
+        contents.append(path.read_bytes())
+    return path, contents
+
+
+def number_of_blocks(path):
+    """How many blocks of letters and labels there are, or the message of the error."""
+    try:
+        with files._open_hdf5(path, "train", num_labels=2) as source:
+            return len([*source.rows(), *source.bits()])
+    except ValueError as error:
+        return str(error)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    edits=st.lists(st.tuples(st.integers(8, 2_000), st.binary(min_size=1, max_size=8)), min_size=1, max_size=3),
+    compressed=st.booleans(),
+)
+def test_mutated_files_of_hdf5_give_blocks_or_a_value_error(small_hdf5, edits, compressed):
+    path, contents = small_hdf5
+    content = contents[compressed]
+    for place, put in edits:
+        content = content[:place] + put + content[place + len(put) :]
+    path.write_bytes(content)
+    found = number_of_blocks(path)
+    assert str(path) in found if isinstance(found, str) else found == 2
+
+
+def test_names_that_are_no_text_are_told_with_the_others(small_hdf5):
+    path, contents = small_hdf5
+    path.write_bytes(contents[0].replace(b"traindata", b"train\xff\xfeta"))
+    message = number_of_blocks(path)
+    assert f"arrays trainxdata and traindata in '{path}' (got [" in message
+    assert "\\xff" in message.partition("got")[2]
+
+
+def test_types_that_numpy_does_not_have_are_damage(small_hdf5):
+    path, contents = small_hdf5
+    content, time = contents[0], b"\x12"
+    # The type of an array begins with its version and its class.
+    places = [place for place in range(len(content)) if content[place : place + 2] == b"\x10\x00"]
+    messages = []
+    for place in places:
+        path.write_bytes(content[:place] + time + content[place + 1 :])
+        messages.append(str(number_of_blocks(path)))
+    assert any(re.search(r"whole HDF5 file in '.*' \(got .*No NumPy equivalent", message) for message in messages)
 
 
 CONVERT = """

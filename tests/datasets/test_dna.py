@@ -143,6 +143,15 @@ def test_copies_parts_and_pickles(write):
         assert [data.x.tolist() for data in copy] == [[0, 1, 2, 3], [4, 4, 4], [0, 1]]
         assert [data.y.nan_to_num(-1).tolist() for data in copy] == [[[0, 1]], [[1, 1]], [[1, -1]]]
         assert copy.y.nan_to_num(-1).tolist() == [[0, 1], [1, 1], [1, -1]]
+        assert copy.headers == ["a chr1", "b", "c"]
+    for part in (
+        dataset[1:],
+        dataset[1:].copy(),
+        dataset.copy([1, 2]),
+        pickle.loads(pickle.dumps(dataset.copy([1, 2]))),
+    ):
+        assert part.headers == ["b", "c"]
+        assert np.array_equal(part.sparse_y().toarray(), [[1, 1], [1, np.nan]], equal_nan=True)
     single = dataset.copy([2])
     assert (single[0].x.tolist(), single[0].y.nan_to_num(-1).tolist()) == ([0, 1], [[1, -1]])
 
@@ -242,7 +251,7 @@ def outcome(read):
         return str(error)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(edits=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3), st.binary(max_size=3)), min_size=1, max_size=3))
 def test_mutated_tables_give_a_data_set_or_a_value_error(tmp_path_factory, edits):
     content, folder = TABLE, tmp_path_factory.getbasetemp()

@@ -36,6 +36,14 @@ def test_labels_follow_from_own_and_neighbours_signals():
     assert ((score > norm.isf(0.3)) == (dataset.y[:, label].numpy() == 1)).all()
 
 
+def test_scores_are_those_of_the_samples():
+    dataset = Planted(num_samples=50, num_labels=4, degree=1)
+    part = dataset[torch.tensor([7, 3, 40])]
+    for chosen in (part, part.copy(), dataset.copy([7, 3, 40]), dataset[2:].copy([5, 1, 38])):
+        np.testing.assert_array_equal(chosen.scores(), dataset.scores()[[7, 3, 40]])
+    assert Planted(50, 4, 1).copy().scores().shape == (50, 4)
+
+
 def test_the_signal_is_one_direction_of_the_component():
     dataset = Planted(num_samples=300, num_labels=4, degree=1, share=0.0)
     x = torch.stack([data.x for data in dataset]).view(-1, 8).numpy()

@@ -36,6 +36,25 @@ COUNTS = {
     "genbase": (662, 27, 1185),
     "corel5k": (5000, 374, 499),
 }
+# One of those that each data set is made of, or None if it needs none.
+RAW_FILES = {
+    "sider": "sider/raw/sider.csv",
+    "nci": None,
+    "tox21": "tox21/raw/tox21.csv.xz",
+    "clintox": "clintox/raw/clintox.csv",
+    "bibtex": "bibtex/raw/bibtex.xml",
+    "delicious": "delicious/raw/delicious.xml",
+    "reuters": "reuters21578/raw/reut2-000.sgm.xz",
+    "rcv1-sample": "rcv1v2/raw/rcv1_dev.json.xz",
+    "binding-sites": "tfbs_binary_dna/raw/CTCF.train.fasta.xz",
+    "mediamill": "mediamill/raw/mediamill-train.dump.bz2",
+    "yeast": "yeast/raw/yeast.xml",
+    "scene": "scene/raw/scene.xml",
+    "emotions": "emotions/raw/emotions.xml",
+    "genbase": "genbase/raw/genbase.xml",
+    "corel5k": "corel5k/raw/Corel5k.xml",
+    "planted": None,
+}
 
 
 @pytest.mark.parametrize(("name", "counts"), COUNTS.items())
@@ -102,11 +121,13 @@ def test_what_is_not_distributed_says_so(tmp_path):
         registry.load("tfbs", tmp_path)
 
 
-def test_loading_by_name(real_file, tmp_path):
-    real_file("yeast/raw/yeast.xml")
-    dataset = registry.load("yeast", tmp_path)
-    card = DatasetCard.of(dataset, registry.published("yeast").facts)
-    assert card.differences(registry.card("yeast")) == []
+@pytest.mark.parametrize(("name", "raw_file"), RAW_FILES.items())
+def test_loading_by_name(real_file, tmp_path_factory, name, raw_file):
+    if raw_file is not None:
+        real_file(raw_file)
+    dataset = registry.load(name, tmp_path_factory.getbasetemp())  # where other tests have made some of them
+    card = DatasetCard.of(dataset, registry.published(name).facts)
+    assert card.differences(registry.card(name)) == []
 
 
 def test_nothing_is_made_or_fetched_unless_wanted(tmp_path):

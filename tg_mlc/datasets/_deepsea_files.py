@@ -130,13 +130,13 @@ def _open_hdf5(path: Path, part: str, num_labels: int) -> Iterator[_Source]:
         with h5py.File(path, "r") as file:
             missing = [name for name in _names(part) if not isinstance(file.get(name), h5py.Dataset)]
             if missing:
-                raise _wrong(path, f"the arrays {' and '.join(_names(part))}", f"{sorted(file)}")
+                raise _wrong(path, f"the arrays {' and '.join(_names(part))}", f"{list(file)}")
             x, y = (file[name] for name in _names(part))
             samples_first = _samples_first(path, part, x.shape, y.shape, num_labels)
             for array in (x, y):
                 _check_plausible(array, array.shape[0 if samples_first else -1], path)
             yield _HDF5Source(path, x, y, samples_first)
-    except (OSError, RuntimeError, KeyError) as error:
+    except (OSError, RuntimeError, KeyError, TypeError) as error:  # TypeError: of a type that numpy does not have
         raise _wrong(path, "a whole HDF5 file", f"one that cannot be read: {error}") from error
 
 

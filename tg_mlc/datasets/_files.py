@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import TYPE_CHECKING, Any
+
+from tg_mlc.datasets._settings import describe
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -11,6 +12,15 @@ if TYPE_CHECKING:
 def sha256(content: bytes) -> str:
     """The SHA-256 of some bytes in hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file, which may be too large to hold in memory."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def set_aside(path: Path) -> Path:
@@ -25,5 +35,4 @@ def set_aside(path: Path) -> Path:
 
 def settings_key(*settings: Any) -> str:
     """A short name for settings, the same in every run."""
-    # Addresses in the names of functions change from run to run.
-    return sha256(re.sub(r" at 0x[0-9a-f]+", "", repr(settings)).encode())[:8]
+    return sha256(describe(settings).encode())[:8]

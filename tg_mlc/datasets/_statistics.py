@@ -12,6 +12,8 @@ from torch import Tensor
 from torch_geometric.data import InMemoryDataset
 from torch_geometric.data.dataset import MISSING
 
+from tg_mlc.datasets._files import file_sha256
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -98,7 +100,7 @@ def content_sha256(dataset: Dataset) -> str:
     """The SHA-256 of inputs, labels and names of a whole data set, the same wherever and however it is stored."""
     digest = hashlib.sha256()
     if not isinstance(dataset, InMemoryDataset):  # then its files are plain arrays
-        hashes = [_file_sha256(Path(path)) for path in dataset.processed_paths]
+        hashes = [file_sha256(Path(path)) for path in dataset.processed_paths]
         return hashlib.sha256("".join(hashes).encode()).hexdigest()
     data, slices = dataset._data, dataset.slices or {}
     for key in sorted(data.keys()):
@@ -130,13 +132,6 @@ def _raw_hashes(dataset: Dataset) -> dict[str, str]:
         return {file.name: file.sha256 for file in files}
     if dataset.root == MISSING:  # made in memory, of no file
         return {}
-    paths = [path for path in sorted(Path(dataset.raw_dir).glob("*")) if path.is_file()]
-    return {path.name: _file_sha256(path) for path in paths if path.suffix not in {".part", ".bad"}}
-
-
-def _file_sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+    raw = Path(dataset.raw_dir)
+    paths = [path for path in sorted(raw.rglob("*")) if path.is_file() and path.suffix not in {".part", ".bad"}]
+    return {path.relative_to(raw).as_posix(): file_sha256(path) for path in paths}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -15,10 +16,12 @@ from tg_mlc.datasets._sources import RawFile, fetch_all, read_checked
 from tg_mlc.datasets.report import MoleculeReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
     from torch_geometric.data import Data
+    from torch_geometric.data.dataset import IndexType
+    from typing_extensions import Self
 
     from tg_mlc.data.splits._labels import LabelMatrix
     from tg_mlc.datasets._records import Kind, Records
@@ -41,6 +44,7 @@ class MultiLabelDataset(InMemoryDataset):
     feature_names: list[str] | None = None
     num_inputs: int | None = None
     _official: tuple[Tensor, Tensor] | None = None
+    _copied: Sequence[int] | None = None  # the places of a copy's samples in the whole data set, if it is of a part
 
     @property
     def num_labels(self) -> int:
@@ -68,6 +72,18 @@ class MultiLabelDataset(InMemoryDataset):
             raise ValueError(f"Expected 'key' to name an attribute of one row for every sample (got {key!r})")
         return values if self._indices is None else values[list(self._indices)]
 
+    def copy(self, idx: IndexType | None = None) -> Self:
+        """A copy of all samples, or of some; one of a part of a data set is without its official split, as the part.
+
+        Args:
+            idx (slice, list or tensor, optional): Which samples. (default: :obj:`None`, all)
+        """
+        part = self if idx is None else self.index_select(idx)
+        copied: Self = super().copy(idx)
+        if part._is_part():
+            copied._copied, copied._official = part._places(), None
+        return copied
+
     def official_split(self, val_fraction: float = 0.1, seed: int = 0) -> Split:
         """The split that the data set was published with, of whose training samples a stratified share validates.
 
@@ -78,8 +94,8 @@ class MultiLabelDataset(InMemoryDataset):
         Raises:
             ValueError: If the data set was published without a split, or this is a part of it.
         """
-        if self._official is None or self._indices is not None:
-            what = "a part of a data set" if self._indices is not None else f"{type(self).__name__} without one"
+        if self._official is None or self._is_part():
+            what = "a part of a data set" if self._is_part() else f"{type(self).__name__} without one"
             raise ValueError(
                 f"Expected a whole data set that was published with a split (got {what}); "
                 f"take 'random_split' or 'stratified_split' of tg_mlc.data"
@@ -91,6 +107,14 @@ class MultiLabelDataset(InMemoryDataset):
 
     def _labels_of(self, rows: Tensor) -> LabelMatrix:
         return self.y[rows]
+
+    def _is_part(self) -> bool:
+        return self._indices is not None or self._copied is not None
+
+    def _places(self) -> Sequence[int]:
+        """The places of all samples in the whole data set, by which to find what is kept beside the samples."""
+        places: Sequence[int] = self.indices()
+        return places if self._copied is None else [self._copied[place] for place in places]
 
     def _adopt(self, samples: Samples) -> None:
         self.data, self.slices = samples.data, samples.slices
@@ -111,11 +135,18 @@ class ArrayDataset(MultiLabelDataset):
 
     def samples(self) -> Samples:
         """All samples in PyG's collated form."""
-        return self._samples
+        if self._indices is not None:
+            return self.copy().samples()
+        train, test = self._official or (None, None)
+        return self._samples._replace(data=self._data, slices=self.slices, train=train, test=test)
 
 
 class PublishedDataset(MultiLabelDataset):
     """A published data set that keeps its samples in ``root/processed``; subclasses say how to make them.
+
+    Samples of a :obj:`pre_transform` or :obj:`pre_filter` are kept apart from others by its code, by the values that
+    this takes from around it, and by the attributes of an object; not by what it calls in other modules. Where that has
+    changed, pass ``force_reload=True``.
 
     Args:
         root (str or Path): Folder to keep the data set in.
@@ -136,7 +167,7 @@ class PublishedDataset(MultiLabelDataset):
         super().__init__(str(root), transform, pre_transform, pre_filter, force_reload=force_reload)
         self._adopt(Samples.load(self.processed_paths[0]))
 
-    @property
+    @cached_property  # as what a function takes from around it may change while it is used
     def processed_dir(self) -> str:
         """``root/processed``, or a folder beside it for each pre-transform and pre-filter."""
         if self.pre_transform is None and self.pre_filter is None:
@@ -197,7 +228,8 @@ class LabeledMolecules(MultiLabelDataset):
     """A data set of molecules that knows what became of each row of its table.
 
     Attributes:
-        report (MoleculeReport): Which rows were invalid, and which were duplicates.
+        report (MoleculeReport): Which rows were invalid, and which were duplicates; also for a part of the data set,
+            that of the whole table.
     """
 
     report: MoleculeReport

@@ -60,8 +60,9 @@ class DatasetCard(Facts, Statistics):
         return Statistics(**values(self, Statistics))
 
     def differences(self, recorded: DatasetCard) -> list[str]:
-        """One line for each statistic that is not as recorded."""
+        """One line for each statistic that is not as recorded; raw files of which nothing is recorded do not count."""
         mine, theirs = values(self, Statistics), values(recorded, Statistics)
+        mine["raw_sha256"] = {name: mine["raw_sha256"].get(name) for name in theirs["raw_sha256"]}
         return [
             f"{name}: {value} (recorded: {theirs[name]})"
             for name, value in mine.items()

@@ -46,19 +46,19 @@ class DNADataset(MultiLabelDataset):
     .. code-block:: python
 
         dataset = DNADataset.from_fasta("peaks.fa.gz", "peaks.tsv", test="held_out.fa.gz")
-
-    Attributes:
-        headers (list[str]): The line before each sequence in its file, without the ``>``.
     """
-
-    headers: list[str]
 
     def __init__(
         self, samples: Samples, headers: Sequence[str], transform: Callable[[Data], Data] | None = None
     ) -> None:
         super().__init__(None, transform)
         self._adopt(samples)
-        self.headers = list(headers)
+        self._headers = list(headers)
+
+    @property
+    def headers(self) -> list[str]:
+        """The line before each sequence in its file, without the ``>``."""
+        return [self._headers[place] for place in self._places()] if self._is_part() else self._headers
 
     def get(self, idx: int) -> Data:
         """The sample of a number, which is not kept, as PyG would do: a million of them take gigabytes."""

@@ -100,8 +100,8 @@ class MoleculeDataset(LabeledMolecules):
             on_error (str, optional): :obj:`"skip"` leaves invalid molecules out and lists them in ``report``,
                 :obj:`"raise"` raises. (default: :obj:`"skip"`)
             root (str or Path, optional): Folder to keep the finished graphs in, so that the next call with the same
-                file and arguments need not make them again; functions among them are told apart by their names only.
-                (default: :obj:`None`, keep nothing)
+                file and arguments need not make them again; functions among them are told apart by their code and by
+                the values that this takes from around it. (default: :obj:`None`, keep nothing)
             transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
             pre_transform (callable, optional): Applied to every sample once. (default: :obj:`None`)
             pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)

@@ -84,16 +84,19 @@ class Planted(MultiLabelDataset):
         adjacency = nx.to_numpy_array(planted, nodelist=range(num_labels))
         self._neighbours = (self._own @ adjacency / np.sqrt(degree)).astype(np.float32)
         self.threshold = float(norm.isf(frequency))
-        y = (self.scores() > self.threshold).astype(np.float32)
+        y = (self._scores(messages=True) > self.threshold).astype(np.float32)
         self._adopt(_samples(x, y, names))
 
     def scores(self, messages: bool = True) -> np.ndarray:
-        r"""The best scores that anybody can give, :math:`(N, L)`.
+        r"""The best scores that anybody can give to the samples, :math:`(N, L)`.
 
         Args:
             messages (bool, optional): If set to :obj:`False`, the best scores of those who know nothing of neighbours.
                 (default: :obj:`True`)
         """
+        return self._scores(messages)[self._places()]
+
+    def _scores(self, messages: bool) -> np.ndarray:
         scores: np.ndarray = np.sqrt(1 - self.share) * self._own
         return scores + np.sqrt(self.share) * self._neighbours if messages else scores
 

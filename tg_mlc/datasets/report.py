@@ -45,7 +45,7 @@ class MoleculeReport:
 
     @property
     def kept_rows(self) -> list[int]:
-        """The row of each sample of the data set, in order."""
+        """The row of each sample of the whole data set, in order."""
         left_out = {entry.row for entry in self.invalid} | set(self.filtered)
         return [row for row in range(self.num_rows) if row not in left_out]
 

@@ -161,7 +161,7 @@ class Reuters21578(PublishedTable):
         if self.pre_filter is not None:
             raise ValueError("Expected a data set of all stories (got one with 'pre_filter'); load it without")
         stories, _ = select_modapte(self._read_stories())
-        return stories if self._indices is None else [stories[row] for row in self._indices]
+        return [stories[place] for place in self._places()]
 
     def read(self) -> Records:
         """Makes the table from the raw files."""
