@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tg_mlc._files import MAX_BYTES, open_unpacked
+from tg_mlc._numbers import parse_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +42,10 @@ class CSVTable(NamedTuple):
         used = [*labels, *features]
         missing = [name for name in used if name not in self.header]
         if missing:
-            raise ValueError(f"Expected the columns {missing} in '{self.path}' (got the columns {self.header})")
+            raise ValueError(
+                f"Expected the columns {missing} in '{self.path}' (got the columns {self.header})"
+                f"{_hint_of_delimiter(self.header)}"
+            )
         repeated = sorted({name for name in used if used.count(name) > 1 or self.header.count(name) > 1})
         if repeated:
             raise ValueError(f"Expected every column to be used once (got {repeated} more than once in '{self.path}')")
@@ -119,7 +123,8 @@ def read_csv_blocks(
     """Reads a file as :func:`read_csv_table` does, some rows at a time; of a file without rows, there is one block."""
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"Expected the CSV file '{path}' (got no such file in '{path.parent.absolute()}')")
+        found = "a folder" if path.is_dir() else f"no such file in '{path.parent.absolute()}'"
+        raise FileNotFoundError(f"Expected the CSV file '{path}' (got {found})")
     with open_unpacked(path, MAX_BYTES) as file:
         for block in _read(path, file, delimiter, encoding, header):
             if block.first + len(block.lines) < min_rows:
@@ -165,7 +170,7 @@ def _rows(reader: Any, path: Path, header: list[str], delimiter: str) -> Iterato
         if len(cells) != len(header):
             raise ValueError(
                 f"Expected {len(header)} cells, as in the header, in row {row} (line {reader.line_num}) of '{path}' "
-                f"(got {len(cells)}); quote cells that contain '{delimiter}'"
+                f"(got {len(cells)}); quote cells that contain '{delimiter}'{_hint_of_delimiter(header)}"
             )
         yield reader.line_num, cells
 
@@ -179,6 +184,12 @@ def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
         yield line
 
 
+def _hint_of_delimiter(header: list[str]) -> str:
+    """What to do about a header of one cell that seems to be several."""
+    found = [mark for mark in (";", "\t", "|", ",") if len(header) == 1 and mark in header[0]]
+    return f"; if {found[0]!r} stands between cells, pass it as 'delimiter' of 'from_csv'" if found else ""
+
+
 @contextmanager
 def _long_cells() -> Iterator[None]:
     """Lets cells be longer than the 131,072 characters that the module csv allows."""
@@ -190,9 +201,4 @@ def _long_cells() -> Iterator[None]:
 
 
 def _number(cell: str) -> float | None:
-    if cell in _MISSING:
-        return math.nan
-    try:
-        return float(cell)
-    except ValueError:
-        return None
+    return math.nan if cell in _MISSING else parse_number(cell)

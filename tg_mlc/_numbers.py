@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
+
+NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_IS_NUMBER = re.compile(NUMBER)
+
+
+def parse_number(text: str) -> float | None:
+    """The number that a text spells, or nothing; unlike :func:`float`, which also takes :obj:`"1_000"`, digits of other
+    scripts, and infinity.
+    """
+    return float(text) if _IS_NUMBER.fullmatch(text) else None
 
 
 def as_list(values: Any) -> Any:

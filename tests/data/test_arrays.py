@@ -223,6 +223,40 @@ def test_new_samples_have_the_words_and_labels_of_the_old_ones():
     assert from_arrays(np.ones((1, 3)), like=bags).kind == "bag"
 
 
+def test_names_that_are_a_frame_s_own_take_its_columns_in_their_order():
+    x, y = pd.DataFrame({"age": [1.0, 2.0], "size": [3.0, 4.0]}), pd.DataFrame({"a": [1, 0], "b": [0, 0]})
+    dataset = from_arrays(x, y, ["b", "a"], ["size", "age"])
+    assert (dataset.label_names, dataset.y.tolist()) == (["b", "a"], [[0, 1], [0, 0]])
+    assert (dataset.feature_names, dataset.rows("x").tolist()) == (["size", "age"], [[3, 1], [4, 2]])
+    renamed = from_arrays(x, y, ["c", "b"], ["years", "metres"])
+    assert (renamed.label_names, renamed.y.tolist()) == (["c", "b"], [[1, 0], [0, 0]])
+    assert renamed.rows("x").tolist() == x.to_numpy().tolist()
+    with pytest.raises(
+        ValueError, match=r"'label_names' to be the columns of the data frame.*\['b'\] are names of other"
+    ):
+        from_arrays(x, y, ["b", "c"])
+    with pytest.raises(ValueError, match="'feature_names' to be the columns of the data frame"):
+        from_arrays(x, y, feature_names=["metres", "age"])
+
+
+def test_rows_of_frames_in_two_orders_are_refused():
+    x, y = pd.DataFrame({"age": [1.0, 2.0]}, index=[5, 6]), pd.DataFrame({"a": [1, 0]}, index=[6, 5])
+    with pytest.raises(ValueError, match=r"in one order \(got row 0 of index 5 in 'X' and of 6 in 'Y'\); pass 'Y.loc"):
+        from_arrays(x, y)
+    with pytest.raises(ValueError, match="in one order"):
+        from_arrays(x, pd.Series([{"a"}, {"b"}], index=[6, 5]))
+    assert from_arrays(x, y.loc[x.index]).y.tolist() == [[0], [1]]
+    assert from_arrays(x, y.reset_index(drop=True)).y.tolist() == [[1], [0]]  # other entries, paired by place
+
+
+def test_labels_that_are_not_those_of_like_are_told_so():
+    old = from_arrays(np.eye(3), np.eye(3), ["a", "b", "c"], kind="vector")
+    with pytest.raises(ValueError, match=r"'Y' of 3 columns, as 'like' has labels \(got 2\)"):
+        from_arrays(np.eye(3), np.eye(3)[:, :2], like=old)
+    with pytest.raises(ValueError, match=r"among the labels of 'like' \(got 'z' in row 0\)"):
+        from_arrays(np.eye(3)[:1], [{"z"}], like=old)
+
+
 def test_new_frames_are_told_by_the_names_of_their_columns():
     x = pd.DataFrame({"age": [1.5, 2.0, 3.0], "size": [10, 20, 30]})
     y = pd.DataFrame({"calm": [1, 0, None], "sad": [1, 1, 0]})
@@ -375,7 +409,7 @@ def test_what_does_not_fit_is_refused(arguments, message):
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_kind_comes_back(data):
     num, width = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 5))
     y = [data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=2)) for _ in range(num)]

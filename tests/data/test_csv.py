@@ -102,7 +102,7 @@ def test_a_missing_file(tmp_path):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_files_give_one_clear_error(tmp_path, data):
     suffix = data.draw(st.sampled_from([".csv", ".csv.gz", ".csv.xz"]))
     content = {".csv": bytes, ".csv.gz": gzip.compress, ".csv.xz": lzma.compress}[suffix](NUMBERS.encode())
@@ -134,6 +134,21 @@ def test_cells_and_lines_without_end(write, monkeypatch):
     monkeypatch.setattr(_csv_table, "MAX_LINE", 30)
     with pytest.raises(ValueError, match=r"at most 30 characters in line 2 of"):
         from_csv(write(f"body,calm\n{'words ' * 10},1\n"), ["calm"], text_column="body")
+
+
+@pytest.mark.parametrize("number", ["1_000", "\u0663", "inf"])
+def test_numbers_are_spelled_in_digits_from_0_to_9(write, number):
+    with pytest.raises(ValueError, match=rf"a number, or blank .*column 'x'.*\(got '{number}'\)"):
+        from_csv(write(f"x,calm\n{number},1\n"), ["calm"])
+
+
+def test_a_folder_and_other_delimiters_are_told(write, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"\(got a folder\)"):
+        from_csv(tmp_path, ["calm"])
+    for cell in ("1", "1,5"):  # a comma of a decimal is one cell too many
+        with pytest.raises(ValueError, match="if ';' stands between cells, pass it as 'delimiter'"):
+            from_csv(write(f"x;calm\n{cell};1\n"), ["calm"])
+    assert from_csv(write("x;calm\n2;1\n"), ["calm"], delimiter=";").y.tolist() == [[1]]
 
 
 def test_many_blocks_of_rows(write, monkeypatch):

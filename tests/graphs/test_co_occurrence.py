@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy import sparse
 
+from tg_mlc.data import Split, from_arrays, random_split
 from tg_mlc.datasets import DNADataset
 from tg_mlc.graphs import co_occurrence
 
@@ -22,6 +23,11 @@ Y = torch.tensor(
     ],
     dtype=torch.float,
 )
+
+
+def split_of(train, num_samples=5, name="by hand"):
+    rest = sorted(set(range(num_samples)) - set(train))
+    return Split(torch.tensor(train), torch.tensor(rest), torch.tensor([]), name)
 
 
 def weights_of(graph):
@@ -167,8 +173,7 @@ def test_a_data_frame_may_have_a_column_y():
     pandas = pytest.importorskip("pandas")
     y = pandas.DataFrame(Y[:, :2].numpy(), columns=["a", "y"])
     assert co_occurrence(y).label_names == ["a", "y"]
-    split = SimpleNamespace(train=torch.tensor([0, 3]))
-    assert weights_of(co_occurrence(y, split=split)) == weights_of(co_occurrence(Y[[0, 3], :2]))
+    assert weights_of(co_occurrence(y, split=split_of([0, 3]))) == weights_of(co_occurrence(Y[[0, 3], :2]))
 
 
 def test_input_is_left_alone():
@@ -178,8 +183,7 @@ def test_input_is_left_alone():
 
 
 def test_split_reads_training_samples_only():
-    split = SimpleNamespace(train=torch.tensor([0, 3]), name="random")
-    graph = co_occurrence(Y, split=split)
+    graph = co_occurrence(Y, split=split_of([0, 3], name="random"))
     assert weights_of(graph) == weights_of(co_occurrence(Y[[0, 3]]))
     assert graph.source.startswith("2 training samples of split 'random'")
 
@@ -188,7 +192,32 @@ def test_a_data_set_needs_its_split():
     dataset = SimpleNamespace(y=Y, label_names=list("abcd"))
     with pytest.raises(ValueError, match="'split'"):
         co_occurrence(dataset)
-    assert co_occurrence(dataset, split=SimpleNamespace(train=torch.arange(5))).label_names == ["a", "b", "c", "d"]
+    assert co_occurrence(dataset, split=split_of(range(5))).label_names == ["a", "b", "c", "d"]
+
+
+def test_a_part_of_a_data_set_is_not_called_whole():
+    dataset = from_arrays(np.zeros((5, 2)), Y, kind="vector")
+    with pytest.raises(
+        ValueError, match=r"\(got the data set ArrayDataset without 'split'\).*dataset\[split.train\].y"
+    ):
+        co_occurrence(dataset[:3])
+    assert weights_of(co_occurrence(dataset[:3].y)) == weights_of(co_occurrence(Y[:3]))
+
+
+def test_samples_outside_of_the_split_are_warned_of():
+    with pytest.warns(UserWarning, match="leaves out 2 of 5 samples of 'y'") as caught:
+        co_occurrence(Y, split=random_split(3, (0.7, 0.3, 0)))
+    assert caught[0].filename == __file__
+
+
+def test_columns_of_a_data_frame_are_taken_by_their_names():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1, 1], "b": [0, 1]})
+    graph = co_occurrence(frame, label_names=["b", "a"])
+    assert (graph.label_names, weights_of(graph)[0, 0], weights_of(graph)[1, 1]) == (["b", "a"], 1, 2)
+    assert weights_of(co_occurrence(frame, label_names=["x", "y"])) == weights_of(co_occurrence(frame))
+    with pytest.raises(ValueError, match=r"new names for them \(got both: \['b'\]"):
+        co_occurrence(frame, label_names=["b", "c"])
 
 
 class Counted:
@@ -214,7 +243,7 @@ class SparselyCounted(Counted):
 def test_labels_of_data_sets_are_made_once_and_sparse_if_they_can_be(weight):
     y = (torch.rand(60, 4, generator=torch.Generator().manual_seed(0)) < 0.5).float()
     y[torch.rand(60, 4, generator=torch.Generator().manual_seed(1)) < 0.3] = NAN
-    split = SimpleNamespace(train=torch.arange(40))
+    split = split_of(range(40), 60)
     expected = weights_of(co_occurrence(y[:40], weight=weight))
     for dataset, times in ((Counted(y), 1), (SparselyCounted(y), 0)):
         graph = co_occurrence(dataset, weight=weight, split=split)
@@ -225,14 +254,14 @@ def test_unknown_labels_of_sequences_are_left_out(tmp_path):
     (tmp_path / "x.fa").write_text("".join(f">{number}\nA\n" for number in range(4)))
     (tmp_path / "x.csv").write_text("id,a,b\n0,1,1\n1,1,\n2,,1\n3,1,0\n")
     dataset = DNADataset.from_fasta(tmp_path / "x.fa", tmp_path / "x.csv")
-    graph = co_occurrence(dataset, weight="conditional", split=SimpleNamespace(train=torch.arange(4)))
+    graph = co_occurrence(dataset, weight="conditional", split=split_of(range(4), 4))
     assert weights_of(graph) == weights_of(co_occurrence(dataset.y, weight="conditional"))
     assert weights_of(graph) == {(0, 0): 1.0, (1, 0): 1.0, (0, 1): 0.5, (1, 1): 1.0}
 
 
 def test_training_labels_with_a_split_of_the_whole_are_refused():
-    with pytest.raises(ValueError, match="without a split"):
-        co_occurrence(Y, split=SimpleNamespace(train=torch.tensor([0, 7])))
+    with pytest.raises(ValueError, match=r"'y' to hold all samples .* \(got 5 samples, and sample 7"):
+        co_occurrence(Y, split=split_of([0, 7], 8))
 
 
 @pytest.mark.parametrize(
@@ -244,6 +273,9 @@ def test_training_labels_with_a_split_of_the_whole_are_refused():
         ({"y": Y * 1j}, r"'y' to be real numbers \(got complex64\)"),
         ({"y": sparse.csr_array(Y.numpy() * 1j)}, r"'y' to be real numbers \(got complex64\)"),
         ({"y": torch.ones(0, 3)}, "at least one training sample"),
+        ({"split": [0, 1]}, r"'split' to be a Split \(got list\)"),
+        ({"label_names": "abcd"}, r"'label_names' to be a list of names \(got 'abcd'\)"),
+        ({"label_names": 4}, r"'label_names' to be a list of names \(got 4\)"),
         ({"min_count": 0}, "'min_count'"),
         ({"top_k": 0}, "'top_k'"),
         ({"weight": "lift"}, "'weight'.*lift"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 from torch_geometric import EdgeIndex
@@ -78,6 +78,8 @@ def test_without_edges():
         ({"num_nodes": 2, "label_names": ["a"]}, r"one name per label \(got 1 for 2\)"),
         ({"label_names": ["a", "a"]}, "unique.*'a'"),
         ({"label_names": ["a", 1]}, "strings"),
+        ({"label_names": 4}, r"'label_names' to be a list of names \(got 4\)"),
+        ({"num_nodes": 2, "label_names": "ab"}, r"'label_names' to be a list of names \(got 'ab'\)"),
         ({"num_nodes": -1}, "'num_nodes'"),
         ({"num_nodes": 2, "edge_attr": torch.ones(1)}, "edge_weight"),
         ({"edge_index": torch.tensor([[0], [1]]), "num_nodes": 2, "edge_weight": torch.ones(2)}, r"shape \[1\]"),
@@ -212,6 +214,8 @@ def test_load_refuses_other_files(tmp_path):
         LabelGraph.load(tmp_path / "weights")
     with pytest.raises(FileNotFoundError):
         LabelGraph.load(tmp_path / "nothing")
+    with pytest.raises(ValueError, match=r"safetensors file .* \(got a folder\)"):
+        LabelGraph.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +238,6 @@ def test_load_names_the_file_whose_metadata_is_damaged(header, tmp_path):
 
 
 @given(data=st.data())
-@settings(deadline=None)
 def test_mutated_files_give_a_graph_or_our_error(data, tmp_path_factory):
     path: Path = tmp_path_factory.mktemp("mutated") / "graph"
     LabelGraph(torch.tensor([[0], [1]]), edge_weight=torch.ones(1), label_names=["a", "b"]).save(path)

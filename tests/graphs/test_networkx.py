@@ -61,6 +61,13 @@ def test_label_names_must_be_those_of_the_graph(label_names):
         from_networkx(nx.DiGraph([("a", "b")]), label_names=label_names)
 
 
+def test_other_things_are_no_networkx_graphs():
+    with pytest.raises(ValueError, match=r"'graph' to be a networkx graph \(got list\)"):
+        from_networkx([1, 2])
+    with pytest.raises(ValueError, match="'label_names' to be a list of names"):
+        from_networkx(nx.Graph([("a", "b")]), "ab")
+
+
 def test_names_and_weights_are_all_or_none():
     network = nx.Graph([(0, 1), (1, 2)])
     network.nodes[0]["name"] = "a"

@@ -137,9 +137,25 @@ def test_a_least_probability_of_scores_is_refused(links, score):
     assert string_ppi(links, ["ENSP1", "ENSP2"], min_score=0, self_loops=False).num_edges == 2
 
 
-def test_tables_without_scores_take_any_least_one(write):
-    graph = string_ppi(write("edges.tsv", "A\tB\n"), ["A", "B"], min_score=0.9, self_loops=False)
-    assert graph.num_edges == 2
+def test_tables_without_scores_have_no_least_one(write):
+    path = write("edges.tsv", "A\tB\n")
+    for min_score in (None, 0):
+        graph = string_ppi(path, ["A", "B"], min_score=min_score, self_loops=False)
+        assert (graph.num_edges, graph.source) == (2, "2 proteins of 2 labels, 1 interactions without scores")
+    for min_score in (0.9, 800):
+        with pytest.raises(
+            ValueError, match=f"hold scores for 'min_score' .got min_score={min_score}, and two columns"
+        ):
+            string_ppi(path, ["A", "B"], min_score=min_score)
+
+
+def test_scores_below_the_least_one_are_told(write, caplog):
+    path = write("edges.tsv", "A\tB\t5\nB\tC\t50\n")
+    assert string_ppi(path, list("ABC")).num_edges == 3
+    assert "has min_score=400, the highest score is 50" in caplog.text
+    caplog.clear()
+    assert string_ppi(path, list("ABC"), min_score=20, self_loops=False).num_edges == 3
+    assert not caplog.records
 
 
 def test_a_column_of_the_detailed_file(write):
@@ -155,6 +171,10 @@ def test_a_column_of_the_detailed_file(write):
         (LINKS + "9606.ENSP1\n", {}, r"line 6 of '.*' to hold two proteins"),
         (LINKS + "ENSP1 ENSP2 nan\n", {}, "line 6 .* a score of 0 to 1000"),
         (LINKS + "ENSP1 ENSP2 1001\n", {}, "line 6 .* a score of 0 to 1000"),
+        (LINKS + "ENSP1 ENSP9 x\n", {}, "line 6 .* a score of 0 to 1000"),
+        (LINKS + "ENSP1 ENSP2 9_00\n", {}, "line 6 .* a score of 0 to 1000"),
+        ("ENSP1\tENSP2\tx\n", {}, "got one line, .*, which ends in no score and is taken for names of columns"),
+        (LINKS, {"label_names": "ab"}, "'label_names' to be a list of names"),
         (LINKS, {"score": "textmining"}, None),
         ("a b c d\nENSP1 ENSP2 1 2\n", {}, "'score=combined_score'"),
         ("", {}, "no line of text"),
@@ -217,7 +237,7 @@ def test_the_transcription_factors_of_deepsea(columns, real_file):
     graph = string_ppi(links, [row["gene_symbol"] or None for row in columns])
     assert graph.num_labels == 690
     assert sorted(graph.unmatched) == ["CHD2", "ELF1", "POLR2A", "SP2", "SP4", "TFAP2A", "ZEB1", "ZNF263"]
-    assert graph.source == "145 proteins of 690 labels, 532 interactions"
+    assert graph.source == "145 proteins of 690 labels, 532 interactions without scores"
     for cell, genes, edges in [("GM12878", 71, 162), ("H1-hESC", 44, 118), ("K562", 93, 278)]:
         symbols = sorted({row["gene_symbol"] for row in columns if row["cell"] == cell} - {""})
         graph = string_ppi(links, symbols, symbols, self_loops=False)

@@ -117,6 +117,8 @@ def test_a_cycle_is_named(pairs):
         ({"parents": [("a", "b", "c")]}, "pairs"),
         ({"parents": "h.csv"}, r"dict or pairs .* \(got 'h.csv'\); read them from a file with .*read_parents"),
         ({"parents": Path("h.csv")}, "read_parents"),
+        ({"parents": 5}, r"dict or pairs .* \(got 5\)"),
+        ({"parents": [(0, 1)], "label_names": 4}, r"'label_names' to be a list of names \(got 4\)"),
         ({"parents": [(-1, 0)]}, "-1"),
     ],
 )

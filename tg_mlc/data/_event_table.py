@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from tg_mlc._csv_table import read_csv_table
+from tg_mlc._numbers import parse_number
 from tg_mlc._optional import require
 
 if TYPE_CHECKING:
@@ -146,8 +147,15 @@ def _name(cell: Any) -> str:
     return text
 
 
+def _as_float(cell: Any) -> float:
+    number = parse_number(cell.strip()) if isinstance(cell, str) else float(cell)
+    if number is None:
+        raise ValueError("not a number")
+    return number
+
+
 def _number(cell: Any) -> float:
-    value = float(cell)
+    value = _as_float(cell)
     if not math.isfinite(value):
         raise ValueError("not finite")
     return value
@@ -155,7 +163,7 @@ def _number(cell: Any) -> float:
 
 def _is_number(cell: Any) -> bool:
     try:
-        float(cell)
+        _as_float(cell)
     except _UNREADABLE:
         return False
     return True
@@ -173,7 +181,7 @@ def _day(cell: Any, time_format: str | None) -> float:
 
 
 def _month(cell: tuple[Any, Any]) -> float:
-    year, month = map(float, cell)
+    year, month = map(_as_float, cell)
     if not (year.is_integer() and month.is_integer()):
         raise ValueError("not whole")
     return _day(datetime(int(year), int(month), 1), None)

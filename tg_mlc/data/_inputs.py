@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from tg_mlc._frames import take_by_name
 from tg_mlc._numbers import as_array, check_real, to_numbers
 from tg_mlc.data._label_values import check_names, in_order
 from tg_mlc.data._words import as_documents, from_documents, may_be_rows
@@ -80,8 +81,7 @@ def read_inputs(
         return from_documents(documents, kind, feature_names, train, num_inputs)
     if kind == "sequence":
         raise ValueError("Expected lists of words for kind='sequence' (got a matrix); pass one list per sample")
-    if num_inputs is not None:
-        X = in_order(X, feature_names, "X")
+    X = in_order(X, feature_names, "X") if num_inputs is not None else take_by_name(X, feature_names, "feature_names")
     x = _bags(X) if kind == "bag" else _vectors(X)
     if num_inputs not in (None, x.shape[1]):
         raise ValueError(f"Expected 'X' of {num_inputs} columns, as 'like' has (got {x.shape[1]})")

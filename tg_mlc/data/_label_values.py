@@ -8,27 +8,35 @@ from typing import Any
 
 import numpy as np
 
+from tg_mlc._frames import take_by_name
 from tg_mlc._numbers import as_array, is_missing, to_numbers
 
 
-def read_labels(Y: Any, label_names: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
+def read_labels(
+    Y: Any, label_names: Sequence[str] | None, num_labels: int | None = None
+) -> tuple[np.ndarray, list[str]]:
     """The labels ``[N, L]`` and their names.
+
+    With :obj:`num_labels`, labels and their names are those of an old data set.
 
     Raises:
         ValueError: If a value is none of 0, 1 and NaN, or the names do not fit.
     """
     if isinstance(label_names, str):
         raise ValueError(f"Expected 'label_names' to be a list of names (got the string '{label_names}')")
-    values, names = _from_names(Y, label_names) if _is_names(Y) else _from_matrix(Y, label_names)
+    read = _from_names if _is_names(Y) else _from_matrix
+    values, names = read(Y, label_names, num_labels)
     if 0 in values.shape:
         raise ValueError(f"Expected at least one sample and one label (got labels of shape {list(values.shape)})")
     return values, names
 
 
-def _from_matrix(Y: Any, label_names: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
-    columns = None if label_names is not None else getattr(Y, "columns", None)
+def _from_matrix(Y: Any, label_names: Sequence[str] | None, num_labels: int | None) -> tuple[np.ndarray, list[str]]:
+    Y = take_by_name(Y, label_names, "label_names")
     values = _matrix(Y)
-    names = label_names if label_names is not None else columns
+    if num_labels not in (None, values.shape[1]):
+        raise ValueError(f"Expected 'Y' of {num_labels} columns, as 'like' has labels (got {values.shape[1]})")
+    names = label_names if label_names is not None else getattr(Y, "columns", None)
     names = [str(name) for name in (names if names is not None else [f"label_{i}" for i in range(values.shape[1])])]
     check_names(names, values.shape[1], "label_names")
     wrong = ~((values == 0) | (values == 1) | np.isnan(values))
@@ -82,7 +90,9 @@ def _is_names(Y: Any) -> bool:
     )
 
 
-def _from_names(Y: Sequence[Any], label_names: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
+def _from_names(
+    Y: Sequence[Any], label_names: Sequence[str] | None, num_labels: int | None
+) -> tuple[np.ndarray, list[str]]:
     Y = [None if is_missing(entry) else entry for entry in Y]
     for row, entry in enumerate(Y):
         if entry is not None and not isinstance(entry, (set, frozenset, list, tuple)):
@@ -107,7 +117,8 @@ def _from_names(Y: Sequence[Any], label_names: Sequence[str] | None) -> tuple[np
             continue
         for name in entry:
             if str(name) not in column:
-                raise ValueError(f"Expected labels to be among 'label_names' (got '{name}' in row {row})")
+                known = "'label_names'" if num_labels is None else "the labels of 'like'"
+                raise ValueError(f"Expected labels to be among {known} (got '{name}' in row {row})")
             values[row, column[str(name)]] = 1
     return values, names
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tg_mlc._frames import check_same_rows
 from tg_mlc._numbers import as_list
 from tg_mlc.data._inputs import announce_kind, infer_kind, num_rows, read_inputs
 from tg_mlc.data._label_values import in_order, read_labels
@@ -45,10 +46,12 @@ def from_arrays(
         Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these forms, or a list (or
             column) with the set (or list) of each sample's label names, where :obj:`None` means that all are unknown.
             (default: :obj:`None`, nobody knows any label; needs :obj:`like` or :obj:`label_names`)
-        label_names (list of str, optional): Names of the labels, in the order of their columns. (default: the columns
-            of a data frame, the sorted names that occur in sets, else ``label_0``, ``label_1``, ...)
-        feature_names (list of str, optional): Names of the columns of :obj:`X`, or the vocabulary of its words. Words
-            outside of the vocabulary become its word 0, ``<unk>``, in a sequence, and are left out of a bag.
+        label_names (list of str, optional): Names of the labels, in the order of their columns; those of a data frame's
+            own columns take these in that order, others rename its columns. (default: the columns of a data frame, the
+            sorted names that occur in sets, else ``label_0``, ``label_1``, ...)
+        feature_names (list of str, optional): Names of the columns of :obj:`X`, as :obj:`label_names` are of labels,
+            or the vocabulary of its words. Words outside of the vocabulary become its word 0, ``<unk>``, in a sequence,
+            and are left out of a bag.
             (default: the columns of a data frame, or the words that occur, the most frequent first)
         kind (str, optional): What an input is: :obj:`"bag"` (words with weights, in no order; of lists of words, which
             ones are present), :obj:`"vector"`, or :obj:`"sequence"` (words in order).
@@ -69,13 +72,14 @@ def from_arrays(
         ``[1, num_labels]``.
 
     Raises:
-        ValueError: If numbers of rows differ, a label is none of 0, 1 and NaN, an input cannot be of its kind or may be
-            of two, or rows or names do not fit; the message names row and column. Or if nothing tells the labels, or
-            samples cannot be like the old ones.
+        ValueError: If numbers of rows differ, data frames hold the same rows in two orders, a label is none of 0, 1 and
+            NaN, an input cannot be of its kind or may be of two, or rows or names do not fit; the message names row and
+            column. Or if nothing tells the labels, or samples cannot be like the old ones.
     """
     from tg_mlc.datasets._records import Records  # data sets import the splits of this package
     from tg_mlc.datasets.base import ArrayDataset
 
+    check_same_rows(X, Y)
     num_inputs = None
     if like is not None:
         if label_names is not None or feature_names is not None:
@@ -84,7 +88,7 @@ def from_arrays(
         label_names, feature_names, kind = like.label_names, like.feature_names, kind or like.kind
         Y = in_order(Y, label_names, "Y")
     X, Y = as_list(X), _unknown(X, label_names) if Y is None else as_list(Y)
-    y, names = read_labels(Y, label_names)
+    y, names = read_labels(Y, label_names, None if like is None else like.num_labels)
     if num_rows(X) not in (None, len(y)):
         raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")
     train_rows, test_rows = (_rows(rows, len(y), name) for rows, name in ((train, "train"), (test, "test")))

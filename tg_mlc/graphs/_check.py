@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -34,15 +34,22 @@ def check_num_nodes(num_nodes: int | None, label_names: Sequence[str] | None) ->
             "Expected 'num_nodes' or 'label_names' (got neither): the number of labels cannot be read off "
             "'edge_index', in which labels without edges do not appear"
         )
-    size = len(label_names) if num_nodes is None and label_names is not None else num_nodes
+    size = len(as_names(label_names)) if num_nodes is None and label_names is not None else num_nodes
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         raise ValueError(f"Expected 'num_nodes' to be a non-negative integer (got {num_nodes!r})")
     return size
 
 
+def as_names(label_names: Sequence[str]) -> list[str]:
+    """Returns the names as a list; a string is one name, not a list of them."""
+    if isinstance(label_names, str | bytes) or not isinstance(label_names, Iterable):
+        raise ValueError(f"Expected 'label_names' to be a list of names (got {label_names!r})")
+    return list(label_names)
+
+
 def check_label_names(label_names: Sequence[str], num_labels: int) -> list[str]:
     """Returns the names as a list, one unique string per label."""
-    names = list(label_names)
+    names = as_names(label_names)
     if len(names) != num_labels:
         raise ValueError(f"Expected 'label_names' to hold one name per label (got {len(names)} for {num_labels})")
     strange = [name for name in names if not isinstance(name, str)]

@@ -39,8 +39,10 @@ def load(path: str | os.PathLike[str], cls: type[GraphT]) -> GraphT:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If the file holds something else.
+        ValueError: If the file holds something else, or is a folder.
     """
+    if Path(path).is_dir():
+        raise ValueError(f"Expected '{path}' to be a safetensors file that LabelGraph.save wrote (got a folder)")
     try:
         with safe_open(Path(path), framework="pt") as file:
             header = file.metadata() or {}

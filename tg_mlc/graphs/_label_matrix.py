@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 from torch import Tensor
 
+from tg_mlc._frames import take_by_name
 from tg_mlc._numbers import as_array, check_real, to_numbers
-from tg_mlc.graphs._check import check_label_names
+from tg_mlc.graphs._check import as_names, check_label_names
 
 
+@runtime_checkable
 class HasTrain(Protocol):
     """What a :class:`tg_mlc.data.Split` has and a label graph needs."""
 
     @property
     def train(self) -> Tensor: ...
+
+    def check_fits(self, num_samples: int, of: str) -> None: ...
 
 
 class TrainingLabels(NamedTuple):
@@ -32,19 +36,24 @@ class TrainingLabels(NamedTuple):
 
 def read_training_labels(y: Any, label_names: Sequence[str] | None, split: HasTrain | None) -> TrainingLabels:
     """Reads the training rows of a label matrix, or of a data set with its split."""
+    if not isinstance(split, HasTrain | None):
+        raise ValueError(f"Expected 'split' to be a Split (got {type(split).__name__}); see tg_mlc.data.random_split")
+    label_names = None if label_names is None else as_names(label_names)
     if hasattr(y, "columns"):  # a data frame, which has an attribute "y" as well if it has such a column
+        y = take_by_name(y, label_names, "label_names")
         label_names = [str(column) for column in y.columns] if label_names is None else label_names
     elif (of_data_set := _labels_of_data_set(y)) is not None:
         if split is None:
             raise ValueError(
-                f"Expected the labels of training samples only (got the whole data set {type(y).__name__}); "
-                f"name its training samples with 'split'"
+                f"Expected the labels of training samples only (got the data set {type(y).__name__} without 'split'); "
+                f"give a whole data set with its 'split', or the labels alone, 'dataset[split.train].y'"
             )
         label_names = getattr(y, "label_names", None) if label_names is None else label_names
         y = of_data_set
     values = _ones_and_unknown(_to_sparse(y))
     if split is not None:
-        values = _training_rows(values, split)
+        split.check_fits(values.shape[0], "'y'")
+        values = values[np.asarray(split.train)]
     if not values.shape[0]:
         raise ValueError("Expected 'y' to hold at least one training sample (got none)")
     names = None if label_names is None else check_label_names(label_names, values.shape[1])
@@ -79,13 +88,3 @@ def _ones_and_unknown(y: sparse.csr_array) -> sparse.csr_array:
     if strange.any():
         raise ValueError(f"Expected 'y' to hold 0, 1, or NaN for unknown (got {y.data[strange][0]:g})")
     return y
-
-
-def _training_rows(y: sparse.csr_array, split: HasTrain) -> sparse.csr_array:
-    rows = np.asarray(split.train)
-    if rows.size and (rows.min() < 0 or rows.max() >= y.shape[0]):
-        raise ValueError(
-            f"Expected 'y' to hold all samples that 'split' divides (got {y.shape[0]} rows, and a training index of "
-            f"{rows.max()}); pass the training labels alone without a split"
-        )
-    return y[rows]

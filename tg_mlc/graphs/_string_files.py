@@ -10,6 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from tg_mlc._files import read_lines
+from tg_mlc._numbers import parse_number
 
 PathLike = str | os.PathLike[str]
 Aliases = PathLike | Sequence[PathLike] | Mapping[str, str]
@@ -64,6 +65,7 @@ class Links(NamedTuple):
     scores: dict[tuple[int, int], float]  # from 0 to 1000, of pairs with the least score; the smaller index first
     seen: set[int]  # those that any link names, whatever its score
     scored: bool
+    highest: float  # of the scores of their pairs, as the file writes them
     example: str  # a name as the file writes it
 
 
@@ -78,7 +80,7 @@ def read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score:
     find = lru_cache(maxsize=2**18)(lambda name: wanted.get(protein_key(name.strip())))
     scores: dict[tuple[int, int], float] = {}
     seen: set[int] = set()
-    example, highest = "", 0.0
+    example, highest = None, 0.0
     for number, line in lines if has_header else chain([first], lines):
         cells = line.split(comma)
         if len(cells) < max(2, column + 1):
@@ -89,27 +91,38 @@ def read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score:
         a, b = find(cells[0]), find(cells[1])
         if a is None and b is None:  # nearly all lines of a large file
             continue
+        value = MAX_SCORE if column < 0 else _score(cells[column], number, path)
         seen |= {protein for protein in (a, b) if protein is not None}
         if a is None or b is None or a == b:
             continue
-        value = MAX_SCORE if column < 0 else _score(cells[column], number, path)
         highest = max(highest, value)
         pair = (min(a, b), max(a, b))
         if value >= min_score:
             scores[pair] = max(value, scores.get(pair, 0.0))
+    if example is None:
+        raise ValueError(
+            f"Expected '{path}' to hold links of two proteins and their score (got one line, {first[1][:80]!r}, which "
+            f"ends in no score and is taken for names of columns)"
+        )
+    if column >= 0:
+        _check_scale(path, highest, min_score)
+    if highest <= 1.0:
+        scores = {pair: MAX_SCORE * value for pair, value in scores.items()}
+    return Links(scores, seen, column >= 0, highest, example)
+
+
+def _check_scale(path: PathLike, highest: float, min_score: float) -> None:
+    """Refuses a least score on another of the two scales, up to 1000 and up to 1, than the scores."""
     if 0.0 < highest <= 1.0 < min_score:
         raise ValueError(
             f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} (got none above {highest:g}); multiply them, or "
             f"choose a 'min_score' of 0 to 1"
         )
-    if column >= 0 and 0.0 < min_score <= 1.0 < highest:
+    if 0.0 < min_score <= 1.0 < highest:
         raise ValueError(
             f"Expected 'min_score' on the scale of '{path}', whose scores reach {highest:g} (got {min_score:g}); "
             f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
         )
-    if highest <= 1.0:
-        scores = {pair: MAX_SCORE * value for pair, value in scores.items()}
-    return Links(scores, seen, column >= 0, example)
 
 
 def _layout(cells: list[str], score: str, path: PathLike) -> tuple[int, bool]:
@@ -120,21 +133,13 @@ def _layout(cells: list[str], score: str, path: PathLike) -> tuple[int, bool]:
     if len(names) == 2:  # a header is a link of two proteins that nobody wants
         return -1, False
     if len(names) == 3:
-        return 2, not _is_number(names[2])
+        return 2, parse_number(names[2]) is None
     raise ValueError(f"Expected '{path}' to name a column 'score={score}' in its first line (got {names[:12]})")
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
 def _score(cell: str, number: int, path: PathLike) -> float:
-    value = float(cell) if _is_number(cell) else float("nan")
-    if not 0.0 <= value <= MAX_SCORE:
+    value = parse_number(cell.strip())
+    if value is None or not 0.0 <= value <= MAX_SCORE:
         raise ValueError(
             f"Expected line {number} of '{path}' to hold a score of 0 to {MAX_SCORE:g} (got {cell[:20]!r})"
         )

@@ -62,9 +62,11 @@ def co_occurrence(
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it has no other
             source. A loop weighs what the formula gives for a label with itself, or zero where that is undefined.
             (default: :obj:`True`)
-        label_names (list of str, optional): One name per label. (default: :obj:`None`, those of :obj:`y`)
+        label_names (list of str, optional): One name per label; the columns of a data frame that has these names are
+            taken in this order. (default: :obj:`None`, those of :obj:`y`)
         split (Split, optional): If given, :obj:`y` holds all samples, and only those in :obj:`split.train` are
-            read. (default: :obj:`None`, all samples of :obj:`y` are training samples)
+            read; samples that the split leaves out are warned of. (default: :obj:`None`, all samples of :obj:`y` are
+            training samples)
 
     Raises:
         ValueError: If :obj:`y` is not a matrix of 0, 1 and NaN, is a whole data set without a split, or an option is

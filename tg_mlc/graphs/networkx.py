@@ -9,6 +9,7 @@ import networkx as nx
 import torch
 import torch_geometric.utils as pyg
 
+from tg_mlc.graphs._check import as_names
 from tg_mlc.graphs.label_graph import LabelGraph
 
 
@@ -40,10 +41,12 @@ def from_networkx(
         ValueError: If only some nodes have a name or some edges a weight, or the graph's labels are not
             :obj:`label_names`.
     """
+    if not isinstance(graph, nx.Graph):
+        raise ValueError(f"Expected 'graph' to be a networkx graph (got {type(graph).__name__})")
     names = _names(graph, name)
     nodes = list(graph.nodes) if names is not None or not _is_range(graph) else list(range(len(graph)))
     if label_names is not None:
-        nodes, names = _in_order(nodes, names, list(label_names)), list(label_names)
+        nodes, names = _in_order(nodes, names, as_names(label_names)), as_names(label_names)
     position = {node: index for index, node in enumerate(nodes)}
     edges = list(graph.to_directed().edges(data=True))
     edge_index = torch.tensor([[position[j], position[i]] for j, i, _ in edges], dtype=torch.long).view(-1, 2).t()

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from tg_mlc.graphs._check import check_label_names
+from tg_mlc.graphs._check import as_names, check_label_names
 from tg_mlc.graphs._select import describe
 from tg_mlc.graphs._string_files import MAX_SCORE, Aliases, Links, PathLike, protein_key, read_links, resolve_aliases
 from tg_mlc.graphs.label_graph import LabelGraph
 
 logger = logging.getLogger(__name__)
 
+MEDIUM_SCORE = 400
 Proteins = Sequence[str | None] | Mapping[str, str | None]
 
 
@@ -23,7 +24,7 @@ def string_ppi(
     proteins: Proteins,
     label_names: Sequence[str] | None = None,
     aliases: Aliases | None = None,
-    min_score: float = 400,
+    min_score: float | None = None,
     score: str = "combined_score",
     same_protein: bool = True,
     self_loops: bool = True,
@@ -60,7 +61,8 @@ def string_ppi(
             several proteins of one name, that with the preferred name counts, else that to which most sources
             give it. (default: :obj:`None`, both use the same names)
         min_score (float, optional): The least score of a link, from 0 to 1000 (or to 1, in a table of probabilities);
-            STRING calls 150 low, 400 medium, 700 high, and 900 highest confidence. (default: :obj:`400`)
+            STRING calls 150 low, 400 medium, 700 high, and 900 highest confidence. A table without scores has none to
+            ask for. (default: :obj:`None`, 400, where there are scores)
         score (str, optional): The column of the score, *e.g.* :obj:`"experimental"` in STRING's detailed file; tables
             of three columns need not name it. (default: :obj:`"combined_score"`)
         same_protein (bool, optional): If set to :obj:`False`, labels of the same protein do not attend to each other
@@ -71,18 +73,25 @@ def string_ppi(
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If a file is damaged or holds something else, no protein is found in it, :obj:`min_score` is of
-            another scale than its scores, or the sizes of :obj:`proteins` and :obj:`label_names` differ.
+            another scale than its scores or given where there are none, or the sizes of :obj:`proteins` and
+            :obj:`label_names` differ.
     """
-    if not 0 <= min_score <= MAX_SCORE:
+    least = MEDIUM_SCORE if min_score is None else min_score
+    if not 0 <= least <= MAX_SCORE:
         raise ValueError(f"Expected 'min_score' to be from 0 to {MAX_SCORE:g} (got {min_score!r})")
     names, label_names = _read_proteins(proteins, label_names)
     looked_up = list(dict.fromkeys(name for name in names if name))
     key_of = resolve_aliases(aliases, looked_up)
     index = {key: i for i, key in enumerate(dict.fromkeys(key_of.values()))}
-    found = read_links(links, index, score, min_score)
+    found = read_links(links, index, score, least)
+    if min_score and not found.scored:
+        raise ValueError(
+            f"Expected '{links}' to hold scores for 'min_score' (got min_score={min_score:g}, and two columns without "
+            f"a score); leave 'min_score' out to take all of its links"
+        )
     protein_of = {name: index[key_of[protein_key(name)]] for name in looked_up}
     unmatched = [name for name in looked_up if protein_of[name] not in found.seen]
-    _report(unmatched, looked_up, links, found)
+    _report(unmatched, looked_up, links, found, least)
     groups = _group([protein_of[name] if name else None for name in names], len(index))
     edge_index, edge_weight = _edges(found, groups, same_protein)
     graph = LabelGraph(
@@ -92,8 +101,9 @@ def string_ppi(
         label_names=label_names,
         kind="string_ppi",
         source=describe(
-            f"{len(looked_up) - len(unmatched)} proteins of {len(names)} labels, {len(found.scores)} interactions",
-            **({"min_score": min_score} if found.scored else {}),
+            f"{len(looked_up) - len(unmatched)} proteins of {len(names)} labels, {len(found.scores)} interactions"
+            + ("" if found.scored else " without scores"),
+            min_score=least if found.scored else None,
         ),
         unmatched=unmatched,
     )
@@ -104,7 +114,7 @@ def _read_proteins(
     proteins: Proteins, label_names: Sequence[str] | None
 ) -> tuple[list[str | None], Sequence[str] | None]:
     if isinstance(proteins, Mapping):
-        label_names = list(proteins) if label_names is None else list(label_names)
+        label_names = list(proteins) if label_names is None else as_names(label_names)
         strange = [label for label in proteins if label not in set(label_names)]
         if strange:
             raise ValueError(f"Expected the keys of 'proteins' to be labels (got {strange[:5]}, not in 'label_names')")
@@ -120,7 +130,7 @@ def _read_proteins(
     return names, label_names
 
 
-def _report(unmatched: list[str], looked_up: list[str], links: PathLike, found: Links) -> None:
+def _report(unmatched: list[str], looked_up: list[str], links: PathLike, found: Links, least: float) -> None:
     if looked_up and len(unmatched) == len(looked_up):
         raise ValueError(
             f"Expected '{links}' to hold at least one of the proteins (it writes names as {found.example!r}, and "
@@ -133,6 +143,10 @@ def _report(unmatched: list[str], looked_up: list[str], links: PathLike, found: 
         )  # fmt: skip
     elif not looked_up:
         logger.warning("No label has a protein, so none gets a neighbour")
+    if found.highest and not found.scores:
+        logger.warning(
+            "No link among the proteins in '%s' has min_score=%g, the highest score is %g", links, least, found.highest
+        )
 
 
 def _group(protein_of_label: list[int | None], num_proteins: int) -> list[Tensor]:

@@ -10,6 +10,7 @@ from typing import Any
 import networkx as nx
 import torch
 
+from tg_mlc.graphs._check import as_names
 from tg_mlc.graphs.label_graph import LabelGraph
 
 logger = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ def tree(
     Raises:
         ValueError: If the hierarchy has a cycle, or a node that is neither a label nor the root.
     """
+    label_names = None if label_names is None else as_names(label_names)
     hierarchy = _hierarchy(parents)
     labels = _labels(hierarchy, label_names, root)
     top = _top(hierarchy, labels, root)
@@ -96,10 +98,10 @@ def _hierarchy(parents: Parents) -> nx.DiGraph[Node]:
 
 
 def _pairs(parents: Parents) -> Iterator[tuple[Any, Any]]:
-    if isinstance(parents, str | os.PathLike):
+    if isinstance(parents, str | os.PathLike) or not isinstance(parents, Iterable):
         raise ValueError(
-            f"Expected 'parents' to be a dict or pairs (child, parent) (got '{os.fspath(parents)}'); read them from a "
-            f"file with tg_mlc.graphs.read_parents"
+            f"Expected 'parents' to be a dict or pairs (child, parent) (got {parents!r}); read them from a file with "
+            f"tg_mlc.graphs.read_parents"
         )
     if not isinstance(parents, Mapping):
         yield from (_pair(item) for item in parents)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import torch
 
-from tg_mlc.graphs._check import check_label_names
+from tg_mlc.graphs._check import as_names, check_label_names
 from tg_mlc.graphs._nouns import NounFinder
 from tg_mlc.graphs._select import check_selection, describe, select
 from tg_mlc.graphs._wordnet_files import Folder, find_folder, read_nouns
@@ -68,9 +68,8 @@ def wordnet(
     check_selection(threshold, top_k)
     if threshold is not None and threshold > 1:
         raise ValueError(f"Expected 'threshold' to be a similarity of 0 to 1 (got {threshold!r})")
-    if isinstance(label_names, str):
-        raise ValueError(f"Expected 'label_names' to be a list of names (got {label_names!r})")
-    names = check_label_names(label_names, len(label_names))
+    names = as_names(label_names)
+    names = check_label_names(names, len(names))
     _check_words(words, names)
     nouns = read_nouns(find_folder(folder))
     finder = NounFinder(nouns)

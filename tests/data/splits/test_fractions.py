@@ -22,7 +22,8 @@ def test_sizes(num_samples, fractions, sizes):
 
 
 @pytest.mark.parametrize(
-    "fractions", [(0.8, 0.2), (0.8, 0.3, -0.1), (0.8, 0.1, 0.2), (0.5, 0.2, 0.2), (float("nan"), 0.5, 0.5)]
+    "fractions",
+    [(0.8, 0.2), (0.8, 0.3, -0.1), (0.8, 0.1, 0.2), (0.5, 0.2, 0.2), (float("nan"), 0.5, 0.5), 0.5, ("a", 0, 1)],
 )
 def test_wrong_fractions(fractions):
     with pytest.raises(ValueError, match="Expected 'fractions'"):

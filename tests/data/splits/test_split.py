@@ -50,6 +50,16 @@ def test_it_is_frozen():
         make().train = torch.tensor([1])
 
 
+def test_it_fits_the_samples_that_it_was_made_of(recwarn):
+    split = make(train=(0, 3), val=(1,), test=(2, 4))
+    split.check_fits(5)
+    assert not recwarn
+    with pytest.raises(ValueError, match=r"'y' to hold all samples .* \(got 4 samples, and sample 4 in the split\)"):
+        split.check_fits(4, "'y'")
+    with pytest.warns(UserWarning, match="leaves out 2 of 7 samples of 'dataset'"):
+        split.check_fits(7)
+
+
 def test_parts_may_be_empty():
     assert Split(torch.arange(3), torch.tensor([]), torch.tensor([]), "all").sizes == (3, 0, 0)
 

@@ -113,10 +113,10 @@ def test_many_labels_stay_sparse_and_quick():
     y.data[:] = 1
     y.sum_duplicates()
     y.data[:] = 1
-    start = time.perf_counter()
+    start = time.process_time()
     split = stratified_split(y)
     assert split.sizes == (16_000, 2000, 2000)
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_a_data_set_is_not_what_it_takes():

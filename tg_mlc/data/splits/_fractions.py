@@ -28,7 +28,7 @@ def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
             f"Expected 'num_samples' to be a whole number (got {type(num_samples).__name__}); of a data set take "
             f"'len(dataset)'"
         ) from None
-    if len(fractions) != NUM_PARTS or not all(math.isfinite(f) and f >= 0 for f in fractions):
+    if not _are_three_numbers(fractions):
         raise ValueError(f"Expected 'fractions' to be three numbers of at least 0: train, val, test (got {fractions})")
     if abs(sum(fractions) - 1) > 1e-6:
         raise ValueError(f"Expected 'fractions' to sum to 1 (got {fractions}, sum {sum(fractions):g})")
@@ -42,3 +42,10 @@ def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
             f"(got {num_samples} samples for {fractions}, so parts of {sizes.tolist()})"
         )
     return sizes
+
+
+def _are_three_numbers(fractions: Sequence[float]) -> bool:
+    try:
+        return len(fractions) == NUM_PARTS and all(math.isfinite(f) and f >= 0 for f in fractions)
+    except TypeError:
+        return False

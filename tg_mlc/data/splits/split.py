@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,30 @@ class Split:
     def num_samples(self) -> int:
         """The number of samples of all parts."""
         return sum(self.sizes)
+
+    def check_fits(self, num_samples: int, of: str = "'dataset'") -> None:
+        """Refuses samples that are too few for the split, and warns if some are in none of its parts: it may have been
+        made of other samples.
+
+        Args:
+            num_samples (int): The number of samples that are to be divided.
+            of (str, optional): What holds them, for the message. (default: :obj:`"'dataset'"`)
+
+        Raises:
+            ValueError: If the split names a sample that is not there.
+        """
+        highest = max((int(part[-1]) for part in self.parts if part.numel() > 0), default=-1)
+        if highest >= num_samples:
+            raise ValueError(
+                f"Expected {of} to hold all samples that 'split' divides (got {num_samples} samples, and sample "
+                f"{highest} in the split); give all of the samples that it was made of"
+            )
+        if self.num_samples < num_samples:
+            left_out = num_samples - self.num_samples
+            warnings.warn(
+                f"The split leaves out {left_out} of {num_samples} samples of {of}; if it should not, make it of all",
+                stacklevel=4,  # the line that called what checks its arguments
+            )
 
     @property
     def hash(self) -> str:

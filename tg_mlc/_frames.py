@@ -1,0 +1,45 @@
+"""Data frames, whose columns and rows have names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+
+def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
+    """The columns of a data frame in the order of names that are its own; under new names, and of anything else, as
+    they are.
+
+    Raises:
+        ValueError: If some names are those of other columns, and some are new.
+    """
+    columns = list(getattr(frame, "columns", ()))
+    if names is None or len(columns) != len(names):
+        return frame
+    column_of = {str(column): column for column in columns}
+    names = [str(name) for name in names]
+    moved = [name for name, column in zip(names, columns, strict=True) if name in column_of and name != str(column)]
+    if moved and column_of.keys() != set(names):
+        raise ValueError(
+            f"Expected '{argument}' to be the columns of the data frame, in any order, or new names for them (got "
+            f"both: {moved[:5]} are names of other columns); choose columns by 'frame[names]', or rename them before"
+        )
+    return frame[[column_of[name] for name in names]] if moved else frame
+
+
+def check_same_rows(X: Any, Y: Any) -> None:
+    """Refuses two data frames, or series, of the same rows in different orders, which would be paired by place.
+
+    Raises:
+        ValueError: If the index of one holds the entries of the other in another order.
+    """
+    if not (hasattr(X, "iloc") and hasattr(Y, "iloc")):
+        return
+    ours, theirs = list(X.index), list(Y.index)
+    if ours != theirs and Counter(ours) == Counter(theirs):
+        row = next(row for row, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1])
+        raise ValueError(
+            f"Expected 'X' and 'Y' to have their rows in one order (got row {row} of index {ours[row]!r} in 'X' and of "
+            f"{theirs[row]!r} in 'Y'); pass 'Y.loc[X.index]', or 'Y.to_numpy()' to pair rows by their places"
+        )
