@@ -279,7 +279,7 @@ def test_long_lines_take_no_quadratic_time(text):
 numbers = st.one_of(st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(-1000, 1000), st.just(0))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(numbers, st.sampled_from([0, 1]), numbers), min_size=1, max_size=8), st.booleans())
 def test_what_is_written_is_read(rows, quoted):
     show = (lambda value: f"'{value}'") if quoted else str
@@ -290,7 +290,7 @@ def test_what_is_written_is_read(rows, quoted):
     assert read(HEADER + sparse).matrix.toarray().tolist() == expected
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.sampled_from([DENSE, SPARSE, TEXT + "'p, q',1,c,2001\n"]).map(str.encode),
     st.lists(st.tuples(st.integers(0, 200), st.sampled_from([b"", b"x"]), st.binary(max_size=6)), max_size=4),

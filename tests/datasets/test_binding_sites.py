@@ -8,7 +8,7 @@ from tg_mlc.datasets.binding_sites import FACTORS
 @pytest.fixture(scope="module")
 def dataset(real_file, tmp_path_factory):
     real_file("tfbs_binary_dna/raw/CTCF.train.fasta.xz")
-    return BindingSites(tmp_path_factory.mktemp("sites"))
+    return BindingSites(tmp_path_factory.getbasetemp() / "binding-sites")
 
 
 def test_what_the_files_hold(dataset):

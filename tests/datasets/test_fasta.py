@@ -139,7 +139,7 @@ def mutated(content):
     return st.lists(edit, min_size=1, max_size=4).map(apply)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data(), suffix=st.sampled_from(sorted(COMPRESS)), first=st.booleans())
 def test_mutated_files_give_sequences_or_a_value_error(tmp_path_factory, data, suffix, first):
     content = COMPRESS[suffix](data.draw(mutated(FASTA))) if first else data.draw(mutated(COMPRESS[suffix](FASTA)))
@@ -152,7 +152,7 @@ def test_mutated_files_give_sequences_or_a_value_error(tmp_path_factory, data, s
         assert all(record.letters.size > 0 and record.letters.max() <= 4 for record in records)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(content=mutated(b"osa_AGO\nosa_AP2\nosa_ARF\n"))
 def test_mutated_names_give_names_or_a_value_error(tmp_path_factory, content):
     path = write(tmp_path_factory.getbasetemp(), content, "names")

@@ -37,7 +37,7 @@ def small(monkeypatch):
 @pytest.fixture(scope="module")
 def clintox(real_file, tmp_path_factory):
     real_file("clintox/raw/clintox.csv")
-    return ClinTox(tmp_path_factory.mktemp("clintox"))
+    return ClinTox(tmp_path_factory.getbasetemp() / "clintox")
 
 
 def test_clintox(clintox):

@@ -38,7 +38,7 @@ def write(tmp_path):
 
 @pytest.fixture(scope="session")
 def mulan_root(tmp_path_factory):
-    return tmp_path_factory.mktemp("mulan")
+    return tmp_path_factory.getbasetemp()
 
 
 @pytest.fixture
@@ -389,7 +389,7 @@ def test_malformed_label_files_are_refused(text, message):
 SMALL_XML = XML.format("a", "b").replace("/></l", '><label name="c"/></label></l').encode()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(
@@ -414,7 +414,7 @@ def test_mutated_label_files_are_read_or_refused(changes):
     assert names
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, len(SPARSE)), st.integers(0, 3), st.binary(max_size=4))
 def test_mutated_tables_are_read_or_refused(tmp_path_factory, at, length, new):
     path = tmp_path_factory.mktemp("mutated") / "a.arff"

@@ -99,7 +99,7 @@ def test_nothing_of_it_takes_much_time_or_memory():
 OPERATIONS = sorted(code.code.encode("latin1") for code in pickletools.opcodes)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(
         st.tuples(

