@@ -72,6 +72,7 @@ def test_list(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == registry.names()
     assert "1,427 x 27" in lines[0]
+    assert len({line.index(" x ") for line in lines}) == 1
 
 
 def test_info_needs_no_files(capsys):

@@ -146,7 +146,7 @@ def test_a_part_of_an_archive(tmp_path):
             read_bounded(archive.open("zeros"), "'zeros'", 1000)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), suffix=st.sampled_from(sorted(COMPRESS)))
 def test_mutated_files_give_lines_or_our_error(tmp_path_factory, data, suffix):
     content = bytearray(COMPRESS[suffix](TEXT * 20))

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
@@ -114,3 +116,19 @@ def test_core_needs_no_optional_package():
 
 def test_types_are_shipped():
     assert (Path(tg_mlc.__file__).parent / "py.typed").is_file()
+
+
+def test_an_editable_install_works_above_the_clone_too(tmp_path):
+    """There a clone is a folder of the package's name, which Python takes for it unless it finds a better one."""
+    pytest.importorskip("setuptools", minversion="77")
+    clone, installed = tmp_path / "tg_mlc", tmp_path / "installed"
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "tg_mlc/__init__.py"):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, clone / name)
+    build = f"from setuptools.build_meta import build_editable; build_editable({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=clone, check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(installed)
+    code = f"import site; site.addsitedir({str(installed)!r}); import tg_mlc; print(tg_mlc.__file__)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == str(clone / "tg_mlc" / "__init__.py")

@@ -72,5 +72,14 @@ def test_extras_exist() -> None:
         assert f"`{extra}`" in (ROOT / README).read_text()
 
 
+def test_extras_hold_what_is_said() -> None:
+    packages = {"the command line": "jsonargparse", "downloads": "pooch", "linear baselines": "scikit-learn"}
+    said = dict(re.findall(r"`(\w+)` \(([^)]*)\)", (ROOT / README).read_text().replace("\n", " ")))
+    table = (ROOT / "pyproject.toml").read_text().split("[project.optional-dependencies]")[1]
+    for extra, requirements in re.findall(r"^(data|molecules|train) = \[(.*?)\]$", table, re.MULTILINE | re.DOTALL):
+        for what, package in packages.items():
+            assert (what in said[extra]) == (package in requirements), (extra, what)
+
+
 def test_example_is_where_it_is_said_to_be() -> None:
     assert Path(ROOT / "examples" / "sider_graph.py").is_file()

@@ -92,9 +92,11 @@ def info(name: str, root: str | None = None) -> int:
 
 def list_() -> int:
     """Lists the published data sets."""
-    for name in registry.names():
+    names = registry.names()
+    width = max(map(len, names))
+    for name in names:
         card = registry.card(name)
-        print(f"{name:<12} {card.samples:>9,} x {card.labels:<4} {card.kind:<9} {card.title}")  # noqa: T201
+        print(f"{name:<{width}} {card.samples:>9,} x {card.labels:<4} {card.kind:<9} {card.title}")  # noqa: T201
     return 0
 
 

@@ -244,11 +244,40 @@ class Harmful:
 def test_files_with_other_objects_are_refused(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "model.chkpt"
     torch.save({"model": weights(Config()), "settings": Harmful()}, path)
-    with pytest.raises(Exception, match=r"Weights only load failed"):
+    with pytest.raises(ValueError, match=r"of tensors and plain settings \(got .* hold other objects") as caught:
         load_lamp_checkpoint(path)
+    assert "Weights only load failed" in str(caught.value.__cause__)
     torch.save([1, 2], path)
     with pytest.raises(ValueError, match=r"to hold a dict \(got list\)"):
         load_lamp_checkpoint(path)
+
+
+@pytest.mark.parametrize("archive", [True, False])  # PyTorch before 1.6, which the authors had, wrote none
+@pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.999])
+def test_files_cut_short_are_refused(tmp_path: pathlib.Path, archive: bool, kept: float) -> None:
+    path = tmp_path / "model.chkpt"
+    torch.save(weights(Config()), path, _use_new_zipfile_serialization=archive)
+    load_lamp_checkpoint(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(kept * len(content))])
+    with pytest.raises(ValueError, match=rf"'{path}' to be a whole checkpoint .* cut short.*copy it again"):
+        load_lamp_checkpoint(path)
+
+
+@pytest.mark.parametrize("content", [b"hello", b"PK\x03\x04", b"\x80\x02garbage", b"# A page\n"])
+def test_files_of_something_else_are_refused(tmp_path: pathlib.Path, content: bytes) -> None:
+    path = tmp_path / "model.chkpt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"'{path}' to be a whole checkpoint .*\(got {len(content)} bytes"):
+        load_lamp_checkpoint(path)
+
+
+def test_what_is_no_file_is_refused(tmp_path: pathlib.Path) -> None:
+    for path in (tmp_path, tmp_path / "none.chkpt"):
+        with pytest.raises(FileNotFoundError, match=rf"'state_dict' to be the path .* \(found no file '{path}'\)"):
+            load_lamp_checkpoint(path)
+    with pytest.raises(ValueError, match=r"'state_dict' to be a dict or the path of a checkpoint \(got NoneType\)"):
+        load_lamp_checkpoint(None)  # type: ignore[arg-type]
 
 
 def test_a_prior_graph_needs_its_matrix_and_no_other_mask_takes_one() -> None:

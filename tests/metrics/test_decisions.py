@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.metrics import accuracy_score, f1_score, hamming_loss
@@ -36,7 +36,6 @@ def mean_of_known_f1(y, p, zero_division):
     return np.nan if np.isnan(values).all() else np.nanmean(values)
 
 
-@settings(deadline=None)
 @given(targets_and_decisions(), zero_divisions)
 def test_f1s_equal_sklearn_on_the_known_entries(data, zero_division):
     y, p = data
@@ -47,7 +46,6 @@ def test_f1s_equal_sklearn_on_the_known_entries(data, zero_division):
     np.testing.assert_allclose(micro_f1(y, p, zero_division=zero_division), pooled)
 
 
-@settings(deadline=None)
 @given(targets_and_decisions(values=(0.0, 1.0)).filter(lambda data: data[0].shape[1] > 1), st.sampled_from([0, 1]))
 def test_f1s_without_unknowns_equal_sklearn_averages(data, zero_division):
     y, p = data
@@ -56,7 +54,6 @@ def test_f1s_without_unknowns_equal_sklearn_averages(data, zero_division):
         np.testing.assert_allclose(metric(y, p, zero_division=zero_division), expected)
 
 
-@settings(deadline=None)
 @given(targets_and_decisions(values=(0.0, 1.0)).filter(lambda data: data[0].shape[1] > 1))
 def test_accuracies_without_unknowns_equal_sklearn(data):
     y, p = data
@@ -64,7 +61,6 @@ def test_accuracies_without_unknowns_equal_sklearn(data):
     np.testing.assert_allclose(hamming_accuracy(y, p), 1 - hamming_loss(y.astype(int), p))
 
 
-@settings(deadline=None)
 @given(targets_and_decisions())
 def test_accuracies_over_known_entries(data):
     y, p = data
@@ -74,7 +70,6 @@ def test_accuracies_over_known_entries(data):
     np.testing.assert_allclose(hamming_accuracy(y, p), accuracy_score(y[known], p[known]))
 
 
-@settings(deadline=None)
 @given(targets_and_decisions())
 def test_decisions_on_unknown_entries_change_nothing(data):
     y, p = data

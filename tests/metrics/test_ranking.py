@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -39,7 +39,6 @@ def oracle(sklearn_metric, y, scores):
 
 
 @pytest.mark.parametrize(("sklearn_metric", "micro", "macro", "per_label"), METRICS)
-@settings(deadline=None)
 @given(data=targets_and_scores())
 def test_equal_sklearn_on_the_known_entries(sklearn_metric, micro, macro, per_label, data):
     y, scores = data

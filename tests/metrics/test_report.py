@@ -137,6 +137,17 @@ def test_logits_with_a_tuner_of_probabilities_are_refused(data):
         evaluate(y, scores, ThresholdTuner())
 
 
+def test_logits_without_thresholds_are_refused(data):
+    y, scores = data
+    logits = scores * 10 - 5
+    with pytest.raises(
+        ValueError, match=r"got scores from -\S+ to \S+\); apply a sigmoid to logits, or give 'thresholds'"
+    ):
+        evaluate(y, logits)
+    assert evaluate(y, logits, 0.0).values == evaluate(y, 1 / (1 + np.exp(-logits))).values
+    assert evaluate(y, scores).thresholds == dict.fromkeys(DECISIONS, 0.5)
+
+
 def test_needs_no_extra():
     code = (
         "import sys; sys.modules.update(dict.fromkeys(['sklearn', 'rdkit', 'torchmetrics', 'pandas']))\n"

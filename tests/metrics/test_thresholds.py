@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
@@ -58,7 +58,6 @@ def test_paper_grid():
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@settings(deadline=None)
 @given(data=targets_and_scores())
 def test_finds_what_trying_every_threshold_finds(metric, data):
     y, scores = data
@@ -69,7 +68,6 @@ def test_finds_what_trying_every_threshold_finds(metric, data):
     np.testing.assert_array_equal(tuner.predict(scores), scores >= tuner.threshold)
 
 
-@settings(deadline=None)
 @given(data=targets_and_scores())
 def test_one_threshold_per_label_maximises_its_f1(data):
     y, scores = data

@@ -183,3 +183,6 @@ def test_errors() -> None:
         LaMP(MoleculeEncoder(8), GRAPH, "gnn")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"):
         LaMP(MoleculeEncoder(8), GRAPH, heads=3)
+    for inputs in (fully_connected(3), torch.nn.Linear(2, 2)):
+        with pytest.raises(ValueError, match=rf"'inputs' to be a module .* \(got {type(inputs).__name__}\)"):
+            LaMP(inputs, BagEncoder(10, 8))

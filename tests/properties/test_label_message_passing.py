@@ -21,7 +21,7 @@ def layer(num_labels: int, num_edges: int, seed: int) -> LabelMessagePassing:
     return LabelMessagePassing(8, graph, num_steps=2, heads=2).double()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(sizes=sizes_of_samples, num_labels=st.integers(1, 6), num_edges=st.integers(0, 12), seed=seeds)
 def test_samples_do_not_meet(sizes: list[int], num_labels: int, num_edges: int, seed: int) -> None:
     labels = layer(num_labels, num_edges, seed)
@@ -32,7 +32,7 @@ def test_samples_do_not_meet(sizes: list[int], num_labels: int, num_edges: int, 
     torch.testing.assert_close(together, torch.cat(one_by_one), **CLOSE)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(sizes=sizes_of_samples, num_labels=st.integers(1, 6), num_edges=st.integers(0, 12), seed=seeds)
 def test_every_way_to_say_it_is_the_same(sizes: list[int], num_labels: int, num_edges: int, seed: int) -> None:
     labels = layer(num_labels, num_edges, seed)
@@ -47,7 +47,7 @@ def test_every_way_to_say_it_is_the_same(sizes: list[int], num_labels: int, num_
     torch.testing.assert_close(with_weights.states, expected, **CLOSE)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(sizes=sizes_of_samples, num_labels=st.integers(1, 6), num_edges=st.integers(0, 12), seed=seeds)
 def test_components_are_a_set(sizes: list[int], num_labels: int, num_edges: int, seed: int) -> None:
     labels = layer(num_labels, num_edges, seed)

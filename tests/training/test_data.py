@@ -40,7 +40,7 @@ def test_workers_load_the_same(dataset, split, data):
 
 def test_split_must_fit(dataset, split):
     too_many = Split(split.train, split.val, torch.tensor([len(dataset)]), "wrong")
-    with pytest.raises(ValueError, match=r"a split of 60 samples, as in 'dataset' \(got index 60\)"):
+    with pytest.raises(ValueError, match=r"'dataset' to hold all samples .* \(got 60 samples, and sample 60 in"):
         MultiLabelDataModule(dataset, too_many)
     with pytest.raises(ValueError, match="samples to train and to validate"):
         MultiLabelDataModule(dataset, Split(split.train, torch.tensor([]), split.test, "no validation"))
@@ -50,3 +50,9 @@ def test_split_must_fit(dataset, split):
         MultiLabelDataModule(dataset, random_split(30))
     with pytest.raises(ValueError, match="'seed' to be at least 0"):
         MultiLabelDataModule(dataset, split, seed=-1).train_dataloader()
+
+
+@pytest.mark.parametrize("batch_size", [0, -8, 2.5, "8"])
+def test_batches_hold_samples(dataset, split, batch_size):
+    with pytest.raises(ValueError, match=r"'batch_size' to be a whole number of at least 1 \(got "):
+        MultiLabelDataModule(dataset, split, batch_size)

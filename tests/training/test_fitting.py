@@ -124,7 +124,7 @@ def test_errors(tmp_path, dataset, split, data):
     with pytest.raises(ValueError, match=r"'module' to be a MultiLabelModule \(got LabelModel\)"):
         fit(LabelModel(), data, tmp_path)
     with pytest.raises(FloatingPointError, match="diverged"):
-        fit(make_module(lr=float("inf")), data, tmp_path, logger=False)
+        fit(make_module(lr=1e30), data, tmp_path, logger=False)
     undefined = Split(split.train, split.val[:1], torch.cat([split.test, split.val[1:]]), "one")
     with pytest.raises(ValueError, match="monitor='val/loss'"):
         fit(make_module(), MultiLabelDataModule(dataset, undefined), tmp_path, logger=False)
@@ -134,6 +134,22 @@ def test_errors(tmp_path, dataset, split, data):
         fit(renamed, data, tmp_path, logger=False)
     with pytest.raises(RuntimeError, match="at least one epoch with validation"):
         fit(make_module(), data, tmp_path, max_epochs=0, logger=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"patience": 0}, r"'patience' to be a whole number of at least 1 \(got 0\)"),
+        ({"patience": 2.5}, r"'patience' .* \(got 2\.5\)"),
+        ({"gradient_clip": -1.0}, r"'gradient_clip' to be positive, or None to clip nothing \(got -1\.0\)"),
+        ({"gradient_clip": 0}, r"'gradient_clip' .* \(got 0\)"),
+        ({"ema_decay": 2.0}, r"'ema_decay' of fit\) between 0 and 1 \(got 2\.0\)"),
+    ],
+)
+def test_options_out_of_range_are_refused_before_training(tmp_path, data, options, message):
+    with pytest.raises(ValueError, match=message):
+        fit(make_module(), data, tmp_path / "run", logger=False, **options)
+    assert not (tmp_path / "run").exists()
 
 
 class Categories(torch.nn.Module):

@@ -41,6 +41,15 @@ def test_weight_decay_is_for_matrices():
         ({"decay": "step"}, "'decay' to be one of"),
         ({"warmup": 1.0}, r"'warmup' to be a share of the training in \[0, 1\)"),
         ({"intermediate_weight": 0.1}, "forward takes 'return_intermediate'"),
+        ({"lr": -1.0}, r"'lr' to be a finite number of at least 0 \(got -1\.0\)"),
+        ({"lr": float("inf")}, r"'lr' .* \(got inf\)"),
+        ({"lr": "2e-4"}, r"'lr' .* \(got '2e-4'\)"),
+        ({"weight_decay": -0.1}, r"'weight_decay' .* \(got -0\.1\)"),
+        ({"eps": float("nan")}, r"'eps' .* \(got nan\)"),
+        ({"betas": (0.9, 1.0)}, r"'betas\[1\]' to be a number in \[0, 1\) \(got 1\.0\)"),
+        ({"intermediate_weight": -1.0}, r"'intermediate_weight' .* at least 0 \(got -1\.0\)"),
+        ({"label_smoothing": 3}, r"'label_smoothing' to be a number in \[0, 1\) \(got 3\)"),
+        ({"label_smoothing": -1.0}, r"'label_smoothing' .* \(got -1\.0\)"),
         ({"config": {"path": torch.device("cpu")}}, r"'config\['path'\]' to be a tensor, number"),
     ],
 )
@@ -52,6 +61,18 @@ def test_wrong_options(options, message):
 def test_wrong_number_of_labels(batch):
     with pytest.raises(ValueError, match=r"logits of shape \[\d+, 2\], one per sample and label name"):
         MultiLabelModule(GINE(), LABELS[:2]).validation_step(batch, 0)
+
+
+@pytest.mark.parametrize("labels", [LABELS, 3])
+def test_a_label_graph_of_more_labels_is_refused(labels):
+    model = nn.Sequential(LabelMessagePassing(8, fully_connected(labels), num_steps=1))
+    with pytest.raises(ValueError, match=r"'label_names' to hold 3 names, .* of the model's graph \(got 2\)"):
+        MultiLabelModule(model, LABELS[:2])
+
+
+def test_a_model_is_needed():
+    with pytest.raises(ValueError, match=r"'model' to be a torch.nn.Module \(got NoneType\)"):
+        MultiLabelModule(None, LABELS)
 
 
 @pytest.mark.parametrize("names", [LABELS[::-1], ["x", "y", "z"]])

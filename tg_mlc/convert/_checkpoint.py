@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,10 +42,22 @@ def _as_tensor(value: Any) -> Any:
     return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
 
 
-def _load(path: str | os.PathLike[str]) -> Mapping[str, Any]:
-    # The settings are an argparse.Namespace, a plain holder of attributes; nothing else is let in beside tensors.
-    with torch.serialization.safe_globals([argparse.Namespace]):
-        content = torch.load(path, map_location="cpu", weights_only=True)
+def _load(path: Any) -> Mapping[str, Any]:
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"Expected 'state_dict' to be a dict or the path of a checkpoint (got {type(path).__name__})")
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"Expected 'state_dict' to be the path of a checkpoint (found no file '{path}')")
+    try:
+        # The settings are an argparse.Namespace, a plain holder of attributes; nothing else is let in beside tensors.
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # whatever comes of reading bytes as a pickle; PyTorch before 1.6 wrote no archive
+        raise ValueError(
+            f"Expected '{path}' to be a whole checkpoint of tensors and plain settings (got {path.stat().st_size:,} "
+            f"bytes that are cut short, hold other objects, or are something else: {type(error).__name__}); copy it "
+            f"again, or take another checkpoint"
+        ) from error
     if not isinstance(content, Mapping):
-        raise ValueError(f"Expected '{os.fspath(path)}' to hold a dict (got {type(content).__name__})")
+        raise ValueError(f"Expected '{path}' to hold a dict (got {type(content).__name__})")
     return content

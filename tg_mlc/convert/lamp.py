@@ -66,9 +66,10 @@ def load_lamp_checkpoint(
         - **label_adj:** :math:`(L, L)`
 
     Raises:
-        ValueError: If names or shapes are not those of a released model with the graph decoder, the model has a part
-            that is not supported (a recurrent encoder or decoder, the convolutions over DNA), or the arguments
-            contradict it or one another.
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is cut short, or holds more than tensors and plain settings, names or shapes are not
+            those of a released model with the graph decoder, the model has a part that is not supported (a recurrent
+            encoder or decoder, the convolutions over DNA), or the arguments contradict it or one another.
     """
     state, settings = read_checkpoint(state_dict)
     heads = settings.get("n_head") if heads is None else heads

@@ -16,6 +16,9 @@ from tg_mlc.metrics.thresholds import ThresholdTuner, check_scale, decide
 
 Threshold = float | ThresholdTuner | ArrayLike
 
+# From which probability on a label counts as predicted, if nothing else is said.
+_EVEN = 0.5
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -84,7 +87,7 @@ class Evaluation:
 def evaluate(
     y: ArrayLike,
     scores: ArrayLike,
-    thresholds: Threshold | Mapping[str, Threshold] = 0.5,
+    thresholds: Threshold | Mapping[str, Threshold] | None = None,
     label_names: Sequence[str] | None = None,
     *,
     zero_division: ZeroDivisions = None,
@@ -98,21 +101,27 @@ def evaluate(
 
     Args:
         y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)`, on the scale of the thresholds.
+        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)`, on the scale of the thresholds: probabilities, unless
+            others are given.
         thresholds (float, Tensor, ThresholdTuner or dict, optional): What all decision metrics use (a number, one
             number per label, or a fitted tuner), or a dictionary with one such for each of ACC, HA, ebF1, miF1 and
-            maF1. A score equal to the threshold counts as positive. (default: :obj:`0.5`)
+            maF1. A score equal to the threshold counts as positive. If :obj:`None`, 0.5 for all.
+            (default: :obj:`None`)
         label_names (Sequence[str], optional): Names for the report. (default: the numbers of the labels)
         zero_division (0, 1, "drop" or dict, optional): What an F1 counts as where there is neither a positive nor a
             prediction: one choice for all, or some of ebF1, miF1 and maF1 by name. (default: 1 for ebF1, 0 for miF1 and
             maF1)
 
     Raises:
-        ValueError: If shapes or sizes disagree, a value is not allowed, no label is known, or a threshold is missing.
+        ValueError: If shapes or sizes disagree, a value is not allowed, no label is known, a threshold is missing, or
+            scores are not probabilities while the thresholds are tuned on probabilities, or not given.
         RuntimeError: If a tuner is not fitted.
     """
     targets = read_targets(y, "y")
     score_matrix = read_scores(scores, targets)
+    if thresholds is None:
+        check_scale(score_matrix, (_EVEN,))
+        thresholds = _EVEN
     names = _check_names(label_names, targets.known.shape[1])
     chosen = {name: _read_threshold(thresholds, name, score_matrix) for name in DECISION_METRICS}
     divisions = resolve_zero_division(zero_division)

@@ -227,7 +227,7 @@ def check_scale(scores: FloatArray, grid: Sequence[float]) -> FloatArray:
     if grid[0] >= 0.0 and grid[-1] <= 1.0 and not (low >= 0.0 and high <= 1.0):
         raise ValueError(
             f"Expected probabilities, as the thresholds are (got scores from {low:.3g} to {high:.3g}); apply a sigmoid "
-            f"to logits, or give a 'grid' on the scale of the scores"
+            f"to logits, or give 'thresholds' (to tuners a 'grid') on the scale of the scores"
         )
     return scores
 

@@ -94,7 +94,8 @@ class LaMP(nn.Module):
         - **output:** logits :math:`(B, L)`
 
     Raises:
-        ValueError: If :obj:`encoder` is unknown, or :obj:`heads` does not divide :math:`d`.
+        ValueError: If :obj:`inputs` is no encoder, :obj:`encoder` is unknown, or :obj:`heads` does not divide
+            :math:`d`.
     """
 
     def __init__(
@@ -129,6 +130,11 @@ class LaMP(nn.Module):
         super().__init__()
         if encoder not in ("fmp", "emb"):
             raise ValueError(f"Expected 'encoder' to be 'fmp' or 'emb' (got '{encoder}')")
+        if not isinstance(inputs, nn.Module) or not hasattr(inputs, "channels") or not hasattr(inputs, "edge_dim"):
+            raise ValueError(
+                f"Expected 'inputs' to be a module with the attributes 'channels' and 'edge_dim', such as those of "
+                f"tg_mlc.nn.encoders (got {type(inputs).__name__})"
+            )
         channels, edge_dim = cast(InputEncoder, inputs).channels, cast(InputEncoder, inputs).edge_dim
         block: dict[str, Any] = {
             "heads": heads,

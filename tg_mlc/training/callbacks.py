@@ -65,7 +65,7 @@ class ExponentialMovingAverage(WeightAveraging):
 
     def __init__(self, decay: float = 0.999) -> None:
         if not 0.0 < decay < 1.0:
-            raise ValueError(f"Expected 'decay' between 0 and 1 (got {decay})")
+            raise ValueError(f"Expected 'decay' ('ema_decay' of fit) between 0 and 1 (got {decay})")
 
         def average(averaged: Any, current: Any, num_averaged: Tensor | int) -> None:
             n = int(num_averaged)

@@ -19,6 +19,7 @@ from tg_mlc._files import replace_when_done
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.nn import LabelMessagePassing
+from tg_mlc.training.settings import Settings
 
 #: The entry of a checkpoint that is ours; all others are Lightning's.
 KEY = "tg_mlc"
@@ -120,10 +121,11 @@ def check_whole(path: str | os.PathLike[str]) -> None:
         )
 
 
-def describe(model: nn.Module, tuners: Mapping[str, ThresholdTuner]) -> dict[str, Any]:
+def describe(model: nn.Module, tuners: Mapping[str, ThresholdTuner], settings: Settings) -> dict[str, Any]:
     """Returns the entry of a checkpoint that is ours, made of tensors and plain data only."""
     return {
         "version": __version__,
+        "settings": settings,
         "label_graph": _describe_graph(model),
         "thresholds": {metric: tuner.state_dict() for metric, tuner in tuners.items()},
     }

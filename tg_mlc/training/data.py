@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
 from lightning.pytorch import LightningDataModule
 from torch import Generator, Tensor
 from torch.utils.data import Sampler
 from torch_geometric.data import Dataset
 from torch_geometric.loader import DataLoader
 
+from tg_mlc._options import check_count
 from tg_mlc.data import Split
 
 
@@ -67,7 +66,8 @@ class MultiLabelDataModule(LightningDataModule):
         seed (int, optional): Decides the order of the training samples. (default: :obj:`0`)
 
     Raises:
-        ValueError: If the split does not fit the data set, or leaves nothing to train or validate with.
+        ValueError: If the split does not fit the data set, or leaves nothing to train or validate with, or
+            :obj:`batch_size` is less than 1.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class MultiLabelDataModule(LightningDataModule):
     ) -> None:
         super().__init__()
         _check_fits(split, len(dataset))
+        check_count("batch_size", batch_size)
         self.dataset = dataset
         self.split = split
         self.batch_size = batch_size
@@ -114,10 +115,6 @@ class MultiLabelDataModule(LightningDataModule):
 def _check_fits(split: Split, num_samples: int) -> None:
     if not isinstance(split, Split):
         raise ValueError(f"Expected 'split' to be a Split (got {type(split).__name__}); see tg_mlc.data.random_split")
-    highest = int(torch.cat(split.parts).max()) if split.num_samples > 0 else -1
-    if highest >= num_samples:
-        raise ValueError(f"Expected a split of {num_samples} samples, as in 'dataset' (got index {highest})")
+    split.check_fits(num_samples)
     if 0 in split.sizes[:2]:
         raise ValueError(f"Expected a split with samples to train and to validate with (got {split})")
-    if split.num_samples < num_samples:
-        warnings.warn(f"The split leaves out {num_samples - split.num_samples} of {num_samples} samples", stacklevel=3)

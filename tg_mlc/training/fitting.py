@@ -17,6 +17,7 @@ from torch.nn.parameter import is_lazy
 from torch_geometric.loader import DataLoader
 
 from tg_mlc._names import check_same_names
+from tg_mlc._options import check_count
 from tg_mlc.training.callbacks import ExponentialMovingAverage, FileCheckpoint, PatientStopping, RandomState
 from tg_mlc.training.checkpoint import AtomicCheckpointIO, check_whole
 from tg_mlc.training.data import MultiLabelDataModule
@@ -118,16 +119,16 @@ def fit(
             ``logger=False``.
 
     Raises:
-        ValueError: If :obj:`module` or :obj:`data` is something else, :obj:`monitor` is not known, :obj:`resume` lies
-            in another folder or is no whole checkpoint, or data set and module name different labels.
+        ValueError: If :obj:`module` or :obj:`data` is something else, :obj:`monitor` is not known, :obj:`patience` is
+            less than 1, :obj:`gradient_clip` is not positive, :obj:`ema_decay` is not in :math:`(0, 1)`, :obj:`resume`
+            lies in another folder or is no whole checkpoint, or data set and module name different labels.
         FileNotFoundError: If there is no checkpoint to resume from.
         RuntimeError: If no epoch was validated.
         FloatingPointError: If the training diverges.
     """
     _check_types(module, data)
     check_same_names(getattr(data.dataset, "label_names", None), module.label_names, "the data set")
-    if monitor not in MONITORS:
-        raise ValueError(f"Expected 'monitor' to be one of {list(MONITORS)} (got {monitor!r})")
+    _check_options(monitor, patience, gradient_clip)
     folder = Path(folder).resolve()
     start = _find_checkpoint(folder, resume)
     loggers = _loggers(folder, trainer_options.pop("logger", True))
@@ -170,6 +171,15 @@ def _check_types(module: Any, data: Any) -> None:
             f"Expected 'data' to be a MultiLabelDataModule (got {type(data).__name__}); make one: "
             f"MultiLabelDataModule(dataset, split)"
         )
+
+
+def _check_options(monitor: str, patience: int | None, gradient_clip: float | None) -> None:
+    if monitor not in MONITORS:
+        raise ValueError(f"Expected 'monitor' to be one of {list(MONITORS)} (got {monitor!r})")
+    if patience is not None:
+        check_count("patience", patience)
+    if gradient_clip is not None and not gradient_clip > 0.0:  # Lightning takes such a norm for none
+        raise ValueError(f"Expected 'gradient_clip' to be positive, or None to clip nothing (got {gradient_clip})")
 
 
 def _find_checkpoint(folder: Path, resume: str | os.PathLike[str] | bool) -> Path | None:

@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch_geometric.data import Batch
 
 from tg_mlc._names import check_same_names
+from tg_mlc._options import check_number
 from tg_mlc.losses import lamp_loss, masked_bce
 from tg_mlc.metrics import ThresholdTuner, evaluate, tune_per_metric
 from tg_mlc.nn import LabelMessagePassing
@@ -28,6 +29,7 @@ from tg_mlc.training.checkpoint import (
     restore_tuners,
 )
 from tg_mlc.training.schedule import Decay, check_schedule, lr_factor
+from tg_mlc.training.settings import check_settings, describe_settings
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -49,7 +51,8 @@ class MultiLabelModule(LightningModule):
     The loss is :func:`~tg_mlc.losses.lamp_loss` and the optimiser AdamW, with weight decay on matrices only. After
     every epoch the validation scores give ``val/loss``, ``val/macro_roc_auc``, ``val/micro_roc_auc`` and
     ``val/macro_average_precision``; a checkpoint holds the thresholds fitted on the validation scores of its own
-    weights, the label names, the label graph and :obj:`config`, all as tensors and plain data. To load one:
+    weights, the label names, the label graph, the settings of :obj:`model` that no shape tells, such as the number of
+    heads, and :obj:`config`, all as tensors and plain data. To load one, into a model with the same graph and settings:
 
     .. code-block:: python
 
@@ -78,9 +81,9 @@ class MultiLabelModule(LightningModule):
         - **output:** logits :math:`(B, L)` from :meth:`forward`, scores :math:`(B, L)` from :meth:`predict_step`
 
     Raises:
-        ValueError: If an option is out of range, :obj:`config` is not plain data, :obj:`intermediate_weight` is
-            given for a model without intermediate readouts, or the model's label graph names other labels, or the same
-            in another order.
+        ValueError: If :obj:`model` is no module, an option is out of range, :obj:`config` is not plain data,
+            :obj:`intermediate_weight` is given for a model without intermediate readouts, or the model's label graph
+            has more or fewer labels, names others, or the same in another order.
     """
 
     def __init__(
@@ -99,16 +102,27 @@ class MultiLabelModule(LightningModule):
         config: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
+        if not isinstance(model, nn.Module):
+            raise ValueError(f"Expected 'model' to be a torch.nn.Module (got {type(model).__name__})")
         label_names, config = [str(name) for name in label_names], dict(config or {})
+        check_number("lr", lr)
+        check_number("weight_decay", weight_decay)
+        check_number("eps", eps)
+        for i, beta in enumerate(betas):
+            check_number(f"betas[{i}]", beta, below=1.0)
+        check_number("intermediate_weight", intermediate_weight)
+        check_number("label_smoothing", label_smoothing, below=1.0)
         check_schedule(decay, warmup)
         check_plain(config, "config")
         if intermediate_weight > 0.0:
             _check_has_intermediate(model)
-        _check_names_of_graphs(model, label_names)
+        _check_labels_of_graphs(model, label_names)
         self.save_hyperparameters(ignore=["model"])
         self.model = model
         self.label_names: list[str] = label_names
         self.config: dict[str, Any] = config
+        # As it was built: what forward passes change, such as a counter, is no setting.
+        self._settings = describe_settings(model)
         self._outputs: list[tuple[Tensor, Tensor]] = []
         self._scored: _Scored | None = None
         self._tuners: dict[str, ThresholdTuner] = {}
@@ -208,7 +222,7 @@ class MultiLabelModule(LightningModule):
             ) from None
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint[KEY] = describe(self.model, self.tuners)
+        checkpoint[KEY] = describe(self.model, self.tuners, self._settings)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         entry = own_entry(checkpoint)
@@ -216,6 +230,8 @@ class MultiLabelModule(LightningModule):
         if stored != self.label_names:
             raise ValueError(f"Expected the label names of the checkpoint, {stored} (got {self.label_names})")
         check_label_graph(entry, self.model)
+        if "settings" in entry:  # older checkpoints have none
+            check_settings(entry["settings"], self._settings)
         self._scored, self._tuners = None, restore_tuners(entry["thresholds"])
 
 
@@ -227,9 +243,14 @@ def _decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]
     return [group for group in groups if group["params"]]
 
 
-def _check_names_of_graphs(model: nn.Module, label_names: list[str]) -> None:
+def _check_labels_of_graphs(model: nn.Module, label_names: list[str]) -> None:
     for layer in model.modules():
         if isinstance(layer, LabelMessagePassing):
+            if layer.num_labels != len(label_names):
+                raise ValueError(
+                    f"Expected 'label_names' to hold {layer.num_labels} names, one for each label of the model's graph "
+                    f"(got {len(label_names)})"
+                )
             check_same_names(layer.label_graph.get("label_names"), label_names, "the label graph")
 
 
