@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -21,7 +22,9 @@ from tg_mlc.ops.attention import crossovers, registry
 
 DENSITIES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.35, 0.5)
 WASTES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45)
-#: Numbers of components, from those whose folding saves most.
+#: Of a head in a small model.
+NARROW_CHANNELS = 16
+#: Numbers of components that labels attend to.
 KEYS = (10, 20, 40, 60, 80, 100, 120, 160)
 
 
@@ -29,13 +32,17 @@ def calibrate(repeats: int, device: str, *, quick: bool = False) -> dict[str, An
     """Times both sides of each choice in float32, prints and returns where they are level."""
     torch.manual_seed(0)
     regime = Regime("", lambda: sparse(2, 1, 1), *((2, 16) if quick else (4, 128)))
-    by_size = {
-        size: _densities(size, regime, repeats, device)
-        for size in ((16, 32) if quick else (32, 64, 128, 256, 512, 1024, 2048))
-    }
+    by_width: dict[int, dict[int, dict[str, Any]]] = {}
     print(f"Shared, sparse against dense; in use: {crossovers.DENSE_FROM}")
-    for size, row in by_size.items():
-        print(f"  {size} nodes, {row['num_samples']} samples, {row['sparse']}: {_verdict(row, 'density')}")
+    for channels in (regime.channels, NARROW_CHANNELS):
+        by_width[channels] = by_size = {
+            size: _densities(size, replace(regime, channels=channels), repeats, device)
+            for size in ((16, 32) if quick else (32, 64, 128, 256, 512, 1024, 2048))
+        }
+        for size, row in by_size.items():
+            print(
+                f"  {size} nodes, {row['num_samples']} samples, {channels} channels, {row['sparse']}: {_verdict(row)}"
+            )
     by_keys = {
         keys: _wastes(keys, regime, repeats, device) for keys in ((4, 8) if quick else (8, 16, 32, 64, 128, 256))
     }
@@ -43,22 +50,22 @@ def calibrate(repeats: int, device: str, *, quick: bool = False) -> dict[str, An
         f"Blocks, dense against blocks; in use: MIN_BLOCK = {crossovers.MIN_BLOCK}, MAX_WASTE = {crossovers.MAX_WASTE}"
     )
     for keys, row in by_keys.items():
-        print(f"  {keys} keys, {row.get('work', '-')} multiplications a block: {_verdict(row, 'waste')}")
+        print(f"  {keys} keys, {row.get('work', '-')} multiplications a block: {_verdict(row)}")
     by_labels = {
         num_labels: _foldings(num_labels, regime, repeats, device)
         for num_labels in ((4, 9) if quick else (27, 159, 983))
     }
-    print(f"Blocks, projections apart against folded; in use: FOLD_FROM = {crossovers.FOLD_FROM}")
+    print(f"Blocks, projections apart against folded; in use: FOLD_COST = {crossovers.FOLD_COST}")
     for num_labels, row in by_labels.items():
-        print(f"  {num_labels} labels: {_verdict(row, 'ratio of multiplications')}")
+        print(f"  {num_labels} labels: {_verdict(row)}")
     return {
         "in_use": {
             "DENSE_FROM": crossovers.DENSE_FROM,
             "MIN_BLOCK": crossovers.MIN_BLOCK,
             "MAX_WASTE": crossovers.MAX_WASTE,
-            "FOLD_FROM": crossovers.FOLD_FROM,
+            "FOLD_COST": crossovers.FOLD_COST,
         },
-        "density": by_size,
+        "density": by_width,
         "waste": by_keys,
         "folding": by_labels,
     }
@@ -103,7 +110,7 @@ def _wastes(keys: int, regime: Regime, repeats: int, device: str) -> dict[str, A
 
 
 def _foldings(num_labels: int, regime: Regime, repeats: int, device: str) -> dict[str, Any]:
-    """How much longer projections take apart from the attention, by how many times as many multiplications."""
+    """How much longer projections take apart from the attention, by the ratio that is to say so."""
     heads, channels = regime.heads, regime.channels
     conv = FeatureToLabelConv(heads * channels, heads).to(device)
     ratios: dict[float, float] = {}
@@ -163,12 +170,12 @@ def _summary(ratios: dict[float, float]) -> dict[str, Any]:
     }
 
 
-def _verdict(row: dict[str, Any], what: str) -> str:
+def _verdict(row: dict[str, Any]) -> str:
     if "refused" in row:
         return str(row["refused"])
     points = ", ".join(f"{x:.1%}: {ratio:.2f}" for x, ratio in zip(row["x"], row["ratios"], strict=True))
     if row["crossover"] is not None:
-        level = f"level at {what} {row['crossover']:.1%}"
+        level = f"level at {row['crossover']:.1%}"
     else:
         level = "the first is faster at all" if row["ratios"][-1] <= 1 else "the first is slower at all"
     return f"{level} ({points})"

@@ -229,8 +229,9 @@ def test_torch_sparse_agrees() -> None:
 
 def test_calibration_finds_ratios(capsys: pytest.CaptureFixture[str]) -> None:
     result = calibrate(1, "cpu", quick=True)
-    assert set(result["in_use"]) == {"DENSE_FROM", "MIN_BLOCK", "MAX_WASTE", "FOLD_FROM"}
-    assert all(len(row["x"]) == len(row["ratios"]) > 1 for row in result["density"].values())
+    assert set(result["in_use"]) == {"DENSE_FROM", "MIN_BLOCK", "MAX_WASTE", "FOLD_COST"}
+    rows = [row for by_size in result["density"].values() for row in by_size.values()]
+    assert all(len(row["x"]) == len(row["ratios"]) > 1 for row in rows)
     assert all(np.all(np.diff(row["x"]) > 0) for kind in ("waste", "folding") for row in result[kind].values())
     assert "in use: MIN_BLOCK" in capsys.readouterr().out
 

@@ -60,7 +60,7 @@ def gradients(conv: FeatureToLabelConv, x: Tensor, u: Tensor, pattern: Blocks, n
 def test_outputs_and_gradients_are_those_of_the_equation(
     sizes: list[int], num_copies: int, options: dict[str, Any], folded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_folded, "FOLD_FROM", 0.0)
+    monkeypatch.setattr(_folded, "folding_ratio", lambda *args: 2.0)
     conv, given = conv_of(**options), inputs(sizes, num_copies)
     found = gradients(conv, *given, num_copies)
     assert folded
@@ -80,7 +80,7 @@ def test_few_keys_are_folded_and_many_are_not(folded: list[int]) -> None:
 def test_dropped_weights_scale_the_others(folded: list[int]) -> None:
     torch.manual_seed(0)
     conv = conv_of(attention_dropout=0.5, dropout=0.0)
-    x, u, pattern = inputs([3] * 4)
+    x, u, pattern = inputs([2] * 4)
     with torch.no_grad():
         states = torch.stack([conv._message(u, x, pattern, None, 1, False)[0] for _ in range(2000)])
         assert states.std(dim=0).min() > 0

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric.nn import Linear
 
 from tg_mlc.ops import Blocks
-from tg_mlc.ops.attention.crossovers import FOLD_FROM, folding_ratio
+from tg_mlc.ops.attention.crossovers import folding_ratio
 from tg_mlc.ops.attention.dense import pad
 from tg_mlc.ops.attention.registry import is_forced
 from tg_mlc.ops.dropout import dropout
@@ -31,7 +31,7 @@ def may_fold(states: Tensor, pattern: Blocks, query: Linear, out: Linear, heads:
     if not (_is_plain(query) and _is_plain(out)) or pattern.num_samples * pattern.max_queries != pattern.num_queries:
         return False
     sizes = (query.in_channels, query.out_channels // heads, out.in_channels // heads)
-    return folding_ratio(pattern, heads, *sizes, num_copies) > FOLD_FROM
+    return folding_ratio(pattern, heads, *sizes, num_copies) > 1.0
 
 
 def folded_attention(

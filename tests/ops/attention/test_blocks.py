@@ -147,8 +147,8 @@ def test_inference_mode() -> None:
 
 
 def test_large_ragged_blocks_are_preferred() -> None:
-    ragged = Blocks(ptr([100, 100]), ptr([400, 100]))
-    regular = Blocks(ptr([100, 100]), ptr([250, 250]))
+    ragged = Blocks(ptr([200, 200]), ptr([400, 100]))
+    regular = Blocks(ptr([200, 200]), ptr([250, 250]))
     small = Blocks(ptr([3, 3]), ptr([9, 2]))
     assert explain_choice(*tensors(ragged, 128), ragged).startswith("blocks: Blocks")
     assert explain_choice(*tensors(regular, 128), regular).startswith("dense: Blocks")
@@ -156,7 +156,7 @@ def test_large_ragged_blocks_are_preferred() -> None:
 
 
 def test_many_weights_are_found_again_where_some_are_dropped() -> None:
-    complete = Shared(random_edges(210, 210, 210**2, seed=0), 200)
+    complete = Shared(random_edges(260, 260, 260**2, seed=0), 200)
     tensors = [torch.empty(complete.num_queries, 2, 64)] * 3
     assert explain_choice(*tensors, complete).startswith("dense: Shared")
     assert explain_choice(*tensors, complete, dropout_p=0.1).startswith("blocks: Shared")

@@ -1,9 +1,9 @@
 """Where one backend overtakes another: all that ``backend="auto"`` knows of speed.
 
 ``benchmarks/attention.py --calibrate true`` measures the thresholds anew, in single precision, except that of the kept
-weights. Those of ``csr`` and of blocks are rounded from benchmarks/results/attention_calibration-cpu.json, that of
-``sddmm`` is read off benchmarks/results/attention-cpu.json (500 and 983 labels). That of 3% was found on two CPU cores
-for 983 labels and the scatter route, and stands for ``triton`` until that is measured.
+weights. Those of ``csr``, of blocks and of folding are rounded from benchmarks/results/attention_calibration-cpu.json,
+that of ``sddmm`` is read off benchmarks/results/attention-cpu.json (500 and 983 labels). That of 3% was found on two
+CPU cores for 983 labels and the scatter route, and stands for ``triton`` until that is measured.
 """
 
 from __future__ import annotations
@@ -15,38 +15,41 @@ from tg_mlc.ops.attention.backend import AttentionCall
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.pattern import Blocks
 
-#: By the backend that would compute the edges alone: from how many nodes on, and from which share of pairs on, one
-#: masked matrix product costs less than the edges of a shared graph.
+#: By what would compute the edges alone: from how many nodes on, and from which share of pairs on, one masked matrix
+#: product costs less than the edges of a shared graph.
 DENSE_FROM: dict[str, tuple[tuple[int, float], ...]] = {
-    "csr": ((0, 0.0), (32, 0.1), (64, 0.4), (256, 0.3), (512, 0.25), (1024, 0.2)),
+    "csr": ((0, 0.0), (32, 0.5), (1024, 0.35), (2048, 0.3)),
+    "csr, narrow": ((0, 0.0), (32, 0.35), (64, 0.25), (128, 0.2), (1024, 0.15)),
     "sddmm": ((0, 0.0), (700, 0.06)),
     "scatter": ((0, 0.0), (129, 0.03)),
     "triton": ((0, 0.0), (129, 0.03)),
 }
+#: Channels of a head below which it is narrow: measured with 128 and with 16, at 32 in between.
+NARROW = 64
 #: Multiplications of an average block below which starting its matrix products costs more than padding saves.
-MIN_BLOCK = 2**22
+MIN_BLOCK = 2**23
 #: Bytes of weights of a call that are kept for the backward pass where some are dropped (else they never are). Beyond,
 #: they are found again, which takes a fourth longer (measured for 32 samples of 159 and of 400 labels).
 MAX_KEPT_WEIGHTS = 2**26
 #: Share of a padded product that may be padding before single blocks are cheaper.
-MAX_WASTE = 0.15
-#: By how many times as many multiplications the projections of queries and messages have to take apart from the
-#: attention before they are folded into keys and values.
-FOLD_FROM = 1.0
+MAX_WASTE = 0.1
+#: What a multiplication costs that folds a projection into keys and values, in others: these products are small, and
+#: what they give is copied.
+FOLD_COST = 1.8
 
 _ON_CUDA = "triton" if is_installed("triton") else "scatter"
 
 
 def dense_from(call: AttentionCall, num_nodes: int) -> float:
     """The density from which on a masked matrix product is the faster way along a shared graph."""
-    return next(density for size, density in reversed(DENSE_FROM[_sparse_backend(call)]) if num_nodes >= size)
+    return next(density for size, density in reversed(DENSE_FROM[_sparse_way(call)]) if num_nodes >= size)
 
 
 def folding_ratio(
     pattern: Blocks, heads: int, channels: int, head_channels: int, value_channels: int, num_copies: int = 1
 ) -> float:
     """By how many times as many multiplications the projections of queries and messages take apart from the attention
-    as folded into keys and values.
+    as folded into keys and values, where it is worth while above 1.
 
     Args:
         pattern: Who attends to whom.
@@ -60,14 +63,16 @@ def folding_ratio(
     projected = heads * channels * (head_channels / num_copies + value_channels)
     apart = pattern.num_queries * projected + pattern.num_edges * both
     padded = pattern.num_samples * pattern.max_queries * pattern.max_keys
-    folded = pattern.num_keys * both * channels + padded * 2 * heads * channels
+    folded = FOLD_COST * pattern.num_keys * both * channels + padded * 2 * heads * channels
     return apart / folded if folded > 0 else math.inf
 
 
-def _sparse_backend(call: AttentionCall) -> str:
-    """Which backend would compute the edges alone."""
+def _sparse_way(call: AttentionCall) -> str:
+    """What would compute the edges alone."""
     if call.return_weights:
         return "scatter"
     if call.query.device.type == "cuda":
         return _ON_CUDA
-    return "csr" if numba_problem() is None else "sddmm"
+    if numba_problem() is not None:
+        return "sddmm"
+    return "csr" if call.query.size(2) >= NARROW else "csr, narrow"
