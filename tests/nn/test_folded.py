@@ -60,7 +60,7 @@ def gradients(conv: FeatureToLabelConv, x: Tensor, u: Tensor, pattern: Blocks, n
 def test_outputs_and_gradients_are_those_of_the_equation(
     sizes: list[int], num_copies: int, options: dict[str, Any], folded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_folded, "folding_ratio", lambda *args: 2.0)
+    monkeypatch.setattr(_folded, "folding_ratio", lambda *args, **kwargs: 2.0)
     conv, given = conv_of(**options), inputs(sizes, num_copies)
     found = gradients(conv, *given, num_copies)
     assert folded

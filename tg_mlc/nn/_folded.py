@@ -7,6 +7,7 @@ r"""Attention of many queries to few keys: what every query would be multiplied 
     = \sum_j \alpha^k_{ij} \mathbf{W}^{c,k} \mathbf{v}^k_j
 
 The scores of all heads are then one product with the states themselves, and so are their messages with the weights.
+Where all samples share the states, queries are projected once, which costs less than to fold them.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ def may_fold(states: Tensor, pattern: Blocks, query: Linear, out: Linear, heads:
     """Whether folding takes fewer multiplications, and nobody forces a backend or looks into the projections."""
     if states.device.type != "cpu" or torch.compiler.is_compiling() or is_forced():
         return False
-    if not (_is_plain(query) and _is_plain(out)) or pattern.num_samples * pattern.max_queries != pattern.num_queries:
+    regular = pattern.num_samples * pattern.max_queries == pattern.num_queries
+    if not regular or num_copies not in (1, pattern.num_samples) or not (_is_plain(query) and _is_plain(out)):
         return False
     sizes = (query.in_channels, query.out_channels // heads, out.in_channels // heads)
-    return folding_ratio(pattern, heads, *sizes, num_copies) > 1.0
+    return folding_ratio(pattern, heads, *sizes, shared=num_copies > 1) > 1.0
 
 
 def folded_attention(
@@ -56,16 +58,32 @@ def folded_attention(
         out: The projection of messages.
         scale: The factor on the scores.
         dropout_p: The probability with which a weight is dropped.
-        num_copies: How many samples share the states.
+        num_copies: How many samples share the states: one, or all, for which queries are projected once after all.
     """
-    heads, channels, batch = key.size(1), states.size(1), (pattern.num_samples, pattern.max_queries)
-    keys = _fold(key * scale, query.weight.view(heads, -1, channels), pattern)
+    channels, heads = out.weight.size(0), value.size(1)
+    score = (_scores if num_copies == 1 else _shared_scores)(states, key * scale, pattern, query)
+    weights = dropout(score.softmax(dim=-1), dropout_p)
     values = _fold(value, out.weight.view(channels, heads, -1).permute(1, 2, 0), pattern)
-    states = states.expand(num_copies, *states.shape).reshape(*batch, channels)
-    score = _scores(states, keys, _offset(key * scale, query, pattern))
-    weights = dropout(score.view(*batch, heads, _num_keys(pattern)).softmax(dim=-1), dropout_p)
     message = torch.bmm(weights.flatten(start_dim=2), values).flatten(end_dim=1)
     return message if out.bias is None else message + out.bias.to(message.dtype)
+
+
+def _scores(states: Tensor, key: Tensor, pattern: Blocks, query: Linear) -> Tensor:
+    """``[B, max_queries, heads, max_keys]``."""
+    heads, shape = key.size(1), (pattern.num_samples, pattern.max_queries)
+    keys = _fold(key, query.weight.view(heads, -1, states.size(1)), pattern)
+    offset = _offset(key, query.bias, pattern)
+    states = states.view(*shape, states.size(1))
+    score = torch.bmm(states, keys.mT) if offset is None else torch.baddbmm(offset, states, keys.mT)
+    return score.view(*shape, heads, _num_keys(pattern))
+
+
+def _shared_scores(states: Tensor, key: Tensor, pattern: Blocks, query: Linear) -> Tensor:
+    """The same of states that all samples share."""
+    queries = query(states).view(states.size(0), *key.shape[1:])
+    score = torch.einsum("lhc,bhsc->blhs", queries, pad(key, pattern.key_ptr, _num_keys(pattern)))
+    absent = _absent(pattern)
+    return score if absent is None else score.masked_fill(absent.unsqueeze(1), -math.inf)
 
 
 def _fold(x: Tensor, weight: Tensor, pattern: Blocks) -> Tensor:
@@ -74,27 +92,28 @@ def _fold(x: Tensor, weight: Tensor, pattern: Blocks) -> Tensor:
     return pad(folded, pattern.key_ptr, _num_keys(pattern)).flatten(1, 2)
 
 
-def _scores(states: Tensor, keys: Tensor, offset: Tensor | None) -> Tensor:
-    if offset is None:
-        return torch.bmm(states, keys.mT)
-    return torch.baddbmm(offset, states, keys.mT)
-
-
-def _offset(key: Tensor, query: Linear, pattern: Blocks) -> Tensor | None:
+def _offset(key: Tensor, bias: Tensor | None, pattern: Blocks) -> Tensor | None:
     """What is added to the scores of every key, ``[B, 1, heads * max_keys]``: those of a bias, and of padding."""
-    size, heads = _num_keys(pattern), key.size(1)
-    padded = pattern.num_samples * size != pattern.num_keys
-    if query.bias is None and not padded:
+    absent, offset = _absent(pattern), None
+    if bias is not None:
+        scores = (key * bias.view(key.size(1), -1)).sum(dim=-1, keepdim=True)
+        offset = pad(scores, pattern.key_ptr, _num_keys(pattern)).squeeze(-1)
+    elif absent is not None:
+        offset = key.new_zeros(pattern.num_samples, key.size(1), _num_keys(pattern))
+    if offset is None:
         return None
-    offset = key.new_zeros(pattern.num_samples, heads, size)
-    if query.bias is not None:
-        scores = (key * query.bias.view(heads, -1)).sum(dim=-1, keepdim=True)
-        offset = pad(scores, pattern.key_ptr, size).squeeze(-1)
-    if padded:
-        # A sample without keys attends to one padded key, whose value is zero, so that it yields zeros and never NaN:
-        present = torch.arange(size) < pattern.key_ptr.diff().clamp(min=1).unsqueeze(-1)
-        offset = offset.masked_fill(~present.unsqueeze(1), -math.inf)
-    return offset.flatten(1).unsqueeze(1)
+    return (offset if absent is None else offset.masked_fill(absent, -math.inf)).flatten(1).unsqueeze(1)
+
+
+def _absent(pattern: Blocks) -> Tensor | None:
+    """Which keys are padding, ``[B, 1, max_keys]``, if any is.
+
+    A sample without keys attends to one of them, whose value is zero, so that it yields zeros and never NaN.
+    """
+    size = _num_keys(pattern)
+    if pattern.num_samples * size == pattern.num_keys:
+        return None
+    return torch.arange(size) >= pattern.key_ptr.diff().clamp(min=1).view(-1, 1, 1)
 
 
 def _num_keys(pattern: Blocks) -> int:

@@ -46,7 +46,7 @@ def dense_from(call: AttentionCall, num_nodes: int) -> float:
 
 
 def folding_ratio(
-    pattern: Blocks, heads: int, channels: int, head_channels: int, value_channels: int, num_copies: int = 1
+    pattern: Blocks, heads: int, channels: int, head_channels: int, value_channels: int, *, shared: bool = False
 ) -> float:
     """By how many times as many multiplications the projections of queries and messages take apart from the attention
     as folded into keys and values, where it is worth while above 1.
@@ -57,13 +57,12 @@ def folding_ratio(
         channels: Size of a target's state.
         head_channels: Size of a head's queries and keys.
         value_channels: Size of a head's values.
-        num_copies: How many samples share the targets' states, which are then projected once.
+        shared: Whether all samples share the targets' states, whose queries are then projected once in either case.
     """
-    both = heads * (head_channels + value_channels)
-    projected = heads * channels * (head_channels / num_copies + value_channels)
-    apart = pattern.num_queries * projected + pattern.num_edges * both
-    padded = pattern.num_samples * pattern.max_queries * pattern.max_keys
-    folded = FOLD_COST * pattern.num_keys * both * channels + padded * 2 * heads * channels
+    size = heads * (value_channels if shared else head_channels + value_channels)
+    apart = (pattern.num_queries * channels + pattern.num_edges) * size
+    padded = pattern.num_samples * pattern.max_queries * pattern.max_keys * heads * channels
+    folded = FOLD_COST * pattern.num_keys * channels * size + (padded if shared else 2 * padded)
     return apart / folded if folded > 0 else math.inf
 
 
