@@ -12,7 +12,7 @@ def tensors(num_queries: int, num_keys: int) -> tuple[torch.Tensor, torch.Tensor
 
 
 def test_available_backends() -> None:
-    assert set(available_backends()) == {"reference", "scatter", "dense", "csr", "blocks", "sddmm", "triton"}
+    assert set(available_backends()) == {"reference", "scatter", "dense", "csr", "blocks", "sddmm", "triton", "varlen"}
 
 
 def test_explain_choice() -> None:

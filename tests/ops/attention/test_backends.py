@@ -13,7 +13,8 @@ from torch import Tensor
 from tests.ops.patterns import KINDS, patterns, ptr, random_edges
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared, available_backends, graph_attention
 
-BACKENDS = [name for name in available_backends() if name != "triton"]  # which has tests of its own, for GPUs
+#: Those of GPUs have tests of their own.
+BACKENDS = [name for name in available_backends() if name not in ("triton", "varlen")]
 OTHERS = [name for name in BACKENDS if name != "reference"]
 #: The patterns of backends that do not take all, and the backends that keep no weights.
 KINDS_OF = {"blocks": ("blocks", "ragged")}
