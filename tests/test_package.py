@@ -130,5 +130,6 @@ def test_an_editable_install_works_above_the_clone_too(tmp_path):
     [wheel] = tmp_path.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(installed)
     code = f"import site; site.addsitedir({str(installed)!r}); import tg_mlc; print(tg_mlc.__file__)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
+    alone = [sys.executable, "-S", "-c", code]  # without what is installed here
+    done = subprocess.run(alone, cwd=tmp_path, check=True, capture_output=True, text=True)
     assert done.stdout.strip() == str(clone / "tg_mlc" / "__init__.py")
