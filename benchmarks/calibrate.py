@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agreement import TOLERANCE
 from candidates import call, ours, passes
-from measure import Job, interleave
+from measure import Job, interleave, relative_rms
 from regimes import Inputs, Regime, draw, ragged, sparse
 from tg_mlc.nn import FeatureToLabelConv
 from tg_mlc.nn._folded import folded_attention
@@ -118,6 +119,7 @@ def _foldings(num_labels: int, regime: Regime, repeats: int, device: str) -> dic
         pattern = ragged(num_labels, torch.full((16,), keys)).to(device)
         inputs = draw(pattern, regime)
         jobs = {name: partial(_with_gradients, way, conv, pattern, inputs) for name, way in WAYS.items()}
+        _check_agreement(*(job() for job in jobs.values()))
         ratio = crossovers.folding_ratio(pattern, heads, heads * channels, channels, channels)
         ratios[ratio] = _ratio(jobs, repeats, device)
     return _summary(ratios)
@@ -147,7 +149,14 @@ def _with_gradients(
 ) -> tuple[Tensor, ...]:
     out = way(conv, inputs.query.flatten(1), inputs.key, inputs.value, pattern)
     leaves = (*inputs.leaves, conv.lin_query.weight, conv.lin_out.weight)
-    return torch.autograd.grad(out, leaves, inputs.grad.flatten(1))
+    return out, *torch.autograd.grad(out, leaves, inputs.grad.flatten(1))
+
+
+def _check_agreement(found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> None:
+    """No ratio of times without the same outputs and gradients."""
+    error = max(relative_rms(one, other.double()) for one, other in zip(found, expected, strict=True))
+    if error > TOLERANCE[torch.float32]:
+        raise RuntimeError(f"Expected projections apart and folded to agree (got a relative error of {error:.2g})")
 
 
 def _ratio_of_backends(pattern: Pattern, inputs: Inputs, backends: tuple[str, str], repeats: int, device: str) -> float:

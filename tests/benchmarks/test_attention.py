@@ -11,6 +11,7 @@ import torch
 
 import agreement
 import attention
+import calibrate as calibrate_module
 import candidates
 import comparison
 import environment
@@ -234,6 +235,12 @@ def test_calibration_finds_ratios(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(len(row["x"]) == len(row["ratios"]) > 1 for row in rows)
     assert all(np.all(np.diff(row["x"]) > 0) for kind in ("waste", "folding") for row in result[kind].values())
     assert "in use: MIN_BLOCK" in capsys.readouterr().out
+
+
+def test_folding_is_not_timed_unless_it_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(calibrate_module.WAYS, "folded", lambda *args: 2 * calibrate_module.WAYS["apart"](*args))
+    with pytest.raises(RuntimeError, match="apart and folded to agree"):
+        calibrate(1, "cpu", quick=True)
 
 
 def test_quick_run_agrees_and_writes_a_file(
