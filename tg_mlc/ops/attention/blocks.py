@@ -5,11 +5,13 @@ Differentiable once, and opaque to a compiler, whose graph then does not depend 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,8 +23,10 @@ from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.pattern import Blocks, Pattern, Shared
 
-#: Bytes of scores to compute at a time where all samples are of one size.
-CHUNK = 2**22
+#: Bytes of scores that a thread makes at a time: they stay in its cache for the product that takes them.
+TILE = 2**20
+#: Queries to take at a time even where their scores are larger, as smaller products are slow.
+MIN_ROWS = 64
 
 
 def run(call: AttentionCall) -> Output:
@@ -51,37 +55,60 @@ def _as_blocks(pattern: Pattern) -> Blocks:
     return Blocks(ptr, ptr, num_queries=pattern.num_queries, num_keys=pattern.num_keys, validate=False)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """One sample with all heads, or one head of some samples of the same size: a batch of matrix products."""
+class _Tile(NamedTuple):
+    """Queries whose scores a thread has at hand at the same time."""
 
-    rows: slice  #: its queries
-    cols: slice  #: its keys
-    edges: slice  #: its pairs
-    shape: tuple[int, int]  #: queries and keys of a sample
-    number: int
-    head: int | None = None
+    rows: slice  #: these queries
+    pairs: slice  #: their pairs with all keys
+    place: int  #: where their scores begin among all, whoever computes them
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Queries of one sample that one thread takes, tile by tile, for all heads or for one."""
+
+    rows: slice  #: these queries
+    cols: slice  #: the keys of their sample
+    heads: slice
+    first_pair: int
+    first_place: int
+    step: int  #: queries of a tile
+    part: int = 0  #: which part of the queries of its sample they are
 
     @property
-    def workers(self) -> int:
-        """How many threads it is divided among."""
-        return 1 if self.head is None else threads.num_workers()
+    def num_scores(self) -> int:
+        """Of its largest tile."""
+        return int(self.heads.stop - self.heads.start) * self.step * self.num_keys
 
-    def queries(self, x: Tensor) -> Tensor:
-        """A view ``[batch, queries, channels]`` of ``[num_queries, heads, channels]``."""
-        return self._batch(x[self.rows], self.shape[0])
+    @property
+    def num_keys(self) -> int:
+        """Of its sample."""
+        return int(self.cols.stop - self.cols.start)
 
-    def keys(self, x: Tensor) -> Tensor:
-        """A view ``[batch, keys, channels]`` of ``[num_keys, heads, channels]``."""
-        return self._batch(x[self.cols], self.shape[1])
+    def divided(self, parts: int) -> Iterator[_Task]:
+        """At most so many, each of whole tiles."""
+        num_queries = self.rows.stop - self.rows.start
+        size = -(-num_queries // (self.step * parts)) * self.step
+        for part, first in enumerate(range(0, num_queries, size)):
+            rows = slice(self.rows.start + first, min(self.rows.stop, self.rows.start + first + size))
+            pair, place = self.first_pair + first * self.num_keys, self.first_place + first
+            yield replace(self, rows=rows, first_pair=pair, first_place=place, part=part)
 
-    def pairs(self, x: Tensor) -> Tensor:
-        """A view ``[batch, queries, keys]`` of ``[num_edges, heads]``."""
-        pairs = x[self.edges].view(-1, *self.shape, x.size(1))
-        return pairs[0].movedim(-1, 0) if self.head is None else pairs[..., self.head]
+    def tiles(self) -> Iterator[_Tile]:
+        """One after the other."""
+        for row in range(self.rows.start, self.rows.stop, self.step):
+            done, size = row - self.rows.start, min(self.step, self.rows.stop - row)
+            pair = self.first_pair + done * self.num_keys
+            yield _Tile(slice(row, row + size), slice(pair, pair + size * self.num_keys), self.first_place + done)
 
-    def _batch(self, x: Tensor, size: int) -> Tensor:
-        return x.transpose(0, 1) if self.head is None else x.view(-1, size, *x.shape[1:])[:, :, self.head]
+    def of(self, x: Tensor, rows: slice) -> Tensor:
+        """A view ``[heads, rows, channels]`` of ``[num_rows, heads, channels]``."""
+        return x[rows, self.heads].transpose(0, 1)
+
+    def pairs(self, x: Tensor, tile: _Tile) -> Tensor:
+        """A view ``[heads, queries, keys]`` of ``[num_edges, heads]``."""
+        pairs = x[tile.pairs, self.heads]
+        return pairs.view(-1, self.num_keys, pairs.size(1)).movedim(-1, 0)
 
 
 @torch.library.custom_op("tg_mlc::block_attention", mutates_args=(), device_types="cpu")
@@ -101,13 +128,17 @@ def block_attention(
     lse = query.new_zeros(query.size(0), query.size(1), 1, dtype=accumulator(query))
     start = int(seed)
 
-    def attend(block: _Block) -> None:
-        weight = _scores(query, key, bias, block, scale)
-        total = softmax().forward(weight, dropout_p, start + block.number, block.workers)
-        block.queries(out).copy_(torch.bmm(weight, _exact(block.keys(value))))
-        block.queries(lse).copy_(total)
+    def attend(task: _Task, scratch: Tensor) -> None:
+        k, v = _exact(task.of(key, task.cols)) * scale, _exact(task.of(value, task.cols))
+        for tile in task.tiles():
+            weight = _product(_exact(task.of(query, tile.rows)), k.mT, scratch[0])
+            if bias is not None:
+                weight += task.pairs(bias, tile)
+            total = softmax().forward(weight, dropout_p, start + tile.place)
+            task.of(out, tile.rows).copy_(torch.bmm(weight, v))
+            task.of(lse, tile.rows).copy_(total)
 
-    _for_each(_blocks(query_ptr, key_ptr, query), attend)
+    _for_each(_tasks(query_ptr, key_ptr, query), attend, accumulator(query))
     return out, lse
 
 
@@ -134,23 +165,36 @@ def block_attention_backward(
     lse: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, value and bias; the last is empty if there is no bias."""
-    grads = [torch.zeros_like(tensor, memory_format=torch.contiguous_format) for tensor in (query, key, value)]
+    tasks, start, dtype = _tasks(query_ptr, key_ptr, query), int(seed), accumulator(query)
+    grad_query = torch.zeros_like(query, memory_format=torch.contiguous_format)
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
-    start = int(seed)
+    # Where several threads share the queries of a sample, each has sums of its own, which are added in one order:
+    parts = max((task.part + 1 for task in tasks), default=1)
+    grad_key, grad_value = (x.new_zeros(parts, *x.shape) for x in (key, value))
 
-    def differentiate(block: _Block) -> None:
-        q, k = _exact(block.queries(query)), _exact(block.keys(key))
-        v, g = _exact(block.keys(value)), _exact(block.queries(grad))
-        kept, grad_score = _scores(query, key, bias, block, scale), torch.bmm(g, v.transpose(1, 2))
-        softmax().backward(kept, grad_score, block.queries(lse), dropout_p, start + block.number, block.workers)
-        block.keys(grads[2]).copy_(torch.bmm(kept.transpose(1, 2), g))
-        if bias is not None:
-            block.pairs(grad_bias).copy_(grad_score)
-        block.queries(grads[0]).copy_(torch.bmm(grad_score, k).mul_(scale))
-        block.keys(grads[1]).copy_(torch.bmm(grad_score.transpose(1, 2), q).mul_(scale))
+    def differentiate(task: _Task, scratch: Tensor) -> None:
+        k, v = _exact(task.of(key, task.cols)) * scale, _exact(task.of(value, task.cols))
+        sum_key, sum_value = torch.zeros_like(k), torch.zeros_like(v)
+        for tile in task.tiles():
+            q, g = _exact(task.of(query, tile.rows)), _exact(task.of(grad, tile.rows))
+            weight, grad_score = _product(q, k.mT, scratch[0]), _product(g, v.mT, scratch[1])
+            if bias is not None:
+                weight += task.pairs(bias, tile)
+            softmax().backward(weight, grad_score, task.of(lse, tile.rows), dropout_p, start + tile.place)
+            sum_value.baddbmm_(weight.mT, g)
+            sum_key.baddbmm_(grad_score.mT, q)
+            task.of(grad_query, tile.rows).copy_(torch.bmm(grad_score, k))
+            if bias is not None:
+                task.pairs(grad_bias, tile).copy_(grad_score)
+        task.of(grad_key[task.part], task.cols).copy_(sum_key.mul_(scale))
+        task.of(grad_value[task.part], task.cols).copy_(sum_value)
 
-    _for_each(_blocks(query_ptr, key_ptr, query), differentiate)
-    return grads[0], grads[1], grads[2], grad_bias
+    _for_each(tasks, differentiate, dtype)
+    return grad_query, _added(grad_key), _added(grad_value), grad_bias
+
+
+def _added(parts: Tensor) -> Tensor:
+    return parts[0] if parts.size(0) == 1 else parts.sum(dim=0)
 
 
 @block_attention_backward.register_fake
@@ -179,52 +223,41 @@ def _backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...
 block_attention.register_autograd(_backward, setup_context=_setup_context)
 
 
-def _blocks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Block]:
-    """The blocks that hold any pair: single samples, or where all are of one size, single heads of some."""
-    queries, keys = query_ptr.tolist(), key_ptr.tolist()
-    num_samples, shape = len(queries) - 1, (queries[1] - queries[0], keys[1] - keys[0]) if len(queries) > 1 else (0, 0)
-    if queries == [i * shape[0] for i in range(num_samples + 1)] and keys == [
-        i * shape[1] for i in range(num_samples + 1)
-    ]:
-        return _equal_blocks(num_samples, shape, query)
-    blocks, edge = [], 0
-    for number, ((row, row_end), (col, col_end)) in enumerate(zip(pairwise(queries), pairwise(keys), strict=True)):
-        shape = (row_end - row, col_end - col)
-        edges = slice(edge, edge + shape[0] * shape[1])
-        if edges.stop > edge:
-            blocks.append(_Block(slice(row, row_end), slice(col, col_end), edges, shape, number))
-        edge = edges.stop
-    return blocks
+def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
+    """All heads of a sample where their scores fit into a tile, else each head; where threads would be left over, some
+    queries of it.
+    """
+    heads, itemsize = query.size(1), accumulator(query).itemsize
+    tasks: list[_Task] = []
+    pair = 0
+    for (row, end), (col, stop) in zip(pairwise(query_ptr.tolist()), pairwise(key_ptr.tolist()), strict=True):
+        rows, num_pairs = slice(row, end), (end - row) * (stop - col)
+        width = heads if num_pairs * heads * itemsize <= TILE else 1
+        for head in range(0, heads if num_pairs else 0, width):
+            step = min(end - row, max(MIN_ROWS, TILE // ((stop - col) * itemsize)))
+            place = row * heads + head * (end - row)
+            tasks.append(_Task(rows, slice(col, stop), slice(head, head + width), pair, place, step))
+        pair += num_pairs
+    parts = -(-threads.num_workers() // max(1, len(tasks)))
+    return tasks if parts == 1 else [part for task in tasks for part in task.divided(parts)]
 
 
-def _equal_blocks(num_samples: int, shape: tuple[int, int], query: Tensor) -> list[_Block]:
-    """One head of as many samples at a time as leaves their scores in cache."""
-    size = shape[0] * shape[1]
-    step = max(1, CHUNK // max(1, size * accumulator(query).itemsize))
-    blocks: list[_Block] = []
-    for first in range(0, num_samples if size else 0, step):
-        last = min(num_samples, first + step)
-        rows, cols, edges = (slice(first * width, last * width) for width in (*shape, size))
-        for head in range(query.size(1)):
-            blocks.append(_Block(rows, cols, edges, shape, len(blocks), head))
-    return blocks
-
-
-def _for_each(blocks: list[_Block], work: Callable[[_Block], None]) -> None:
-    """Divides single samples among threads, by their numbers of pairs; heads of many are divided by PyTorch."""
-    single = bool(blocks) and blocks[0].head is None
-    workers = max(1, min(threads.num_workers(), len(blocks))) if single else 1
+def _for_each(tasks: list[_Task], work: Callable[[_Task, Tensor], None], dtype: torch.dtype) -> None:
+    """Every thread takes the next one when it is done with the one before, and has room for two tiles of scores."""
+    waiting, num_scores = deque(tasks), max((task.num_scores for task in tasks), default=0)
+    workers = max(1, min(threads.num_workers(), len(tasks)))
     inference = torch.is_inference_mode_enabled()
-    total = blocks[-1].edges.stop if blocks else 0
-    shares: list[list[_Block]] = [[] for _ in range(workers)]
-    for block in blocks:
-        shares[min(workers - 1, block.edges.start * workers // total)].append(block)
 
-    def run(worker: int) -> None:
+    def run(_: int) -> None:
         # These modes belong to a thread, and the others have their own:
         with torch.autocast("cpu", enabled=False), torch.inference_mode(inference), torch.no_grad():
-            for block in shares[worker]:
-                work(block)
+            scratch = torch.empty(2, num_scores, dtype=dtype, device="cpu")
+            while True:
+                try:
+                    task = waiting.popleft()
+                except IndexError:
+                    return
+                work(task, scratch)
 
     if workers > 1:
         threads.run_apart(run, workers)
@@ -237,13 +270,10 @@ def softmax() -> Any:
     return import_module(f"tg_mlc.ops.kernels.softmax_{'torch' if numba_problem() else 'numba'}")
 
 
-def _scores(query: Tensor, key: Tensor, bias: Tensor | None, block: _Block, scale: float) -> Tensor:
-    """The scores ``[batch, queries, keys]`` of a block."""
-    q, k = _exact(block.queries(query)) * scale, _exact(block.keys(key))
-    score = torch.bmm(q, k.transpose(1, 2))
-    if bias is not None:
-        score += block.pairs(bias)
-    return score
+def _product(a: Tensor, b: Tensor, scratch: Tensor) -> Tensor:
+    """A batch of matrix products in memory that is there already."""
+    shape = (a.size(0), a.size(1), b.size(2))
+    return torch.bmm(a, b, out=scratch[: math.prod(shape)].view(shape))
 
 
 def _exact(x: Tensor) -> Tensor:

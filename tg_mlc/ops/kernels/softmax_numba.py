@@ -10,38 +10,23 @@ from numba import types, uintp
 from numba.extending import overload
 from torch import Tensor
 
-from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.kernels.compile import OPTIONS, Array, kernel
 from tg_mlc.ops.kernels.dropout_numba import is_kept, row_key
 from tg_mlc.ops.kernels.simd import larger, largest, load
 
-#: A thread is not worth waking for less scores.
-MIN_SCORES = 2**14
 
-
-def forward(scores: Tensor, dropout_p: float, seed: int, workers: int) -> Tensor:
+def forward(scores: Tensor, dropout_p: float, seed: int) -> Tensor:
     """Turns contiguous scores ``[..., n]`` into weights, and returns the logarithms of the sums."""
-    flat, columns = scores.view(-1).numpy(), scores.size(-1)
-    lse = scores.new_empty(scores.shape[:-1])
-    sums, no_bias = lse.view(-1).numpy(), flat[:0]
-
-    def work(first: int, last: int) -> None:
-        weigh(first, last, columns, flat, no_bias, dropout_p, seed, sums)
-
-    threads.share(work, sums.size, max(1, min(workers, scores.numel() // MIN_SCORES)))
+    flat, lse = scores.view(-1).numpy(), scores.new_empty(scores.shape[:-1])
+    weigh(0, lse.numel(), scores.size(-1), flat, flat[:0], dropout_p, seed, lse.view(-1).numpy())
     return lse.unsqueeze(-1)
 
 
-def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int, workers: int) -> None:
+def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int) -> None:
     """Turns contiguous scores into weights, and the gradient of these weights into that of the scores."""
-    flat, grads, columns = scores.view(-1).numpy(), grad.view(-1).numpy(), scores.size(-1)
-    sums = lse.reshape(-1).numpy()
-
-    def work(first: int, last: int) -> None:
-        scratch = scores.new_empty(columns).numpy()
-        differentiate(first, last, columns, flat, grads, dropout_p, seed, sums, scratch)
-
-    threads.share(work, sums.size, max(1, min(workers, scores.numel() // MIN_SCORES)))
+    flat, grads, sums = (x.reshape(-1).numpy() for x in (scores, grad, lse))
+    scratch = scores.new_empty(scores.size(-1)).numpy()
+    differentiate(0, sums.size, scratch.size, flat, grads, dropout_p, seed, sums, scratch)
 
 
 @kernel

@@ -8,7 +8,7 @@ from torch import Tensor
 from tg_mlc.ops.kernels.dropout_torch import kept
 
 
-def forward(scores: Tensor, dropout_p: float, seed: int, workers: int) -> Tensor:
+def forward(scores: Tensor, dropout_p: float, seed: int) -> Tensor:
     """Turns contiguous scores ``[..., n]`` into weights, and returns the logarithms of the sums."""
     lse = torch.logsumexp(scores, dim=-1, keepdim=True)
     lse.masked_fill_(lse == -torch.inf, 0.0)
@@ -19,7 +19,7 @@ def forward(scores: Tensor, dropout_p: float, seed: int, workers: int) -> Tensor
     return lse
 
 
-def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int, workers: int) -> None:
+def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int) -> None:
     """Turns contiguous scores into weights, and the gradient of these weights into that of the scores."""
     weight = scores.sub_(lse).clamp_(max=0.0).exp_()  # rounding may put a score above the sum
     if dropout_p > 0.0:
