@@ -23,8 +23,11 @@ from tg_mlc.ops.attention import crossovers, registry
 
 DENSITIES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.35, 0.5)
 WASTES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45)
+DROPOUT = 0.1
 #: Of a head in a small model.
 NARROW_CHANNELS = 16
+#: Of a sample whose labels attend to each other.
+LABELS = (32, 64, 96, 128, 192, 256, 512)
 #: Numbers of components that labels attend to.
 KEYS = (10, 20, 40, 60, 80, 100, 120, 160)
 
@@ -52,6 +55,13 @@ def calibrate(repeats: int, device: str, *, quick: bool = False) -> dict[str, An
     )
     for keys, row in by_keys.items():
         print(f"  {keys} keys, {row.get('work', '-')} multiplications a block: {_verdict(row)}")
+    dropped = {
+        channels: _droppings((4, 9) if quick else LABELS, replace(regime, channels=channels), repeats, device)
+        for channels in (regime.channels, NARROW_CHANNELS)
+    }
+    print(f"Blocks with dropout, dense against blocks; in use: MIN_BLOCK = {crossovers.MIN_BLOCK}")
+    for channels, row in dropped.items():
+        print(f"  {channels} channels: {_verdict(row, '.2g')}")
     by_labels = {
         num_labels: _foldings(num_labels, regime, repeats, device)
         for num_labels in ((4, 9) if quick else (27, 159, 983))
@@ -68,6 +78,7 @@ def calibrate(repeats: int, device: str, *, quick: bool = False) -> dict[str, An
         },
         "density": by_width,
         "waste": by_keys,
+        "dropped": dropped,
         "folding": by_labels,
     }
 
@@ -110,6 +121,26 @@ def _wastes(keys: int, regime: Regime, repeats: int, device: str) -> dict[str, A
     return {"work": work, **_summary(ratios)}
 
 
+def _droppings(sizes: Sequence[int], regime: Regime, repeats: int, device: str) -> dict[str, Any]:
+    """How much longer it takes to keep weights some of which are dropped, by the multiplications of a block."""
+    ratios: dict[float, float] = {}
+    for size in sizes:
+        pattern = ragged(size, torch.full((16,), size)).to(device)
+        inputs = draw(pattern, regime)
+        if reason := registry.get("blocks").refuse(call(inputs, pattern)):
+            return {"refused": reason}
+        exact = [_attended(pattern, inputs, name, 0.0) for name in ("dense", "blocks")]
+        _check_agreement("dense and blocks", *exact)
+        jobs = {name: partial(_attended, pattern, inputs, name, DROPOUT) for name in ("dense", "blocks")}
+        ratios[size**2 * regime.heads * regime.channels] = _ratio(jobs, repeats, device)
+    return _summary(ratios)
+
+
+def _attended(pattern: Blocks, inputs: Inputs, backend: str, dropout_p: float) -> tuple[Tensor, ...]:
+    out = graph_attention(*inputs.leaves, pattern, dropout_p=dropout_p, backend=backend)
+    return out, *torch.autograd.grad(out, inputs.leaves, inputs.grad)
+
+
 def _foldings(num_labels: int, regime: Regime, repeats: int, device: str) -> dict[str, Any]:
     """How much longer projections take apart from the attention, by the ratio that is to say so."""
     heads, channels = regime.heads, regime.channels
@@ -119,7 +150,7 @@ def _foldings(num_labels: int, regime: Regime, repeats: int, device: str) -> dic
         pattern = ragged(num_labels, torch.full((16,), keys)).to(device)
         inputs = draw(pattern, regime)
         jobs = {name: partial(_with_gradients, way, conv, pattern, inputs) for name, way in WAYS.items()}
-        _check_agreement(*(job() for job in jobs.values()))
+        _check_agreement("projections apart and folded", *(job() for job in jobs.values()))
         ratio = crossovers.folding_ratio(pattern, heads, heads * channels, channels, channels)
         ratios[ratio] = _ratio(jobs, repeats, device)
     return _summary(ratios)
@@ -152,11 +183,11 @@ def _with_gradients(
     return out, *torch.autograd.grad(out, leaves, inputs.grad.flatten(1))
 
 
-def _check_agreement(found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> None:
+def _check_agreement(what: str, found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> None:
     """No ratio of times without the same outputs and gradients."""
     error = max(relative_rms(one, other.double()) for one, other in zip(found, expected, strict=True))
     if error > TOLERANCE[torch.float32]:
-        raise RuntimeError(f"Expected projections apart and folded to agree (got a relative error of {error:.2g})")
+        raise RuntimeError(f"Expected {what} to agree (got a relative error of {error:.2g})")
 
 
 def _ratio_of_backends(pattern: Pattern, inputs: Inputs, backends: tuple[str, str], repeats: int, device: str) -> float:
@@ -179,12 +210,12 @@ def _summary(ratios: dict[float, float]) -> dict[str, Any]:
     }
 
 
-def _verdict(row: dict[str, Any]) -> str:
+def _verdict(row: dict[str, Any], form: str = ".1%") -> str:
     if "refused" in row:
         return str(row["refused"])
-    points = ", ".join(f"{x:.1%}: {ratio:.2f}" for x, ratio in zip(row["x"], row["ratios"], strict=True))
+    points = ", ".join(f"{x:{form}}: {ratio:.2f}" for x, ratio in zip(row["x"], row["ratios"], strict=True))
     if row["crossover"] is not None:
-        level = f"level at {row['crossover']:.1%}"
+        level = f"level at {row['crossover']:{form}}"
     else:
         level = "the first is faster at all" if row["ratios"][-1] <= 1 else "the first is slower at all"
     return f"{level} ({points})"

@@ -233,8 +233,19 @@ def test_calibration_finds_ratios(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(result["in_use"]) == {"DENSE_FROM", "MIN_BLOCK", "MAX_WASTE", "FOLD_COST"}
     rows = [row for by_size in result["density"].values() for row in by_size.values()]
     assert all(len(row["x"]) == len(row["ratios"]) > 1 for row in rows)
-    assert all(np.all(np.diff(row["x"]) > 0) for kind in ("waste", "folding") for row in result[kind].values())
+    assert all(
+        np.all(np.diff(row["x"]) > 0) for kind in ("waste", "dropped", "folding") for row in result[kind].values()
+    )
     assert "in use: MIN_BLOCK" in capsys.readouterr().out
+
+
+def test_blocks_are_not_timed_unless_they_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    attend = calibrate_module.graph_attention
+    monkeypatch.setattr(
+        calibrate_module, "graph_attention", lambda *args, backend, **kwargs: len(backend) * attend(*args, **kwargs)
+    )
+    with pytest.raises(RuntimeError, match="dense and blocks to agree"):
+        calibrate(1, "cpu", quick=True)
 
 
 def test_folding_is_not_timed_unless_it_agrees(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,12 +155,32 @@ def test_large_ragged_blocks_are_preferred() -> None:
     assert explain_choice(*tensors(small, 32), small).startswith("dense: Blocks")
 
 
-def test_many_weights_are_found_again_where_some_are_dropped() -> None:
-    complete = Shared(random_edges(260, 260, 260**2, seed=0), 200)
-    tensors = [torch.empty(complete.num_queries, 2, 64)] * 3
-    assert explain_choice(*tensors, complete).startswith("dense: Shared")
-    assert explain_choice(*tensors, complete, dropout_p=0.1).startswith("blocks: Shared")
-    assert explain_choice(*tensors, complete, dropout_p=0.1, return_weights=True).startswith("dense: Shared")
+def test_weights_are_found_again_where_some_are_dropped() -> None:
+    complete = Shared(random_edges(260, 260, 260**2, seed=0), 2)
+    queries = [torch.empty(complete.num_queries, 2, 64)] * 3
+    assert explain_choice(*queries, complete).startswith("dense: Shared")
+    assert explain_choice(*queries, complete, dropout_p=0.1).startswith("blocks: Shared")
+    assert explain_choice(*queries, complete, dropout_p=0.1, return_weights=True).startswith("dense: Shared")
+    half = Shared(random_edges(260, 260, 260**2 // 2, seed=0), 2)
+    assert not explain_choice(*queries, half, dropout_p=0.1).startswith("blocks")
+    for size, name in ((30, "dense"), (130, "blocks")):
+        regular = Blocks(ptr([size] * 3), ptr([size] * 3))
+        assert explain_choice(*[torch.empty(3 * size, 4, 64)] * 3, regular, dropout_p=0.1).startswith(f"{name}: Blocks")
+
+
+def test_few_samples_are_divided_among_many_threads() -> None:
+    pattern = Blocks(ptr([9]), ptr([7]))
+    leaves, results = tensors(pattern), []
+    for num_threads in (2, 16):  # more than there are heads
+        torch.set_num_threads(num_threads)
+        torch.manual_seed(0)
+        out = graph_attention(*leaves, pattern, dropout_p=0.5, backend="blocks")
+        results.append([out, *torch.autograd.grad(out.sum(), leaves)])
+        tasks = blocks._tasks(pattern.query_ptr, pattern.key_ptr, leaves[0])
+        rows = [task.rows for task in tasks if task.heads == slice(0, 1)]
+        assert [row for part in rows for row in range(9)[part]] == list(range(9))
+        assert len(rows) == min(5, num_threads // 2)  # two queries are a tile
+    torch.testing.assert_close(results[0], results[1])
 
 
 def test_a_complete_graph_takes_no_bias() -> None:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from tg_mlc.ops.attention import opaque
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output, accumulator
-from tg_mlc.ops.attention.crossovers import MAX_KEPT_WEIGHTS, MAX_WASTE, MIN_BLOCK
+from tg_mlc.ops.attention.crossovers import MAX_WASTE, MIN_BLOCK
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.pattern import Blocks, Pattern, Shared
@@ -294,8 +294,8 @@ def _is_complete(pattern: Pattern) -> bool:
 
 
 def prefer(call: AttentionCall) -> str | None:
-    """Large blocks of different sizes, those with more weights than are worth keeping, and those whose sizes a compiler
-    cannot know.
+    """Large blocks of different sizes, or some of whose weights are dropped, and those whose sizes a compiler cannot
+    know.
     """
     pattern = call.pattern
     if not isinstance(pattern, Blocks | Shared) or call.query.device.type != "cpu":
@@ -305,8 +305,8 @@ def prefer(call: AttentionCall) -> str | None:
         return None if bounded else "is of unknown sizes, so each block is a matrix product of its own"
     if pattern.num_edges * call.query.size(1) * call.query.size(2) < MIN_BLOCK * pattern.num_samples:
         return None
-    if call.dropout_p > 0.0 and pattern.num_edges * call.query.size(1) * call.query.itemsize > MAX_KEPT_WEIGHTS:
-        return "has so many weights that, as some are dropped, it is better to find them again than to keep them"
+    if call.dropout_p > 0.0 and (isinstance(pattern, Blocks) or _is_complete(pattern)):
+        return "has large blocks, whose weights, as some are dropped, had better be found again than kept"
     padded = pattern.num_samples * pattern.max_queries * pattern.max_keys if isinstance(pattern, Blocks) else 0
     if pattern.num_edges < (1.0 - MAX_WASTE) * padded:
         return "has large blocks of different sizes, so each is a matrix product of its own, without padding"

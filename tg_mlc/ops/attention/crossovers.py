@@ -26,11 +26,9 @@ DENSE_FROM: dict[str, tuple[tuple[int, float], ...]] = {
 }
 #: Channels of a head below which it is narrow: measured with 128 and with 16, at 32 in between.
 NARROW = 64
-#: Multiplications of an average block below which starting its matrix products costs more than padding saves.
-MIN_BLOCK = 2**23
-#: Bytes of weights of a call that are kept for the backward pass where some are dropped (else they never are). Beyond,
-#: they are found again, which takes a fourth longer (measured for 32 samples of 159 and of 400 labels).
-MAX_KEPT_WEIGHTS = 2**26
+#: Multiplications of an average block below which starting its matrix products costs more than is saved where it is not
+#: padded, or where weights that are dropped stay in a cache.
+MIN_BLOCK = 2**22
 #: Share of a padded product that may be padding before single blocks are cheaper.
 MAX_WASTE = 0.1
 #: What a multiplication costs that folds a projection into keys and values, in others: these products are small, and
