@@ -23,7 +23,7 @@ from calibrate import calibrate as find_thresholds
 from candidates import OURS
 from command_line import chosen, retain_heap, run
 from comparison import Row, Settings, compare, relate
-from environment import write_results
+from environment import name_of, write_results
 from measure import Limits, measure_limits
 from regimes import GROUPS
 from regimes import regimes as regimes_of
@@ -40,6 +40,7 @@ def main(
     save: bool = False,
     quick: bool = False,
     calibrate: bool = False,
+    machine: str = "",
 ) -> int:
     """Compares all candidates, prints a table for each regime, and returns 1 if a candidate disagrees.
 
@@ -52,6 +53,7 @@ def main(
         save: Whether to write the results to benchmarks/results/.
         quick: Whether to take tiny sizes, one round, and no measurements of memory.
         calibrate: Whether to look instead for the sizes at which one backend overtakes another, in float32.
+        machine: What to call this machine in the names of its files, if they are to stand beside another's.
     """
     names = chosen("regimes", regimes, (*GROUPS, SCALING))
     torch.set_num_threads(threads)
@@ -59,11 +61,10 @@ def main(
     limits = measure_limits(device, settings.torch_dtype, quick=quick)
     print(describe(limits, settings))
     content: dict[str, Any] = {"settings": settings.to_dict()}
-    suffix = device if dtype == "float32" else f"{device}-{dtype}"
     if calibrate:
         content["limits"] = asdict(limits)
         content["calibration"] = find_thresholds(settings.repeats, device, quick=quick)
-        return finish(f"attention_calibration-{device}", content, save, [])
+        return finish(name_of("attention_calibration", device, machine), content, save, [])
 
     content["regimes"] = rows = {}
     for regime in (regime for name in names if name != SCALING for regime in regimes_of(name, quick=quick)):
@@ -76,7 +77,9 @@ def main(
     content["limits"] = asdict(limits)
     for row in rows.values():
         relate(row, limits)
-    return finish(f"attention-{suffix}", content, save, wrong(rows))
+    return finish(
+        name_of("attention", device, dtype if dtype != "float32" else "", machine), content, save, wrong(rows)
+    )
 
 
 def wrong(rows: dict[str, Row]) -> list[str]:

@@ -52,6 +52,11 @@ def describe_dataset(dataset: MultiLabelDataset) -> dict[str, Any]:
     return {"num_samples": len(dataset), "num_labels": dataset.num_labels, "sha256": digest.hexdigest()}
 
 
+def name_of(*parts: str) -> str:
+    """The name of a file of results, from what tells it apart."""
+    return "-".join(part for part in parts if part)
+
+
 def results_file(name: str, *, complete: bool = True) -> Path:
     """Where results are kept, or those of a comparison that is not complete."""
     return RESULTS / f"{name}.{'json' if complete else 'part'}"

@@ -109,6 +109,10 @@ class Limits:
     cpu_bandwidth: float
     by_precision: dict[str, float]  #: the rate of matrix products by :func:`torch.set_float32_matmul_precision`
 
+    def flops_under(self, precision: str) -> float:
+        """The rate of matrix products under a setting of :func:`torch.set_float32_matmul_precision`."""
+        return self.by_precision.get(precision, self.flops)
+
     def or_better(self, other: Limits) -> Limits:
         """The better of two rates each: what else ran when one was measured only lowers it."""
         return Limits(

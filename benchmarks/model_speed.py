@@ -6,8 +6,8 @@ memory.
 
 Ours stands beside the same model along explicit lists of edges, and beside the padded and dense layout of the released
 code. All have the same weights, and ratios are given only while their logits and gradients agree. The floor is the time
-of the matrix products that the model itself needs, at the rate of a large product measured in the same run; these
-products alone, at their own sizes, stand beside the layouts.
+of the matrix products that the model itself needs, at the rate of a large product measured in the same run, under the
+same setting of PyTorch; these products alone, at their own sizes, stand beside the layouts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Literal
 import torch
 
 from command_line import RETAINED_HEAP, chosen, heap_is_retained, retain_heap, run
-from environment import write_results
+from environment import name_of, write_results
 from measure import Limits, interleave, measure_limits, relative_rms
 from peak import peaks_of
 from products import PRODUCTS, products_job
@@ -53,10 +53,12 @@ def main(
     repeats: int = 7,
     device: Literal["cpu", "cuda"] = "cpu",
     precision: Literal["fp32", "bf16"] = "fp32",
+    matmul_precision: Literal["highest", "high", "medium"] = "highest",
     threads: int = 2,
     checkpoint: bool = False,
     save: bool = False,
     quick: bool = False,
+    machine: str = "",
 ) -> int:
     """Compares the layouts, prints a table for each size and returns 1 if two of them disagree.
 
@@ -66,17 +68,21 @@ def main(
         repeats: Rounds in which the layouts take turns.
         device: Where to compute.
         precision: In fp32, or in bf16 where autocast takes it.
+        matmul_precision: What to call ``torch.set_float32_matmul_precision`` with.
         threads: Number of threads.
         checkpoint: Whether to add ours with activation checkpointing.
         save: Whether to write the results to benchmarks/results/.
         quick: Whether to take tiny sizes, one round, and no measurements of memory.
+        machine: What to call this machine in the names of its files, if they are to stand beside another's.
     """
     torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision(matmul_precision)
     limits = measure_limits(device, torch.float32 if precision == "fp32" else torch.bfloat16, quick=quick)
     settings = {
         "repeats": 1 if quick else repeats,
         "device": device,
         "precision": precision,
+        "matmul_precision": matmul_precision,
         "threads": threads,
         "quick": quick,
         "seed": SEED,
@@ -91,7 +97,8 @@ def main(
             rows.append(compare(sizes, settings, limits, checkpoint=checkpoint))
             print("\n".join(["", *table(rows[-1])]), flush=True)
     if save:
-        name = f"model_speed-{device}" + ("" if precision == "fp32" else f"-{precision}")
+        special = (precision if precision != "fp32" else "", matmul_precision if matmul_precision != "highest" else "")
+        name = name_of("model_speed", device, *special, machine)
         print(f"\nWrote {write_results(name, {'settings': settings, 'limits': asdict(limits), 'models': rows})}")
     return int(any(found["state"] == "disagrees" for row in rows for found in row["layouts"].values()))
 
@@ -103,7 +110,7 @@ def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) ->
         "sizes": asdict(sizes),
         "num_label_edges": sizes.num_label_edges(),
         "flop": flop,
-        "floor_ms": {mode: 1e3 * flop[mode] / limits.flops for mode in MODES},
+        "floor_ms": {mode: 1e3 * flop[mode] / limits.flops_under(settings["matmul_precision"]) for mode in MODES},
         "layouts": {},
     }
     names = [OURS, *([CHECKPOINTED] if checkpoint else []), LITERAL, RELEASED]

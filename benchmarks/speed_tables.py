@@ -52,7 +52,9 @@ def models(result: Result) -> list[str]:
     for row in result["models"]:
         for name, found in row["layouts"].items():
             lines += [_layout(row, name, mode, found) for mode in ("inference", "training") if mode in found]
-    return [*lines, "", f"- Precision: {result['settings']['precision']}.", *_machine(result)]
+    precision, setting = result["settings"]["precision"], result["settings"].get("matmul_precision", "highest")
+    under = "" if setting == "highest" else f', under `torch.set_float32_matmul_precision("{setting}")`'
+    return [*lines, "", f"- Precision: {precision}{under}.", *_machine(result)]
 
 
 def _ran(found: Result) -> bool:

@@ -92,7 +92,14 @@ def test_products_alone_are_multiplied_forward_and_backward(mode: str, times: in
 
 def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = SIZES["fc"]
-    settings = {"repeats": 1, "device": "cpu", "precision": "fp32", "threads": 1, "quick": True}
+    settings = {
+        "repeats": 1,
+        "device": "cpu",
+        "precision": "fp32",
+        "matmul_precision": "highest",
+        "threads": 1,
+        "quick": True,
+    }
     limits = Limits(1e9, 1e9, 1e9, 1e9, {})
     assert literal_bytes(sizes, TRAINING) > literal_bytes(sizes, INFERENCE)
     monkeypatch.setattr(model_speed, "MAX_LITERAL_BYTES", literal_bytes(sizes, INFERENCE))
@@ -111,13 +118,43 @@ def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) 
     model = compared.models[OURS]
     monkeypatch.setattr(model, "forward", lambda batch: type(model).forward(model, batch) * 1.001)
     monkeypatch.setattr(model_speed, "layouts", lambda *args: compared)
-    settings = {"repeats": 1, "device": "cpu", "precision": "fp32", "threads": 1, "quick": True}
+    settings = {
+        "repeats": 1,
+        "device": "cpu",
+        "precision": "fp32",
+        "matmul_precision": "highest",
+        "threads": 1,
+        "quick": True,
+    }
     monkeypatch.setattr(model_speed, "MAX_LITERAL_BYTES", 0)
     row = model_speed.compare(SIZES["fc"], settings, Limits(1e9, 1e9, 1e9, 1e9, {}), checkpoint=False)
     assert row["layouts"][OURS]["state"] == "disagrees"
     assert TRAINING not in row["layouts"][OURS]
     assert "ours_is_faster" not in row["layouts"][RELEASED][TRAINING]
     assert any(line.startswith(f"{OURS}: disagrees") for line in model_speed.table(row))
+
+
+def test_the_floor_is_that_of_the_setting_in_force() -> None:
+    limits = Limits(9e9, 1e9, 1e9, 1e9, {"highest": 3e9, "medium": 9e9})
+    assert limits.flops_under("highest") == 3e9
+    assert limits.flops_under("high") == 9e9
+    settings = {
+        "repeats": 1, "device": "cpu", "precision": "fp32", "matmul_precision": "highest", "threads": 1, "quick": True,
+    }  # fmt: skip
+    row = model_speed.compare(SIZES["fc"], settings, limits, checkpoint=False)
+    assert row["floor_ms"][TRAINING] == pytest.approx(1e3 * row["flop"][TRAINING] / 3e9)
+
+
+def test_a_run_of_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "RESULTS", tmp_path)
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    before = torch.get_float32_matmul_precision()
+    try:
+        model_speed.main(quick=True, threads=1, graphs="fc", save=True, matmul_precision="medium", machine="mine")
+    finally:
+        torch.set_float32_matmul_precision(before)
+    result = json.loads((tmp_path / "model_speed-cpu-medium-mine.json").read_text())
+    assert result["settings"]["matmul_precision"] == "medium"
 
 
 def test_quick_run_agrees_and_writes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
