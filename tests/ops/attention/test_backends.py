@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.ops.patterns import KINDS, patterns, ptr, random_edges
-from tg_mlc.ops import Blocks, Edges, Pattern, Shared, available_backends, graph_attention
+from tg_mlc.ops import Blocks, Edges, Pattern, Shared, available_backends, explain_choice, graph_attention
 
 #: Those of GPUs have tests of their own.
 BACKENDS = [name for name in available_backends() if name not in ("triton", "varlen")]
@@ -239,6 +239,39 @@ def test_forward_mode_is_right_or_refused(backend: str, num_nodes: int) -> None:
     step = 1e-6
     expected = (attend(query * (1 + step)) - attend(query * (1 - step))) / (2 * step)
     torch.testing.assert_close(slope, expected, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_transforms_are_right_or_refused(backend: str) -> None:
+    pattern = example(backend)
+    query, key, value = (t.detach() for t in inputs(pattern, 2, torch.float64, seed=0))
+
+    def loss(query: Tensor, backend: str = backend) -> Tensor:
+        return graph_attention(query, key, value, pattern, backend=backend).square().sum()
+
+    if backend in WITHOUT_WEIGHTS:
+        with pytest.raises(ValueError, match=r"transforms of torch\.func"):
+            torch.func.grad(loss)(query)
+        return
+    query.requires_grad_()
+    expected = torch.autograd.grad(loss(query, "reference"), query)[0]
+    torch.testing.assert_close(torch.func.grad(loss)(query.detach()), expected)
+
+
+@pytest.mark.parametrize("kind", ["large blocks", "sparse"])
+def test_transforms_are_spared_what_they_cannot_take(kind: str) -> None:
+    sparse = kind == "sparse"
+    pattern = Shared(random_edges(600, 600, 1800, seed=0), 2) if sparse else Blocks(ptr([150, 150]), ptr([300, 100]))
+    query, key, value = (t.detach() for t in inputs(pattern, 2, torch.float64, seed=0))
+    query, key, value = (t.repeat(1, 1, 1 if sparse else 32) for t in (query, key, value))
+    assert explain_choice(query, key, value, pattern).startswith("blocks" if not sparse else ("csr", "sddmm"))
+
+    def loss(query: Tensor, backend: str = "auto") -> Tensor:
+        return graph_attention(query, key, value, pattern, backend=backend).square().sum()
+
+    found = torch.func.grad(loss)(query)
+    query.requires_grad_()
+    torch.testing.assert_close(found, torch.autograd.grad(loss(query, "reference"), query)[0])
 
 
 @pytest.mark.parametrize("backend", [*BACKENDS, "auto"])
