@@ -77,6 +77,11 @@ class _Task:
 
     @property
     def num_scores(self) -> int:
+        """Of all its queries."""
+        return self.tile_scores * int(self.rows.stop - self.rows.start) // self.step
+
+    @property
+    def tile_scores(self) -> int:
         """Of its largest tile."""
         return int(self.heads.stop - self.heads.start) * self.step * self.num_keys
 
@@ -243,15 +248,18 @@ def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
 
 
 def _for_each(tasks: list[_Task], work: Callable[[_Task, Tensor], None], dtype: torch.dtype) -> None:
-    """Every thread takes the next one when it is done with the one before, and has room for two tiles of scores."""
-    waiting, num_scores = deque(tasks), max((task.num_scores for task in tasks), default=0)
+    """Every thread takes the largest that is left when it is done with the one before, so that all end at about the
+    same time; each has room for two tiles of scores.
+    """
+    waiting = deque(sorted(tasks, key=lambda task: task.num_scores, reverse=True))
+    tile_scores = max((task.tile_scores for task in tasks), default=0)
     workers = max(1, min(threads.num_workers(), len(tasks)))
     inference = torch.is_inference_mode_enabled()
 
     def run(_: int) -> None:
         # These modes belong to a thread, and the others have their own:
         with torch.autocast("cpu", enabled=False), torch.inference_mode(inference), torch.no_grad():
-            scratch = torch.empty(2, num_scores, dtype=dtype, device="cpu")
+            scratch = torch.empty(2, tile_scores, dtype=dtype, device="cpu")
             while True:
                 try:
                     task = waiting.popleft()
