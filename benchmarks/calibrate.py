@@ -59,7 +59,7 @@ def calibrate(repeats: int, device: str, *, quick: bool = False) -> dict[str, An
         channels: _droppings((4, 9) if quick else LABELS, replace(regime, channels=channels), repeats, device)
         for channels in (regime.channels, NARROW_CHANNELS)
     }
-    print(f"Blocks with dropout, dense against blocks; in use: MIN_BLOCK = {crossovers.MIN_BLOCK}")
+    print(f"Blocks with dropout, dense against blocks; in use: MIN_DROPPED = {crossovers.MIN_DROPPED}")
     for channels, row in dropped.items():
         print(f"  {channels} channels: {_verdict(row, '.2g')}")
     by_labels = {
@@ -73,6 +73,7 @@ def calibrate(repeats: int, device: str, *, quick: bool = False) -> dict[str, An
         "in_use": {
             "DENSE_FROM": crossovers.DENSE_FROM,
             "MIN_BLOCK": crossovers.MIN_BLOCK,
+            "MIN_DROPPED": crossovers.MIN_DROPPED,
             "MAX_WASTE": crossovers.MAX_WASTE,
             "FOLD_COST": crossovers.FOLD_COST,
         },

@@ -110,8 +110,13 @@ class Limits:
     by_precision: dict[str, float]  #: the rate of matrix products by :func:`torch.set_float32_matmul_precision`
 
     def flops_under(self, precision: str) -> float:
-        """The rate of matrix products under a setting of :func:`torch.set_float32_matmul_precision`."""
-        return self.by_precision.get(precision, self.flops)
+        """The rate of matrix products under a setting of :func:`torch.set_float32_matmul_precision` that is exact."""
+        if precision not in self.by_precision:
+            raise ValueError(
+                f"Expected 'precision' to be a setting under which products here are exact, {list(self.by_precision)} "
+                f"(got '{precision}')"
+            )
+        return self.by_precision[precision]
 
     def or_better(self, other: Limits) -> Limits:
         """The better of two rates each: what else ran when one was measured only lowers it."""

@@ -68,7 +68,7 @@ def main(
         repeats: Rounds in which the layouts take turns.
         device: Where to compute.
         precision: In fp32, or in bf16 where autocast takes it.
-        matmul_precision: What to call ``torch.set_float32_matmul_precision`` with.
+        matmul_precision: What to call ``torch.set_float32_matmul_precision`` with; one that is still exact here.
         threads: Number of threads.
         checkpoint: Whether to add ours with activation checkpointing.
         save: Whether to write the results to benchmarks/results/.
@@ -78,6 +78,7 @@ def main(
     torch.set_num_threads(threads)
     torch.set_float32_matmul_precision(matmul_precision)
     limits = measure_limits(device, torch.float32 if precision == "fp32" else torch.bfloat16, quick=quick)
+    rate = limits.flops_under(matmul_precision)
     settings = {
         "repeats": 1 if quick else repeats,
         "device": device,
@@ -89,7 +90,7 @@ def main(
         "heap": RETAINED_HEAP if heap_is_retained() else "default",
         "heap_of_memory_measurements": "default",
     }
-    print(f"{device}, {precision}, {threads} threads: matrix products {1e-9 * limits.flops:.0f} GFLOP/s")
+    print(f"{device}, {precision}, {threads} threads: matrix products {1e-9 * rate:.0f} GFLOP/s")
     rows = []
     for graph in chosen("graphs", graphs, ("fc", "pr")):
         for num_labels in (12,) if quick else map(int, labels.split(",")):
@@ -128,7 +129,7 @@ def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) ->
         row["layouts"][LITERAL]["why"] = _too_large(sizes, TRAINING)
     del compared
     for name in [] if settings["quick"] else agreeing:
-        shared = {key: settings[key] for key in ("device", "precision", "threads")}
+        shared = {key: settings[key] for key in ("device", "precision", "matmul_precision", "threads")}
         row["layouts"][name]["peak_bytes"] = peaks_of(
             "whole_models:memory_jobs", name=name, sizes=asdict(sizes), **shared
         )

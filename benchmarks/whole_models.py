@@ -168,9 +168,12 @@ def checkpointed(model: LaMP) -> LaMP:
     return model
 
 
-def memory_jobs(*, name: str, sizes: dict[str, Any], precision: str, device: str, threads: int) -> dict[str, Job]:
+def memory_jobs(
+    *, name: str, sizes: dict[str, Any], precision: str, matmul_precision: str, device: str, threads: int
+) -> dict[str, Job]:
     """Both modes of one layout, after a tiny model of the kind has run."""
     torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision(matmul_precision)
     cast = autocast(precision, device)
     spec = Sizes(**sizes)
     tiny = layouts(Sizes.tiny(spec.num_labels, spec.graph), [name], device)

@@ -230,7 +230,7 @@ def test_torch_sparse_agrees() -> None:
 
 def test_calibration_finds_ratios(capsys: pytest.CaptureFixture[str]) -> None:
     result = calibrate(1, "cpu", quick=True)
-    assert set(result["in_use"]) == {"DENSE_FROM", "MIN_BLOCK", "MAX_WASTE", "FOLD_COST"}
+    assert set(result["in_use"]) == {"DENSE_FROM", "MIN_BLOCK", "MIN_DROPPED", "MAX_WASTE", "FOLD_COST"}
     rows = [row for by_size in result["density"].values() for row in by_size.values()]
     assert all(len(row["x"]) == len(row["ratios"]) > 1 for row in rows)
     assert all(

@@ -29,6 +29,14 @@ from whole_models import (
 
 NAMES = [OURS, CHECKPOINTED, LITERAL, RELEASED]
 SIZES = {graph: Sizes.tiny(12, graph) for graph in ("fc", "pr")}
+SETTINGS = {
+    "repeats": 1,
+    "device": "cpu",
+    "precision": "fp32",
+    "matmul_precision": "highest",
+    "threads": 1,
+    "quick": True,
+}
 
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
@@ -92,23 +100,15 @@ def test_products_alone_are_multiplied_forward_and_backward(mode: str, times: in
 
 def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = SIZES["fc"]
-    settings = {
-        "repeats": 1,
-        "device": "cpu",
-        "precision": "fp32",
-        "matmul_precision": "highest",
-        "threads": 1,
-        "quick": True,
-    }
-    limits = Limits(1e9, 1e9, 1e9, 1e9, {})
+    limits = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9})
     assert literal_bytes(sizes, TRAINING) > literal_bytes(sizes, INFERENCE)
     monkeypatch.setattr(model_speed, "MAX_LITERAL_BYTES", literal_bytes(sizes, INFERENCE))
-    found = model_speed.compare(sizes, settings, limits, checkpoint=False)["layouts"][LITERAL]
+    found = model_speed.compare(sizes, SETTINGS, limits, checkpoint=False)["layouts"][LITERAL]
     assert INFERENCE in found
     assert TRAINING not in found
     assert "training would need" in found["why"]
     monkeypatch.setattr(model_speed, "MAX_LITERAL_BYTES", 0)
-    row = model_speed.compare(sizes, settings, limits, checkpoint=False)
+    row = model_speed.compare(sizes, SETTINGS, limits, checkpoint=False)
     assert row["layouts"][LITERAL]["state"] == "left out"
     assert any(line.startswith(f"{LITERAL}: {INFERENCE} would need") for line in model_speed.table(row))
 
@@ -118,16 +118,8 @@ def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) 
     model = compared.models[OURS]
     monkeypatch.setattr(model, "forward", lambda batch: type(model).forward(model, batch) * 1.001)
     monkeypatch.setattr(model_speed, "layouts", lambda *args: compared)
-    settings = {
-        "repeats": 1,
-        "device": "cpu",
-        "precision": "fp32",
-        "matmul_precision": "highest",
-        "threads": 1,
-        "quick": True,
-    }
     monkeypatch.setattr(model_speed, "MAX_LITERAL_BYTES", 0)
-    row = model_speed.compare(SIZES["fc"], settings, Limits(1e9, 1e9, 1e9, 1e9, {}), checkpoint=False)
+    row = model_speed.compare(SIZES["fc"], SETTINGS, Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9}), checkpoint=False)
     assert row["layouts"][OURS]["state"] == "disagrees"
     assert TRAINING not in row["layouts"][OURS]
     assert "ours_is_faster" not in row["layouts"][RELEASED][TRAINING]
@@ -136,25 +128,23 @@ def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_floor_is_that_of_the_setting_in_force() -> None:
     limits = Limits(9e9, 1e9, 1e9, 1e9, {"highest": 3e9, "medium": 9e9})
-    assert limits.flops_under("highest") == 3e9
-    assert limits.flops_under("high") == 9e9
-    settings = {
-        "repeats": 1, "device": "cpu", "precision": "fp32", "matmul_precision": "highest", "threads": 1, "quick": True,
-    }  # fmt: skip
-    row = model_speed.compare(SIZES["fc"], settings, limits, checkpoint=False)
+    row = model_speed.compare(SIZES["fc"], SETTINGS, limits, checkpoint=False)
     assert row["floor_ms"][TRAINING] == pytest.approx(1e3 * row["flop"][TRAINING] / 3e9)
+    with pytest.raises(ValueError, match="under which products here are exact"):
+        limits.flops_under("high")
 
 
 def test_a_run_of_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9, "high": 1e9})
+    monkeypatch.setattr(model_speed, "measure_limits", lambda *args, **kwargs: exact)
     monkeypatch.setattr(environment, "RESULTS", tmp_path)
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
-    before = torch.get_float32_matmul_precision()
-    try:
-        model_speed.main(quick=True, threads=1, graphs="fc", save=True, matmul_precision="medium", machine="mine")
-    finally:
-        torch.set_float32_matmul_precision(before)
-    result = json.loads((tmp_path / "model_speed-cpu-medium-mine.json").read_text())
-    assert result["settings"]["matmul_precision"] == "medium"
+    seen: list[str] = []
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", seen.append)
+    assert model_speed.main(quick=True, threads=1, graphs="fc", save=True, matmul_precision="high", machine="m") == 0
+    result = json.loads((tmp_path / "model_speed-cpu-high-m.json").read_text())
+    assert result["settings"]["matmul_precision"] == "high"
+    assert seen == ["high"]
 
 
 def test_quick_run_agrees_and_writes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

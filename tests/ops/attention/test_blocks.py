@@ -16,7 +16,13 @@ from tg_mlc.ops.attention import blocks
 
 PATTERN = Blocks(ptr([3, 0, 5, 2, 4]), ptr([4, 3, 0, 7, 1]))
 COMPLETE = Shared(random_edges(6, 6, 36, seed=0), 5)
-PATTERNS = {"ragged": PATTERN, "equal": Blocks(ptr([4] * 5), ptr([3] * 5)), "complete": COMPLETE}
+PATTERNS = {
+    "ragged": PATTERN,
+    "equal": Blocks(ptr([4] * 5), ptr([3] * 5)),
+    "complete": COMPLETE,
+    "several tiles": Blocks(ptr([9, 1, 4]), ptr([7, 3, 11])),
+    "several tiles of one": Blocks(ptr([9]), ptr([7])),
+}
 
 
 @pytest.fixture(autouse=True, params=["numba", "torch"])
@@ -171,16 +177,42 @@ def test_weights_are_found_again_where_some_are_dropped() -> None:
 def test_few_samples_are_divided_among_many_threads() -> None:
     pattern = Blocks(ptr([9]), ptr([7]))
     leaves, results = tensors(pattern), []
+    bias = torch.randn(pattern.bias_size, 2, dtype=torch.float64, requires_grad=True)
     for num_threads in (2, 16):  # more than there are heads
         torch.set_num_threads(num_threads)
         torch.manual_seed(0)
-        out = graph_attention(*leaves, pattern, dropout_p=0.5, backend="blocks")
-        results.append([out, *torch.autograd.grad(out.sum(), leaves)])
+        out = graph_attention(*leaves, pattern, edge_bias=bias, dropout_p=0.5, backend="blocks")
+        results.append([out, *torch.autograd.grad(out.sum(), [*leaves, bias])])
         tasks = blocks._tasks(pattern.query_ptr, pattern.key_ptr, leaves[0])
         rows = [task.rows for task in tasks if task.heads == slice(0, 1)]
         assert [row for part in rows for row in range(9)[part]] == list(range(9))
         assert len(rows) == min(5, num_threads // 2)  # two queries are a tile
     torch.testing.assert_close(results[0], results[1])
+
+
+def test_parts_of_a_sum_in_half_precision_may_be_larger_than_it_holds() -> None:
+    pattern = Blocks(ptr([400]), ptr([8]))
+    torch.set_num_threads(16)
+    leaves = [torch.zeros_like(leaf, dtype=torch.half).requires_grad_() for leaf in tensors(pattern)]
+    out = graph_attention(*leaves, pattern, backend="blocks")
+    sign = torch.ones(400, 1, 1).half()
+    sign[200:] = -1
+    grad = torch.autograd.grad(out, leaves[2], (6e4 * sign).expand_as(out).contiguous())[0]
+    assert grad.abs().max() < 1  # as every weight is the same, it cancels
+
+
+def test_no_heads() -> None:
+    empty = [leaf[:, :0].detach().requires_grad_() for leaf in tensors(PATTERN)]
+    out = graph_attention(*empty, PATTERN, backend="blocks")
+    assert out.shape == (14, 0, 4)
+    assert [grad.shape for grad in torch.autograd.grad(out.sum(), empty)] == [leaf.shape for leaf in empty]
+
+
+def test_few_small_samples_are_left_to_products_that_several_threads_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "TILE", 2**20)
+    one, many = (Blocks(ptr([200] * size), ptr([200] * size)) for size in (1, 3))
+    for pattern, name in ((one, "dense"), (many, "blocks")):
+        assert explain_choice(*[torch.empty(pattern.num_queries, 4, 64)] * 3, pattern, dropout_p=0.1).startswith(name)
 
 
 def test_a_complete_graph_takes_no_bias() -> None:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from tg_mlc.ops.attention import opaque
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output, accumulator
-from tg_mlc.ops.attention.crossovers import MAX_WASTE, MIN_BLOCK
+from tg_mlc.ops.attention.crossovers import MAX_WASTE, MIN_BLOCK, MIN_DROPPED
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.pattern import Blocks, Pattern, Shared
@@ -60,7 +60,7 @@ class _Tile(NamedTuple):
 
     rows: slice  #: these queries
     pairs: slice  #: their pairs with all keys
-    place: int  #: where their scores begin among all, whoever computes them
+    place: int  #: the first of their rows of scores among all, where dropout starts from, whoever computes them
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,8 @@ def block_attention_backward(
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
     # Where several threads share the queries of a sample, each has sums of its own, which are added in one order:
     parts = max((task.part + 1 for task in tasks), default=1)
-    grad_key, grad_value = (x.new_zeros(parts, *x.shape) for x in (key, value))
+    sums = key.dtype if parts == 1 else dtype
+    grad_key, grad_value = (x.new_zeros(parts, *x.shape, dtype=sums) for x in (key, value))
 
     def differentiate(task: _Task, scratch: Tensor) -> None:
         k, v = _exact(task.of(key, task.cols)) * scale, _exact(task.of(value, task.cols))
@@ -195,7 +196,7 @@ def block_attention_backward(
         task.of(grad_value[task.part], task.cols).copy_(sum_value)
 
     _for_each(tasks, differentiate, dtype)
-    return grad_query, _added(grad_key), _added(grad_value), grad_bias
+    return grad_query, _added(grad_key).to(key.dtype), _added(grad_value).to(key.dtype), grad_bias
 
 
 def _added(parts: Tensor) -> Tensor:
@@ -230,14 +231,14 @@ block_attention.register_autograd(_backward, setup_context=_setup_context)
 
 def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
     """All heads of a sample where their scores fit into a tile, else each head; where threads would be left over, some
-    queries of it.
+    of its tiles.
     """
     heads, itemsize = query.size(1), accumulator(query).itemsize
     tasks: list[_Task] = []
     pair = 0
     for (row, end), (col, stop) in zip(pairwise(query_ptr.tolist()), pairwise(key_ptr.tolist()), strict=True):
         rows, num_pairs = slice(row, end), (end - row) * (stop - col)
-        width = heads if num_pairs * heads * itemsize <= TILE else 1
+        width = max(1, heads) if num_pairs * heads * itemsize <= TILE else 1
         for head in range(0, heads if num_pairs else 0, width):
             step = min(end - row, max(MIN_ROWS, TILE // ((stop - col) * itemsize)))
             place = row * heads + head * (end - row)
@@ -311,12 +312,15 @@ def prefer(call: AttentionCall) -> str | None:
     if torch.compiler.is_compiling():
         bounded = isinstance(pattern, Shared) or pattern.is_bounded
         return None if bounded else "is of unknown sizes, so each block is a matrix product of its own"
-    if pattern.num_edges * call.query.size(1) * call.query.size(2) < MIN_BLOCK * pattern.num_samples:
+    scores, num_samples = pattern.num_edges * call.query.size(1), max(1, pattern.num_samples)
+    if max(num_samples, scores * accumulator(call.query).itemsize // TILE) < threads.num_workers():
         return None
-    if call.dropout_p > 0.0 and (isinstance(pattern, Blocks) or _is_complete(pattern)):
+    multiplications = scores * call.query.size(2) // num_samples
+    complete = isinstance(pattern, Blocks) or _is_complete(pattern)
+    if call.dropout_p > 0.0 and complete and multiplications >= MIN_DROPPED:
         return "has large blocks, whose weights, as some are dropped, had better be found again than kept"
     padded = pattern.num_samples * pattern.max_queries * pattern.max_keys if isinstance(pattern, Blocks) else 0
-    if pattern.num_edges < (1.0 - MAX_WASTE) * padded:
+    if multiplications >= MIN_BLOCK and pattern.num_edges < (1.0 - MAX_WASTE) * padded:
         return "has large blocks of different sizes, so each is a matrix product of its own, without padding"
     return None
 

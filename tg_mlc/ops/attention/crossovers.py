@@ -2,9 +2,10 @@
 
 ``benchmarks/attention.py --calibrate true`` measures the thresholds anew, in single precision. Those of ``csr`` are
 rounded from benchmarks/results/attention_calibration-cpu.json (those of another processor, in
-attention_calibration-cpu-epyc.json, are a little higher), those of blocks from the latter, and that of folding lies
-between the two. That of ``sddmm`` is read off benchmarks/results/attention-cpu.json (500 and 983 labels). That of 3%
-was found on two CPU cores for 983 labels and the scatter route, and stands for ``triton`` until that is measured.
+attention_calibration-cpu-epyc.json, are mostly higher, by up to two thirds), those of blocks from the latter, and that
+of folding lies between the two. That of ``sddmm`` is read off benchmarks/results/attention-cpu.json (500 and 983
+labels). That of 3% was found on two CPU cores for 983 labels and the scatter route, and stands for ``triton`` until
+that is measured.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ DENSE_FROM: dict[str, tuple[tuple[int, float], ...]] = {
 }
 #: Channels of a head below which it is narrow: measured with 128 and with 16, at 32 in between.
 NARROW = 64
-#: Multiplications of an average block below which starting its matrix products costs more than is saved where it is not
-#: padded, or where weights that are dropped stay in a cache.
-MIN_BLOCK = 2**22
+#: Multiplications of an average block below which starting its matrix products costs more than padding saves, and
+#: where some weights are dropped, more than is saved by not keeping them.
+MIN_BLOCK, MIN_DROPPED = 2**23, 2**22
 #: Share of a padded product that may be padding before single blocks are cheaper.
 MAX_WASTE = 0.1
 #: What a multiplication costs that folds a projection into keys and values, in others: these products are small, and

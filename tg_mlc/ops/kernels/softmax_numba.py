@@ -24,7 +24,7 @@ def forward(scores: Tensor, dropout_p: float, seed: int) -> Tensor:
 
 def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int) -> None:
     """Turns contiguous scores into weights, and the gradient of these weights into that of the scores."""
-    flat, grads, sums = (x.reshape(-1).numpy() for x in (scores, grad, lse))
+    flat, grads, sums = scores.view(-1).numpy(), grad.view(-1).numpy(), lse.reshape(-1).numpy()
     scratch = scores.new_empty(scores.size(-1)).numpy()
     differentiate(0, sums.size, scratch.size, flat, grads, dropout_p, seed, sums, scratch)
 
