@@ -15,6 +15,17 @@ def test_available_backends() -> None:
     assert set(available_backends()) == {"reference", "scatter", "dense", "csr", "blocks", "sddmm", "triton", "varlen"}
 
 
+def test_a_choice_that_numba_would_change_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    sparse, complete = (Shared(random_edges(300, 300, size, seed=0), 2) for size in (1500, 300**2))
+    states = torch.empty(600, 4, 16)
+    for module in ("dense", "crossovers", "csr"):
+        monkeypatch.setattr(f"tg_mlc.ops.attention.{module}.numba_problem", lambda: "is missing", raising=False)
+    assert explain_choice(states, states, states, sparse).endswith(
+        "costs less than its edges do without the extra 'numba'"
+    )
+    assert explain_choice(states, states, states, complete).endswith("costs less than its edges")
+
+
 def test_explain_choice() -> None:
     assert explain_choice(*tensors(4, 5), Blocks(ptr([2, 2]), ptr([3, 2]))).startswith("dense: Blocks")
     small = Shared(random_edges(10, 10, 5, seed=0), 1)

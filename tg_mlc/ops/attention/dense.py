@@ -13,6 +13,7 @@ from torch_geometric.index import ptr2index
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
 from tg_mlc.ops.attention.crossovers import dense_from
 from tg_mlc.ops.attention.opaque import differentiates_forward
+from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.pattern import Blocks, Edges, Shared, shared_graph
 from tg_mlc.ops.softmax import softmax_of_rows
@@ -132,7 +133,9 @@ def prefer(call: AttentionCall) -> str | None:
     if isinstance(pattern, Blocks):
         return "is complete within each sample, so it is one padded matrix product"
     if isinstance(pattern, Shared) and pattern.density >= dense_from(call, pattern.num_nodes):
-        return "is so small or so dense that a masked matrix product costs less than its edges"
+        reason = "is so small or so dense that a masked matrix product costs less than its edges"
+        unaided = call.query.device.type == "cpu" and not pattern.graph.is_complete and numba_problem() is not None
+        return f"{reason} do without the extra 'numba'" if unaided else reason
     return None
 
 
