@@ -23,6 +23,9 @@ def test_a_choice_that_numba_would_change_says_so(monkeypatch: pytest.MonkeyPatc
     assert explain_choice(states, states, states, sparse).endswith(
         "costs less than its edges do without the extra 'numba'"
     )
+    few = [states[:60]] * 3, Shared(random_edges(30, 30, 99, seed=0), 2)
+    assert explain_choice(*few[0], few[1]).endswith("'numba'")
+    assert explain_choice(*few[0], few[1], return_weights=True).endswith("costs less than its edges")
     assert explain_choice(states, states, states, complete).endswith("costs less than its edges")
 
 

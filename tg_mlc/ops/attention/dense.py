@@ -134,8 +134,8 @@ def prefer(call: AttentionCall) -> str | None:
         return "is complete within each sample, so it is one padded matrix product"
     if isinstance(pattern, Shared) and pattern.density >= dense_from(call, pattern.num_nodes):
         reason = "is so small or so dense that a masked matrix product costs less than its edges"
-        unaided = call.query.device.type == "cpu" and not pattern.graph.is_complete and numba_problem() is not None
-        return f"{reason} do without the extra 'numba'" if unaided else reason
+        helps = call.query.device.type == "cpu" and not (call.return_weights or pattern.graph.is_complete)
+        return f"{reason} do without the extra 'numba'" if helps and numba_problem() is not None else reason
     return None
 
 
