@@ -61,7 +61,7 @@ def test_intermediate_readouts() -> None:
 
 
 def test_detach_intermediate() -> None:
-    model = LaMP(MoleculeEncoder(8), GRAPH, heads=2, tied=False, detach_intermediate=True)
+    model = LaMP(MoleculeEncoder(8), GRAPH, heads=2, detach_intermediate=True)
     output = model(batch(4), return_intermediate=True)
     sum(logits.sum() for logits in output.intermediate).backward()
     assert model.readout.weight.grad is None
@@ -92,7 +92,7 @@ def test_options() -> None:
     for conv in (*model.features.convs, *model.labels.feature_to_label, *model.labels.label_to_label):
         assert (conv.dropout, conv.attention_dropout, conv.norm) == (0.3, 0.3, "pre")
         assert conv.mlp[0].out_channels == 5
-    assert model.readout.weight is model.labels.embedding.weight
+    assert model.readout.weight is not model.labels.embedding.weight
     assert model.readout.bias is None
 
 
@@ -106,12 +106,12 @@ def test_pool() -> None:
 
 def test_deepcopy_and_state_dict() -> None:
     torch.manual_seed(0)
-    model = LaMP(MoleculeEncoder(8), GRAPH, heads=2).eval()
+    model = LaMP(MoleculeEncoder(8), GRAPH, heads=2, tied=True).eval()
     data = batch(4)
     other = copy.deepcopy(model)
     assert other.readout.weight is other.labels.embedding.weight
     assert torch.equal(other(data), model(data))
-    third = LaMP(MoleculeEncoder(8), GRAPH, heads=2).eval()
+    third = LaMP(MoleculeEncoder(8), GRAPH, heads=2, tied=True).eval()
     assert not torch.equal(third(data), model(data))
     third.load_state_dict(model.state_dict())
     assert torch.equal(third(data), model(data))

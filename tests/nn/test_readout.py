@@ -4,12 +4,13 @@ import pytest
 import torch
 
 from tests.nn.samples import path_graph
+from tg_mlc.graphs import fully_connected
 from tg_mlc.nn import LabelMessagePassing, LabelReadout
 
 
 def test_tied() -> None:
     labels = LabelMessagePassing(8, path_graph(5))
-    readout = LabelReadout(labels)
+    readout = LabelReadout(labels, tied=True)
     assert str(readout) == "LabelReadout(8, num_labels=5, tied=True)"
     assert readout.weight is labels.embedding.weight
     u = torch.randn(3, 5, 8)
@@ -18,12 +19,12 @@ def test_tied() -> None:
     assert readout(u[0]).size() == (5,)
     before = labels.embedding.weight.clone()
     readout.reset_parameters()
-    assert torch.equal(readout.weight, before)
+    assert not torch.equal(labels.embedding.weight, before)
 
 
 def test_untied_with_bias() -> None:
     labels = LabelMessagePassing(8, path_graph(5))
-    readout = LabelReadout(labels, tied=False, bias=True)
+    readout = LabelReadout(labels, bias=True)
     assert str(readout) == "LabelReadout(8, num_labels=5, tied=False)"
     assert readout.weight.data_ptr() != labels.embedding.weight.data_ptr()
     with torch.no_grad():
@@ -35,6 +36,23 @@ def test_untied_with_bias() -> None:
     readout.reset_parameters()
     assert not torch.equal(readout.weight, before)
     assert (readout.bias == 0).all()
+
+
+def test_logits_start_around_zero_unless_tied() -> None:
+    torch.manual_seed(0)
+    labels = LabelMessagePassing(128, fully_connected(50)).eval()
+    x, ptr = torch.randn(200, 128), torch.arange(0, 201, 20)
+    states = labels(x, ptr=ptr, return_intermediate=True)
+    readout = LabelReadout(labels)
+    for u in (*states.intermediate, states.states):
+        logits = readout(u)
+        # Labels differ from the start, and none is likelier than others without a reason.
+        assert logits.mean().abs() < 0.5
+        assert 0.5 < logits.std() < 2
+    tied = LabelReadout(labels, tied=True)
+    assert labels.embedding.weight.std().item() == pytest.approx(128**-0.5, rel=0.05)
+    first, *_ = labels(x, ptr=ptr, return_intermediate=True).intermediate
+    assert tied(first).mean() > 3
 
 
 def test_detach_weight() -> None:

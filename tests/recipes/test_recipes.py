@@ -201,7 +201,7 @@ def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, tmp
     plain = {name: value.clone() for name, value in expected.state_dict().items()}
     expected.start_from_scores(train.rows("evidence"), train.y, model.readout.bias)
     torch.testing.assert_close(model.skip.state_dict(), expected.state_dict())
-    silent = table_lamp(train, fully_connected(4), tied=False, **options).eval()
+    silent = table_lamp(train, fully_connected(4), **options).eval()
     batch = Batch.from_data_list(train[:5])
     torch.testing.assert_close(silent(batch), silent.skip(batch.evidence) + silent.readout.bias)
     # Scores of samples that the classifiers were fitted to would mislead: without the attribute nothing is fitted.

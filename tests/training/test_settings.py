@@ -48,7 +48,7 @@ def load(result, model):
         ({"skip_label_attention": True}, r"labels\.skip_label_attention=True instead of False"),
         ({"skip_feature_attention": True}, r"features\.skip_attention=True instead of False"),
         ({"detach_intermediate": True}, r"\(got detach_intermediate=True instead of False\)"),
-        ({"tied": False}, r"readout\.tied=False instead of True"),
+        ({"tied": True}, r"readout\.tied=True instead of False"),
         ({"pool": "mean"}, r"pool\.class=MeanAggregation instead of nothing"),
     ],
 )

@@ -41,7 +41,7 @@ class LaMP(nn.Module):
     .. math::
         \mathbf{z} = \textrm{FMP}(\textrm{inputs}(\mathbf{x})), \qquad
         \mathbf{u} = \textrm{LMP}(\mathbf{W}^y, \mathbf{z}), \qquad
-        y_i = \mathbf{W}^y_i \mathbf{u}_i^{\top}
+        y_i = \mathbf{W}^o_i \mathbf{u}_i^{\top}
 
     Args:
         inputs (torch.nn.Module): Turns a batch into components, *e.g.* :class:`~tg_mlc.nn.encoders.MoleculeEncoder`.
@@ -59,7 +59,8 @@ class LaMP(nn.Module):
             and SIDER and 0.1 elsewhere. (default: :obj:`0.1`)
         attention_dropout (float, optional): Dropout on attention weights, as :obj:`dropout` if :obj:`None`.
             (default: :obj:`None`)
-        tied (bool, optional): If set to :obj:`False`, the readout has a weight of its own. (default: :obj:`True`)
+        tied (bool, optional): If set to :obj:`True`, the readout's weight is the label embedding, as the paper writes
+            it; :class:`~tg_mlc.nn.LabelReadout` says why it is not by default. (default: :obj:`False`)
         readout_bias (bool, optional): If set to :obj:`True`, the readout has a bias. (default: :obj:`False`)
         detach_intermediate (bool, optional): If set to :obj:`True`, intermediate readouts send no gradient to the
             readout's weight and leave out its bias, as the authors' released code has it. (default: :obj:`False`)
@@ -110,7 +111,7 @@ class LaMP(nn.Module):
         label_heads: int | None = None,
         dropout: float = 0.1,
         attention_dropout: float | None = None,
-        tied: bool = True,
+        tied: bool = False,
         readout_bias: bool = False,
         detach_intermediate: bool = False,
         skip_feature_attention: bool = False,

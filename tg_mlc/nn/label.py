@@ -195,10 +195,9 @@ class LabelMessagePassing(nn.Module):
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module.
 
-        The embedding is drawn with variance :math:`1 / d`, so that a tied readout of a normalised state has unit
-        variance.
+        The embedding is drawn with unit variance, that of the normalised states of all later steps.
         """
-        nn.init.normal_(self.embedding.weight, std=self.channels**-0.5)
+        nn.init.normal_(self.embedding.weight)
         for conv in (*self.feature_to_label, *self.label_to_label):
             conv.reset_parameters()
         if isinstance(self.final_norm, nn.LayerNorm):

@@ -15,10 +15,14 @@ class LabelReadout(nn.Module):
     .. math::
         y_i = \mathbf{W}^o_i \mathbf{u}_i^{\top} + b_i
 
+    The paper writes :math:`\mathbf{W}^o = \mathbf{W}^y`, the label embedding. A state keeps its embedding in its
+    residual stream, so that all logits then start large and positive, and training begins with undoing that. By default
+    the readout therefore has a weight of its own, as in the authors' released code.
+
     Args:
         labels (LabelMessagePassing): The layer whose states are read out.
-        tied (bool, optional): If set to :obj:`True`, :math:`\mathbf{W}^o` is the label embedding itself, as in the
-            paper; otherwise a weight of its own. (default: :obj:`True`)
+        tied (bool, optional): If set to :obj:`True`, :math:`\mathbf{W}^o` is the label embedding itself, which is drawn
+            anew with variance :math:`1 / d`. (default: :obj:`False`)
         bias (bool, optional): If set to :obj:`True`, adds a term :math:`b_i` for each label. (default: :obj:`False`)
 
     Shapes:
@@ -30,7 +34,7 @@ class LabelReadout(nn.Module):
         ValueError: If the label states are not of shape :math:`(*, L, d)`.
     """
 
-    def __init__(self, labels: LabelMessagePassing, tied: bool = True, bias: bool = False) -> None:
+    def __init__(self, labels: LabelMessagePassing, tied: bool = False, bias: bool = False) -> None:
         super().__init__()
         if not isinstance(labels, LabelMessagePassing):
             raise TypeError(f"Expected 'labels' to be a LabelMessagePassing (got {type(labels).__name__})")
@@ -40,9 +44,12 @@ class LabelReadout(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        r"""Resets all learnable parameters of the module; a tied weight belongs to the label layer."""
-        if not self.tied:
-            nn.init.normal_(self.weight, std=self.weight.size(1) ** -0.5)
+        r"""Resets all learnable parameters of the module, a label embedding that is its weight among them.
+
+        The weight is drawn with variance :math:`1 / d`, so that logits of normalised states that it is independent of
+        have unit variance.
+        """
+        nn.init.normal_(self.weight, std=self.weight.size(1) ** -0.5)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
