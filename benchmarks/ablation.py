@@ -21,7 +21,7 @@ from command_line import run
 from competitors import rivals, run_rival, scores_of
 from environment import describe_dataset, write_results
 from prior_vs_learned import print_summary
-from rows import RECORDED
+from rows import recorded
 from seeds import Run, Task, compare_rows, summarise
 from tg_mlc.data import Split
 from tg_mlc.recipes import TABLES, Recipe
@@ -124,7 +124,7 @@ def main(
             "split": recipe.splits[0],
             "graph": graph,
             "seeds": list(chosen),
-            "recipe": {key: getattr(recipe, key) for key in RECORDED} | options,
+            "recipe": recorded(recipe) | options,
             "changes": {name: asdict(change) for name, change in changes.items()},
             "summary": summary,
             "tests": tests,

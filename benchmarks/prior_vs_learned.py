@@ -3,8 +3,11 @@ message passing.
 
     python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,fc,pr --seeds 3
 
-All rows of a seed share its split. Next to the variants stand the label frequencies, strong classical models tuned on
-the same validation samples, and what the papers report. Differences between graphs are tested over the seeds. The
+    python benchmarks/prior_vs_learned.py --dataset bibtex --encoders "emb,published emb"
+
+All rows of a seed share its split. Rows of a published encoder are LaMP without evidence and without a linear path.
+Next to the variants stand the label frequencies, strong classical models tuned on the same validation samples, and what
+the papers report. Differences between graphs are tested over the seeds. The
 attention that fc learns is compared with priors, and with the true label graph where it is known.
 """
 
@@ -12,10 +15,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 import torch
 from joblib import Parallel, delayed
@@ -26,7 +29,7 @@ from earlier import earlier_runs
 from environment import describe_dataset, results_file, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
-from rows import LEARNED, OTHER_DECISIONS, RECORDED, encoder_and_graph, in_words, p_in_words, row_of, variant
+from rows import LEARNED, OTHER_DECISIONS, PUBLISHED, encoder_and_graph, in_words, p_in_words, recorded, row_of, variant
 from seeds import Run, Task, compare, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
@@ -64,7 +67,7 @@ def main(
         split: How samples are divided; the first method of the recipe if not given.
         graphs: The label graphs, joined by commas: el, fc, learned, and those that the recipe has.
         encoders: Without (emb) and with feature message passing (fmp); or fingerprints and descriptors only (vectors).
-            Joined by commas.
+            Each may follow the word "published", for LaMP as it was published. Joined by commas.
         root: Folder that keeps the data.
         jobs: How many trainings run at a time, each on one thread.
         max_epochs: Number of epochs, if not that of the recipe.
@@ -78,7 +81,8 @@ def main(
         raise SystemExit(f"Expected --seeds to be at least 1 (got {seeds})")
     recipe = _recipe(dataset, split)
     wanted = _named(f"--graphs of {dataset}", graphs, ("el", "fc", "learned", *recipe.graphs))
-    with_encoders = _named("--encoders", encoders, get_args(EncoderName))
+    names = get_args(EncoderName)
+    with_encoders = _named("--encoders", encoders, (*names, *(PUBLISHED + name for name in names)))
     split = recipe.splits[0] if split is None else split
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
     all_seeds = range(first_seed, first_seed + seeds)
@@ -94,7 +98,8 @@ def main(
         "split": split,
         "redrawn": recipe.redraw is not None,
         "seeds": list(all_seeds),
-        "recipe": {key: getattr(recipe, key) for key in RECORDED} | options,
+        "recipe": recorded(recipe) | options,
+        "published": recorded(recipe.as_published()) | options,
     }
     file, rows = f"prior_vs_learned-{dataset}-{split}", list(product(with_encoders, wanted))
     runs = earlier_runs(file, settings, [variant(*row) for row in rows], priors) if resume else []
@@ -151,7 +156,7 @@ def _rivals(trials: Mapping[int, Trial], options: dict[str, Any], present: Colle
 
 def _variants(
     trials: Mapping[int, Trial],
-    rows: Iterable[tuple[EncoderName, str]],
+    rows: Iterable[tuple[str, str]],
     options: dict[str, Any],
     priors: Sequence[str],
     present: Collection[tuple[str, int]],
@@ -171,8 +176,11 @@ def _try_out(trial: Trial, graphs: Iterable[str], encoders: Sequence[str]) -> No
     for graph in graphs:
         recipe.label_graph(graph, dataset, trial.split)
     for encoder in encoders:
+        trained, name = as_named(trial.task, encoder)
         try:
-            recipe.build(dataset[trial.split.val], edgeless(dataset.label_names), encoder=encoder, **recipe.model)
+            trained.recipe.build(
+                dataset[trial.split.val], edgeless(dataset.label_names), encoder=name, **trained.recipe.model
+            )
         except ValueError as error:
             raise SystemExit(
                 f"Expected --encoders that models of {trial.task.name} have (got {encoder}): {error}"
@@ -217,13 +225,15 @@ def run_variant(
     split: Split,
     seed: int,
     graph: str,
-    encoder: EncoderName,
+    encoder: str,
     options: dict[str, Any],
     priors: Sequence[str] = ALWAYS_COMPARED,
 ) -> list[Run]:
     """One row of label message passing."""
     torch.set_num_threads(1)
     start = time.perf_counter()
+    row = variant(encoder, graph)
+    task, encoder = as_named(task, encoder)
     if graph == "learned":
         result, data = task.train(split, seed, task.recipe.label_graph("fc", task.dataset, split), encoder, options)
         label_graph = learned(
@@ -235,11 +245,18 @@ def run_variant(
     else:
         label_graph = task.recipe.label_graph(graph, task.dataset, split)
     result, data = task.train(split, seed, label_graph, encoder, options)
-    run = task.run(variant(encoder, graph), split, seed, time.perf_counter() - start, *scores_of(result, data))
+    run = task.run(row, split, seed, time.perf_counter() - start, *scores_of(result, data))
     run.density, run.validation = label_graph.density, result.best_value
     if graph == "fc":
         run.recovery = _recovered(task, split, result, data, priors)
     return [run]
+
+
+def as_named(task: Task, encoder: str) -> tuple[Task, EncoderName]:
+    """The task with the recipe that an encoder's name in a row stands for, and that encoder."""
+    if encoder.startswith(PUBLISHED):
+        task = replace(task, changed=task.recipe.as_published())
+    return task, cast(EncoderName, encoder.removeprefix(PUBLISHED))
 
 
 def _recovered(

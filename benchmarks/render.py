@@ -20,7 +20,7 @@ from typing import Any
 import speed_tables
 from command_line import run
 from papers import BEST
-from rows import LEARNED, OTHER_DECISIONS, RECORDED, encoder_and_graph, in_words, p_in_words, row_of, variant
+from rows import LEARNED, OTHER_DECISIONS, encoder_and_graph, in_words, p_in_words, recorded, row_of, variant
 from tg_mlc.recipes import RECIPES
 
 ROOT = Path(__file__).parents[1]
@@ -189,7 +189,7 @@ def _changed_settings(result: dict[str, Any]) -> list[str]:
     if recipe is None or "recipe" not in result:
         return []
     then = dict(_flat(result["recipe"]))
-    now = dict(_flat(json.loads(json.dumps({key: getattr(recipe, key) for key in RECORDED}))))
+    now = dict(_flat(json.loads(json.dumps(recorded(recipe)))))
     changed = sorted(key for key in then.keys() | now.keys() if then.get(key) != now.get(key))
     return [f"Other settings than in today's recipe, or not recorded: {', '.join(changed)}"] if changed else []
 

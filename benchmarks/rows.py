@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tg_mlc.recipes import Recipe
+
 #: Rows of summaries beside that of one threshold for all labels.
 OTHER_DECISIONS = {
     "by_frequency": "thresholds by frequency",
@@ -18,8 +20,15 @@ OTHER_DECISIONS = {
 RECORDED = ("model", "module", "fit", "batch_size", "settings")
 #: What is compared with priors.
 LEARNED = "learned attention"
+#: Before the encoder's name in rows of LaMP as it was published.
+PUBLISHED = "published "
 #: The first row of every comparison.
 FREQUENCY = "label frequency"
+
+
+def recorded(recipe: Recipe) -> dict[str, Any]:
+    """What result files keep of a recipe."""
+    return {key: getattr(recipe, key) for key in RECORDED}
 
 
 def variant(encoder: str, graph: str) -> str:

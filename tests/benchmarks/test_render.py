@@ -86,7 +86,7 @@ def test_label_graphs_of_all_comparisons_stand_in_one_table(monkeypatch: pytest.
 
 def test_settings_that_a_recipe_has_changed_since_are_named() -> None:
     recipe = render.RECIPES["yeast"]
-    then = render.json.loads(render.json.dumps({key: getattr(recipe, key) for key in render.RECORDED}))
+    then = render.json.loads(render.json.dumps(render.recorded(recipe)))
     result = {"dataset": {"name": "yeast"}, "recipe": then}
     assert render._changed_settings(result) == []
     then["model"]["channels"] = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,6 +44,13 @@ class Recipe:
     redraw: Callable[[int], MultiLabelDataset] | None = None  #: draws samples anew, for data that are made from a seed
     min_positives: int = 0  #: a label that occurs less often in the whole data set is left out of metrics
     settings: dict[str, Any] = field(default_factory=dict)  #: of :attr:`prepare`, for the record
+    #: What differs, by attribute, for LaMP as published: settings of the paper where it learns with these, else ours.
+    published: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+
+    def as_published(self) -> Recipe:
+        """LaMP without other classifiers' help and without a linear path."""
+        changed = {name: {**getattr(self, name), **changes} for name, changes in self.published.items()}
+        return replace(self, **changed, published={})
 
     def load_dataset(self, root: str | os.PathLike[str]) -> MultiLabelDataset:
         """Loads the data set, which gets a folder of its own in the folder of all data sets."""
