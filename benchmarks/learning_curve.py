@@ -45,7 +45,9 @@ README = DOCS.parent / "README.md"
 DEFAULT, TIED, RELEASED, POOLED = "by default", "tied readout (the paper's equation)", "released layout", "pooling"
 COLORS = {DEFAULT: "tab:blue", TIED: "tab:red", RELEASED: "tab:gray", POOLED: "black"}
 METRICS = ("ebF1", "miF1", "maF1", "maAUC", "maAP")
-#: What the picture shows.
+#: The epochs that the table shows.
+SHOWN = (1, 2, 4, 6, 8, 12, 20, 30)
+#: What table and picture show.
 DRAWN = {"bag": ("ebF1", "example-based F1"), "molecule": ("maAP", "macro average precision")}
 
 
@@ -211,6 +213,27 @@ def _scores(
 def _predict(model: nn.Module, part: MultiLabelDataset) -> Tensor:
     model.eval()
     return torch.cat([model(batch).sigmoid() for batch in DataLoader(part, batch_size=64)])
+
+
+def rows(result: dict[str, Any]) -> list[str]:
+    """A table of some epochs."""
+    metric, title = DRAWN[result["dataset"]["kind"]]
+    epochs = [epoch for epoch in SHOWN if epoch <= result["settings"]["epochs"]]
+    lines = [
+        f"| model | {title} | {' | '.join(f'epoch {epoch}' for epoch in epochs)} | seconds an epoch |",
+        "|---|---|" + "---|" * (len(epochs) + 1),
+    ]
+    for model in dict.fromkeys(point["model"] for point in result["curves"]):
+        points = [point for point in result["curves"] if point["model"] == model]
+        seconds = np.mean([point["seconds"] / point["epoch"] for point in points])
+        for part in ("validation", "test"):
+            cells = [_cell([p[part][metric] for p in points if p["epoch"] == epoch]) for epoch in epochs]
+            lines.append(f"| {model} | {part} | {' | '.join(cells)} | {seconds:.2g} |")
+    return lines
+
+
+def _cell(values: list[float]) -> str:
+    return f"{np.mean(values):.3f}" + (f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else "")
 
 
 def draw(result: dict[str, Any], folder: Path) -> Path:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import learning_curve
 import speed_tables
 from command_line import run
 from papers import BEST
@@ -58,6 +59,8 @@ def table(result: dict[str, Any]) -> str:
         return "\n".join([*speed_tables.attention(result), ""])
     if "models" in result:
         return "\n".join([*speed_tables.models(result), ""])
+    if "curves" in result:
+        return "\n".join([*learning_curve.rows(result), "", *_listed(_trained_on(result)), ""])
     return comparison(result)
 
 
@@ -178,6 +181,18 @@ def _source(result: dict[str, Any]) -> list[str]:
     return [
         f"{_splits(result)}, seeds {result['seeds'][0]} to {result['seeds'][-1]}; mean ± standard deviation; "
         f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}",
+        f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
+        f"PyG {machine['versions']['torch-geometric']}",
+    ]
+
+
+def _trained_on(result: dict[str, Any]) -> list[str]:
+    """Data, seeds and machine of learning curves."""
+    data, settings, machine = result["dataset"], result["settings"], result["environment"]
+    return [
+        f"seeds {settings['seeds'][0]} to {settings['seeds'][-1]} on one split; mean ± standard deviation; Adam with "
+        f"learning rate {settings['lr']:g} and batches of {settings['batch_size']}; {data['num_samples']} samples, data "
+        f"sha256 {data['sha256'][:12]}",
         f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
         f"PyG {machine['versions']['torch-geometric']}",
     ]

@@ -11,6 +11,7 @@ from torch_geometric.data import Batch
 import environment
 import learning_curve
 from learning_curve import DEFAULT, POOLED, RELEASED, TIED, contenders
+from render import table
 from tests.recipes.test_recipes import WORDS, Y
 from tg_mlc.data import random_split
 from tg_mlc.datasets._records import Records
@@ -50,6 +51,11 @@ def test_it_learns_and_draws_what_the_readme_writes(tmp_path: Path, monkeypatch:
         assert found[model, 3]["loss"] < found[model, 1]["loss"]
         assert found[model, 3]["seconds"] > found[model, 1]["seconds"] > 0
     assert (tmp_path / "learning_curve-nci.svg").stat().st_size > 1000
+    lines = table(result).splitlines()
+    assert "| epoch 1 | epoch 2 |" in lines[0]
+    assert sum(line.startswith(f"| {DEFAULT} | ") for line in lines) == 2
+    assert f"| {found[DEFAULT, 2]['validation']['maAP']:.3f} |" in lines[2]
+    assert "batches of 32" in lines[-2]
 
 
 def test_only_data_sets_with_contenders_are_taken(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ class Recipe:
 
     def as_published(self) -> Recipe:
         """LaMP without other classifiers' help and without a linear path."""
-        changed = {name: {**getattr(self, name), **changes} for name, changes in self.published.items()}
+        changed: dict[str, Any] = {k: {**getattr(self, k), **changes} for k, changes in self.published.items()}
         return replace(self, **changed, published={})
 
     def load_dataset(self, root: str | os.PathLike[str]) -> MultiLabelDataset:
