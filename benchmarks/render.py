@@ -191,8 +191,8 @@ def _trained_on(result: dict[str, Any]) -> list[str]:
     data, settings, machine = result["dataset"], result["settings"], result["environment"]
     return [
         f"seeds {settings['seeds'][0]} to {settings['seeds'][-1]} on one split; mean ± standard deviation; Adam with "
-        f"learning rate {settings['lr']:g} and batches of {settings['batch_size']}; {data['num_samples']} samples, data "
-        f"sha256 {data['sha256'][:12]}",
+        f"learning rate {settings['lr']:g} and batches of {settings['batch_size']}; {data['num_samples']} samples, "
+        f"data sha256 {data['sha256'][:12]}",
         f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
         f"PyG {machine['versions']['torch-geometric']}",
     ]
