@@ -18,11 +18,11 @@ from torch_geometric.loader import DataLoader
 import competitors
 import environment
 from papers import DIFFERENT, FIGURES, figures
-from prior_vs_learned import _cells, _recovered, main, run_variant
+from prior_vs_learned import _cells, _recovered, as_named, main, run_variant
 from recovery import co_occurrence_scores, mean_label_attention, recovery
 from render import cell, table
 from rivals import PooledGNN
-from rows import in_words, p_in_words
+from rows import encoder_and_graph, in_words, p_in_words, variant
 from seeds import Run, Task, compare, corrected_p_value, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets._records import Records
@@ -48,6 +48,15 @@ def test_one_variant_learns_on_nci(root: Path) -> None:
     of_tree = {f"{score}, tree" for score in ("learned attention", "count", "conditional", "correlation")}
     assert set(run.recovery) == {"learned attention, pr", *of_tree}
     assert all(0 <= values["ROC-AUC"] <= 1 for values in run.recovery.values())
+
+
+def test_rows_of_lamp_as_published_are_called_so(root: Path) -> None:
+    task = Task("nci", RECIPES["nci"].load_dataset(root))
+    changed, encoder = as_named(task, "published emb")
+    assert encoder == "emb"
+    assert changed.recipe == task.recipe.as_published() != task.recipe
+    assert as_named(task, "fmp") == (task, "fmp")
+    assert encoder_and_graph(variant("published emb", "fc")) == ("published emb", "fc")
 
 
 def runs(values: dict[str, list[float]]) -> list[Run]:

@@ -209,6 +209,22 @@ def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, tmp
     torch.testing.assert_close(unaware.skip.state_dict(), plain)
 
 
+@pytest.mark.parametrize("kind", ["bibtex", "yeast"])
+def test_lamp_as_published_stands_alone(kind, dataset, tmp_path):
+    recipe = RECIPES[kind].as_published()
+    assert recipe.model != RECIPES[kind].model
+    assert recipe.module["weight_decay"] == RECIPES[kind].module["weight_decay"]
+    prepared = prepare(dataset, dataset.official_split(), tmp_path, kinds=("svm",))
+    model = recipe.build(prepared, fully_connected(4), encoder="emb", **recipe.model)
+    assert model.evidence is model.skip is model.linear_path is None
+    assert model.inputs.channels == 128
+    batch = Batch.from_data_list(prepared[:5])
+    logits = model.eval()(batch)
+    batch.evidence = torch.zeros_like(batch.evidence)
+    assert torch.equal(model(batch), logits)
+    assert logits.std() > 0.1  # messages have something to say from the start
+
+
 def test_kinds_without_a_table_are_refused():
     planted = RECIPES["planted-50"].load_dataset("unused")
     with pytest.raises(ValueError, match="'bag', 'sequence' or 'vector'"):
