@@ -42,8 +42,8 @@ def table_lamp(
     Its components are the words, or :obj:`num_components` linear images of the vector. The bias of the
     readout starts between the mean frequency of all labels and that of every label. With :obj:`evidence_skip` and
     samples that carry their scores, the model starts with what these scores mean (see
-    :meth:`~tg_mlc.nn.encoders.SharedLogits.start_from_scores`); with :obj:`tied=False` the messages have nothing to add
-    at first, where otherwise they begin with noise.
+    :meth:`~tg_mlc.nn.encoders.SharedLogits.start_from_scores`), and messages, unless the readout is tied, with nothing
+    to add.
 
     Args:
         train (MultiLabelDataset): The training samples, which say what kind they are, and give the frequencies.
