@@ -26,8 +26,8 @@ from earlier import earlier_runs
 from environment import describe_dataset, results_file, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
-from rows import LEARNED, OTHER_DECISIONS, RECORDED, encoder_and_graph, in_words, p_in_words, row_of, variant
-from seeds import Run, Task, compare, summarise
+from rows import BASELINES, LEARNED, OTHER_DECISIONS, RECORDED, encoder_and_graph, in_words, p_in_words, row_of, variant
+from seeds import Run, Task, compare, compare_rows, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
 from tg_mlc.graphs import edgeless, learned
@@ -49,6 +49,7 @@ def main(
     split: str | None = None,
     graphs: str = "el,fc,pr",
     encoders: str = "emb,fmp",
+    without: str = "",
     root: Path = Path("data"),
     jobs: int = 1,
     max_epochs: int | None = None,
@@ -65,6 +66,7 @@ def main(
         graphs: The label graphs, joined by commas: el, fc, learned, and those that the recipe has.
         encoders: Without (emb) and with feature message passing (fmp); or fingerprints and descriptors only (vectors).
             Joined by commas.
+        without: Rows of classifiers to leave out, joined by semicolons; --resume adds them later.
         root: Folder that keeps the data.
         jobs: How many trainings run at a time, each on one thread.
         max_epochs: Number of epochs, if not that of the recipe.
@@ -98,7 +100,7 @@ def main(
     }
     file, rows = f"prior_vs_learned-{dataset}-{split}", list(product(with_encoders, wanted))
     runs = earlier_runs(file, settings, [variant(*row) for row in rows], priors) if resume else []
-    present = {(run.model, run.seed) for run in runs}
+    present = {(run.model, run.seed) for run in runs} | set(product(without.split(";"), all_seeds))
     calls = [*_rivals(trials, options, present), *_variants(trials, rows, options, priors, present)]
     for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
         runs += done
@@ -123,7 +125,14 @@ def _findings(runs: Sequence[Run], papers: Mapping[str, Mapping[str, float]]) ->
     return {
         "summary": {model: summarise([run for run in runs if run.model == model]) for model in models},
         "papers": papers,
-        "tests": [test for encoder in encoders for pair in pairs for test in compare(runs, encoder, *pair)],
+        "tests": [
+            *(
+                test
+                for row, baseline in product(variants, BASELINES)
+                for test in compare_rows(runs, variant(*row), baseline)
+            ),
+            *(test for encoder in encoders for pair in pairs for test in compare(runs, encoder, *pair)),
+        ],
     }
 
 

@@ -20,6 +20,9 @@ RECORDED = ("model", "module", "fit", "batch_size", "settings")
 LEARNED = "learned attention"
 #: The first row of every comparison.
 FREQUENCY = "label frequency"
+#: What rows with messages on molecules are tested against, as far as a comparison has it.
+SILENT = "evidence without messages"
+BASELINES = ("random forest", "linear path alone", SILENT)
 
 
 def variant(encoder: str, graph: str) -> str:
