@@ -61,7 +61,7 @@ def main(
     Args:
         dataset: The data set, one of those that have a recipe.
         seeds: Number of seeds.
-        first_seed: The first of them; the recipes of molecules were found with seeds 0 to 2 (that of NCI also with 11).
+        first_seed: The first of them; the recipes of molecules were found with seeds 0 to 3 (that of NCI also with 11).
         split: How samples are divided; the first method of the recipe if not given.
         graphs: The label graphs, joined by commas: el, fc, learned, and those that the recipe has.
         encoders: Without (emb) and with feature message passing (fmp); or fingerprints and descriptors only (vectors).

@@ -178,7 +178,7 @@ def notes(result: dict[str, Any]) -> list[str]:
 def _against_baselines(result: dict[str, Any]) -> list[str]:
     """What rows with messages gain over what they have to beat, a line for each row."""
     found: dict[str, list[str]] = {}
-    for t in result["tests"]:
+    for t in result.get("tests", ()):
         if t["against"] in BASELINES and t["metric"] == "maAUC":
             gain = f"{t['mean_difference']:+.4f} against {t['against']} (sd {t['sd']:.4f}, {p_in_words(t['p'])})"
             found.setdefault(t["row"], []).append(gain)
