@@ -13,9 +13,10 @@ import torch
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
+from torch_geometric.loader import DataLoader
 
 from rivals import LinearAlone, PooledGNN
-from rows import FREQUENCY
+from rows import FREQUENCY, SILENT
 from seeds import Run, Task
 from tg_mlc.baselines import LabelFrequency, MorganForest
 from tg_mlc.baselines.linear import Loss
@@ -23,7 +24,7 @@ from tg_mlc.baselines.morgan_forest import DEFAULT_GRID
 from tg_mlc.data import Split, TfIdf
 from tg_mlc.datasets import Planted
 from tg_mlc.graphs import edgeless
-from tg_mlc.models import molecule_lamp
+from tg_mlc.models.molecules import vector_encoders
 from tg_mlc.recipes import DNA, MOLECULES, PLANTED, TABLES
 from tg_mlc.recipes._evidence import Classifier, tuned_linear
 from tg_mlc.recipes.tables import PreparedTable, inputs_of
@@ -37,6 +38,9 @@ FOREST_GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
 # The best of a few settings for the pooled GNN on the random splits 0 and 1.
 GINE_MODULE: dict[str, Any] = {"lr": 3e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
 GINE_FIT: dict[str, Any] = {"max_epochs": 30, "patience": None, "gradient_clip": 1.0}
+# Found for models with this path beside their messages.
+LINEAR_MODULE: dict[str, Any] = {"lr": 3e-4, "weight_decay": 0.1, "decay": "cosine", "warmup": 0.05}
+LINEAR_FIT: dict[str, Any] = {"max_epochs": 18, "patience": None, "ema_decay": 0.98, "gradient_clip": 1.0}
 
 Scores = tuple[Any, Any]  #: of validation and of test samples
 Row = tuple[str, Callable[[], Scores]]
@@ -131,12 +135,25 @@ def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
     seed_everything(seed, verbose=False)
     gine = PooledGNN(task.dataset.num_labels)
     yield "GINE + sum pooling", lambda: _trained(task, split, seed, gine, GINE_MODULE, {**GINE_FIT, **options})
-    seed_everything(seed, verbose=False)
-    lamp = molecule_lamp(task.dataset[split.train], edgeless(task.dataset.label_names))
-    if lamp.linear_path is not None:
-        settings = {**task.recipe.module, "intermediate_weight": 0.0}
-        alone = LinearAlone(lamp)
-        yield "linear path alone", lambda: _trained(task, split, seed, alone, settings, {**task.recipe.fit, **options})
+    train = task.dataset[split.train]
+    if vector_encoders(train, channels=1):
+        alone = partial(LinearAlone, train)
+        yield (
+            "linear path alone",
+            lambda: _trained(task, split, seed, alone(), LINEAR_MODULE, {**LINEAR_FIT, **options}),
+        )
+    if "evidence" in task.dataset[0]:
+        yield SILENT, lambda: _silent(task, split)
+
+
+def _silent(task: Task, split: Split) -> Scores:
+    """What models say before they are trained, when messages have nothing to add yet."""
+    model = task.recipe.build(
+        task.dataset[split.train], edgeless(task.dataset.label_names), encoder="emb", **task.recipe.model
+    )
+    model.eval().requires_grad_(False)
+    on_val, on_test = (next(iter(DataLoader(task.dataset[part], len(part)))) for part in split.parts[1:])
+    return model(on_val).sigmoid(), model(on_test).sigmoid()
 
 
 def _forest(task: Task, split: Split, seed: int, tuned: bool) -> Scores:

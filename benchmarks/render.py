@@ -21,7 +21,7 @@ import learning_curve
 import speed_tables
 from command_line import run
 from papers import BEST
-from rows import LEARNED, OTHER_DECISIONS, encoder_and_graph, in_words, p_in_words, recorded, row_of, variant
+from rows import BASELINES, LEARNED, OTHER_DECISIONS, encoder_and_graph, in_words, p_in_words, recorded, row_of, variant
 from tg_mlc.recipes import RECIPES
 
 ROOT = Path(__file__).parents[1]
@@ -72,7 +72,8 @@ def growth(result: dict[str, Any]) -> str:
 def brief(result: dict[str, Any]) -> str:
     """One row for each model of a comparison, with one threshold, and what it was measured on."""
     papers = {name: row for name, row in result.get("papers", {}).items() if name.startswith(BEST)}
-    return "\n".join([*_rows({**result, "papers": papers}, others=False), "", *_listed(_source(result)), ""])
+    lines = [*_against_baselines(result), *_source(result)]
+    return "\n".join([*_rows({**result, "papers": papers}, others=False), "", *_listed(lines), ""])
 
 
 def comparison(result: dict[str, Any]) -> str:
@@ -152,6 +153,7 @@ def notes(result: dict[str, Any]) -> list[str]:
         f"{row_of(t)} against {t['against']}, {t['metric']}: {t['mean_difference']:+.4f} "
         f"(sd {t['sd']:.4f}, {t.get('test', 'corrected paired t-test')} {p_in_words(t['p'])})"
         for t in result["tests"]
+        if t["against"] not in BASELINES
     ]
     thresholds = [
         f"Thresholds by seed ({model}): {_thresholds(row['thresholds'])}"
@@ -166,6 +168,7 @@ def notes(result: dict[str, Any]) -> list[str]:
     undefined = sorted({name for run in result["runs"] for name in run["undefined"]})
     left_out = [f"With one class only in the test set of some seed, left out of its ROC-AUC: {', '.join(undefined)}"]
     return [
+        *_against_baselines(result),
         *tests,
         *recovered,
         *thresholds,
@@ -173,6 +176,16 @@ def notes(result: dict[str, Any]) -> list[str]:
         *_changed_settings(result),
         *_source(result),
     ]
+
+
+def _against_baselines(result: dict[str, Any]) -> list[str]:
+    """What rows with messages gain over what they have to beat, a line for each row."""
+    found: dict[str, list[str]] = {}
+    for t in result.get("tests", ()):
+        if t["against"] in BASELINES and t["metric"] == "maAUC":
+            gain = f"{t['mean_difference']:+.4f} against {t['against']} (sd {t['sd']:.4f}, {p_in_words(t['p'])})"
+            found.setdefault(t["row"], []).append(gain)
+    return [f"{row}, macro ROC-AUC (corrected paired t-tests): {', '.join(gains)}" for row, gains in found.items()]
 
 
 def _source(result: dict[str, Any]) -> list[str]:

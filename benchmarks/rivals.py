@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GINEConv, global_add_pool
 
-from tg_mlc.models import LaMP
-from tg_mlc.nn.encoders import MoleculeEncoder
+from tg_mlc.datasets import MultiLabelDataset
+from tg_mlc.models.molecules import vector_encoders
+from tg_mlc.nn.encoders import LinearPath, MoleculeEncoder, VectorEncoder
 
 
 class PooledGNN(nn.Module):
@@ -32,11 +36,13 @@ class PooledGNN(nn.Module):
 
 
 class LinearAlone(nn.Module):
-    """The linear path of a label message passing network without its messages."""
+    """One linear layer over fingerprints and descriptors, beside the frequency of every label."""
 
-    def __init__(self, lamp: LaMP) -> None:
+    def __init__(self, train: MultiLabelDataset) -> None:
         super().__init__()
-        self.inputs, self.linear_path, self.bias = lamp.inputs, lamp.linear_path, lamp.readout.bias
+        self.vectors = nn.ModuleList(vector_encoders(train, channels=1))
+        self.linear_path = LinearPath(cast("list[VectorEncoder]", list(self.vectors)), train.num_labels)
+        self.bias = nn.Parameter(torch.logit(train.y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3))
 
     def forward(self, data: Data) -> Tensor:
         logits: Tensor = self.linear_path(data) + self.bias

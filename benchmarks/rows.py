@@ -24,6 +24,9 @@ LEARNED = "learned attention"
 PUBLISHED = "published "
 #: The first row of every comparison.
 FREQUENCY = "label frequency"
+#: What rows with messages on molecules are tested against, as far as a comparison has it.
+SILENT = "evidence without messages"
+BASELINES = ("random forest", "linear path alone", SILENT)
 
 
 def recorded(recipe: Recipe) -> dict[str, Any]:

@@ -51,6 +51,42 @@ def test_labels_with_one_class_get_the_constant(y, unknown):
     assert len(np.unique(scores[:, 3:])) > 1
 
 
+def test_out_of_bag_scores_are_of_trees_that_have_not_seen_the_molecule():
+    rng = np.random.default_rng(0)
+    smiles = SMILES * 4
+    y = rng.integers(0, 2, (len(smiles), 2)).astype(float)  # nothing to learn, only to remember
+    fitted = MorganForest(50, num_bits=64, n_jobs=1, oob_score=True).fit(smiles, y)
+    assert abs(macro_roc_auc(y, fitted.out_of_bag()) - 0.5) < 0.15
+    np.testing.assert_array_equal(fitted.predict_proba(smiles), forest_of_fifty(smiles, y).predict_proba(smiles))
+
+
+def forest_of_fifty(smiles, y):
+    return MorganForest(50, num_bits=64, n_jobs=1).fit(smiles, y)
+
+
+def test_out_of_bag_scores_of_what_is_unknown_or_constant(y):
+    y = np.column_stack([np.ones(len(y)), y])
+    y[0, 1] = NAN
+    fitted = MorganForest(50, num_bits=256, n_jobs=1, oob_score=True).fit(SMILES, y)
+    scores = fitted.out_of_bag()
+    assert np.isfinite(scores).all()
+    assert (scores[:, 0] == 1).all()
+    assert scores[0, 1] == fitted.predict_proba(SMILES[:1])[0, 1]  # no tree has seen its label
+    assert macro_roc_auc(y[:, 1:], scores[:, 1:]) > 0.95
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+def test_a_molecule_that_every_tree_has_seen_gets_the_frequency(y):
+    fitted = MorganForest(1, num_bits=256, n_jobs=1, oob_score=True).fit(SMILES, y)
+    scores = fitted.out_of_bag()
+    assert (scores == 1 / 3).all(axis=1).sum() > 10
+
+
+def test_out_of_bag_scores_have_to_be_asked_for(y):
+    with pytest.raises(RuntimeError, match="'fit' to be called with 'oob_score=True'"):
+        forest().fit(SMILES, y).out_of_bag()
+
+
 def test_only_constant_labels():
     assert forest().fit(["C", "CC"], [[1, 0], [1, 0]]).predict_proba(["CCC"]).tolist() == [[1.0, 0.0]]
 

@@ -18,11 +18,11 @@ from torch_geometric.loader import DataLoader
 import competitors
 import environment
 from papers import DIFFERENT, FIGURES, figures
-from prior_vs_learned import _cells, _recovered, as_named, main, run_variant
+from prior_vs_learned import _cells, _findings, _recovered, as_named, main, run_variant
 from recovery import co_occurrence_scores, mean_label_attention, recovery
 from render import cell, table
 from rivals import PooledGNN
-from rows import encoder_and_graph, in_words, p_in_words, variant
+from rows import SILENT, encoder_and_graph, in_words, p_in_words, variant
 from seeds import Run, Task, compare, corrected_p_value, summarise
 from tg_mlc.data import Split
 from tg_mlc.datasets._records import Records
@@ -101,6 +101,16 @@ def test_summary_and_paired_test() -> None:
     assert test["mean_difference"] == pytest.approx(0.07 / 3)
     assert test["p"] == pytest.approx(corrected_p_value(np.array([0.02, 0.03, 0.02])))
     assert compare(rows, "fmp", "fc") == []
+
+
+def test_rows_with_messages_are_tested_against_what_they_have_to_beat() -> None:
+    rows = runs({"random forest": [0.6, 0.7, 0.6], SILENT: [0.6, 0.7, 0.65], "fmp LaMP el": [0.61, 0.73, 0.64]})
+    tests = [test for test in _findings(rows, {})["tests"] if test["metric"] == "maAUC"]
+    assert [(test["row"], test["against"]) for test in tests] == [
+        ("fmp LaMP el", "random forest"),
+        ("fmp LaMP el", SILENT),
+    ]
+    assert tests[1]["mean_difference"] == pytest.approx(0.01)
 
 
 def test_p_value_is_corrected_for_overlapping_splits() -> None:

@@ -12,6 +12,17 @@ def test_tables_are_up_to_date(page: Path) -> None:
     assert render.render(page.read_text()) == page.read_text(), "run: python benchmarks/render.py"
 
 
+def test_gains_over_baselines_stand_in_one_line() -> None:
+    test = {"row": "fmp LaMP el", "mean_difference": 0.01, "sd": 0.02, "p": 0.4}
+    compared = [(name, metric) for name in ("random forest", "linear path alone") for metric in ("ACC", "maAUC")]
+    result = {"tests": [{**test, "against": name, "metric": metric} for name, metric in compared]}
+    (line,) = render._against_baselines(result)
+    assert line == (
+        "fmp LaMP el, macro ROC-AUC (corrected paired t-tests): +0.0100 against random forest (sd 0.0200, p = 0.40), "
+        "+0.0100 against linear path alone (sd 0.0200, p = 0.40)"
+    )
+
+
 def test_unknown_result_is_an_error() -> None:
     with pytest.raises(FileNotFoundError, match=r"run the benchmark that writes it"):
         render.render("<!-- results: missing -->\n<!-- end of results -->")

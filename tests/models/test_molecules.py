@@ -4,11 +4,12 @@ import pytest
 import torch
 from torch_geometric.transforms import Compose
 
+from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
 from tg_mlc.datasets import MoleculeDataset
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import molecule_lamp
-from tg_mlc.nn.encoders import MoleculeEncoder
+from tg_mlc.nn.encoders import MoleculeEncoder, SharedLogits
 
 SMILES = ["CCO", "c1ccccc1O", "CC(=O)Nc1ccc(O)cc1", "C", "[Na+].[Cl-]", "CCN"]
 Y = [[1, 0, 1], [0, 0, 1], [1, 0, 1], [0, 0, float("nan")], [1, 0, 1], [0, 0, 1]]
@@ -59,6 +60,20 @@ def test_linear_path_starts_from_zero_and_learns() -> None:
     expected = model.inputs.encoders[1].vectors(batch(data)).sum(dim=0)
     torch.testing.assert_close(path.lins[0].weight.grad, expected.expand(3, -1))
     assert not any("encoders" in name for name, _ in path.named_parameters())
+
+
+def test_evidence_is_where_training_starts() -> None:
+    molecules = dataset(Fingerprint("morgan", 64))
+    data = with_attribute(molecules, "evidence", torch.linspace(-1, 1, 6 * 3 * 2).view(6, 3, 2))
+    model = molecule_lamp(data, fully_connected(3), channels=16).eval()
+    assert model.linear_path is None
+    torch.testing.assert_close(model(batch(data)), model.skip(data.rows("evidence")) + model.readout.bias)
+    assert not any(parameter.requires_grad for parameter in model.skip.parameters())
+    expected = SharedLogits(2)
+    expected.start_from_scores(data.rows("evidence"), data.y, model.readout.bias)
+    torch.testing.assert_close(model.skip.state_dict(), expected.state_dict())
+    with pytest.raises(ValueError, match="Expected samples with the attribute 'evidence'"):
+        model(batch(molecules))
 
 
 def test_vectors_need_a_vector() -> None:

@@ -43,6 +43,8 @@ class MorganForest:
         max_features (str, int or float, optional): As in scikit-learn. (default: :obj:`"sqrt"`)
         seed (int, optional): Seed of the forests. (default: :obj:`0`)
         n_jobs (int, optional): Number of CPU cores, -1 for all; it does not change the result. (default: :obj:`-1`)
+        oob_score (bool, optional): If set to :obj:`True`, fitting also finds the scores of :meth:`out_of_bag`.
+            (default: :obj:`False`)
 
     Raises:
         ImportError: On use, if RDKit or scikit-learn is not installed (extra ``molecules``).
@@ -58,6 +60,7 @@ class MorganForest:
         max_features: str | float = "sqrt",
         seed: int = 0,
         n_jobs: int | None = -1,
+        oob_score: bool = False,
     ) -> None:
         self.num_trees = num_trees
         self.radius = radius
@@ -66,10 +69,12 @@ class MorganForest:
         self.max_features = max_features
         self.seed = seed
         self.n_jobs = n_jobs
+        self.oob_score = oob_score
         #: The settings that :meth:`tuned` tried, with the value of each on validation data.
         self.search: list[tuple[dict[str, Any], float]] = []
         self._constant: LabelFrequency | None = None
         self._forests: list[tuple[npt.NDArray[np.intp], Any]] = []
+        self._out_of_bag: FloatArray | None = None
 
     @classmethod
     def tuned(
@@ -135,6 +140,17 @@ class MorganForest:
         """
         return self._predict_proba(self.fingerprints(smiles))
 
+    def out_of_bag(self) -> FloatArray:
+        """Returns scores :math:`(N, L)` of the training molecules, each by the trees that were grown without it
+        (Breiman 2001, doi:10.1023/A:1010933404324).
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`, or without :obj:`oob_score`.
+        """
+        if self._out_of_bag is None:
+            raise RuntimeError("Expected 'fit' to be called with 'oob_score=True' before 'out_of_bag'")
+        return self._out_of_bag
+
     def fingerprints(self, smiles: Iterable[str]) -> npt.NDArray[np.uint8]:
         """Returns what the forests see of molecules, one bit for each substructure, :math:`(N, B)`.
 
@@ -165,6 +181,12 @@ class MorganForest:
         learnable = np.flatnonzero(positive.any(axis=0) & (known & ~positive).any(axis=0))
         groups = [learnable] if known.all() else np.split(learnable, len(learnable))
         self._forests = [(labels, self._fit_forest(bits, positive, known, labels)) for labels in groups if labels.size]
+        if self.oob_score:
+            self._out_of_bag = self._predict_proba(bits)
+            constant = self._constant.predict_proba(len(bits))
+            for labels, forest in self._forests:
+                fitted = np.ix_(known[:, labels].all(axis=1), labels)
+                self._out_of_bag[fitted] = _out_of_bag(forest, constant[fitted])
         return self
 
     def _fit_forest(
@@ -178,6 +200,7 @@ class MorganForest:
             max_features=self.max_features,
             random_state=self.seed,
             n_jobs=self.n_jobs,
+            oob_score=self.oob_score,
         )
         return forest.fit(bits[rows], target[:, 0] if len(labels) == 1 else target)
 
@@ -190,3 +213,10 @@ class MorganForest:
             proba = forest.predict_proba(bits)
             scores[:, labels] = np.stack(proba if isinstance(proba, list) else [proba])[:, :, 1].T
         return scores
+
+
+def _out_of_bag(forest: Any, otherwise: FloatArray) -> FloatArray:
+    """The probabilities of the molecules that a forest was fitted to; others where every tree has seen a molecule."""
+    both = forest.oob_decision_function_.reshape(len(otherwise), 2, -1)
+    known = both.sum(axis=1) > 0
+    return np.where(known, both[:, 1], otherwise)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from copy import copy
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from tg_mlc.data.splits import Split
     from tg_mlc.datasets import MultiLabelDataset
     from tg_mlc.datasets.base import ArrayDataset
+
+    DatasetT = TypeVar("DatasetT", bound=MultiLabelDataset)
 
 
 def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
@@ -83,20 +86,18 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
     return ArrayDataset(records.to_samples())
 
 
-def with_attribute(dataset: ArrayDataset, key: str, values: Tensor) -> ArrayDataset:
+def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
     """The same samples with one more attribute, of which each has its row.
 
     Args:
-        dataset (ArrayDataset): A whole data set.
+        dataset (MultiLabelDataset): A whole data set.
         key (str): The name of the attribute.
         values (torch.Tensor): Values :math:`(N, *)`.
     """
-    from tg_mlc.datasets.base import ArrayDataset
-
     if values.size(0) != len(dataset) or dataset._indices is not None:
         raise ValueError(f"Expected 'values' to have a row for each of {len(dataset)} samples (got {values.size(0)})")
-    samples = dataset.samples()
-    data = samples.data.clone()
-    data[key] = values
-    slices = {**(samples.slices or {}), key: torch.arange(len(dataset) + 1)}
-    return ArrayDataset(samples._replace(data=data, slices=slices), dataset.transform)
+    changed = copy(dataset)
+    changed._data, changed._data_list = copy(dataset._data), None
+    changed._data[key] = values
+    changed.slices = {**(dataset.slices or {}), key: torch.arange(len(dataset) + 1)}
+    return changed

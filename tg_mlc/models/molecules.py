@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
-from torch_geometric.data import Data, Dataset
+from torch import Tensor, nn
+from torch_geometric.data import Data
 
+from tg_mlc.models._start import start_from_evidence
 from tg_mlc.models.lamp import LaMP
-from tg_mlc.nn.encoders import JointEncoder, LinearPath, LogCounts, MoleculeEncoder, QuantileScaler, VectorEncoder
+from tg_mlc.nn.encoders import (
+    GivenEvidence,
+    JointEncoder,
+    LinearPath,
+    LogCounts,
+    MoleculeEncoder,
+    QuantileScaler,
+    VectorEncoder,
+)
+
+if TYPE_CHECKING:
+    from tg_mlc.datasets import MultiLabelDataset
 
 #: The vectors that describe a molecule as a whole, by the attribute that holds them.
 VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")
 
 
 def molecule_lamp(
-    train: Dataset,
+    train: MultiLabelDataset,
     label_graph: Data,
     encoder: Literal["fmp", "emb", "vectors"] = "fmp",
     *,
@@ -27,11 +39,16 @@ def molecule_lamp(
     r"""Builds a :class:`~tg_mlc.models.LaMP` for molecules.
 
     Its components are the atoms. If the samples have been through :class:`~tg_mlc.data.transforms.Fingerprint`
-    or :class:`~tg_mlc.data.transforms.MoleculeDescriptors`, each of these vectors becomes a few more components, and a
-    linear path leads from them to the logits. The readout starts from the frequency of every label.
+    or :class:`~tg_mlc.data.transforms.MoleculeDescriptors`, each of these vectors becomes a few more components. The
+    readout starts from the frequency of every label.
+
+    Samples with an attribute :obj:`evidence`, scores :math:`(L, C)` of other classifiers relative to the frequency of
+    every label, give a model that starts with what these mean (see
+    :meth:`~tg_mlc.nn.encoders.SharedLogits.start_from_scores`) and messages with nothing to add. In a model of samples
+    without it, a linear path leads from the vectors to the logits.
 
     Args:
-        train (Dataset): The training samples, which scale the descriptors and give the frequencies.
+        train (MultiLabelDataset): The training samples, which scale the descriptors and give the frequencies.
         label_graph (LabelGraph): The label graph.
         encoder (str, optional): :obj:`"fmp"` for feature message passing along the bonds, :obj:`"emb"` for none, and
             :obj:`"vectors"` to leave out the atoms. (default: :obj:`"fmp"`)
@@ -43,24 +60,40 @@ def molecule_lamp(
     Raises:
         ValueError: If the atoms are left out and there is no vector.
     """
-    vectors = []
-    for key in [key for key in VECTORS if key in train[0]]:
-        values = torch.cat([data[key] for data in train])
-        scaling = QuantileScaler(values.size(1)).fit(values) if key == "descriptors" else LogCounts()
-        vectors.append(
-            VectorEncoder(values.size(1), channels, num_components, key=key, scaling=scaling, dropout=vector_dropout)
-        )
+    vectors = vector_encoders(train, channels, num_components, vector_dropout)
     atoms = [] if encoder == "vectors" else [MoleculeEncoder(channels)]
     if not atoms and not vectors:
         raise ValueError(f"Expected samples with one of {VECTORS} for encoder 'vectors' (got {train[0]})")
-    y = torch.cat([data.y for data in train])
+    evidence = GivenEvidence(train[0].evidence.size(-1)) if "evidence" in train[0] else None
     model = LaMP(
         JointEncoder([*atoms, *vectors]) if vectors else atoms[0],
         label_graph,
         "fmp" if encoder == "fmp" else "emb",
         readout_bias=True,
-        linear_path=LinearPath(vectors, y.size(1)) if vectors else None,
-        **kwargs,
+        linear_path=LinearPath(vectors, train.y.size(1)) if vectors and evidence is None else None,
+        **(kwargs if evidence is None else {"evidence": evidence, "evidence_skip": True, "tied": False, **kwargs}),
     )
-    model.readout.start_from_frequencies(y)
+    model.readout.start_from_frequencies(train.y)
+    start_from_evidence(model, train)
+    if model.skip is not None:
+        # It is the best for these scores already; messages alone have something to learn.
+        model.skip.requires_grad_(False)
     return model
+
+
+def vector_encoders(
+    train: MultiLabelDataset, channels: int, num_components: int = 1, dropout: float = 0.5
+) -> list[VectorEncoder]:
+    """An encoder for each of the :obj:`VECTORS` that the training samples have."""
+    vectors = {key: train.rows(key) for key in VECTORS if key in train[0]}
+    return [
+        VectorEncoder(
+            values.size(1), channels, num_components, key=key, scaling=scaling_of(key, values), dropout=dropout
+        )
+        for key, values in vectors.items()
+    ]
+
+
+def scaling_of(key: str, values: Tensor) -> nn.Module:
+    """What brings one of the :obj:`VECTORS` to a scale for linear layers and kernels, fitted to training samples."""
+    return QuantileScaler(values.size(1)).fit(values) if key == "descriptors" else LogCounts()

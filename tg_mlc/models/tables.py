@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric.data import Data
 
+from tg_mlc.models._start import start_from_evidence
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.encoders import (
     BagEncoder,
@@ -77,11 +78,7 @@ def table_lamp(
         **kwargs,
     )
     model.readout.start_from_frequencies(train.y, frequency_strength)
-    key: str = getattr(model.evidence, "key", "")
-    if model.skip is not None and key in train[0]:
-        model.skip.start_from_scores(train.rows(key), train.y, cast(Tensor, model.readout.bias))
-        if not model.readout.tied:
-            nn.init.zeros_(model.readout.weight)
+    start_from_evidence(model, train)
     return model
 
 

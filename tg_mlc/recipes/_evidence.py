@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -22,12 +22,13 @@ from tg_mlc.data import Split
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 3
 NUM_FOLDS = 5
 
 #: Support vector machines, kernel ridge regression with the best micro-F1, and the same with the best subset accuracy.
 Kind = Literal["svm", "ridge", "exact"]
 Classifier = LinearBaseline | KernelRidgeBaseline
+Arrays = dict[str, Any]  #: what is kept of a fit
 #: What to call them.
 NAMES: dict[Kind, str] = {
     "svm": "linear SVM, tuned",
@@ -65,29 +66,42 @@ def evidence(x: Any, y: Tensor, split: Split, folder: Path, kinds: Sequence[Kind
 
 
 def _fitted(x: Any, y: Tensor, split: Split, folder: Path, kind: Kind, n_jobs: int) -> tuple[Classifier, np.ndarray]:
-    kept = folder / f"{kind}-{_key(x, y, split, kind)}.npz"
-    reader = _read_svm if kind == "svm" else _read_ridge
+    def fit() -> Arrays:
+        return _fit_svm(x, y, split, n_jobs) if kind == "svm" else _fit_ridge(x, y, split, exact=kind == "exact")
+
+    arrays = fitted_once(folder, kind, (SETTINGS[kind], split.hash), (x, y), fit)
+    return (_read_svm if kind == "svm" else _read_ridge)(arrays, x, split)
+
+
+def fitted_once(folder: Path, name: str, settings: Any, samples: Sequence[Any], fit: Callable[[], Arrays]) -> Arrays:
+    """What a fit gives, read from the folder if it was fitted to these samples with these settings before."""
+    kept = folder / f"{name}-{_key(settings, samples)}.npz"
     if kept.exists():
         try:
-            return reader(kept, x, split)
-        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            return _read(kept)
+        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
             logger.warning("Fitting classifiers again: '%s' cannot be read (%s)", kept, error)
     logger.info("Fitting classifiers for %s", kept)
-    arrays = _fit_svm(x, y, split, n_jobs) if kind == "svm" else _fit_ridge(x, y, split, exact=kind == "exact")
     with replace_when_done(kept) as unfinished, unfinished.open("wb") as file:
-        np.savez(file, **arrays)
-    return reader(kept, x, split)
+        np.savez(file, **fit())
+    return _read(kept)
 
 
-def _key(x: Any, y: Tensor, split: Split, kind: Kind) -> str:
-    parts = [x.data, x.indices, x.indptr] if sp.issparse(x) else [x]
-    digest = hashlib.sha256(repr((FORMAT, SETTINGS[kind], x.shape, split.hash)).encode())
-    for part in (*parts, y.numpy()):
-        digest.update(np.ascontiguousarray(part).tobytes())
+def _read(kept: Path) -> Arrays:
+    with np.load(kept, allow_pickle=False) as file:
+        return dict(file)
+
+
+def _key(settings: Any, samples: Sequence[Any]) -> str:
+    digest = hashlib.sha256(repr((FORMAT, settings)).encode())
+    for x in samples:
+        digest.update(repr(x.shape).encode())
+        for part in [x.data, x.indices, x.indptr] if sp.issparse(x) else [x]:
+            digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()[:16]
 
 
-def _fit_svm(x: Any, y: Tensor, split: Split, n_jobs: int) -> dict[str, Any]:
+def _fit_svm(x: Any, y: Tensor, split: Split, n_jobs: int) -> Arrays:
     svm = tuned_linear(x, y, split, n_jobs=n_jobs)
     scores = svm.decision_function(x)
     train = split.train.numpy()
@@ -101,15 +115,14 @@ def _fit_svm(x: Any, y: Tensor, split: Split, n_jobs: int) -> dict[str, Any]:
     }
 
 
-def _read_svm(kept: Path, x: Any, split: Split) -> tuple[Classifier, np.ndarray]:
-    with np.load(kept, allow_pickle=False) as file:
-        svm = LinearBaseline("hinge", float(file["C"]))
-        svm.weight, svm.bias = file["weight"], file["bias"]
-        svm.search = [(float(C), float(value)) for C, value in file["search"]]
-        return svm, file["scores"]
+def _read_svm(arrays: Arrays, x: Any, split: Split) -> tuple[Classifier, np.ndarray]:
+    svm = LinearBaseline("hinge", float(arrays["C"]))
+    svm.weight, svm.bias = arrays["weight"], arrays["bias"]
+    svm.search = [(float(C), float(value)) for C, value in arrays["search"]]
+    return svm, arrays["scores"]
 
 
-def _fit_ridge(x: Any, y: Tensor, split: Split, exact: bool) -> dict[str, Any]:
+def _fit_ridge(x: Any, y: Tensor, split: Split, exact: bool) -> Arrays:
     train, val = split.train.numpy(), split.val.numpy()
     options: dict[str, Any] = {"grid": EXACT_GRID, "metric": partial(linear.best_value, metric="ACC")} if exact else {}
     ridge = KernelRidgeBaseline.tuned(x[train], y[train], x[val], y[val], **options)
@@ -125,12 +138,11 @@ def _fit_ridge(x: Any, y: Tensor, split: Split, exact: bool) -> dict[str, Any]:
     }
 
 
-def _read_ridge(kept: Path, x: Any, split: Split) -> tuple[Classifier, np.ndarray]:
-    with np.load(kept, allow_pickle=False) as file:
-        ridge = KernelRidgeBaseline(float(file["gamma"]), float(file["alpha"]))
-        ridge.x, ridge.dual, ridge.mean = x[split.train.numpy()], file["dual"], file["mean"]
-        ridge.search = [(float(gamma), float(alpha), float(value)) for gamma, alpha, value in file["search"]]
-        return ridge, file["scores"]
+def _read_ridge(arrays: Arrays, x: Any, split: Split) -> tuple[Classifier, np.ndarray]:
+    ridge = KernelRidgeBaseline(float(arrays["gamma"]), float(arrays["alpha"]))
+    ridge.x, ridge.dual, ridge.mean = x[split.train.numpy()], arrays["dual"], arrays["mean"]
+    ridge.search = [(float(gamma), float(alpha), float(value)) for gamma, alpha, value in arrays["search"]]
+    return ridge, arrays["scores"]
 
 
 def _parts(num_samples: int, size: int = 4096) -> list[slice]:

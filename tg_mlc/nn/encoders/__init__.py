@@ -5,6 +5,7 @@ from tg_mlc.nn.encoders.dna import DNAEncoder
 from tg_mlc.nn.encoders.embedding import CategoricalEmbedding
 from tg_mlc.nn.encoders.evidence import (
     Evidence,
+    GivenEvidence,
     KernelEvidence,
     LinearEvidence,
     ScoreEncoder,
@@ -24,6 +25,7 @@ __all__ = [
     "Components",
     "DNAEncoder",
     "Evidence",
+    "GivenEvidence",
     "JointEncoder",
     "KernelEvidence",
     "LinearEvidence",

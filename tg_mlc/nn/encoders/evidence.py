@@ -61,6 +61,29 @@ class Evidence(nn.Module):
         raise NotImplementedError
 
 
+class GivenEvidence(Evidence):
+    r"""Scores that samples bring along, of classifiers that are not part of the model.
+
+    Args:
+        num_scores (int): The number of classifiers :math:`C`.
+        key (str, optional): As in :class:`Evidence`. (default: :obj:`"evidence"`)
+
+    Shapes:
+        - **input:** a batch with scores of shape :math:`(B, L, C)`
+        - **output:** these scores
+
+    Raises:
+        ValueError: If the batch has no scores.
+    """
+
+    def __init__(self, num_scores: int, key: str = "evidence") -> None:
+        super().__init__(key)
+        self.num_scores = num_scores
+
+    def scores(self, data: Data) -> Tensor:
+        raise ValueError(f"Expected samples with the attribute '{self.key}', scores of classifiers (got {data})")
+
+
 class StackedEvidence(Evidence):
     r"""Scores of several classifiers, side by side.
 

@@ -1,0 +1,24 @@
+"""Where training starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from torch import Tensor, nn
+
+from tg_mlc.models.lamp import LaMP
+
+if TYPE_CHECKING:
+    from tg_mlc.datasets import MultiLabelDataset
+
+
+def start_from_evidence(model: LaMP, train: MultiLabelDataset) -> None:
+    """Lets a model start with what the scores that training samples carry mean, and its messages, unless the readout is
+    tied, with nothing to add.
+    """
+    key: str = getattr(model.evidence, "key", "")
+    if model.skip is None or key not in train[0]:
+        return
+    model.skip.start_from_scores(train.rows(key), train.y, cast(Tensor, model.readout.bias))
+    if not model.readout.tied:
+        nn.init.zeros_(model.readout.weight)
