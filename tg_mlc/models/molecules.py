@@ -20,6 +20,8 @@ from tg_mlc.nn.encoders import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tg_mlc.datasets import MultiLabelDataset
 
 #: The vectors that describe a molecule as a whole, by the attribute that holds them.
@@ -34,6 +36,7 @@ def molecule_lamp(
     channels: int = 64,
     num_components: int = 4,
     vector_dropout: float = 0.5,
+    vectors: Sequence[str] = VECTORS,
     **kwargs: Any,
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for molecules.
@@ -55,23 +58,24 @@ def molecule_lamp(
         channels (int, optional): Size of all states. (default: :obj:`64`)
         num_components (int, optional): Number of components that a vector becomes. (default: :obj:`4`)
         vector_dropout (float, optional): Dropout on the entries of the vectors. (default: :obj:`0.5`)
+        vectors (Sequence, optional): The vectors to take, as far as the samples have them. (default: all)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
         ValueError: If the atoms are left out and there is no vector.
     """
-    vectors = vector_encoders(train, channels, num_components, vector_dropout)
+    encoders = vector_encoders(train, channels, num_components, vector_dropout, vectors)
     atoms = [] if encoder == "vectors" else [MoleculeEncoder(channels)]
-    if not atoms and not vectors:
-        raise ValueError(f"Expected samples with one of {VECTORS} for encoder 'vectors' (got {train[0]})")
+    if not atoms and not encoders:
+        raise ValueError(f"Expected samples with one of {tuple(vectors)} for encoder 'vectors' (got {train[0]})")
     evidence = GivenEvidence(train[0].evidence.size(-1)) if "evidence" in train[0] else None
     model = LaMP(
-        JointEncoder([*atoms, *vectors]) if vectors else atoms[0],
+        JointEncoder([*atoms, *encoders]) if encoders else atoms[0],
         label_graph,
         "fmp" if encoder == "fmp" else "emb",
         readout_bias=True,
-        linear_path=LinearPath(vectors, train.y.size(1)) if vectors and evidence is None else None,
-        **(kwargs if evidence is None else {"evidence": evidence, "evidence_skip": True, "tied": False, **kwargs}),
+        linear_path=LinearPath(encoders, train.y.size(1)) if encoders and evidence is None else None,
+        **(kwargs if evidence is None else {"evidence": evidence, "evidence_skip": True, **kwargs}),
     )
     model.readout.start_from_frequencies(train.y)
     start_from_evidence(model, train)
@@ -82,10 +86,14 @@ def molecule_lamp(
 
 
 def vector_encoders(
-    train: MultiLabelDataset, channels: int, num_components: int = 1, dropout: float = 0.5
+    train: MultiLabelDataset,
+    channels: int,
+    num_components: int = 1,
+    dropout: float = 0.5,
+    keys: Sequence[str] = VECTORS,
 ) -> list[VectorEncoder]:
-    """An encoder for each of the :obj:`VECTORS` that the training samples have."""
-    vectors = {key: train.rows(key) for key in VECTORS if key in train[0]}
+    """An encoder for each of the vectors that the training samples have."""
+    vectors = {key: train.rows(key) for key in keys if key in train[0]}
     return [
         VectorEncoder(
             values.size(1), channels, num_components, key=key, scaling=scaling_of(key, values), dropout=dropout

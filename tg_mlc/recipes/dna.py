@@ -82,5 +82,6 @@ DNA = {
         module={"lr": 1e-3, "weight_decay": 0.01, "intermediate_weight": 0.1, "decay": "cosine", "warmup": 0.05},
         fit={"max_epochs": 15, "patience": None, "ema_decay": 0.99},
         batch_size=64,
+        published={"model": {"num_feature_layers": 2, "dropout": 0.1}},
     )
 }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from torch_geometric.transforms import Compose
 
@@ -58,6 +59,21 @@ def _hierarchy(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
     return tree(dataset.label_parents, dataset.label_names)
 
 
+#: Atoms alone, with the paper's T = 2 and two layers of feature message passing; the rest is ours, and untuned.
+_PUBLISHED: dict[str, dict[str, Any]] = {
+    "model": {
+        "vectors": [],
+        "evidence": None,
+        "evidence_skip": False,
+        "num_steps": 2,
+        "num_feature_layers": 2,
+        "dropout": 0.2,
+        "attention_dropout": None,
+    },
+    "module": {"lr": 1e-3, "weight_decay": 0.01, "intermediate_weight": 0.1},
+    "fit": {"max_epochs": 20, "monitor": "val/macro_roc_auc"},
+}
+
 # Found by trial on SIDER's random splits 0 to 3 and NCI's 0, 1 and 11, with their test scores in view; so benchmarks
 # begin at seed 10, though their splits are drawn from the same molecules.
 _SIDER = Recipe(
@@ -74,6 +90,7 @@ _SIDER = Recipe(
     batch_size=64,
     prepare=partial(_prepare, kinds=("forest", "ridge")),
     settings={"classifiers": ("forest", "ridge")},
+    published=_PUBLISHED,
 )
 MOLECULES = {
     "sider": _SIDER,
@@ -98,5 +115,6 @@ MOLECULES = {
         fit={"max_epochs": 20, "patience": None, "ema_decay": 0.99, "gradient_clip": 1.0},
         batch_size=32,
         min_positives=20,
+        published=_PUBLISHED,
     ),
 }

@@ -68,6 +68,7 @@ PLANTED = {
         module={"lr": 5e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.1},
         fit={"max_epochs": 40, "patience": None},
         batch_size=64,
+        published={"model": {"num_steps": 2, "dropout": 0.1}},
         redraw=partial(_redraw, share),
     )
     for name, share in SHARES.items()
