@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from torch import nn
 from torch_geometric.data import Data
 
+from tg_mlc.data.bags import bag_of_words
 from tg_mlc.models._start import start_from_evidence
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.encoders import (
@@ -35,6 +36,7 @@ def table_lamp(
     num_components: int = 8,
     input_dropout: float = 0.2,
     frequency_strength: float = 0.5,
+    latent: bool = False,
     evidence: Sequence[LinearBaseline | KernelRidgeBaseline] = (),
     **kwargs: Any,
 ) -> LaMP:
@@ -56,6 +58,9 @@ def table_lamp(
         input_dropout (float, optional): Dropout on words, or on the entries of a vector. (default: :obj:`0.2`)
         frequency_strength (float, optional): How far the readout starts from the frequency of every label (see
             :meth:`~tg_mlc.nn.LabelReadout.start_from_frequencies`). (default: :obj:`0.5`)
+        latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a latent semantic
+            analysis of the training documents (see :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`).
+            (default: :obj:`False`)
         evidence (Sequence, optional): Fitted classifiers, whose scores labels know and pass on (see
             :class:`~tg_mlc.nn.encoders.Evidence`): :class:`~tg_mlc.baselines.LinearBaseline`,
             :class:`~tg_mlc.baselines.KernelRidgeBaseline`. (default: :obj:`()`)
@@ -69,8 +74,11 @@ def table_lamp(
             "Expected bags or vectors with 'evidence', as such classifiers weigh words (got sequences); see "
             "'tf_idf' and 'with_words' of tg_mlc.data.bags"
         )
+    inputs = _inputs(train, channels, num_components, input_dropout)
+    if latent and isinstance(inputs, BagEncoder):
+        inputs.start_from_documents(bag_of_words(train))
     model = LaMP(
-        _inputs(train, channels, num_components, input_dropout),
+        inputs,
         label_graph,
         encoder,
         readout_bias=True,

@@ -163,6 +163,7 @@ _PUBLISHED: dict[str, dict[str, Any]] = {
         "attention_dropout": None,
         "input_dropout": 0.3,
         "frequency_strength": 0.5,
+        "latent": True,
     },
     "module": {"lr": 2e-3},
     "fit": {"max_epochs": 16},

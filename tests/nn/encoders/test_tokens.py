@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch_geometric.data import Batch, Data
 
@@ -14,6 +16,29 @@ def documents(**kwargs: list[float]) -> Batch:
     for key, values in kwargs.items():
         data[0][key], data[1][key] = torch.tensor(values[:3]), torch.tensor(values[3:])
     return Batch.from_data_list(data)
+
+
+def test_words_of_the_same_documents_start_alike() -> None:
+    # Two topics of five words each, and a word that no document has.
+    topic = np.arange(40) % 2
+    words = np.random.default_rng(0).random((40, 10)) < np.where(np.arange(10) // 5 == topic[:, None], 0.7, 0.05)
+    documents = sp.csr_array(np.pad(words.astype(np.float32), ((0, 0), (0, 1))))
+    encoder = BagEncoder(11, 2)
+    encoder.start_from_documents(documents)
+    start = encoder.embedding.weight.detach().clone()
+    torch.testing.assert_close(start[:10].square().mean(dim=1), torch.ones(10))
+    assert (start[10] == 0).all()
+    alike = torch.nn.functional.normalize(start[:10]) @ torch.nn.functional.normalize(start[:10]).T
+    same = torch.arange(10)[:, None] // 5 == torch.arange(10) // 5
+    assert alike[same].mean() > alike[~same].mean() + 0.5
+    encoder.start_from_documents(documents)
+    assert torch.equal(encoder.embedding.weight, start)
+    wide = BagEncoder(11, 64)  # with more channels than documents or words have directions
+    wide.start_from_documents(documents)
+    assert wide.embedding.weight.isfinite().all()
+    assert wide.embedding.weight[:10].std(dim=0).min() > 0.1  # the rotation uses all channels
+    with pytest.raises(ValueError, match=r"'documents' of shape \[N, 11\], N > 1 \(got \[40, 10\]\)"):
+        encoder.start_from_documents(documents[:, :10])
 
 
 def test_bags() -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
 import torch
+from scipy.sparse.linalg import svds
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
 
 from tg_mlc.nn.encoders.components import Components, ptr_of
 from tg_mlc.ops.dropout import dropout
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 
 class BagEncoder(nn.Module):
@@ -40,6 +47,37 @@ class BagEncoder(nn.Module):
         self.dropout = dropout
         self.normalized = normalized
         self.embedding = nn.Embedding(num_tokens, channels)
+
+    @torch.no_grad()
+    def start_from_documents(self, documents: sp.sparray, seed: int = 0) -> None:
+        r"""Starts words that occur in the same documents alike, as the `"Indexing by Latent Semantic Analysis"
+        <https://doi.org/10.1002/(SICI)1097-4571(199009)41:6%3C391::AID-ASI1%3E3.0.CO;2-9>`_ paper does.
+
+        .. math::
+            \mathbf{X} \approx \mathbf{U} \mathbf{\Sigma} \mathbf{V}^{\top}, \qquad
+            \mathbf{e}_w = \sqrt{d} \, \frac{\mathbf{R} \mathbf{\Sigma} \mathbf{v}_w}
+            {\lVert \mathbf{\Sigma} \mathbf{v}_w \rVert}
+
+        with a random rotation :math:`\mathbf{R}`, as no channel is to be more than another. A word of no document
+        starts at zero.
+
+        Args:
+            documents (scipy.sparse.sparray): Weights of words in training documents, *e.g.* TF-IDF, :math:`(N, V)`.
+            seed (int, optional): Seed of the rotation. (default: :obj:`0`)
+
+        Raises:
+            ValueError: If the documents have another vocabulary, or there are fewer than two of them.
+        """
+        num_words, channels = self.embedding.weight.shape
+        if documents.ndim != 2 or documents.shape[1] != num_words or documents.shape[0] < 2:
+            raise ValueError(f"Expected 'documents' of shape [N, {num_words}], N > 1 (got {list(documents.shape)})")
+        rng = np.random.default_rng(seed)
+        rank = min(channels, min(documents.shape) - 1)
+        start = rng.standard_normal(min(documents.shape))
+        _, sizes, directions = svds(documents.astype(np.float64), k=rank, v0=start)
+        rotation = np.linalg.qr(rng.standard_normal((channels, channels)))[0][:rank]
+        words = torch.from_numpy((directions.T * sizes) @ rotation).to(self.embedding.weight)
+        self.embedding.weight.copy_(channels**0.5 * nn.functional.normalize(words))
 
     def forward(self, data: Data) -> Components:
         ptr, x = ptr_of(data), self.embedding(_tokens(data, self.embedding.num_embeddings))
