@@ -94,9 +94,10 @@ class _Fused(torch.autograd.Function):
             return *_differentiable_gradients(grad, (residual, x, *parameters), *ctx.options), *(None,) * 4
         branch, kept = _kernels().Branch(*parameters, *ctx.options), _kernels().Kept(hidden, normalised, deviation)
         of_sum, of_x, found = _kernels().backward(grad.contiguous(), x.contiguous(), branch, kept, ctx.same)
-        of_residual = None if ctx.same else of_sum.view(-1, *residual.shape).sum(dim=0)
+        if residual.shape != of_sum.shape:
+            of_sum = of_sum.view(-1, *residual.shape).sum(dim=0)
         grads = [None if tensor is None else of for tensor, of in zip(parameters, found, strict=True)]
-        return of_residual, of_x, *grads, *(None,) * 4
+        return None if ctx.same else of_sum, of_x, *grads, *(None,) * 4
 
 
 def _differentiable_gradients(

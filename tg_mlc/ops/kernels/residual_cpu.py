@@ -119,7 +119,7 @@ def backward(
                 g = torch.mm(g, branch.last, out=scratch_hidden[: tile.stop - low])
                 residual_numba.rectify_gradient(_flat(g), _flat(hidden), _flat(hidden_sums[part]))
             weights[0][part].addmm_(g.t(), y)
-            torch.addmm(grad_x[tile], g, like[0], beta=int(same), out=grad_x[tile])
+            grad_x[tile].addmm_(g, like[0], beta=int(same))
 
     _share(work, rows)
     of_norm, of_norm_bias, of_bias = sums.sum(dim=0)
