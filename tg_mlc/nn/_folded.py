@@ -30,7 +30,11 @@ def may_fold(states: Tensor, pattern: Blocks, query: Linear, out: Linear, heads:
     if states.device.type != "cpu" or torch.compiler.is_compiling() or is_forced():
         return False
     regular = pattern.num_samples * pattern.max_queries == pattern.num_queries
-    if not regular or num_copies not in (1, pattern.num_samples) or not (is_plain(query, Linear) and is_plain(out, Linear)):
+    if (
+        not regular
+        or num_copies not in (1, pattern.num_samples)
+        or not (is_plain(query, Linear) and is_plain(out, Linear))
+    ):
         return False
     sizes = (query.in_channels, query.out_channels // heads, out.in_channels // heads)
     return folding_ratio(pattern, heads, *sizes, shared=num_copies > 1) > 1.0

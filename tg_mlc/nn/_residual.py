@@ -7,7 +7,7 @@ too large for a cache and to read them again. Here a CPU takes all steps for som
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -55,12 +55,10 @@ def _composed(residual: Tensor, x: Tensor, layers: nn.Module, norm: nn.Module, p
 
 def _linears(layers: nn.Module) -> list[Linear]:
     """A linear layer, or two with a ReLU in between, unless somebody looks into them."""
-    if is_plain(layers, Linear):
-        return [layers]
-    kinds = (Linear, nn.ReLU, Linear)
-    if not is_plain(layers, nn.Sequential) or len(layers) != len(kinds):
-        return []
-    return [layers[0], layers[2]] if all(map(is_plain, layers, kinds)) else []
+    modules = list(layers.children()) if is_plain(layers, nn.Sequential) else [layers]
+    kinds = [Linear] if len(modules) == 1 else [Linear, nn.ReLU, Linear]
+    fits = len(modules) == len(kinds) and all(map(is_plain, modules, kinds))
+    return cast(list[Linear], modules[::2]) if fits else []
 
 
 def _may_fuse(tensors: tuple[Tensor | None, ...]) -> bool:
@@ -104,9 +102,8 @@ def _differentiable_gradients(
     grad: Tensor, tensors: tuple[Tensor | None, ...], eps: float, p: float, seed: int
 ) -> list[Tensor | None]:
     """What PyTorch's operators find, with the same entries dropped."""
-    aliases = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
+    aliases: Any = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
     residual, x, first, first_bias, last, last_bias, weight, bias = aliases
-    assert residual is not None and x is not None and last is not None and weight is not None
     hidden = F.linear(x if first is None else F.relu(F.linear(x, first, first_bias)), last, last_bias)
     hidden = hidden * _kernels().kept_entries(hidden, p, seed)
     total = (residual + hidden.view(-1, *residual.shape)).flatten(end_dim=1)

@@ -329,8 +329,8 @@ def _is_complete(pattern: Pattern) -> bool:
 
 
 def prefer(call: AttentionCall) -> str | None:
-    """Large blocks of different sizes, or some of whose weights are dropped, and those whose sizes a compiler cannot
-    know.
+    """Narrow heads, large blocks of different sizes, or some of whose weights are dropped, and those whose sizes a
+    compiler cannot know.
     """
     pattern = call.pattern
     if not isinstance(pattern, Blocks | Shared) or call.query.device.type != "cpu":
@@ -341,7 +341,11 @@ def prefer(call: AttentionCall) -> str | None:
     scores, num_samples = pattern.num_edges * call.query.size(1), max(1, pattern.num_samples)
     if max(num_samples, scores * accumulator(call.query).itemsize // TILE) < threads.num_workers():
         return None
-    multiplications = scores * call.query.size(2) // num_samples
+    return _prefer_by_size(call, pattern, scores)
+
+
+def _prefer_by_size(call: AttentionCall, pattern: Blocks | Shared, scores: int) -> str | None:
+    multiplications = scores * call.query.size(2) // max(1, pattern.num_samples)
     complete = isinstance(pattern, Blocks) or _is_complete(pattern)
     if complete and (call.dropout_p > 0.0 or scores >= MIN_NARROW) and is_narrow(call.query, call.value):
         return "has narrow heads, whose scores stay in the first-level cache"

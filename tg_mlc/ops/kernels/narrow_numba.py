@@ -1,8 +1,8 @@
 """Attention of narrow heads within blocks on a CPU, compiled by Numba.
 
-With few channels, products are so cheap that the scores themselves decide: written out and read again, these take longer
-than the products. Here the scores of a few queries with all keys of their block stay in the first-level cache from the
-product that makes them to the product that takes them.
+With few channels, products are so cheap that the scores themselves decide: to write them out and to read them again
+takes longer than the products. Here the scores of a few queries with all keys of their block stay in the first-level
+cache from the product that makes them to the product that takes them.
 
 Keys and values of a group (a head of a block) are first copied to where they are contiguous, as wide as a vector.
 """

@@ -79,9 +79,7 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
     return out, kept
 
 
-def backward(
-    grad: Tensor, x: Tensor, branch: Branch, kept: Kept, same: bool
-) -> tuple[Tensor, Tensor, list[Tensor]]:
+def backward(grad: Tensor, x: Tensor, branch: Branch, kept: Kept, same: bool) -> tuple[Tensor, Tensor, list[Tensor]]:
     """The gradients of the sum (and so of the residual), of the input, and of the six parameters; where the input is
     the residual, its gradient is of both.
     """
