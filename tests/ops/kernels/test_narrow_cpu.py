@@ -47,7 +47,7 @@ def test_equals_the_oracle(channels: int, value_channels: int, threads: int, mon
     assert not out[pattern.query_ptr[4] : pattern.query_ptr[5]].any()  # without neighbours
 
 
-@pytest.mark.parametrize("scale", [0.25, 30.0])
+@pytest.mark.parametrize("scale", [0.25, 3.0])
 def test_gradients_are_those_of_what_was_dropped(scale: float) -> None:
     pattern = Blocks(torch.tensor([0, 9, 20]), torch.tensor([0, 21, 37]))
     query, key, _ = draw(pattern, 16, 16)

@@ -170,13 +170,12 @@ def block_attention_backward(
     scale: float,
     dropout_p: float,
     seed: Tensor,
-    out: Tensor | None,
     lse: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, value and bias; the last is empty if there is no bias."""
-    if out is not None:
+    if _takes_narrow_kernels(query, value, bias, query_ptr):
         options = (query_ptr, key_ptr, scale, dropout_p, int(seed))
-        return *_narrow().backward(grad, query, key, value, *options, out, lse), query.new_zeros(0, query.size(1))
+        return *_narrow().backward(grad, query, key, value, *options, lse), query.new_zeros(0, query.size(1))
     tasks, start, dtype = _tasks(query_ptr, key_ptr, query), int(seed), accumulator(query)
     grad_query = torch.zeros_like(query, memory_format=torch.contiguous_format)
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
@@ -220,10 +219,7 @@ def _(
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     *tensors, ctx.scale, ctx.dropout_p, seed = inputs
-    query, _, value, bias, query_ptr, _ = tensors
-    # What kernels of narrow heads take once more; whoever projects the output has it at hand anyway.
-    out = output[0] if _takes_narrow_kernels(query, value, bias, query_ptr) else None
-    ctx.save_for_backward(*tensors, seed, out, output[1])
+    ctx.save_for_backward(*tensors, seed, output[1])
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
 
@@ -231,8 +227,8 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 def _backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:
     if grad is None:
         return (None,) * 9
-    *tensors, seed, out, lse = ctx.saved_tensors
-    *grads, grad_bias = block_attention_backward(grad, *tensors, ctx.scale, ctx.dropout_p, seed, out, lse)
+    *tensors, seed, lse = ctx.saved_tensors
+    *grads, grad_bias = block_attention_backward(grad, *tensors, ctx.scale, ctx.dropout_p, seed, lse)
     return *grads, None if tensors[3] is None else grad_bias, *(None,) * 5
 
 

@@ -48,13 +48,12 @@ def backward(
     scale: float,
     dropout_p: float,
     seed: int,
-    out: Tensor,
     lse: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of query, key and value."""
     grads = [torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (query, key, value)]
     blocks = _blocked(query, value, query_ptr, key_ptr, scale, dropout_p, seed)
-    _run(backward_groups, blocks, [query, key, value, out, lse, grad, *grads])
+    _run(backward_groups, blocks, [query, key, value, grad.new_empty(0), lse, grad, *grads])
     return grads[0], grads[1], grads[2]
 
 
@@ -82,7 +81,7 @@ def _run(work: Callable[..., None], blocks: Blocked, tensors: list[Tensor]) -> N
 
     def share(worker: int) -> None:
         rows, many = (ROWS * blocks.lanes,), most * blocks.lanes
-        sizes = (*rows * 3, ROWS * most, ROWS * most, ROWS, *(many,) * 5)
+        sizes = (*rows * 3, ROWS * most, ROWS * most, ROWS, most, *(many,) * 5)
         space = Space(*(torch.empty(size, dtype=dtype).numpy() for size in sizes))
         work(bounds[worker], bounds[worker + 1], blocks, Tensors(*flat), space)
 

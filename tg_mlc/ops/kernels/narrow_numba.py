@@ -38,7 +38,7 @@ class Blocked(NamedTuple):
 
 
 class Tensors(NamedTuple):
-    """Contiguous tensors ``[rows, heads, channels]`` as flat arrays, of which some are empty in the pass forward."""
+    """Contiguous tensors ``[rows, heads, channels]`` as flat arrays, of which a pass leaves some empty."""
 
     query: Array
     key: Array
@@ -60,6 +60,7 @@ class Space(NamedTuple):
     score: Array
     grad_score: Array
     share: Array
+    weight: Array
     key: Array
     value: Array
     grad_key: Array
@@ -81,7 +82,8 @@ def forward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, spa
         for row in range(low, high, ROWS):
             size = min(ROWS, high - row)
             pack(tensors.query, row, size, heads, head, channels, lanes, ROWS, space.query)
-            products(space.query, channels, lanes, space.columns, keys, stride, blocks.scale, score)
+            products(space.query, channels, lanes, space.columns, stride, blocks.scale, score)
+            leave_out(score, keys, stride)
             for i in range(size):
                 place = (row + i) * heads + head
                 space.share[i], tensors.lse[place] = weigh(score, i * stride, stride, dropout_p, seed, place)
@@ -108,13 +110,13 @@ def backward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, sp
             size = min(ROWS, high - row)
             pack(tensors.query, row, size, heads, head, channels, lanes, ROWS, space.query)
             pack(tensors.grad, row, size, heads, head, width, lanes, ROWS, space.grad)
-            products(space.query, channels, lanes, space.columns, keys, stride, scale, score)
-            products(space.grad, width, lanes, space.value_columns, keys, stride, 1.0, grad_score)
+            products(space.query, channels, lanes, space.columns, stride, scale, score)
+            leave_out(score, keys, stride)
+            products(space.grad, width, lanes, space.value_columns, stride, 1.0, grad_score)
             for i in range(size):
                 place = (row + i) * heads + head
-                mean = dot_product(space.grad, i * lanes, tensors.out, place * width, width)
                 lse = tensors.lse[place]
-                differentiate(score, grad_score, i * stride, stride, lse, mean, dropout_p, seed, place)
+                differentiate(score, grad_score, i * stride, stride, lse, dropout_p, seed, place, space.weight)
             weighted_sums(grad_score, stride, keys, space.key, lanes, space.sums)
             for i in range(size):
                 unpack(space.sums, i, lanes, scale, tensors.grad_query, row + i, heads, head, channels)
@@ -165,50 +167,35 @@ def weigh(score: Array, low: int, size: int, dropout_p: float, seed: int, place:
 
 @kernel
 def differentiate(
-    score: Array,
-    grad: Array,
-    low: int,
-    size: int,
-    lse: float,
-    mean: float,
-    dropout_p: float,
-    seed: int,
-    place: int,
+    score: Array, grad: Array, low: int, size: int, lse: float, dropout_p: float, seed: int, place: int, weight: Array
 ) -> None:
     """Turns the scores of a query into weights, some of them dropped, and the gradients of these into those of the
-    scores; ``mean`` is the weighted mean of the former.
+    scores; ``weight`` holds the weights before.
     """
-    start, stop, zero = uintp(low), uintp(low) + uintp(size), score.dtype.type(0)
+    start, zero = uintp(low), score.dtype.type(0)
+    total = zero
     if dropout_p > 0:
         key, factor = row_key(seed, place), kept_factor(score, dropout_p)
         for e in range(uintp(size)):
-            weight = exp(min(score[start + e] - lse, zero))  # rounding may put a score above the sum
-            kept = factor if is_kept(key, e, dropout_p) else zero
-            score[start + e] = weight * kept
-            grad[start + e] = weight * (kept * grad[start + e] - mean)
+            share = exp(min(score[start + e] - lse, zero))  # rounding may put a score above the sum
+            kept = factor * share if is_kept(key, e, dropout_p) else zero
+            weight[e] = share
+            score[start + e] = kept
+            total += kept * grad[start + e]
+        for e in range(uintp(size)):
+            grad[start + e] = score[start + e] * grad[start + e] - weight[e] * total
     else:
-        for e in range(start, stop):
-            weight = exp(min(score[e] - lse, zero))
-            score[e] = weight
-            grad[e] = weight * (grad[e] - mean)
+        for e in range(uintp(size)):
+            share = exp(min(score[start + e] - lse, zero))
+            score[start + e] = share
+            total += share * grad[start + e]
+        for e in range(uintp(size)):
+            grad[start + e] = score[start + e] * (grad[start + e] - total)
 
 
 @kernel
-def dot_product(x: Array, first: int, y: Array, other: int, size: int) -> Any:
-    """The dot product of two rows."""
-    total = x.dtype.type(0)
-    for c in range(uintp(size)):
-        total += x[uintp(first) + c] * y[uintp(other) + c]
-    return total
-
-
-@kernel
-def products(
-    x: Array, channels: int, lanes: int, columns: Array, keys: int, stride: int, scale: float, out: Array
-) -> None:
-    """The scaled products of rows ``[ROWS, lanes]`` with columns ``[channels, stride]``, as ``[ROWS, stride]``, and
-    minus infinity for what is no key.
-    """
+def products(x: Array, channels: int, lanes: int, columns: Array, stride: int, scale: float, out: Array) -> None:
+    """The scaled products of rows ``[ROWS, lanes]`` with columns ``[channels, stride]``, as ``[ROWS, stride]``."""
     width, step, none, factor = uintp(lanes), uintp(stride), zeros(out, LANES), out.dtype.type(scale)
     for column in range(uintp(0), step, uintp(LANES)):
         s0, s1, s2, s3, s4, s5, s6, s7 = none, none, none, none, none, none, none, none
@@ -230,9 +217,14 @@ def products(
         store(out, uintp(5) * step + column, add_scaled(none, factor, s5))
         store(out, uintp(6) * step + column, add_scaled(none, factor, s6))
         store(out, uintp(7) * step + column, add_scaled(none, factor, s7))
+
+
+@kernel
+def leave_out(score: Array, keys: int, stride: int) -> None:
+    """Scores that weigh nothing for what is no key."""
     for i in range(uintp(ROWS)):
-        for j in range(uintp(keys), step):
-            out[i * step + j] = -np.inf
+        for j in range(uintp(keys), uintp(stride)):
+            score[i * uintp(stride) + j] = -np.inf
 
 
 @kernel

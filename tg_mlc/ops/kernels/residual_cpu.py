@@ -15,7 +15,7 @@ from torch import Tensor
 from tg_mlc.ops.kernels import residual_numba, threads
 
 #: Bytes of states to take at a time, and the least rows, as smaller products are slow.
-TILE, MIN_ROWS = 2**18, 512
+TILE, MIN_ROWS = 2**19, 512
 #: A thread is not worth waking for fewer rows.
 MIN_SHARE = 256
 
@@ -49,31 +49,21 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
     out, kept_rows = x.new_empty(rows, size), rows if keep else 0
     kept = Kept(x.new_empty(kept_rows, inner), x.new_empty(kept_rows, size), x.new_empty(rows))
 
+    of_norm = _flat(branch.norm), _flat(branch.norm_bias), branch.eps, branch.dropout_p, branch.seed
+    flat_residual, written = _flat(residual), (_flat(kept.deviation), _flat(out))
+
     def work(_: int, begin: int, end: int) -> None:
-        scratch = Kept(x.new_empty(step, inner), x.new_empty(step, size), kept.deviation)
+        hidden, normalised = kept[:2] if keep else (x.new_empty(step, inner), x.new_empty(step, size))
+        flat = _flat(normalised)
         for low in range(begin, end, step):
             high = min(low + step, end)
-            tile, of = slice(low, high), slice(low, high) if keep else slice(0, high - low)
-            hidden, normalised, deviation = kept if keep else scratch
-            y = x[tile]
+            offset = 0 if keep else low
+            y, of = x[low:high], slice(low - offset, high - offset)
             if branch.first is not None:
                 y = _linear(y, branch.first, branch.first_bias, hidden[of])
                 residual_numba.rectify(_flat(y))
             _linear(y, branch.last, branch.last_bias, normalised[of])
-            residual_numba.add_and_normalise(
-                low,
-                high - low,
-                _flat(residual),
-                residual.size(0),
-                _flat(normalised[of]),
-                _flat(branch.norm),
-                _flat(branch.norm_bias),
-                branch.eps,
-                branch.dropout_p,
-                branch.seed,
-                _flat(deviation[tile]),
-                _flat(out[tile]),
-            )
+            residual_numba.add_and_normalise(low, high, flat_residual, flat, offset, *of_norm, *written)
 
     _share(work, rows)
     return out, kept
@@ -92,32 +82,23 @@ def backward(grad: Tensor, x: Tensor, branch: Branch, kept: Kept, same: bool) ->
     weights = [x.new_zeros(parts, *weight.shape) for weight in like]
     hidden_sums, sums = x.new_zeros(parts, inner), x.new_zeros(parts, 3, size)
 
+    read = _flat(grad), _flat(kept.normalised), _flat(branch.norm), branch.dropout_p, branch.seed, _flat(kept.deviation)
+    written = _flat(grad_sum)
+
     def work(part: int, begin: int, end: int) -> None:
         scratch, scratch_hidden = x.new_empty(step, size), x.new_empty(step, inner)
+        flat, flat_sums = _flat(scratch), _flat(sums[part])
         for low in range(begin, end, step):
-            tile = slice(low, min(low + step, end))
-            g = scratch[: tile.stop - low]
-            residual_numba.differentiate(
-                low,
-                tile.stop - low,
-                _flat(grad[tile]),
-                _flat(kept.normalised[tile]),
-                _flat(branch.norm),
-                branch.dropout_p,
-                branch.seed,
-                _flat(kept.deviation[tile]),
-                _flat(grad_sum[tile]),
-                _flat(g),
-                _flat(sums[part]),
-            )
-            y = x[tile]
+            high = min(low + step, end)
+            residual_numba.differentiate(low, high, *read, written, flat, flat_sums)
+            g, y = scratch[: high - low], x[low:high]
             if branch.first is not None:
-                hidden = kept.hidden[tile]
+                hidden = kept.hidden[low:high]
                 weights[1][part].addmm_(g.t(), hidden)
-                g = torch.mm(g, branch.last, out=scratch_hidden[: tile.stop - low])
+                g = torch.mm(g, branch.last, out=scratch_hidden[: high - low])
                 residual_numba.rectify_gradient(_flat(g), _flat(hidden), _flat(hidden_sums[part]))
             weights[0][part].addmm_(g.t(), y)
-            grad_x[tile].addmm_(g, like[0], beta=int(same))
+            grad_x[low:high].addmm_(g, like[0], beta=int(same))
 
     _share(work, rows)
     of_norm, of_norm_bias, of_bias = sums.sum(dim=0)

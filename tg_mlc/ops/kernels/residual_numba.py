@@ -14,10 +14,10 @@ from tg_mlc.ops.kernels.dropout_numba import is_kept, row_key
 @kernel
 def add_and_normalise(
     first: int,
-    rows: int,
+    last: int,
     residual: Array,
-    num_residuals: int,
     hidden: Array,
+    offset: int,
     weight: Array,
     bias: Array,
     eps: float,
@@ -26,16 +26,16 @@ def add_and_normalise(
     deviation: Array,
     out: Array,
 ) -> None:
-    """Rows ``first``, ``first + 1``, ... of the output; leaves them in ``hidden`` as they are before the weight, and
-    one over their standard deviations. Rows of the residual repeat.
+    """Some rows of the output; leaves them in ``hidden``, which begins with row ``offset``, as they are before the
+    weight, and one over their standard deviations. Rows of the residual repeat.
     """
     size, zero, one = uintp(weight.shape[0]), out.dtype.type(0), out.dtype.type(1)
-    factor = _factor(out, dropout_p)
-    for row in range(rows):
-        low, start = uintp(row) * size, uintp((first + row) % num_residuals) * size
+    factor, repeated = _factor(out, dropout_p), residual.shape[0] // weight.shape[0]
+    for row in range(first, last):
+        low, place, start = uintp(row - offset) * size, uintp(row) * size, uintp(row % repeated) * size
         total = zero
         if dropout_p > 0:
-            key = row_key(seed, first + row)
+            key = row_key(seed, row)
             for c in range(size):
                 value = residual[start + c] + (factor * hidden[low + c] if is_kept(key, c, dropout_p) else zero)
                 hidden[low + c] = value
@@ -54,13 +54,13 @@ def add_and_normalise(
         for c in range(size):
             value = (hidden[low + c] - mean) * scale
             hidden[low + c] = value
-            out[low + c] = value * weight[c] + bias[c]
+            out[place + c] = value * weight[c] + bias[c]
 
 
 @kernel
 def differentiate(
     first: int,
-    rows: int,
+    last: int,
     grad: Array,
     normalised: Array,
     weight: Array,
@@ -71,13 +71,14 @@ def differentiate(
     grad_hidden: Array,
     sums: Array,
 ) -> None:
-    """The gradients of the sum and of what was dropped before; adds those of weight, bias and of whatever was added to
-    all rows of ``hidden`` to ``sums``.
+    """The gradients of the sum and of what was dropped before, the latter in an array that begins with the first row;
+    adds the gradients of weight, bias and of what all rows were shifted by before to ``sums``.
     """
     size, zero = uintp(weight.shape[0]), grad.dtype.type(0)
     factor, share = _factor(grad, dropout_p), grad.dtype.type(1) / grad.dtype.type(size)
-    for row in range(rows):
+    for row in range(first, last):
         low, scale, mean, along = uintp(row) * size, deviation[row], zero, zero
+        target = uintp(row - first) * size
         for c in range(size):
             value = grad[low + c] * weight[c]
             mean += value
@@ -89,14 +90,14 @@ def differentiate(
             sums[size + c] += value
             grad_sum[low + c] = scale * (value * weight[c] - mean - normalised[low + c] * along)
         if dropout_p > 0:
-            key = row_key(seed, first + row)
+            key = row_key(seed, row)
             for c in range(size):
-                grad_hidden[low + c] = factor * grad_sum[low + c] if is_kept(key, c, dropout_p) else zero
+                grad_hidden[target + c] = factor * grad_sum[low + c] if is_kept(key, c, dropout_p) else zero
         else:
             for c in range(size):
-                grad_hidden[low + c] = grad_sum[low + c]
+                grad_hidden[target + c] = grad_sum[low + c]
         for c in range(size):
-            sums[uintp(2) * size + c] += grad_hidden[low + c]
+            sums[uintp(2) * size + c] += grad_hidden[target + c]
 
 
 @kernel
