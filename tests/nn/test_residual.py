@@ -108,3 +108,10 @@ def test_steps_aside_for_listeners_other_types_and_other_derivatives() -> None:
     assert tangent.abs().sum() > 0
     layers.double(), norm.double()
     assert not is_fused(x.detach().double().requires_grad_())
+
+
+@pytest.mark.parametrize("shape", [(0, 8), (2, 3, 8)])
+def test_states_of_any_shape(shape: tuple[int, ...]) -> None:
+    layers, norm, x = make_layers("mlp", 8), make_norm(8), torch.randn(shape)
+    out = normalised_branch(x, x, layers, norm, 0.0, training=True)
+    torch.testing.assert_close(out, norm(x + layers(x)))

@@ -48,9 +48,15 @@ def normalised_branch(
     return out
 
 
+def add_repeated(residual: Tensor, x: Tensor) -> Tensor:
+    """The sum with a residual whose rows repeat if they are fewer."""
+    if residual.shape == x.shape:
+        return residual + x
+    return (residual + x.view(-1, *residual.shape)).flatten(end_dim=1)
+
+
 def _composed(residual: Tensor, x: Tensor, layers: nn.Module, norm: nn.Module, p: float) -> Tensor:
-    out: Tensor = norm((residual + dropout(layers(x), p).view(-1, *residual.shape)).flatten(end_dim=1))
-    return out
+    return cast(Tensor, norm(add_repeated(residual, dropout(layers(x), p))))
 
 
 def _linears(layers: nn.Module) -> list[Linear]:
@@ -66,7 +72,14 @@ def _may_fuse(tensors: tuple[Tensor | None, ...]) -> bool:
     if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or forward_ad._current_level >= 0:
         return False
     residual, x, *_, weight, bias = tensors
-    if residual is None or weight is None or bias is None or x is None or 0 in (residual.numel(), x.numel()):
+    if (
+        residual is None
+        or weight is None
+        or bias is None
+        or x is None
+        or x.dim() != 2
+        or 0 in (residual.numel(), x.numel())
+    ):
         return False
     given = [tensor for tensor in tensors if tensor is not None]
     taken = all(tensor.device.type == "cpu" and tensor.dtype == torch.float32 for tensor in given)
@@ -106,8 +119,7 @@ def _differentiable_gradients(
     residual, x, first, first_bias, last, last_bias, weight, bias = aliases
     hidden = F.linear(x if first is None else F.relu(F.linear(x, first, first_bias)), last, last_bias)
     hidden = hidden * _kernels().kept_entries(hidden, p, seed)
-    total = (residual + hidden.view(-1, *residual.shape)).flatten(end_dim=1)
-    out = F.layer_norm(total, weight.shape, weight, bias, eps)
+    out = F.layer_norm(add_repeated(residual, hidden), weight.shape, weight, bias, eps)
     wanted = {place: one for place, one in enumerate(aliases) if one is not None and one.requires_grad}
     found = dict(zip(wanted, torch.autograd.grad(out, list(wanted.values()), grad, create_graph=True), strict=True))
     return [found.get(place) for place in range(len(aliases))]

@@ -13,7 +13,7 @@ from torch_geometric.utils import softmax
 from tg_mlc._options import check_count, check_share
 from tg_mlc.nn._adjacency import to_edges
 from tg_mlc.nn._folded import folded_attention, may_fold
-from tg_mlc.nn._residual import normalised_branch
+from tg_mlc.nn._residual import add_repeated, normalised_branch
 from tg_mlc.ops import Blocks, Pattern, graph_attention
 from tg_mlc.ops.adjacency import to_list
 from tg_mlc.ops.attention import registry
@@ -246,7 +246,7 @@ class AttentionConv(MessagePassing):
         if self.norm == "post":
             out = normalised_branch(target, message, lin_out, self.attention_norm, self.dropout, self.training)
         else:
-            out = (target + self._dropped(lin_out(message)).view(-1, *target.shape)).flatten(end_dim=1)
+            out = add_repeated(target, self._dropped(lin_out(message)))
         return self.feed_forward(out)
 
     @property
