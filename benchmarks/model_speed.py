@@ -2,6 +2,7 @@
 memory.
 
     python benchmarks/model_speed.py --save
+    python benchmarks/model_speed.py --labels 159 --graphs fc --channels 64,128 --threads 1
     python benchmarks/model_speed.py --quick    # tiny sizes: do all layouts agree?
 
 Ours stands beside the same model along explicit lists of edges, and beside the padded and dense layout of the released
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 
@@ -32,6 +33,7 @@ from whole_models import (
     OURS,
     RELEASED,
     TRAINING,
+    GraphName,
     Layouts,
     Sizes,
     autocast,
@@ -50,6 +52,7 @@ Row = dict[str, Any]
 def main(
     labels: str = "27,103,159,983",
     graphs: str = "fc,pr",
+    channels: str = "512",
     repeats: int = 7,
     device: Literal["cpu", "cuda"] = "cpu",
     precision: Literal["fp32", "bf16"] = "fp32",
@@ -65,6 +68,7 @@ def main(
     Args:
         labels: Numbers of labels, joined by commas.
         graphs: Label graphs, joined by commas: complete (fc), random with about 10 neighbours (pr).
+        channels: Sizes of a state, joined by commas; other results than those of 512 alone are called narrow.
         repeats: Rounds in which the layouts take turns.
         device: Where to compute.
         precision: In fp32, or in bf16 where autocast takes it.
@@ -92,16 +96,19 @@ def main(
     }
     print(f"{device}, {precision}, {threads} threads: matrix products {1e-9 * rate:.0f} GFLOP/s")
     rows = []
-    for graph in chosen("graphs", graphs, ("fc", "pr")):
-        for num_labels in (12,) if quick else map(int, labels.split(",")):
-            sizes = (Sizes.tiny if quick else Sizes)(num_labels, graph)
+    for graph in cast(list[GraphName], chosen("graphs", graphs, ("fc", "pr"))):
+        for sizes in [Sizes.tiny(12, graph)] if quick else _sizes(graph, labels, channels):
             rows.append(compare(sizes, settings, limits, checkpoint=checkpoint))
             print("\n".join(["", *table(rows[-1])]), flush=True)
     if save:
         special = (precision if precision != "fp32" else "", matmul_precision if matmul_precision != "highest" else "")
-        name = name_of("model_speed", device, *special, machine)
+        name = name_of("model_speed", device, *special, "" if channels == "512" else "narrow", machine)
         print(f"\nWrote {write_results(name, {'settings': settings, 'limits': asdict(limits), 'models': rows})}")
     return int(any(found["state"] == "disagrees" for row in rows for found in row["layouts"].values()))
+
+
+def _sizes(graph: GraphName, labels: str, channels: str) -> list[Sizes]:
+    return [Sizes(int(count), graph, int(size)) for count in labels.split(",") for size in channels.split(",")]
 
 
 def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) -> Row:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 Result = dict[str, Any]
+#: Channels of a model that go without saying.
+WIDE = 512
 
 
 def attention(result: Result) -> list[str]:
@@ -77,9 +79,10 @@ def _layout(row: Result, name: str, mode: str, found: Result) -> str:
     times, peaks = found[mode], found.get("peak_bytes")
     ratio = f"{times['ours_is_faster']:.2f}" if "ours_is_faster" in times else "-"
     peak = f"{1e-6 * peaks[mode]:.0f}" if isinstance(peaks, dict) and mode in peaks else "-"
-    wall = times["wall_ms"]
+    wall, sizes = times["wall_ms"], row["sizes"]
+    labels = f"{sizes['num_labels']}" + ("" if sizes["channels"] == WIDE else f", d={sizes['channels']}")
     return (
-        f"| {row['sizes']['num_labels']} | {row['sizes']['graph']} | {name} | {mode} | {wall['median']:.0f} "
+        f"| {labels} | {row['sizes']['graph']} | {name} | {mode} | {wall['median']:.0f} "
         f"| {wall['q1']:.0f} to {wall['q3']:.0f} | {times['samples_per_second']:.3g} | {ratio} "
         f"| {times['floor_share']:.0%} | {peak} |"
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from torch_geometric.data import Batch, Data
 
 import environment
 import model_speed
+import speed_tables
 from measure import Limits, relative_rms
 from products import PRODUCTS, products, products_job
 from released_layout import ReleasedLayout
@@ -161,3 +163,20 @@ def test_quick_run_agrees_and_writes_a_file(tmp_path: Path, monkeypatch: pytest.
         for found in row["layouts"].values():
             assert found[TRAINING]["samples_per_second"] > 0
             assert found[TRAINING]["ours_is_faster"] > 0
+
+
+def test_models_of_several_widths_get_a_file_and_rows_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = partial(Sizes, heads=2, num_samples=2, num_components=3, num_tokens=20)
+    monkeypatch.setattr(model_speed, "Sizes", small)
+    limits = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9})
+    monkeypatch.setattr(model_speed, "measure_limits", lambda *args, **kwargs: limits)
+    monkeypatch.setattr(model_speed, "peaks_of", lambda *args, **kwargs: None)
+    monkeypatch.setattr(environment, "RESULTS", tmp_path)
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    options = {"labels": "5", "graphs": "fc", "channels": "8,16", "repeats": 1, "save": True}
+    assert model_speed.main(**options) == 0  # type: ignore[arg-type]
+    result = json.loads((tmp_path / "model_speed-cpu-narrow.json").read_text())
+    assert [row["sizes"]["channels"] for row in result["models"]] == [8, 16]
+    assert any(line.startswith("| 5, d=16 | fc | ours | training |") for line in speed_tables.models(result))

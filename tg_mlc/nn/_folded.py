@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.nn import Linear
 
 from tg_mlc.ops import Blocks
@@ -30,7 +30,11 @@ def may_fold(states: Tensor, pattern: Blocks, query: Linear, out: Linear, heads:
     if states.device.type != "cpu" or torch.compiler.is_compiling() or is_forced():
         return False
     regular = pattern.num_samples * pattern.max_queries == pattern.num_queries
-    if not regular or num_copies not in (1, pattern.num_samples) or not (_is_plain(query) and _is_plain(out)):
+    if (
+        not regular
+        or num_copies not in (1, pattern.num_samples)
+        or not (is_plain(query, Linear) and is_plain(out, Linear))
+    ):
         return False
     sizes = (query.in_channels, query.out_channels // heads, out.in_channels // heads)
     return folding_ratio(pattern, heads, *sizes, shared=num_copies > 1) > 1.0
@@ -120,7 +124,7 @@ def _num_keys(pattern: Blocks) -> int:
     return max(pattern.max_keys, 1)
 
 
-def _is_plain(linear: Linear) -> bool:
-    """Whether it is its weight and its bias, and nobody has put anything in its place or listens to it."""
-    listeners = (linear._forward_pre_hooks, linear._forward_hooks, linear._backward_pre_hooks, linear._backward_hooks)
-    return type(linear) is Linear and not any(listeners)
+def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
+    """Whether a module is of that very kind, and nobody listens to it."""
+    listeners = (module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, module._backward_hooks)
+    return type(module) is kind and not any(listeners)

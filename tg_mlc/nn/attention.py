@@ -13,6 +13,7 @@ from torch_geometric.utils import softmax
 from tg_mlc._options import check_count, check_share
 from tg_mlc.nn._adjacency import to_edges
 from tg_mlc.nn._folded import folded_attention, may_fold
+from tg_mlc.nn._residual import add_repeated, normalised_branch
 from tg_mlc.ops import Blocks, Pattern, graph_attention
 from tg_mlc.ops.adjacency import to_list
 from tg_mlc.ops.attention import registry
@@ -193,10 +194,10 @@ class AttentionConv(MessagePassing):
             source = query_state if isinstance(x, Tensor) else source
         else:
             query_state = target
-        message, weights = self._message(
+        message, lin_out, weights = self._message(
             query_state, source, edge_index, edge_attr, num_copies, bool(return_attention_weights)
         )
-        out = self._update(target, message, num_copies)
+        out = self._update(target, message, lin_out)
         if not return_attention_weights:
             return out
         if isinstance(edge_index, SparseTensor):
@@ -207,7 +208,7 @@ class AttentionConv(MessagePassing):
         r"""The second half of the block, :math:`\mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)` with its normalisation."""
         if self.norm == "pre":
             return x + self._dropped(self.mlp(self.mlp_norm(x)))
-        return cast(Tensor, self.mlp_norm(x + self._dropped(self.mlp(x))))
+        return normalised_branch(x, x, self.mlp, self.mlp_norm, self.dropout, self.training)
 
     def _message(
         self,
@@ -217,32 +218,36 @@ class AttentionConv(MessagePassing):
         edge_attr: OptTensor,
         num_copies: int,
         return_weights: bool,
-    ) -> tuple[Tensor, Any]:
-        """What every target receives, and the attention weights if asked for."""
+    ) -> tuple[Tensor, nn.Module, Any]:
+        """What every target receives, what it has yet to pass, and the attention weights if asked for."""
         key = self._split_heads(self.lin_key(source))
         value = self._split_heads(self.lin_value(source))
         if isinstance(edge_index, Blocks) and not return_weights and self._may_fold(states, edge_index, num_copies):
-            return folded_attention(
+            message = folded_attention(
                 states, key, value, edge_index, self.lin_query, self.lin_out, self.scale, self._dropout_p, num_copies
-            ), None
+            )
+            return message, nn.Identity(), None
         query = self._split_heads(self.lin_query(states))
-        query = query.expand(num_copies, *query.shape).flatten(end_dim=1)
+        if num_copies > 1:  # the gradient of a single copy would be summed over nothing
+            query = query.expand(num_copies, *query.shape).flatten(end_dim=1)
         if isinstance(edge_index, Pattern):
             message, weights = self._attend(query, key, value, edge_index, return_weights)
         else:
             message = self._propagate(query, key, value, edge_index, edge_attr, return_weights)
             weights, self._alpha = self._alpha, None
-        return self.lin_out(message.flatten(start_dim=1)), weights
+        return message.flatten(start_dim=1), self.lin_out, weights
 
     def _may_fold(self, states: Tensor, pattern: Blocks, num_copies: int) -> bool:
         return self.backend == "auto" and may_fold(
             states, pattern, self.lin_query, self.lin_out, self.heads, num_copies
         )
 
-    def _update(self, target: Tensor, message: Tensor, num_copies: int) -> Tensor:
-        hidden = self._dropped(message).view(num_copies, *target.shape)
-        hidden = (target + hidden).flatten(end_dim=1)
-        return self.feed_forward(hidden if self.norm == "pre" else self.attention_norm(hidden))
+    def _update(self, target: Tensor, message: Tensor, lin_out: nn.Module) -> Tensor:
+        if self.norm == "post":
+            out = normalised_branch(target, message, lin_out, self.attention_norm, self.dropout, self.training)
+        else:
+            out = add_repeated(target, self._dropped(lin_out(message)))
+        return self.feed_forward(out)
 
     @property
     def _dropout_p(self) -> float:

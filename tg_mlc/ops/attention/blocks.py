@@ -18,7 +18,7 @@ from torch import Tensor
 
 from tg_mlc.ops.attention import opaque
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output, accumulator
-from tg_mlc.ops.attention.crossovers import MAX_WASTE, MIN_BLOCK, MIN_DROPPED
+from tg_mlc.ops.attention.crossovers import MAX_NARROW, MAX_WASTE, MIN_BLOCK, MIN_DROPPED, MIN_NARROW
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.pattern import Blocks, Pattern, Shared
@@ -129,6 +129,9 @@ def block_attention(
     seed: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """The output, and the logarithm of the sum that every query's weights were divided by."""
+    if _takes_narrow_kernels(query, value, bias, query_ptr):
+        options = (query_ptr, key_ptr, scale, dropout_p, int(seed))
+        return _narrow().forward(query, key, value, *options)  # type: ignore[no-any-return]
     out = query.new_zeros(query.size(0), query.size(1), value.size(2))
     lse = query.new_zeros(query.size(0), query.size(1), 1, dtype=accumulator(query))
     start = int(seed)
@@ -170,6 +173,9 @@ def block_attention_backward(
     lse: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, value and bias; the last is empty if there is no bias."""
+    if _takes_narrow_kernels(query, value, bias, query_ptr):
+        options = (query_ptr, key_ptr, scale, dropout_p, int(seed))
+        return *_narrow().backward(grad, query, key, value, *options, lse), query.new_zeros(0, query.size(1))
     tasks, start, dtype = _tasks(query_ptr, key_ptr, query), int(seed), accumulator(query)
     grad_query = torch.zeros_like(query, memory_format=torch.contiguous_format)
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
@@ -227,6 +233,22 @@ def _backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...
 
 
 block_attention.register_autograd(_backward, setup_context=_setup_context)
+
+
+def _takes_narrow_kernels(query: Tensor, value: Tensor, bias: Tensor | None, query_ptr: Tensor) -> bool:
+    """Whether heads are so narrow that their scores decide, and there are enough of them for all threads."""
+    enough = (query_ptr.numel() - 1) * query.size(1) >= threads.num_workers()
+    return bias is None and enough and is_narrow(query, value)
+
+
+def is_narrow(query: Tensor, value: Tensor) -> bool:
+    """Whether there are kernels for heads of so few channels."""
+    channels = query.size(2), value.size(2)
+    return 0 < min(channels) <= max(channels) <= MAX_NARROW and query.dtype == torch.float32 and numba_problem() is None
+
+
+def _narrow() -> Any:
+    return import_module("tg_mlc.ops.kernels.narrow_cpu")
 
 
 def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
@@ -303,8 +325,8 @@ def _is_complete(pattern: Pattern) -> bool:
 
 
 def prefer(call: AttentionCall) -> str | None:
-    """Large blocks of different sizes, or some of whose weights are dropped, and those whose sizes a compiler cannot
-    know.
+    """Narrow heads, large blocks of different sizes, or some of whose weights are dropped, and those whose sizes a
+    compiler cannot know.
     """
     pattern = call.pattern
     if not isinstance(pattern, Blocks | Shared) or call.query.device.type != "cpu":
@@ -315,8 +337,14 @@ def prefer(call: AttentionCall) -> str | None:
     scores, num_samples = pattern.num_edges * call.query.size(1), max(1, pattern.num_samples)
     if max(num_samples, scores * accumulator(call.query).itemsize // TILE) < threads.num_workers():
         return None
-    multiplications = scores * call.query.size(2) // num_samples
+    return _prefer_by_size(call, pattern, scores)
+
+
+def _prefer_by_size(call: AttentionCall, pattern: Blocks | Shared, scores: int) -> str | None:
+    multiplications = scores * call.query.size(2) // max(1, pattern.num_samples)
     complete = isinstance(pattern, Blocks) or _is_complete(pattern)
+    if complete and (call.dropout_p > 0.0 or scores >= MIN_NARROW) and is_narrow(call.query, call.value):
+        return "has narrow heads, whose scores stay in the first-level cache"
     if call.dropout_p > 0.0 and complete and multiplications >= MIN_DROPPED:
         return "has large blocks, whose weights, as some are dropped, had better be found again than kept"
     padded = pattern.num_samples * pattern.max_queries * pattern.max_keys if isinstance(pattern, Blocks) else 0

@@ -31,6 +31,9 @@ NARROW = 64
 #: Multiplications of an average block below which starting its matrix products costs more than padding saves, and
 #: where some weights are dropped, more than is saved by not keeping them.
 MIN_BLOCK, MIN_DROPPED = 2**23, 2**22
+#: The most channels of a head that the kernels of narrow heads take, and the scores of all blocks from which on they
+#: overtake padding where no weights are dropped (where some are, they always do).
+MAX_NARROW, MIN_NARROW = 32, 2**16
 #: Share of a padded product that may be padding before single blocks are cheaper.
 MAX_WASTE = 0.1
 #: What a multiplication costs that folds a projection into keys and values, in others: these products are small, and

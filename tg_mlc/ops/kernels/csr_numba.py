@@ -313,6 +313,9 @@ def dots(
     while done + uintp(32) <= size:
         _dots_32(x, offset, index, low, high, y, origin, step, done, scale, out)
         done += uintp(32)
+    while done + uintp(16) <= size:
+        _dots_16(x, offset, index, low, high, y, origin, step, done, scale, out)
+        done += uintp(16)
     while done + uintp(8) <= size:
         _dots_8(x, offset, index, low, high, y, origin, step, done, scale, out)
         done += uintp(8)
@@ -347,7 +350,7 @@ def _dots(lanes: int) -> Any:
     return named(add, f"dots_{lanes}")
 
 
-_dots_widest, _dots_32, _dots_8, _dots_1 = _dots(WIDEST), _dots(32), _dots(8), _dots(1)
+_dots_widest, _dots_32, _dots_16, _dots_8, _dots_1 = _dots(WIDEST), _dots(32), _dots(16), _dots(8), _dots(1)
 
 
 @kernel
@@ -374,6 +377,9 @@ def weighted_sum(
     while done + uintp(32) <= size:
         _sum_32(edges, weight, factor, low, high, y, origin, step, done, out, offset, new, streamed)
         done += uintp(32)
+    while done + uintp(16) <= size:
+        _sum_16(edges, weight, factor, low, high, y, origin, step, done, out, offset, new, streamed)
+        done += uintp(16)
     while done + uintp(8) <= size:
         _sum_8(edges, weight, factor, low, high, y, origin, step, done, out, offset, new, streamed)
         done += uintp(8)
@@ -413,7 +419,7 @@ def _sum(lanes: int) -> Any:
     return named(add, f"sum_{lanes}")
 
 
-_sum_widest, _sum_32, _sum_8, _sum_1 = _sum(WIDEST), _sum(32), _sum(8), _sum(1)
+_sum_widest, _sum_32, _sum_16, _sum_8, _sum_1 = _sum(WIDEST), _sum(32), _sum(16), _sum(8), _sum(1)
 
 
 @kernel

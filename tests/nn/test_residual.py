@@ -1,0 +1,117 @@
+"""Fused residual branches equal PyTorch's operators, and step aside where these are wanted."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import Linear
+
+from tg_mlc.nn import _residual as module
+from tg_mlc.nn._residual import normalised_branch
+
+pytest.importorskip("numba", reason="Numba is not installed")
+
+
+def make_layers(kind: str, channels: int) -> nn.Module:
+    torch.manual_seed(0)
+    if kind == "linear":
+        return Linear(channels, channels, bias=False)
+    return nn.Sequential(Linear(channels, 2 * channels), nn.ReLU(), Linear(2 * channels, channels))
+
+
+def make_norm(channels: int) -> nn.LayerNorm:
+    norm = nn.LayerNorm(channels)
+    nn.init.normal_(norm.weight)
+    nn.init.normal_(norm.bias)
+    return norm
+
+
+def gradients(out: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+    weight = torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out)
+    return torch.autograd.grad((out * weight).sum(), tensors)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("channels", [7, 64])
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_equals_the_steps_one_by_one(
+    kind: str, channels: int, copies: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tg_mlc.ops.kernels.threads.num_workers", lambda: threads)
+    monkeypatch.setattr("tg_mlc.ops.kernels.residual_cpu.MIN_ROWS", 100)
+    monkeypatch.setattr("tg_mlc.ops.kernels.residual_cpu.TILE", 0)
+    layers, norm = make_layers(kind, channels), make_norm(channels)
+    residual, x = torch.randn(411, channels), torch.randn(411 * copies, channels)
+    tensors = [residual.requires_grad_(), x.requires_grad_(), *layers.parameters(), *norm.parameters()]
+    out = normalised_branch(residual, x, layers, norm, 0.0, training=True)
+    found = gradients(out, tensors)
+    exact = module._composed(residual, x, layers, norm, 0.0)
+    torch.testing.assert_close(out, exact, rtol=1e-4, atol=1e-5)
+    for one, other in zip(found, gradients(exact, tensors), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
+
+
+def test_an_input_that_is_its_own_residual() -> None:
+    layers, norm, x = make_layers("mlp", 16), make_norm(16), torch.randn(50, 16, requires_grad=True)
+    out = normalised_branch(x, x, layers, norm, 0.0, training=True)
+    exact = module._composed(x, x, layers, norm, 0.0)
+    torch.testing.assert_close(gradients(out, [x]), gradients(exact, [x]), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_gradients_after_dropout_are_those_that_can_be_differentiated_again(kind: str) -> None:
+    layers, norm = make_layers(kind, 16), make_norm(16)
+    x = torch.randn(60, 16, requires_grad=True)
+    tensors = [x, *layers.parameters(), *norm.parameters()]
+    out = normalised_branch(x, x, layers, norm, 0.4, training=True)
+    assert type(out.grad_fn).__name__ == "_FusedBackward"
+    once = torch.autograd.grad(out.square().sum(), tensors, retain_graph=True)
+    again = torch.autograd.grad(out.square().sum(), tensors, create_graph=True)
+    for one, other in zip(once, again, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+    assert torch.autograd.grad(again[0].square().sum(), x)[0].abs().sum() > 0
+
+
+def test_dropout_keeps_the_mean_and_follows_the_seed() -> None:
+    layers, norm = make_layers("linear", 64), nn.LayerNorm(64)
+    nn.init.eye_(layers.weight)  # type: ignore[arg-type]
+    zero, x = torch.zeros(500, 64), torch.randn(500, 64)
+    torch.manual_seed(1)
+    first = normalised_branch(zero, x, layers, norm, 0.3, training=True)
+    dropped = first == first.mode(dim=1, keepdim=True).values  # what was zero before the norm
+    assert float(dropped.double().mean()) == pytest.approx(0.3, abs=0.02)
+    torch.manual_seed(1)
+    assert torch.equal(first, normalised_branch(zero, x, layers, norm, 0.3, training=True))
+    assert not torch.equal(first, normalised_branch(zero, x, layers, norm, 0.3, training=True))
+    whole = normalised_branch(zero, x, layers, norm, 0.3, training=False)
+    torch.testing.assert_close(whole, norm(x))
+
+
+def test_steps_aside_for_listeners_other_types_and_other_derivatives() -> None:
+    layers, norm, x = make_layers("mlp", 8), make_norm(8), torch.randn(5, 8, requires_grad=True)
+
+    def is_fused(x: Tensor) -> bool:
+        return type(normalised_branch(x, x, layers, norm, 0.0, training=True).grad_fn).__name__ == "_FusedBackward"
+
+    assert is_fused(x)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not is_fused(x)
+    seen: list[Tensor] = []
+    assert isinstance(layers, nn.Sequential)
+    handle = layers[0].register_forward_hook(lambda *args: seen.append(args[2]))
+    assert not is_fused(x)
+    assert len(seen) == 1
+    handle.remove()
+    _, tangent = torch.func.jvp(lambda x: normalised_branch(x, x, layers, norm, 0.0, True), (x,), (x,))
+    assert tangent.abs().sum() > 0
+    layers.double(), norm.double()
+    assert not is_fused(x.detach().double().requires_grad_())
+
+
+@pytest.mark.parametrize("shape", [(0, 8), (2, 3, 8)])
+def test_states_of_any_shape(shape: tuple[int, ...]) -> None:
+    layers, norm, x = make_layers("mlp", 8), make_norm(8), torch.randn(shape)
+    out = normalised_branch(x, x, layers, norm, 0.0, training=True)
+    torch.testing.assert_close(out, norm(x + layers(x)))

@@ -1,0 +1,108 @@
+"""Kernels of narrow heads: exact at every width and size of a block, with and without dropout, on any threads."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from tg_mlc.ops import Blocks, explain_choice, graph_attention
+
+pytest.importorskip("numba", reason="Numba is not installed")
+from tg_mlc.ops.kernels import narrow_cpu
+
+SIZES = [(3, 5), (8, 16), (17, 33), (0, 4), (5, 0), (1, 1)]
+
+
+def blocks() -> Blocks:
+    ptrs = (torch.tensor([0, *(size[side] for size in SIZES)]).cumsum(0) for side in (0, 1))
+    return Blocks(*ptrs)
+
+
+def draw(pattern: Blocks, channels: int, value_channels: int) -> list[Tensor]:
+    torch.manual_seed(0)
+    rows = (pattern.num_queries, pattern.num_keys, pattern.num_keys)
+    widths = (channels, channels, value_channels)
+    return [torch.randn(n, 3, c, requires_grad=True) for n, c in zip(rows, widths, strict=True)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("channels", "value_channels"), [(1, 3), (16, 16), (20, 7), (32, 32)])
+def test_equals_the_oracle(channels: int, value_channels: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tg_mlc.ops.kernels.threads.num_workers", lambda: threads)
+    called: list[int] = []
+    backward = narrow_cpu.backward
+    monkeypatch.setattr(narrow_cpu, "backward", lambda *args: called.append(1) or backward(*args))
+    pattern = blocks()
+    tensors = draw(pattern, channels, value_channels)
+    grad = torch.randn(pattern.num_queries, 3, value_channels)
+    out = graph_attention(*tensors, pattern, backend="blocks")
+    exact = [x.detach().double().requires_grad_() for x in tensors]
+    expected = graph_attention(*exact, pattern, backend="reference")
+    torch.testing.assert_close(out.double(), expected, rtol=1e-5, atol=1e-5)
+    found = torch.autograd.grad(out, tensors, grad)
+    for one, other in zip(found, torch.autograd.grad(expected, exact, grad.double()), strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-5)
+    assert called == [1]
+    assert not out[pattern.query_ptr[4] : pattern.query_ptr[5]].any()  # without neighbours
+
+
+@pytest.mark.parametrize("scale", [0.25, 3.0])
+def test_gradients_are_those_of_what_was_dropped(scale: float) -> None:
+    pattern = Blocks(torch.tensor([0, 9, 20]), torch.tensor([0, 21, 37]))
+    query, key, _ = draw(pattern, 16, 16)
+    # The value of each key is a unit vector, so that the output is the weights.
+    value = torch.eye(21).unsqueeze(1).repeat(2, 3, 1)[:37].contiguous()
+    value[21:] = torch.eye(21)[:16].unsqueeze(1)
+    torch.manual_seed(5)
+    weights = graph_attention(query, key, value, pattern, scale=scale, dropout_p=0.4, backend="blocks")
+    whole = graph_attention(query.double(), key.double(), value.double(), pattern, scale=scale, backend="reference")
+    kept = weights != 0
+    exact = torch.where(kept, whole / 0.6, 0.0)
+    torch.testing.assert_close(weights.double(), exact, rtol=1e-3, atol=1e-6)
+    grad = torch.randn_like(weights)
+    found = torch.autograd.grad(weights, (query, key), grad)
+    for one, other in zip(found, torch.autograd.grad(exact, (query, key), grad.double()), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+def test_rate_of_dropout_and_seeds() -> None:
+    pattern = Blocks(torch.tensor([0, 400]), torch.tensor([0, 32]))
+    value = torch.eye(32).unsqueeze(1)
+    zero = torch.zeros(400, 1, 8), torch.zeros(32, 1, 8)
+
+    def weights() -> Tensor:
+        return graph_attention(*zero, value, pattern, dropout_p=0.25, backend="blocks")
+
+    torch.manual_seed(0)
+    first = weights()
+    assert float((first == 0).double().mean()) == pytest.approx(0.25, abs=0.02)
+    assert float(first.sum(dim=-1).mean()) == pytest.approx(1.0, abs=0.02)
+    assert not torch.equal(first, weights())
+    torch.manual_seed(0)
+    assert torch.equal(first, weights())
+    assert not graph_attention(*zero, value, pattern, dropout_p=1.0, backend="blocks").any()
+
+
+def test_not_a_number_is_not_hidden() -> None:
+    pattern = Blocks(torch.tensor([0, 2]), torch.tensor([0, 3]))
+    query, key, value = (torch.ones(n, 1, 4) for n in (2, 3, 3))
+    query[0] = float("nan")
+    out = graph_attention(query, key, value, pattern, backend="blocks")
+    assert out[0].isnan().all()
+    torch.testing.assert_close(out[1], value[0])
+
+
+def test_narrow_heads_are_taken_in_single_precision() -> None:
+    pattern = Blocks(torch.arange(33) * 30, torch.arange(33) * 40)
+    few = Blocks(torch.arange(3) * 3, torch.arange(3) * 4)
+
+    def choice(pattern: Blocks, channels: int, dtype: torch.dtype = torch.float32, **options: float) -> str:
+        rows = (pattern.num_queries, pattern.num_keys, pattern.num_keys)
+        return explain_choice(*(torch.empty(n, 4, channels, dtype=dtype) for n in rows), pattern, **options)
+
+    assert "narrow heads" in choice(pattern, 16)
+    assert "narrow heads" in choice(few, 16, dropout_p=0.1)
+    assert choice(few, 16).startswith("dense")
+    assert choice(pattern, 64).startswith("dense")
+    assert choice(pattern, 16, torch.float64).startswith("dense")

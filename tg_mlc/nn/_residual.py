@@ -1,0 +1,129 @@
+r"""The residual branches of a block, :math:`\textrm{norm}(\mathbf{r} + \textrm{dropout}(\textrm{layers}(\mathbf{x})))`.
+
+In narrow models, what stands between the matrix products takes as long as they do, most of it to write states that are
+too large for a cache and to read them again. Here a CPU takes all steps for some rows before it goes on to the next.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.autograd import forward_ad
+from torch_geometric.nn import Linear
+
+from tg_mlc.nn._folded import is_plain
+from tg_mlc.ops.compiled import numba_problem
+from tg_mlc.ops.dropout import dropout
+
+
+def normalised_branch(
+    residual: Tensor, x: Tensor, layers: nn.Module, norm: nn.LayerNorm, p: float, training: bool
+) -> Tensor:
+    r"""The normalised sum of a residual and of what layers make of an input, after dropout.
+
+    Args:
+        residual (torch.Tensor): The residual :math:`\mathbf{r}`, whose rows repeat if they are fewer.
+        x (torch.Tensor): The input :math:`\mathbf{x}`.
+        layers (torch.nn.Module): What to apply to the input.
+        norm (torch.nn.LayerNorm): The normalisation.
+        p (float): The probability of dropout.
+        training (bool): Whether anything is dropped.
+    """
+    linears, p = _linears(layers), p if training else 0.0
+    if not linears or not is_plain(norm, nn.LayerNorm) or numba_problem() is not None:
+        return _composed(residual, x, layers, norm, p)
+    first, last = linears if len(linears) == 2 else (None, *linears)
+    of_first = (None, None) if first is None else (first.weight, first.bias)
+    tensors = (residual, x, *of_first, last.weight, last.bias, norm.weight, norm.bias)
+    if not _may_fuse(tensors):
+        return _composed(residual, x, layers, norm, p)
+    seed = int(torch.randint(2**31, (), device="cpu")) if p > 0.0 else 0
+    keep = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+    out: Tensor = _Fused.apply(*tensors, norm.eps, p, seed, keep)  # type: ignore[no-untyped-call]
+    return out
+
+
+def add_repeated(residual: Tensor, x: Tensor) -> Tensor:
+    """The sum with a residual whose rows repeat if they are fewer."""
+    if residual.shape == x.shape:
+        return residual + x
+    return (residual + x.view(-1, *residual.shape)).flatten(end_dim=1)
+
+
+def _composed(residual: Tensor, x: Tensor, layers: nn.Module, norm: nn.Module, p: float) -> Tensor:
+    return cast(Tensor, norm(add_repeated(residual, dropout(layers(x), p))))
+
+
+def _linears(layers: nn.Module) -> list[Linear]:
+    """A linear layer, or two with a ReLU in between, unless somebody looks into them."""
+    modules = list(layers.children()) if is_plain(layers, nn.Sequential) else [layers]
+    kinds = [Linear] if len(modules) == 1 else [Linear, nn.ReLU, Linear]
+    fits = len(modules) == len(kinds) and all(map(is_plain, modules, kinds))
+    return cast(list[Linear], modules[::2]) if fits else []
+
+
+def _may_fuse(tensors: tuple[Tensor | None, ...]) -> bool:
+    """Whether there are kernels for such tensors, and neither a compiler nor another kind of derivative looks on."""
+    if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or forward_ad._current_level >= 0:
+        return False
+    residual, x, *_, weight, bias = tensors
+    if (
+        residual is None
+        or weight is None
+        or bias is None
+        or x is None
+        or x.dim() != 2
+        or 0 in (residual.numel(), x.numel())
+    ):
+        return False
+    given = [tensor for tensor in tensors if tensor is not None]
+    taken = all(tensor.device.type == "cpu" and tensor.dtype == torch.float32 for tensor in given)
+    return taken and not any(map(is_functorch_wrapped_tensor, given))
+
+
+class _Fused(torch.autograd.Function):
+    """Some rows at a time, forward and backward."""
+
+    @staticmethod
+    def forward(ctx: Any, residual: Tensor, x: Tensor, *rest: Any) -> Tensor:
+        *parameters, eps, p, seed, keep = rest
+        ctx.options, ctx.same = (eps, p, seed), residual is x
+        branch = _kernels().Branch(*parameters, *ctx.options)
+        out, kept = _kernels().forward(residual.contiguous(), x.contiguous(), branch, keep)
+        ctx.save_for_backward(residual, x, *parameters, *kept)
+        return out  # type: ignore[no-any-return]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        residual, x, *parameters, hidden, normalised, deviation = ctx.saved_tensors
+        if torch.is_grad_enabled():  # these gradients are to be differentiated once more
+            return *_differentiable_gradients(grad, (residual, x, *parameters), *ctx.options), *(None,) * 4
+        branch, kept = _kernels().Branch(*parameters, *ctx.options), _kernels().Kept(hidden, normalised, deviation)
+        of_sum, of_x, found = _kernels().backward(grad.contiguous(), x.contiguous(), branch, kept, ctx.same)
+        if residual.shape != of_sum.shape:
+            of_sum = of_sum.view(-1, *residual.shape).sum(dim=0)
+        grads = [None if tensor is None else of for tensor, of in zip(parameters, found, strict=True)]
+        return None if ctx.same else of_sum, of_x, *grads, *(None,) * 4
+
+
+def _differentiable_gradients(
+    grad: Tensor, tensors: tuple[Tensor | None, ...], eps: float, p: float, seed: int
+) -> list[Tensor | None]:
+    """What PyTorch's operators find, with the same entries dropped."""
+    aliases: Any = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
+    residual, x, first, first_bias, last, last_bias, weight, bias = aliases
+    hidden = F.linear(x if first is None else F.relu(F.linear(x, first, first_bias)), last, last_bias)
+    hidden = hidden * _kernels().kept_entries(hidden, p, seed)
+    out = F.layer_norm(add_repeated(residual, hidden), weight.shape, weight, bias, eps)
+    wanted = {place: one for place, one in enumerate(aliases) if one is not None and one.requires_grad}
+    found = dict(zip(wanted, torch.autograd.grad(out, list(wanted.values()), grad, create_graph=True), strict=True))
+    return [found.get(place) for place in range(len(aliases))]
+
+
+def _kernels() -> Any:
+    return import_module("tg_mlc.ops.kernels.residual_cpu")

@@ -1,0 +1,343 @@
+"""Attention of narrow heads within blocks on a CPU, compiled by Numba.
+
+With few channels, products are so cheap that the scores themselves decide: to write them out and to read them again
+takes longer than the products. Here the scores of a few queries with all keys of their block stay in the first-level
+cache from the product that makes them to the product that takes them.
+
+Keys and values of a group (a head of a block) are first copied to where they are contiguous, as wide as a vector.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import uintp
+
+from tg_mlc.ops.kernels.compile import Array, kernel, named
+from tg_mlc.ops.kernels.dropout_numba import is_kept, row_key
+from tg_mlc.ops.kernels.simd import add_scaled, load, store, zeros
+from tg_mlc.ops.kernels.softmax_numba import exp, highest_of
+
+#: Queries that are taken at a time, and keys whose scores with one of them fill a vector.
+ROWS, LANES = 8, 16
+
+
+class Blocked(NamedTuple):
+    """The boundaries of the blocks, and how scores become weights."""
+
+    query_ptr: Array
+    key_ptr: Array
+    heads: int
+    channels: int
+    value_channels: int
+    lanes: int  #: of a row of queries, keys or values
+    scale: float
+    dropout_p: float
+    seed: int
+
+
+class Tensors(NamedTuple):
+    """Contiguous tensors ``[rows, heads, channels]`` as flat arrays, of which a pass leaves some empty."""
+
+    query: Array
+    key: Array
+    value: Array
+    out: Array
+    lse: Array
+    grad: Array
+    grad_query: Array
+    grad_key: Array
+    grad_value: Array
+
+
+class Space(NamedTuple):
+    """What a thread works in: rows of a few queries, and of the keys of a group."""
+
+    query: Array
+    grad: Array
+    sums: Array
+    score: Array
+    grad_score: Array
+    share: Array
+    weight: Array
+    key: Array
+    value: Array
+    grad_key: Array
+    columns: Array
+    value_columns: Array
+
+
+@kernel
+def forward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, space: Space) -> None:
+    """Outputs and logarithms of sums of whole groups."""
+    heads, lanes, channels, width = blocks.heads, blocks.lanes, blocks.channels, blocks.value_channels
+    dropout_p, seed, out, score = blocks.dropout_p, blocks.seed, tensors.out, space.score
+    factor = kept_factor(score, dropout_p)
+    for group in range(first, last):
+        block, head = divmod(group, heads)
+        low, high, key, keys, stride = bounds(block, blocks)
+        transpose(tensors.key, key, keys, heads, head, channels, stride, space.columns)
+        pack(tensors.value, key, keys, heads, head, width, lanes, keys, space.value)
+        for row in range(low, high, ROWS):
+            size = min(ROWS, high - row)
+            pack(tensors.query, row, size, heads, head, channels, lanes, ROWS, space.query)
+            products(space.query, channels, lanes, space.columns, stride, blocks.scale, score)
+            leave_out(score, keys, stride)
+            for i in range(size):
+                place = (row + i) * heads + head
+                space.share[i], tensors.lse[place] = weigh(score, i * stride, stride, dropout_p, seed, place)
+            weighted_sums(score, stride, keys, space.value, lanes, space.sums)
+            for i in range(size):
+                unpack(space.sums, i, lanes, factor * space.share[i], out, row + i, heads, head, width)
+
+
+@kernel
+def backward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, space: Space) -> None:
+    """Gradients of queries, keys and values of whole groups."""
+    heads, lanes, channels, width = blocks.heads, blocks.lanes, blocks.channels, blocks.value_channels
+    dropout_p, seed, score, grad_score = blocks.dropout_p, blocks.seed, space.score, space.grad_score
+    one, scale = score.dtype.type(1), score.dtype.type(blocks.scale)
+    for group in range(first, last):
+        block, head = divmod(group, heads)
+        low, high, key, keys, stride = bounds(block, blocks)
+        transpose(tensors.key, key, keys, heads, head, channels, stride, space.columns)
+        transpose(tensors.value, key, keys, heads, head, width, stride, space.value_columns)
+        pack(tensors.key, key, keys, heads, head, channels, lanes, keys, space.key)
+        space.grad_key[: keys * lanes] = 0
+        space.value[: keys * lanes] = 0
+        for row in range(low, high, ROWS):
+            size = min(ROWS, high - row)
+            pack(tensors.query, row, size, heads, head, channels, lanes, ROWS, space.query)
+            pack(tensors.grad, row, size, heads, head, width, lanes, ROWS, space.grad)
+            products(space.query, channels, lanes, space.columns, stride, scale, score)
+            leave_out(score, keys, stride)
+            products(space.grad, width, lanes, space.value_columns, stride, 1.0, grad_score)
+            for i in range(size):
+                place = (row + i) * heads + head
+                lse = tensors.lse[place]
+                differentiate(score, grad_score, i * stride, stride, lse, dropout_p, seed, place, space.weight)
+            weighted_sums(grad_score, stride, keys, space.key, lanes, space.sums)
+            for i in range(size):
+                unpack(space.sums, i, lanes, scale, tensors.grad_query, row + i, heads, head, channels)
+            add_outer(score, stride, keys, space.grad, lanes, space.value)
+            add_outer(grad_score, stride, keys, space.query, lanes, space.grad_key)
+        for j in range(keys):
+            unpack(space.grad_key, j, lanes, scale, tensors.grad_key, key + j, heads, head, channels)
+            unpack(space.value, j, lanes, one, tensors.grad_value, key + j, heads, head, width)
+
+
+@kernel
+def bounds(block: int, blocks: Blocked) -> tuple[Any, Any, Any, Any, Any]:
+    """The queries of a block, its first key, its number of keys, and that rounded up to whole vectors."""
+    key = blocks.key_ptr[block]
+    keys = blocks.key_ptr[block + 1] - key
+    return blocks.query_ptr[block], blocks.query_ptr[block + 1], key, keys, (keys + LANES - 1) // LANES * LANES
+
+
+@kernel
+def kept_factor(like: Array, dropout_p: float) -> Any:
+    """What a weight is multiplied by that is not dropped."""
+    return like.dtype.type(1 / (1 - dropout_p) if dropout_p < 1 else 0)
+
+
+@kernel
+def weigh(score: Array, low: int, size: int, dropout_p: float, seed: int, place: int) -> tuple[Any, Any]:
+    """Turns the scores of a query into weights that are yet to be normalised, drops some, and returns what to multiply
+    them by and the logarithm of their sum.
+    """
+    start, stop, zero = uintp(low), uintp(low) + uintp(size), score.dtype.type(0)
+    highest = max(highest_of(score, start, stop), score.dtype.type(-3e38))
+    total = zero
+    if dropout_p > 0:
+        key = row_key(seed, place)
+        for e in range(uintp(size)):
+            value = exp(score[start + e] - highest)
+            total += value
+            score[start + e] = value if is_kept(key, e, dropout_p) else zero
+    else:
+        for e in range(start, stop):
+            value = exp(score[e] - highest)
+            total += value
+            score[e] = value
+    if total == 0:
+        return zero, zero
+    return score.dtype.type(1) / total, highest + np.log(total)
+
+
+@kernel
+def differentiate(
+    score: Array, grad: Array, low: int, size: int, lse: float, dropout_p: float, seed: int, place: int, weight: Array
+) -> None:
+    """Turns the scores of a query into weights, some of them dropped, and the gradients of these into those of the
+    scores; ``weight`` holds the weights before.
+    """
+    start, zero = uintp(low), score.dtype.type(0)
+    total = zero
+    if dropout_p > 0:
+        key, factor = row_key(seed, place), kept_factor(score, dropout_p)
+        for e in range(uintp(size)):
+            share = exp(min(score[start + e] - lse, zero))  # rounding may put a score above the sum
+            kept = factor * share if is_kept(key, e, dropout_p) else zero
+            weight[e] = share
+            score[start + e] = kept
+            total += kept * grad[start + e]
+        for e in range(uintp(size)):
+            grad[start + e] = score[start + e] * grad[start + e] - weight[e] * total
+    else:
+        for e in range(uintp(size)):
+            share = exp(min(score[start + e] - lse, zero))
+            score[start + e] = share
+            total += share * grad[start + e]
+        for e in range(uintp(size)):
+            grad[start + e] = score[start + e] * (grad[start + e] - total)
+
+
+@kernel
+def products(x: Array, channels: int, lanes: int, columns: Array, stride: int, scale: float, out: Array) -> None:
+    """The scaled products of rows ``[ROWS, lanes]`` with columns ``[channels, stride]``, as ``[ROWS, stride]``."""
+    width, step, none, factor = uintp(lanes), uintp(stride), zeros(out, LANES), out.dtype.type(scale)
+    for column in range(uintp(0), step, uintp(LANES)):
+        s0, s1, s2, s3, s4, s5, s6, s7 = none, none, none, none, none, none, none, none
+        for c in range(uintp(channels)):
+            y = load(columns, c * step + column, LANES)
+            s0 = add_scaled(s0, x[c], y)
+            s1 = add_scaled(s1, x[width + c], y)
+            s2 = add_scaled(s2, x[uintp(2) * width + c], y)
+            s3 = add_scaled(s3, x[uintp(3) * width + c], y)
+            s4 = add_scaled(s4, x[uintp(4) * width + c], y)
+            s5 = add_scaled(s5, x[uintp(5) * width + c], y)
+            s6 = add_scaled(s6, x[uintp(6) * width + c], y)
+            s7 = add_scaled(s7, x[uintp(7) * width + c], y)
+        store(out, column, add_scaled(none, factor, s0))
+        store(out, step + column, add_scaled(none, factor, s1))
+        store(out, uintp(2) * step + column, add_scaled(none, factor, s2))
+        store(out, uintp(3) * step + column, add_scaled(none, factor, s3))
+        store(out, uintp(4) * step + column, add_scaled(none, factor, s4))
+        store(out, uintp(5) * step + column, add_scaled(none, factor, s5))
+        store(out, uintp(6) * step + column, add_scaled(none, factor, s6))
+        store(out, uintp(7) * step + column, add_scaled(none, factor, s7))
+
+
+@kernel
+def leave_out(score: Array, keys: int, stride: int) -> None:
+    """Scores that weigh nothing for what is no key."""
+    for i in range(uintp(ROWS)):
+        for j in range(uintp(keys), uintp(stride)):
+            score[i * uintp(stride) + j] = -np.inf
+
+
+@kernel
+def weighted_sums(weight: Array, stride: int, keys: int, y: Array, lanes: int, out: Array) -> None:
+    """The sums ``[ROWS, lanes]`` of rows ``[keys, lanes]`` with weights ``[ROWS, stride]``."""
+    if lanes == 16:
+        _sums_16(weight, stride, keys, y, out)
+    else:
+        _sums_32(weight, stride, keys, y, out)
+
+
+def _sums(lanes: int) -> Any:
+    def sums(weight: Array, stride: int, keys: int, y: Array, out: Array) -> None:
+        step, none = uintp(stride), zeros(out, lanes)
+        s0, s1, s2, s3, s4, s5, s6, s7 = none, none, none, none, none, none, none, none
+        for j in range(uintp(keys)):
+            row = load(y, j * uintp(lanes), lanes)
+            s0 = add_scaled(s0, weight[j], row)
+            s1 = add_scaled(s1, weight[step + j], row)
+            s2 = add_scaled(s2, weight[uintp(2) * step + j], row)
+            s3 = add_scaled(s3, weight[uintp(3) * step + j], row)
+            s4 = add_scaled(s4, weight[uintp(4) * step + j], row)
+            s5 = add_scaled(s5, weight[uintp(5) * step + j], row)
+            s6 = add_scaled(s6, weight[uintp(6) * step + j], row)
+            s7 = add_scaled(s7, weight[uintp(7) * step + j], row)
+        store(out, uintp(0), s0)
+        store(out, uintp(lanes), s1)
+        store(out, uintp(2 * lanes), s2)
+        store(out, uintp(3 * lanes), s3)
+        store(out, uintp(4 * lanes), s4)
+        store(out, uintp(5 * lanes), s5)
+        store(out, uintp(6 * lanes), s6)
+        store(out, uintp(7 * lanes), s7)
+
+    return named(sums, f"narrow_sums_{lanes}")
+
+
+@kernel
+def add_outer(weight: Array, stride: int, keys: int, x: Array, lanes: int, out: Array) -> None:
+    """Adds rows ``[ROWS, lanes]`` with weights ``[ROWS, stride]`` to those of the keys, ``[keys, lanes]``."""
+    if lanes == 16:
+        _outer_16(weight, stride, keys, x, out)
+    else:
+        _outer_32(weight, stride, keys, x, out)
+
+
+def _outer(lanes: int) -> Any:
+    def outer(weight: Array, stride: int, keys: int, x: Array, out: Array) -> None:
+        step = uintp(stride)
+        x0, x1 = load(x, uintp(0), lanes), load(x, uintp(lanes), lanes)
+        x2, x3 = load(x, uintp(2 * lanes), lanes), load(x, uintp(3 * lanes), lanes)
+        x4, x5 = load(x, uintp(4 * lanes), lanes), load(x, uintp(5 * lanes), lanes)
+        x6, x7 = load(x, uintp(6 * lanes), lanes), load(x, uintp(7 * lanes), lanes)
+        for j in range(uintp(keys)):
+            total = load(out, j * uintp(lanes), lanes)
+            total = add_scaled(total, weight[j], x0)
+            total = add_scaled(total, weight[step + j], x1)
+            total = add_scaled(total, weight[uintp(2) * step + j], x2)
+            total = add_scaled(total, weight[uintp(3) * step + j], x3)
+            total = add_scaled(total, weight[uintp(4) * step + j], x4)
+            total = add_scaled(total, weight[uintp(5) * step + j], x5)
+            total = add_scaled(total, weight[uintp(6) * step + j], x6)
+            total = add_scaled(total, weight[uintp(7) * step + j], x7)
+            store(out, j * uintp(lanes), total)
+
+    return named(outer, f"narrow_outer_{lanes}")
+
+
+_sums_16, _sums_32, _outer_16, _outer_32 = _sums(16), _sums(32), _outer(16), _outer(32)
+
+
+@kernel
+def pack(
+    x: Array, first: int, size: int, heads: int, head: int, channels: int, lanes: int, padded: int, out: Array
+) -> None:
+    """Copies rows of one head to ``[padded, lanes]``, with zeros beside and below."""
+    for row in range(uintp(padded)):
+        done = uintp(0)
+        if row < uintp(size):
+            source = ((uintp(first) + row) * uintp(heads) + uintp(head)) * uintp(channels)
+            copy(x, source, channels, x.dtype.type(1), out, row * uintp(lanes))
+            done = uintp(channels)
+        for c in range(done, uintp(lanes)):
+            out[row * uintp(lanes) + c] = 0
+
+
+@kernel
+def unpack(
+    x: Array, i: int, lanes: int, factor: float, out: Array, row: int, heads: int, head: int, channels: int
+) -> None:
+    """Writes a scaled row of ``[rows, lanes]`` to where it belongs."""
+    copy(x, uintp(i) * uintp(lanes), channels, factor, out, (uintp(row) * uintp(heads) + uintp(head)) * uintp(channels))
+
+
+@kernel
+def copy(x: Array, source: int, channels: int, factor: float, out: Array, target: int) -> None:
+    """Copies neighbouring numbers, scaled."""
+    done, size = uintp(0), uintp(channels)
+    while done + uintp(LANES) <= size:
+        row = add_scaled(zeros(out, LANES), factor, load(x, uintp(source) + done, LANES))
+        store(out, uintp(target) + done, row)
+        done += uintp(LANES)
+    for c in range(done, size):
+        out[uintp(target) + c] = x[uintp(source) + c] * factor
+
+
+@kernel
+def transpose(x: Array, first: int, size: int, heads: int, head: int, channels: int, stride: int, out: Array) -> None:
+    """Copies rows of one head to columns ``[channels, stride]``, with zeros beside."""
+    for row in range(uintp(size)):
+        source = ((uintp(first) + row) * uintp(heads) + uintp(head)) * uintp(channels)
+        for c in range(uintp(channels)):
+            out[c * uintp(stride) + row] = x[source + c]
+    for c in range(uintp(channels)):
+        for row in range(uintp(size), uintp(stride)):
+            out[c * uintp(stride) + row] = 0

@@ -1,0 +1,144 @@
+"""Residual branches on a CPU, some rows at a time: what one step makes of them stays in cache for the next.
+
+Every thread takes consecutive rows. Each sums up gradients of parameters of its own, which are added in one order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tg_mlc.ops.kernels import residual_numba, threads
+
+#: Bytes of states to take at a time, and the least rows, as smaller products are slow.
+TILE, MIN_ROWS = 2**19, 512
+#: A thread is not worth waking for fewer rows.
+MIN_SHARE = 256
+
+
+class Branch(NamedTuple):
+    """The parameters of a branch: one linear layer, or two with a ReLU in between, then a normalisation."""
+
+    first: Tensor | None
+    first_bias: Tensor | None
+    last: Tensor
+    last_bias: Tensor | None
+    norm: Tensor
+    norm_bias: Tensor
+    eps: float
+    dropout_p: float
+    seed: int
+
+
+class Kept(NamedTuple):
+    """What is kept between forward and backward."""
+
+    hidden: Tensor  #: behind the ReLU, or empty
+    normalised: Tensor
+    deviation: Tensor  #: one over the standard deviation of every row
+
+
+def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Tensor, Kept]:
+    """The output, and what is kept, which is in vain unless asked for."""
+    rows, size, step = x.size(0), branch.norm.numel(), _step(branch)
+    inner = 0 if branch.first is None else branch.first.size(0)
+    out, kept_rows = x.new_empty(rows, size), rows if keep else 0
+    kept = Kept(x.new_empty(kept_rows, inner), x.new_empty(kept_rows, size), x.new_empty(rows))
+
+    of_norm = _flat(branch.norm), _flat(branch.norm_bias), branch.eps, branch.dropout_p, branch.seed
+    flat_residual, written = _flat(residual), (_flat(kept.deviation), _flat(out))
+
+    def work(_: int, begin: int, end: int) -> None:
+        hidden, normalised = kept[:2] if keep else (x.new_empty(step, inner), x.new_empty(step, size))
+        flat = _flat(normalised)
+        for low in range(begin, end, step):
+            high = min(low + step, end)
+            offset = 0 if keep else low
+            y, of = x[low:high], slice(low - offset, high - offset)
+            if branch.first is not None:
+                y = _linear(y, branch.first, branch.first_bias, hidden[of])
+                residual_numba.rectify(_flat(y))
+            _linear(y, branch.last, branch.last_bias, normalised[of])
+            residual_numba.add_and_normalise(low, high, flat_residual, flat, offset, *of_norm, *written)
+
+    _share(work, rows)
+    return out, kept
+
+
+def backward(grad: Tensor, x: Tensor, branch: Branch, kept: Kept, same: bool) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """The gradients of the sum (and so of the residual), of the input, and of the six parameters; where the input is
+    the residual, its gradient is of both.
+    """
+    rows, size, step = x.size(0), branch.norm.numel(), _step(branch)
+    inner = kept.hidden.size(1)
+    grad_sum = torch.empty_like(grad)
+    grad_x = grad_sum if same else torch.empty_like(x)
+    parts = _workers(rows)
+    like = [branch.last if branch.first is None else branch.first, branch.last]
+    weights = [x.new_zeros(parts, *weight.shape) for weight in like]
+    hidden_sums, sums = x.new_zeros(parts, inner), x.new_zeros(parts, 3, size)
+
+    read = _flat(grad), _flat(kept.normalised), _flat(branch.norm), branch.dropout_p, branch.seed, _flat(kept.deviation)
+    written = _flat(grad_sum)
+
+    def work(part: int, begin: int, end: int) -> None:
+        scratch, scratch_hidden = x.new_empty(step, size), x.new_empty(step, inner)
+        flat, flat_sums = _flat(scratch), _flat(sums[part])
+        for low in range(begin, end, step):
+            high = min(low + step, end)
+            residual_numba.differentiate(low, high, *read, written, flat, flat_sums)
+            g, y = scratch[: high - low], x[low:high]
+            if branch.first is not None:
+                hidden = kept.hidden[low:high]
+                weights[1][part].addmm_(g.t(), hidden)
+                g = torch.mm(g, branch.last, out=scratch_hidden[: high - low])
+                residual_numba.rectify_gradient(_flat(g), _flat(hidden), _flat(hidden_sums[part]))
+            weights[0][part].addmm_(g.t(), y)
+            grad_x[low:high].addmm_(g, like[0], beta=int(same))
+
+    _share(work, rows)
+    of_norm, of_norm_bias, of_bias = sums.sum(dim=0)
+    first, last = (weight.sum(dim=0) for weight in weights)
+    last = first if branch.first is None else last
+    return grad_sum, grad_x, [first, hidden_sums.sum(dim=0), last, of_bias, of_norm, of_norm_bias]
+
+
+def kept_entries(like: Tensor, dropout_p: float, seed: int) -> Tensor:
+    """What both passes multiply the entries of the branch by."""
+    factors = torch.ones_like(like, requires_grad=False)
+    residual_numba.drop_rows(like.size(1), dropout_p, seed, _flat(factors))
+    return factors
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
+    return torch.mm(x, weight.t(), out=out) if bias is None else torch.addmm(bias, x, weight.t(), out=out)
+
+
+def _flat(x: Tensor) -> np.ndarray[Any, Any]:
+    return x.detach().view(-1).numpy()
+
+
+def _step(branch: Branch) -> int:
+    return max(MIN_ROWS, TILE // (branch.norm.numel() * branch.norm.element_size()))
+
+
+def _workers(rows: int) -> int:
+    return max(1, min(threads.num_workers(), rows // MIN_SHARE))
+
+
+def _share(work: Callable[[int, int, int], None], rows: int) -> None:
+    workers, inference = _workers(rows), torch.is_inference_mode_enabled()
+    bounds = threads.divide(rows, workers)
+
+    def run(worker: int) -> None:
+        with torch.inference_mode(inference), torch.no_grad():  # these modes belong to a thread
+            work(worker, bounds[worker], bounds[worker + 1])
+
+    if workers > 1:
+        threads.run_apart(run, workers)
+    else:
+        run(0)

@@ -1,0 +1,134 @@
+"""Dropout, a residual and layer normalisation in one pass over a row, and their gradients, compiled by Numba."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import uintp
+
+from tg_mlc.ops.kernels.compile import Array, kernel
+from tg_mlc.ops.kernels.dropout_numba import is_kept, row_key
+
+
+@kernel
+def add_and_normalise(
+    first: int,
+    last: int,
+    residual: Array,
+    hidden: Array,
+    offset: int,
+    weight: Array,
+    bias: Array,
+    eps: float,
+    dropout_p: float,
+    seed: int,
+    deviation: Array,
+    out: Array,
+) -> None:
+    """Some rows of the output; leaves them in ``hidden``, which begins with row ``offset``, as they are before the
+    weight, and one over their standard deviations. Rows of the residual repeat.
+    """
+    size, zero, one = uintp(weight.shape[0]), out.dtype.type(0), out.dtype.type(1)
+    factor, repeated = _factor(out, dropout_p), residual.shape[0] // weight.shape[0]
+    for row in range(first, last):
+        low, place, start = uintp(row - offset) * size, uintp(row) * size, uintp(row % repeated) * size
+        total = zero
+        if dropout_p > 0:
+            key = row_key(seed, row)
+            for c in range(size):
+                value = residual[start + c] + (factor * hidden[low + c] if is_kept(key, c, dropout_p) else zero)
+                hidden[low + c] = value
+                total += value
+        else:
+            for c in range(size):
+                value = residual[start + c] + hidden[low + c]
+                hidden[low + c] = value
+                total += value
+        mean, squares = total / out.dtype.type(size), zero
+        for c in range(size):
+            value = hidden[low + c] - mean
+            squares += value * value
+        scale = one / np.sqrt(squares / out.dtype.type(size) + out.dtype.type(eps))
+        deviation[row] = scale
+        for c in range(size):
+            value = (hidden[low + c] - mean) * scale
+            hidden[low + c] = value
+            out[place + c] = value * weight[c] + bias[c]
+
+
+@kernel
+def differentiate(
+    first: int,
+    last: int,
+    grad: Array,
+    normalised: Array,
+    weight: Array,
+    dropout_p: float,
+    seed: int,
+    deviation: Array,
+    grad_sum: Array,
+    grad_hidden: Array,
+    sums: Array,
+) -> None:
+    """The gradients of the sum and of what was dropped before, the latter in an array that begins with the first row;
+    adds the gradients of weight, bias and of what all rows were shifted by before to ``sums``.
+    """
+    size, zero = uintp(weight.shape[0]), grad.dtype.type(0)
+    factor, share = _factor(grad, dropout_p), grad.dtype.type(1) / grad.dtype.type(size)
+    for row in range(first, last):
+        low, scale, mean, along = uintp(row) * size, deviation[row], zero, zero
+        target = uintp(row - first) * size
+        for c in range(size):
+            value = grad[low + c] * weight[c]
+            mean += value
+            along += value * normalised[low + c]
+        mean, along = mean * share, along * share
+        for c in range(size):
+            value = grad[low + c]
+            sums[c] += value * normalised[low + c]
+            sums[size + c] += value
+            grad_sum[low + c] = scale * (value * weight[c] - mean - normalised[low + c] * along)
+        if dropout_p > 0:
+            key = row_key(seed, row)
+            for c in range(size):
+                grad_hidden[target + c] = factor * grad_sum[low + c] if is_kept(key, c, dropout_p) else zero
+        else:
+            for c in range(size):
+                grad_hidden[target + c] = grad_sum[low + c]
+        for c in range(size):
+            sums[uintp(2) * size + c] += grad_hidden[target + c]
+
+
+@kernel
+def drop_rows(size: int, dropout_p: float, seed: int, out: Array) -> None:
+    """Drops the same entries."""
+    if dropout_p > 0:
+        for row in range(out.shape[0] // size):
+            key = row_key(seed, row)
+            for c in range(uintp(size)):
+                out[uintp(row * size) + c] *= _factor(out, dropout_p) if is_kept(key, c, dropout_p) else 0
+
+
+@kernel
+def rectify(hidden: Array) -> None:
+    """Zeroes what is negative."""
+    for e in range(uintp(hidden.shape[0])):
+        hidden[e] = hidden.dtype.type(0) if hidden[e] < 0 else hidden[e]
+
+
+@kernel
+def rectify_gradient(grad: Array, hidden: Array, total: Array) -> None:
+    """Zeroes gradients of what was negative, and adds up those of every column."""
+    size, zero = uintp(total.shape[0]), grad.dtype.type(0)
+    for low in range(uintp(0), uintp(grad.shape[0]), size):
+        for c in range(size):
+            value, active = grad[low + c], hidden[low + c] > zero
+            grad[low + c] = value if active else zero
+        for c in range(size):
+            total[c] += grad[low + c]
+
+
+@kernel
+def _factor(like: Array, dropout_p: float) -> Any:
+    return like.dtype.type(1 / (1 - dropout_p) if dropout_p < 1 else 0)
