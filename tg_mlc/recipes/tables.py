@@ -161,12 +161,12 @@ _PUBLISHED: dict[str, dict[str, Any]] = {
         "num_steps": 2,
         "dropout": 0.1,
         "attention_dropout": None,
-        "input_dropout": 0.3,
+        "input_dropout": 0.4,
         "frequency_strength": 0.5,
         "latent": True,
     },
     "module": {"lr": 2e-3},
-    "fit": {"max_epochs": 16},
+    "fit": {"max_epochs": 10},
 }
 _GRAPHS: dict[str, GraphBuilder] = {"pr": _co_occurrence, "correlation": _correlated}
 _TREE_GRAPHS: dict[str, GraphBuilder] = {"pr": _tree, "tree": _tree, "co-occurrence": _co_occurrence}
