@@ -9,6 +9,7 @@ VENV ?= .venv
 # Passed on to the example and to pytest.
 ARGS ?=
 PYTEST_ARGS ?= -n 2
+SPARSE_TESTS := tests/ops tests/nn tests/benchmarks/test_attention.py
 
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
@@ -19,12 +20,12 @@ PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --constra
 # Recipes read it as $$TORCH: the shell then splits it into words but takes no "<" in it for a redirection.
 export TORCH
 
-.PHONY: help sider test lint format docs clean FORCE
+.PHONY: help sider test test-sparse lint format docs clean FORCE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 	@echo
 	@echo 'Variables: PYTHON=$(PYTHON)  VENV=$(VENV)  TORCH="$(TORCH)"'
 	@echo '           ARGS="..." for make sider, PYTEST_ARGS="$(PYTEST_ARGS)" for make test'
@@ -34,8 +35,11 @@ sider: $(STAMPS)/app ## Train on the SIDER side effects and print the comparison
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python examples/sider_graph.py $(ARGS)
 
 # One thread each: the test processes already share the cores.
-test: $(STAMPS)/sparse ## Run the tests
+test: $(STAMPS)/dev ## Run the tests
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-sparse: $(STAMPS)/sparse ## Compile torch-scatter and torch-sparse, once, and run the tests of what uses them
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest $(PYTEST_ARGS) $(SPARSE_TESTS)
 
 lint: $(STAMPS)/dev ## Check style, formatting and types
 	$(BIN)/ruff check .
