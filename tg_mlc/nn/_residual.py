@@ -67,19 +67,12 @@ def _linears(layers: nn.Module) -> list[Linear]:
     return cast(list[Linear], modules[::2]) if fits else []
 
 
-def _may_fuse(tensors: tuple[Tensor | None, ...]) -> bool:
+def _may_fuse(tensors: tuple[Any, ...]) -> bool:
     """Whether there are kernels for such tensors, and neither a compiler nor another kind of derivative looks on."""
     if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or forward_ad._current_level >= 0:
         return False
     residual, x, *_, weight, bias = tensors
-    if (
-        residual is None
-        or weight is None
-        or bias is None
-        or x is None
-        or x.dim() != 2
-        or 0 in (residual.numel(), x.numel())
-    ):
+    if weight is None or bias is None or x.dim() != 2 or 0 in (residual.numel(), x.numel()):
         return False
     given = [tensor for tensor in tensors if tensor is not None]
     taken = all(tensor.device.type == "cpu" and tensor.dtype == torch.float32 for tensor in given)
