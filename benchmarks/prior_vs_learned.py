@@ -26,7 +26,7 @@ from joblib import Parallel, delayed
 from command_line import chosen, run
 from competitors import rivals, run_rival, scores_of
 from earlier import earlier_runs
-from environment import describe_dataset, results_file, write_results
+from environment import describe_dataset, name_of, results_file, write_results
 from papers import figures
 from recovery import co_occurrence_scores, mean_label_attention, recovery
 from rows import (
@@ -114,7 +114,10 @@ def main(
         "recipe": recorded(recipe) | options,
         "published": recorded(recipe.as_published()) | options,
     }
-    file, rows = f"prior_vs_learned-{dataset}-{split}", list(product(with_encoders, wanted))
+    # Models as published alone do not replace a table of models with all that helps.
+    alone = all(encoder.startswith(PUBLISHED) for encoder in with_encoders)
+    file = name_of("prior_vs_learned", dataset, split, PUBLISHED.strip() if alone else "")
+    rows = list(product(with_encoders, wanted))
     runs = earlier_runs(file, settings, [variant(*row) for row in rows], priors) if resume else []
     present = {(run.model, run.seed) for run in runs} | set(product(without.split(";"), all_seeds))
     calls = [*_rivals(trials, options, present), *_variants(trials, rows, options, priors, present)]

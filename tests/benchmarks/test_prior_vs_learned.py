@@ -364,6 +364,19 @@ def test_tables_end_to_end(root: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert set(rows["emb LaMP el"]["thresholds"]) == {"ACC", "HA", "ebF1", "miF1", "maF1"}
 
 
+def test_models_as_published_alone_replace_no_other_table(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "RESULTS", tmp_path)
+    main(dataset="planted-50", seeds=1, graphs="el", encoders="published emb", root=root, max_epochs=1)
+    (written,) = tmp_path.iterdir()
+    assert written.name == "prior_vs_learned-planted-50-official-published.json"
+    result = json.loads(written.read_text())
+    assert result["published"]["model"] == {**result["recipe"]["model"], **RECIPES["planted-50"].published["model"]}
+    assert list(result["summary"])[-1] == "published emb LaMP el"
+    assert "| published emb LaMP el |" in table(result)
+
+
 class Few(list[SimpleNamespace]):
     """Five samples with one label."""
 
