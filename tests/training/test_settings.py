@@ -62,7 +62,7 @@ def test_other_settings_of_the_same_shapes_are_refused_by_name(trained, options,
 def test_what_changes_no_output_may_differ(trained, batch):
     options = {"dropout": 0.7, "attention_dropout": 0.1, "backend": "reference", "checkpointing": True}
     module = load(trained, make_lamp(**options).eval())
-    torch.testing.assert_close(module(batch), trained.module(batch), rtol=0.0, atol=1e-6)
+    torch.testing.assert_close(module(batch), trained.module(batch), rtol=1e-5, atol=1e-6)
 
 
 def test_training_goes_on_only_with_the_same_settings(trained, data):
