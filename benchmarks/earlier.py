@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from environment import describe_environment, results_file
-from rows import LEARNED
+from rows import LEARNED, PUBLISHED
 from seeds import Run
 
 #: What must be the same for runs to stand in one table.
@@ -29,10 +29,11 @@ def earlier_runs(name: str, content: dict[str, Any], wanted: Collection[str], pr
     found = json.loads(path.read_text())
     now = json.loads(json.dumps({"versions": describe_environment()["versions"], **content}))
     found["versions"] = found["environment"]["versions"]
-    for key in ("versions", *SAME):
-        if found[key] != now[key]:
+    published = any(run["model"].startswith(PUBLISHED) for run in found["runs"])
+    for key in ("versions", *SAME, *(["published"] if published else [])):
+        if found.get(key) != now[key]:
             raise SystemExit(
-                f"Expected '{path}' to have the same {key}, as --resume keeps its rows (got {found[key]}, now "
+                f"Expected '{path}' to have the same {key}, as --resume keeps its rows (got {found.get(key)}, now "
                 f"{now[key]}); make them all again without --resume"
             )
     runs = [Run(**run) for run in found["runs"]]

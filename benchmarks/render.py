@@ -21,7 +21,18 @@ import learning_curve
 import speed_tables
 from command_line import run
 from papers import BEST
-from rows import BASELINES, LEARNED, OTHER_DECISIONS, encoder_and_graph, in_words, p_in_words, recorded, row_of, variant
+from rows import (
+    BASELINES,
+    LEARNED,
+    OTHER_DECISIONS,
+    PUBLISHED,
+    encoder_and_graph,
+    in_words,
+    p_in_words,
+    recorded,
+    row_of,
+    variant,
+)
 from tg_mlc.recipes import RECIPES
 
 ROOT = Path(__file__).parents[1]
@@ -216,6 +227,9 @@ def _changed_settings(result: dict[str, Any]) -> list[str]:
     recipe = RECIPES.get(result["dataset"].get("name", ""))
     if recipe is None or "recipe" not in result:
         return []
+    published = all(model.startswith(PUBLISHED) for model in result.get("summary", ()) if encoder_and_graph(model))
+    if published and "published" in result:
+        recipe, result = recipe.as_published(), {"recipe": result["published"]}
     then = dict(_flat(result["recipe"]))
     now = dict(_flat(json.loads(json.dumps(recorded(recipe)))))
     changed = sorted(key for key in then.keys() | now.keys() if then.get(key) != now.get(key))

@@ -230,6 +230,17 @@ def test_options_reach_every_block() -> None:
     assert [conv.heads for conv in (*labels.feature_to_label, *labels.label_to_label)] == [4, 4, 2, 2]
 
 
+@pytest.mark.parametrize("backend", ["auto", "dense", "reference"])
+@pytest.mark.parametrize("return_attention_weights", [True, False])
+def test_no_samples(backend: str, return_attention_weights: bool) -> None:
+    labels = LabelMessagePassing(8, path_graph(5), heads=2, backend=backend)
+    x, batch = torch.randn(0, 8), torch.zeros(0, dtype=torch.long)
+    options = {"batch_size": 0, "return_attention_weights": return_attention_weights}
+    out = labels(x, batch, **options)
+    assert (out.states if return_attention_weights else out).shape == (0, 5, 8)
+    assert labels(x, batch, batch_size=0, edge_index=torch.zeros(2, 0, dtype=torch.long)).shape == (0, 5, 8)
+
+
 def test_reset_parameters() -> None:
     torch.manual_seed(0)
     labels = LabelMessagePassing(256, path_graph(50), num_steps=1, norm="pre")

@@ -115,3 +115,30 @@ def test_states_of_any_shape(shape: tuple[int, ...]) -> None:
     layers, norm, x = make_layers("mlp", 8), make_norm(8), torch.randn(shape)
     out = normalised_branch(x, x, layers, norm, 0.0, training=True)
     torch.testing.assert_close(out, norm(x + layers(x)))
+
+
+def test_layers_of_a_wrong_width_are_left_to_pytorch() -> None:
+    x, residual = torch.randn(6, 8), torch.randn(6, 8)
+    for layers, norm in ((Linear(16, 8), 8), (Linear(8, 6), 8), (Linear(8, 8), 4)):
+        with pytest.raises(RuntimeError):
+            normalised_branch(residual, x, layers, nn.LayerNorm(norm), 0.0, training=False)
+
+
+def test_several_gradients_at_once() -> None:
+    x, residual = torch.randn(6, 8, requires_grad=True), torch.randn(6, 8)
+    layers, norm = Linear(8, 8), nn.LayerNorm(8)
+    out = normalised_branch(residual, x, layers, norm, 0.0, training=True)
+    directions = torch.randn(3, 6, 8)
+    (found,) = torch.autograd.grad(out, x, directions, is_grads_batched=True, retain_graph=True)
+    for direction, gradient in zip(directions, found, strict=True):
+        torch.testing.assert_close(torch.autograd.grad(out, x, direction, retain_graph=True)[0], gradient)
+
+
+def test_hooks_on_all_modules_see_the_layers() -> None:
+    seen: list[type] = []
+    handle = torch.nn.modules.module.register_module_forward_hook(lambda module, *_: seen.append(type(module)))
+    try:
+        normalised_branch(torch.randn(6, 8), torch.randn(6, 8), Linear(8, 8), nn.LayerNorm(8), 0.0, False)
+    finally:
+        handle.remove()
+    assert {Linear, nn.LayerNorm} <= set(seen)

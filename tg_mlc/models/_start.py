@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from tg_mlc.datasets import MultiLabelDataset
 
 
-def start_from_evidence(model: LaMP, train: MultiLabelDataset) -> None:
+def start_from_evidence(model: LaMP, train: MultiLabelDataset) -> bool:
     """Lets a model start with what the scores that training samples carry mean, and its messages, unless the readout is
-    tied, with nothing to add.
+    tied, with nothing to add; says whether there are such scores.
     """
     key: str = getattr(model.evidence, "key", "")
     if model.skip is None or key not in train[0]:
-        return
+        return False
     model.skip.start_from_scores(train.rows(key), train.y, cast(Tensor, model.readout.bias))
     if not model.readout.tied:
         nn.init.zeros_(model.readout.weight)
+    return True

@@ -47,8 +47,8 @@ def molecule_lamp(
 
     Samples with an attribute :obj:`evidence`, scores :math:`(L, C)` of other classifiers relative to the frequency of
     every label, give a model that starts with what these mean (see
-    :meth:`~tg_mlc.nn.encoders.SharedLogits.start_from_scores`) and messages with nothing to add. In a model of samples
-    without it, a linear path leads from the vectors to the logits.
+    :meth:`~tg_mlc.nn.encoders.SharedLogits.start_from_scores`), which training leaves as it is, and messages with
+    nothing to add. In a model of samples without it, a linear path leads from the vectors to the logits.
 
     Args:
         train (MultiLabelDataset): The training samples, which scale the descriptors and give the frequencies.
@@ -78,8 +78,7 @@ def molecule_lamp(
         **(kwargs if evidence is None else {"evidence": evidence, "evidence_skip": True, **kwargs}),
     )
     model.readout.start_from_frequencies(train.y)
-    start_from_evidence(model, train)
-    if model.skip is not None:
+    if start_from_evidence(model, train) and model.skip is not None:
         # It is the best for these scores already; messages alone have something to learn.
         model.skip.requires_grad_(False)
     return model

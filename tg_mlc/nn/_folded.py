@@ -16,6 +16,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 from torch_geometric.nn import Linear
 
 from tg_mlc.ops import Blocks
@@ -127,4 +128,5 @@ def _num_keys(pattern: Blocks) -> int:
 def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
     """Whether a module is of that very kind, and nobody listens to it."""
     listeners = (module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, module._backward_hooks)
-    return type(module) is kind and not any(listeners)
+    changed = any(listeners) or "forward" in vars(module) or _has_any_global_hook()  # type: ignore[no-untyped-call]
+    return type(module) is kind and not changed

@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch._C._functorch import is_functorch_wrapped_tensor
+from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
 from torch.autograd import forward_ad
 from torch_geometric.nn import Linear
 
@@ -71,12 +71,24 @@ def _may_fuse(tensors: tuple[Any, ...]) -> bool:
     """Whether there are kernels for such tensors, and neither a compiler nor another kind of derivative looks on."""
     if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or forward_ad._current_level >= 0:
         return False
-    residual, x, *_, weight, bias = tensors
-    if weight is None or bias is None or x.dim() != 2 or 0 in (residual.numel(), x.numel()):
+    residual, x, *_, last, _, weight, bias = tensors
+    if weight is None or bias is None or 0 in (residual.numel(), x.numel()):
+        return False
+    if not (residual.dim() == x.dim() == 2 and weight.dim() == 1 and x.size(0) % residual.size(0) == 0):
+        return False
+    first = tensors[2]
+    if weight.numel() != residual.size(1) or last.size(0) != residual.size(1) or _width(first, last) != x.size(1):
         return False
     given = [tensor for tensor in tensors if tensor is not None]
     taken = all(tensor.device.type == "cpu" and tensor.dtype == torch.float32 for tensor in given)
     return taken and not any(map(is_functorch_wrapped_tensor, given))
+
+
+def _width(first: Tensor | None, last: Tensor) -> int:
+    """The size of the inputs that the layers take; -1 if the second does not take what the first makes."""
+    if first is None:
+        return last.size(1)
+    return first.size(1) if first.size(0) == last.size(1) else -1
 
 
 class _Fused(torch.autograd.Function):
@@ -94,8 +106,11 @@ class _Fused(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         residual, x, *parameters, hidden, normalised, deviation = ctx.saved_tensors
-        if torch.is_grad_enabled():  # these gradients are to be differentiated once more
-            return *_differentiable_gradients(grad, (residual, x, *parameters), *ctx.options), *(None,) * 4
+        # Gradients that are to be differentiated once more, or several gradients at once, are for PyTorch's operators.
+        if torch.is_grad_enabled() or is_legacy_batchedtensor(grad):
+            with torch.enable_grad():
+                found = _differentiable_gradients(grad, (residual, x, *parameters), *ctx.options)
+            return *found, *(None,) * 4
         branch, kept = _kernels().Branch(*parameters, *ctx.options), _kernels().Kept(hidden, normalised, deviation)
         of_sum, of_x, found = _kernels().backward(grad.contiguous(), x.contiguous(), branch, kept, ctx.same)
         if residual.shape != of_sum.shape:

@@ -228,7 +228,7 @@ class AttentionConv(MessagePassing):
             )
             return message, nn.Identity(), None
         query = self._split_heads(self.lin_query(states))
-        if num_copies > 1:  # the gradient of a single copy would be summed over nothing
+        if num_copies != 1:  # the gradient of a single copy would be summed over nothing
             query = query.expand(num_copies, *query.shape).flatten(end_dim=1)
         if isinstance(edge_index, Pattern):
             message, weights = self._attend(query, key, value, edge_index, return_weights)

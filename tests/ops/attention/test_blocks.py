@@ -218,3 +218,17 @@ def test_few_small_samples_are_left_to_products_that_several_threads_share(monke
 def test_a_complete_graph_takes_no_bias() -> None:
     with pytest.raises(ValueError, match="complete shared graphs without a bias"):
         graph_attention(*tensors(COMPLETE), COMPLETE, edge_bias=torch.zeros(36).double(), backend="blocks")
+
+
+def test_the_same_weights_are_dropped_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = Blocks(query_ptr=torch.tensor([0, 9]), key_ptr=torch.tensor([0, 7]))
+    gradients = []
+    for workers in (1, 4):
+        torch.manual_seed(0)
+        query, key, value = (torch.randn(n, 2, 8, requires_grad=True) for n in (9, 7, 7))
+        monkeypatch.setattr(blocks.threads, "num_workers", lambda: 1)
+        out = graph_attention(query, key, value, pattern, dropout_p=0.5, backend="blocks")
+        monkeypatch.setattr(blocks.threads, "num_workers", lambda workers=workers: workers)
+        gradients.append(torch.autograd.grad(out.square().sum(), (query, key, value)))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)

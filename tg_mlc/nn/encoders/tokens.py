@@ -66,18 +66,26 @@ class BagEncoder(nn.Module):
             seed (int, optional): Seed of the rotation. (default: :obj:`0`)
 
         Raises:
-            ValueError: If the documents have another vocabulary, or there are fewer than two of them.
+            ValueError: If the documents have another vocabulary, there are fewer than two of them or of words, or all
+                are empty.
         """
         num_words, channels = self.embedding.weight.shape
-        if documents.ndim != 2 or documents.shape[1] != num_words or documents.shape[0] < 2:
-            raise ValueError(f"Expected 'documents' of shape [N, {num_words}], N > 1 (got {list(documents.shape)})")
+        if documents.ndim != 2 or documents.shape[1] != num_words or min(documents.shape) < 2:
+            raise ValueError(
+                f"Expected 'documents' of shape [N, {num_words}] with at least 2 rows and columns (got "
+                f"{list(documents.shape)})"
+            )
+        present = torch.from_numpy(np.asarray(abs(documents).sum(axis=0)).ravel() > 0)
+        if not present.any():
+            raise ValueError("Expected 'documents' with words (got zeros only)")
         rng = np.random.default_rng(seed)
         rank = min(channels, min(documents.shape) - 1)
         start = rng.standard_normal(min(documents.shape))
         _, sizes, directions = svds(documents.astype(np.float64), k=rank, v0=start)
         rotation = np.linalg.qr(rng.standard_normal((channels, channels)))[0][:rank]
         words = torch.from_numpy((directions.T * sizes) @ rotation).to(self.embedding.weight)
-        self.embedding.weight.copy_(channels**0.5 * nn.functional.normalize(words))
+        words = channels**0.5 * nn.functional.normalize(words)
+        self.embedding.weight.copy_(torch.where(present.unsqueeze(-1).to(words.device), words, 0.0))
 
     def forward(self, data: Data) -> Components:
         ptr, x = ptr_of(data), self.embedding(_tokens(data, self.embedding.num_embeddings))

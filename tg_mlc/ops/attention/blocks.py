@@ -129,7 +129,7 @@ def block_attention(
     seed: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """The output, and the logarithm of the sum that every query's weights were divided by."""
-    if _takes_narrow_kernels(query, value, bias, query_ptr):
+    if bias is None and is_narrow(query, value):
         options = (query_ptr, key_ptr, scale, dropout_p, int(seed))
         return _narrow().forward(query, key, value, *options)  # type: ignore[no-any-return]
     out = query.new_zeros(query.size(0), query.size(1), value.size(2))
@@ -173,7 +173,7 @@ def block_attention_backward(
     lse: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, value and bias; the last is empty if there is no bias."""
-    if _takes_narrow_kernels(query, value, bias, query_ptr):
+    if bias is None and is_narrow(query, value):
         options = (query_ptr, key_ptr, scale, dropout_p, int(seed))
         return *_narrow().backward(grad, query, key, value, *options, lse), query.new_zeros(0, query.size(1))
     tasks, start, dtype = _tasks(query_ptr, key_ptr, query), int(seed), accumulator(query)
@@ -233,12 +233,6 @@ def _backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...
 
 
 block_attention.register_autograd(_backward, setup_context=_setup_context)
-
-
-def _takes_narrow_kernels(query: Tensor, value: Tensor, bias: Tensor | None, query_ptr: Tensor) -> bool:
-    """Whether heads are so narrow that their scores decide, and there are enough of them for all threads."""
-    enough = (query_ptr.numel() - 1) * query.size(1) >= threads.num_workers()
-    return bias is None and enough and is_narrow(query, value)
 
 
 def is_narrow(query: Tensor, value: Tensor) -> bool:
