@@ -12,13 +12,13 @@ from rows import LEARNED, PUBLISHED
 from seeds import Run
 
 #: What must be the same for runs to stand in one table.
-SAME = ("dataset", "split", "seeds", "recipe")
+SAME = ("dataset", "split", "recipe")
 
 
 def earlier_runs(name: str, content: dict[str, Any], wanted: Collection[str], priors: Sequence[str]) -> list[Run]:
     """The runs of ``benchmarks/results/<name>.part``, else of ``<name>.json``, none if there is no such file.
 
-    Those of wanted rows whose attention was not compared with all of the priors are left out.
+    Those of other seeds are left out, and those of wanted rows whose attention was not compared with all of the priors.
 
     Raises:
         SystemExit: If they were made from other samples, with other settings or other versions.
@@ -39,6 +39,7 @@ def earlier_runs(name: str, content: dict[str, Any], wanted: Collection[str], pr
     runs = [Run(**run) for run in found["runs"]]
     if not all(run.test for run in runs):
         raise SystemExit(f"Expected '{path}' to say what every row was tested on; make it again without --resume")
+    runs = [run for run in runs if run.seed in content["seeds"]]
     return [run for run in runs if run.model not in wanted or _is_compared(run, priors)]
 
 

@@ -1,7 +1,7 @@
 """Learning curves: label message passing as it is by default, with the readout that the paper writes, and its rivals.
 
     python benchmarks/learning_curve.py --dataset bibtex --epochs 12
-    python benchmarks/learning_curve.py --dataset nci --epochs 30
+    python benchmarks/learning_curve.py --dataset nci --epochs 12
 
 On bags of words LaMP stands beside the layout of the authors' released code, whose encoder throws its attention away;
 on molecules the README's drop-in layer stands beside the pooling that it replaces. All see the same samples in the same

@@ -3,7 +3,7 @@ message passing.
 
     python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,fc,pr --seeds 3
 
-    python benchmarks/prior_vs_learned.py --dataset bibtex --encoders "emb,published emb"
+    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,fc --seeds 3 --encoders "published emb"
 
 All rows of a seed share its split. Rows of a published encoder are LaMP without evidence and without a linear path.
 Next to the variants stand the label frequencies, strong classical models tuned on the same validation samples, and what

@@ -3,10 +3,11 @@
 Each of 27 classes of side effects knows what a random forest and kernel ridge regression say of a drug (the evidence),
 attends to its atoms, fingerprints and descriptors, then to the other classes along a label graph: edgeless (el), fully
 connected (fc), or a prior from training labels (pr). Models start with what the evidence means; messages have nothing
-to add at first, and are kept as far as the validation loss says. Every variant stands beside the same without messages,
-the label frequencies alone, a random forest, a linear SVM and logistic regression on Morgan fingerprints (both tuned on
-the validation set), and the figures of the LaMP paper. On so few drugs it is the evidence that counts; a second table
-is of functional groups, which messages along the bonds find better than any classifier of fingerprints.
+to add at first, and those of the epoch with the lowest validation loss are kept. Every variant stands beside the same
+without messages, the label frequencies alone, a random forest, a linear SVM and logistic regression on Morgan
+fingerprints (both tuned on the validation set), and the figures of the LaMP paper. On so few drugs it is the evidence
+that counts; a second table is of functional groups, which messages along the bonds find better than any classifier of
+fingerprints.
 """
 
 from __future__ import annotations

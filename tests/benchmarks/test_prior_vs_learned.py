@@ -435,6 +435,9 @@ def test_a_comparison_makes_only_the_rows_it_has_not(
         ("emb LaMP el", 11),
     ]
     assert {(test["row"], test["against"]) for test in result["tests"]} == {("emb fc", "el")}
+    main(dataset="emotions", seeds=1, graphs="fc", encoders="emb", root=root, max_epochs=1, resume=True)
+    result = json.loads(emotions.read_text())
+    assert {run["seed"] for run in result["runs"]} == set(result["seeds"]) == {10}
 
 
 def test_a_comparison_that_was_broken_off_goes_on(emotions: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,7 +195,7 @@ class LabelMessagePassing(nn.Module):
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module.
 
-        The embedding is drawn with unit variance, that of the normalised states of all later steps.
+        The embedding is drawn with unit variance, that of normalised states.
         """
         nn.init.normal_(self.embedding.weight)
         for conv in (*self.feature_to_label, *self.label_to_label):
