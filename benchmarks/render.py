@@ -214,12 +214,18 @@ def _trained_on(result: dict[str, Any]) -> list[str]:
     """Data, seeds and machine of learning curves."""
     data, settings, machine = result["dataset"], result["settings"], result["environment"]
     return [
-        f"seeds {settings['seeds'][0]} to {settings['seeds'][-1]} on one split; mean ± standard deviation; Adam with "
+        f"{_seeds(settings['seeds'])} on one split; Adam with "
         f"learning rate {settings['lr']:g} and batches of {settings['batch_size']}; {data['num_samples']} samples, "
         f"data sha256 {data['sha256'][:12]}",
         f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
         f"PyG {machine['versions']['torch-geometric']}",
     ]
+
+
+def _seeds(seeds: list[int]) -> str:
+    return (
+        f"one seed, {seeds[0]}," if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation)"
+    )
 
 
 def _changed_settings(result: dict[str, Any]) -> list[str]:
