@@ -29,10 +29,11 @@ def with_evidence(dataset: MultiLabelDataset, split: Split, folder: Path, kinds:
     training molecules are of classifiers that were fitted without them.
     """
     y, x = dataset.y, _unit_vectors(dataset, split)
-    smiles = np.array(dataset.smiles, dtype=bytes)
+    smiles = np.array([text.encode() for text in dataset.smiles])
     fits = {"forest": lambda: _forest(dataset, split), "ridge": lambda: _ridge(x, y.numpy(), split)}
     samples = {"forest": (smiles, y), "ridge": (x, y)}
-    settings = {"forest": "out of bag", "ridge": RIDGE_GRID}
+    of_forest = {name: value for name, value in vars(MorganForest()).items() if not name.startswith("_")}
+    settings = {"forest": ("out of bag", of_forest), "ridge": RIDGE_GRID}
     scores = [
         fitted_once(folder, kind, (settings[kind], split.hash), samples[kind], fits[kind])["scores"] for kind in kinds
     ]
