@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tg_mlc.data.bags import bag_of_words
+from tg_mlc.models._documents import kept_words, start_from_documents
 from tg_mlc.models._start import start_from_evidence
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.encoders import (
@@ -37,6 +38,7 @@ def table_lamp(
     input_dropout: float = 0.2,
     frequency_strength: float = 0.5,
     latent: bool = False,
+    min_df: int = 1,
     evidence: Sequence[LinearBaseline | KernelRidgeBaseline] = (),
     **kwargs: Any,
 ) -> LaMP:
@@ -59,8 +61,11 @@ def table_lamp(
         frequency_strength (float, optional): How far the readout starts from the frequency of every label (see
             :meth:`~tg_mlc.nn.LabelReadout.start_from_frequencies`). (default: :obj:`0.5`)
         latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a latent semantic
-            analysis of the training documents (see :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`).
+            analysis of the training documents (see :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`), and
+            labels at the centres of their training documents in it, less that of all documents, with keys as queries.
             (default: :obj:`False`)
+        min_df (int, optional): Number of training documents from which a word of a bag is attended to; rarer ones are
+            left out. (default: :obj:`1`)
         evidence (Sequence, optional): Fitted classifiers, whose scores labels know and pass on (see
             :class:`~tg_mlc.nn.encoders.Evidence`): :class:`~tg_mlc.baselines.LinearBaseline`,
             :class:`~tg_mlc.baselines.KernelRidgeBaseline`. (default: :obj:`()`)
@@ -74,9 +79,9 @@ def table_lamp(
             "Expected bags or vectors with 'evidence', as such classifiers weigh words (got sequences); see "
             "'tf_idf' and 'with_words' of tg_mlc.data.bags"
         )
-    inputs = _inputs(train, channels, num_components, input_dropout)
-    if latent and isinstance(inputs, BagEncoder):
-        inputs.start_from_documents(bag_of_words(train))
+    documents = bag_of_words(train) if train.kind == "bag" and (latent or min_df > 1) else None
+    kept = None if documents is None else kept_words(documents, min_df)
+    inputs = _inputs(train, channels, num_components, input_dropout, kept)
     model = LaMP(
         inputs,
         label_graph,
@@ -86,14 +91,18 @@ def table_lamp(
         **kwargs,
     )
     model.readout.start_from_frequencies(train.y, frequency_strength)
+    if latent and documents is not None:
+        start_from_documents(model, documents, train.y)
     start_from_evidence(model, train)
     return model
 
 
-def _inputs(train: MultiLabelDataset, channels: int, num_components: int, dropout: float) -> nn.Module:
+def _inputs(
+    train: MultiLabelDataset, channels: int, num_components: int, dropout: float, kept: Tensor | None
+) -> nn.Module:
     size = cast(int, train.num_inputs)
     if train.kind == "bag":
-        return BagEncoder(size, channels, dropout=dropout, normalized="weight" in train[0])
+        return BagEncoder(size, channels, dropout=dropout, normalized="weight" in train[0], kept=kept)
     if train.kind == "sequence":
         return SequenceEncoder(size, channels)
     if train.kind == "vector":

@@ -26,7 +26,11 @@ def test_words_of_the_same_documents_start_alike() -> None:
     encoder = BagEncoder(11, 2)
     encoder.start_from_documents(documents)
     start = encoder.embedding.weight.detach().clone()
-    torch.testing.assert_close(start[:10].square().mean(dim=1), torch.ones(10))
+    frequency = torch.from_numpy((documents.toarray() > 0).sum(axis=0))[:10]
+    length = start[:10].norm(dim=1)
+    rarity = 1 + torch.log(41 / (1 + frequency))
+    torch.testing.assert_close(length * rarity.sqrt(), (length[0] * rarity[0].sqrt()).expand(10))
+    assert (length @ frequency.float()) / frequency.sum() == pytest.approx(2**0.5)  # as normalised states
     assert (start[10] == 0).all()
     alike = torch.nn.functional.normalize(start[:10]) @ torch.nn.functional.normalize(start[:10]).T
     same = torch.arange(10)[:, None] // 5 == torch.arange(10) // 5
@@ -52,6 +56,30 @@ def test_bags() -> None:
     assert edge_attr is None
     weighted = encoder(documents(weight=[1.0, 2.0, 0.0, 3.0])).x
     torch.testing.assert_close(weighted, x * torch.tensor([[1.0], [2.0], [0.0], [3.0]]))
+
+
+def test_words_that_are_not_kept_are_left_out() -> None:
+    kept = torch.ones(10, dtype=torch.bool)
+    kept[2] = False
+    encoder = BagEncoder(10, 8, kept=kept)
+    batch = documents(weight=[1.0, 2.0, 3.0, 4.0])
+    batch.edge_index = torch.tensor([[0, 0, 2], [1, 2, 0]])
+    x, ptr, edge_index, *_ = encoder(batch)
+    torch.testing.assert_close(x, encoder.embedding.weight[[4, 7]] * torch.tensor([[1.0], [3.0]]))
+    assert ptr.tolist() == [0, 2, 2]  # nothing is left of the second document
+    assert edge_index.tolist() == [[0, 1], [1, 0]]
+    words = sp.csr_array(np.random.default_rng(0).random((6, 10)).astype(np.float32))
+    encoder.start_from_documents(words)
+    assert (encoder.embedding.weight.norm(dim=1) > 0).equal(kept)
+    with pytest.raises(ValueError, match=r"'kept' to be a mask of shape \[10\] \(got torch.int64 of shape \[10\]\)"):
+        BagEncoder(10, 8, kept=kept.long())
+
+
+def test_normalised_weights_have_a_mean_square_of_one() -> None:
+    encoder = BagEncoder(10, 8, normalized=True)
+    x = encoder(documents(weight=[1.0, 2.0, 2.0, 0.0])).x
+    factor = torch.tensor([1.0, 2.0, 2.0, 0.0]).unsqueeze(-1) / 3**0.5
+    torch.testing.assert_close(x, encoder.embedding.weight[[4, 2, 7, 2]] * factor)
 
 
 def test_a_column_of_words() -> None:

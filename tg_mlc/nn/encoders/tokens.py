@@ -10,6 +10,7 @@ from scipy.sparse.linalg import svds
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
+from torch_geometric.utils import segment, subgraph
 
 from tg_mlc.nn.encoders.components import Components, ptr_of
 from tg_mlc.ops.dropout import dropout
@@ -25,9 +26,10 @@ class BagEncoder(nn.Module):
         num_tokens (int): The size of the vocabulary.
         channels (int): Size :math:`d` of a state.
         dropout (float, optional): Dropout on whole words. (default: :obj:`0.0`)
-        normalized (bool, optional): If set to :obj:`True`, the weights of a document's words are taken to have a sum of
-            squares of one, as TF-IDF has it, and scaled to a mean square of one, whatever the number :math:`n` of words
-            (:math:`\sqrt{n}`). (default: :obj:`False`)
+        normalized (bool, optional): If set to :obj:`True`, the weights of a document's words, such as TF-IDF, are
+            scaled to a mean square of one, whatever the number of words. (default: :obj:`False`)
+        kept (torch.Tensor, optional): The words of the vocabulary to attend to, a mask of shape :math:`(V)`; the others
+            are left out of every document. (default: :obj:`None`)
 
     Shapes:
         - **input:** a batch with the present words :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`, and, if the words
@@ -36,17 +38,31 @@ class BagEncoder(nn.Module):
         - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
 
     Raises:
-        ValueError: If the words are of another shape or type.
+        ValueError: If the words are of another shape or type, or :obj:`kept` is no mask of the vocabulary.
     """
 
     edge_dim: int | None = None
 
-    def __init__(self, num_tokens: int, channels: int, *, dropout: float = 0.0, normalized: bool = False) -> None:
+    def __init__(
+        self,
+        num_tokens: int,
+        channels: int,
+        *,
+        dropout: float = 0.0,
+        normalized: bool = False,
+        kept: Tensor | None = None,
+    ) -> None:
         super().__init__()
+        if kept is not None and (kept.shape != (num_tokens,) or kept.dtype != torch.bool):
+            raise ValueError(
+                f"Expected 'kept' to be a mask of shape [{num_tokens}] (got {kept.dtype} of shape {list(kept.shape)})"
+            )
         self.channels = channels
         self.dropout = dropout
         self.normalized = normalized
         self.embedding = nn.Embedding(num_tokens, channels)
+        self.register_buffer("kept", kept)
+        self.kept: Tensor | None
 
     @torch.no_grad()
     def start_from_documents(self, documents: sp.sparray, seed: int = 0) -> None:
@@ -55,11 +71,14 @@ class BagEncoder(nn.Module):
 
         .. math::
             \mathbf{X} \approx \mathbf{U} \mathbf{\Sigma} \mathbf{V}^{\top}, \qquad
-            \mathbf{e}_w = \sqrt{d} \, \frac{\mathbf{R} \mathbf{\Sigma} \mathbf{v}_w}
-            {\lVert \mathbf{\Sigma} \mathbf{v}_w \rVert}
+            \mathbf{e}_w = \frac{c}{\sqrt{i_w}} \, \frac{\mathbf{R} \mathbf{\Sigma} \mathbf{v}_w}
+            {\lVert \mathbf{\Sigma} \mathbf{v}_w \rVert}, \qquad i_w = 1 + \log \frac{1 + N}{1 + N_w}
 
-        with a random rotation :math:`\mathbf{R}`, as no channel is to be more than another. A word of no document
-        starts at zero.
+        with a random rotation :math:`\mathbf{R}`, as no channel is to be more than another, and :math:`N_w` of the
+        :math:`N` documents with the word: the factor :math:`i_w` that TF-IDF has for rare words is half undone, as
+        labels that attend to the rarest words first learn single documents by heart. With :math:`c`, the mean length of
+        the states of all words in all documents is :math:`\sqrt{d}`. A word of no document starts at zero, and so do
+        words that are not :obj:`kept`.
 
         Args:
             documents (scipy.sparse.sparray): Weights of words in training documents, *e.g.* TF-IDF, :math:`(N, V)`.
@@ -75,32 +94,48 @@ class BagEncoder(nn.Module):
                 f"Expected 'documents' of shape [N, {num_words}] with at least 2 rows and columns (got "
                 f"{list(documents.shape)})"
             )
-        present = torch.from_numpy(np.asarray(abs(documents).sum(axis=0)).ravel() > 0)
-        if not present.any():
+        kept = np.ones(num_words, dtype=bool) if self.kept is None else self.kept.cpu().numpy()
+        documents = documents * kept
+        frequency = np.asarray((documents != 0).sum(axis=0)).ravel()
+        if not frequency.any():
             raise ValueError("Expected 'documents' with words (got zeros only)")
+        length = (1 + np.log((1 + documents.shape[0]) / (1 + frequency))) ** -0.5
+        length *= (frequency > 0) * (channels**0.5 * frequency.sum() / (frequency @ length))
         rng = np.random.default_rng(seed)
         rank = min(channels, min(documents.shape) - 1)
         start = rng.standard_normal(min(documents.shape))
         _, sizes, directions = svds(documents.astype(np.float64), k=rank, v0=start)
         rotation = np.linalg.qr(rng.standard_normal((channels, channels)))[0][:rank]
-        words = torch.from_numpy((directions.T * sizes) @ rotation).to(self.embedding.weight)
-        words = channels**0.5 * nn.functional.normalize(words)
-        self.embedding.weight.copy_(torch.where(present.unsqueeze(-1).to(words.device), words, 0.0))
+        words = nn.functional.normalize(torch.from_numpy((directions.T * sizes) @ rotation))
+        self.embedding.weight.copy_(words * torch.from_numpy(length).unsqueeze(-1))
 
     def forward(self, data: Data) -> Components:
-        ptr, x = ptr_of(data), self.embedding(_tokens(data, self.embedding.num_embeddings))
-        weight = self._weight(data, ptr)
-        return Components(x if weight is None else x * weight.view(-1, 1), ptr, data.get("edge_index"))
-
-    def _weight(self, data: Data, ptr: Tensor) -> Tensor | None:
-        weight: Tensor | None = data.get("weight")
+        tokens, weight, ptr, edge_index = self._kept(data)
+        x = self.embedding(tokens)
         if weight is not None and self.normalized:
-            lengths = ptr.diff()
-            weight = weight * lengths.to(weight.dtype).sqrt().repeat_interleave(lengths, output_size=weight.numel())
-        if not self.training or self.dropout == 0.0:
-            return weight
-        ones = torch.ones(data.x.numel(), device=ptr.device) if weight is None else weight
-        return dropout(ones, self.dropout, self.training)
+            weight = weight * _root_mean_square(weight, ptr).reciprocal()
+        if self.training and self.dropout > 0.0:
+            weight = dropout(torch.ones_like(x[:, 0]) if weight is None else weight, self.dropout, self.training)
+        return Components(x if weight is None else x * weight.view(-1, 1), ptr, edge_index)
+
+    def _kept(self, data: Data) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:
+        """The words to attend to, their weights, where every document's begin and end, and the edges among them."""
+        tokens, ptr = _tokens(data, self.embedding.num_embeddings), ptr_of(data)
+        weight, edge_index = data.get("weight"), data.get("edge_index")
+        if self.kept is None:
+            return tokens, weight, ptr, edge_index
+        kept = self.kept[tokens]
+        if edge_index is not None:
+            edge_index, _ = subgraph(kept, edge_index, relabel_nodes=True)
+        ptr = nn.functional.pad(kept.cumsum(0), (1, 0))[ptr]
+        return tokens[kept], None if weight is None else weight[kept], ptr, edge_index
+
+
+def _root_mean_square(weight: Tensor, ptr: Tensor) -> Tensor:
+    """That of the weights of every word's document."""
+    lengths = ptr.diff()
+    mean = segment(weight.square(), ptr, reduce="mean").sqrt()
+    return mean.repeat_interleave(lengths, output_size=weight.numel()).clamp_min(torch.finfo(weight.dtype).tiny)
 
 
 class SequenceEncoder(nn.Module):
