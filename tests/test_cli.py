@@ -12,10 +12,10 @@ import pytest
 
 import tg_mlc
 from tg_mlc import cli
+from tg_mlc._files import sha256
+from tg_mlc.data.records import Records
 from tg_mlc.datasets import registry
-from tg_mlc.datasets._files import sha256
 from tg_mlc.datasets._published import REGISTRY, RegistryEntry
-from tg_mlc.datasets._records import Records
 from tg_mlc.datasets._sources import RawFile
 from tg_mlc.datasets.base import PublishedTable
 from tg_mlc.datasets.card import DatasetCard, Facts, to_plain

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import lzma
 import os
@@ -130,6 +131,20 @@ def decode(line: bytes, path: FilePath, number: int) -> str:
             f"Expected UTF-8 in line {number} of '{os.fsdecode(path)}' (got byte {line[error.start]:#x} in "
             f"{line[:40]!r}); store the text as UTF-8"
         ) from error
+
+
+def sha256(content: bytes) -> str:
+    """The SHA-256 of some bytes in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file, which may be too large to hold in memory."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 @contextmanager

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tg_mlc._files import sha256
 from tg_mlc.datasets import _archive
 from tg_mlc.datasets._archive import Archive, fetch_members, unpack_members
 from tg_mlc.datasets._download import DatasetUnavailableError, SourceError
-from tg_mlc.datasets._files import sha256
 from tg_mlc.datasets._resume import part_of
 from tg_mlc.datasets._sources import RawFile
 

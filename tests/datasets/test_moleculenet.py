@@ -5,12 +5,12 @@ import lzma
 import pytest
 import torch
 
+from tg_mlc._files import sha256
+from tg_mlc.data.readers.molecule_table import read_table
 from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
 from tg_mlc.datasets import _sources as sources
 from tg_mlc.datasets import moleculenet as module
 from tg_mlc.datasets._download import SourceError
-from tg_mlc.datasets._files import sha256
-from tg_mlc.datasets._table import read_table
 from tg_mlc.datasets.moleculenet import ClinTox, Tox21, ToxCast
 
 pytest.importorskip("rdkit", reason="molecules need RDKit")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import tg_mlc.datasets
+from tg_mlc.data import MultiLabelDataset
 from tg_mlc.datasets import MulanDataset, registry
 from tg_mlc.datasets._published import REGISTRY, RegistryEntry
-from tg_mlc.datasets.base import MultiLabelDataset
 from tg_mlc.datasets.card import DatasetCard, Facts
 
 # As in the statistics of the papers and of the files: samples, labels, inputs.

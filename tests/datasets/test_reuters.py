@@ -12,10 +12,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tg_mlc._files import sha256
 from tg_mlc.data.vocabulary import UNKNOWN, Vocabulary, tokenize
 from tg_mlc.datasets import ChecksumError, DatasetUnavailableError, _archive, reuters
 from tg_mlc.datasets._download import SourceError
-from tg_mlc.datasets._files import sha256
 from tg_mlc.datasets._sgml import read_stories
 from tg_mlc.datasets._sources import RawFile
 from tg_mlc.datasets.reuters import Reuters21578, select_modapte

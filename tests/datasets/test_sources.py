@@ -13,7 +13,7 @@ import pytest
 from tg_mlc.datasets import _resume
 from tg_mlc.datasets._download import ChecksumError, DatasetUnavailableError, SourceError, unpack
 from tg_mlc.datasets._resume import fetch_resumable
-from tg_mlc.datasets._sources import RawFile, fetch_all, read_checked
+from tg_mlc.datasets._sources import RawFile, fetch_all, read_checked, set_aside
 
 CONTENT = bytes(range(256)) * 1000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -254,3 +254,13 @@ def test_parts_of_other_mirrors_are_removed(server, tmp_path):
         (tmp_path / name).write_bytes(b"part")
     fetch_all([RawFile("file.arff", DIGEST, (f"{server.url}/plain",))], tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file.arff", "other.arff.12345678.part"]
+
+
+def test_set_aside_overwrites_nothing(tmp_path):
+    names = []
+    for content in (b"1", b"2", b"3"):
+        path = tmp_path / "file.csv"
+        path.write_bytes(content)
+        names.append(set_aside(path).name)
+    assert names == ["file.csv.bad", "file.csv.bad1", "file.csv.bad2"]
+    assert (tmp_path / "file.csv.bad").read_bytes() == b"1"

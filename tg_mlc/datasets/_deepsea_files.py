@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from tg_mlc._files import most_unpacked, replace_when_done
 from tg_mlc._optional import require
-from tg_mlc.datasets._fasta import LETTERS, UNKNOWN
+from tg_mlc.data.readers.fasta import LETTERS, UNKNOWN
 from tg_mlc.datasets._mat5 import Mat5Array, open_array
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tg_mlc._files import DAMAGED, SUFFIXES, read_bounded, read_unpacked, replace_when_done
-from tg_mlc.datasets._files import sha256
+from tg_mlc._files import DAMAGED, SUFFIXES, read_bounded, read_unpacked, replace_when_done, sha256
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -40,7 +40,7 @@ def find_published(name: str) -> Published:
     if found is None:
         known = ", ".join(published.name for published in PUBLISHED.values())
         raise ValueError(
-            f"Expected 'name' to be one of {known} (got {name!r}); for other files see 'MulanDataset.from_files'"
+            f"Expected 'name' to be one of {known} (got {name!r}); for other files see 'tg_mlc.data.from_arff'"
         )
     return found
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.io
 
-from tg_mlc.datasets._arff import Arff, read_arff
-from tg_mlc.datasets._mulan_labels import read_label_xml
-from tg_mlc.datasets._mulan_table import make_records
+from tg_mlc.data.readers.arff import Arff, read_arff
+from tg_mlc.data.readers.arff_labels import parse_label_xml
+from tg_mlc.data.readers.arff_table import make_records
 from tg_mlc.datasets._pickled_arrays import read_pickled_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tg_mlc.data.records import Records
     from tg_mlc.datasets._mulan_files import TableKind
-    from tg_mlc.datasets._records import Records
 
 
 def read_published(content: dict[str, bytes], kind: TableKind) -> Records:
@@ -30,7 +30,7 @@ def read_published(content: dict[str, bytes], kind: TableKind) -> Records:
 def _read_mulan(content: dict[str, bytes], kind: TableKind) -> Records:
     *tables, (label_file, label_content) = content.items()
     parts = [read_arff(table, drop="text", name=name) for name, table in tables]
-    labels = read_label_xml(label_content, label_file).names
+    labels = parse_label_xml(label_content, label_file).names
     return make_records(parts[0], parts[1] if len(parts) > 1 else None, labels, kind)
 
 

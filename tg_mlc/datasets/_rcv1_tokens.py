@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tg_mlc._files import read_lines
-from tg_mlc.datasets._records import Records
+from tg_mlc.data.records import Records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

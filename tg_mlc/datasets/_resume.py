@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from tg_mlc._files import sha256
 from tg_mlc._optional import is_installed, require
 from tg_mlc.datasets._download import STALL_SECONDS, ChecksumError, SourceError, in_background
-from tg_mlc.datasets._files import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tg_mlc._files import SUFFIXES
+from tg_mlc._files import SUFFIXES, sha256
 from tg_mlc.datasets._download import (
     MAX_UNPACKED,
     ChecksumError,
@@ -21,7 +21,6 @@ from tg_mlc.datasets._download import (
     read_local,
     unpack,
 )
-from tg_mlc.datasets._files import set_aside, sha256
 from tg_mlc.datasets._resume import fetch_resumable, once_more_if_resumed, part_of, remove_parts
 
 logger = logging.getLogger(__name__)
@@ -87,6 +86,16 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
     if file.sha256 is None:
         logger.warning("The SHA-256 of '%s' is not known here, so it is not checked; it is %s", path, sha256(content))
     return content
+
+
+def set_aside(path: Path) -> Path:
+    """Renames a bad file to the first free one of ``<name>.bad``, ``<name>.bad1``, ... and returns that path."""
+    number = 0
+    aside = path.with_name(f"{path.name}.bad")
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{path.name}.bad{number}")
+    return path.rename(aside)
 
 
 def _read_url(file: RawFile, url: str, folder: Path) -> bytes:

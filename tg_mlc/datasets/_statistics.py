@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import InMemoryDataset
 from torch_geometric.data.dataset import MISSING
 
-from tg_mlc.datasets._files import file_sha256
+from tg_mlc._files import file_sha256
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tg_mlc.datasets._fasta import LETTERS
-from tg_mlc.datasets._fasta_files import FastaFiles
-from tg_mlc.datasets._fasta_labels import one_known
-from tg_mlc.datasets._label_bytes import label_floats
-from tg_mlc.datasets._records import Records, Tokens
+from tg_mlc.data.readers.fasta import LETTERS
+from tg_mlc.data.readers.fasta_files import FastaFiles
+from tg_mlc.data.readers.fasta_labels import one_known
+from tg_mlc.data.readers.label_bytes import label_floats
+from tg_mlc.data.records import Records, Tokens
 from tg_mlc.datasets._sources import RawFile
 from tg_mlc.datasets.base import PublishedTable
 

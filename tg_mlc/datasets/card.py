@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from tg_mlc.datasets._fasta import LETTERS
+from tg_mlc.data.readers.fasta import LETTERS
 from tg_mlc.datasets._statistics import Statistics
 
 if TYPE_CHECKING:

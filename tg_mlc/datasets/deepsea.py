@@ -13,12 +13,12 @@ from scipy import sparse
 from torch_geometric.data import Data, Dataset
 
 from tg_mlc._files import replace_when_done
+from tg_mlc.data.readers.fasta import LETTERS
+from tg_mlc.data.readers.mapped import MappedRows
 from tg_mlc.data.splits import Split
 from tg_mlc.datasets._deepsea_files import convert
 from tg_mlc.datasets._deepsea_labels import read_outputs, select
 from tg_mlc.datasets._download import DatasetUnavailableError
-from tg_mlc.datasets._fasta import LETTERS
-from tg_mlc.datasets._mapped import MappedRows
 from tg_mlc.datasets._sources import DATA_FOLDER_VARIABLE, RawFile, fetch_all
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from tg_mlc.datasets._records import Kind
+    from tg_mlc.data.records import Kind
 
 PARTS = ("train", "valid", "test")
 SUFFIXES = (".mat", ".h5", ".hdf5")

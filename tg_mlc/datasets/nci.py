@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from tg_mlc._files import sha256
 from tg_mlc._optional import require
-from tg_mlc.datasets._files import sha256
+from tg_mlc.data.molecules import molecule_samples
+from tg_mlc.data.smiles import MoleculeError, parse_smiles
 from tg_mlc.datasets.base import ProcessedMolecules
-from tg_mlc.datasets.molecules import molecule_samples
-from tg_mlc.datasets.smiles import MoleculeError, parse_smiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import scipy.sparse as sp
 
+from tg_mlc._files import file_sha256
 from tg_mlc._optional import require
+from tg_mlc.data._settings import settings_key
+from tg_mlc.data.records import Records
 from tg_mlc.datasets._download import DatasetUnavailableError
-from tg_mlc.datasets._files import file_sha256, settings_key
 from tg_mlc.datasets._rcv1_files import (
     DESCRIPTIONS,
     QRELS,
@@ -25,7 +27,6 @@ from tg_mlc.datasets._rcv1_files import (
 )
 from tg_mlc.datasets._rcv1_json import PARTS, read_json
 from tg_mlc.datasets._rcv1_tokens import read_tokens
-from tg_mlc.datasets._records import Records
 from tg_mlc.datasets._sources import fetch_all, read_checked
 from tg_mlc.datasets._texts import TextOptions
 from tg_mlc.datasets.base import PublishedTable

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tg_mlc.data._settings import settings_key
+from tg_mlc.data.records import Records
 from tg_mlc.data.vocabulary import tokenize
 from tg_mlc.datasets._archive import fetch_members
-from tg_mlc.datasets._files import settings_key
 from tg_mlc.datasets._label_rows import LabelRows
-from tg_mlc.datasets._records import Records
 from tg_mlc.datasets._sgml import read_stories
 from tg_mlc.datasets._sources import RawFile, read_checked
 from tg_mlc.datasets._texts import TextOptions

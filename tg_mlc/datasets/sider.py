@@ -7,14 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tg_mlc.datasets._files import sha256
+from tg_mlc._files import sha256
+from tg_mlc.data.molecules import molecule_samples
+from tg_mlc.data.readers.molecule_table import read_table
 from tg_mlc.datasets._sources import RawFile, read_checked
-from tg_mlc.datasets._table import read_table
 from tg_mlc.datasets.moleculenet import URL, MoleculeNetTable
-from tg_mlc.datasets.molecules import molecule_samples
 
 if TYPE_CHECKING:
-    from tg_mlc.datasets._processed import Samples
+    from tg_mlc.data.samples import Samples
 
 logger = logging.getLogger(__name__)
 

@@ -11,14 +11,14 @@ import torch
 from torch_geometric.data import Data
 
 from tg_mlc._files import FilePath
-from tg_mlc.datasets._fasta import LETTERS
-from tg_mlc.datasets._fasta_files import FastaFiles
-from tg_mlc.datasets._fasta_labels import LabelTable, listed_labels, one_known
-from tg_mlc.datasets._label_bytes import label_csr, label_floats
-from tg_mlc.datasets._mapped import map_temporarily
-from tg_mlc.datasets._names import read_names
-from tg_mlc.datasets._processed import Samples
-from tg_mlc.datasets.base import MultiLabelDataset
+from tg_mlc.data.dataset import MultiLabelDataset
+from tg_mlc.data.readers.fasta import LETTERS
+from tg_mlc.data.readers.fasta_files import FastaFiles
+from tg_mlc.data.readers.fasta_labels import LabelTable, listed_labels, one_known
+from tg_mlc.data.readers.label_bytes import label_csr, label_floats
+from tg_mlc.data.readers.mapped import map_temporarily
+from tg_mlc.data.readers.names import read_names
+from tg_mlc.data.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch_geometric.utils import from_smiles
 
-from tg_mlc.datasets import MoleculeError, molecule_from_smiles
-from tg_mlc.datasets import smiles as module
+from tg_mlc.data import MoleculeError, molecule_from_smiles
+from tg_mlc.data import smiles as module
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tg_mlc._files import MAX_BYTES, read_unpacked
-from tg_mlc.datasets._arff_columns import Columns
-from tg_mlc.datasets._arff_header import Attribute, read_header
-from tg_mlc.datasets._arff_rows import DenseRows, SparseRows
+from tg_mlc.data.readers._arff_columns import Columns
+from tg_mlc.data.readers._arff_header import Attribute, read_header
+from tg_mlc.data.readers._arff_rows import DenseRows, SparseRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tg_mlc.datasets._fasta import MAX_BYTES, read_fasta
-from tg_mlc.datasets._mapped import map_temporarily
+from tg_mlc.data.readers.fasta import MAX_BYTES, read_fasta
+from tg_mlc.data.readers.mapped import map_temporarily
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ class FastaFiles:
     Args:
         train (list[str or Path]): The files of training sequences, or of all.
         test (list[str or Path], optional): The files of test sequences. (default: none)
-        max_bytes (int, optional): As in :func:`~tg_mlc.datasets._fasta.read_fasta`, of each file.
+        max_bytes (int, optional): As in :func:`~tg_mlc.data.readers.fasta.read_fasta`, of each file.
 
     Attributes:
         headers (list[str]): The name of each sequence.

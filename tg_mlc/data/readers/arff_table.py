@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from tg_mlc.datasets._mulan_labels import counted_labels, meka_count
-from tg_mlc.datasets._records import Records
+from tg_mlc.data.readers.arff_labels import counted_labels, meka_count
+from tg_mlc.data.records import Records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tg_mlc.datasets._arff import Arff
+    from tg_mlc.data.readers.arff import Arff
 
 
 Matrix: TypeAlias = sp.csr_array | np.ndarray

@@ -14,11 +14,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tg_mlc._files import sha256
+
 Words = Callable[[Any], str]
 
 _ATOMS = (bool, int, float, complex, str, type, type(None), type(...))
 #: What a function may take from its module as a value: a data set or a log there changes as it is used.
 _VALUES = (*_ATOMS, bytes, tuple, list, dict, set, frozenset, np.ndarray, Tensor)
+
+
+def settings_key(*settings: Any) -> str:
+    """A short name for settings, the same in every run."""
+    return sha256(describe(settings).encode())[:8]
 
 
 def describe(value: Any) -> str:

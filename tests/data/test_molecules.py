@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch_geometric.loader import DataLoader
 
-from tg_mlc.datasets import DuplicateMolecule, MoleculeDataset
-from tg_mlc.datasets import molecules as module
+from tg_mlc.data import DuplicateMolecule, MoleculeDataset
+from tg_mlc.data import molecules as module
 
 TABLE = """name,smiles,toxic,bitter
 ethanol,CCO,0,1

@@ -10,19 +10,39 @@ from torch import Tensor
 from torch_geometric.data import Data
 from tqdm import tqdm
 
+from tg_mlc._files import sha256
 from tg_mlc._optional import require
-from tg_mlc.datasets._files import settings_key, sha256
-from tg_mlc.datasets._processed import Samples
-from tg_mlc.datasets._table import read_table
-from tg_mlc.datasets.base import LabeledMolecules
-from tg_mlc.datasets.report import DuplicateMolecule, InvalidMolecule, MoleculeReport
-from tg_mlc.datasets.smiles import MoleculeError, molecule_from_rdmol, parse_smiles
+from tg_mlc.data._settings import settings_key
+from tg_mlc.data.dataset import MultiLabelDataset
+from tg_mlc.data.molecule_report import DuplicateMolecule, InvalidMolecule, MoleculeReport
+from tg_mlc.data.readers.molecule_table import read_table
+from tg_mlc.data.samples import Samples
+from tg_mlc.data.smiles import MoleculeError, molecule_from_rdmol, parse_smiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 OnError = Literal["skip", "raise"]
 MIN_ROWS_FOR_PROGRESS = 300
+
+
+class LabeledMolecules(MultiLabelDataset):
+    """A data set of molecules that knows what became of each row of its table.
+
+    Attributes:
+        report (MoleculeReport): Which rows were invalid, and which were duplicates; also for a part of the data set,
+            that of the whole table.
+    """
+
+    report: MoleculeReport
+
+    def _adopt(self, samples: Samples) -> None:
+        super()._adopt(samples)
+        if samples.report is None:
+            raise RuntimeError(
+                "Expected molecules with a report (got none); pass 'force_reload=True' to build them again"
+            )
+        self.report = MoleculeReport.from_dict(samples.report)
 
 
 class MoleculeDataset(LabeledMolecules):

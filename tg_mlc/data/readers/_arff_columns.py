@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tg_mlc._numbers import parse_number
-from tg_mlc.datasets._arff_header import shorten
+from tg_mlc.data.readers._arff_header import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tg_mlc.datasets._arff_header import Attribute
+    from tg_mlc.data.readers._arff_header import Attribute
 
 _LARGEST = float(np.finfo(np.float32).max)
 

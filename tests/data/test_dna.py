@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
 from tg_mlc import _csv_table
+from tg_mlc.data.dna import DNADataset, labels_of_header
+from tg_mlc.data.readers import fasta_labels
 from tg_mlc.data.splits import stratified_split
-from tg_mlc.datasets import _fasta_labels
 from tg_mlc.datasets._statistics import Statistics
-from tg_mlc.datasets.dna import DNADataset, labels_of_header
 
 FACTORS = ["CTCF", "EP300", "JUND", "RAD21", "SIN3A"]
 FASTA = b">a chr1\nACGT\n>b\nNNN\n>c\nAC\n"
@@ -113,7 +113,7 @@ def test_tables_that_do_not_fit(write, fasta, table, message):
 def test_blocks_of_few_rows_give_the_same(write, monkeypatch):
     whole = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
     monkeypatch.setattr(_csv_table, "_BLOCK", 1)
-    monkeypatch.setattr(_fasta_labels, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(fasta_labels, "ROWS_AT_ONCE", 2)
     dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
     assert torch.equal(dataset.y.nan_to_num(-1), whole.y.nan_to_num(-1))
     for table, message in (
@@ -177,7 +177,7 @@ def test_labels_as_a_sparse_matrix(write):
 MEASURE = """
 import re, sys
 from tg_mlc import _csv_table
-from tg_mlc.datasets import DNADataset
+from tg_mlc.data import DNADataset
 _csv_table._BLOCK = 256  # rows, of 1 MB
 def peak():  # of this process; that of resource.getrusage is at least its parent's
     return 1024 * int(re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1])

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tg_mlc.datasets import DuplicateMolecule, InvalidMolecule, MoleculeReport
+from tg_mlc.data import DuplicateMolecule, InvalidMolecule, MoleculeReport
 
 
 def make_report():

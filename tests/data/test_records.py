@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from tg_mlc.datasets._processed import Samples
-from tg_mlc.datasets._records import Records, Tokens
-from tg_mlc.datasets.base import ArrayDataset
+from tg_mlc.data import ArrayDataset
+from tg_mlc.data.records import Records, Tokens
+from tg_mlc.data.samples import Samples
 
 Y = np.array([[1, 0], [0, np.nan], [1, 1]], dtype=np.float32)
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch_geometric.transforms as T
 
-from tg_mlc.datasets._settings import describe
+from tg_mlc.data._settings import describe
 
 LIMIT, KEPT = 3, {"a", "b", "c"}
 logger = logging.getLogger(__name__)
@@ -121,6 +121,6 @@ def test_settings_alone_are_described_as_they_are_printed():
 
 def test_descriptions_are_the_same_in_every_run():
     """In whatever order sets are, and wherever values lie."""
-    print_all = "from tests.datasets.test_settings import *; print({k: describe(v) for k, v in DIFFERENT.items()})"
+    print_all = "from tests.data.test_settings import *; print({k: describe(v) for k, v in DIFFERENT.items()})"
     done = subprocess.run([sys.executable, "-c", print_all], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout == f"{ {name: describe(setting) for name, setting in DIFFERENT.items()} }\n"

@@ -16,7 +16,7 @@ class LabelFile(NamedTuple):
     parents: list[tuple[str, str]]  #: pairs (child, parent), as :func:`tg_mlc.graphs.tree` takes them
 
 
-def read_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
+def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
     """Reads Mulan's XML file of labels, in which a label may stand within another one, its parent.
 
     .. code-block:: xml

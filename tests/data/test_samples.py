@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from tg_mlc.datasets._processed import Samples
+from tg_mlc.data.samples import Samples
 
 
 def make_samples(num=3):

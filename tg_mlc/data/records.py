@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from tg_mlc.datasets._processed import Samples
+from tg_mlc.data.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

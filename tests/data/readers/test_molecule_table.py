@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tg_mlc.datasets._table import read_table
+from tg_mlc.data.readers.molecule_table import read_table
 
 
 @pytest.fixture
