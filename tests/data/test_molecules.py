@@ -147,10 +147,21 @@ def test_wrong_arguments(smiles, y, options, message):
         MoleculeDataset.from_smiles(smiles, y, **options)
 
 
-def test_key_ignores_addresses_of_functions(table):
-    functions = [eval("lambda x: x") for _ in range(2)]
-    assert module._key(table, functions[0]) == module._key(table, functions[1])
-    assert module._key(table, "a") != module._key(table, "b")
+class Keep:
+    def __init__(self, smallest):
+        self.smallest = smallest
+
+    def __call__(self, data):
+        return data.num_nodes >= self.smallest
+
+
+def test_graphs_of_objects_are_kept_and_those_of_functions_are_not(table, tmp_path):
+    for smallest, number in ((2, 3), (3, 2), (2, 3)):
+        assert len(read(table, root=tmp_path, pre_filter=Keep(smallest))) == number
+    assert len(list((tmp_path / "processed").iterdir())) == 2
+    for keep, number in ((lambda data: data.num_nodes > 1, 3), (lambda data: data.num_nodes > 2, 2)):
+        assert len(read(table, root=tmp_path, pre_filter=keep)) == number
+    assert len(list((tmp_path / "processed").iterdir())) == 2
 
 
 def test_there_is_no_progress_bar_without_a_terminal(capfd):

@@ -1,18 +1,20 @@
 from __future__ import annotations
 
+import io
 import logging
 import lzma
+import pickle
 import shutil
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 
 from tg_mlc.data import read_label_xml
 from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
-from tg_mlc.datasets._mulan_files import PUBLISHED, Published
-from tg_mlc.datasets._sources import RawFile
-from tg_mlc.datasets.mulan import MulanDataset
+from tg_mlc.datasets.mulan import MulanDataset, _Arrays, find_published
+from tg_mlc.datasets.registry import card
 
 TRAIN = "@relation r\n@attribute u {0,1}\n@attribute v {0,1}\n@attribute A {0,1}\n@attribute B {0,1}\n@data\n"
 SPARSE, SPARSE_TEST = f"{TRAIN}{{0 1,2 1}}\n{{}}\n{{1 1,2 1,3 1}}\n", f"{TRAIN}{{1 1,3 1}}\n"
@@ -41,7 +43,7 @@ def mulan_root(tmp_path_factory):
 @pytest.fixture
 def load(real_file, mulan_root):
     def load_real(name):
-        real_file(PUBLISHED[name.lower()].forms[0][0].local)
+        real_file(find_published(name).files[0][0].local)
         return MulanDataset(mulan_root, name)
 
     return load_real
@@ -71,8 +73,6 @@ def test_the_numbers_of_the_data_sets(load, name, train, test, labels, features,
     assert split.test.tolist() == list(range(train, train + test))
     assert sorted([*split.train.tolist(), *split.val.tolist()]) == list(range(train))
     assert len(split.val) == pytest.approx(train / 10, abs=train / 100)
-    assert f"{train:,}\n          - {test:,}" in MulanDataset.__doc__
-    assert f"{dataset.y.sum(1).mean():.3f}\n          - {dataset.y.mean():.4f}" in MulanDataset.__doc__
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,6 @@ def test_the_subsets_of_rcv1(load, number, used, cardinality):
     assert (len(dataset), dataset.num_labels, dataset.num_inputs, dataset.kind) == (6000, 101, 944, "bag")
     assert (dataset.y.sum(0) > 0).sum() == used
     assert dataset.y.sum(1).mean().item() == pytest.approx(cardinality, abs=5e-4)
-    assert f"{cardinality:.3f}\n          - {dataset.y.mean():.4f}" in MulanDataset.__doc__
     with pytest.raises(ValueError, match="published with a split"):
         dataset.official_split()
 
@@ -208,12 +207,46 @@ def test_mediamill_is_also_read_from_arff_files(tmp_path, write):
 
 
 def test_mirrors_come_before_archives():
-    file = PUBLISHED["bibtex"].forms[0][0]
+    file = find_published("Bibtex").files[0][0]
     assert file.urls == (
         "https://raw.githubusercontent.com/tsoumakas/mulan/master/data/multi-label/bibtex/bibtex-train.arff",
     )
-    assert all(isinstance(table, Published) for table in PUBLISHED.values())
-    assert all(isinstance(file, RawFile) for table in PUBLISHED.values() for form in table.forms for file in form)
+
+
+def test_the_card_of_delicious_tells_of_test_samples_in_training(load):
+    dataset = load("Delicious")
+    train, test = ([tuple(dataset[row].x.tolist()) for row in rows.tolist()] for rows in dataset._official)
+    repeated = len([words for words in test if words in set(train)])
+    assert repeated == 871
+    assert f"{repeated} of the {len(test):,} test samples" in " ".join(card("delicious").notes)
+
+
+def python2(x):
+    """What Python 2 wrote for ``pickle.dumps({"X": x})``."""
+    shape = b"".join(b"I%d\n" % size for size in x.shape)
+    data = repr(x.tobytes()).removeprefix("b").encode()
+    order, code = x.dtype.str[:1].encode(), x.dtype.str[1:].encode()
+    parts = [
+        b"(dp0\nS'X'\np1\ncnumpy.core.multiarray\n_reconstruct\np2\n",
+        b"(cnumpy\nndarray\np3\n(I0\ntp4\nS'b'\np5\ntp6\nRp7\n(I1\n(" + shape + b"tp8\n",
+        b"cnumpy\ndtype\np9\n(S'" + code + b"'\np10\nI0\nI1\ntp11\nRp12\n",
+        b"(I3\nS'" + order + b"'\np13\nNNNI-1\nI-1\nI0\ntp14\nb",
+        b"I00\nS" + data + b"\np15\ntp16\nbs.",
+    ]
+    return b"".join(parts)
+
+
+class Command:
+    def __reduce__(self):
+        return exec, ("raise SystemExit('ran')",)
+
+
+def test_pickles_hold_arrays_alone():
+    x = np.array([[0.5, -1e30, 255], [np.pi, 0, 1]])
+    np.testing.assert_array_equal(_Arrays(io.BytesIO(python2(x)), encoding="latin1").load()["X"], x)
+    for content in (pickle.dumps(Command(), protocol=0), b"cos\nsystem\n(S'true'\ntR."):
+        with pytest.raises(pickle.UnpicklingError, match=r"NumPy's arrays alone \(got '(__builtin__.exec|os.system)'"):
+            _Arrays(io.BytesIO(content), encoding="latin1").load()
 
 
 def test_nothing_is_left_half_written(tmp_path, write, monkeypatch):

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tg_mlc._files import sha256
 from tg_mlc.data.vocabulary import UNKNOWN, Vocabulary, tokenize
-from tg_mlc.datasets import ChecksumError, DatasetUnavailableError, _archive, reuters
-from tg_mlc.datasets._download import SourceError
+from tg_mlc.datasets import ChecksumError, DatasetUnavailableError, reuters
+from tg_mlc.datasets._download import Network, SourceError
 from tg_mlc.datasets._sgml import read_stories
 from tg_mlc.datasets._sources import RawFile
 from tg_mlc.datasets.reuters import Reuters21578, select_modapte
@@ -70,11 +70,11 @@ def small(tmp_path, monkeypatch):
             story(6, topics="NO"),
         ]
     )
-    files = (RawFile("reut2-000.sgm", sha256(text.encode())), reuters.DESCRIPTIONS)
+    files = (RawFile("reut2-000.sgm", (sha256(text.encode()),)), reuters._DESCRIPTIONS)
     monkeypatch.setattr(Reuters21578, "files", files)
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "reut2-000.sgm").write_text(text)
-    (tmp_path / "raw" / reuters.DESCRIPTIONS.name).write_text("")
+    (tmp_path / "raw" / reuters._DESCRIPTIONS.name).write_text("")
     monkeypatch.setattr(
         Reuters21578,
         "read_raw",
@@ -211,15 +211,18 @@ def test_options_out_of_range(tmp_path, option):
 
 
 def test_offline_it_says_what_to_do(tmp_path, monkeypatch):
-    def refuse(url, part):
+    def refuse(network, address):
         raise SourceError("no network")
 
-    monkeypatch.setattr(_archive, "fetch_resumable", refuse)
+    monkeypatch.setattr(Network, "read", refuse)
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     with pytest.raises(DatasetUnavailableError) as error:
         Reuters21578(tmp_path)
-    assert all(f"{url}: no network" in str(error.value) for url in reuters.URLS)
-    assert f"by hand into '{tmp_path / 'raw'}'" in str(error.value)
+    first, *others = Reuters21578.files
+    assert len(first.urls) == 3
+    assert all(url.endswith("/reuters21578.tar.gz#reut2-000.sgm") for url in first.urls)
+    assert all(f"{url}: no network" in str(error.value) for url in first.urls)
+    assert all(f"'{tmp_path / 'raw' / file.name}'" in str(error.value) for file in others)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
@@ -120,8 +120,9 @@ class MoleculeDataset(LabeledMolecules):
             on_error (str, optional): :obj:`"skip"` leaves invalid molecules out and lists them in ``report``,
                 :obj:`"raise"` raises. (default: :obj:`"skip"`)
             root (str or Path, optional): Folder to keep the finished graphs in, so that the next call with the same
-                file and arguments need not make them again; functions among them are told apart by their code and by
-                the values that this takes from around it. (default: :obj:`None`, keep nothing)
+                file and arguments need not make them again. Those of a function as :obj:`pre_transform` or
+                :obj:`pre_filter` are not kept, as nothing tells two functions apart; those of an object are, by its
+                class and its attributes. (default: :obj:`None`, keep nothing)
             transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
             pre_transform (callable, optional): Applied to every sample once. (default: :obj:`None`)
             pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
@@ -139,11 +140,12 @@ class MoleculeDataset(LabeledMolecules):
                 smiles, y, names, on_error=on_error, pre_transform=pre_transform, pre_filter=pre_filter
             )
 
-        if root is None:
-            return cls(build(), transform)
         columns = None if label_columns is None else list(label_columns)
-        key = _key(path, smiles_column, columns, on_error, pre_transform, pre_filter)
-        kept = Path(root) / "processed" / f"{Path(path).name.partition('.')[0]}-{key}.pt"
+        key = settings_key(smiles_column, columns, on_error, pre_transform, pre_filter)
+        if root is None or key is None:
+            return cls(build(), transform)
+        digest = sha256(Path(path).read_bytes() + key.encode())[:16]
+        kept = Path(root) / "processed" / f"{Path(path).name.partition('.')[0]}-{digest}.pt"
         if force_reload or not kept.exists():
             build().save(kept)
         return cls(Samples.load(kept), transform)
@@ -224,7 +226,3 @@ def _validate(smiles: Sequence[str], y: Tensor, label_names: Sequence[str], on_e
 
 def _numbered_names(y: Tensor) -> list[str]:
     return [f"label_{i}" for i in range(y.size(-1) if y.dim() > 0 else 0)]
-
-
-def _key(path: str | Path, *settings: Any) -> str:
-    return sha256(Path(path).read_bytes() + settings_key(*settings).encode())[:16]

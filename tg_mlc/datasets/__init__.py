@@ -7,13 +7,12 @@ from tg_mlc.datasets._download import ChecksumError, DatasetUnavailableError
 from tg_mlc.datasets.binding_sites import BindingSites
 from tg_mlc.datasets.card import DatasetCard
 from tg_mlc.datasets.deepsea import DeepSEA
-from tg_mlc.datasets.moleculenet import ClinTox, Tox21, ToxCast
+from tg_mlc.datasets.moleculenet import SIDER, ClinTox, Tox21, ToxCast
 from tg_mlc.datasets.mulan import MulanDataset
 from tg_mlc.datasets.nci import NCIFunctionalGroups
 from tg_mlc.datasets.planted import Planted
 from tg_mlc.datasets.rcv1 import RCV1
 from tg_mlc.datasets.reuters import Reuters21578
-from tg_mlc.datasets.sider import SIDER
 
 __all__ = [
     "RCV1",

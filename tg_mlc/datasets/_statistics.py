@@ -128,8 +128,8 @@ def _update(digest: Any, name: str, value: Any) -> None:
 
 def _raw_hashes(dataset: Dataset) -> dict[str, str]:
     files = [file for file in getattr(dataset, "files", ()) if file.sha256]
-    if files:
-        return {file.name: file.sha256 for file in files}
+    if files and all(len(file.sha256) == 1 for file in files):
+        return {file.name: file.sha256[0] for file in files}  # which was checked
     if dataset.root == MISSING:  # made in memory, of no file
         return {}
     raw = Path(dataset.raw_dir)

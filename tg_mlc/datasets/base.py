@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 class PublishedDataset(MultiLabelDataset):
     """A published data set that keeps its samples in ``root/processed``; subclasses say how to make them.
 
-    Samples of a :obj:`pre_transform` or :obj:`pre_filter` are kept apart from others by its code, by the values that
-    this takes from around it, and by the attributes of an object; not by what it calls in other modules. Where that has
-    changed, pass ``force_reload=True``.
+    Samples of a :obj:`pre_transform` or :obj:`pre_filter` lie in a folder of their own, told apart by the class and the
+    attributes of an object. Those of a function are made each time, as nothing tells two functions apart.
 
     Args:
         root (str or Path): Folder to keep the data set in.
@@ -33,7 +32,16 @@ class PublishedDataset(MultiLabelDataset):
         pre_transform (callable, optional): Applied to every sample before it is stored. (default: :obj:`None`)
         pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
         force_reload (bool, optional): Whether to make the samples again. (default: :obj:`False`)
+
+    Raises:
+        DatasetUnavailableError: If no source of a file can be reached; the message says how to place the files by hand.
+        ChecksumError: If a file in ``root/raw`` is another one; it is set aside with the suffix ``.bad``.
+        RuntimeError: If the stored samples are damaged.
     """
+
+    #: The files in ``root/raw``.
+    files: tuple[RawFile, ...] = ()
+    _made: Samples | None = None  # by functions, of which nothing is kept
 
     def __init__(
         self,
@@ -44,29 +52,20 @@ class PublishedDataset(MultiLabelDataset):
         force_reload: bool = False,
     ) -> None:
         super().__init__(str(root), transform, pre_transform, pre_filter, force_reload=force_reload)
-        self._adopt(Samples.load(self.processed_paths[0]))
+        made, self._made = self._made, None
+        self._adopt(made or Samples.load(self.processed_paths[0]))
 
-    @cached_property  # as what a function takes from around it may change while it is used
+    @cached_property  # as an object may change while it is used
     def processed_dir(self) -> str:
         """``root/processed``, or a folder beside it for each pre-transform and pre-filter."""
         if self.pre_transform is None and self.pre_filter is None:
             return super().processed_dir  # type: ignore[no-any-return]
-        return f"{super().processed_dir}_{settings_key(self.pre_transform, self.pre_filter)}"
+        return f"{super().processed_dir}_{settings_key(self.pre_transform, self.pre_filter) or 'functions'}"
 
     @property
     def processed_file_names(self) -> str:
         """The processed file in ``root/processed``."""
         return "data.pt"
-
-
-class PublishedTable(PublishedDataset):
-    """A published table of features; subclasses name its raw files and read them.
-
-    With :obj:`pre_filter`, the official split is lost: its rows are counted over all samples.
-    """
-
-    #: The files in ``root/raw``.
-    files: tuple[RawFile, ...] = ()
 
     @property
     def raw_file_names(self) -> list[str]:
@@ -77,6 +76,25 @@ class PublishedTable(PublishedDataset):
         """Gets the raw files that are missing, each from the first source that has it."""
         fetch_all(self.files, Path(self.raw_dir))
 
+    def process(self) -> None:
+        """Makes the samples from the raw files."""
+        samples = self.make()
+        if self.processed_dir.endswith("_functions"):
+            self._made = samples
+        else:
+            samples.save(self.processed_paths[0])
+
+    def make(self) -> Samples:
+        """Makes the samples from the raw files, with :obj:`pre_transform` and :obj:`pre_filter`."""
+        raise NotImplementedError
+
+
+class PublishedTable(PublishedDataset):
+    """A published table of features; subclasses name its raw files and read them.
+
+    With :obj:`pre_filter`, the official split is lost: its rows are counted over all samples.
+    """
+
     def read_raw(self) -> dict[str, bytes]:
         """The content of every raw file by its name, with its SHA-256 checked."""
         return {file.name: read_checked(file, Path(self.raw_dir)) for file in self.files}
@@ -85,23 +103,17 @@ class PublishedTable(PublishedDataset):
         """Makes the table from the raw files."""
         raise NotImplementedError
 
-    def process(self) -> None:
-        """Makes the samples from the raw files."""
-        samples = self.read().to_samples()
-        if self.pre_transform is not None or self.pre_filter is not None:
-            samples = _apply(samples, self.pre_transform, self.pre_filter)
-        samples.save(self.processed_paths[0])
+    def make(self) -> Samples:
+        """Makes the samples from the table."""
+        whole = self.read().to_samples()
+        if self.pre_transform is None and self.pre_filter is None:
+            return whole
+        kept = [data for data in ArrayDataset(whole) if self.pre_filter is None or self.pre_filter(data)]
+        changed = kept if self.pre_transform is None else [self.pre_transform(data) for data in kept]
+        made = Samples.collate(changed, whole.label_names, whole.report)
+        whole = whole._replace(data=made.data, slices=made.slices)
+        return whole if self.pre_filter is None else whole._replace(train=None, test=None)
 
 
-def _apply(
-    samples: Samples, pre_transform: Callable[[Data], Data] | None, pre_filter: Callable[[Data], bool] | None
-) -> Samples:
-    kept = [data for data in ArrayDataset(samples) if pre_filter is None or pre_filter(data)]
-    changed = kept if pre_transform is None else [pre_transform(data) for data in kept]
-    whole = Samples.collate(changed, samples.label_names, samples.report)
-    whole = samples._replace(data=whole.data, slices=whole.slices)
-    return whole if pre_filter is None else whole._replace(train=None, test=None)
-
-
-class ProcessedMolecules(LabeledMolecules, PublishedDataset):
+class PublishedMolecules(LabeledMolecules, PublishedDataset):
     """A published data set of molecules; subclasses say how to make its graphs."""
