@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tg_mlc import graphs
 from tg_mlc.data import from_arff, read_label_xml
-from tg_mlc.data.readers.arff_labels import parse_label_xml
+from tg_mlc.data.readers.arff_labels import meka_count, parse_label_xml
 
 TRAIN = "@relation r\n@attribute u {0,1}\n@attribute v {0,1}\n@attribute A {0,1}\n@attribute B {0,1}\n@data\n"
 SPARSE, SPARSE_TEST = f"{TRAIN}{{0 1,2 1}}\n{{}}\n{{1 1,2 1,3 1}}\n", f"{TRAIN}{{1 1,3 1}}\n"
@@ -54,6 +56,13 @@ def test_ways_to_name_labels(write, labels, names):
 def test_labels_as_meka_counts_them(write, relation, names):
     dataset = from_arff(write("a.arff", SPARSE.replace("@relation r", f"@relation {relation}")))
     assert dataset.label_names == names
+
+
+def test_a_long_relation_takes_no_quadratic_time():
+    start = time.process_time()
+    assert meka_count(":" * 200_000) is meka_count(":-C" * 200_000) is None
+    assert meka_count(":" * 200_000 + " -C 6") == 6
+    assert time.process_time() - start < 5
 
 
 def test_the_kind_is_told_by_the_values_and_printed(write, capsys):

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch_geometric.loader import DataLoader
@@ -135,8 +137,14 @@ def test_a_damaged_file_in_root_asks_for_force_reload(table, tmp_path):
     ("smiles", "y", "options", "message"),
     [
         (["C", "CC"], [[1.0]], {}, r"shape \[2, 1\].*got \[1, 1\]"),
-        (["C"], [[0.5]], {}, r"got 0.5 in row 0 for label 'label_0'"),
-        (["C"], [[1.0]], {"label_names": ["a", "b"]}, r"shape \[1, 2\]"),
+        (["C"], [[0.5]], {}, r"got 0.5 in row 0, column 0: label 'label_0'"),
+        (["C"], [[1.0]], {"label_names": ["a", "b"]}, r"name each of the 1 columns \(got 2 names\)"),
+        (["C"], [[1.0, 0.0]], {"label_names": ["a", "a"]}, r"'label_names' to be unique \(got \['a'\]"),
+        (["C"], [[1.0]], {"label_names": "a"}, "list of names"),
+        (None, [[1.0]], {}, r"'smiles' to be a list of strings \(got NoneType\)"),
+        ("CCO", [[1.0]], {}, r"'smiles' to be a list of strings \(got str\)"),
+        (pd.DataFrame({"smiles": ["C"]}), [[1.0]], {}, r"list of strings \(got DataFrame\); choose a column"),
+        ([None], [[1.0]], {"on_error": "raise"}, r"row 0 \(got 'None': not a string"),
         (["C"], [[1.0]], {"on_error": "ignore"}, "'skip' or 'raise'"),
         (["C1", ""], [[1.0], [0.0]], {}, "at least one molecule"),
         ([], [], {}, "Expected"),
@@ -145,6 +153,16 @@ def test_a_damaged_file_in_root_asks_for_force_reload(table, tmp_path):
 def test_wrong_arguments(smiles, y, options, message):
     with pytest.raises(ValueError, match=message):
         MoleculeDataset.from_smiles(smiles, y, **options)
+
+
+def test_frames_and_missing_cells():
+    frame = pd.DataFrame({"smiles": ["CCO", None, "C", np.nan], "b": [1, 1, 0, 0], "a": [0, 0, np.nan, 1]})
+    dataset = MoleculeDataset.from_smiles(frame["smiles"], frame[["b", "a"]])
+    assert dataset.label_names == ["b", "a"]
+    assert dataset.y.nan_to_num(-1).tolist() == [[1, 0], [0, -1]]
+    assert [(entry.row, entry.reason) for entry in dataset.report.invalid] == [(1, "not a string"), (3, "not a string")]
+    with pytest.raises(ValueError, match="rows in one order"):
+        MoleculeDataset.from_smiles(frame["smiles"], frame[["b"]].iloc[::-1])
 
 
 class Keep:

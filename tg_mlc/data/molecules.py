@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
@@ -11,7 +11,10 @@ from torch_geometric.data import Data
 from tqdm import tqdm
 
 from tg_mlc._files import sha256
+from tg_mlc._frames import check_same_rows
+from tg_mlc._numbers import as_list
 from tg_mlc._optional import require
+from tg_mlc.data._label_values import read_labels
 from tg_mlc.data._settings import settings_key
 from tg_mlc.data.dataset import MultiLabelDataset
 from tg_mlc.data.molecule_report import DuplicateMolecule, InvalidMolecule, MoleculeReport
@@ -65,7 +68,7 @@ class MoleculeDataset(LabeledMolecules):
     def from_smiles(
         cls,
         smiles: Sequence[str],
-        y: Tensor | Sequence[Sequence[float]],
+        y: Any,
         label_names: Sequence[str] | None = None,
         *,
         on_error: OnError = "skip",
@@ -76,9 +79,12 @@ class MoleculeDataset(LabeledMolecules):
         """Makes a data set from SMILES strings and their labels.
 
         Args:
-            smiles (list[str]): One SMILES string per molecule.
-            y (torch.Tensor or list): Labels ``[num_molecules, num_labels]``: 0, 1 or NaN (unknown).
-            label_names (list[str], optional): Names of the labels. (default: ``label_0``, ``label_1``, ...)
+            smiles (list[str]): One SMILES string per molecule, also as a column of a data frame; what is no string,
+                as a missing entry, counts as an invalid molecule.
+            y (Any): Labels ``[num_molecules, num_labels]`` of 0, 1 and NaN (unknown) in any form that
+                :func:`~tg_mlc.data.from_arrays` takes, as a tensor or a data frame.
+            label_names (list[str], optional): Names of the labels. (default: the columns of a data frame, else
+                ``label_0``, ``label_1``, ...)
             on_error (str, optional): :obj:`"skip"` leaves invalid molecules out and lists them in ``report``,
                 :obj:`"raise"` raises. (default: :obj:`"skip"`)
             transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
@@ -86,13 +92,25 @@ class MoleculeDataset(LabeledMolecules):
             pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
 
         Raises:
-            ValueError: If shapes or label values are wrong, no molecule is valid, or an invalid one is met and
-                :obj:`on_error` is :obj:`"raise"`.
+            ValueError: If shapes or label values are wrong, two labels have one name, no molecule is valid, or an
+                invalid one is met and :obj:`on_error` is :obj:`"raise"`.
         """
-        labels = torch.as_tensor(y, dtype=torch.float)
-        names = list(label_names) if label_names is not None else _numbered_names(labels)
+        if isinstance(smiles, str) or not hasattr(smiles, "__len__") or getattr(smiles, "ndim", 1) != 1:
+            kind = type(smiles).__name__
+            raise ValueError(f"Expected 'smiles' to be a list of strings (got {kind}); choose a column of a table")
+        check_same_rows(smiles, y)
+        labels, names = read_labels(as_list(y), label_names)
+        if len(labels) != len(smiles):
+            raise ValueError(
+                f"Expected 'y' of shape [{len(smiles)}, {len(names)}], one row per molecule (got {list(labels.shape)})"
+            )
         samples = molecule_samples(
-            smiles, labels, names, on_error=on_error, pre_transform=pre_transform, pre_filter=pre_filter
+            list(smiles),
+            torch.from_numpy(labels),
+            names,
+            on_error=on_error,
+            pre_transform=pre_transform,
+            pre_filter=pre_filter,
         )
         return cls(samples, transform)
 
@@ -165,7 +183,8 @@ def molecule_samples(
     Raises:
         ValueError: As :meth:`MoleculeDataset.from_smiles`.
     """
-    _validate(smiles, y, label_names, on_error)
+    if on_error not in {"skip", "raise"}:
+        raise ValueError(f"Expected 'on_error' to be 'skip' or 'raise' (got '{on_error}')")
     report = MoleculeReport(num_rows=len(smiles))
     first_rows: dict[str, int] = {}
     samples = []
@@ -186,10 +205,12 @@ def molecule_samples(
 
 
 def _convert(
-    row: int, smiles: str, report: MoleculeReport, first_rows: dict[str, int], on_error: OnError
+    row: int, smiles: Any, report: MoleculeReport, first_rows: dict[str, int], on_error: OnError
 ) -> Data | None:
     """The graph of one row, or nothing if it is invalid; the report is written up."""
     try:
+        if not isinstance(smiles, str):  # as where a cell of a data frame is empty
+            raise MoleculeError("not a string")
         mol = parse_smiles(smiles)
         data = molecule_from_rdmol(mol, smiles)
     except MoleculeError as error:
@@ -198,31 +219,10 @@ def _convert(
                 f"Expected a valid molecule in row {row} (got '{smiles}': {error}); "
                 f"pass on_error='skip' to leave it out"
             ) from error
-        report.invalid.append(InvalidMolecule(row, smiles, str(error)))
+        report.invalid.append(InvalidMolecule(row, str(smiles), str(error)))
         return None
     canonical = require("rdkit.Chem", extra="molecules").MolToSmiles(mol)
     first = first_rows.setdefault(canonical, row)
     if first != row:
         report.duplicates.append(DuplicateMolecule(row, first, canonical))
     return data
-
-
-def _validate(smiles: Sequence[str], y: Tensor, label_names: Sequence[str], on_error: str) -> None:
-    if on_error not in {"skip", "raise"}:
-        raise ValueError(f"Expected 'on_error' to be 'skip' or 'raise' (got '{on_error}')")
-    if y.shape != (len(smiles), len(label_names)):
-        raise ValueError(
-            f"Expected 'y' of shape [{len(smiles)}, {len(label_names)}], one row per molecule and one column per "
-            f"label name (got {list(y.shape)})"
-        )
-    wrong = ~((y == 0) | (y == 1) | y.isnan())
-    if wrong.any():
-        row, column = wrong.nonzero()[0].tolist()
-        value = y[row, column].item()
-        raise ValueError(
-            f"Expected labels to be 0, 1 or NaN (got {value} in row {row} for label '{label_names[column]}')"
-        )
-
-
-def _numbered_names(y: Tensor) -> list[str]:
-    return [f"label_{i}" for i in range(y.size(-1) if y.dim() > 0 else 0)]

@@ -63,7 +63,7 @@ def counted_labels(names: list[str], count: int) -> list[str]:
 
 def meka_count(relation: str) -> int | None:
     """The number of labels that MEKA and mldr write into ``@relation 'name: -C 6'``, negative if they come last."""
-    match = re.search(r":.*?-C\s+(-?[0-9]{1,9})(?:\s|$)", relation)
+    match = re.search(r"-C\s+(-?[0-9]{1,9})(?:\s|$)", relation.partition(":")[2])
     return None if match is None else int(match[1])
 
 
