@@ -77,8 +77,9 @@ def fetch(url: str) -> bytes:
             pooch = require("pooch", extra="data")
             progress = sys.stderr.isatty() and is_installed("tqdm")
             download = pooch.HTTPDownloader(progressbar=progress, timeout=STALL_SECONDS)
-            files = pooch.create(folder, "", registry={"file": None}, urls={"file": url}, retry_if_failed=TRIES - 1)
-            return Path(files.fetch("file", downloader=download)).read_bytes()
+            name = Path(url).name  # as pooch's messages have it
+            files = pooch.create(folder, "", registry={name: None}, urls={name: url}, retry_if_failed=TRIES - 1)
+            return Path(files.fetch(name, downloader=download)).read_bytes()
         except (ImportError, OSError, ValueError) as error:  # requests' own errors are of the latter two kinds
             raise SourceError(f"{type(error).__name__}: {error}") from error
 

@@ -118,7 +118,7 @@ class Reuters21578(PublishedTable):
     def _read_stories(self) -> Iterator[Story]:
         raw = self.read_raw()
         del raw[_DESCRIPTIONS.name]
-        return (story for name, content in raw.items() for story in read_stories(content, name))
+        return (story for content in raw.values() for story in read_stories(content))
 
 
 def select_modapte(stories: Iterable[Story]) -> tuple[list[Story], list[str]]:
