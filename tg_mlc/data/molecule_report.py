@@ -1,4 +1,4 @@
-"""What became of each row of a table of molecules."""
+"""Report of what became of each row of a table of molecules."""
 
 from __future__ import annotations
 

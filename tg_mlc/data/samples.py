@@ -1,4 +1,4 @@
-"""The processed file of a data set: written at once or not at all, read without running code, checked when read."""
+"""Samples in PyG's collated form, and their file: written at once or not at all, read without running code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a SMILES string to a PyG graph, with a reason where that is impossible."""
+"""SMILES strings as PyG graphs, with the reason where one cannot become a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published data sets as PyG :class:`~torch_geometric.data.InMemoryDataset`, each with named labels and its source."""
+"""Published data sets with named labels, each a PyG data set that knows its source, its licence and its statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stories of the Reuters-21578 files, which are SGML that no XML parser reads, and whose SHA-256 are checked before."""
+"""Stories in the files of Reuters-21578: SGML that no XML parser reads, of a known SHA-256."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be counted in any data set of many labels."""
+"""Statistics of multi-label data sets: what can be counted in any of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one should know of a data set before reading a score on it."""
+"""Cards of data sets: what to know of one before reading a score on it."""
 
 from __future__ import annotations
 

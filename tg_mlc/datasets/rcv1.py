@@ -1,4 +1,4 @@
-"""News stories of 1996 and 1997 with their topics."""
+"""RCV1: news stories of 1996 and 1997 with their topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which attributes of an ARFF file become columns, and which values each may have."""
+"""Columns of an ARFF table: the attributes that are kept, and the values that each may have."""
 
 from __future__ import annotations
 

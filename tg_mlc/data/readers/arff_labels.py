@@ -1,4 +1,4 @@
-"""Which attributes of a multi-label table are labels: Mulan's XML files, and MEKA's counts."""
+"""Labels among the attributes of an ARFF file, as Mulan's XML files name and MEKA's headers count them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes samples of multi-label tables: which columns are labels, and what the others are."""
+"""Samples of ARFF tables: inputs and labels parted, training and test parts put together."""
 
 from __future__ import annotations
 

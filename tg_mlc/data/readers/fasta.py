@@ -1,4 +1,4 @@
-"""Reads FASTA files, sequence by sequence, and says where they are wrong."""
+"""Reader of FASTA files, sequence by sequence; its errors name the line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads tables of SMILES and 0/1 labels, and says where they are wrong."""
+"""Reader of tables of SMILES and labels; its errors name row and column."""
 
 from __future__ import annotations
 

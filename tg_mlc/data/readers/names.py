@@ -1,4 +1,4 @@
-"""Reads files of one name per line."""
+"""Reader of files of one name per line."""
 
 from __future__ import annotations
 
