@@ -22,9 +22,8 @@ from scipy.sparse import csr_array, issparse
 from command_line import run
 from environment import describe_environment
 from measure import interleave
-from tg_mlc._files import read_unpacked
-from tg_mlc.datasets._arff import read_arff
-from tg_mlc.datasets._files import sha256
+from tg_mlc._files import read_unpacked, sha256
+from tg_mlc.data.readers.arff import read_arff
 
 
 def main(file: Path, repeats: int = 7) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 import tg_mlc
-from tg_mlc.datasets import MultiLabelDataset
+from tg_mlc.data import MultiLabelDataset
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = (

@@ -31,8 +31,7 @@ from torch_geometric.loader import DataLoader
 from command_line import run
 from environment import describe_dataset, write_results
 from released_layout import ReleasedLayout
-from tg_mlc.data import Split
-from tg_mlc.datasets import MultiLabelDataset
+from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import fully_connected
 from tg_mlc.metrics import evaluate, tune_per_metric
 from tg_mlc.models import LaMP

@@ -42,8 +42,7 @@ from rows import (
     variant,
 )
 from seeds import Run, Task, compare, compare_rows, summarise
-from tg_mlc.data import Split
-from tg_mlc.datasets import MultiLabelDataset
+from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import edgeless, learned
 from tg_mlc.recipes import RECIPES, EncoderName, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule

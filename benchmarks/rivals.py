@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GINEConv, global_add_pool
 
-from tg_mlc.datasets import MultiLabelDataset
+from tg_mlc.data import MultiLabelDataset
 from tg_mlc.models.molecules import vector_encoders
 from tg_mlc.nn.encoders import LinearPath, MoleculeEncoder, VectorEncoder
 

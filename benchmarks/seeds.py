@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as student_t
 
 from rows import variant
-from tg_mlc.data import Split
-from tg_mlc.datasets import MultiLabelDataset
+from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, evaluate, tune_by_frequency, tune_per_metric
 from tg_mlc.recipes import RECIPES, EncoderName, Recipe

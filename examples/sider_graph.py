@@ -28,9 +28,9 @@ from torch_geometric.loader import DataLoader
 from tg_mlc._optional import require
 from tg_mlc.baselines import LabelFrequency, LinearBaseline, MorganForest
 from tg_mlc.baselines.linear import Loss
-from tg_mlc.data import Split
-from tg_mlc.datasets import DatasetUnavailableError, MultiLabelDataset
-from tg_mlc.datasets.sider import LICENSE_NOTE
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.datasets import DatasetUnavailableError
+from tg_mlc.datasets.moleculenet import LICENSE_NOTE
 from tg_mlc.metrics import Evaluation, evaluate, tune_per_metric
 from tg_mlc.recipes import RECIPES, EncoderName
 

@@ -12,19 +12,19 @@ import pytest
 
 import tg_mlc
 from tg_mlc import cli
+from tg_mlc._files import sha256
+from tg_mlc.data.records import Records
 from tg_mlc.datasets import registry
-from tg_mlc.datasets._files import sha256
-from tg_mlc.datasets._published import REGISTRY, RegistryEntry
-from tg_mlc.datasets._records import Records
 from tg_mlc.datasets._sources import RawFile
 from tg_mlc.datasets.base import PublishedTable
-from tg_mlc.datasets.card import DatasetCard, Facts, to_plain
+from tg_mlc.datasets.card import DatasetCard, Facts, from_plain, to_plain
+from tg_mlc.datasets.registry import RegistryEntry
 
 CONTENT = b"a,b,calm\n1,2,1\n3,4,0\n"
 
 
 class Toy(PublishedTable):
-    files = (RawFile("toy.csv", sha256(CONTENT), ("http://127.0.0.1:9/toy.csv",), "toy/raw"),)
+    files = (RawFile("toy.csv", (sha256(CONTENT),), ("http://127.0.0.1:9/toy.csv",), "toy/raw"),)
 
     def read(self):
         [content] = self.read_raw().values()
@@ -42,10 +42,18 @@ def toy(monkeypatch, tmp_path):
     shared.parent.mkdir(parents=True)
     shared.write_bytes(CONTENT)
     monkeypatch.setitem(sys.modules, "toy_data", module)
-    monkeypatch.setitem(REGISTRY, "toy", RegistryEntry(facts, "toy_data:Toy"))
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
     recorded = to_plain(DatasetCard.of(Toy(tmp_path / "once"), facts).statistics)
-    monkeypatch.setattr(registry, "_recorded", lambda: {"toy": recorded})
+    known = registry.catalogue()
+
+    def catalogue():
+        statistics = from_plain(recorded)
+        entry = RegistryEntry(
+            name="toy", title="two samples", maker="toy_data:Toy", files=(Toy.files,), statistics=statistics
+        )
+        return {**known, "toy": entry}
+
+    monkeypatch.setattr(registry, "catalogue", catalogue)
     return recorded
 
 
@@ -112,7 +120,8 @@ def test_offline_is_a_message(capsys, tmp_path, toy, monkeypatch):
     error = capsys.readouterr().err
     assert "tg-mlc: Expected one source of 'toy.csv' to be reachable" in error
     assert "http://127.0.0.1:9/toy.csv: ConnectionError" in error
-    assert f"Place the file by hand as '{tmp_path / 'toy' / 'raw' / 'toy.csv'}'" in error
+    assert "Place 1 file by hand" in error
+    assert f"'{tmp_path / 'toy' / 'raw' / 'toy.csv'}' or '$TG_MLC_DATA/toy/raw/toy.csv'" in error
     assert "Traceback" not in error
 
 

@@ -6,6 +6,7 @@ import io
 import lzma
 import os
 import stat
+import time
 import tracemalloc
 import zipfile
 
@@ -24,9 +25,9 @@ from tg_mlc._files import (
     read_unpacked,
     replace_when_done,
 )
-from tg_mlc.datasets._fasta import read_fasta
-from tg_mlc.datasets._names import read_names
-from tg_mlc.datasets._table import read_table
+from tg_mlc.data.readers.fasta import read_fasta
+from tg_mlc.data.readers.molecule_table import read_table
+from tg_mlc.data.readers.names import read_names
 
 TEXT = b"\xef\xbb\xbfa b\r\n\n \xc3\xa9\nlast"
 LINES = [(1, "a b"), (3, " é"), (4, "last")]
@@ -117,6 +118,20 @@ def test_bombs_are_refused_wherever_files_are_read(tmp_path, monkeypatch, reader
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**26
+
+
+SHORT = {"fasta": b">\nA\n", "csv": b"1,0\n", "molecules": b"C,1\n"}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_million_short_lines_in_few_bytes_are_refused(tmp_path, reader):
+    header = {"csv": b"a,b\n", "molecules": b"smiles,a\n"}.get(reader, b"")
+    content = gzip.compress(header + SHORT.get(reader, b"\n") * 2**22)
+    path = write(tmp_path, content, "bomb.gz")
+    start = time.process_time()
+    with pytest.raises(ValueError, match=rf"'{path}' to have at most 1,048,576 lines unpacked \(got more\); unpack or"):
+        READERS[reader](path)
+    assert time.process_time() - start < 20
 
 
 def test_a_gzip_file_of_zeros_alone_is_no_bomb_while_it_is_small(tmp_path):

@@ -5,7 +5,7 @@ The rooms of the package are imported one by one, so that ``import tg_mlc`` stay
 * :mod:`tg_mlc.nn`: layers for your own models; :mod:`tg_mlc.models`: whole models.
 * :mod:`tg_mlc.ops`: the attention operator below all of them.
 * :mod:`tg_mlc.graphs`: label graphs.
-* :mod:`tg_mlc.datasets` and :mod:`tg_mlc.data`: data sets, splits.
+* :mod:`tg_mlc.data`: data sets of your own, splits; :mod:`tg_mlc.datasets`: published ones.
 * :mod:`tg_mlc.losses` and :mod:`tg_mlc.metrics`: losses, metrics, thresholds.
 * :mod:`tg_mlc.training`: training with Lightning.
 """

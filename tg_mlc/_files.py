@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import lzma
 import os
@@ -30,6 +31,10 @@ MAX_BYTES = 2**32  # of a file that is held whole
 MAX_LINE = 2**20  # bytes; a longer line is none of a table of names
 MAX_RATIO = 1_000  # gzip reaches 1,032 with nothing but zeros, tables of numbers and words stay below 200
 ALWAYS_UNPACKED = 2**26  # bytes that a compressed file may have, however small it is
+LINES_PER_BYTE = (
+    8  # of a compressed file: a line of a table holds more than one bit, and takes time however short it is
+)
+ALWAYS_LINES = 2**20  # that a compressed file may have, however small it is
 _CHUNK = 2**18
 _BOM = b"\xef\xbb\xbf"
 
@@ -43,7 +48,8 @@ def open_unpacked(path: FilePath, max_bytes: int | None = None, content: bytes |
     """Opens a file, unpacked if its name ends in ``.gz``, ``.bz2`` or ``.xz``, in upper or lower case.
 
     Reading it raises a :class:`ValueError` where it is damaged, holds more than :obj:`max_bytes`, or unpacks to more
-    than 64 MiB that are also more than 1,000 times its own size.
+    than 64 MiB that are also more than 1,000 times its own size, or to more than a million lines that are also more
+    than eight for each of its bytes.
 
     Args:
         path (str, bytes or Path): The file.
@@ -56,16 +62,17 @@ def open_unpacked(path: FilePath, max_bytes: int | None = None, content: bytes |
     name = os.fsdecode(path)
     suffix = Path(name).suffix.lower()
     file: IO[bytes] = Path(name).open("rb") if content is None else io.BytesIO(content)  # noqa: SIM115
-    limit = max_bytes
+    limit, max_lines = max_bytes, None
     if suffix in _OPENERS:
-        limit = most_unpacked(os.fstat(file.fileno()).st_size if content is None else len(content))
-        limit = limit if max_bytes is None else min(limit, max_bytes)
+        packed = os.fstat(file.fileno()).st_size if content is None else len(content)
+        limit = most_unpacked(packed) if max_bytes is None else min(most_unpacked(packed), max_bytes)
+        max_lines = max(ALWAYS_LINES, LINES_PER_BYTE * packed)
     try:
         unpacked = _OPENERS[suffix](file) if suffix in _OPENERS else file
     except BaseException:
         file.close()
         raise
-    return io.BufferedReader(_Bounded(unpacked, file, f"'{name}'", limit), _CHUNK)
+    return io.BufferedReader(_Bounded(unpacked, file, f"'{name}'", limit, max_lines), _CHUNK)
 
 
 def read_unpacked(path: FilePath, max_bytes: int = MAX_BYTES, content: bytes | None = None) -> bytes:
@@ -132,6 +139,20 @@ def decode(line: bytes, path: FilePath, number: int) -> str:
         ) from error
 
 
+def sha256(content: bytes) -> str:
+    """The SHA-256 of some bytes in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file, which may be too large to hold in memory."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
 @contextmanager
 def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Gives a temporary name beside :obj:`path`, and renames it to :obj:`path` only if nothing went wrong."""
@@ -149,12 +170,15 @@ def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 class _Bounded(io.RawIOBase):
-    """The bytes of a file, counted."""
+    """The bytes and lines of a file, counted."""
 
-    def __init__(self, file: Stream, below: Stream, called: str, max_bytes: int | None) -> None:
+    def __init__(
+        self, file: Stream, below: Stream, called: str, max_bytes: int | None, max_lines: int | None = None
+    ) -> None:
         self._file: Any = file
         self._below = below
         self._called, self._max_bytes, self._seen = called, max_bytes, 0
+        self._max_lines, self._lines = max_lines, 0
 
     def readable(self) -> bool:
         return True
@@ -170,13 +194,19 @@ class _Bounded(io.RawIOBase):
                 f"{error}); get it once more"
             ) from error
         self._seen += len(block)
-        if self._max_bytes is not None and self._seen > self._max_bytes:
-            raise ValueError(
-                f"Expected {self._called} to have at most {self._max_bytes:,} bytes unpacked (got more); unpack or "
-                f"divide it by hand if it is what it should be"
-            )
+        self._check("bytes", self._seen, self._max_bytes)
+        if self._max_lines is not None:
+            self._lines += block.count(b"\n")
+            self._check("lines", self._lines, self._max_lines)
         buffer[: len(block)] = block
         return len(block)
+
+    def _check(self, what: str, seen: int, limit: int | None) -> None:
+        if limit is not None and seen > limit:
+            raise ValueError(
+                f"Expected {self._called} to have at most {limit:,} {what} unpacked (got more); unpack or divide it by "
+                f"hand if it is what it should be"
+            )
 
     def close(self) -> None:
         with closing(self._below):

@@ -103,7 +103,7 @@ def list_() -> int:
 def _count(name: str, root: str, *, force: bool = False, download: bool = True) -> list[str]:
     """Prints the card of a data set as it is counted, and returns what is not as recorded."""
     recorded = registry.card(name)
-    card = DatasetCard.of(_load(name, root, force, download), registry.published(name).facts)
+    card = DatasetCard.of(_load(name, root, force, download), registry.published(name))
     print(card)  # noqa: T201
     if recorded.origin != "computed":
         print("Recorded is only what papers report, so that there is nothing to compare with.")  # noqa: T201

@@ -13,9 +13,8 @@ import learning_curve
 from learning_curve import DEFAULT, POOLED, RELEASED, TIED, contenders
 from render import table
 from tests.recipes.test_recipes import WORDS, Y
-from tg_mlc.data import random_split
-from tg_mlc.datasets._records import Records
-from tg_mlc.datasets.base import ArrayDataset
+from tg_mlc.data import ArrayDataset, random_split
+from tg_mlc.data.records import Records
 from tg_mlc.recipes import RECIPES
 
 

@@ -24,9 +24,8 @@ from render import cell, table
 from rivals import PooledGNN
 from rows import SILENT, encoder_and_graph, in_words, p_in_words, variant
 from seeds import Run, Task, compare, corrected_p_value, summarise
-from tg_mlc.data import Split
-from tg_mlc.datasets._records import Records
-from tg_mlc.datasets.base import ArrayDataset
+from tg_mlc.data import ArrayDataset, Split
+from tg_mlc.data.records import Records
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected, tree
 from tg_mlc.recipes import RECIPES
 

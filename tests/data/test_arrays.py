@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
+from tg_mlc.data import DNADataset
 from tg_mlc.data.arrays import from_arrays
-from tg_mlc.datasets import DNADataset
 
 Y = [[1, 0], [0, 1], [1, 1]]
 MATRIX = np.array([[0.0, 2.5, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])

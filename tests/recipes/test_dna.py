@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from tg_mlc.datasets._records import Records, Tokens
-from tg_mlc.datasets.base import ArrayDataset
+from tg_mlc.data import ArrayDataset
+from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import fully_connected, string_ppi
 from tg_mlc.recipes import RECIPES
 from tg_mlc.recipes.dna import INTERACTIONS, dna_lamp

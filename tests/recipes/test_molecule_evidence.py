@@ -5,9 +5,8 @@ import pytest
 import torch
 from torch_geometric.transforms import Compose
 
-from tg_mlc.data import Split
+from tg_mlc.data import MoleculeDataset, Split
 from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
-from tg_mlc.datasets import MoleculeDataset
 from tg_mlc.graphs import fully_connected
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.recipes import RECIPES

@@ -7,9 +7,8 @@ import torch
 from torch_geometric.data import Batch
 
 from tg_mlc.baselines.linear import best_value
-from tg_mlc.data import random_split
-from tg_mlc.datasets._records import Records
-from tg_mlc.datasets.base import ArrayDataset
+from tg_mlc.data import ArrayDataset, random_split
+from tg_mlc.data.records import Records
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import table_lamp
 from tg_mlc.nn.encoders import SharedLogits

@@ -14,19 +14,13 @@ make_cards = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(make_cards)
 
 
-def test_cards_stand_in_the_order_of_the_documentation(tmp_path):
-    path = tmp_path / "cards.json"
-    make_cards.write({"yeast": {"samples": 2}, "gone": {}, "sider": {"samples": 1}}, path)
-    assert path.read_text() == '{\n "sider": {\n  "samples": 1\n },\n "yeast": {\n  "samples": 2\n }\n}\n'
-
-
-def test_the_recorded_file_is_as_the_tool_writes_it(tmp_path):
-    make_cards.write(json.loads(registry.CARDS.read_text(encoding="utf-8")), tmp_path / "cards.json")
-    assert (tmp_path / "cards.json").read_bytes() == registry.CARDS.read_bytes()
+def test_the_catalogue_is_as_the_tool_writes_it(tmp_path):
+    make_cards.write(json.loads(registry.CATALOGUE.read_text(encoding="utf-8")), tmp_path / "catalogue.json")
+    assert (tmp_path / "catalogue.json").read_bytes() == registry.CATALOGUE.read_bytes()
 
 
 def test_nothing_is_half_written(tmp_path, monkeypatch):
-    path = tmp_path / "cards.json"
+    path = tmp_path / "catalogue.json"
     path.write_text("before")
 
     def break_down(file, text, **rest):
@@ -40,13 +34,17 @@ def test_nothing_is_half_written(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_cannot_be_loaded_is_reported_unless_it_was_counted_before(tmp_path, monkeypatch):
+def test_what_cannot_be_loaded_stays_as_it_is(tmp_path, monkeypatch):
     def be_offline(name, root):
         raise DatasetUnavailableError("offline")
 
     monkeypatch.setattr(registry, "load", be_offline)
-    assert make_cards.statistics("nuswide", tmp_path, None)["origin"] == "reported"
-    counted = {"origin": "computed", "samples": 3}
-    assert make_cards.statistics("nuswide", tmp_path, counted) is counted
-    with pytest.raises(SystemExit, match="Expected the figures of 'yeast'"):
-        make_cards.statistics("yeast", tmp_path, None)
+    recorded = {"origin": "computed", "samples": 3}
+    for name in ("nuswide", "tfbs"):
+        assert make_cards.statistics(name, tmp_path, recorded) is recorded
+
+
+def test_what_can_be_loaded_is_counted(tmp_path):
+    counted = make_cards.statistics("planted", tmp_path, {})
+    assert (counted["samples"], counted["origin"]) == (5000, "computed")
+    assert "raw_sha256" not in counted  # of which the catalogue has the files

@@ -13,9 +13,10 @@ from tg_mlc._frames import take_by_name
 from tg_mlc._numbers import as_array, check_real, to_numbers
 from tg_mlc.data._label_values import check_names, in_order
 from tg_mlc.data._words import as_documents, from_documents, may_be_rows
+from tg_mlc.data.records import Kind
 
 if TYPE_CHECKING:
-    from tg_mlc.datasets._records import Kind, Tokens
+    from tg_mlc.data.records import Tokens
 
 
 def infer_kind(X: Any) -> tuple[Kind, str]:
@@ -70,8 +71,6 @@ def read_inputs(
     Raises:
         ValueError: If they cannot be of that kind, or do not have the features of the old data set.
     """
-    from tg_mlc.datasets._records import Kind
-
     if kind not in get_args(Kind):
         raise ValueError(f"Expected 'kind' to be one of {', '.join(get_args(Kind))} (got {kind!r})")
     if isinstance(feature_names, str):

@@ -11,10 +11,11 @@ import scipy.sparse as sp
 import torch
 
 from tg_mlc.data._label_values import check_names
+from tg_mlc.data.records import Tokens
 from tg_mlc.data.vocabulary import UNKNOWN, Vocabulary, encode
 
 if TYPE_CHECKING:
-    from tg_mlc.datasets._records import Kind, Tokens
+    from tg_mlc.data.records import Kind
 
 Document = Sequence[Any]
 #: The number of words that have none.
@@ -53,8 +54,6 @@ def from_documents(
 
     With :obj:`num_words`, the vocabulary is that of an old data set, and stays as it is.
     """
-    from tg_mlc.datasets._records import Tokens
-
     if kind == "vector":
         raise ValueError("Expected a matrix of numbers for kind='vector' (got lists of words)")
     words = None if feature_names is None else [str(name) for name in feature_names]

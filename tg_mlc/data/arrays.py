@@ -10,14 +10,16 @@ from tg_mlc._frames import check_same_rows
 from tg_mlc._numbers import as_list
 from tg_mlc.data._inputs import announce_kind, infer_kind, num_rows, read_inputs
 from tg_mlc.data._label_values import in_order, read_labels
+from tg_mlc.data.dataset import ArrayDataset
+from tg_mlc.data.records import Records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from torch_geometric.data import Data
 
-    from tg_mlc.datasets._records import Kind
-    from tg_mlc.datasets.base import ArrayDataset, MultiLabelDataset
+    from tg_mlc.data.dataset import MultiLabelDataset
+    from tg_mlc.data.records import Kind
 
 
 def from_arrays(
@@ -68,7 +70,7 @@ def from_arrays(
             left out of a bag, which has no place for them. (default: :obj:`None`)
 
     Returns:
-        A data set whose samples have ``x`` as :class:`~tg_mlc.datasets.MultiLabelDataset` says, and ``y`` of shape
+        A data set whose samples have ``x`` as :class:`~tg_mlc.data.MultiLabelDataset` says, and ``y`` of shape
         ``[1, num_labels]``.
 
     Raises:
@@ -76,9 +78,6 @@ def from_arrays(
             NaN, an input cannot be of its kind or may be of two, or rows or names do not fit; the message names row and
             column. Or if nothing tells the labels, or samples cannot be like the old ones.
     """
-    from tg_mlc.datasets._records import Records  # data sets import the splits of this package
-    from tg_mlc.datasets.base import ArrayDataset
-
     check_same_rows(X, Y)
     num_inputs = None
     if like is not None:

@@ -10,14 +10,15 @@ import scipy.sparse as sp
 import torch
 
 from tg_mlc._optional import require
+from tg_mlc.data.dataset import ArrayDataset
+from tg_mlc.data.records import Records
 from tg_mlc.data.tf_idf import TfIdf, are_counts
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from tg_mlc.data.dataset import MultiLabelDataset
     from tg_mlc.data.splits import Split
-    from tg_mlc.datasets import MultiLabelDataset
-    from tg_mlc.datasets.base import ArrayDataset
 
     DatasetT = TypeVar("DatasetT", bound=MultiLabelDataset)
 
@@ -75,9 +76,6 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
         dataset (MultiLabelDataset): A data set, or a part of one, which has no official split.
         words (scipy.sparse.csr_array): The matrix :math:`(N, V)`.
     """
-    from tg_mlc.datasets._records import Records
-    from tg_mlc.datasets.base import ArrayDataset
-
     # The rows of an official split are those of the whole data set.
     whole = dataset._indices is None
     official: tuple[Tensor | None, Tensor | None] = (dataset._official if whole else None) or (None, None)

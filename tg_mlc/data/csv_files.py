@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from torch_geometric.data import Data
 
-    from tg_mlc.datasets._records import Kind
-    from tg_mlc.datasets.base import ArrayDataset, MultiLabelDataset
+    from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
+    from tg_mlc.data.records import Kind
 
 
 def from_csv(

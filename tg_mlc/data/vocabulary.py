@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tg_mlc.data.records import Tokens
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from tg_mlc.datasets._records import Tokens
 
 #: What stands for every word outside the vocabulary; its number is 0.
 UNKNOWN = "<unk>"
@@ -110,8 +111,6 @@ class Vocabulary:
 
 def encode(documents: Iterable[Sequence[str]], numbers: Mapping[str, int], unknown: int) -> Tokens:
     """The numbers of the words of documents, where a word that has none gets that of unknown ones."""
-    from tg_mlc.datasets._records import Tokens  # data sets import this module
-
     ids, ends = array("i"), array("q", [0])
     for document in _lists_of_words(documents):
         ids.extend([numbers.get(word, unknown) for word in document])

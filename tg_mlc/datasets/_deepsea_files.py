@@ -1,19 +1,19 @@
-"""Converts DeepSEA's files of one-hot sequences and labels to letters and bits, a block at a time."""
+"""Converter of DeepSEA's files of one-hot sequences and labels to letters and bits, a block at a time."""
 
 from __future__ import annotations
 
 import math
 import shutil
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.io
 from tqdm import tqdm
 
 from tg_mlc._files import most_unpacked, replace_when_done
 from tg_mlc._optional import require
-from tg_mlc.datasets._fasta import LETTERS, UNKNOWN
-from tg_mlc.datasets._mat5 import Mat5Array, open_array
+from tg_mlc.data.readers.fasta import LETTERS, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,64 +63,32 @@ def convert(path: Path, part: str, num_labels: int, letters: Path, labels: Path)
         _write(labels, shape, (bits.T for bits in source.bits()), f"{part} labels")
 
 
-class _Source(Protocol):
+class _Source:
     """The arrays of a file, in blocks of samples."""
 
-    num_samples: int
-    length: int
-
-    def rows(self) -> Iterator[np.ndarray]:
-        """The four rows of one-hot letters as bits, blocks ``[n, b]``."""
-
-    def bits(self) -> Iterator[np.ndarray]:
-        """Eight labels each as bits, blocks ``[ceil(L / 8), b]``."""
-
-
-class _HDF5Source:
     def __init__(self, path: Path, x: Any, y: Any, samples_first: bool) -> None:
         self.path, self.x, self.y = path, x, y
         self.samples_first = samples_first
         self.num_samples, self.length = (x.shape[0], x.shape[2]) if samples_first else (x.shape[2], x.shape[0])
 
     def rows(self) -> Iterator[np.ndarray]:
+        """The four rows of one-hot letters as bits, blocks ``[n, b]``."""
         for block in self._blocks(self.x):
             yield block[:, 0] | block[:, 1] << 1 | block[:, 2] << 2 | block[:, 3] << 3
 
     def bits(self) -> Iterator[np.ndarray]:
+        """Eight labels each as bits, blocks ``[ceil(L / 8), b]``."""
         for block in self._blocks(self.y):
             yield np.packbits(block, axis=0)
 
     def _blocks(self, array: Any) -> Iterator[np.ndarray]:
         step = max(1, BLOCK_BYTES * self.num_samples // array.size)
-        chunk = (array.chunks or array.shape)[0 if self.samples_first else -1]
+        chunk = (getattr(array, "chunks", None) or (1,))[0 if self.samples_first else -1]
         step = max(1, round(step / chunk)) * chunk if chunk <= 8 * step else step  # else chunks are unpacked repeatedly
         for start in range(0, self.num_samples, step):
             part = slice(start, start + step)
             block = array[part].T if self.samples_first else array[..., part]
             yield _zero_one(block, self.path)
-
-
-class _Mat5Source:
-    """Entries of one sample lie far apart here, so that their bits are gathered first."""
-
-    def __init__(self, path: Path, x: Mat5Array, y: Mat5Array) -> None:
-        self.path, self.x, self.y = path, x, y
-        self.num_samples, _, self.length = x.shape
-
-    def rows(self) -> Iterator[np.ndarray]:
-        return self._gather(self.x, self.length, range(len(ROWS)))
-
-    def bits(self) -> Iterator[np.ndarray]:
-        return self._gather(self.y, -(-self.y.shape[1] // 8), range(7, -1, -1))
-
-    def _gather(self, array: Mat5Array, num_bytes: int, places: range) -> Iterator[np.ndarray]:
-        gathered = np.zeros((num_bytes, self.num_samples), dtype=np.uint8)
-        for number, column in enumerate(array.columns()):
-            byte, place = divmod(number, len(places))
-            gathered[byte] |= _zero_one(column, self.path) << places[place]
-        step = max(1, BLOCK_BYTES // max(1, num_bytes))
-        for start in range(0, self.num_samples, step):
-            yield gathered[:, start : start + step]
 
 
 @contextmanager
@@ -135,18 +103,22 @@ def _open_hdf5(path: Path, part: str, num_labels: int) -> Iterator[_Source]:
             samples_first = _samples_first(path, part, x.shape, y.shape, num_labels)
             for array in (x, y):
                 _check_plausible(array, array.shape[0 if samples_first else -1], path)
-            yield _HDF5Source(path, x, y, samples_first)
+            yield _Source(path, x, y, samples_first)
     except (OSError, RuntimeError, KeyError, TypeError) as error:  # TypeError: of a type that numpy does not have
         raise _wrong(path, "a whole HDF5 file", f"one that cannot be read: {error}") from error
 
 
 @contextmanager
 def _open_mat5(path: Path, part: str, num_labels: int) -> Iterator[_Source]:
-    x_name, y_name = _names(part)
-    with open_array(path, x_name) as x, open_array(path, y_name) as y:
-        if len(x.shape) != 3 or not _samples_first(path, part, x.shape, y.shape, num_labels):
-            raise _wrong_shapes(path, part, x.shape, y.shape, num_labels)
-        yield _Mat5Source(path, x, y)
+    names = _names(part)
+    try:
+        arrays = scipy.io.loadmat(path, variable_names=names)
+    except Exception as error:  # SciPy has none of its own for what is damaged
+        raise _wrong(path, "a whole MATLAB 5 file", f"one that cannot be read: {error}") from error
+    x, y = (np.asarray(arrays.get(name, ())) for name in names)
+    if any(array.dtype.kind not in "biuf" for array in (x, y)):
+        raise _wrong(path, "arrays of 0 and 1", f"{x.dtype} and {y.dtype}")
+    yield _Source(path, x, y, _samples_first(path, part, x.shape, y.shape, num_labels))
 
 
 def _names(part: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tg_mlc._files import FilePath
-from tg_mlc.datasets._names import read_names
+from tg_mlc.data.readers.names import read_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

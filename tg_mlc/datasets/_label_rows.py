@@ -1,4 +1,4 @@
-"""Which labels samples have, collected one sample after another."""
+"""Labels of samples, collected one sample after another."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tg_mlc._files import read_lines
+from tg_mlc.data.records import Records
 from tg_mlc.datasets._label_rows import LabelRows
-from tg_mlc.datasets._records import Records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

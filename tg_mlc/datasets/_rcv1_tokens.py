@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from tg_mlc._files import read_lines
-from tg_mlc.datasets._records import Records
+from tg_mlc._files import SUFFIXES, read_lines
+from tg_mlc.data.records import Records
+from tg_mlc.datasets._download import DatasetUnavailableError
+from tg_mlc.datasets._sources import data_folder, find
+from tg_mlc.datasets.registry import published
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +21,12 @@ if TYPE_CHECKING:
 
     from tg_mlc.datasets._texts import TextOptions
 
+# Without known checksums and too large to hold in memory: the user places them.
+FILES = (
+    "lyrl2004_tokens_train.dat",
+    *(f"lyrl2004_tokens_test_pt{part}.dat" for part in range(4)),
+    "rcv1-v2.topics.qrels",
+)
 BEGIN = re.compile(r"\.I ([0-9]{1,9})\s*")
 JUDGED = re.compile(r"(\S+) ([0-9]{1,9}) 1\s*")
 
@@ -35,6 +44,26 @@ class Topics(NamedTuple):
     names: list[str]
     numbers: np.ndarray  #: of the documents, in order, each once
     y: sp.csr_array  #: the topics of these, ``[num_documents, num_topics]``
+
+
+def find_tokens(raw: Path) -> list[Path]:
+    """The token files, those for training first, and the file of topics, in ``root/raw`` or in the data folder.
+
+    Raises:
+        DatasetUnavailableError: If one of them is in neither.
+    """
+    shared = data_folder()
+    folders = [raw.absolute(), *([shared / "rcv1v2" / "raw"] if shared else [])]
+    found = [next((path for folder in folders if (path := find(name, folder))), None) for name in FILES]
+    missing = [name for name, path in zip(FILES, found, strict=True) if path is None]
+    if missing:
+        places = " or ".join(f"'{folder}'" for folder in folders)
+        raise DatasetUnavailableError(
+            f"Expected {', '.join(missing)} in {places}, as they are or with {', '.join(SUFFIXES)} (got no such "
+            f"file); get the LYRL2004 distribution from {published('rcv1').urls[0]} and place them there, or take "
+            f"form='vectors'"
+        )
+    return [path for path in found if path is not None]
 
 
 def read_documents(path: Path) -> Iterator[Document]:

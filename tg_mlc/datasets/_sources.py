@@ -1,28 +1,15 @@
-"""The raw files of published data sets: where they come from, and whether they are the right ones."""
+"""Raw files of published data sets: where they come from, and whether they are the right ones."""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tg_mlc._files import SUFFIXES
-from tg_mlc.datasets._download import (
-    MAX_UNPACKED,
-    ChecksumError,
-    NotConfiguredError,
-    Source,
-    SourceError,
-    check,
-    fetch_first,
-    read_local,
-    unpack,
-)
-from tg_mlc.datasets._files import set_aside, sha256
-from tg_mlc.datasets._resume import fetch_resumable, once_more_if_resumed, part_of, remove_parts
+from tg_mlc._files import SUFFIXES, replace_when_done, sha256
+from tg_mlc.datasets._download import ChecksumError, DatasetUnavailableError, Network, SourceError, unpack
 
 logger = logging.getLogger(__name__)
 
@@ -33,39 +20,39 @@ class RawFile(NamedTuple):
     """One file in ``root/raw``, kept there without compression."""
 
     name: str  #: its name in ``root/raw``
-    sha256: str | None  #: of its content without compression; None: not known, which is warned of
-    urls: tuple[str, ...] = ()  #: where to get it, in order; those that end in .gz, .bz2 or .xz are unpacked
+    sha256: tuple[str, ...] = ()  #: of its content without compression, in each form that will do; none: any will
+    urls: tuple[str, ...] = ()  #: addresses to get it from, in order, as :class:`~tg_mlc.datasets._download.Network`'s
     local: str = ""  #: its folder within the one that the environment variable names
     hint: str = ""  #: where a person can get it, if that is no address to download it from
-    max_bytes: int = MAX_UNPACKED  #: the most bytes to unpack
-    also: tuple[str, ...] = ()  #: SHA-256 of other forms of it that will do
 
-    @property
-    def accepted(self) -> list[str]:
-        """The SHA-256 to accept; none if any content will do."""
-        return [] if self.sha256 is None else [self.sha256, *self.also]
-
-    def sources(self, folder: Path) -> list[Source]:
-        """Where the file may be, in the order in which to ask; what has come of a download is kept in a folder."""
-        local = Source(f"the folder in {DATA_FOLDER_VARIABLE}", partial(_read_data_folder, self))
-        return [local, *(Source(url, partial(_read_url, self, url, folder)) for url in self.urls)]
+    def check(self, content: bytes) -> None:
+        """Raises :class:`ChecksumError` if this is another file."""
+        found = sha256(content)
+        if self.sha256 and found not in self.sha256:
+            raise ChecksumError(f"Expected SHA-256 {' or '.join(self.sha256)} (got {found}, {len(content)} bytes)")
 
 
 def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
     """Puts the files that are missing into a folder, each from the first source that has it.
 
     Raises:
-        DatasetUnavailableError: If no source has one of them; files fetched before stay.
+        DatasetUnavailableError: If no source has one of them; it names all that are missing. Those fetched before stay.
     """
+    network, missing, tried = Network(), list[RawFile](), list[str]()
     for file in files:
-        target = folder / file.name
-        if target.exists():
+        if (folder / file.name).exists():
             continue
-        where = "\n".join([*file.urls, *([file.hint] if file.hint else [])]) or "(no public address is known)"
-        which = f"SHA-256 {file.sha256}, unpacked" if file.sha256 else "unpacked"
-        by_hand = f"Place the file by hand as '{target.absolute()}' ({which}), from one of:\n{where}"
-        fetch_first(file.sources(folder), target, file.accepted, by_hand)
-        remove_parts(folder, file.name)
+        # Once a file cannot be had, others are looked for on this machine alone, so that all are told at once.
+        failures = _fetch(file, folder, None if missing else network)
+        if failures:
+            missing.append(file)
+            tried = tried or failures
+    if missing:
+        raise DatasetUnavailableError(
+            f"Expected one source of '{missing[0].name}' to be reachable (tried:\n"
+            + "".join(f"  {number}. {line}\n" for number, line in enumerate(tried, start=1))
+            + f")\n{_by_hand(missing, folder)}"
+        )
 
 
 def read_checked(file: RawFile, folder: Path) -> bytes:
@@ -77,35 +64,80 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
     path = folder / file.name
     content = path.read_bytes()
     try:
-        check(content, file.accepted)
+        file.check(content)
     except ChecksumError as error:
         aside = set_aside(path)
         raise ChecksumError(
             f"'{path}' is not the file it should be. {error}. It was set aside as '{aside}'; "
             f"run again to get the right file, or place it by hand"
         ) from error
-    if file.sha256 is None:
+    if not file.sha256:
         logger.warning("The SHA-256 of '%s' is not known here, so it is not checked; it is %s", path, sha256(content))
     return content
 
 
-def _read_url(file: RawFile, url: str, folder: Path) -> bytes:
-    part = part_of(folder, file.name, url)
+def set_aside(path: Path) -> Path:
+    """Renames a bad file to the first free one of ``<name>.bad``, ``<name>.bad1``, ... and returns that path."""
+    number = 0
+    aside = path.with_name(f"{path.name}.bad")
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{path.name}.bad{number}")
+    return path.rename(aside)
 
-    def read() -> bytes:
-        content = unpack(fetch_resumable(url, part), url, file.max_bytes)
-        check(content, file.accepted)
-        return content
 
-    return once_more_if_resumed(read, url, part)
+def data_folder() -> Path | None:
+    """The folder that the environment variable names."""
+    named = os.environ.get(DATA_FOLDER_VARIABLE)
+    return Path(named) if named else None
 
 
-def _read_data_folder(file: RawFile) -> bytes:
-    folder = os.environ.get(DATA_FOLDER_VARIABLE)
-    if not folder:
-        raise NotConfiguredError("the environment variable is not set")
-    plain = Path(folder) / file.local / file.name
-    for path in (plain, *(plain.with_name(plain.name + suffix) for suffix in SUFFIXES)):
-        if path.exists():
-            return unpack(read_local(path), path.name, file.max_bytes)
-    raise SourceError(f"no file '{plain}', nor with {', '.join(SUFFIXES)}")
+def find(name: str, folder: Path) -> Path | None:
+    """A file of a folder by its name, with or without the suffix of a compressed one."""
+    paths = (folder / f"{name}{suffix}" for suffix in ("", *SUFFIXES))
+    return next((path for path in paths if path.exists()), None)
+
+
+def _fetch(file: RawFile, folder: Path, network: Network | None) -> list[str]:
+    """Writes the content of the first source that has the file, or returns why none has it."""
+    failures = []
+    for source in (f"the folder in {DATA_FOLDER_VARIABLE}", *(file.urls if network else ())):
+        try:
+            content = network.read(source) if network and source in file.urls else _read_local(file)
+            file.check(content)
+        except (SourceError, ChecksumError) as error:
+            failures.append(f"{source}: {error}")
+            is_set = source in file.urls or data_folder() is not None
+            logger.log(logging.WARNING if is_set else logging.INFO, "Could not get %s from %s", file.name, failures[-1])
+        else:
+            with replace_when_done(folder / file.name) as unfinished:
+                unfinished.write_bytes(content)
+            logger.log(logging.WARNING if failures else logging.INFO, "Got %s from %s", file.name, source)
+            return []
+    return failures
+
+
+def _read_local(file: RawFile) -> bytes:
+    folder = data_folder()
+    if folder is None:
+        raise SourceError("the environment variable is not set")
+    plain = folder / file.local / Path(file.name).name
+    path = find(plain.name, plain.parent)
+    if path is None:
+        raise SourceError(f"no file '{plain}', nor with {', '.join(SUFFIXES)}")
+    try:
+        return unpack(path.read_bytes(), path.name)
+    except OSError as error:
+        raise SourceError(f"{error.strerror}: '{path}'") from error
+
+
+def _by_hand(files: Sequence[RawFile], folder: Path) -> str:
+    shared = data_folder() or Path(f"${DATA_FOLDER_VARIABLE}")
+    lines = [f"Place {len(files)} file{'s' * (len(files) > 1)} by hand: each unpacked in the first place, or as it is "]
+    lines[0] += f"or with {', '.join(SUFFIXES)} in the second:"
+    for file in files:
+        digest = f", SHA-256 {' or '.join(file.sha256)}" if file.sha256 else ""
+        places = f"'{(folder / file.name).absolute()}' or '{shared / file.local / Path(file.name).name}'"
+        where = " or ".join(filter(None, [*file.urls, file.hint])) or "no public address that is known"
+        lines.append(f"  {places}{digest}, from {where}")
+    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What can be counted in any data set of many labels."""
+"""Statistics of multi-label data sets: what can be counted in any of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import InMemoryDataset
 from torch_geometric.data.dataset import MISSING
 
-from tg_mlc.datasets._files import file_sha256
+from tg_mlc._files import file_sha256
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,8 +128,8 @@ def _update(digest: Any, name: str, value: Any) -> None:
 
 def _raw_hashes(dataset: Dataset) -> dict[str, str]:
     files = [file for file in getattr(dataset, "files", ()) if file.sha256]
-    if files:
-        return {file.name: file.sha256 for file in files}
+    if files and all(len(file.sha256) == 1 for file in files):
+        return {file.name: file.sha256[0] for file in files}  # which was checked
     if dataset.root == MISSING:  # made in memory, of no file
         return {}
     raw = Path(dataset.raw_dir)

@@ -10,7 +10,7 @@ from tg_mlc.data.vocabulary import Vocabulary, check_at_least_one
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from tg_mlc.datasets._records import Tokens
+    from tg_mlc.data.records import Tokens
 
 
 class TextOptions(NamedTuple):

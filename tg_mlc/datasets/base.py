@@ -1,152 +1,30 @@
-"""What data sets share."""
+"""Published data sets, which keep their samples in a folder."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-import torch
-from torch_geometric.data import InMemoryDataset
-
-from tg_mlc.data.splits import Split, stratified_split
-from tg_mlc.datasets._files import settings_key
-from tg_mlc.datasets._processed import Samples
+from tg_mlc.data._settings import settings_key
+from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
+from tg_mlc.data.molecules import LabeledMolecules
+from tg_mlc.data.samples import Samples
 from tg_mlc.datasets._sources import RawFile, fetch_all, read_checked
-from tg_mlc.datasets.report import MoleculeReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from torch import Tensor
     from torch_geometric.data import Data
-    from torch_geometric.data.dataset import IndexType
-    from typing_extensions import Self
 
-    from tg_mlc.data.splits._labels import LabelMatrix
-    from tg_mlc.datasets._records import Kind, Records
-
-
-class MultiLabelDataset(InMemoryDataset):
-    """A PyG :class:`~torch_geometric.data.InMemoryDataset` whose samples carry ``y`` of shape ``[1, num_labels]``.
-
-    Attributes:
-        label_names (list[str]): The name of each label, in the order of the columns of ``y``.
-        kind (str, optional): What the input of a sample is, for tables of features: :obj:`"bag"` (the numbers of its
-            words ``x`` of shape ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"` (``x`` of
-            shape ``[1, num_inputs]``) or :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``).
-        feature_names (list[str], optional): The words of the vocabulary, or the names of a vector's entries.
-        num_inputs (int, optional): The size of the vocabulary, or of a vector.
-    """
-
-    label_names: list[str]
-    kind: Kind | None = None
-    feature_names: list[str] | None = None
-    num_inputs: int | None = None
-    _official: tuple[Tensor, Tensor] | None = None
-    _copied: Sequence[int] | None = None  # the places of a copy's samples in the whole data set, if it is of a part
-
-    @property
-    def num_labels(self) -> int:
-        """The number of labels."""
-        return len(self.label_names)
-
-    @property
-    def y(self) -> Tensor:
-        """The labels of all samples, ``[num_samples, num_labels]``, with NaN where unknown."""
-        return self.rows("y")
-
-    def rows(self, key: str) -> Tensor:
-        """An attribute of which every sample has one row, of all samples.
-
-        Args:
-            key (str): The name of the attribute.
-
-        Raises:
-            KeyError: If samples do not have it.
-            ValueError: If a sample has several rows of it, or none.
-        """
-        values: Tensor = self._data[key]
-        bounds: Tensor = torch.tensor([0, values.size(0)]) if self.slices is None else self.slices[key]
-        if not torch.equal(bounds, torch.arange(bounds.numel())):
-            raise ValueError(f"Expected 'key' to name an attribute of one row for every sample (got {key!r})")
-        return values if self._indices is None else values[list(self._indices)]
-
-    def copy(self, idx: IndexType | None = None) -> Self:
-        """A copy of all samples, or of some; one of a part of a data set is without its official split, as the part.
-
-        Args:
-            idx (slice, list or tensor, optional): Which samples. (default: :obj:`None`, all)
-        """
-        part = self if idx is None else self.index_select(idx)
-        copied: Self = super().copy(idx)
-        if part._is_part():
-            copied._copied, copied._official = part._places(), None
-        return copied
-
-    def official_split(self, val_fraction: float = 0.1, seed: int = 0) -> Split:
-        """The split that the data set was published with, of whose training samples a stratified share validates.
-
-        Args:
-            val_fraction (float, optional): The share of the published training samples. (default: :obj:`0.1`)
-            seed (int, optional): Which of them. (default: :obj:`0`)
-
-        Raises:
-            ValueError: If the data set was published without a split, or this is a part of it.
-        """
-        if self._official is None or self._is_part():
-            what = "a part of a data set" if self._is_part() else f"{type(self).__name__} without one"
-            raise ValueError(
-                f"Expected a whole data set that was published with a split (got {what}); "
-                f"take 'random_split' or 'stratified_split' of tg_mlc.data"
-            )
-        train, test = self._official
-        within = stratified_split(self._labels_of(train), (1 - val_fraction, val_fraction, 0.0), seed, self.label_names)
-        name = f"official, validation stratified(seed={seed})"
-        return Split(train[within.train], train[within.val], test, name, within.report)
-
-    def _labels_of(self, rows: Tensor) -> LabelMatrix:
-        return self.y[rows]
-
-    def _is_part(self) -> bool:
-        return self._indices is not None or self._copied is not None
-
-    def _places(self) -> Sequence[int]:
-        """The places of all samples in the whole data set, by which to find what is kept beside the samples."""
-        places: Sequence[int] = self.indices()
-        return places if self._copied is None else [self._copied[place] for place in places]
-
-    def _adopt(self, samples: Samples) -> None:
-        self.data, self.slices = samples.data, samples.slices
-        self.label_names = samples.label_names
-        self.kind = cast("Kind | None", samples.kind)
-        self.feature_names, self.num_inputs = samples.feature_names, samples.num_features
-        train, test = samples.train, samples.test
-        self._official = None if train is None or test is None else (train, test)
-
-
-class ArrayDataset(MultiLabelDataset):
-    """A data set in memory; :func:`tg_mlc.data.from_arrays` and :func:`tg_mlc.data.from_csv` make one."""
-
-    def __init__(self, samples: Samples, transform: Callable[[Data], Data] | None = None) -> None:
-        super().__init__(None, transform)
-        self._adopt(samples)
-        self._samples = samples
-
-    def samples(self) -> Samples:
-        """All samples in PyG's collated form."""
-        if self._indices is not None:
-            return self.copy().samples()
-        train, test = self._official or (None, None)
-        return self._samples._replace(data=self._data, slices=self.slices, train=train, test=test)
+    from tg_mlc.data.records import Records
 
 
 class PublishedDataset(MultiLabelDataset):
     """A published data set that keeps its samples in ``root/processed``; subclasses say how to make them.
 
-    Samples of a :obj:`pre_transform` or :obj:`pre_filter` are kept apart from others by its code, by the values that
-    this takes from around it, and by the attributes of an object; not by what it calls in other modules. Where that has
-    changed, pass ``force_reload=True``.
+    Samples of a :obj:`pre_transform` or :obj:`pre_filter` lie in a folder of their own, told apart by the class and the
+    attributes of an object. Those of a function are made each time, as nothing tells two functions apart.
 
     Args:
         root (str or Path): Folder to keep the data set in.
@@ -154,7 +32,16 @@ class PublishedDataset(MultiLabelDataset):
         pre_transform (callable, optional): Applied to every sample before it is stored. (default: :obj:`None`)
         pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
         force_reload (bool, optional): Whether to make the samples again. (default: :obj:`False`)
+
+    Raises:
+        DatasetUnavailableError: If no source of a file can be reached; the message says how to place the files by hand.
+        ChecksumError: If a file in ``root/raw`` is another one; it is set aside with the suffix ``.bad``.
+        RuntimeError: If the stored samples are damaged.
     """
+
+    #: The files in ``root/raw``.
+    files: tuple[RawFile, ...] = ()
+    _made: Samples | None = None  # by functions, of which nothing is kept
 
     def __init__(
         self,
@@ -165,29 +52,20 @@ class PublishedDataset(MultiLabelDataset):
         force_reload: bool = False,
     ) -> None:
         super().__init__(str(root), transform, pre_transform, pre_filter, force_reload=force_reload)
-        self._adopt(Samples.load(self.processed_paths[0]))
+        made, self._made = self._made, None
+        self._adopt(made or Samples.load(self.processed_paths[0]))
 
-    @cached_property  # as what a function takes from around it may change while it is used
+    @cached_property  # as an object may change while it is used
     def processed_dir(self) -> str:
         """``root/processed``, or a folder beside it for each pre-transform and pre-filter."""
         if self.pre_transform is None and self.pre_filter is None:
             return super().processed_dir  # type: ignore[no-any-return]
-        return f"{super().processed_dir}_{settings_key(self.pre_transform, self.pre_filter)}"
+        return f"{super().processed_dir}_{settings_key(self.pre_transform, self.pre_filter) or 'functions'}"
 
     @property
     def processed_file_names(self) -> str:
         """The processed file in ``root/processed``."""
         return "data.pt"
-
-
-class PublishedTable(PublishedDataset):
-    """A published table of features; subclasses name its raw files and read them.
-
-    With :obj:`pre_filter`, the official split is lost: its rows are counted over all samples.
-    """
-
-    #: The files in ``root/raw``.
-    files: tuple[RawFile, ...] = ()
 
     @property
     def raw_file_names(self) -> list[str]:
@@ -198,6 +76,25 @@ class PublishedTable(PublishedDataset):
         """Gets the raw files that are missing, each from the first source that has it."""
         fetch_all(self.files, Path(self.raw_dir))
 
+    def process(self) -> None:
+        """Makes the samples from the raw files."""
+        samples = self.make()
+        if self.processed_dir.endswith("_functions"):
+            self._made = samples
+        else:
+            samples.save(self.processed_paths[0])
+
+    def make(self) -> Samples:
+        """Makes the samples from the raw files, with :obj:`pre_transform` and :obj:`pre_filter`."""
+        raise NotImplementedError
+
+
+class PublishedTable(PublishedDataset):
+    """A published table of features; subclasses name its raw files and read them.
+
+    With :obj:`pre_filter`, the official split is lost: its rows are counted over all samples.
+    """
+
     def read_raw(self) -> dict[str, bytes]:
         """The content of every raw file by its name, with its SHA-256 checked."""
         return {file.name: read_checked(file, Path(self.raw_dir)) for file in self.files}
@@ -206,42 +103,17 @@ class PublishedTable(PublishedDataset):
         """Makes the table from the raw files."""
         raise NotImplementedError
 
-    def process(self) -> None:
-        """Makes the samples from the raw files."""
-        samples = self.read().to_samples()
-        if self.pre_transform is not None or self.pre_filter is not None:
-            samples = _apply(samples, self.pre_transform, self.pre_filter)
-        samples.save(self.processed_paths[0])
+    def make(self) -> Samples:
+        """Makes the samples from the table."""
+        whole = self.read().to_samples()
+        if self.pre_transform is None and self.pre_filter is None:
+            return whole
+        kept = [data for data in ArrayDataset(whole) if self.pre_filter is None or self.pre_filter(data)]
+        changed = kept if self.pre_transform is None else [self.pre_transform(data) for data in kept]
+        made = Samples.collate(changed, whole.label_names, whole.report)
+        whole = whole._replace(data=made.data, slices=made.slices)
+        return whole if self.pre_filter is None else whole._replace(train=None, test=None)
 
 
-def _apply(
-    samples: Samples, pre_transform: Callable[[Data], Data] | None, pre_filter: Callable[[Data], bool] | None
-) -> Samples:
-    kept = [data for data in ArrayDataset(samples) if pre_filter is None or pre_filter(data)]
-    changed = kept if pre_transform is None else [pre_transform(data) for data in kept]
-    whole = Samples.collate(changed, samples.label_names, samples.report)
-    whole = samples._replace(data=whole.data, slices=whole.slices)
-    return whole if pre_filter is None else whole._replace(train=None, test=None)
-
-
-class LabeledMolecules(MultiLabelDataset):
-    """A data set of molecules that knows what became of each row of its table.
-
-    Attributes:
-        report (MoleculeReport): Which rows were invalid, and which were duplicates; also for a part of the data set,
-            that of the whole table.
-    """
-
-    report: MoleculeReport
-
-    def _adopt(self, samples: Samples) -> None:
-        super()._adopt(samples)
-        if samples.report is None:
-            raise RuntimeError(
-                "Expected molecules with a report (got none); pass 'force_reload=True' to build them again"
-            )
-        self.report = MoleculeReport.from_dict(samples.report)
-
-
-class ProcessedMolecules(LabeledMolecules, PublishedDataset):
+class PublishedMolecules(LabeledMolecules, PublishedDataset):
     """A published data set of molecules; subclasses say how to make its graphs."""

@@ -1,4 +1,4 @@
-"""What one should know of a data set before reading a score on it."""
+"""Cards of data sets: what to know of one before reading a score on it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from tg_mlc.datasets._fasta import LETTERS
+from tg_mlc.data.readers.fasta import LETTERS
 from tg_mlc.datasets._statistics import Statistics
 
 if TYPE_CHECKING:

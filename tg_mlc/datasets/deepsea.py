@@ -1,8 +1,7 @@
-"""DeepSEA's windows of the human genome."""
+"""DeepSEA: windows of the human genome."""
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,34 +12,26 @@ from scipy import sparse
 from torch_geometric.data import Data, Dataset
 
 from tg_mlc._files import replace_when_done
+from tg_mlc.data.readers.fasta import LETTERS
+from tg_mlc.data.readers.mapped import MappedRows
 from tg_mlc.data.splits import Split
 from tg_mlc.datasets._deepsea_files import convert
 from tg_mlc.datasets._deepsea_labels import read_outputs, select
 from tg_mlc.datasets._download import DatasetUnavailableError
-from tg_mlc.datasets._fasta import LETTERS
-from tg_mlc.datasets._mapped import MappedRows
-from tg_mlc.datasets._sources import DATA_FOLDER_VARIABLE, RawFile, fetch_all
+from tg_mlc.datasets._sources import data_folder, fetch_all
+from tg_mlc.datasets.registry import published
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from torch import Tensor
 
-    from tg_mlc.datasets._records import Kind
+    from tg_mlc.data.records import Kind
 
 PARTS = ("train", "valid", "test")
 SUFFIXES = (".mat", ".h5", ".hdf5")
 FOLDER = "deepsea/raw"
-URL = "http://deepsea.princeton.edu/media/code/deepsea_train_bundle.v0.9.tar.gz"
-NAMES = RawFile(
-    "predictor.names",
-    "b9e2a42dca123561dfbddce605a2521ff957ad1bd01c450307a3f512bec6b1f4",
-    (
-        "https://raw.githubusercontent.com/kipoi/models/dfc5b061c63bcb5940fa8a542efb4b9dde790578/DeepSEA/template/"
-        "predictor.names",
-    ),
-    FOLDER,
-)
+(NAMES,) = published("deepsea").files[0]
 NUM_ROWS_AT_ONCE = 1 << 14
 
 
@@ -87,42 +78,8 @@ class DeepSEA(Dataset):
         ValueError: If a file is malformed, a cell is unknown, or no label is left.
         RuntimeError: If the converted files are damaged.
 
-    **STATS** (sequences and their lengths as reported by the authors; labels as counted in ``predictor.names``):
-
-    .. list-table::
-        :widths: 10 10 10 10 10
-        :header-rows: 1
-
-        * - labels
-          - #train
-          - #valid
-          - #test
-          - #labels (:obj:`per_target`)
-        * - all outputs
-          - 4,400,000
-          - 8,000
-          - 455,024
-          - 919
-        * - proteins
-          - as above
-          - as above
-          - as above
-          - 690 (172)
-        * - ... of GM12878
-          - as above
-          - as above
-          - as above
-          - 90 (79)
-        * - ... of H1-hESC
-          - as above
-          - as above
-          - as above
-          - 58 (51)
-        * - ... of K562
-          - as above
-          - as above
-          - as above
-          - 150 (108)
+    Of the 919 outputs, 690 are of proteins, with 172 targets; GM12878 has 90 of these, with 79 targets, H1-hESC 58 with
+    51, and K562 150 with 108.
     """
 
     kind: Kind = "sequence"
@@ -239,9 +196,8 @@ class DeepSEA(Dataset):
             )
 
     def _find(self, part: str) -> Path:
-        folders = [Path(self.raw_dir)]
-        if os.environ.get(DATA_FOLDER_VARIABLE):
-            folders.append(Path(os.environ[DATA_FOLDER_VARIABLE]) / FOLDER)
+        shared = data_folder()
+        folders = [Path(self.raw_dir), *([shared / FOLDER] if shared else [])]
         for folder in folders:
             for suffix in SUFFIXES:
                 if (folder / f"{part}{suffix}").is_file():
@@ -250,5 +206,5 @@ class DeepSEA(Dataset):
         raise DatasetUnavailableError(
             f"Expected DeepSEA's file '{part}.mat' (got none in {tried})\n"
             f"Place train.mat, valid.mat and test.mat there by hand, from the authors' training bundle (unpack it):\n"
-            f"{URL}"
+            f"{published('deepsea').urls[0]}"
         )

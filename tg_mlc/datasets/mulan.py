@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+import io
+import pickle
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from tg_mlc._files import read_unpacked
-from tg_mlc.data._inputs import announce_kind
-from tg_mlc.datasets._arff import read_arff
-from tg_mlc.datasets._mulan_files import find_published
-from tg_mlc.datasets._mulan_forms import read_published
-from tg_mlc.datasets._mulan_labels import LabelFile, read_label_xml
-from tg_mlc.datasets._mulan_table import make_records
-from tg_mlc.datasets.base import ArrayDataset, PublishedTable
+import numpy as np
+import scipy.io
+
+from tg_mlc.data.readers.arff import Arff, read_arff
+from tg_mlc.data.readers.arff_labels import parse_label_xml
+from tg_mlc.data.readers.arff_table import make_records
+from tg_mlc.datasets.base import PublishedTable
+from tg_mlc.datasets.registry import RegistryEntry, catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from torch_geometric.data import Data
 
-    from tg_mlc.datasets._records import Records
+    from tg_mlc.data.records import Records
 
-_MAX_LABEL_BYTES = 2**26
-_REASONS = {
-    "bag": "the rows are sparse, or all values 0 and 1",
-    "vector": "the rows are dense, with values other than 0 and 1",
-}
+TableKind = Literal["bag", "vector"]
 
 
 class MulanDataset(PublishedTable):
@@ -38,28 +37,11 @@ class MulanDataset(PublishedTable):
         split = dataset.official_split()  # 10% of the training part validate
         label_graph = tg_mlc.graphs.co_occurrence(dataset, split=split)
 
-    - **Bibtex** and **Bookmarks**: tags of publications and web pages on BibSonomy, from the "Multilabel Text
-      Classification for Automated Tag Suggestion" paper.
-    - **Delicious**: tags of web pages, from the "Effective and Efficient Multilabel Classification in Domains with
-      Large Number of Labels" paper.
-    - **Yeast**: functions of genes, from the "A Kernel Method for Multi-Labelled Classification" paper.
-    - **Scene**: what photographs show, from the "Learning Multi-Label Scene Classification" paper.
-    - **Emotions**: moods of music, from the "Multi-Label Classification of Music into Emotions" paper.
-    - **Genbase**: families of proteins, from the "Protein Classification with Multiple Algorithms" paper. The name of
-      the protein, a 1,186th attribute, is left out.
-    - **Corel5k**: words for photographs, from the "Object Recognition as Machine Translation: Learning a Lexicon for a
-      Fixed Image Vocabulary" paper; its features are clusters of image regions.
-    - **Mediamill**: concepts in news video, from the "The Challenge Problem for Automated Detection of 101 Semantic
-      Concepts in Multimedia" paper.
-    - **NUS-WIDE**: concepts in photographs, from the "NUS-WIDE: A Real-World Web Image Database from National
-      University of Singapore" paper, as the 128 features cVLAD+ of the "A Comprehensive Study over VLAD and Product
-      Quantization in Large-Scale Image Retrieval" paper.
-    - **rcv1subset1** to **rcv1subset5**: topics of Reuters news, from the "RCV1: A New Benchmark Collection for Text
-      Categorization Research" paper, with the 944 most frequent of 47,236 words; words and topics have numbers for
-      names.
-
-    Bibtex and Delicious hold 16 and 34 more training samples than the papers on label message passing count; all are
-    kept. 14 samples of Delicious and 1,730 of Mediamill have no label.
+    There are **Bibtex**, **Delicious** and **Bookmarks** (tags of texts), **Yeast** (functions of genes), **Genbase**
+    (families of proteins), **Scene**, **Corel5k** and **NUS-WIDE** (what photographs show), **Mediamill** (concepts in
+    video), **Emotions** (in music), and **rcv1subset1** to **rcv1subset5** (topics of news, with 944 of 47,236 words),
+    these without a split, as Bookmarks. ``tg-mlc data info bibtex`` prints the statistics of one, its paper, and what
+    surprises.
 
     Each raw file is the one in ``root/<name>/raw``, or in the folder that the environment variable :obj:`TG_MLC_DATA`
     names, or is downloaded from the authors' repository, and its SHA-256 is checked. Bookmarks and NUS-WIDE are offered
@@ -68,12 +50,11 @@ class MulanDataset(PublishedTable):
     stated for the tables.
 
     Mediamill is read from the two pickles of the scikit-multilearn package or, if they are in ``root/Mediamill/raw``,
-    from Mulan's ARFF files. The pickles are never unpickled: after their SHA-256 was checked, a reader that knows the
-    few operations in them, and refuses all others, takes the arrays' bytes out.
+    from Mulan's ARFF files. The pickles are read after their SHA-256 was checked, and may hold arrays only.
 
     Args:
         root (str or Path): Folder to keep the data sets in, each in a folder of its own.
-        name (str): Which one, in the spelling of the table below or any with other capitals, spaces and hyphens.
+        name (str): Which one, in the spelling above or any with other capitals, spaces and hyphens.
         transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Applied to every sample before it is stored. (default: :obj:`None`)
         pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
@@ -84,125 +65,6 @@ class MulanDataset(PublishedTable):
         ChecksumError: If a raw file is another one; it is set aside with the suffix ``.bad``.
         ValueError: If there is no data set of that name, or a raw file is malformed.
         RuntimeError: If the stored samples are damaged.
-
-    **STATS** (those of Bookmarks and NUS-WIDE as Mulan reports them, all others as counted):
-
-    .. list-table::
-        :widths: 20 10 10 12 16 10 10
-        :header-rows: 1
-
-        * - name
-          - #train
-          - #test
-          - #features
-          - #labels
-          - cardinality
-          - density
-        * - Bibtex
-          - 4,880
-          - 2,515
-          - 1,836 words
-          - 159
-          - 2.402
-          - 0.0151
-        * - Delicious
-          - 12,920
-          - 3,185
-          - 500 words
-          - 983 (982 in test)
-          - 19.020
-          - 0.0193
-        * - Yeast
-          - 1,500
-          - 917
-          - 103
-          - 14
-          - 4.237
-          - 0.3026
-        * - Scene
-          - 1,211
-          - 1,196
-          - 294
-          - 6
-          - 1.074
-          - 0.1790
-        * - Emotions
-          - 391
-          - 202
-          - 72
-          - 6
-          - 1.868
-          - 0.3114
-        * - Genbase
-          - 463
-          - 199
-          - 1,185 motifs
-          - 27 (24 in test)
-          - 1.252
-          - 0.0464
-        * - Corel5k
-          - 4,500
-          - 500
-          - 499 words
-          - 374 (263 in test)
-          - 3.522
-          - 0.0094
-        * - Mediamill
-          - 30,993
-          - 12,914
-          - 120
-          - 101
-          - 4.376
-          - 0.0433
-        * - rcv1subset1
-          - 6,000
-          - no split
-          - 944 words
-          - 101
-          - 2.880
-          - 0.0285
-        * - rcv1subset2
-          - 6,000
-          - no split
-          - 944 words
-          - 101
-          - 2.634
-          - 0.0261
-        * - rcv1subset3
-          - 6,000
-          - no split
-          - 944 words
-          - 101
-          - 2.614
-          - 0.0259
-        * - rcv1subset4
-          - 6,000
-          - no split
-          - 944 words
-          - 101 (94 occur)
-          - 2.266
-          - 0.0224
-        * - rcv1subset5
-          - 6,000
-          - no split
-          - 944 words
-          - 101 (100 occur)
-          - 2.625
-          - 0.0260
-        * - Bookmarks, as reported
-          - 87,856
-          - no split
-          - 2,150 words
-          - 208
-          - 2.028
-          - 0.010
-        * - NUS-WIDE, as reported
-          - 161,789
-          - 107,859
-          - 128
-          - 81
-          - 1.869
-          - 0.023
     """
 
     def __init__(
@@ -214,73 +76,75 @@ class MulanDataset(PublishedTable):
         pre_filter: Callable[[Data], bool] | None = None,
         force_reload: bool = False,
     ) -> None:
-        self._published = find_published(name)
-        self.name = self._published.name
+        entry = find_published(name)
+        self.name, self._kind = entry.spelling, cast("TableKind", entry.statistics.kind)
         folder = Path(root) / self.name
-        self.files = self._published.find_form(folder / "raw")
+        there = (form for form in entry.files if all((folder / "raw" / file.name).exists() for file in form))
+        self.files = next(there, entry.files[0])
         super().__init__(folder, transform, pre_transform, pre_filter, force_reload)
 
     def read(self) -> Records:
         """Makes the table from the raw files."""
-        return read_published(self.read_raw(), self._published.kind)
-
-    @classmethod
-    def from_files(
-        cls,
-        train: str | Path,
-        test: str | Path | None = None,
-        labels: str | Path | Sequence[str] | int | None = None,
-        kind: Literal["bag", "vector"] | None = None,
-        drop: Sequence[str] | Literal["text"] = (),
-        transform: Callable[[Data], Data] | None = None,
-    ) -> ArrayDataset:
-        """Makes a data set in memory from any other ARFF files.
-
-        .. code-block:: python
-
-            dataset = MulanDataset.from_files("enron-train.arff", "enron-test.arff", labels="enron.xml")
-            dataset = MulanDataset.from_files("meka.arff")  # @relation 'meka: -C 6'
-
-        Args:
-            train (str or Path): All samples, or the training samples; may be compressed (.gz, .bz2, .xz).
-            test (str or Path, optional): The test samples, which become those of the official split.
-                (default: :obj:`None`)
-            labels (str or Path or list of str or int, optional): Which attributes are labels: Mulan's XML file, their
-                names, or how many stand first (or, negative, last). (default: :obj:`None`, as MEKA and mldr tell
-                it by ``-C`` in the relation)
-            kind (str, optional): What the other attributes are: :obj:`"bag"` (words) or :obj:`"vector"`.
-                (default: :obj:`None`, a bag if the rows are sparse or all values 0 and 1; the choice is printed)
-            drop (list of str or str, optional): Attributes to leave out, or :obj:`"text"` for all that are no
-                numbers. (default: :obj:`()`)
-            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-
-        Raises:
-            FileNotFoundError: If a file is missing.
-            ValueError: If a file is malformed, the files do not fit together, or a label is no attribute or has
-                values that are not known to mean 0 and 1.
-        """
-        names = read_labels(labels).names if isinstance(labels, str | Path) else labels
-        parts = [None if path is None else read_arff(path, drop) for path in (train, test)]
-        assert parts[0] is not None
-        records = make_records(parts[0], parts[1], names, kind)
-        if kind is None:
-            announce_kind(records.kind, _REASONS[records.kind])
-        return ArrayDataset(records.to_samples(), transform)
+        return _READERS[Path(self.files[0].name).suffix](self.read_raw(), self._kind)
 
 
-def read_labels(path: str | Path) -> LabelFile:
-    """Reads the names of the labels, and their hierarchy if there is one, from Mulan's XML file.
-
-    .. code-block:: python
-
-        names, parents = read_labels("enron.xml")
-        label_graph = tg_mlc.graphs.tree(parents, names)
-
-    Args:
-        path (str or Path): The file, which may be compressed.
+def find_published(name: str) -> RegistryEntry:
+    """The entry of a table, however its name is spelled.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is malformed, or declares entities.
+        ValueError: If there is none.
     """
-    return read_label_xml(read_unpacked(path, _MAX_LABEL_BYTES), f"'{path}'")
+    tables = {entry.name: entry for entry in catalogue().values() if entry.spelling}
+    key = re.sub(r"[^a-z0-9]", "", name.lower()) if isinstance(name, str) else None
+    if key not in tables:
+        known = ", ".join(entry.spelling for entry in tables.values())
+        raise ValueError(
+            f"Expected 'name' to be one of {known} (got {name!r}); for other files see 'tg_mlc.data.from_arff'"
+        )
+    return tables[key]
+
+
+def _read_arff(content: dict[str, bytes], kind: TableKind) -> Records:
+    *tables, (label_file, label_content) = content.items()
+    parts = [read_arff(table, drop="text", name=name) for name, table in tables]
+    labels = parse_label_xml(label_content, label_file).names
+    return make_records(parts[0], parts[1] if len(parts) > 1 else None, labels, kind)
+
+
+def _read_pickles(content: dict[str, bytes], kind: TableKind) -> Records:
+    parts = [_Arrays(io.BytesIO(pickled), encoding="latin1").load() for pickled in content.values()]
+    train, test = (_numbered(part["X"], part["y"], "Att{}", "Class{}") for part in parts)
+    return make_records(train, test, -parts[0]["y"].shape[1], kind)
+
+
+def _read_mat(content: dict[str, bytes], kind: TableKind) -> Records:
+    (matlab,) = content.values()
+    arrays = scipy.io.loadmat(io.BytesIO(matlab), variable_names=["data", "target"])
+    y = arrays["target"].T
+    return make_records(_numbered(arrays["data"], y, "word{}", "label{}"), None, -y.shape[1], kind)
+
+
+class _Arrays(pickle.Unpickler):
+    """Reads arrays from the pickles of Python 2, and calls nothing but NumPy's constructors."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        allowed = {
+            "numpy.core.multiarray._reconstruct": np.zeros(0).__reduce__()[0],
+            "numpy.ndarray": np.ndarray,
+            "numpy.dtype": np.dtype,
+        }
+        if f"{module}.{name}" not in allowed:
+            raise pickle.UnpicklingError(f"Expected a pickle of NumPy's arrays alone (got '{module}.{name}')")
+        return allowed[f"{module}.{name}"]
+
+
+def _numbered(x: np.ndarray, y: np.ndarray, feature: str, label: str) -> Arff:
+    names = [feature.format(i + 1) for i in range(x.shape[1])] + [label.format(i + 1) for i in range(y.shape[1])]
+    return Arff(names, np.concatenate([x, y], axis=1, dtype=np.float32), "")
+
+
+_READERS: dict[str, Callable[[dict[str, bytes], TableKind], Records]] = {
+    ".arff": _read_arff,
+    ".dump": _read_pickles,
+    ".mat": _read_mat,
+}

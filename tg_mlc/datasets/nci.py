@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from tg_mlc._files import sha256
 from tg_mlc._optional import require
-from tg_mlc.datasets._files import sha256
-from tg_mlc.datasets.base import ProcessedMolecules
-from tg_mlc.datasets.molecules import molecule_samples
-from tg_mlc.datasets.smiles import MoleculeError, parse_smiles
+from tg_mlc.data.molecules import molecule_samples
+from tg_mlc.data.smiles import MoleculeError, parse_smiles
+from tg_mlc.datasets.base import PublishedMolecules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
+
+    from tg_mlc.data.samples import Samples
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +32,7 @@ SHA256 = {
 }
 
 
-class NCIFunctionalGroups(ProcessedMolecules):
+class NCIFunctionalGroups(PublishedMolecules):
     """The first molecules of the National Cancer Institute's open collection, with the functional groups that each
     contains; everything comes with RDKit (http://www.rdkit.org), so that this data set never needs a network.
 
@@ -53,27 +55,6 @@ class NCIFunctionalGroups(ProcessedMolecules):
     Raises:
         FileNotFoundError: If the installed RDKit came without its data files.
         RuntimeError: If the stored graphs are damaged.
-
-    **STATS** (8 of the 4,999 lines are no valid molecules, see :attr:`report`):
-
-    .. list-table::
-        :widths: 10 10 10 10 10 10 10
-        :header-rows: 1
-
-        * - #graphs
-          - #nodes
-          - #edges
-          - #node features
-          - #edge features
-          - #labels
-          - label density
-        * - 4,991
-          - ~16.4
-          - ~33.8
-          - 9
-          - 3
-          - 52 (44 occur, 35 at least 20 times)
-          - 0.0480
     """
 
     @property
@@ -85,18 +66,15 @@ class NCIFunctionalGroups(ProcessedMolecules):
         pairs = [(name, name.rpartition(".")[0]) for name in self.label_names]
         return [(child, parent) for child, parent in pairs if parent]
 
-    @property
-    def raw_file_names(self) -> list[str]:
-        """No raw file: RDKit brings them."""
-        return []
+    def download(self) -> None:
+        """Nothing: RDKit brings the files."""
 
-    def process(self) -> None:
+    def make(self) -> Samples:
         """Makes the graphs from RDKit's files."""
         smiles = [line.split()[0] for line in _read_rdkit_file(MOLECULES).splitlines() if line.strip()]
         _read_rdkit_file(HIERARCHY)
         y, label_names = functional_groups(smiles)
-        samples = molecule_samples(smiles, y, label_names, pre_transform=self.pre_transform, pre_filter=self.pre_filter)
-        samples.save(self.processed_paths[0])
+        return molecule_samples(smiles, y, label_names, pre_transform=self.pre_transform, pre_filter=self.pre_filter)
 
 
 def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:

@@ -10,8 +10,8 @@ import torch
 from scipy.stats import norm
 from torch_geometric.data import Data
 
-from tg_mlc.datasets._processed import Samples
-from tg_mlc.datasets.base import MultiLabelDataset
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data.samples import Samples
 from tg_mlc.graphs import LabelGraph
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""News stories of 1996 and 1997 with their topics."""
+"""RCV1: news stories of 1996 and 1997 with their topics."""
 
 from __future__ import annotations
 
@@ -10,25 +10,17 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import scipy.sparse as sp
 
+from tg_mlc._files import file_sha256
 from tg_mlc._optional import require
+from tg_mlc.data._settings import settings_key
+from tg_mlc.data.records import Records
 from tg_mlc.datasets._download import DatasetUnavailableError
-from tg_mlc.datasets._files import file_sha256, settings_key
-from tg_mlc.datasets._rcv1_files import (
-    DESCRIPTIONS,
-    QRELS,
-    SAMPLE,
-    TAXONOMY,
-    TEST_TOKENS,
-    TRAIN_TOKENS,
-    find,
-    find_placed,
-)
 from tg_mlc.datasets._rcv1_json import PARTS, read_json
-from tg_mlc.datasets._rcv1_tokens import read_tokens
-from tg_mlc.datasets._records import Records
-from tg_mlc.datasets._sources import fetch_all, read_checked
+from tg_mlc.datasets._rcv1_tokens import find_tokens, read_tokens
+from tg_mlc.datasets._sources import fetch_all, find, read_checked
 from tg_mlc.datasets._texts import TextOptions
 from tg_mlc.datasets.base import PublishedTable
+from tg_mlc.datasets.registry import published
 from tg_mlc.graphs._parents import read_parents
 
 if TYPE_CHECKING:
@@ -39,6 +31,8 @@ if TYPE_CHECKING:
 Form = Literal["vectors", "tokens", "json"]
 
 ROOT = "Root"
+(DESCRIPTIONS,) = published("rcv1").optional_files
+TAXONOMY, SAMPLE = published("rcv1-sample").files[0]
 NUM_TRAIN = 23_149  # of LYRL2004; scikit-learn puts these documents first
 
 
@@ -105,37 +99,9 @@ class RCV1(PublishedTable):
         DatasetUnavailableError: If a file is missing and cannot be had; the message says how to place it by hand.
         ValueError: If a file is damaged or not of its form, with the line; or an option is out of range or means
             nothing for this form.
-
-    **STATS** (of the vectors as scikit-learn and the paper state them):
-
-    .. list-table::
-        :widths: 10 10 10 10 10 10 10
-        :header-rows: 1
-
-        * - form
-          - #documents
-          - #training / #test
-          - #words
-          - words of a document
-          - #labels
-          - labels of a document
-        * - vectors
-          - 804,414
-          - 23,149 / 781,265
-          - 47,236
-          - ~75.7 distinct
-          - 103
-          - 3.24
-        * - json
-          - 2,316
-          -
-          - 32,272
-          - ~135.3 (8 to 3,546)
-          - 103 (98 occur)
-          - 3.200
     """
 
-    license = "research purposes only"
+    license = published("rcv1").licence
 
     def __init__(
         self,
@@ -215,9 +181,8 @@ class RCV1(PublishedTable):
         return Records(x, sp.csr_array(bunch.target), [str(name) for name in bunch.target_names], None, train, test)
 
     def _read_tokens(self) -> Records:
-        raw = Path(self.raw_dir)
-        train, test, [qrels] = (find_placed(names, raw) for names in (TRAIN_TOKENS, TEST_TOKENS, QRELS))
-        return read_tokens(train, test, qrels, self.options, self.reverse_split)
+        train, *test, qrels = find_tokens(Path(self.raw_dir))
+        return read_tokens([train], test, qrels, self.options, self.reverse_split)
 
     def _read_json(self) -> Records:
         raw = Path(self.raw_dir)
@@ -226,8 +191,8 @@ class RCV1(PublishedTable):
         paths = self._json_parts()
         if not paths:
             # In a folder of its own, as it may share documents with parts that are placed later.
-            fetch_all([SAMPLE], raw / "sample")
-            paths = {"dev": raw / "sample" / SAMPLE.name}
+            fetch_all([SAMPLE], raw)
+            paths = {"dev": raw / SAMPLE.name}
         return read_json(paths, topics, self.options)
 
     def _json_parts(self) -> dict[str, Path]:

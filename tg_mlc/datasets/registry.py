@@ -1,26 +1,57 @@
-"""The published data sets by their names: how to load them, and their cards."""
+"""Published data sets by their names: how to load them, their files, and their cards, all from one catalogue."""
 
 from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from tg_mlc.datasets._published import REGISTRY, RegistryEntry
-from tg_mlc.datasets.card import DatasetCard, from_plain
+from tg_mlc.datasets._sources import RawFile
+from tg_mlc.datasets.card import DatasetCard, Facts, from_plain
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from torch_geometric.data import Dataset
 
-CARDS = Path(__file__).with_name("cards.json")
+    from tg_mlc.datasets._statistics import Statistics
+
+CATALOGUE = Path(__file__).with_name("catalogue.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegistryEntry(Facts):
+    """What the catalogue has of a data set."""
+
+    statistics: Statistics  #: counted from its files, or as papers report them
+    maker: str = ""  #: ``module:class`` that loads it, or empty if there is no file to load
+    options: Mapping[str, Any] = field(default_factory=dict)  #: further arguments of the class
+    spelling: str = ""  #: the folder that the class makes for it, if it has data sets of several names
+    files: tuple[tuple[RawFile, ...], ...] = ((),)  #: the raw files, in each of the forms in which they are around
+    optional_files: tuple[RawFile, ...] = ()  #: files that are fetched when they are asked for
+    label_names: tuple[str, ...] = ()
+    in_memory: bool = False  #: whether the class keeps no files
+
+    def arguments(self, root: str | Path) -> dict[str, Any]:
+        """The arguments of its class, so that its files lie in a folder of its own in :obj:`root`."""
+        if self.spelling:
+            return {"root": str(root), "name": self.name, **self.options}
+        return {**self.options} if self.in_memory else {"root": str(Path(root) / self.name), **self.options}
+
+    @property
+    def card(self) -> DatasetCard:
+        """The recorded card."""
+        digests = {file.name: file.sha256[0] for file in self.files[0] if file.sha256}
+        return DatasetCard.join(self, replace(self.statistics, raw_sha256=digests))
 
 
 def names() -> list[str]:
     """The names of all published data sets, in the order of the documentation."""
-    return list(REGISTRY)
+    return list(catalogue())
 
 
 def published(name: str) -> RegistryEntry:
@@ -29,9 +60,10 @@ def published(name: str) -> RegistryEntry:
     Raises:
         ValueError: If there is none of this name.
     """
-    if name not in REGISTRY:
-        raise ValueError(f"Expected the name of a data set, one of {', '.join(REGISTRY)} (got '{name}')")
-    return REGISTRY[name]
+    entries = catalogue()
+    if name not in entries:
+        raise ValueError(f"Expected the name of a data set, one of {', '.join(entries)} (got '{name}')")
+    return entries[name]
 
 
 def load(name: str, root: str | Path, *, force_reload: bool = False, download: bool = True) -> Dataset:
@@ -57,13 +89,13 @@ def load(name: str, root: str | Path, *, force_reload: bool = False, download: b
     """
     entry = published(name)
     if not entry.maker:
-        raise ValueError(f"Expected a data set that can be had as files (got '{name}'). {' '.join(entry.facts.notes)}")
+        raise ValueError(f"Expected a data set that can be had as files (got '{name}'). {' '.join(entry.notes)}")
     module, _, attribute = entry.maker.partition(":")
     make = getattr(import_module(module), attribute)
-    options = dict(entry.options)
-    if force_reload and entry.keeps != "nothing":
-        options["force_reload"] = True
-    return (make if download else _only_stored(make, name, root))(*entry.folder(root), **options)
+    arguments = entry.arguments(root)
+    if force_reload and not entry.in_memory:
+        arguments["force_reload"] = True
+    return (make if download else _only_stored(make, name, root))(**arguments)
 
 
 def _only_stored(make: type[Dataset], name: str, root: str | Path) -> type[Dataset]:
@@ -93,9 +125,39 @@ def card(name: str) -> DatasetCard:
     Raises:
         ValueError: If there is no data set of this name.
     """
-    return DatasetCard.join(published(name).facts, from_plain(_recorded()[name]))
+    return published(name).card
 
 
 @cache
-def _recorded() -> dict[str, dict[str, Any]]:
-    return cast("dict[str, dict[str, Any]]", json.loads(CARDS.read_text(encoding="utf-8")))
+def catalogue() -> dict[str, RegistryEntry]:
+    """All entries by their names."""
+    content = json.loads(CATALOGUE.read_text(encoding="utf-8"))
+    return {name: _entry(name, plain) for name, plain in content.items()}
+
+
+def _entry(name: str, plain: dict[str, Any]) -> RegistryEntry:
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}
+    values["statistics"] = from_plain(plain["statistics"])
+    values["files"] = tuple(_files(**form) for form in plain.get("files", ({},)))
+    values["optional_files"] = _files(**plain.get("optional_files", {}))
+    if "maker" in plain:
+        values["maker"] = f"tg_mlc.datasets.{plain['maker']}"
+    return RegistryEntry(name=name, **values)
+
+
+def _files(
+    sha256: Mapping[str, str | list[str] | None] | None = None,
+    urls: Sequence[str] = (),
+    folder: str = "",
+    hint: str = "",
+) -> tuple[RawFile, ...]:
+    return tuple(
+        RawFile(
+            name,
+            tuple([digests] if isinstance(digests, str) else digests or ()),
+            tuple(url.format(name=Path(name).name) for url in urls),
+            f"{folder}/raw",
+            hint,
+        )
+        for name, digests in (sha256 or {}).items()
+    )

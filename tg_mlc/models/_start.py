@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from tg_mlc.models.lamp import LaMP
 
 if TYPE_CHECKING:
-    from tg_mlc.datasets import MultiLabelDataset
+    from tg_mlc.data import MultiLabelDataset
 
 
 def start_from_evidence(model: LaMP, train: MultiLabelDataset) -> bool:

@@ -22,7 +22,7 @@ from tg_mlc.nn.encoders import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tg_mlc.datasets import MultiLabelDataset
+    from tg_mlc.data import MultiLabelDataset
 
 #: The vectors that describe a molecule as a whole, by the attribute that holds them.
 VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")

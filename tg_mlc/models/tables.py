@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tg_mlc.baselines import KernelRidgeBaseline, LinearBaseline
-    from tg_mlc.datasets import MultiLabelDataset
+    from tg_mlc.data import MultiLabelDataset
 
 
 def table_lamp(

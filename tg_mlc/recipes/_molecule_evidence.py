@@ -11,9 +11,8 @@ import numpy as np
 import torch
 
 from tg_mlc.baselines import KernelRidgeBaseline, LabelFrequency, MorganForest
-from tg_mlc.data import Split
+from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.datasets import MultiLabelDataset
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.models.molecules import VECTORS, scaling_of
 from tg_mlc.recipes._evidence import Arrays, fitted_once

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import torch
 from torch_geometric.data import Data
 
-from tg_mlc.data import Split
-from tg_mlc.datasets import BindingSites, MultiLabelDataset
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.datasets import BindingSites
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import DNAEncoder

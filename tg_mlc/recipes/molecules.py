@@ -10,9 +10,9 @@ from typing import Any
 
 from torch_geometric.transforms import Compose
 
-from tg_mlc.data import Split, random_split, scaffold_split, stratified_split
+from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
 from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
-from tg_mlc.datasets import SIDER, ClinTox, MultiLabelDataset, NCIFunctionalGroups, Tox21, ToxCast
+from tg_mlc.datasets import SIDER, ClinTox, NCIFunctionalGroups, Tox21, ToxCast
 from tg_mlc.graphs import LabelGraph, co_occurrence, tree
 from tg_mlc.models import molecule_lamp
 from tg_mlc.recipes._molecule_evidence import Kind, with_evidence

@@ -9,8 +9,8 @@ from typing import Any, cast
 import torch
 from torch_geometric.data import Data, Dataset
 
-from tg_mlc.data import Split
-from tg_mlc.datasets import MultiLabelDataset, Planted
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.datasets import Planted
 from tg_mlc.graphs import LabelGraph, co_occurrence
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import NodeEncoder

@@ -11,8 +11,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 from torch_geometric.data import Dataset
 
-from tg_mlc.data import Split
-from tg_mlc.datasets import MultiLabelDataset
+from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 

@@ -11,11 +11,10 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from tg_mlc.data import Split, random_split
+from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split, random_split
 from tg_mlc.data.bags import tf_idf, with_attribute, with_words
-from tg_mlc.datasets import RCV1, MulanDataset, MultiLabelDataset, Reuters21578
-from tg_mlc.datasets._records import Records
-from tg_mlc.datasets.base import ArrayDataset
+from tg_mlc.data.records import Records
+from tg_mlc.datasets import RCV1, MulanDataset, Reuters21578
 from tg_mlc.graphs import LabelGraph, co_occurrence, tree, wordnet
 from tg_mlc.models import LaMP, table_lamp
 from tg_mlc.recipes._evidence import Classifier, Kind, evidence

@@ -1,3 +1,5 @@
+"""Sizes of the parts of a split."""
+
 from __future__ import annotations
 
 import math

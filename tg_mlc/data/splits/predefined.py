@@ -1,3 +1,5 @@
+"""Splits that others have made."""
+
 from __future__ import annotations
 
 from dataclasses import replace

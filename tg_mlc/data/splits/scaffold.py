@@ -1,3 +1,5 @@
+"""Splits by molecular scaffolds."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""Split of a data set into training, validation and test samples."""
+
 from __future__ import annotations
 
 import hashlib

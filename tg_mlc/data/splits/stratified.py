@@ -1,3 +1,5 @@
+"""Stratified splits: each label's positives shared out among the parts."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from tg_mlc.data.arrays import from_arrays
+from tg_mlc.data.bags import with_attribute
+
+
+@pytest.fixture
+def whole():
+    y = np.random.default_rng(0).integers(0, 2, (20, 3))
+    return from_arrays(np.arange(20.0)[:, None], y, kind="vector", train=range(15), test=range(15, 20))
+
+
+PARTS = {
+    "part": lambda dataset: dataset[:10],
+    "copy of a part": lambda dataset: dataset[:10].copy(),
+    "copied part": lambda dataset: dataset.copy(range(10)),
+    "permuted copy": lambda dataset: dataset.copy(torch.arange(20).flip(0)),
+    "shuffled copy": lambda dataset: dataset.shuffle().copy(),
+    "copy of a copy": lambda dataset: dataset.copy(range(18)).copy(),
+    "part of a copy": lambda dataset: dataset.copy()[3:],
+    "unpickled copy": lambda dataset: pickle.loads(pickle.dumps(dataset.copy(range(10)))),
+}
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+def test_parts_and_their_copies_are_without_the_official_split(whole, part):
+    with pytest.raises(ValueError, match="a part of a data set"):
+        part(whole).official_split()
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+def test_the_samples_of_a_part_are_its_own(whole, part):
+    chosen = part(whole)
+    samples = chosen.samples()
+    assert samples.data.x.flatten().tolist() == [data.x.item() for data in chosen]
+    assert (samples.train, samples.test, samples.label_names) == (None, None, whole.label_names)
+    if chosen._indices is None:
+        more = with_attribute(chosen, "more", chosen.rows("x"))
+        assert (
+            [data.more.item() for data in more]
+            == [data.x.item() for data in more]
+            == [data.x.item() for data in chosen]
+        )
+
+
+def test_a_copy_of_the_whole_has_its_split_and_samples_of_its_own(whole):
+    copied = whole.copy()
+    assert copied.official_split() == whole.official_split()
+    assert copied.samples().test.tolist() == list(range(15, 20))
+    copied.rows("x").zero_()
+    assert whole.samples().data.x.sum() > 0

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from tg_mlc.data import ArrayDataset
+from tg_mlc.data.records import Records, Tokens
+from tg_mlc.data.samples import Samples
+
+Y = np.array([[1, 0], [0, np.nan], [1, 1]], dtype=np.float32)
+
+
+def test_bags_have_the_numbers_of_their_words():
+    x = sp.csr_array(np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]]))
+    dataset = ArrayDataset(Records(x, Y, ["a", "b"], ["u", "v", "w"]).to_samples())
+    assert (dataset.kind, dataset.num_inputs, dataset.feature_names) == ("bag", 3, ["u", "v", "w"])
+    assert [data.x.tolist() for data in dataset] == [[1, 2], [], [0]]
+    assert "weight" not in dataset[0]
+    assert torch.equal(dataset.y, torch.tensor(Y)) or dataset.y.isnan().sum() == 1
+    assert dataset[1].y.shape == (1, 2)
+
+
+def test_values_other_than_one_become_weights():
+    dataset = ArrayDataset(Records(sp.csr_array(np.array([[0, 2.5], [1, 0], [0, 0]])), Y, ["a", "b"]).to_samples())
+    assert dataset[0].weight.tolist() == [2.5]
+    assert dataset[2].weight.tolist() == []
+
+
+def test_vectors_and_sequences():
+    vectors = ArrayDataset(Records(np.arange(6.0).reshape(3, 2), Y, ["a", "b"]).to_samples())
+    assert (vectors.kind, vectors.num_inputs, vectors[1].x.tolist()) == ("vector", 2, [[2.0, 3.0]])
+    words = ArrayDataset(Records(Tokens.of([[3, 1, 3], [], [0]]), Y, ["a", "b"]).to_samples())
+    assert (words.kind, words.num_inputs) == ("sequence", 4)
+    assert [data.x.tolist() for data in words] == [[3, 1, 3], [], [0]]
+
+
+def test_samples_come_back_from_their_file(tmp_path):
+    x = sp.csr_array(np.eye(3))
+    samples = Records(x, Y, ["a", "b"], ["u", "v", "w"], np.array([0, 2]), np.array([1])).to_samples()
+    samples.save(tmp_path / "data.pt")
+    back = Samples.load(tmp_path / "data.pt")
+    assert (back.kind, back.feature_names, back.num_features) == ("bag", ["u", "v", "w"], 3)
+    assert (back.train.tolist(), back.test.tolist()) == ([0, 2], [1])
+    assert torch.equal(back.data.x, samples.data.x)
+
+
+def test_the_official_split_keeps_its_test_part_and_divides_the_rest():
+    y = np.random.default_rng(0).integers(0, 2, (50, 3)).astype(np.float32)
+    records = Records(np.ones((50, 1)), y, ["a", "b", "c"], None, np.arange(40), np.arange(40, 50))
+    dataset = ArrayDataset(records.to_samples())
+    split = dataset.official_split()
+    assert split.sizes == (36, 4, 10)
+    assert split.test.tolist() == list(range(40, 50))
+    assert sorted([*split.train.tolist(), *split.val.tolist()]) == list(range(40))
+    assert split == dataset.official_split() != dataset.official_split(seed=1)
+    with pytest.raises(ValueError, match="a part of a data set"):
+        dataset[:10].official_split()
+
+
+def test_without_an_official_split():
+    dataset = ArrayDataset(Records(np.ones((3, 1)), Y, ["a", "b"]).to_samples())
+    with pytest.raises(ValueError, match="published with a split"):
+        dataset.official_split()

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from tg_mlc.data.samples import Samples
+
+
+def make_samples(num=3):
+    data = [Data(x=torch.full((i + 1, 2), i), y=torch.ones(1, 2), smiles="C" * i) for i in range(num)]
+    return Samples.collate(data, ["a", "b"], {"num_rows": num})
+
+
+@pytest.mark.parametrize("num", [1, 3])
+def test_round_trip(tmp_path, num):
+    path = tmp_path / "new" / "data.pt"
+    samples = make_samples(num)
+    samples.save(path)
+    loaded = Samples.load(path)
+    assert loaded.label_names == ["a", "b"]
+    assert loaded.report == {"num_rows": num}
+    assert loaded.data.smiles == samples.data.smiles
+    assert torch.equal(loaded.data.x, samples.data.x)
+    assert [path.name for path in path.parent.iterdir()] == ["data.pt"]
+
+
+def test_no_samples_are_refused():
+    with pytest.raises(ValueError, match="at least one sample"):
+        Samples.collate([], ["a"], None)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_a_truncated_file_asks_for_force_reload(tmp_path, share):
+    path = tmp_path / "data.pt"
+    make_samples().save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(RuntimeError, match="force_reload=True"):
+        Samples.load(path)
+
+
+def test_a_single_changed_byte_of_a_tensor_is_noticed(tmp_path):
+    path = tmp_path / "data.pt"
+    data = Data(x=torch.arange(1000, dtype=torch.long).view(-1, 1), y=torch.ones(1, 1))
+    Samples.collate([data], ["a"], None).save(path)
+    content = bytearray(path.read_bytes())
+    place = content.find((777).to_bytes(8, "little") + (778).to_bytes(8, "little"))
+    content[place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(RuntimeError, match=r"checksum.*force_reload=True"):
+        Samples.load(path)
+
+
+def test_files_that_would_run_code_are_refused(tmp_path):
+    class Attack:
+        def __reduce__(self):
+            return (eval, ("open('attacked', 'w')",))
+
+    path = tmp_path / "data.pt"
+    torch.save({"format": 1, "data": Attack()}, path)
+    with pytest.raises(RuntimeError, match="force_reload=True"):
+        Samples.load(path)
+    path.write_bytes(pickle.dumps({"format": 1}))
+    with pytest.raises(RuntimeError, match="force_reload=True"):
+        Samples.load(path)
+
+
+@pytest.mark.parametrize("content", [{"format": 0}, {"format": 1}, [1, 2], torch.ones(3)])
+def test_other_content_is_refused(tmp_path, content):
+    path = tmp_path / "data.pt"
+    torch.save(content, path)
+    with pytest.raises(RuntimeError, match="force_reload=True"):
+        Samples.load(path)
+
+
+def test_what_could_not_be_read_again_is_not_written(tmp_path):
+    path = tmp_path / "data.pt"
+    samples = Samples.collate([Data(x=torch.ones(1, 1), y=torch.ones(1, 1), odd=pytest)], ["a"], None)
+    with pytest.raises((TypeError, pickle.PicklingError)):
+        samples.save(path)
+    samples = Samples.collate([Data(x=torch.ones(1, 1), y=torch.ones(1, 1), odd=pytest.approx)], ["a"], None)
+    with pytest.raises(TypeError, match="pre_transform"):
+        samples.save(path)
+    assert list(tmp_path.iterdir()) == []

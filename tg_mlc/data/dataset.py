@@ -1,0 +1,136 @@
+"""Data sets whose samples carry labels: what every data set is, and one that is held in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch_geometric.data import InMemoryDataset
+
+from tg_mlc.data.splits import Split, stratified_split
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import Tensor
+    from torch_geometric.data import Data
+    from torch_geometric.data.dataset import IndexType
+    from typing_extensions import Self
+
+    from tg_mlc.data.records import Kind
+    from tg_mlc.data.samples import Samples
+    from tg_mlc.data.splits._labels import LabelMatrix
+
+
+class MultiLabelDataset(InMemoryDataset):
+    """A PyG :class:`~torch_geometric.data.InMemoryDataset` whose samples carry ``y`` of shape ``[1, num_labels]``.
+
+    Attributes:
+        label_names (list[str]): The name of each label, in the order of the columns of ``y``.
+        kind (str, optional): What the input of a sample is, for tables of features: :obj:`"bag"` (the numbers of its
+            words ``x`` of shape ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"` (``x`` of
+            shape ``[1, num_inputs]``) or :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``).
+        feature_names (list[str], optional): The words of the vocabulary, or the names of a vector's entries.
+        num_inputs (int, optional): The size of the vocabulary, or of a vector.
+    """
+
+    label_names: list[str]
+    kind: Kind | None = None
+    feature_names: list[str] | None = None
+    num_inputs: int | None = None
+    _official: tuple[Tensor, Tensor] | None = None
+    _copied: Sequence[int] | None = None  # the places of a copy's samples in the whole data set, if it is of a part
+
+    @property
+    def num_labels(self) -> int:
+        """The number of labels."""
+        return len(self.label_names)
+
+    @property
+    def y(self) -> Tensor:
+        """The labels of all samples, ``[num_samples, num_labels]``, with NaN where unknown."""
+        return self.rows("y")
+
+    def rows(self, key: str) -> Tensor:
+        """An attribute of which every sample has one row, of all samples.
+
+        Args:
+            key (str): The name of the attribute.
+
+        Raises:
+            KeyError: If samples do not have it.
+            ValueError: If a sample has several rows of it, or none.
+        """
+        values: Tensor = self._data[key]
+        bounds: Tensor = torch.tensor([0, values.size(0)]) if self.slices is None else self.slices[key]
+        if not torch.equal(bounds, torch.arange(bounds.numel())):
+            raise ValueError(f"Expected 'key' to name an attribute of one row for every sample (got {key!r})")
+        return values if self._indices is None else values[list(self._indices)]
+
+    def copy(self, idx: IndexType | None = None) -> Self:
+        """A copy of all samples, or of some; one of a part of a data set is without its official split, as the part.
+
+        Args:
+            idx (slice, list or tensor, optional): Which samples. (default: :obj:`None`, all)
+        """
+        part = self if idx is None else self.index_select(idx)
+        copied: Self = super().copy(idx)
+        if part._is_part():
+            copied._copied, copied._official = part._places(), None
+        return copied
+
+    def official_split(self, val_fraction: float = 0.1, seed: int = 0) -> Split:
+        """The split that the data set was published with, of whose training samples a stratified share validates.
+
+        Args:
+            val_fraction (float, optional): The share of the published training samples. (default: :obj:`0.1`)
+            seed (int, optional): Which of them. (default: :obj:`0`)
+
+        Raises:
+            ValueError: If the data set was published without a split, or this is a part of it.
+        """
+        if self._official is None or self._is_part():
+            what = "a part of a data set" if self._is_part() else f"{type(self).__name__} without one"
+            raise ValueError(
+                f"Expected a whole data set that was published with a split (got {what}); "
+                f"take 'random_split' or 'stratified_split' of tg_mlc.data"
+            )
+        train, test = self._official
+        within = stratified_split(self._labels_of(train), (1 - val_fraction, val_fraction, 0.0), seed, self.label_names)
+        name = f"official, validation stratified(seed={seed})"
+        return Split(train[within.train], train[within.val], test, name, within.report)
+
+    def _labels_of(self, rows: Tensor) -> LabelMatrix:
+        return self.y[rows]
+
+    def _is_part(self) -> bool:
+        return self._indices is not None or self._copied is not None
+
+    def _places(self) -> Sequence[int]:
+        """The places of all samples in the whole data set, by which to find what is kept beside the samples."""
+        places: Sequence[int] = self.indices()
+        return places if self._copied is None else [self._copied[place] for place in places]
+
+    def _adopt(self, samples: Samples) -> None:
+        self.data, self.slices = samples.data, samples.slices
+        self.label_names = samples.label_names
+        self.kind = cast("Kind | None", samples.kind)
+        self.feature_names, self.num_inputs = samples.feature_names, samples.num_features
+        train, test = samples.train, samples.test
+        self._official = None if train is None or test is None else (train, test)
+
+
+class ArrayDataset(MultiLabelDataset):
+    """A data set in memory; :func:`tg_mlc.data.from_arrays` and :func:`tg_mlc.data.from_csv` make one."""
+
+    def __init__(self, samples: Samples, transform: Callable[[Data], Data] | None = None) -> None:
+        super().__init__(None, transform)
+        self._adopt(samples)
+        self._samples = samples
+
+    def samples(self) -> Samples:
+        """All samples in PyG's collated form."""
+        if self._indices is not None:
+            return self.copy().samples()
+        train, test = self._official or (None, None)
+        return self._samples._replace(data=self._data, slices=self.slices, train=train, test=test)

@@ -1,0 +1,1 @@
+"""Readers of general file formats: ARFF, FASTA, tables of molecules, names line by line."""

@@ -1,0 +1,156 @@
+"""The rows of an ARFF file: many plain ones at once with NumPy, any other one by one."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+
+from tg_mlc._numbers import NUMBER
+from tg_mlc.data.readers._arff_header import decode, shorten, split_cells, unquote
+
+if TYPE_CHECKING:
+    from tg_mlc.data.readers._arff_columns import Columns
+
+_PLAIN_PAIR = rf"[0-9]{{1,9}}[ \t]+{NUMBER}[ \t]*"
+# Integers, which most sparse files hold, are parsed three times as fast.
+_PLAIN_SPARSE: tuple[tuple[re.Pattern[bytes], type], ...] = (
+    (re.compile(rb"\{(?:[0-9]{1,9} [0-9]{1,9}(?:,[0-9]{1,9} [0-9]{1,9})*)?\}"), np.int64),
+    (re.compile(rf"\{{[ \t]*(?:{_PLAIN_PAIR}(?:,[ \t]*{_PLAIN_PAIR})*)?\}}".encode()), np.float64),
+)
+_PAIR = re.compile(
+    r"""\s*([0-9]{1,18})\s+(?:('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*|([^\s,'"][^,]*))(,|\Z)""", re.DOTALL
+)
+_TO_SPACES = bytes.maketrans(b"{},", b"   ")
+_PLAIN_DENSE = b"0123456789+-.eE, \t\n"
+
+
+class DenseRows:
+    """Rows with a value for every attribute."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self._blocks: list[np.ndarray] = []
+
+    def add_plain(self, rows: list[bytes]) -> bool:
+        """Adds rows of nothing but numbers all at once, or returns :obj:`False` for any others."""
+        leading, width = self.columns.leading, len(self.columns.kept)
+        if leading is None or not self.columns.plain or any(row.count(b",") != leading + width - 1 for row in rows):
+            return False
+        if leading and any(b"'" in row or b'"' in row for row in rows):
+            return False
+        text = b"\n".join(row.split(b",", leading)[leading] for row in rows)
+        if text.translate(None, _PLAIN_DENSE):
+            return False
+        values = _numbers(text.replace(b"\n", b","), ",")
+        if values is None or values.size != len(rows) * width:
+            return False
+        values = values.reshape(len(rows), width)
+        if not self.columns.allow(values, slice(None)):
+            return False
+        self._blocks.append(values.astype(np.float32))
+        return True
+
+    def parse(self, row: bytes) -> list[float]:
+        """The numbers of one row."""
+        cells, width = split_cells(decode(row)), len(self.columns.attributes)
+        if len(cells) != width:
+            raise ValueError(f"Expected {width} values, one for each attribute (got {len(cells)}; is it cut off?)")
+        return [self.columns.number(index, cells[index]) for index in self.columns.kept]
+
+    def add(self, rows: list[list[float]]) -> None:
+        """Adds rows that were parsed."""
+        self._blocks.append(np.array(rows, dtype=np.float32))
+
+    def matrix(self) -> np.ndarray:
+        """All rows."""
+        return np.concatenate(self._blocks)
+
+
+class SparseRows:
+    """Rows that name the attributes that are not zero."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self._counts: list[np.ndarray] = []
+        self._indices: list[np.ndarray] = []
+        self._values: list[np.ndarray] = []
+        for attribute in (columns.attributes[index] for index in columns.kept):
+            first = next(iter(attribute.values), "") if attribute.values else ""
+            if attribute.values and attribute.values[first] != 0:
+                raise ValueError(
+                    f"Expected the values of attribute '{attribute.name}' on line {attribute.line} to begin with the "
+                    f"one that means 0, which sparse rows leave out (got '{first}'); write the rows as dense ones"
+                )
+
+    def add_plain(self, rows: list[bytes]) -> bool:
+        """Adds rows of nothing but numbers all at once, or returns :obj:`False` for any others."""
+        columns = self.columns
+        dtype = next((dtype for form, dtype in _PLAIN_SPARSE if all(map(form.fullmatch, rows))), None)
+        if dtype is None or not columns.plain:
+            return False
+        counts = np.array([row.count(b",") + 1 if row.strip(b"{} \t") else 0 for row in rows])
+        numbers = _numbers(b" ".join(rows).translate(_TO_SPACES), " ", dtype)
+        if numbers is None or numbers.size != 2 * counts.sum():
+            return False
+        indices, values = numbers[::2].astype(np.int64), numbers[1::2]
+        if (indices >= len(columns.attributes)).any():
+            return False
+        positions = columns.position[indices]
+        repeated = np.diff(indices + np.repeat(np.arange(len(rows)), counts) * len(columns.attributes)) <= 0
+        if repeated.any() or (positions < 0).any() or not columns.allow(values, positions):
+            return False
+        self._append(counts, positions, values)
+        return True
+
+    def parse(self, row: bytes) -> dict[int, float]:
+        """The numbers of one row by their columns."""
+        whole = decode(row)
+        if not (whole.startswith("{") and whole.endswith("}")):
+            raise ValueError(f"Expected a row in braces, as the first one is (got {shorten(whole)}; is it cut off?)")
+        text, cells, position = whole[1:-1], dict[int, str](), 0
+        comma = "," if text.strip() else ""
+        while comma:
+            match = _PAIR.match(text, position)
+            if match is None:
+                raise ValueError(f"Expected 'index value' between commas (got {shorten(text[position:])})")
+            number, quoted, bare, comma = match.groups()
+            index, position = int(number), match.end()
+            if index >= len(self.columns.attributes):
+                raise ValueError(f"Expected an index below {len(self.columns.attributes)} (got {index})")
+            if index in cells:
+                raise ValueError(f"Expected distinct indices (got {index} twice)")
+            cells[index] = unquote(quoted) if quoted else bare.strip()
+        kept = [index for index in sorted(cells) if self.columns.position[index] >= 0]
+        return {int(self.columns.position[index]): self.columns.number(index, cells[index]) for index in kept}
+
+    def add(self, rows: list[dict[int, float]]) -> None:
+        """Adds rows that were parsed."""
+        indices = [index for row in rows for index in row]
+        values = [value for row in rows for value in row.values()]
+        self._append(np.array([len(row) for row in rows]), np.array(indices, dtype=np.int64), np.array(values))
+
+    def matrix(self) -> sp.csr_array:
+        """All rows."""
+        counts = np.concatenate(self._counts)
+        parts = np.concatenate(self._values), np.concatenate(self._indices), np.append(0, np.cumsum(counts))
+        matrix = sp.csr_array(parts, shape=(len(counts), len(self.columns.kept)))
+        matrix.eliminate_zeros()
+        return matrix
+
+    def _append(self, counts: np.ndarray, indices: np.ndarray, values: np.ndarray) -> None:
+        self._counts.append(counts.astype(np.int64))
+        self._indices.append(indices.astype(np.int32))
+        self._values.append(values.astype(np.float32))
+
+
+def _numbers(text: bytes, separator: str, dtype: type = np.float64) -> np.ndarray | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # What NumPy does with a malformed text before 2.3.
+        try:
+            return np.fromstring(text, dtype=dtype, sep=separator)
+        except (ValueError, DeprecationWarning):
+            return None

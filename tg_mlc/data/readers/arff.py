@@ -1,0 +1,127 @@
+"""Tables in the attribute-relation file format (ARFF), as Weka, Mulan, MEKA and mldr write them."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from tg_mlc._files import MAX_BYTES, read_unpacked
+from tg_mlc.data.readers._arff_columns import Columns
+from tg_mlc.data.readers._arff_header import Attribute, read_header
+from tg_mlc.data.readers._arff_rows import DenseRows, SparseRows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy as np
+    import scipy.sparse as sp
+
+logger = logging.getLogger(__name__)
+
+_BLOCK = 2**20  # bytes of text whose numbers are parsed at once
+
+
+class Arff(NamedTuple):
+    """The table of an ARFF file."""
+
+    names: list[str]  #: of the attributes, one per column
+    matrix: sp.csr_array | np.ndarray  #: float32, sparse if the rows of the file are; NaN where unknown
+    relation: str  #: what the file says it is
+    #: The values of each attribute that are numbered by their order, as their meaning is unknown.
+    ordered: Mapping[str, list[str]] = MappingProxyType({})
+
+
+def read_arff(
+    source: str | Path | bytes,
+    drop: Sequence[str] | Literal["text"] = (),
+    name: str | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> Arff:
+    """Reads an ARFF file of numbers, with sparse rows (which stay sparse) or dense ones.
+
+    Numeric attributes stay as they are. Nominal attributes with one or two values become 0 and 1: by their meaning if
+    they are spelled as in ``{NO,YES}`` or ``{True,False}`` or ``{-1,1}`` or ``{pos,neg}``, by their order otherwise.
+    ``?`` becomes NaN.
+
+    Args:
+        source (str or Path or bytes): The file, which may be compressed (.gz, .bz2, .xz), or the content of one.
+        drop (list of str or str, optional): Names of attributes to leave out, or :obj:`"text"` to leave out all that
+            are no numbers: strings, dates, and nominal ones with more than two values. (default: :obj:`()`)
+        name (str, optional): How to call the file in messages. (default: :obj:`None`, its path)
+        max_bytes (int, optional): The most bytes to unpack. (default: 4 GiB)
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is malformed; the message has the file and the line.
+    """
+    content = source if isinstance(source, bytes) else read_unpacked(source, max_bytes)
+    called = name or ("ARFF content" if isinstance(source, bytes) else f"'{source}'")
+    try:
+        header = read_header(content)
+        dropped = _dropped(header.attributes, drop)
+        if all(dropped):
+            raise ValueError(f"line {header.line}: Expected an attribute to be left (got {len(dropped)} to drop)")
+        columns = Columns(header.attributes, dropped)
+        matrix = _read_rows(content, header.start, header.line, columns)
+        return Arff(columns.names, matrix, header.relation, columns.ordered)
+    except ValueError as error:
+        raise ValueError(f"{called}, {error}") from None
+
+
+def _dropped(attributes: Sequence[Attribute], drop: Sequence[str] | str) -> list[bool]:
+    if drop == "text":
+        dropped = [bool(attribute.text) for attribute in attributes]
+        for attribute in (one for one in attributes if one.text):
+            logger.info("Left out attribute '%s', which is %s", attribute.name, attribute.text)
+        return dropped
+    unknown = set(drop) - {attribute.name for attribute in attributes}
+    if isinstance(drop, str) or unknown:
+        raise ValueError(
+            f"header: Expected 'drop' to be \"text\" or a list of attributes (got {sorted(unknown) or drop!r})"
+        )
+    for attribute in attributes:
+        if attribute.text and attribute.name not in drop:
+            raise ValueError(
+                f"line {attribute.line}: Expected a number or two values for attribute '{attribute.name}' (got one "
+                f"{attribute.text}); leave it out with drop=['{attribute.name}'], or all such with drop=\"text\""
+            )
+    return [attribute.name in drop for attribute in attributes]
+
+
+def _read_rows(content: bytes, start: int, line: int, columns: Columns) -> sp.csr_array | np.ndarray:
+    table: Any = None
+    for first, block in _blocks(content, start, line):
+        rows = [(number, row) for number, row in enumerate(map(bytes.strip, block.split(b"\n")), first) if _is_row(row)]
+        if not rows:
+            continue
+        if table is None:
+            table = _located(rows[0][0], SparseRows if rows[0][1].startswith(b"{") else DenseRows, columns)
+        if not table.add_plain([row for _, row in rows]):
+            table.add([_located(number, table.parse, row) for number, row in rows])
+    if table is None:
+        raise ValueError(f"line {line}: Expected at least one row after '@data' (got none; is the file cut off?)")
+    matrix: sp.csr_array | np.ndarray = table.matrix()
+    return matrix
+
+
+def _blocks(content: bytes, start: int, line: int) -> Iterator[tuple[int, bytes]]:
+    """Whole lines of about the same size together, and the number of the first one."""
+    while start < len(content):
+        end = content.find(b"\n", start + _BLOCK) + 1 or len(content)
+        block = content[start:end]
+        yield line, block
+        line += block.count(b"\n")
+        start = end
+
+
+def _is_row(line: bytes) -> bool:
+    return bool(line) and not line.startswith(b"%")
+
+
+def _located(line: int, action: Any, argument: Any) -> Any:
+    try:
+        return action(argument)
+    except ValueError as error:
+        raise ValueError(f"line {line}: {error}") from None

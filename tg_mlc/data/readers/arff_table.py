@@ -1,0 +1,158 @@
+"""Samples of ARFF tables: inputs and labels parted, training and test parts put together."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from tg_mlc.data.readers.arff_labels import counted_labels, meka_count
+from tg_mlc.data.records import Records
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tg_mlc.data.readers.arff import Arff
+
+
+Matrix: TypeAlias = sp.csr_array | np.ndarray
+MAX_ENTRIES = 2**31  # of a dense table; 8 GiB
+
+
+def make_records(
+    train: Arff, test: Arff | None, labels: Sequence[str] | int | None, kind: Literal["bag", "vector"] | None
+) -> Records:
+    """Puts a training and a test part together, and parts labels from features.
+
+    Args:
+        train (Arff): All rows, or the training part.
+        test (Arff, optional): The test part, with the same attributes in any order, but values of unknown meaning in
+            the same.
+        labels (list of str or int, optional): The names of the labels, or how many stand first (or, negative, last),
+            or :obj:`None` for what MEKA wrote into the relation.
+        kind (str, optional): What the features are; :obj:`None` tells by their values.
+
+    Raises:
+        ValueError: If the parts differ in their attributes or the order of values of unknown meaning, a label is no
+            attribute or has other values than 0, 1 (or words that mean them) and unknown, or a feature is unknown.
+    """
+    names = train.names
+    label_names = _label_names(train, labels)
+    _check_meaning(train, label_names)
+    table, rows = train.matrix, train.matrix.shape[0]
+    if test is not None:
+        table = _stack(table, _in_order(test, train))
+    position = {name: index for index, name in enumerate(names)}
+    is_feature = np.ones(len(names), dtype=bool)
+    is_feature[[position[name] for name in label_names]] = False
+    if not is_feature.any():
+        raise ValueError(f"Expected attributes that are no labels (got {len(names)} labels alone)")
+    feature_names = [name for name, keep in zip(names, is_feature, strict=True) if keep]
+    x, y = table[:, np.flatnonzero(is_feature)], table[:, [position[name] for name in label_names]]
+    _check_labels(y, label_names)
+    _check_features(x, feature_names)
+    each = np.arange(table.shape[0])
+    parts = (None, None) if test is None else (each[:rows], each[rows:])
+    return Records(_as(x, kind), dense(y), label_names, feature_names, *parts)
+
+
+def dense(table: Matrix) -> np.ndarray:
+    """A table without gaps.
+
+    Raises:
+        ValueError: If it would need too much memory.
+    """
+    if math.prod(table.shape) > MAX_ENTRIES:
+        raise ValueError(f"Expected a dense table of at most {MAX_ENTRIES:,} entries (got {table.shape})")
+    if isinstance(table, np.ndarray):
+        return table
+    whole: np.ndarray = table.toarray()
+    return whole
+
+
+def _label_names(train: Arff, labels: Sequence[str] | int | None) -> list[str]:
+    if labels is None:
+        labels = meka_count(train.relation)
+        if labels is None:
+            raise ValueError(
+                f"Expected 'labels', as the relation {train.relation!r} has no '-C' that counts them (got None); pass "
+                f"an XML file, a list of names, or their number, negative if they come last"
+            )
+    if isinstance(labels, int):
+        return counted_labels(train.names, labels)
+    missing = sorted(set(labels) - set(train.names))
+    if missing:
+        raise ValueError(
+            f"Expected every label to be an attribute of the table (got {len(missing)} that are none, such as "
+            f"{missing[:3]}); its last attributes are {train.names[-3:]}"
+        )
+    if not labels or len(set(labels)) < len(labels):
+        raise ValueError(f"Expected 'labels' to be distinct and at least one (got {list(labels)[:5]})")
+    return list(labels)
+
+
+def _check_meaning(train: Arff, label_names: list[str]) -> None:
+    unclear = [name for name in label_names if name in train.ordered]
+    if unclear:
+        raise ValueError(
+            f"Expected labels to have values that mean 0 and 1, such as {{0,1}} or {{no,yes}} (got "
+            f"{_values(train, unclear[0])} for '{unclear[0]}'); write {{0,1}} instead, and 1 where the label applies"
+        )
+
+
+def _in_order(test: Arff, train: Arff) -> Matrix:
+    differing = sorted(set(train.names) ^ set(test.names))
+    if differing:
+        raise ValueError(f"Expected both files to have the same attributes (got {differing[:5]} in one alone)")
+    for name in train.names:
+        if train.ordered.get(name) != test.ordered.get(name):
+            raise ValueError(
+                f"Expected both files to list the values of attribute '{name}' in the same order, which numbers them "
+                f"(got {_values(train, name)} in the training and {_values(test, name)} in the test file); make their "
+                f"headers alike"
+            )
+    if test.names == train.names:
+        return test.matrix
+    position = {name: index for index, name in enumerate(test.names)}
+    return test.matrix[:, [position[name] for name in train.names]]
+
+
+def _values(table: Arff, name: str) -> str:
+    return f"{{{','.join(table.ordered[name])}}}" if name in table.ordered else "values of known meaning"
+
+
+def _stack(first: Matrix, second: Matrix) -> Matrix:
+    if sp.issparse(first) or sp.issparse(second):
+        return sp.csr_array(sp.vstack([sp.csr_array(first), sp.csr_array(second)]))
+    return np.concatenate([first, second])
+
+
+def _as(x: Matrix, kind: Literal["bag", "vector"] | None) -> Matrix:
+    if kind is None:
+        kind = "bag" if sp.issparse(x) or bool(((x == 0) | (x == 1)).all()) else "vector"
+    if kind not in ("bag", "vector"):
+        raise ValueError(f'Expected \'kind\' to be "bag" or "vector" (got {kind!r})')
+    return sp.csr_array(x) if kind == "bag" else dense(x)
+
+
+def _check_labels(y: Matrix, names: Sequence[str]) -> None:
+    row, column, values = sp.find(y) if sp.issparse(y) else (*np.nonzero(y), y[np.nonzero(y)])
+    wrong = np.flatnonzero((values != 1) & ~np.isnan(values))
+    if len(wrong):
+        at = wrong[0]
+        raise ValueError(
+            f"Expected labels to be 0, 1 or '?' (got {values[at]} for '{names[column[at]]}', row {row[at]})"
+        )
+
+
+def _check_features(x: Matrix, names: Sequence[str]) -> None:
+    if not np.isnan(x.data if sp.issparse(x) else x).any():
+        return
+    entries = sp.coo_array(x)
+    row, column = entries.row[np.isnan(entries.data)], entries.col[np.isnan(entries.data)]
+    raise ValueError(
+        f"Expected features to be known (got '?' for {len(row)} of them, first for '{names[column[0]]}' in row "
+        f"{row[0]}); fill them in or leave out their attributes with 'drop'"
+    )

@@ -1,0 +1,111 @@
+"""Reader of FASTA files, sequence by sequence; its errors name the line."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tg_mlc._files import FilePath, byte_lines, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: The letters in the order of their codes; N stands for every letter that is not known.
+LETTERS = "ACGTN"
+UNKNOWN = LETTERS.index("N")
+# What IUPAC (https://doi.org/10.1093/nar/13.9.3021) has for two or more letters, and X for a masked one.
+AMBIGUOUS = "NRYSWKMBDHVX"
+MAX_LETTERS = 1 << 28  # the longest human chromosome has 248 million
+MAX_BYTES = 1 << 32  # of all sequences; the human genome has 3.1 billion letters
+RECORD_BYTES = 128  # what a sequence takes in memory beside its letters and its name, rounded up
+_STRANGE = 255
+_SPACES = b" \t\r\n\v\f"
+
+
+def _codes() -> bytes:
+    codes = bytearray([_STRANGE]) * 256
+    known = zip("ACGTU", (0, 1, 2, 3, 3), strict=True)
+    for letter, code in (*known, *((letter, UNKNOWN) for letter in AMBIGUOUS)):
+        codes[ord(letter)] = codes[ord(letter.lower())] = code
+    return bytes(codes)
+
+
+_CODES = _codes()
+
+
+class FastaRecord(NamedTuple):
+    """One sequence of a FASTA file."""
+
+    header: str  #: the line of its name, without the ``>``
+    letters: np.ndarray  #: the codes of its letters, uint8
+    line: int  #: the number of the line of its name, from 1
+
+
+def read_fasta(path: FilePath, max_bytes: int | None = None) -> Iterator[FastaRecord]:
+    """Reads a FASTA file (as it is, or compressed as ``.gz``, ``.bz2`` or ``.xz``), one sequence at a time.
+
+    The letters A, C, G and T, in upper or lower case, become 0 to 3, and U becomes 3 as T; the others of IUPAC, among
+    them N, mean that a letter is not known, and become 4.
+
+    Args:
+        path (str, bytes or Path): The file.
+        max_bytes (int, optional): The most memory that all sequences may take. (default: any, as they can be dropped
+            one by one)
+
+    Raises:
+        ValueError: If the file has no sequence, does not begin with the name of one, cannot be unpacked, takes more
+            than :obj:`max_bytes`, or if a sequence is empty or has a character that is no letter of IUPAC; the message
+            has the line.
+    """
+    path = os.fsdecode(path)
+    sequence: _Sequence | None = None
+    taken = 0
+    for number, line in byte_lines(path, MAX_LETTERS):
+        taken += len(line) + RECORD_BYTES * line.startswith(b">")
+        if max_bytes is not None and taken > max_bytes:
+            raise ValueError(
+                f"Expected the sequences of '{path}' to take at most {max_bytes:,} bytes of memory (got more up to "
+                f"line {number}); divide the file"
+            )
+        if line.startswith(b">"):
+            if sequence is not None:
+                yield sequence.record()
+            sequence = _Sequence(path, number, decode(line[1:], path, number).strip())
+        elif sequence is not None:
+            sequence.add(number, line)
+        elif line.strip():
+            raise ValueError(f"Expected a name that begins with '>' in line {number} of '{path}' (got {line[:40]!r})")
+    if sequence is None:
+        raise ValueError(f"Expected at least one sequence in '{path}' (got none)")
+    yield sequence.record()
+
+
+class _Sequence:
+    """A sequence of which not all lines are read."""
+
+    def __init__(self, path: str, line: int, header: str) -> None:
+        self.path, self.line, self.header = path, line, header
+        self.codes = bytearray()
+
+    def add(self, number: int, line: bytes) -> None:
+        codes = line.translate(_CODES, _SPACES)
+        if _STRANGE in codes:
+            strange = line.translate(None, _SPACES)[codes.index(_STRANGE)]
+            raise ValueError(
+                f"Expected letters of DNA ({', '.join(LETTERS)} or another of IUPAC) in line {number} of '{self.path}' "
+                f"(got {bytes([strange])!r})"
+            )
+        self.codes += codes
+        if len(self.codes) > MAX_LETTERS:
+            raise ValueError(
+                f"Expected at most {MAX_LETTERS:,} letters after line {self.line} of '{self.path}' (got more)"
+            )
+
+    def record(self) -> FastaRecord:
+        if not self.codes:
+            raise ValueError(
+                f"Expected letters after the name in line {self.line} of '{self.path}' (got none for '{self.header}')"
+            )
+        return FastaRecord(self.header, np.frombuffer(self.codes, dtype=np.uint8), self.line)

@@ -1,0 +1,75 @@
+"""Several FASTA files, one after another, with little of them in memory."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_right
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tg_mlc.data.readers.fasta import MAX_BYTES, read_fasta
+from tg_mlc.data.readers.mapped import map_temporarily
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tg_mlc._files import FilePath
+
+
+class FastaFiles:
+    """The sequences of several files.
+
+    Args:
+        train (list[str or Path]): The files of training sequences, or of all.
+        test (list[str or Path], optional): The files of test sequences. (default: none)
+        max_bytes (int, optional): As in :func:`~tg_mlc.data.readers.fasta.read_fasta`, of each file.
+
+    Attributes:
+        headers (list[str]): The name of each sequence.
+        letters (numpy.ndarray): The codes of the letters of all sequences, mapped into memory.
+        ptr (numpy.ndarray): Where in :obj:`letters` each sequence begins, and the last one ends.
+        ends (list[int]): The number of sequences in each file and all before it.
+        num_train (int): The number of training sequences, which come first.
+
+    Raises:
+        ValueError: If a file is malformed or too large.
+    """
+
+    def __init__(self, train: Sequence[FilePath], test: Sequence[FilePath] = (), max_bytes: int = MAX_BYTES) -> None:
+        self.headers: list[str] = []
+        self.ends: list[int] = []
+        self._paths = [os.fsdecode(path) for path in (*train, *test)]
+        self._ptr, self._lines = array("q", [0]), array("q")
+        self._hashes = array("q")  # of 64 bits: no two sequences have the same by chance
+        self.letters = map_temporarily(self._read(max_bytes))
+        self.ptr = np.frombuffer(self._ptr, dtype=np.int64)
+        self.num_train = self.ends[len(train) - 1]
+
+    def __len__(self) -> int:
+        return len(self.headers)
+
+    def where(self, number: int) -> str:
+        """The line and the file of the name of a sequence."""
+        return f"line {self._lines[number]} of '{self._paths[bisect_right(self.ends, number)]}'"
+
+    def of_each_file(self) -> Iterator[range]:
+        """The numbers of the sequences of each file."""
+        return (range(start, end) for start, end in pairwise([0, *self.ends]))
+
+    def num_repeated(self) -> int:
+        """How many test sequences have the letters of a training sequence."""
+        hashes = np.frombuffer(self._hashes, dtype=np.int64)
+        return int(np.isin(hashes[self.num_train :], hashes[: self.num_train]).sum())
+
+    def _read(self, max_bytes: int) -> Iterator[np.ndarray]:
+        for path in self._paths:
+            for record in read_fasta(path, max_bytes):
+                self.headers.append(record.header)
+                self._lines.append(record.line)
+                self._hashes.append(hash(record.letters.tobytes()))
+                self._ptr.append(self._ptr[-1] + len(record.letters))
+                yield record.letters
+            self.ends.append(len(self))

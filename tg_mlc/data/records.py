@@ -1,0 +1,104 @@
+"""Inputs and labels of samples as whole arrays, before they become PyG samples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+
+from tg_mlc.data.samples import Samples
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+#: What the input of a sample is: a set of words, one vector, or words in order.
+Kind = Literal["bag", "vector", "sequence"]
+
+
+class Tokens(NamedTuple):
+    """Sequences of token ids, one after another: sample :obj:`i` is ``ids[ptr[i]:ptr[i + 1]]``."""
+
+    ids: np.ndarray
+    ptr: np.ndarray
+
+    @classmethod
+    def of(cls, sequences: Sequence[Sequence[int]]) -> Tokens:
+        """Puts sequences one after another."""
+        ptr = np.concatenate([[0], np.cumsum([len(sequence) for sequence in sequences])]).astype(np.int64)
+        parts = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
+        return cls(np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64), ptr)
+
+
+class Records(NamedTuple):
+    """The samples of a table of features: what every reader of such tables returns."""
+
+    x: sp.csr_array | np.ndarray | Tokens  #: bags ``[N, num_words]``, vectors ``[N, F]``, or sequences
+    y: sp.csr_array | np.ndarray  #: labels ``[N, L]``: 0, 1 or NaN
+    label_names: list[str]
+    feature_names: list[str] | None = None  #: the words of the vocabulary, or the names of a vector's entries
+    train: np.ndarray | None = None  #: rows of the official training part
+    test: np.ndarray | None = None  #: rows of the official test part
+
+    @property
+    def kind(self) -> Kind:
+        """What the input of a sample is, which the type of :obj:`x` tells."""
+        if isinstance(self.x, Tokens):
+            return "sequence"
+        return "bag" if sp.issparse(self.x) else "vector"
+
+    def to_samples(self) -> Samples:
+        """The samples in PyG's collated form.
+
+        A bag has the numbers of its words as ``x`` of shape ``[n]`` and, unless all its entries are 1, their values as
+        ``weight``; a vector is ``x`` of shape ``[1, F]``; a sequence has its words in order as ``x`` of shape ``[n]``.
+        """
+        y = torch.from_numpy(_dense(self.y))
+        each = torch.arange(y.size(0) + 1)
+        attributes, ptr = self._inputs(each)
+        data = Data(**attributes, y=y)
+        slices = {**dict.fromkeys(attributes, ptr), "y": each}
+        return Samples(
+            data,
+            slices,
+            list(self.label_names),
+            report=None,
+            kind=self.kind,
+            feature_names=self.feature_names,
+            num_features=self._num_features(),
+            train=_rows(self.train),
+            test=_rows(self.test),
+        )
+
+    def _inputs(self, each: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        if isinstance(self.x, Tokens):
+            ids, ptr = (torch.from_numpy(np.asarray(part, dtype=np.int64)) for part in self.x)
+            return {"x": ids}, ptr
+        if not sp.issparse(self.x):
+            return {"x": torch.from_numpy(np.ascontiguousarray(self.x, dtype=np.float32))}, each
+        bags = sp.csr_array(self.x)
+        bags.sort_indices()
+        attributes = {"x": torch.from_numpy(bags.indices.astype(np.int64))}
+        if (bags.data != 1).any():
+            attributes["weight"] = torch.from_numpy(bags.data.astype(np.float32))
+        return attributes, torch.from_numpy(bags.indptr.astype(np.int64))
+
+    def _num_features(self) -> int:
+        if not isinstance(self.x, Tokens):
+            return int(self.x.shape[1])
+        if self.feature_names is not None:
+            return len(self.feature_names)
+        return int(self.x.ids.max()) + 1 if self.x.ids.size else 0
+
+
+def _dense(y: sp.csr_array | np.ndarray) -> np.ndarray:
+    values = sp.csr_array(y).toarray() if sp.issparse(y) else y
+    return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def _rows(rows: np.ndarray | None) -> Tensor | None:
+    return None if rows is None else torch.from_numpy(np.asarray(rows, dtype=np.int64))
