@@ -12,7 +12,7 @@ from tg_mlc.datasets._records import Records
 from tg_mlc.datasets.base import ArrayDataset
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import table_lamp
-from tg_mlc.nn.encoders import SharedLogits
+from tg_mlc.nn.evidence import SharedLogits
 from tg_mlc.recipes import RECIPES
 from tg_mlc.recipes._evidence import evidence
 from tg_mlc.recipes.tables import inputs_of, prepare

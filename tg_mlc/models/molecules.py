@@ -7,17 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from tg_mlc.models._start import start_from_evidence
+from tg_mlc.data.preprocess import LogCounts, QuantileScaler
+from tg_mlc.models._compose import compose
 from tg_mlc.models.lamp import LaMP
-from tg_mlc.nn.encoders import (
-    GivenEvidence,
-    JointEncoder,
-    LinearPath,
-    LogCounts,
-    MoleculeEncoder,
-    QuantileScaler,
-    VectorEncoder,
-)
+from tg_mlc.nn.encoders import JointEncoder, LinearPath, MoleculeEncoder, VectorEncoder
+from tg_mlc.nn.evidence import GivenEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +41,7 @@ def molecule_lamp(
 
     Samples with an attribute :obj:`evidence`, scores :math:`(L, C)` of other classifiers relative to the frequency of
     every label, give a model that starts with what these mean (see
-    :meth:`~tg_mlc.nn.encoders.SharedLogits.start_from_scores`), which training leaves as it is, and messages with
+    :meth:`~tg_mlc.nn.evidence.SharedLogits.start_from_scores`), which training leaves as it is, and messages with
     nothing to add. In a model of samples without it, a linear path leads from the vectors to the logits.
 
     Args:
@@ -69,16 +63,15 @@ def molecule_lamp(
     if not atoms and not encoders:
         raise ValueError(f"Expected samples with one of {tuple(vectors)} for encoder 'vectors' (got {train[0]})")
     evidence = GivenEvidence(train[0].evidence.size(-1)) if "evidence" in train[0] else None
-    model = LaMP(
+    model = compose(
         JointEncoder([*atoms, *encoders]) if encoders else atoms[0],
+        train,
         label_graph,
         "fmp" if encoder == "fmp" else "emb",
-        readout_bias=True,
         linear_path=LinearPath(encoders, train.y.size(1)) if encoders and evidence is None else None,
         **(kwargs if evidence is None else {"evidence": evidence, "evidence_skip": True, **kwargs}),
     )
-    model.readout.start_from_frequencies(train.y)
-    if start_from_evidence(model, train) and model.skip is not None:
+    if evidence is not None and model.skip is not None:
         # It is the best for these scores already; messages alone have something to learn.
         model.skip.requires_grad_(False)
     return model

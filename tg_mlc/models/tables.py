@@ -8,17 +8,10 @@ from torch import nn
 from torch_geometric.data import Data
 
 from tg_mlc.data.bags import bag_of_words
-from tg_mlc.models._start import start_from_evidence
+from tg_mlc.models._compose import compose
 from tg_mlc.models.lamp import LaMP
-from tg_mlc.nn.encoders import (
-    BagEncoder,
-    Evidence,
-    KernelEvidence,
-    LinearEvidence,
-    SequenceEncoder,
-    StackedEvidence,
-    VectorEncoder,
-)
+from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder, VectorEncoder
+from tg_mlc.nn.evidence import Evidence, GivenEvidence, KernelEvidence, LinearEvidence, StackedEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +30,7 @@ def table_lamp(
     input_dropout: float = 0.2,
     frequency_strength: float = 0.5,
     latent: bool = False,
-    evidence: Sequence[LinearBaseline | KernelRidgeBaseline] = (),
+    evidence: Sequence[LinearBaseline | KernelRidgeBaseline] | None = None,
     **kwargs: Any,
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for bags of words, sequences of words, or vectors.
@@ -45,7 +38,7 @@ def table_lamp(
     Its components are the words, or :obj:`num_components` linear images of the vector. The bias of the
     readout starts between the mean frequency of all labels and that of every label. With :obj:`evidence_skip` and
     samples that carry their scores, the model starts with what these scores mean (see
-    :meth:`~tg_mlc.nn.encoders.SharedLogits.start_from_scores`), and messages, unless the readout is tied, with nothing
+    :meth:`~tg_mlc.nn.evidence.SharedLogits.start_from_scores`), and messages, unless the readout is tied, with nothing
     to add.
 
     Args:
@@ -62,8 +55,9 @@ def table_lamp(
             analysis of the training documents (see :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`).
             (default: :obj:`False`)
         evidence (Sequence, optional): Fitted classifiers, whose scores labels know and pass on (see
-            :class:`~tg_mlc.nn.encoders.Evidence`): :class:`~tg_mlc.baselines.LinearBaseline`,
-            :class:`~tg_mlc.baselines.KernelRidgeBaseline`. (default: :obj:`()`)
+            :class:`~tg_mlc.nn.evidence.Evidence`): :class:`~tg_mlc.baselines.LinearBaseline`,
+            :class:`~tg_mlc.baselines.KernelRidgeBaseline`; the model holds them, so that new samples need no scores.
+            (default: :obj:`None`, classifiers that are not part of the model, if samples bring along their scores)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
@@ -77,17 +71,9 @@ def table_lamp(
     inputs = _inputs(train, channels, num_components, input_dropout)
     if latent and isinstance(inputs, BagEncoder):
         inputs.start_from_documents(bag_of_words(train))
-    model = LaMP(
-        inputs,
-        label_graph,
-        encoder,
-        readout_bias=True,
-        evidence=_evidence(evidence),
-        **kwargs,
+    return compose(
+        inputs, train, label_graph, encoder, frequency_strength, evidence=_evidence(evidence, train), **kwargs
     )
-    model.readout.start_from_frequencies(train.y, frequency_strength)
-    start_from_evidence(model, train)
-    return model
 
 
 def _inputs(train: MultiLabelDataset, channels: int, num_components: int, dropout: float) -> nn.Module:
@@ -101,7 +87,11 @@ def _inputs(train: MultiLabelDataset, channels: int, num_components: int, dropou
     raise ValueError(f"Expected samples of kind 'bag', 'sequence' or 'vector' (got {train.kind!r})")
 
 
-def _evidence(classifiers: Sequence[LinearBaseline | KernelRidgeBaseline]) -> Evidence | None:
+def _evidence(
+    classifiers: Sequence[LinearBaseline | KernelRidgeBaseline] | None, train: MultiLabelDataset
+) -> Evidence | None:
+    if classifiers is None and "evidence" in train[0]:
+        return GivenEvidence(train[0].evidence.size(-1))
     if not classifiers:
         return None
     from tg_mlc.baselines import LinearBaseline

@@ -1,4 +1,4 @@
-"""Brings raw vectors to a scale that a linear layer can work with."""
+"""Scalers: modules that bring vectors to a scale which linear layers and kernels can work with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import math
 
 import torch
 from torch import Tensor, nn
-
-from tg_mlc.nn.encoders.components import check_columns
 
 
 class LogCounts(nn.Module):
@@ -78,7 +76,8 @@ class QuantileScaler(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not torch.compiler.is_compiling() and self.quantiles[:1, :1].isnan().any():
             raise ValueError("Expected a scaler that knows quantiles (got a new one); call its 'fit', or load weights")
-        check_columns(x, self.quantiles.size(0), "vectors to scale")
+        if x.dim() != 2 or x.size(1) != self.quantiles.size(0):
+            raise ValueError(f"Expected vectors to scale of shape [N, {self.quantiles.size(0)}] (got {list(x.shape)})")
         columns = x.t().contiguous()
         below = torch.searchsorted(self.quantiles, columns, right=False)
         above = torch.searchsorted(self.quantiles, columns, right=True)
