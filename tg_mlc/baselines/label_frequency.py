@@ -1,4 +1,4 @@
-"""The constant predictor: what can be had without looking at the input."""
+"""Constant predictor: what can be had without looking at the input."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One linear classifier for each label, the rival to beat on text."""
+"""Linear classifiers, one for each label: the rival to beat on text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -157,6 +157,27 @@ class LinearBaseline:
             weight, bias = self._fit(x[rest], Targets(positive[rest], known[rest]))
             out[fold == part] = x[np.flatnonzero(fold == part)] @ weight + bias
         return out
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns settings and coefficients as arrays of single precision, numbers and strings."""
+        return {
+            "loss": self.loss,
+            "C": self.C,
+            "weight": np.asarray(self.weight, dtype=np.float32),
+            "bias": np.asarray(self.bias, dtype=np.float32),
+            "search": [list(row) for row in self.search],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes settings and coefficients from :meth:`state_dict`, replacing those of this object.
+
+        Args:
+            state (dict): The state, with arrays or tensors.
+        """
+        self.loss, self.C = state["loss"], state["C"]
+        self.weight, self.bias = np.asarray(state["weight"]), np.asarray(state["bias"])
+        self.search = [(C, value) for C, value in state["search"]]
+        return self
 
     def _fit(self, x: Features, targets: Targets) -> tuple[FloatArray, FloatArray]:
         positive, known = targets

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from tg_mlc.data.preprocess import LogCounts, QuantileScaler
+from tg_mlc.data.preprocess import VECTORS, molecule_scaler
 from tg_mlc.models._compose import compose
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.encoders import JointEncoder, LinearPath, MoleculeEncoder, VectorEncoder
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tg_mlc.datasets import MultiLabelDataset
-
-#: The vectors that describe a molecule as a whole, by the attribute that holds them.
-VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")
 
 
 def molecule_lamp(
@@ -86,14 +82,8 @@ def vector_encoders(
 ) -> list[VectorEncoder]:
     """An encoder for each of the vectors that the training samples have."""
     vectors = {key: train.rows(key) for key in keys if key in train[0]}
+    scalers = {key: molecule_scaler(key, x.size(1)).fit(x) for key, x in vectors.items()}
     return [
-        VectorEncoder(
-            values.size(1), channels, num_components, key=key, scaling=scaling_of(key, values), dropout=dropout
-        )
-        for key, values in vectors.items()
+        VectorEncoder(x.size(1), channels, num_components, key=key, scaling=scalers[key], dropout=dropout)
+        for key, x in vectors.items()
     ]
-
-
-def scaling_of(key: str, values: Tensor) -> nn.Module:
-    """What brings one of the :obj:`VECTORS` to a scale for linear layers and kernels, fitted to training samples."""
-    return QuantileScaler(values.size(1)).fit(values) if key == "descriptors" else LogCounts()

@@ -66,7 +66,7 @@ def table_lamp(
     if evidence and train.kind == "sequence":
         raise ValueError(
             "Expected bags or vectors with 'evidence', as such classifiers weigh words (got sequences); see "
-            "'tf_idf' and 'with_words' of tg_mlc.data.bags"
+            "'TfIdf' of tg_mlc.data.preprocess"
         )
     inputs = _inputs(train, channels, num_components, input_dropout)
     if latent and isinstance(inputs, BagEncoder):

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from tg_mlc.data import Split
+from tg_mlc.data.preprocess import DNAInputs
 from tg_mlc.datasets import BindingSites, MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.models import dna_lamp
@@ -32,6 +33,10 @@ def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
     return dataset.official_split()
 
 
+def _preprocess(dataset: MultiLabelDataset, root: Path) -> DNAInputs:
+    return DNAInputs()
+
+
 def _string(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
     place = {name: i for i, name in enumerate(dataset.label_names)}
     pairs = torch.tensor([[place[a], place[b]] for a, b in INTERACTIONS]).t()
@@ -47,6 +52,7 @@ DNA = {
         splits=("official",),
         graphs={"pr": _string, "string": _string},
         build=dna_lamp,
+        preprocess=_preprocess,
         model={"num_steps": 2, "num_feature_layers": 1, "dropout": 0.2},
         module={"lr": 1e-3, "weight_decay": 0.01, "intermediate_weight": 0.1, "decay": "cosine", "warmup": 0.05},
         fit={"max_epochs": 15, "patience": None, "ema_decay": 0.99},
