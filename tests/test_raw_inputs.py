@@ -47,7 +47,6 @@ from torch_geometric.loader import DataLoader
 import tg_mlc.models
 from tg_mlc.training import read_checkpoint
 
-torch.set_num_threads(1)
 path, factory, raw, out = sys.argv[1:]
 checkpoint = read_checkpoint(path)
 samples = checkpoint.preprocessor.transform(torch.load(raw, weights_only=True))

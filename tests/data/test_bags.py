@@ -32,6 +32,7 @@ def test_weights_are_kept():
 def test_a_part_of_the_documents_has_no_official_split(documents):
     part = documents[[3, 1]]
     bags = with_words(part, bag_of_words(part))
+    assert [data.weight.tolist() for data in bags] == [[1, 1, 1], [1]]  # ones are weights too
     assert [data.x.tolist() for data in bags] == [[0, 1, 2], [1]]
     with pytest.raises(ValueError, match="published with a split"):  # its rows are those of all documents
         bags.official_split()

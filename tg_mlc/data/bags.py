@@ -74,8 +74,11 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
     whole = dataset._indices is None
     official: tuple[Tensor | None, Tensor | None] = (dataset._official if whole else None) or (None, None)
     train, test = (None if rows is None else rows.numpy() for rows in official)
-    records = Records(words, dataset.y.numpy(), dataset.label_names, dataset.feature_names, train, test)
-    bags = ArrayDataset(records.to_samples())
+    words = words.sorted_indices()
+    samples = Records(words, dataset.y.numpy(), dataset.label_names, dataset.feature_names, train, test).to_samples()
+    # Also where all weights are 1, as the next samples may have others.
+    samples.data.weight, samples.slices["weight"] = torch.from_numpy(words.data.astype(np.float32)), samples.slices["x"]
+    bags = ArrayDataset(samples)
     for name in ("label_descriptions", "label_parents"):
         if hasattr(dataset, name):
             setattr(bags, name, getattr(dataset, name))

@@ -145,6 +145,8 @@ def as_tensors(value: Any) -> Any:
     """Plain data with tensors in place of arrays."""
     if isinstance(value, np.ndarray):
         return torch.tensor(value) if not value.flags.writeable else torch.from_numpy(np.ascontiguousarray(value))
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, dict):
         return {key: as_tensors(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
