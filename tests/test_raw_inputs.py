@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -28,10 +31,11 @@ from tg_mlc.datasets import MoleculeDataset, MultiLabelDataset
 from tg_mlc.datasets._records import Records, Tokens
 from tg_mlc.datasets.base import ArrayDataset
 from tg_mlc.graphs import fully_connected
-from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
-from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit, read_checkpoint
+from tg_mlc.models import LaMP, dna_lamp, molecule_lamp, table_lamp
+from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, read_checkpoint
 
 ROOT = Path(__file__).parents[1]
+NAN = float("nan")
 LABELS = ["a", "b", "c"]
 OPTIONS = {"channels": 8, "num_steps": 1, "heads": 2}
 WORDS = ["red", "green", "blue", "apple", "pear", "plum", "old", "new"]
@@ -43,17 +47,19 @@ NEW_TEXTS = ["The old, red apple!", "Green pears are PLUM", ["blue", "pear", "un
 
 IN_ANOTHER_PROCESS = """
 import sys, torch
+from pathlib import Path
 from torch_geometric.loader import DataLoader
 import tg_mlc.models
 from tg_mlc.training import read_checkpoint
 
-path, factory, raw, out = sys.argv[1:]
-checkpoint = read_checkpoint(path)
-samples = checkpoint.preprocessor.transform(torch.load(raw, weights_only=True))
-model = getattr(tg_mlc.models, factory)(samples, checkpoint.label_graph, **checkpoint.config)
-model.load_state_dict(checkpoint.state_dict)
-with torch.no_grad():
-    torch.save(model.eval()(next(iter(DataLoader(samples, 8)))).sigmoid(), out)
+for folder in map(Path, sys.argv[1:]):
+    checkpoint = read_checkpoint(folder / "best.ckpt")
+    factory, options = checkpoint.config.values()
+    samples = checkpoint.preprocessor.transform(torch.load(folder / "raw.pt", weights_only=True))
+    model = getattr(tg_mlc.models, factory)(samples, checkpoint.label_graph, **options)
+    model.load_state_dict(checkpoint.state_dict)
+    with torch.no_grad():
+        torch.save(model.eval()(next(iter(DataLoader(samples, 8)))).sigmoid(), folder / "scores.pt")
 """
 
 
@@ -83,49 +89,63 @@ def dna() -> MultiLabelDataset:
     return ArrayDataset(Records(tokens, Y, LABELS, list("ACGTN")).to_samples())
 
 
-@pytest.mark.parametrize(
-    ("make", "preprocessor", "factory", "raw"),
-    [
-        (bags, table_preprocessor("bag"), table_lamp, NEW_TEXTS),
-        (words, TableInputs(), table_lamp, NEW_TEXTS),
-        (words, table_preprocessor("sequence", ["exact"]), table_lamp, NEW_TEXTS),
-        (vectors, table_preprocessor("vector"), table_lamp, [[0.1, 0.2, 0.3, 0.4, 0.5], [1.0, -2.0, 3.0, -4.0, 5.0]]),
-        (
-            lambda: vectors(missing=True),
-            Chain(TableInputs(), Scale("quantile")),
-            table_lamp,
-            [[0.1, 0.2, float("nan"), 0.4, 0.5]],
-        ),
-        (dna, DNAInputs(), dna_lamp, ["ACGTACGTACGT", "nacguu"]),
-        (molecules, MoleculeInputs(), molecule_lamp, ["CCO"]),
-        (
-            molecules,
-            Chain(MoleculeInputs(), ClassifierScores(["forest", "molecule_ridge"])),
-            molecule_lamp,
-            ["CCO", "c1ccccc1"],
-        ),
-    ],
-    ids=["bags", "sequences", "weighted sequences", "vectors", "gaps", "DNA", "molecules", "molecules with evidence"],
-)
-def test_a_saved_model_takes_raw_inputs(make, preprocessor: Preprocessor, factory, raw, tmp_path: Path) -> None:
-    if factory is molecule_lamp:
-        pytest.importorskip("rdkit")
-    dataset = make()
-    split = random_split(len(dataset), (0.6, 0.2, 0.2), seed=0)
-    known = preprocessor.fit_transform(dataset, split)
-    model = factory(known[split.train], fully_connected(LABELS), **OPTIONS)
-    module = MultiLabelModule(model, LABELS, lr=0.01, config=OPTIONS, preprocessor=preprocessor)
-    data = MultiLabelDataModule(known, split)
-    result = fit(module, data, tmp_path, max_epochs=2, monitor="val/loss", logger=False)
+class Case(NamedTuple):
+    make: Callable[[], MultiLabelDataset]
+    preprocessor: Preprocessor
+    factory: Callable[..., LaMP]
+    raw: list[Any]
 
+
+CASES = {
+    "bags": Case(bags, table_preprocessor("bag"), table_lamp, NEW_TEXTS),
+    "sequences": Case(words, TableInputs(), table_lamp, NEW_TEXTS),
+    "weighted-sequences": Case(words, table_preprocessor("sequence", ["exact"]), table_lamp, NEW_TEXTS),
+    "vectors": Case(
+        vectors, table_preprocessor("vector"), table_lamp, [[0.1, 0.2, 0.3, 0.4, 0.5], [1.0, -2, 3, -4, 5]]
+    ),
+    "gaps": Case(
+        partial(vectors, missing=True), Chain(TableInputs(), Scale("quantile")), table_lamp, [[0.1, 2.0, NAN, 0.4, 0.5]]
+    ),
+    "dna": Case(dna, DNAInputs(), dna_lamp, ["ACGTACGTACGT", "nacguu"]),
+    "molecules": Case(molecules, MoleculeInputs(), molecule_lamp, ["CCO"]),
+    "molecules-with-evidence": Case(
+        molecules,
+        Chain(MoleculeInputs(), ClassifierScores(["forest", "molecule_ridge"])),
+        molecule_lamp,
+        ["CCO", "c1ccccc1"],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[FitResult, Path]]:
+    """Trained models and their folders, in which another process has put the scores of raw inputs."""
+    pytest.importorskip("rdkit")
+    results = {}
+    for name, (make, preprocessor, factory, raw) in CASES.items():
+        dataset, folder = make(), tmp_path_factory.mktemp(name)
+        split = random_split(len(dataset), (0.6, 0.2, 0.2), seed=0)
+        known = preprocessor.fit_transform(dataset, split)
+        model = factory(known[split.train], fully_connected(LABELS), **OPTIONS)
+        config = {"factory": factory.__name__, "options": OPTIONS}
+        module = MultiLabelModule(model, LABELS, lr=0.01, config=config, preprocessor=preprocessor)
+        data = MultiLabelDataModule(known, split)
+        results[name] = (fit(module, data, folder, max_epochs=2, monitor="val/loss", logger=False), folder)
+        torch.save(raw, folder / "raw.pt")
+    folders = [str(folder) for _, folder in results.values()]
+    subprocess.run([sys.executable, "-c", IN_ANOTHER_PROCESS, *folders], check=True, cwd=ROOT)
+    return results
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_saved_model_takes_raw_inputs(name: str, trained: dict[str, tuple[FitResult, Path]]) -> None:
+    result, folder = trained[name]
+    _, preprocessor, _, raw = CASES[name]
     samples = preprocessor.transform(raw)
     assert samples.y.isnan().all()
     expected = result.predict(DataLoader(samples, 8))
     assert expected.isfinite().all()
-    torch.save(raw, tmp_path / "raw.pt")
-    script = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(result.checkpoint), factory.__name__]
-    subprocess.run([*script, str(tmp_path / "raw.pt"), str(tmp_path / "scores.pt")], check=True, cwd=ROOT)
-    assert torch.equal(torch.load(tmp_path / "scores.pt", weights_only=True), expected)
+    assert torch.equal(torch.load(folder / "scores.pt", weights_only=True), expected)
     # Raw inputs one by one are those of the batch.
     alone = torch.cat([result.predict(DataLoader(preprocessor.transform([each]), 1)) for each in raw])
     torch.testing.assert_close(alone, expected, atol=1e-5, rtol=1e-5)

@@ -77,8 +77,9 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
     words = words.sorted_indices()
     samples = Records(words, dataset.y.numpy(), dataset.label_names, dataset.feature_names, train, test).to_samples()
     # Also where all weights are 1, as the next samples may have others.
-    samples.data.weight, samples.slices["weight"] = torch.from_numpy(words.data.astype(np.float32)), samples.slices["x"]
-    bags = ArrayDataset(samples)
+    samples.data.weight = torch.from_numpy(words.data.astype(np.float32))
+    ptr = torch.from_numpy(words.indptr.astype(np.int64))
+    bags = ArrayDataset(samples._replace(slices={**(samples.slices or {}), "weight": ptr}))
     for name in ("label_descriptions", "label_parents"):
         if hasattr(dataset, name):
             setattr(bags, name, getattr(dataset, name))
