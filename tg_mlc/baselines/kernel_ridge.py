@@ -139,6 +139,9 @@ class KernelRidgeBaseline:
     def predict_proba(self, x: Features) -> FloatArray:
         """Returns scores :math:`(N, L)`, cut off below 0 and above 1, where :meth:`decision_function` still ranks.
 
+        Args:
+            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
+
         Raises:
             RuntimeError: If called before :meth:`fit`.
         """
@@ -147,6 +150,9 @@ class KernelRidgeBaseline:
     def decision_function(self, x: Features) -> FloatArray:
         """Returns scores :math:`(N, L)` that are near -1 for no and near 1 for yes, as the distances of
         :class:`LinearBaseline` are.
+
+        Args:
+            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.

@@ -121,6 +121,9 @@ class LinearBaseline:
     def decision_function(self, x: Features) -> FloatArray:
         """Returns the signed distances :math:`(N, L)`.
 
+        Args:
+            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
+
         Raises:
             RuntimeError: If called before :meth:`fit`.
         """
@@ -131,6 +134,12 @@ class LinearBaseline:
     def predict_proba(self, x: Features) -> FloatArray:
         r"""Returns scores :math:`(N, L)` between 0 and 1: the probabilities of logistic regression, and
         :math:`\sigma(2 s)` of the distances :math:`s` of a support vector machine, whose order is all that counts.
+
+        Args:
+            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
         """
         slope = 2.0 if self.loss == "hinge" else 1.0
         return 1 / (1 + np.exp(-slope * self.decision_function(x)))
@@ -201,7 +210,13 @@ def _read(x: Features, y: ArrayLike) -> tuple[Features, Targets]:
 
 
 def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "miF1") -> float:
-    """A metric at its best threshold, NaN if it is undefined."""
+    """A metric at its best threshold, NaN if it is undefined.
+
+    Args:
+        y (Tensor or numpy.ndarray): Targets :math:`(N, L)`.
+        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)`.
+        metric (str, optional): As of :class:`~tg_mlc.metrics.ThresholdTuner`. (default: :obj:`"miF1"`)
+    """
     best = ThresholdTuner(metric).fit(y, scores).best_value
     return float("nan") if best is None else best
 

@@ -41,7 +41,12 @@ class Trees(NamedTuple):
 
     @classmethod
     def of(cls, forest: Any, labels: npt.NDArray[np.intp]) -> Self:
-        """The trees of a fitted :class:`sklearn.ensemble.RandomForestClassifier`."""
+        """The trees of a fitted forest.
+
+        Args:
+            forest (sklearn.ensemble.RandomForestClassifier): The forest.
+            labels (numpy.ndarray): The labels :math:`(K)` that it was fitted to.
+        """
         trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
         left, right = (
@@ -57,7 +62,11 @@ class Trees(NamedTuple):
         return cls(labels.astype(np.int64), *nodes, np.frombuffer(b"".join(rows)).reshape(len(rows), -1))
 
     def predict(self, bits: npt.NDArray[np.uint8]) -> FloatArray:
-        """The mean over all trees of the probabilities :math:`(N, K)`."""
+        """Returns the mean over all trees of the probabilities :math:`(N, K)`.
+
+        Args:
+            bits (numpy.ndarray): What molecules have, 0 or 1, :math:`(N, B)`.
+        """
         node = np.tile(self.roots, (len(bits), 1)).ravel()  # [N * T]
         active = np.arange(node.size)
         while active.size:
@@ -183,6 +192,9 @@ class MorganForest:
     def predict_proba(self, smiles: Iterable[str]) -> FloatArray:
         """Returns scores :math:`(N, L)`.
 
+        Args:
+            smiles (Iterable[str]): Molecules.
+
         Raises:
             RuntimeError: If called before :meth:`fit`.
             ValueError: If a SMILES cannot be read.
@@ -202,6 +214,9 @@ class MorganForest:
 
     def fingerprints(self, smiles: Iterable[str]) -> npt.NDArray[np.uint8]:
         """Returns what the forests see of molecules, one bit for each substructure, :math:`(N, B)`.
+
+        Args:
+            smiles (Iterable[str]): Molecules.
 
         Raises:
             ValueError: If a SMILES cannot be read.

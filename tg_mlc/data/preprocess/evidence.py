@@ -47,14 +47,27 @@ class Rater(ABC):
 
     @abstractmethod
     def fit(self, dataset: MultiLabelDataset, split: Split) -> np.ndarray:
-        """Fits to training samples, and returns their scores :math:`(N, L)` by classifiers fitted without them."""
+        """Fits to training samples, and returns their scores :math:`(N, L)` by classifiers fitted without them.
+
+        Args:
+            dataset (MultiLabelDataset): All samples.
+            split (Split): Which of them are training samples.
+        """
 
     @abstractmethod
     def scores(self, dataset: MultiLabelDataset) -> np.ndarray:
-        """The scores :math:`(N, L)` of any samples."""
+        """The scores :math:`(N, L)` of any samples.
+
+        Args:
+            dataset (MultiLabelDataset): The samples.
+        """
 
     def samples(self, dataset: MultiLabelDataset) -> list[Any]:
-        """What a fit depends on: inputs and labels."""
+        """What a fit depends on: inputs and labels.
+
+        Args:
+            dataset (MultiLabelDataset): The samples.
+        """
         return [inputs_of(dataset), dataset.y]
 
     def state_dict(self) -> dict[str, Any]:
@@ -62,7 +75,11 @@ class Rater(ABC):
         return self.classifier.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes the state of another one."""
+        """Takes the state of another one.
+
+        Args:
+            state (dict): What :meth:`state_dict` returned, with arrays or tensors.
+        """
         self.classifier.load_state_dict(state)
 
 

@@ -44,7 +44,17 @@ class Evidence(nn.Module):
         return self.scores(data) if known is None else known
 
     def scores(self, data: Data) -> Tensor:
-        """What the classifier says of a batch."""
+        """What the classifier says of a batch.
+
+        Args:
+            data (Data): The batch.
+
+        Shapes:
+            - **output:** :math:`(B, L)`, or :math:`(B, L, C)` of several classifiers
+
+        Raises:
+            NotImplementedError: If a subclass does not say.
+        """
         raise NotImplementedError
 
 

@@ -65,6 +65,9 @@ class KernelEvidence(Evidence):
     def of(cls, ridge: KernelRidgeBaseline) -> Self:
         """That of a fitted regression.
 
+        Args:
+            ridge (KernelRidgeBaseline): The regression.
+
         Raises:
             ValueError: If it is not fitted.
         """

@@ -47,6 +47,9 @@ class LinearEvidence(Evidence):
     def of(cls, linear: LinearBaseline) -> Self:
         """That of fitted classifiers.
 
+        Args:
+            linear (LinearBaseline): The classifiers.
+
         Raises:
             ValueError: If they are not fitted.
         """
