@@ -47,7 +47,7 @@ class Change:
 CHANGES = {
     WHOLE: Change(),
     "no messages among labels": Change(graph="el"),
-    "no evidence": Change(parts={"model": {"evidence": []}}),
+    "no evidence": Change(parts={"model": {"evidence": None}}),
     "evidence of the SVM alone": Change(evidence=("svm",)),
     "evidence of kernel ridge alone": Change(evidence=("ridge",)),
     "no evidence in the logits": Change(parts={"model": {"evidence_skip": False}}),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,7 +13,7 @@ from tg_mlc.datasets._records import Records
 from tg_mlc.datasets.base import ArrayDataset
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import table_lamp
-from tg_mlc.nn.evidence import GivenEvidence, SharedLogits, StackedEvidence
+from tg_mlc.nn.evidence import SharedLogits
 from tg_mlc.recipes import RECIPES
 
 rng = np.random.default_rng(0)
@@ -28,9 +30,8 @@ def dataset(request):
 
 @pytest.fixture
 def prepared(dataset):
-    """The samples with the scores of two classifiers, and these."""
-    chain = table_preprocessor(dataset.kind)
-    return chain.fit_transform(dataset, dataset.official_split()), list(chain.steps[-1].classifiers.values())
+    """The samples with the scores of two classifiers."""
+    return table_preprocessor(dataset.kind).fit_transform(dataset, dataset.official_split())
 
 
 @pytest.mark.parametrize("encoder", ["emb", "fmp"])
@@ -41,9 +42,8 @@ def test_table_lamp_starts_from_frequencies(dataset, encoder):
 
 
 def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, prepared):
-    samples, classifiers = prepared
-    train = samples[dataset.official_split().train]
-    options = {"channels": 8, "evidence": classifiers, "evidence_skip": True}
+    train = prepared[dataset.official_split().train]
+    options = {"channels": 8, "evidence_skip": True}
     model = table_lamp(train, fully_connected(4), **options)
     expected = SharedLogits(2)
     plain = {name: value.clone() for name, value in expected.state_dict().items()}
@@ -52,27 +52,13 @@ def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, pre
     silent = table_lamp(train, fully_connected(4), **options).eval()
     batch = Batch.from_data_list(train[:5])
     torch.testing.assert_close(silent(batch), silent.skip(batch.evidence) + silent.readout.bias)
-    # Scores of samples that the classifiers were fitted to would mislead: without the attribute nothing is fitted.
-    unaware = table_lamp(dataset[:160], fully_connected(4), **options)
+    # Samples whose labels nobody knows tell only the sizes of layers.
+    unknown = copy(train)
+    unknown._data = copy(train._data)
+    unknown._data.y = torch.full_like(train._data.y, torch.nan)
+    unaware = table_lamp(unknown, fully_connected(4), **options)
     torch.testing.assert_close(unaware.skip.state_dict(), plain)
-
-
-def test_a_model_that_holds_its_classifiers_needs_no_scores(prepared):
-    samples, classifiers = prepared
-    options = {"channels": 8, "evidence_skip": True}
-    torch.manual_seed(0)
-    held = table_lamp(samples[:160], fully_connected(4), evidence=classifiers, **options).eval()
-    assert isinstance(held.evidence, StackedEvidence)
-    batch = Batch.from_data_list(samples[160:])
-    given = held(batch)
-    torch.manual_seed(0)
-    brought = table_lamp(samples[:160], fully_connected(4), **options).eval()
-    assert isinstance(brought.evidence, GivenEvidence)
-    assert torch.equal(brought(batch), given)
-    del batch.evidence
-    torch.testing.assert_close(held(batch), given, atol=1e-4, rtol=1e-4)
-    with pytest.raises(ValueError, match="attribute 'evidence'"):
-        brought(batch)
+    unaware.load_state_dict(model.state_dict())
 
 
 @pytest.mark.parametrize("kind", ["bibtex", "yeast"])
@@ -80,11 +66,10 @@ def test_lamp_as_published_stands_alone(kind, prepared):
     recipe = RECIPES[kind].as_published()
     assert recipe.model != RECIPES[kind].model
     assert recipe.module["weight_decay"] == RECIPES[kind].module["weight_decay"]
-    samples, _ = prepared
-    model = recipe.build(samples, fully_connected(4), encoder="emb", **recipe.model)
+    model = recipe.build(prepared, fully_connected(4), encoder="emb", **recipe.model)
     assert model.evidence is model.skip is model.linear_path is None
     assert model.inputs.channels == 128
-    batch = Batch.from_data_list(samples[:5])
+    batch = Batch.from_data_list(prepared[:5])
     logits = model.eval()(batch)
     batch.evidence = torch.zeros_like(batch.evidence)
     assert torch.equal(model(batch), logits)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tg_mlc.models.lamp import LaMP
+from tg_mlc.nn.evidence import Evidence
 
 if TYPE_CHECKING:
     from tg_mlc.datasets import MultiLabelDataset
@@ -21,12 +22,13 @@ def compose(
     strength: float = 1.0,
     **kwargs: Any,
 ) -> LaMP:
-    """A LaMP whose readout starts from the frequencies of labels, and, with evidence in its logits, with what the
-    scores that training samples carry mean.
+    """A LaMP that takes the evidence of its samples, if they have any, whose readout starts from the frequencies of
+    labels, and, with evidence in its logits, with what the scores of training samples mean.
 
     Samples whose labels nobody knows tell only the sizes of layers, into which to load weights.
     """
-    model = LaMP(inputs, label_graph, encoder, readout_bias=True, **kwargs)
+    given = {"evidence": Evidence(train[0].evidence.size(-1))} if "evidence" in train[0] else {}
+    model = LaMP(inputs, label_graph, encoder, readout_bias=True, **{**given, **kwargs})
     model.readout.start_from_frequencies(train.y, strength)
     _start_from_evidence(model, train)
     return model

@@ -10,7 +10,6 @@ from tg_mlc.data.preprocess import VECTORS, molecule_scaler
 from tg_mlc.models._compose import compose
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.encoders import JointEncoder, LinearPath, MoleculeEncoder, VectorEncoder
-from tg_mlc.nn.evidence import GivenEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,16 +57,16 @@ def molecule_lamp(
     atoms = [] if encoder == "vectors" else [MoleculeEncoder(channels)]
     if not atoms and not encoders:
         raise ValueError(f"Expected samples with one of {tuple(vectors)} for encoder 'vectors' (got {train[0]})")
-    evidence = GivenEvidence(train[0].evidence.size(-1)) if "evidence" in train[0] else None
+    rated = "evidence" in train[0]
     model = compose(
         JointEncoder([*atoms, *encoders]) if encoders else atoms[0],
         train,
         label_graph,
         "fmp" if encoder == "fmp" else "emb",
-        linear_path=LinearPath(encoders, train.y.size(1)) if encoders and evidence is None else None,
-        **(kwargs if evidence is None else {"evidence": evidence, "evidence_skip": True, **kwargs}),
+        linear_path=LinearPath(encoders, train.y.size(1)) if encoders and not rated else None,
+        **{"evidence_skip": rated, **kwargs},
     )
-    if evidence is not None and model.skip is not None:
+    if rated and model.skip is not None:
         # It is the best for these scores already; messages alone have something to learn.
         model.skip.requires_grad_(False)
     return model

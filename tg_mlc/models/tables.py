@@ -11,12 +11,8 @@ from tg_mlc.data.bags import bag_of_words
 from tg_mlc.models._compose import compose
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder, VectorEncoder
-from tg_mlc.nn.evidence import Evidence, GivenEvidence, KernelEvidence, LinearEvidence, StackedEvidence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tg_mlc.baselines import KernelRidgeBaseline, LinearBaseline
     from tg_mlc.datasets import MultiLabelDataset
 
 
@@ -30,14 +26,14 @@ def table_lamp(
     input_dropout: float = 0.2,
     frequency_strength: float = 0.5,
     latent: bool = False,
-    evidence: Sequence[LinearBaseline | KernelRidgeBaseline] | None = None,
     **kwargs: Any,
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for bags of words, sequences of words, or vectors.
 
     Its components are the words, or :obj:`num_components` linear images of the vector. The bias of the
-    readout starts between the mean frequency of all labels and that of every label. With :obj:`evidence_skip` and
-    samples that carry their scores, the model starts with what these scores mean (see
+    readout starts between the mean frequency of all labels and that of every label. Of samples with an attribute
+    :obj:`evidence`, scores :math:`(L, C)` of other classifiers (see :class:`~tg_mlc.data.preprocess.ClassifierScores`),
+    labels know their own and pass them on. With :obj:`evidence_skip`, the model starts with what these scores mean (see
     :meth:`~tg_mlc.nn.evidence.SharedLogits.start_from_scores`), and messages, unless the readout is tied, with nothing
     to add.
 
@@ -54,26 +50,15 @@ def table_lamp(
         latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a latent semantic
             analysis of the training documents (see :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`).
             (default: :obj:`False`)
-        evidence (Sequence, optional): Fitted classifiers, whose scores labels know and pass on (see
-            :class:`~tg_mlc.nn.evidence.Evidence`): :class:`~tg_mlc.baselines.LinearBaseline`,
-            :class:`~tg_mlc.baselines.KernelRidgeBaseline`; the model holds them, so that new samples need no scores.
-            (default: :obj:`None`, classifiers that are not part of the model, if samples bring along their scores)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
-        ValueError: If the samples are neither bags, sequences nor vectors, or sequences with :obj:`evidence`.
+        ValueError: If the samples are neither bags, sequences nor vectors.
     """
-    if evidence and train.kind == "sequence":
-        raise ValueError(
-            "Expected bags or vectors with 'evidence', as such classifiers weigh words (got sequences); see "
-            "'TfIdf' of tg_mlc.data.preprocess"
-        )
     inputs = _inputs(train, channels, num_components, input_dropout)
     if latent and isinstance(inputs, BagEncoder):
         inputs.start_from_documents(bag_of_words(train))
-    return compose(
-        inputs, train, label_graph, encoder, frequency_strength, evidence=_evidence(evidence, train), **kwargs
-    )
+    return compose(inputs, train, label_graph, encoder, frequency_strength, **kwargs)
 
 
 def _inputs(train: MultiLabelDataset, channels: int, num_components: int, dropout: float) -> nn.Module:
@@ -85,16 +70,3 @@ def _inputs(train: MultiLabelDataset, channels: int, num_components: int, dropou
     if train.kind == "vector":
         return VectorEncoder(size, channels, num_components, dropout=dropout)
     raise ValueError(f"Expected samples of kind 'bag', 'sequence' or 'vector' (got {train.kind!r})")
-
-
-def _evidence(
-    classifiers: Sequence[LinearBaseline | KernelRidgeBaseline] | None, train: MultiLabelDataset
-) -> Evidence | None:
-    if classifiers is None and "evidence" in train[0]:
-        return GivenEvidence(train[0].evidence.size(-1))
-    if not classifiers:
-        return None
-    from tg_mlc.baselines import LinearBaseline
-
-    parts = [LinearEvidence.of(c) if isinstance(c, LinearBaseline) else KernelEvidence.of(c) for c in classifiers]
-    return StackedEvidence(*parts)

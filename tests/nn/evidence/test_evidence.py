@@ -1,31 +1,13 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 from torch_geometric.data import Batch, Data
 
-from tg_mlc.baselines import KernelRidgeBaseline, LinearBaseline
 from tg_mlc.graphs import edgeless, fully_connected
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder
-from tg_mlc.nn.evidence import KernelEvidence, LinearEvidence, StackedEvidence
-
-
-@pytest.fixture
-def linear():
-    evidence = LinearEvidence(5, 3)
-    evidence.weight.copy_(torch.randn(5, 3))
-    evidence.bias.copy_(torch.randn(3))
-    return evidence
-
-
-@pytest.fixture
-def ridge():
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((20, 5)) * (rng.random((20, 5)) < 0.6)
-    return KernelRidgeBaseline(gamma=0.3, alpha=0.5).fit(sp.csr_array(x), (rng.random((20, 3)) < 0.4).astype(float))
+from tg_mlc.nn.evidence import Evidence
 
 
 def bags(**attributes):
@@ -36,85 +18,10 @@ def bags(**attributes):
     return Batch.from_data_list(samples)
 
 
-def test_scores_of_words(linear):
-    dense = torch.tensor([[1, 0, 0, 1, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 1.0]])
-    torch.testing.assert_close(linear(bags()), dense @ linear.weight + linear.bias)
-
-
-def test_scores_of_weighted_words(linear):
-    batch = bags(weight=[torch.tensor([0.5, 2.0]), torch.empty(0), torch.tensor([3.0])])
-    dense = torch.tensor([[0.5, 0, 0, 2, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 3.0]])
-    torch.testing.assert_close(linear(batch), dense @ linear.weight + linear.bias)
-
-
-def test_scores_of_vectors(linear):
-    x = torch.randn(4, 5)
-    batch = Batch.from_data_list([Data(x=row.unsqueeze(0)) for row in x])
-    torch.testing.assert_close(linear(batch), x @ linear.weight + linear.bias)
-
-
-def test_scores_of_a_kernel_are_those_of_the_fitted_regression(ridge):
-    batch = bags(weight=[torch.tensor([0.5, 2.0]), torch.empty(0), torch.tensor([3.0])])
-    dense = np.array([[0.5, 0, 0, 2, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 3.0]])
-    expected = torch.tensor(ridge.decision_function(sp.csr_array(dense)), dtype=torch.float32)
-    torch.testing.assert_close(KernelEvidence.of(ridge)(batch), expected)
-    vectors = Batch.from_data_list([Data(x=torch.tensor(row, dtype=torch.float32).unsqueeze(0)) for row in dense])
-    torch.testing.assert_close(KernelEvidence.of(ridge)(vectors), expected)
-
-
-def test_a_kernel_of_unweighted_words_counts_them(ridge):
-    repeated = Batch.from_data_list([Data(x=torch.tensor([1, 1, 2]))])
-    expected = ridge.decision_function(sp.csr_array(np.array([[0, 2.0, 1, 0, 0]])))
-    torch.testing.assert_close(KernelEvidence.of(ridge)(repeated), torch.tensor(expected, dtype=torch.float32))
-
-
-def test_a_regression_in_memory_that_cannot_be_written_to_is_taken_without_a_warning(ridge, recwarn):
-    ridge.dual.setflags(write=False)
-    evidence = KernelEvidence.of(ridge)
-    assert not recwarn.list
-    torch.testing.assert_close(evidence.dual, torch.tensor(ridge.dual, dtype=torch.float32))
-
-
-def test_a_kernel_is_kept_but_not_trained(ridge):
-    evidence = KernelEvidence.of(ridge)
-    assert list(evidence.parameters()) == []
-    state = evidence.state_dict()
-    other = KernelEvidence(5, 3, num_samples=20, num_entries=state["value"].numel())
-    assert not torch.equal(other(bags()), evidence(bags()))
-    other.load_state_dict(state)
-    assert torch.equal(other(bags()), evidence(bags()))
-
-
-def test_scores_of_several_classifiers_stand_side_by_side(linear, ridge):
-    stacked = StackedEvidence(linear, KernelEvidence.of(ridge))
-    assert stacked.num_scores == 2
-    assert torch.equal(stacked(bags())[..., 0], linear(bags()))
-    assert torch.equal(stacked(bags())[..., 1], KernelEvidence.of(ridge)(bags()))
-    known = torch.randn(3, 3, 2)
-    assert torch.equal(stacked(bags(evidence=known.split(1))), known)
-
-
-def test_classifiers_that_are_not_fitted_are_refused():
-    with pytest.raises(ValueError, match="'linear' to be fitted"):
-        LinearEvidence.of(LinearBaseline())
-    with pytest.raises(ValueError, match="'ridge' to be fitted"):
-        KernelEvidence.of(KernelRidgeBaseline())
-
-
-def test_known_scores_come_first(linear):
-    known = torch.randn(3, 3)
-    assert torch.equal(linear(bags(evidence=known.split(1))), known)
-
-
-def test_the_linear_model_is_kept_but_not_trained(linear):
-    assert list(linear.parameters()) == []
-    assert set(linear.state_dict()) == {"weight", "bias"}
-
-
 @pytest.mark.parametrize("graph", [edgeless, fully_connected])
-def test_labels_hear_of_each_other_along_the_graph_only(linear, graph):
+def test_labels_hear_of_each_other_along_the_graph_only(graph):
     torch.manual_seed(0)
-    model = LaMP(BagEncoder(5, 8), graph(3), "emb", num_steps=1, evidence=linear).eval()
+    model = LaMP(BagEncoder(5, 8), graph(3), "emb", num_steps=1, evidence=Evidence()).eval()
     known = torch.zeros(3, 3)
     before = model(bags(evidence=known.split(1)))
     known[0, 1] = 2.0
@@ -125,10 +32,9 @@ def test_labels_hear_of_each_other_along_the_graph_only(linear, graph):
     assert torch.equal(before[1:], after[1:])  # other samples hear nothing
 
 
-def test_a_model_hears_several_classifiers(linear, ridge):
+def test_a_model_hears_several_classifiers():
     torch.manual_seed(0)
-    evidence = StackedEvidence(linear, KernelEvidence.of(ridge))
-    model = LaMP(BagEncoder(5, 8), fully_connected(3), "emb", num_steps=1, evidence=evidence).eval()
+    model = LaMP(BagEncoder(5, 8), fully_connected(3), "emb", num_steps=1, evidence=Evidence(2)).eval()
     known = torch.zeros(3, 3, 2)
     before = model(bags(evidence=known.split(1)))
     known[0, 1, 1] = 2.0
@@ -137,18 +43,9 @@ def test_a_model_hears_several_classifiers(linear, ridge):
     assert torch.equal(before[1:], after[1:])
 
 
-def test_training_without_known_scores_is_warned_of(linear, recwarn):
-    model = LaMP(BagEncoder(5, 8), edgeless(3), "emb", num_steps=1, evidence=linear)
-    model.eval()(bags())
-    model.train()(bags(evidence=torch.zeros(3, 3).split(1)))
-    assert not recwarn
-    with pytest.warns(UserWarning, match="no attribute 'evidence'"):
-        model(bags())
-
-
-def test_evidence_may_skip_to_the_logits(linear):
+def test_evidence_may_skip_to_the_logits():
     torch.manual_seed(0)
-    model = LaMP(BagEncoder(5, 8), edgeless(3), "emb", num_steps=1, evidence=linear, evidence_skip=True).eval()
+    model = LaMP(BagEncoder(5, 8), edgeless(3), "emb", num_steps=1, evidence=Evidence(), evidence_skip=True).eval()
     known = torch.randn(3, 3)
     batch = bags(evidence=known.split(1))
     with_skip = model(batch)
@@ -161,3 +58,12 @@ def test_evidence_of_a_wrong_shape_is_named():
     x, ptr = torch.randn(4, 8), torch.tensor([0, 2, 4])
     with pytest.raises(ValueError, match=r"'evidence' of shape \[2, 3, 8\]"):
         model.labels(x, ptr=ptr, evidence=torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("key", ["evidence", "opinions"])
+def test_scores_are_those_that_samples_bring_along(key):
+    known = torch.randn(3, 3)
+    evidence = Evidence(key=key)
+    assert torch.equal(evidence(bags(**{key: known.split(1)})), known)
+    with pytest.raises(ValueError, match=f"Expected samples with the attribute '{key}'.*preprocessor"):
+        evidence(bags())

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tg_mlc.nn.evidence import ScoreEncoder, SharedLogits, StackedEvidence
+from tg_mlc.nn.evidence import ScoreEncoder, SharedLogits
 
 
 def test_scores_become_states():
@@ -92,5 +92,3 @@ def test_shared_logits_take_other_types():
 def test_scores_of_another_number_of_classifiers_are_refused():
     with pytest.raises(ValueError, match=r"scores of 2 classifiers for every label \(got 1\)"):
         ScoreEncoder(6, num_scores=2)(torch.zeros(1, 3))
-    with pytest.raises(ValueError, match="at least one of 'parts'"):
-        StackedEvidence()
