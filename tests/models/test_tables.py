@@ -56,7 +56,7 @@ def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, pre
     unknown = copy(train)
     unknown._data = copy(train._data)
     unknown._data.y = torch.full_like(train._data.y, torch.nan)
-    unaware = table_lamp(unknown, fully_connected(4), **options)
+    unaware = table_lamp(unknown[:1], fully_connected(4), latent=True, **options)
     torch.testing.assert_close(unaware.skip.state_dict(), plain)
     unaware.load_state_dict(model.state_dict())
 

@@ -27,7 +27,7 @@ def compose(
 
     Samples whose labels nobody knows tell only the sizes of layers, into which to load weights.
     """
-    given = {"evidence": Evidence(train[0].evidence.size(-1))} if "evidence" in train[0] else {}
+    given: dict[str, Any] = {"evidence": Evidence(train[0].evidence.size(-1))} if "evidence" in train[0] else {}
     model = LaMP(inputs, label_graph, encoder, readout_bias=True, **{**given, **kwargs})
     model.readout.start_from_frequencies(train.y, strength)
     _start_from_evidence(model, train)

@@ -56,7 +56,7 @@ def table_lamp(
         ValueError: If the samples are neither bags, sequences nor vectors.
     """
     inputs = _inputs(train, channels, num_components, input_dropout)
-    if latent and isinstance(inputs, BagEncoder):
+    if latent and isinstance(inputs, BagEncoder) and not train.y.isnan().all():
         inputs.start_from_documents(bag_of_words(train))
     return compose(inputs, train, label_graph, encoder, frequency_strength, **kwargs)
 
