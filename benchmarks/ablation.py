@@ -25,7 +25,7 @@ from rows import recorded
 from seeds import Run, Task, compare_rows, summarise
 from tg_mlc.data import Split
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.data.preprocess.evidence import NAMES
+from tg_mlc.data.preprocess.raters import NAMES
 from tg_mlc.recipes import TABLES, Recipe
 
 WHOLE = "the recipe"

@@ -24,7 +24,7 @@ from tg_mlc.baselines.morgan_forest import DEFAULT_GRID
 from tg_mlc.data import Split
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.data.preprocess import Chain, ClassifierScores, TfIdf
-from tg_mlc.data.preprocess.evidence import tuned_linear
+from tg_mlc.data.preprocess.raters import tuned_linear
 from tg_mlc.datasets import MultiLabelDataset, Planted
 from tg_mlc.graphs import edgeless
 from tg_mlc.models.molecules import vector_encoders

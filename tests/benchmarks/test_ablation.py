@@ -11,7 +11,7 @@ import ablation
 import environment
 from ablation import CHANGES, WHOLE, Change, changes_of
 from render import table
-from tg_mlc.data.preprocess.evidence import NAMES
+from tg_mlc.data.preprocess.raters import NAMES
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder

@@ -78,7 +78,7 @@ def test_scores_say_how_far_from_the_frequency(molecules, tmp_path):
 def test_the_classifiers_are_fitted_once(molecules, tmp_path, monkeypatch):
     first = with_evidence(molecules, SPLIT, tmp_path)
     for name in ("_Forest", "_MoleculeRidge"):
-        monkeypatch.setattr(f"tg_mlc.data.preprocess.evidence.{name}.fit", lambda *args: pytest.fail("fitted again"))
+        monkeypatch.setattr(f"tg_mlc.data.preprocess.raters.{name}.fit", lambda *args: pytest.fail("fitted again"))
     second = with_evidence(molecules, SPLIT, tmp_path)
     assert torch.equal(first.rows("evidence"), second.rows("evidence"))
     assert len(list(tmp_path.iterdir())) == 2
