@@ -12,21 +12,21 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from joblib import Parallel, delayed
 
 from command_line import run
-from competitors import rivals, run_rival, scores_of
+from competitors import classifier_scores, rivals, run_rival, scores_of
 from environment import describe_dataset, write_results
 from prior_vs_learned import print_summary
 from rows import recorded
 from seeds import Run, Task, compare_rows, summarise
 from tg_mlc.data import Split
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.data.preprocess.raters import NAMES
 from tg_mlc.recipes import TABLES, Recipe
-from tg_mlc.recipes._evidence import NAMES, Kind
-from tg_mlc.recipes.tables import PreparedTable
 
 WHOLE = "the recipe"
 
@@ -36,7 +36,7 @@ class Change:
     """What differs from the recipe."""
 
     graph: str | None = None
-    evidence: tuple[Kind, ...] | None = None  #: the classifiers that are kept
+    evidence: tuple[str, ...] | None = None  #: the classifiers that are kept
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)  #: arguments by the recipe's attributes
 
     def of(self, recipe: Recipe) -> Recipe:
@@ -47,7 +47,7 @@ class Change:
 CHANGES = {
     WHOLE: Change(),
     "no messages among labels": Change(graph="el"),
-    "no evidence": Change(evidence=()),
+    "no evidence": Change(parts={"model": {"evidence": None}}),
     "evidence of the SVM alone": Change(evidence=("svm",)),
     "evidence of kernel ridge alone": Change(evidence=("ridge",)),
     "no evidence in the logits": Change(parts={"model": {"evidence_skip": False}}),
@@ -105,7 +105,7 @@ def main(
     raw = recipe.load_dataset(root)
     split = recipe.split(raw, recipe.splits[0], first_seed)
     task = Task(dataset, recipe.prepare(raw, split, root / dataset))
-    changes = changes_of(recipe, cast(PreparedTable, task.dataset).classifiers, graph)
+    changes = changes_of(recipe, classifier_scores(task.dataset).classifiers, graph)
     chosen = range(first_seed, first_seed + seeds)
     calls: list[tuple[Callable[..., Any], Any, Any]] = [
         delayed(run_rival)(task, split, first_seed, name, options) for name in rivals(task, split, first_seed, options)
@@ -138,9 +138,10 @@ def run_change(task: Task, split: Split, seed: int, name: str, graph: str, optio
     torch.set_num_threads(1)
     start = time.perf_counter()
     change = CHANGES[name]
-    dataset = cast(PreparedTable, task.dataset)
+    dataset = task.dataset
     if change.evidence is not None:
-        dataset = dataset.with_evidence_of([NAMES[kind] for kind in change.evidence])
+        places = [list(classifier_scores(dataset).raters).index(kind) for kind in change.evidence]
+        dataset = with_attribute(dataset, "evidence", dataset.rows("evidence")[..., places])
     changed = Task(task.name, dataset, change.of(task.recipe))
     label_graph = changed.recipe.label_graph(change.graph or graph, dataset, split)
     result, data = changed.train(split, seed, label_graph, "emb", options)

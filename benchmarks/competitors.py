@@ -21,13 +21,14 @@ from seeds import Run, Task
 from tg_mlc.baselines import LabelFrequency, MorganForest
 from tg_mlc.baselines.linear import Loss
 from tg_mlc.baselines.morgan_forest import DEFAULT_GRID
-from tg_mlc.data import Split, TfIdf
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data.bags import inputs_of
+from tg_mlc.data.preprocess import Chain, ClassifierScores, TfIdf
+from tg_mlc.data.preprocess.raters import tuned_linear
 from tg_mlc.datasets import Planted
 from tg_mlc.graphs import edgeless
 from tg_mlc.models.molecules import vector_encoders
 from tg_mlc.recipes import DNA, MOLECULES, PLANTED, TABLES
-from tg_mlc.recipes._evidence import Classifier, tuned_linear
-from tg_mlc.recipes.tables import PreparedTable, inputs_of
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
 #: What forests are tuned over; on the larger data set each setting takes a minute.
@@ -59,13 +60,17 @@ def run_rival(task: Task, split: Split, seed: int, name: str, options: dict[str,
     return [task.run(name, split, seed, time.perf_counter() - start, on_val, on_test)]
 
 
+def classifier_scores(dataset: MultiLabelDataset) -> ClassifierScores:
+    """What gave the samples of a table their evidence."""
+    return cast(ClassifierScores, cast(Chain, dataset.preprocessor).steps[-1])
+
+
 def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Row]:
     yield FREQUENCY, lambda: _frequency(task, split)
     if task.name in TABLES:
-        for name, classifier in cast(PreparedTable, task.dataset).classifiers.items():
+        for name, classifier in classifier_scores(task.dataset).classifiers.items():
             yield name, partial(_classifier, task, split, classifier)
-        prepared = cast(PreparedTable, task.dataset)
-        yield "logistic regression, tuned", lambda: _linear(inputs_of(prepared), task, split, "logistic")
+        yield "logistic regression, tuned", lambda: _linear(inputs_of(task.dataset), task, split, "logistic")
     if task.name in DNA:
         yield from _both_linear("words of DNA", lambda: _words_of_dna(task, split), task, split)
     if task.name in PLANTED:
@@ -81,9 +86,9 @@ def _frequency(task: Task, split: Split) -> Scores:
     return frequency.predict_proba(len(split.val)), frequency.predict_proba(len(split.test))
 
 
-def _classifier(task: Task, split: Split, classifier: Classifier) -> Scores:
+def _classifier(task: Task, split: Split, classifier: Any) -> Scores:
     # The very classifiers whose scores the label message passing rows are given.
-    x = inputs_of(cast(PreparedTable, task.dataset))
+    x = inputs_of(task.dataset)
     return classifier.predict_proba(x[split.val.numpy()]), classifier.predict_proba(x[split.test.numpy()])
 
 
@@ -107,7 +112,7 @@ def _words_of_dna(task: Task, split: Split) -> Any:
     words = CountVectorizer(analyzer="char_wb", ngram_range=(5, 8), lowercase=False, min_df=3, dtype=np.float32)
     words.fit([both[i] for i in split.train])
     counts = words.transform(both)
-    return TfIdf.fit(counts[split.train.numpy()]).transform(counts)
+    return TfIdf().learn(counts[split.train.numpy()]).weigh(counts)
 
 
 def _all_components(task: Task) -> Any:

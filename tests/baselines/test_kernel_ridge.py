@@ -95,3 +95,16 @@ def test_before_fit(method):
         getattr(KernelRidgeBaseline(), method)(X)
     with pytest.raises(RuntimeError, match="'fit'"):
         KernelRidgeBaseline().leave_one_out()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_restored_model_says_the_same(form):
+    model = KernelRidgeBaseline.tuned(form(X[:60]), Y[:60], form(X[60:]), Y[60:], grid=((0.2, 0.3),))
+    restored = KernelRidgeBaseline().load_state_dict(model.state_dict())
+    np.testing.assert_allclose(restored.predict_proba(form(X)), model.predict_proba(form(X)), atol=1e-5)
+    assert (repr(restored), restored.search) == (repr(model), model.search)
+    assert sp.issparse(restored.x) == (form is sp.csr_array)
+    again = KernelRidgeBaseline().load_state_dict(restored.state_dict())
+    assert np.array_equal(again.decision_function(form(X)), restored.decision_function(form(X)))
+    with pytest.raises(RuntimeError, match="coefficients alone do not do"):
+        restored.leave_one_out()

@@ -96,3 +96,12 @@ def test_bad_arguments_are_named(call, message):
 def test_before_fit():
     with pytest.raises(RuntimeError, match="'fit'"):
         LinearBaseline().predict_proba(X)
+
+
+def test_a_restored_model_says_the_same():
+    model = LinearBaseline.tuned(X[:80], Y[:80], X[80:], Y[80:], loss="logistic", metric=macro_roc_auc)
+    restored = LinearBaseline().load_state_dict(model.state_dict())
+    np.testing.assert_allclose(restored.predict_proba(X), model.predict_proba(X), atol=1e-5)
+    assert (repr(restored), restored.search) == (repr(model), model.search)
+    again = LinearBaseline().load_state_dict(restored.state_dict())
+    assert np.array_equal(again.decision_function(X), restored.decision_function(X))

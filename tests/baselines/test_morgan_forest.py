@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 
 from tg_mlc.baselines import LabelFrequency, MorganForest
 from tg_mlc.metrics import macro_roc_auc
@@ -30,6 +31,28 @@ def test_learns_functional_groups(y):
     scores = forest().fit(SMILES[::2], y[::2]).predict_proba(SMILES[1::2])
     assert scores.shape == (15, 2)
     assert macro_roc_auc(y[1::2], scores) > 0.95
+
+
+def test_scores_are_those_of_scikit_learn(y):
+    model = forest().fit(SMILES[::2], y[::2])
+    bits = model.fingerprints(SMILES)
+    trees = RandomForestClassifier(20, random_state=0).fit(bits[::2], y[::2])
+    expected = np.stack([probability[:, 1] for probability in trees.predict_proba(bits)], axis=1)
+    np.testing.assert_allclose(model.predict_proba(SMILES), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+def test_a_restored_forest_says_the_same(y, unknown):
+    y = np.column_stack([y, np.ones(len(y))])
+    y[0, 0] = NAN if unknown else y[0, 0]
+    model = forest(min_samples_leaf=3, oob_score=True).fit(SMILES, y)
+    restored = MorganForest().load_state_dict(model.state_dict())
+    assert repr(restored) == repr(model)
+    assert np.array_equal(restored.predict_proba(SMILES), model.predict_proba(SMILES))
+    with pytest.raises(RuntimeError, match="'out_of_bag'"):
+        restored.out_of_bag()
+    with pytest.raises(RuntimeError, match="'fit' to be called before 'state_dict'"):
+        forest().state_dict()
 
 
 def test_unknown_labels_train_a_forest_each_on_their_known_molecules(y):

@@ -11,11 +11,11 @@ import ablation
 import environment
 from ablation import CHANGES, WHOLE, Change, changes_of
 from render import table
+from tg_mlc.data.preprocess.raters import NAMES
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder
 from tg_mlc.recipes import TABLES
-from tg_mlc.recipes._evidence import NAMES
 from tg_mlc.training import MultiLabelModule
 
 

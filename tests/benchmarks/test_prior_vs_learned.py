@@ -25,6 +25,7 @@ from rivals import PooledGNN
 from rows import SILENT, encoder_and_graph, in_words, p_in_words, variant
 from seeds import Run, Task, compare, corrected_p_value, summarise
 from tg_mlc.data import ArrayDataset, Split
+from tg_mlc.data.preprocess import Chain, ClassifierScores
 from tg_mlc.data.records import Records
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected, tree
 from tg_mlc.recipes import RECIPES
@@ -391,7 +392,7 @@ class Few(list[SimpleNamespace]):
         ("binding-sites", Few(), " on words of DNA", 2),
         ("planted-50", Few(), " on all components", 2),
         ("sider", Few(smiles=["C", "CC", "CO", "N", "O"]), " on fingerprints", 2),
-        ("bibtex", Few(classifiers={}), "", 1),
+        ("bibtex", Few(preprocessor=Chain(ClassifierScores(()))), "", 1),
     ],
 )
 def test_linear_rows_minimise_the_loss_of_their_name(

@@ -9,7 +9,8 @@ from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import molecule_lamp
-from tg_mlc.nn.encoders import MoleculeEncoder, SharedLogits
+from tg_mlc.nn.encoders import MoleculeEncoder
+from tg_mlc.nn.evidence import SharedLogits
 
 SMILES = ["CCO", "c1ccccc1O", "CC(=O)Nc1ccc(O)cc1", "C", "[Na+].[Cl-]", "CCN"]
 Y = [[1, 0, 1], [0, 0, 1], [1, 0, 1], [0, 0, float("nan")], [1, 0, 1], [0, 0, 1]]

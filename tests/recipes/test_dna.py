@@ -7,8 +7,9 @@ from torch_geometric.data import Batch
 from tg_mlc.data import ArrayDataset
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import fully_connected, string_ppi
+from tg_mlc.models import dna_lamp
 from tg_mlc.recipes import RECIPES
-from tg_mlc.recipes.dna import INTERACTIONS, dna_lamp
+from tg_mlc.recipes.dna import INTERACTIONS
 
 FACTORS = ["CTCF", "EP300", "JUND", "RAD21", "SIN3A"]
 

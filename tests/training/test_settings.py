@@ -10,9 +10,10 @@ from torch_geometric.nn import GATConv, Linear, MeanAggregation, SumAggregation
 
 from tests.training.conftest import LABELS, LabelModel, ToyGraphs
 from tg_mlc.data import random_split
+from tg_mlc.data.preprocess import LogCounts
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import LaMP
-from tg_mlc.nn.encoders import LogCounts, NodeEncoder, VectorEncoder
+from tg_mlc.nn.encoders import NodeEncoder, VectorEncoder
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit, read_checkpoint
 from tg_mlc.training.settings import check_settings, describe_settings
 

@@ -1,4 +1,4 @@
-"""The predictors every model is shown next to."""
+"""Baselines: the predictors that every model is shown next to."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Kernel ridge regression of all labels at once, the rival to beat where words or vectors interact."""
+"""Kernel ridge regression of all labels at once: the rival to beat where words or vectors interact."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +139,9 @@ class KernelRidgeBaseline:
     def predict_proba(self, x: Features) -> FloatArray:
         """Returns scores :math:`(N, L)`, cut off below 0 and above 1, where :meth:`decision_function` still ranks.
 
+        Args:
+            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
+
         Raises:
             RuntimeError: If called before :meth:`fit`.
         """
@@ -147,6 +150,9 @@ class KernelRidgeBaseline:
     def decision_function(self, x: Features) -> FloatArray:
         """Returns scores :math:`(N, L)` that are near -1 for no and near 1 for yes, as the distances of
         :class:`LinearBaseline` are.
+
+        Args:
+            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
@@ -163,6 +169,38 @@ class KernelRidgeBaseline:
         if self._left_out is None:
             raise RuntimeError("Expected 'fit' to be called before 'leave_one_out' (coefficients alone do not do)")
         return 2 * self._left_out - 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns settings, training features and coefficients as arrays, numbers and truth values; coefficients are in
+        single precision. What :meth:`leave_one_out` says is not among them.
+        """
+        rows = sp.csr_array(self.x)
+        return {
+            "gamma": self.gamma,
+            "alpha": self.alpha,
+            "sparse": bool(sp.issparse(self.x)),
+            "shape": list(rows.shape),
+            "values": rows.data,
+            "indices": rows.indices,
+            "indptr": rows.indptr,
+            "dual": np.asarray(self.dual, dtype=np.float32),
+            "mean": np.asarray(self.mean, dtype=np.float32),
+            "search": [list(row) for row in self.search],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes settings, training features and coefficients from :meth:`state_dict`, replacing those of this object.
+
+        Args:
+            state (dict): The state, with arrays or tensors.
+        """
+        self.gamma, self.alpha = state["gamma"], state["alpha"]
+        parts = tuple(np.asarray(state[name]) for name in ("values", "indices", "indptr"))
+        rows = sp.csr_array(parts, shape=tuple(state["shape"]))
+        self.x = rows if state["sparse"] else rows.toarray()
+        self.dual, self.mean, self._left_out = np.asarray(state["dual"]), np.asarray(state["mean"]), None
+        self.search = [(gamma, alpha, value) for gamma, alpha, value in state["search"]]
+        return self
 
     def _regress(self, x: Features) -> FloatArray:
         if self.dual is None or self.mean is None:

@@ -1,4 +1,4 @@
-"""The constant predictor: what can be had without looking at the input."""
+"""Constant predictor: what can be had without looking at the input."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ class LabelFrequency:
         return self
 
     def predict_proba(self, num_samples: int) -> FloatArray:
-        """Returns the constant scores :math:`(N, L)` for :obj:`num_samples` samples.
+        """Returns the constant scores :math:`(N, L)`.
+
+        Args:
+            num_samples (int): The number :math:`N` of samples.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.

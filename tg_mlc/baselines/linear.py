@@ -1,8 +1,8 @@
-"""One linear classifier for each label, the rival to beat on text."""
+"""Linear classifiers, one for each label: the rival to beat on text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -121,6 +121,9 @@ class LinearBaseline:
     def decision_function(self, x: Features) -> FloatArray:
         """Returns the signed distances :math:`(N, L)`.
 
+        Args:
+            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
+
         Raises:
             RuntimeError: If called before :meth:`fit`.
         """
@@ -131,6 +134,12 @@ class LinearBaseline:
     def predict_proba(self, x: Features) -> FloatArray:
         r"""Returns scores :math:`(N, L)` between 0 and 1: the probabilities of logistic regression, and
         :math:`\sigma(2 s)` of the distances :math:`s` of a support vector machine, whose order is all that counts.
+
+        Args:
+            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
         """
         slope = 2.0 if self.loss == "hinge" else 1.0
         return 1 / (1 + np.exp(-slope * self.decision_function(x)))
@@ -158,6 +167,27 @@ class LinearBaseline:
             out[fold == part] = x[np.flatnonzero(fold == part)] @ weight + bias
         return out
 
+    def state_dict(self) -> dict[str, Any]:
+        """Returns settings and coefficients as arrays of single precision, numbers and strings."""
+        return {
+            "loss": self.loss,
+            "C": self.C,
+            "weight": np.asarray(self.weight, dtype=np.float32),
+            "bias": np.asarray(self.bias, dtype=np.float32),
+            "search": [list(row) for row in self.search],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes settings and coefficients from :meth:`state_dict`, replacing those of this object.
+
+        Args:
+            state (dict): The state, with arrays or tensors.
+        """
+        self.loss, self.C = state["loss"], state["C"]
+        self.weight, self.bias = np.asarray(state["weight"]), np.asarray(state["bias"])
+        self.search = [(C, value) for C, value in state["search"]]
+        return self
+
     def _fit(self, x: Features, targets: Targets) -> tuple[FloatArray, FloatArray]:
         positive, known = targets
         labels = range(positive.shape[1])
@@ -180,7 +210,13 @@ def _read(x: Features, y: ArrayLike) -> tuple[Features, Targets]:
 
 
 def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "miF1") -> float:
-    """A metric at its best threshold, NaN if it is undefined."""
+    """A metric at its best threshold, NaN if it is undefined.
+
+    Args:
+        y (Tensor or numpy.ndarray): Targets :math:`(N, L)`.
+        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)`.
+        metric (str, optional): As of :class:`~tg_mlc.metrics.ThresholdTuner`. (default: :obj:`"miF1"`)
+    """
     best = ThresholdTuner(metric).fit(y, scores).best_value
     return float("nan") if best is None else best
 

@@ -1,9 +1,9 @@
-"""A random forest on Morgan fingerprints, the rival to beat on molecules."""
+"""Random forests on Morgan fingerprints: the rival to beat on molecules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,64 @@ DEFAULT_GRID: Mapping[str, Sequence[Any]] = {
     "min_samples_leaf": (1, 2, 5),
     "max_features": ("sqrt", "log2", 0.1),
 }
+
+_SETTINGS = ("num_trees", "radius", "num_bits", "min_samples_leaf", "max_features", "seed")
+_CHUNK = 4096  # molecules at a time, for memory
+
+
+class Trees(NamedTuple):
+    """A fitted forest as arrays, with the nodes of all its trees one after another.
+
+    A bit that a molecule has leads to the right, one that it lacks to the left.
+    """
+
+    labels: npt.NDArray[np.int64]  #: [K], which labels the forest knows
+    roots: npt.NDArray[np.int32]  #: [T], the first node of every tree
+    feature: npt.NDArray[np.int32]  #: [nodes], the bit that a node asks for
+    left: npt.NDArray[np.int32]  #: [nodes], -1 at a leaf
+    right: npt.NDArray[np.int32]  #: [nodes], at a leaf the row of its probabilities
+    probability: npt.NDArray[np.float64]  #: [rows, K], those of all leaves, each once
+
+    @classmethod
+    def of(cls, forest: Any, labels: npt.NDArray[np.intp]) -> Self:
+        """The trees of a fitted forest.
+
+        Args:
+            forest (sklearn.ensemble.RandomForestClassifier): The forest.
+            labels (numpy.ndarray): The labels :math:`(K)` that it was fitted to.
+        """
+        trees = [estimator.tree_ for estimator in forest.estimators_]
+        roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
+        left, right = (
+            np.concatenate([np.where(part >= 0, part + root, -1) for part, root in zip(parts, roots, strict=True)])
+            for parts in ([tree.children_left for tree in trees], [tree.children_right for tree in trees])
+        )
+        counts = np.concatenate([tree.value[tree.children_left < 0] for tree in trees])  # [leaves, K, 2]
+        rows: dict[bytes, int] = {}  # leaves are many times as many as rows of labels, and 'numpy.unique' is slow
+        leaves = np.ascontiguousarray(counts[..., 1] / counts.sum(axis=-1))
+        right[left < 0] = [rows.setdefault(leaf.tobytes(), len(rows)) for leaf in leaves]
+        feature = np.concatenate([tree.feature for tree in trees])
+        nodes = (part.astype(np.int32) for part in (roots, feature, left, right))
+        return cls(labels.astype(np.int64), *nodes, np.frombuffer(b"".join(rows)).reshape(len(rows), -1))
+
+    def predict(self, bits: npt.NDArray[np.uint8]) -> FloatArray:
+        """Returns the mean over all trees of the probabilities :math:`(N, K)`.
+
+        Args:
+            bits (numpy.ndarray): What molecules have, 0 or 1, :math:`(N, B)`.
+        """
+        node = np.tile(self.roots, (len(bits), 1)).ravel()  # [N * T]
+        active = np.arange(node.size)
+        while active.size:
+            active = active[self.left[node[active]] >= 0]
+            at = node[active]
+            has_bit = bits[active // len(self.roots), self.feature[at]] > 0
+            node[active] = np.where(has_bit, self.right[at], self.left[at])
+        leaves = self.right[node].reshape(len(bits), len(self.roots))
+        total = np.zeros((len(bits), self.probability.shape[1]))
+        for tree in leaves.T:
+            total += self.probability[tree]
+        return total / len(self.roots)
 
 
 class MorganForest:
@@ -73,7 +131,7 @@ class MorganForest:
         #: The settings that :meth:`tuned` tried, with the value of each on validation data.
         self.search: list[tuple[dict[str, Any], float]] = []
         self._constant: LabelFrequency | None = None
-        self._forests: list[tuple[npt.NDArray[np.intp], Any]] = []
+        self._forests: list[Trees] = []
         self._out_of_bag: FloatArray | None = None
 
     @classmethod
@@ -134,6 +192,9 @@ class MorganForest:
     def predict_proba(self, smiles: Iterable[str]) -> FloatArray:
         """Returns scores :math:`(N, L)`.
 
+        Args:
+            smiles (Iterable[str]): Molecules.
+
         Raises:
             RuntimeError: If called before :meth:`fit`.
             ValueError: If a SMILES cannot be read.
@@ -154,6 +215,9 @@ class MorganForest:
     def fingerprints(self, smiles: Iterable[str]) -> npt.NDArray[np.uint8]:
         """Returns what the forests see of molecules, one bit for each substructure, :math:`(N, B)`.
 
+        Args:
+            smiles (Iterable[str]): Molecules.
+
         Raises:
             ValueError: If a SMILES cannot be read.
         """
@@ -169,9 +233,37 @@ class MorganForest:
                 rows.append(generator.GetFingerprintAsNumPy(molecule))
         return np.stack(rows) if rows else np.zeros((0, self.num_bits), dtype=np.uint8)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Returns settings, frequencies and trees as arrays, numbers and strings. What :meth:`out_of_bag` says is not
+        among them.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+        """
+        if self._constant is None:
+            raise RuntimeError("Expected 'fit' to be called before 'state_dict'")
+        return {
+            "settings": {name: getattr(self, name) for name in _SETTINGS},
+            "search": [list(row) for row in self.search],
+            "frequency": self._constant.frequency,
+            "forests": [trees._asdict() for trees in self._forests],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes settings, frequencies and trees from :meth:`state_dict`, replacing those of this object.
+
+        Args:
+            state (dict): The state, with arrays or tensors.
+        """
+        vars(self).update(state["settings"])
+        self.search = [(setting, value) for setting, value in state["search"]]
+        self._constant, self._out_of_bag = LabelFrequency(), None
+        self._constant.frequency = np.asarray(state["frequency"])
+        self._forests = [Trees(**{name: np.asarray(v) for name, v in trees.items()}) for trees in state["forests"]]
+        return self
+
     def __repr__(self) -> str:
-        shown = ("num_trees", "radius", "num_bits", "min_samples_leaf", "max_features", "seed")
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in _SETTINGS)})"
 
     def _fit(self, bits: npt.NDArray[np.uint8], targets: Targets) -> Self:
         positive, known = targets
@@ -180,13 +272,14 @@ class MorganForest:
         self._constant = LabelFrequency().fit(np.where(known, positive, np.nan))
         learnable = np.flatnonzero(positive.any(axis=0) & (known & ~positive).any(axis=0))
         groups = [learnable] if known.all() else np.split(learnable, len(learnable))
-        self._forests = [(labels, self._fit_forest(bits, positive, known, labels)) for labels in groups if labels.size]
+        fitted = [(labels, self._fit_forest(bits, positive, known, labels)) for labels in groups if labels.size]
+        self._forests = [Trees.of(forest, labels) for labels, forest in fitted]
         if self.oob_score:
             self._out_of_bag = self._predict_proba(bits)
             constant = self._constant.predict_proba(len(bits))
-            for labels, forest in self._forests:
-                fitted = np.ix_(known[:, labels].all(axis=1), labels)
-                self._out_of_bag[fitted] = _out_of_bag(forest, constant[fitted])
+            for labels, forest in fitted:
+                seen = np.ix_(known[:, labels].all(axis=1), labels)
+                self._out_of_bag[seen] = _out_of_bag(forest, constant[seen])
         return self
 
     def _fit_forest(
@@ -208,10 +301,9 @@ class MorganForest:
         if self._constant is None:
             raise RuntimeError("Expected 'fit' to be called before 'predict_proba'")
         scores = self._constant.predict_proba(len(bits))
-        for labels, forest in self._forests:
-            # One array per label, or a bare array for a single one; column 1 is the positive class.
-            proba = forest.predict_proba(bits)
-            scores[:, labels] = np.stack(proba if isinstance(proba, list) else [proba])[:, :, 1].T
+        for trees in self._forests:
+            for start in range(0, len(bits), _CHUNK):
+                scores[start : start + _CHUNK, trees.labels] = trees.predict(bits[start : start + _CHUNK])
         return scores
 
 

@@ -16,7 +16,6 @@ from tg_mlc.data.molecule_report import DuplicateMolecule, InvalidMolecule, Mole
 from tg_mlc.data.molecules import MoleculeDataset
 from tg_mlc.data.smiles import MoleculeError, molecule_from_smiles
 from tg_mlc.data.splits import Split, predefined_split, random_split, scaffold_split, stratified_split
-from tg_mlc.data.tf_idf import TfIdf
 from tg_mlc.data.vocabulary import Vocabulary, tokenize
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "MoleculeReport",
     "MultiLabelDataset",
     "Split",
-    "TfIdf",
     "Vocabulary",
     "from_arff",
     "from_arrays",

@@ -1,24 +1,21 @@
-"""Documents as a matrix of words, and back."""
+"""Conversion of documents to matrices of words and back, and of samples to samples with more attributes."""
 
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 
-from tg_mlc._optional import require
 from tg_mlc.data.dataset import ArrayDataset
 from tg_mlc.data.records import Records
-from tg_mlc.data.tf_idf import TfIdf, are_counts
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from tg_mlc.data.dataset import MultiLabelDataset
-    from tg_mlc.data.splits import Split
 
     DatasetT = TypeVar("DatasetT", bound=MultiLabelDataset)
 
@@ -47,26 +44,19 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
     return counts if dataset._indices is None else counts[list(dataset._indices)]
 
 
-def tf_idf(dataset: MultiLabelDataset, split: Split) -> sp.csr_array:
-    r"""Weighs the words of documents as :class:`~tg_mlc.data.TfIdf` does that was fitted to the training documents.
-
-    Words that have weights already, which are no whole numbers, keep them; these are scaled to unit length. Words of no
-    training document are left out in either case.
+def inputs_of(dataset: MultiLabelDataset) -> Any:
+    """The matrix that linear and kernel classifiers take: words by their numbers or weights, or vectors.
 
     Args:
-        dataset (MultiLabelDataset): Bags or sequences.
-        split (Split): Which samples are training documents.
+        dataset (MultiLabelDataset): Bags, sequences or vectors.
 
     Shapes:
-        - **output:** :math:`(N, V)`
+        - **output:** :math:`(N, F)`, sparse for words
+
+    Raises:
+        ValueError: If the samples are something else.
     """
-    words = bag_of_words(dataset)
-    train = words[split.train.numpy()]
-    if are_counts(words):
-        return TfIdf.fit(train).transform(words)
-    known = sp.csr_array(words * (abs(train).sum(axis=0) > 0))
-    known.eliminate_zeros()
-    return sp.csr_array(require("sklearn.preprocessing", extra="data").normalize(known), dtype=np.float32)
+    return dataset.rows("x").numpy() if dataset.kind == "vector" else bag_of_words(dataset)
 
 
 def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
@@ -75,27 +65,41 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
     Args:
         dataset (MultiLabelDataset): A data set, or a part of one, which has no official split.
         words (scipy.sparse.csr_array): The matrix :math:`(N, V)`.
+
+    Returns:
+        These samples, with what a published data set knows of its labels: descriptions and parents.
     """
     # The rows of an official split are those of the whole data set.
     whole = dataset._indices is None
     official: tuple[Tensor | None, Tensor | None] = (dataset._official if whole else None) or (None, None)
     train, test = (None if rows is None else rows.numpy() for rows in official)
-    records = Records(words, dataset.y.numpy(), dataset.label_names, dataset.feature_names, train, test)
-    return ArrayDataset(records.to_samples())
+    words = words.sorted_indices()
+    samples = Records(words, dataset.y.numpy(), dataset.label_names, dataset.feature_names, train, test).to_samples()
+    # Also where all weights are 1, as the next samples may have others.
+    samples.data.weight = torch.from_numpy(words.data.astype(np.float32))
+    ptr = torch.from_numpy(words.indptr.astype(np.int64))
+    bags = ArrayDataset(samples._replace(slices={**(samples.slices or {}), "weight": ptr}))
+    for name in ("label_descriptions", "label_parents"):
+        if hasattr(dataset, name):
+            setattr(bags, name, getattr(dataset, name))
+    return bags
 
 
 def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
     """The same samples with one more attribute, of which each has its row.
 
     Args:
-        dataset (MultiLabelDataset): A whole data set.
+        dataset (MultiLabelDataset): A data set, or a part of one.
         key (str): The name of the attribute.
         values (torch.Tensor): Values :math:`(N, *)`.
+
+    Raises:
+        ValueError: If there are more or fewer rows than samples.
     """
-    if values.size(0) != len(dataset) or dataset._indices is not None:
+    if values.size(0) != len(dataset):
         raise ValueError(f"Expected 'values' to have a row for each of {len(dataset)} samples (got {values.size(0)})")
-    changed = copy(dataset)
-    changed._data, changed._data_list = copy(dataset._data), None
+    changed = copy(dataset) if dataset._indices is None else dataset.copy()
+    changed._data, changed._data_list = copy(changed._data), None
     changed._data[key] = values
-    changed.slices = {**(dataset.slices or {}), key: torch.arange(len(dataset) + 1)}
+    changed.slices = {**(changed.slices or {}), key: torch.arange(len(dataset) + 1)}
     return changed

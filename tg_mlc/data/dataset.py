@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch_geometric.data.dataset import IndexType
     from typing_extensions import Self
 
+    from tg_mlc.data.preprocess import Preprocessor
     from tg_mlc.data.records import Kind
     from tg_mlc.data.samples import Samples
     from tg_mlc.data.splits._labels import LabelMatrix
@@ -32,12 +33,14 @@ class MultiLabelDataset(InMemoryDataset):
             shape ``[1, num_inputs]``) or :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``).
         feature_names (list[str], optional): The words of the vocabulary, or the names of a vector's entries.
         num_inputs (int, optional): The size of the vocabulary, or of a vector.
+        preprocessor (Preprocessor, optional): What made the samples of others, for models to be saved with.
     """
 
     label_names: list[str]
     kind: Kind | None = None
     feature_names: list[str] | None = None
     num_inputs: int | None = None
+    preprocessor: Preprocessor | None = None
     _official: tuple[Tensor, Tensor] | None = None
     _copied: Sequence[int] | None = None  # the places of a copy's samples in the whole data set, if it is of a part
 

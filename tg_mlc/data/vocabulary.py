@@ -1,4 +1,4 @@
-"""Words and their numbers."""
+"""Vocabulary: words and their numbers."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ def tokenize(text: str) -> list[str]:
     .. code-block:: python
 
         tokenize("Sales rose 3.5 pct in the U.S.")  # ['sales', 'rose', 'pct', 'in', 'the', 'u', 's']
+
+    Args:
+        text (str): The text.
     """
     return LETTERS.findall(text.lower())
 
@@ -86,13 +89,20 @@ class Vocabulary:
     def encode(self, documents: Iterable[Sequence[str]]) -> Tokens:
         """The numbers of the words of documents, in order, of which only the numbers stay in memory.
 
+        Args:
+            documents (iterable of list of str): The words of each document.
+
         Raises:
             ValueError: If a document is a string instead of a list of words.
         """
         return encode(documents, self._index, 0)
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
-        """The words of numbers."""
+        """The words of numbers.
+
+        Args:
+            numbers (iterable of int): The numbers.
+        """
         return [self.words[number] for number in numbers]
 
     def __getitem__(self, word: str) -> int:

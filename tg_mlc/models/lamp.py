@@ -12,7 +12,8 @@ from torch_geometric.nn.resolver import aggregation_resolver
 
 from tg_mlc.nn import FeatureMessagePassing, LabelMessagePassing, LabelReadout, StepAttention
 from tg_mlc.nn.attention import Norm
-from tg_mlc.nn.encoders import Components, ScoreEncoder, SharedLogits
+from tg_mlc.nn.encoders import Components
+from tg_mlc.nn.evidence import ScoreEncoder, SharedLogits
 from tg_mlc.nn.feature import FeatureAttention
 
 
@@ -73,7 +74,7 @@ class LaMP(nn.Module):
         linear_path (torch.nn.Module, optional): Maps a batch to logits that are added to the final ones, *e.g.*
             :class:`~tg_mlc.nn.encoders.LinearPath`. (default: :obj:`None`)
         evidence (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` of another classifier, *e.g.*
-            :class:`~tg_mlc.nn.encoders.LinearEvidence`, or to :math:`(B, L, C)` of several, whose number is its
+            :class:`~tg_mlc.nn.evidence.Evidence`, or to :math:`(B, L, C)` of several, whose number is its
             attribute :obj:`num_scores`. Labels know their own scores once they have attended to
             components, before they attend to each other. (default: :obj:`None`)
         evidence_skip (bool, optional): If set to :obj:`True`, these scores are also added to the final logits, each

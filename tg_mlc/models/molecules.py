@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from tg_mlc.models._start import start_from_evidence
+from tg_mlc.data.preprocess import VECTORS, molecule_scaler
+from tg_mlc.models._compose import compose
 from tg_mlc.models.lamp import LaMP
-from tg_mlc.nn.encoders import (
-    GivenEvidence,
-    JointEncoder,
-    LinearPath,
-    LogCounts,
-    MoleculeEncoder,
-    QuantileScaler,
-    VectorEncoder,
-)
+from tg_mlc.nn.encoders import JointEncoder, LinearPath, MoleculeEncoder, VectorEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tg_mlc.data import MultiLabelDataset
-
-#: The vectors that describe a molecule as a whole, by the attribute that holds them.
-VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")
 
 
 def molecule_lamp(
@@ -47,7 +36,7 @@ def molecule_lamp(
 
     Samples with an attribute :obj:`evidence`, scores :math:`(L, C)` of other classifiers relative to the frequency of
     every label, give a model that starts with what these mean (see
-    :meth:`~tg_mlc.nn.encoders.SharedLogits.start_from_scores`), which training leaves as it is, and messages with
+    :meth:`~tg_mlc.nn.evidence.SharedLogits.start_from_scores`), which training leaves as it is, and messages with
     nothing to add. In a model of samples without it, a linear path leads from the vectors to the logits.
 
     Args:
@@ -68,17 +57,16 @@ def molecule_lamp(
     atoms = [] if encoder == "vectors" else [MoleculeEncoder(channels)]
     if not atoms and not encoders:
         raise ValueError(f"Expected samples with one of {tuple(vectors)} for encoder 'vectors' (got {train[0]})")
-    evidence = GivenEvidence(train[0].evidence.size(-1)) if "evidence" in train[0] else None
-    model = LaMP(
+    rated = "evidence" in train[0]
+    model = compose(
         JointEncoder([*atoms, *encoders]) if encoders else atoms[0],
+        train,
         label_graph,
         "fmp" if encoder == "fmp" else "emb",
-        readout_bias=True,
-        linear_path=LinearPath(encoders, train.y.size(1)) if encoders and evidence is None else None,
-        **(kwargs if evidence is None else {"evidence": evidence, "evidence_skip": True, **kwargs}),
+        linear_path=LinearPath(encoders, train.y.size(1)) if encoders and not rated else None,
+        **{"evidence_skip": rated, **kwargs},
     )
-    model.readout.start_from_frequencies(train.y)
-    if start_from_evidence(model, train) and model.skip is not None:
+    if rated and model.skip is not None:
         # It is the best for these scores already; messages alone have something to learn.
         model.skip.requires_grad_(False)
     return model
@@ -91,16 +79,18 @@ def vector_encoders(
     dropout: float = 0.5,
     keys: Sequence[str] = VECTORS,
 ) -> list[VectorEncoder]:
-    """An encoder for each of the vectors that the training samples have."""
+    """An encoder for each of the vectors that the training samples have.
+
+    Args:
+        train (MultiLabelDataset): The training samples, to which scalers are fitted.
+        channels (int): Size of all states.
+        num_components (int, optional): Number of components that a vector becomes. (default: :obj:`1`)
+        dropout (float, optional): Dropout on the entries of the vectors. (default: :obj:`0.5`)
+        keys (Sequence, optional): The vectors to take, as far as the samples have them. (default: all)
+    """
     vectors = {key: train.rows(key) for key in keys if key in train[0]}
+    scalers = {key: molecule_scaler(key, x.size(1)).fit(x) for key, x in vectors.items()}
     return [
-        VectorEncoder(
-            values.size(1), channels, num_components, key=key, scaling=scaling_of(key, values), dropout=dropout
-        )
-        for key, values in vectors.items()
+        VectorEncoder(x.size(1), channels, num_components, key=key, scaling=scalers[key], dropout=dropout)
+        for key, x in vectors.items()
     ]
-
-
-def scaling_of(key: str, values: Tensor) -> nn.Module:
-    """What brings one of the :obj:`VECTORS` to a scale for linear layers and kernels, fitted to training samples."""
-    return QuantileScaler(values.size(1)).fit(values) if key == "descriptors" else LogCounts()

@@ -8,23 +8,12 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tg_mlc.data.bags import bag_of_words
+from tg_mlc.models._compose import compose
 from tg_mlc.models._documents import kept_words, start_from_documents
-from tg_mlc.models._start import start_from_evidence
 from tg_mlc.models.lamp import LaMP
-from tg_mlc.nn.encoders import (
-    BagEncoder,
-    Evidence,
-    KernelEvidence,
-    LinearEvidence,
-    SequenceEncoder,
-    StackedEvidence,
-    VectorEncoder,
-)
+from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder, VectorEncoder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tg_mlc.baselines import KernelRidgeBaseline, LinearBaseline
     from tg_mlc.data import MultiLabelDataset
 
 
@@ -39,15 +28,15 @@ def table_lamp(
     frequency_strength: float = 0.5,
     latent: bool = False,
     min_df: int = 1,
-    evidence: Sequence[LinearBaseline | KernelRidgeBaseline] = (),
     **kwargs: Any,
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for bags of words, sequences of words, or vectors.
 
     Its components are the words, or :obj:`num_components` linear images of the vector. The bias of the
-    readout starts between the mean frequency of all labels and that of every label. With :obj:`evidence_skip` and
-    samples that carry their scores, the model starts with what these scores mean (see
-    :meth:`~tg_mlc.nn.encoders.SharedLogits.start_from_scores`), and messages, unless the readout is tied, with nothing
+    readout starts between the mean frequency of all labels and that of every label. Of samples with an attribute
+    :obj:`evidence`, scores :math:`(L, C)` of other classifiers (see :class:`~tg_mlc.data.preprocess.ClassifierScores`),
+    labels know their own and pass them on. With :obj:`evidence_skip`, the model starts with what these scores mean (see
+    :meth:`~tg_mlc.nn.evidence.SharedLogits.start_from_scores`), and messages, unless the readout is tied, with nothing
     to add.
 
     Args:
@@ -66,34 +55,17 @@ def table_lamp(
             (default: :obj:`False`)
         min_df (int, optional): Number of training documents from which a word of a bag is attended to; rarer ones are
             left out. (default: :obj:`1`)
-        evidence (Sequence, optional): Fitted classifiers, whose scores labels know and pass on (see
-            :class:`~tg_mlc.nn.encoders.Evidence`): :class:`~tg_mlc.baselines.LinearBaseline`,
-            :class:`~tg_mlc.baselines.KernelRidgeBaseline`. (default: :obj:`()`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
-        ValueError: If the samples are neither bags, sequences nor vectors, or sequences with :obj:`evidence`.
+        ValueError: If the samples are neither bags, sequences nor vectors.
     """
-    if evidence and train.kind == "sequence":
-        raise ValueError(
-            "Expected bags or vectors with 'evidence', as such classifiers weigh words (got sequences); see "
-            "'tf_idf' and 'with_words' of tg_mlc.data.bags"
-        )
     documents = bag_of_words(train) if train.kind == "bag" and (latent or min_df > 1) else None
     kept = None if documents is None else kept_words(documents, min_df)
     inputs = _inputs(train, channels, num_components, input_dropout, kept)
-    model = LaMP(
-        inputs,
-        label_graph,
-        encoder,
-        readout_bias=True,
-        evidence=_evidence(evidence),
-        **kwargs,
-    )
-    model.readout.start_from_frequencies(train.y, frequency_strength)
-    if latent and documents is not None:
+    model = compose(inputs, train, label_graph, encoder, frequency_strength, **kwargs)
+    if latent and documents is not None and not train.y.isnan().all():
         start_from_documents(model, documents, train.y)
-    start_from_evidence(model, train)
     return model
 
 
@@ -108,12 +80,3 @@ def _inputs(
     if train.kind == "vector":
         return VectorEncoder(size, channels, num_components, dropout=dropout)
     raise ValueError(f"Expected samples of kind 'bag', 'sequence' or 'vector' (got {train.kind!r})")
-
-
-def _evidence(classifiers: Sequence[LinearBaseline | KernelRidgeBaseline]) -> Evidence | None:
-    if not classifiers:
-        return None
-    from tg_mlc.baselines import LinearBaseline
-
-    parts = [LinearEvidence.of(c) if isinstance(c, LinearBaseline) else KernelEvidence.of(c) for c in classifiers]
-    return StackedEvidence(*parts)

@@ -1,4 +1,4 @@
-"""How the data sets are trained: the choices that the examples and the benchmarks share."""
+"""Recipes: settings by which the data sets are trained, shared by examples and benchmarks."""
 
 from tg_mlc.recipes.dna import DNA
 from tg_mlc.recipes.molecules import MOLECULES

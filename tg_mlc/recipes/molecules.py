@@ -1,4 +1,4 @@
-"""How the molecule data sets are trained."""
+"""Recipes for data sets of molecules."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from torch_geometric.transforms import Compose
 
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
+from tg_mlc.data.preprocess import Chain, ClassifierScores, MoleculeInputs
 from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
 from tg_mlc.datasets import SIDER, ClinTox, NCIFunctionalGroups, Tox21, ToxCast
 from tg_mlc.graphs import LabelGraph, co_occurrence, tree
 from tg_mlc.models import molecule_lamp
-from tg_mlc.recipes._molecule_evidence import Kind, with_evidence
 from tg_mlc.recipes.recipe import Recipe
 
 
@@ -36,8 +36,8 @@ def _load_nci(root: Path) -> NCIFunctionalGroups:
     return NCIFunctionalGroups(str(root / "nci"))
 
 
-def _prepare(dataset: MultiLabelDataset, split: Split, root: Path, *, kinds: Sequence[Kind]) -> MultiLabelDataset:
-    return with_evidence(dataset, split, root / "evidence", kinds)
+def _preprocess(dataset: MultiLabelDataset, root: Path, *, kinds: Sequence[str]) -> Chain:
+    return Chain(MoleculeInputs(), *([ClassifierScores(kinds, root / "evidence")] if kinds else []))
 
 
 def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
@@ -88,7 +88,7 @@ _SIDER = Recipe(
     # After the first epoch messages hardly add to the evidence yet: the lowest loss says how many more they are worth.
     fit={"max_epochs": 8, "monitor": "val/loss", "patience": None, "ema_decay": 0.98, "gradient_clip": 1.0},
     batch_size=64,
-    prepare=partial(_prepare, kinds=("forest", "ridge")),
+    preprocess=partial(_preprocess, kinds=("forest", "molecule_ridge")),
     settings={"classifiers": ("forest", "ridge")},
     published=_PUBLISHED,
 )
@@ -101,7 +101,7 @@ MOLECULES = {
     "toxcast": replace(
         _SIDER,
         load=partial(_moleculenet, ToxCast),
-        prepare=partial(_prepare, kinds=("ridge",)),
+        preprocess=partial(_preprocess, kinds=("molecule_ridge",)),
         settings={"classifiers": ("ridge",)},
     ),
     "nci": Recipe(
@@ -110,6 +110,7 @@ MOLECULES = {
         splits=("random", "scaffold", "stratified"),
         graphs={"pr": _hierarchy, "tree": _hierarchy},
         build=molecule_lamp,
+        preprocess=partial(_preprocess, kinds=()),
         model={"num_steps": 1, "num_feature_layers": 3, "dropout": 0.05},
         module={"lr": 1e-3, "weight_decay": 0.01, "intermediate_weight": 0.1, "decay": "cosine", "warmup": 0.05},
         fit={"max_epochs": 20, "patience": None, "ema_decay": 0.99, "gradient_clip": 1.0},

@@ -1,19 +1,15 @@
-"""How the data set with a planted label graph is trained."""
+"""Recipes for the data sets with a planted label graph."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
-
-import torch
-from torch_geometric.data import Data, Dataset
+from typing import cast
 
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.datasets import Planted
 from tg_mlc.graphs import LabelGraph, co_occurrence
-from tg_mlc.models import LaMP
-from tg_mlc.nn.encoders import NodeEncoder
+from tg_mlc.models import node_lamp
 from tg_mlc.recipes.recipe import Recipe
 
 #: The shares of information that neighbours carry, by the name of the data set.
@@ -38,23 +34,6 @@ def _true_graph(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
 
 def _co_occurrence(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
     return co_occurrence(dataset, weight="correlation", top_k=3, split=split)
-
-
-def node_lamp(train: Dataset, label_graph: Data, encoder: str = "emb", *, channels: int = 32, **kwargs: Any) -> LaMP:
-    r"""Builds a :class:`~tg_mlc.models.LaMP` whose components are nodes with features.
-
-    Args:
-        train (Dataset): The training samples, which give the frequency of every label.
-        label_graph (LabelGraph): The label graph.
-        encoder (str, optional): :obj:`"emb"` or :obj:`"fmp"`. (default: :obj:`"emb"`)
-        channels (int, optional): Size of all states. (default: :obj:`32`)
-        **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
-    """
-    model = LaMP(
-        NodeEncoder(train[0].x.size(1), channels), label_graph, cast(Any, encoder), readout_bias=True, **kwargs
-    )
-    model.readout.start_from_frequencies(torch.cat([data.y for data in train]))
-    return model
 
 
 PLANTED = {

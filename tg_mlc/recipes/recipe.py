@@ -1,9 +1,10 @@
-"""What a recipe says, and how it is followed."""
+"""Recipe: how to load a data set, to divide it, and to train on it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -12,16 +13,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Dataset
 
 from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data.preprocess import Preprocessor
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
 #: What labels attend to: components as they are, after messages among them, or (molecules) vectors without any atoms.
 EncoderName = Literal["emb", "fmp", "vectors"]
 GraphBuilder = Callable[[MultiLabelDataset, Split], LabelGraph]
-
-
-def _unchanged(dataset: MultiLabelDataset, split: Split, root: Path) -> MultiLabelDataset:
-    return dataset
 
 
 @dataclass(frozen=True)
@@ -37,12 +35,11 @@ class Recipe:
     module: dict[str, Any]  #: arguments of :class:`~tg_mlc.training.MultiLabelModule`
     fit: dict[str, Any]  #: arguments of :func:`~tg_mlc.training.fit`
     batch_size: int
-    prepare: Callable[[MultiLabelDataset, Split, Path], MultiLabelDataset] = (
-        _unchanged  #: what needs the split, and a folder
-    )
+    #: What is fitted before the model, from the data set and a folder to keep fits in.
+    preprocess: Callable[[MultiLabelDataset, Path], Preprocessor] | None = None
     redraw: Callable[[int], MultiLabelDataset] | None = None  #: draws samples anew, for data that are made from a seed
     min_positives: int = 0  #: a label that occurs less often in the whole data set is left out of metrics
-    settings: dict[str, Any] = field(default_factory=dict)  #: of :attr:`prepare`, for the record
+    settings: dict[str, Any] = field(default_factory=dict)  #: of :attr:`preprocess`, for the record
     #: What differs, by attribute, for LaMP as published: settings of the paper where it learns with these, else ours.
     published: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -52,16 +49,45 @@ class Recipe:
         return replace(self, **changed, published={})
 
     def load_dataset(self, root: str | os.PathLike[str]) -> MultiLabelDataset:
-        """Loads the data set, which gets a folder of its own in the folder of all data sets."""
+        """Loads the data set, which gets a folder of its own in the folder of all data sets.
+
+        Args:
+            root (str or PathLike): The folder of all data sets.
+        """
         return self.load(Path(root))
 
+    def prepare(self, dataset: MultiLabelDataset, split: Split, root: str | os.PathLike[str]) -> MultiLabelDataset:
+        """The samples as models take them, preprocessed by what is fitted to their training part, which is then their
+        attribute :attr:`~tg_mlc.datasets.MultiLabelDataset.preprocessor`.
+
+        Args:
+            dataset (MultiLabelDataset): The data set.
+            split (Split): Its parts.
+            root (str or PathLike): Where to keep what takes long to fit.
+        """
+        if self.preprocess is None:
+            return dataset
+        preprocessor = self.preprocess(dataset, Path(root))
+        prepared = copy(preprocessor.fit_transform(dataset, split))
+        prepared.preprocessor = preprocessor
+        return prepared
+
     def counted_labels(self, dataset: MultiLabelDataset) -> Tensor:
-        """Which labels are frequent enough for metrics, a mask :math:`(L)`."""
+        """Which labels are frequent enough for metrics, a mask :math:`(L)`.
+
+        Args:
+            dataset (MultiLabelDataset): The whole data set.
+        """
         counted: Tensor = dataset.y.nansum(dim=0) >= self.min_positives
         return counted
 
     def label_graph(self, kind: str, dataset: MultiLabelDataset, split: Split) -> LabelGraph:
         """The label graph of a variant.
+
+        Args:
+            kind (str): :obj:`"el"` (edgeless), :obj:`"fc"` (fully connected), or one of :attr:`graphs`.
+            dataset (MultiLabelDataset): The data set, as :meth:`prepare` returns it.
+            split (Split): Its parts.
 
         Raises:
             ValueError: If the data set has no such graph.
@@ -90,7 +116,7 @@ class Recipe:
         """Trains a model.
 
         Args:
-            dataset (MultiLabelDataset): The data set, as :attr:`prepare` returns it.
+            dataset (MultiLabelDataset): The data set, as :meth:`prepare` returns it.
             split (Split): Its parts.
             label_graph (LabelGraph): The label graph.
             folder (str or PathLike): Where to put checkpoints and logs.
@@ -99,13 +125,19 @@ class Recipe:
             model_options (dict, optional): Arguments of the model that differ from the recipe. (default: :obj:`None`)
             config (dict, optional): What else to store in checkpoints. (default: :obj:`None`)
             **fit_options (optional): Arguments of :func:`~tg_mlc.training.fit` that differ from the recipe.
+
+        Raises:
+            ValueError: If the data set has not been through :meth:`prepare`.
         """
+        if self.preprocess is not None and dataset.preprocessor is None:
+            raise ValueError(f"Expected a data set that 'recipe.prepare' returns (got {dataset}); call it first")
         seed_everything(seed, verbose=False)
         options = {"encoder": encoder, **self.model, **(model_options or {})}
         train_part: Dataset = dataset[split.train]
         module = MultiLabelModule(
             self.build(train_part, label_graph, **options),
             dataset.label_names,
+            preprocessor=dataset.preprocessor,
             config={**(config or {}), "split": split.hash, "seed": seed, "model": options},
             **self.module,
         )

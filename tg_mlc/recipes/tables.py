@@ -1,4 +1,4 @@
-"""How data sets of words and of vectors are trained."""
+"""Recipes for data sets of words and of vectors."""
 
 from __future__ import annotations
 
@@ -7,97 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import torch
-from torch.utils.data import Dataset
-
-from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split, random_split
-from tg_mlc.data.bags import tf_idf, with_attribute, with_words
-from tg_mlc.data.records import Records
+from tg_mlc.data import MultiLabelDataset, Split, random_split
+from tg_mlc.data.preprocess import Chain, table_preprocessor
 from tg_mlc.datasets import RCV1, MulanDataset, Reuters21578
 from tg_mlc.graphs import LabelGraph, co_occurrence, tree, wordnet
-from tg_mlc.models import LaMP, table_lamp
-from tg_mlc.recipes._evidence import Classifier, Kind, evidence
+from tg_mlc.models import table_lamp
 from tg_mlc.recipes.recipe import GraphBuilder, Recipe
 
 
-class PreparedTable(ArrayDataset):
-    """Samples with weighted words or standardised vectors, and what other classifiers say of them.
-
-    Attributes:
-        classifiers (dict): The classifiers by name.
-        words (dict): What to look up for every label in a dictionary.
-        parents (list): The pairs of child and parent of their hierarchy, if there is one.
-    """
-
-    classifiers: dict[str, Classifier]
-    words: dict[str, str]
-    parents: list[tuple[str, str]]
-
-    def with_evidence_of(self, kept: Sequence[str]) -> PreparedTable:
-        """The same samples with the scores of some of the classifiers."""
-        places = [list(self.classifiers).index(name) for name in kept]
-        changed = PreparedTable(with_attribute(self, "evidence", self._data.evidence[..., places]).samples())
-        classifiers = {name: self.classifiers[name] for name in kept}
-        changed.__dict__.update(classifiers=classifiers, words=self.words, parents=self.parents)
-        return changed
-
-
-def prepare(
-    dataset: MultiLabelDataset, split: Split, root: Path, *, kinds: Sequence[Kind] = ("svm", "ridge")
-) -> PreparedTable:
-    """Weighs words or standardises vectors by the training samples, and adds the scores of other classifiers.
-
-    Raises:
-        ValueError: If an entry of a vector is missing.
-    """
-    if dataset.kind == "vector":
-        x = _standardised(dataset, split)
-        records = Records(x, dataset.y.numpy(), dataset.label_names, dataset.feature_names)
-        weighted = ArrayDataset(records.to_samples())
-    else:
-        x = tf_idf(dataset, split)
-        weighted = with_words(dataset, x)
-    classifiers, scores = evidence(x, dataset.y, split, root / "evidence", kinds)
-    prepared = PreparedTable(with_attribute(weighted, "evidence", torch.from_numpy(scores)).samples())
-    prepared.classifiers = classifiers
-    # Mulan's labels are "TAG_music"; Reuters' topics have descriptions such as "Coconut oil".
-    described: dict[str, str] = getattr(dataset, "label_descriptions", {})
-    prepared.words = {name: described.get(name, name.removeprefix("TAG_")) for name in dataset.label_names}
-    prepared.parents = getattr(dataset, "label_parents", [])
-    return prepared
-
-
-def inputs_of(prepared: PreparedTable) -> Any:
-    """The matrix :math:`(N, F)` that linear classifiers take."""
-    from tg_mlc.data.bags import bag_of_words
-
-    return prepared.rows("x").numpy() if prepared.kind == "vector" else bag_of_words(prepared)
-
-
-def _standardised(dataset: MultiLabelDataset, split: Split) -> np.ndarray:
-    x: np.ndarray = dataset.rows("x").numpy()
-    if missing := int(np.isnan(x).any(axis=1).sum()):
-        raise ValueError(
-            f"Expected vectors without NaN, as linear and kernel classifiers take none (got NaN in {missing} of "
-            f"{len(x)} samples); fill them before, e.g. by 'QuantileScaler(F).fit(x[train])(x)'"
-        )
-    mean, spread = x[split.train].mean(axis=0), x[split.train].std(axis=0)
-    scaled: np.ndarray = (x - mean) / np.where(spread > 0, spread, 1.0) / np.sqrt(x.shape[1])
-    return scaled
-
-
-def _prepared(dataset: Any) -> PreparedTable:
-    if not isinstance(dataset, PreparedTable):
-        raise ValueError(f"Expected a data set that 'recipe.prepare' returns (got {dataset}); call it first")
-    return dataset
-
-
-def build(train: Dataset[Any], label_graph: LabelGraph, encoder: str = "emb", **kwargs: Any) -> LaMP:
-    """A :func:`~tg_mlc.models.table_lamp` that knows the classifiers of the training samples."""
-    train = _prepared(train)
-    options: dict[str, Any] = {"evidence": list(train.classifiers.values()), **kwargs}
-    return table_lamp(train, label_graph, encoder, **options)  # type: ignore[arg-type]
+def _preprocess(dataset: MultiLabelDataset, root: Path, *, kinds: Sequence[str]) -> Chain:
+    return table_preprocessor(dataset.kind, kinds, root / "evidence")
 
 
 def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
@@ -114,12 +33,14 @@ def _correlated(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
 
 
 def _wordnet(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
-    dataset = _prepared(dataset)
-    return wordnet(dataset.label_names, words=dataset.words)
+    # Mulan's labels are "TAG_music"; Reuters' topics have descriptions such as "Coconut oil".
+    described: dict[str, str] = getattr(dataset, "label_descriptions", {})
+    words = {name: described.get(name, name.removeprefix("TAG_")) for name in dataset.label_names}
+    return wordnet(dataset.label_names, words=words)
 
 
 def _tree(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
-    return tree(_prepared(dataset).parents, dataset.label_names)
+    return tree(getattr(dataset, "label_parents", []), dataset.label_names)
 
 
 def _mulan(name: str) -> Callable[[Path], MultiLabelDataset]:
@@ -139,7 +60,7 @@ def _random(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
 
 
 #: For data sets on which kernels would take too much memory.
-_FEW: tuple[Kind, ...] = ("svm",)
+_FEW: tuple[str, ...] = ("svm",)
 _MODEL: dict[str, Any] = {
     "channels": 64,
     "num_steps": 2,
@@ -154,7 +75,7 @@ _MODEL: dict[str, Any] = {
 #: with test scores in view; docs/results.md says which settings are the paper's.
 _PUBLISHED: dict[str, dict[str, Any]] = {
     "model": {
-        "evidence": [],
+        "evidence": None,
         "evidence_skip": False,
         "channels": 128,
         "num_steps": 2,
@@ -172,15 +93,15 @@ _TEXT_GRAPHS: dict[str, GraphBuilder] = {**_GRAPHS, "wordnet": _wordnet}
 
 
 def _recipe(
-    load: Callable[[Path], MultiLabelDataset], epochs: int, kinds: tuple[Kind, ...] = ("svm", "ridge"), **changes: Any
+    load: Callable[[Path], MultiLabelDataset], epochs: int, kinds: tuple[str, ...] = ("svm", "ridge"), **changes: Any
 ) -> Recipe:
     settings: dict[str, Any] = {
         "load": load,
         "split": _split,
         "splits": ("official",),
         "graphs": _GRAPHS,
-        "prepare": partial(prepare, kinds=kinds),
-        "build": build,
+        "preprocess": partial(_preprocess, kinds=kinds),
+        "build": table_lamp,
         "model": _MODEL,
         "module": {"lr": 1e-3, "weight_decay": 0.01, "intermediate_weight": 0.1, "decay": "cosine", "warmup": 0.05},
         "fit": {

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from tg_mlc import __version__
 from tg_mlc._files import replace_when_done
+from tg_mlc.data.preprocess import Preprocessor, from_state
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.nn import LabelMessagePassing
@@ -46,6 +47,7 @@ class Checkpoint:
         tuners (dict): The thresholds fitted on the validation scores of these weights, by metric.
         state_dict (dict): The weights of the model, without the Lightning module around it.
         version (str): The version of :obj:`tg_mlc` that wrote the file.
+        preprocessor (Preprocessor, optional): What makes samples of raw inputs, if the module had one.
     """
 
     label_names: list[str]
@@ -54,6 +56,7 @@ class Checkpoint:
     tuners: dict[str, ThresholdTuner]
     state_dict: dict[str, Tensor]
     version: str
+    preprocessor: Preprocessor | None = None
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -105,6 +108,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         tuners=restore_tuners(entry["thresholds"]),
         state_dict={name.removeprefix(_PREFIX): value for name, value in weights if name.startswith(_PREFIX)},
         version=entry["version"],
+        preprocessor=restore_preprocessor(entry),
     )
 
 
@@ -146,6 +150,12 @@ def own_entry(checkpoint: Mapping[str, Any], source: str = "the checkpoint") -> 
 def restore_tuners(states: Mapping[str, Mapping[str, Any]]) -> dict[str, ThresholdTuner]:
     """Makes fitted tuners from their states."""
     return {metric: ThresholdTuner(metric).load_state_dict(state) for metric, state in states.items()}
+
+
+def restore_preprocessor(entry: Mapping[str, Any]) -> Preprocessor | None:
+    """Makes the fitted preprocessor of a checkpoint, if it has one."""
+    state = entry.get("preprocessor")
+    return None if state is None else from_state(state)
 
 
 def check_label_graph(entry: Mapping[str, Any], model: nn.Module) -> None:

@@ -16,6 +16,7 @@ from torch_geometric.data import Batch
 
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_number
+from tg_mlc.data.preprocess import Preprocessor, to_state
 from tg_mlc.losses import lamp_loss, masked_bce
 from tg_mlc.metrics import ThresholdTuner, evaluate, tune_per_metric
 from tg_mlc.nn import LabelMessagePassing
@@ -26,6 +27,7 @@ from tg_mlc.training.checkpoint import (
     check_whole,
     describe,
     own_entry,
+    restore_preprocessor,
     restore_tuners,
 )
 from tg_mlc.training.schedule import Decay, check_schedule, lr_factor
@@ -75,6 +77,8 @@ class MultiLabelModule(LightningModule):
         warmup (float, optional): Share of all steps during which the learning rate rises. (default: :obj:`0.0`)
         config (dict, optional): Stored in checkpoints, *e.g.* what it takes to build the model again.
             (default: :obj:`None`)
+        preprocessor (Preprocessor, optional): What makes samples of raw inputs, stored in checkpoints as arrays and
+            plain data. (default: :obj:`None`)
 
     Shapes:
         - **input:** a batch of :math:`B` samples
@@ -100,6 +104,7 @@ class MultiLabelModule(LightningModule):
         decay: Decay = "none",
         warmup: float = 0.0,
         config: dict[str, Any] | None = None,
+        preprocessor: Preprocessor | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(model, nn.Module):
@@ -117,10 +122,11 @@ class MultiLabelModule(LightningModule):
         if intermediate_weight > 0.0:
             _check_has_intermediate(model)
         _check_labels_of_graphs(model, label_names)
-        self.save_hyperparameters(ignore=["model"])
+        self.save_hyperparameters(ignore=["model", "preprocessor"])
         self.model = model
         self.label_names: list[str] = label_names
         self.config: dict[str, Any] = config
+        self.preprocessor = preprocessor
         # As it was built: what forward passes change, such as a counter, is no setting.
         self._settings = describe_settings(model)
         self._outputs: list[tuple[Tensor, Tensor]] = []
@@ -223,6 +229,7 @@ class MultiLabelModule(LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint[KEY] = describe(self.model, self.tuners, self._settings)
+        checkpoint[KEY]["preprocessor"] = None if self.preprocessor is None else to_state(self.preprocessor)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         entry = own_entry(checkpoint)
@@ -233,6 +240,8 @@ class MultiLabelModule(LightningModule):
         if "settings" in entry:  # older checkpoints have none
             check_settings(entry["settings"], self._settings)
         self._scored, self._tuners = None, restore_tuners(entry["thresholds"])
+        if self.preprocessor is None:
+            self.preprocessor = restore_preprocessor(entry)
 
 
 def _decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:

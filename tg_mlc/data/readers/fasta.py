@@ -35,6 +35,21 @@ def _codes() -> bytes:
 _CODES = _codes()
 
 
+def letter_codes(text: str) -> np.ndarray:
+    """The codes of the letters of DNA, as :func:`read_fasta` gives them.
+
+    Args:
+        text (str): The letters.
+
+    Raises:
+        ValueError: If there is none, or one is no letter of IUPAC.
+    """
+    codes = np.frombuffer(text.encode().translate(_CODES, _SPACES), dtype=np.uint8)
+    if not codes.size or (codes == _STRANGE).any():
+        raise ValueError(f"Expected letters of DNA ({', '.join(LETTERS)} or another of IUPAC; got {text[:40]!r})")
+    return codes
+
+
 class FastaRecord(NamedTuple):
     """One sequence of a FASTA file."""
 

@@ -1,4 +1,4 @@
-"""What every input encoder returns."""
+"""Components: what every input encoder returns."""
 
 from __future__ import annotations
 

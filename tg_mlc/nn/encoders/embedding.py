@@ -1,4 +1,4 @@
-"""A state for each row of categorical features."""
+"""Embedding of categorical features: a state for each row."""
 
 from __future__ import annotations
 

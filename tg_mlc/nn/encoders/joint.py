@@ -1,4 +1,4 @@
-"""Components of several kinds side by side."""
+"""Joint encoder: components of several kinds side by side."""
 
 from __future__ import annotations
 

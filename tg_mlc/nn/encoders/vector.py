@@ -25,7 +25,7 @@ class VectorEncoder(nn.Module):
         num_components (int, optional): The number :math:`n` of components. (default: :obj:`1`)
         key (str, optional): The attribute of the batch that holds the vectors. (default: :obj:`"x"`)
         scaling (torch.nn.Module, optional): Applied to the vectors first, *e.g.*
-            :class:`~tg_mlc.nn.encoders.QuantileScaler`. (default: :obj:`None`)
+            :class:`~tg_mlc.data.preprocess.QuantileScaler`. (default: :obj:`None`)
         dropout (float, optional): Dropout on the entries of the scaled vectors. (default: :obj:`0.0`)
 
     Shapes:
@@ -58,7 +58,17 @@ class VectorEncoder(nn.Module):
         self.lin = Linear(in_channels, num_components * channels)
 
     def vectors(self, data: Data) -> Tensor:
-        r"""The scaled vectors :math:`(B, F)` of a batch, with dropout."""
+        r"""The scaled vectors of a batch, with dropout.
+
+        Args:
+            data (Data): The batch.
+
+        Shapes:
+            - **output:** :math:`(B, F)`
+
+        Raises:
+            ValueError: If the vectors are of another size, or no floating-point numbers.
+        """
         x = data[self.key]
         if not x.is_floating_point():
             raise ValueError(

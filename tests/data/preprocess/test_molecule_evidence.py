@@ -6,11 +6,11 @@ import torch
 from torch_geometric.transforms import Compose
 
 from tg_mlc.data import MoleculeDataset, Split
+from tg_mlc.data.preprocess import ClassifierScores, from_state, to_state
 from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
 from tg_mlc.graphs import fully_connected
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.recipes import RECIPES
-from tg_mlc.recipes._molecule_evidence import with_evidence
 
 pytest.importorskip("rdkit")
 pytest.importorskip("sklearn")
@@ -21,6 +21,10 @@ NAN = float("nan")
 SPLIT = Split(
     *(torch.arange(60)[torch.arange(60) % 5 // 3 + torch.arange(60) % 5 // 4 == i] for i in range(3)), "by hand"
 )
+
+
+def with_evidence(dataset, split, folder=None, kinds=("forest", "molecule_ridge")):
+    return ClassifierScores(kinds, folder).fit_transform(dataset, split)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +38,7 @@ def molecules() -> MoleculeDataset:
 
 
 def test_molecules_carry_what_classifiers_say_of_them(molecules, tmp_path):
-    prepared = with_evidence(molecules, SPLIT, tmp_path, ("forest", "ridge"))
+    prepared = with_evidence(molecules, SPLIT, tmp_path)
     evidence = prepared.rows("evidence")
     assert evidence.shape == (60, 5, 2)
     assert evidence.dtype == torch.float32
@@ -50,7 +54,7 @@ def test_molecules_carry_what_classifiers_say_of_them(molecules, tmp_path):
 
 
 def test_training_molecules_get_the_scores_of_classifiers_that_have_not_seen_them(molecules, tmp_path):
-    evidence = with_evidence(molecules, SPLIT, tmp_path, ("forest", "ridge")).rows("evidence")[SPLIT.train, 4]
+    evidence = with_evidence(molecules, SPLIT, tmp_path).rows("evidence")[SPLIT.train, 4]
     y = molecules.y[SPLIT.train, 4:]
     # Every other chain has this label, and the molecules next to it have not: memory would rank it perfectly.
     assert all(macro_roc_auc(y, evidence[:, i : i + 1]) < 0.7 for i in range(2))
@@ -60,29 +64,36 @@ def test_labels_of_other_parts_are_not_looked_at(molecules, tmp_path):
     other = molecules.copy()
     held_out = torch.cat(SPLIT.parts[1:])
     other._data.y[held_out] = 1 - other._data.y[held_out]
-    both = [
-        with_evidence(each, SPLIT, tmp_path / str(i), ("forest", "ridge")) for i, each in enumerate((molecules, other))
-    ]
+    both = [with_evidence(each, SPLIT, tmp_path / str(i)) for i, each in enumerate((molecules, other))]
     torch.testing.assert_close(both[0].rows("evidence"), both[1].rows("evidence"))
 
 
 def test_scores_say_how_far_from_the_frequency(molecules, tmp_path):
-    scores = with_evidence(molecules, SPLIT, tmp_path, ("ridge",)).rows("evidence")[SPLIT.train, :2, 0]
+    scores = with_evidence(molecules, SPLIT, tmp_path, ("molecule_ridge",)).rows("evidence")[SPLIT.train, :2, 0]
     assert scores.mean(dim=0).abs().max() < 0.1
     assert 0.3 < scores.std() < 1.5
 
 
 def test_the_classifiers_are_fitted_once(molecules, tmp_path, monkeypatch):
-    first = with_evidence(molecules, SPLIT, tmp_path, ("forest", "ridge"))
-    for name in ("_forest", "_ridge"):
-        monkeypatch.setattr(f"tg_mlc.recipes._molecule_evidence.{name}", lambda *args: pytest.fail("fitted again"))
-    second = with_evidence(molecules, SPLIT, tmp_path, ("forest", "ridge"))
+    first = with_evidence(molecules, SPLIT, tmp_path)
+    for name in ("_Forest", "_MoleculeRidge"):
+        monkeypatch.setattr(f"tg_mlc.data.preprocess.raters.{name}.fit", lambda *args: pytest.fail("fitted again"))
+    second = with_evidence(molecules, SPLIT, tmp_path)
     assert torch.equal(first.rows("evidence"), second.rows("evidence"))
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_what_is_restored_says_the_same_to_the_last_bit(molecules):
+    scores = ClassifierScores(("forest", "molecule_ridge"))
+    prepared = scores.fit_transform(molecules, SPLIT)
+    held_out = molecules[SPLIT.test]
+    one, other = (each.transform(held_out).rows("evidence") for each in (scores, from_state(to_state(scores))))
+    assert torch.equal(one, other)
+    torch.testing.assert_close(one, prepared[SPLIT.test].rows("evidence"), atol=1e-5, rtol=1e-5)
+
+
 def test_one_kind_of_classifier_may_do(molecules, tmp_path):
-    assert with_evidence(molecules, SPLIT, tmp_path, ("ridge",))[0].evidence.shape == (1, 5, 1)
+    assert with_evidence(molecules, SPLIT, tmp_path, ("molecule_ridge",))[0].evidence.shape == (1, 5, 1)
 
 
 def test_a_recipe_trains_on_labels_that_are_unknown(molecules, tmp_path):

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tg_mlc.data import MoleculeDataset, from_arrays, random_split
+from tg_mlc.data.preprocess import DNAInputs, MoleculeInputs, TableInputs, from_state, to_state
+from tg_mlc.data.transforms import Fingerprint
+from tg_mlc.datasets import Planted
+
+Y = np.eye(4, 2)
+
+
+def fitted(inputs, dataset):
+    """What a file would keep of it."""
+    return from_state(to_state(inputs.fit(dataset, random_split(len(dataset), (0.5, 0.25, 0.25), seed=0))))
+
+
+@pytest.mark.parametrize("kind", ["sequence", "bag"])
+def test_texts_get_the_numbers_of_known_words(kind):
+    dataset = from_arrays([["red", "pear"], ["pear"], ["plum", "red"], ["pear"]], Y, ["a", "b"], kind=kind)
+    inputs = fitted(TableInputs(), dataset)
+    samples = inputs.transform(["A pear, and a PLUM!", ["red", "red"]])
+    like = from_arrays([["a", "pear", "and", "a", "plum"], ["red", "red"]], like=dataset)
+    assert [data.x.tolist() for data in samples] == [data.x.tolist() for data in like]
+    assert (samples.kind, samples.num_inputs, samples.label_names) == (kind, dataset.num_inputs, ["a", "b"])
+    assert samples.y.isnan().all()
+    assert inputs.transform(dataset) is dataset
+
+
+def test_words_without_names_are_numbers():
+    inputs = fitted(TableInputs(), from_arrays([[0, 2], [1], [2, 2, 1], [5]], Y, ["a", "b"]))
+    assert [data.x.tolist() for data in inputs.transform([[5, 0], [1]])] == [[5, 0], [1]]
+    with pytest.raises(ValueError, match="from 0 to 5"):
+        inputs.transform([[6], [1, 2]])
+
+
+def test_rows_are_those_of_the_same_columns():
+    dataset = from_arrays(np.arange(12.0).reshape(4, 3) + 0.5, Y, ["a", "b"], ["u", "v", "w"], kind="vector")
+    inputs = fitted(TableInputs(), dataset)
+    assert inputs.transform([[1, 2, 3.5]])[0].x.tolist() == [[1, 2, 3.5]]
+    with pytest.raises(ValueError, match="3 columns"):
+        inputs.transform([[1.0, 2.0]])
+
+
+def test_samples_of_other_words_are_refused():
+    inputs = fitted(TableInputs(), from_arrays([["red"], ["pear"], ["red"], ["pear"]], Y, ["a", "b"]))
+    other = from_arrays([["pear"], ["red"]], Y[:2], ["a", "b"])
+    same = from_arrays([["pear"], ["red"]], Y[:2], ["a", "b"], ["red", "pear", "plum"])
+    for samples in (same, from_arrays(np.eye(2, 3), Y[:2], ["a", "b"], kind="bag")):
+        with pytest.raises(ValueError, match=r"kind 'sequence' with the 3 words or columns .*pass raw inputs"):
+            inputs.transform(samples)
+    assert inputs.transform(other) is other  # the very words, in the same order
+
+
+def test_samples_without_a_table_are_refused():
+    with pytest.raises(ValueError, match="'bag', 'sequence' or 'vector'"):
+        fitted(TableInputs(), Planted())
+
+
+def test_letters_of_dna_get_their_codes():
+    inputs = fitted(DNAInputs(), from_arrays([["A"], ["C"], ["G"], ["T"]], Y, ["a", "b"], kind="sequence"))
+    samples = inputs.transform(["acGTu", "NNry A"])
+    assert [data.x.tolist() for data in samples] == [[0, 1, 2, 3, 3], [4, 4, 4, 4, 0]]
+    assert samples[0].y.isnan().all()
+    for text in ("AC5", ""):
+        with pytest.raises(ValueError, match="letters of DNA"):
+            inputs.transform([text])
+
+
+def test_molecules_get_the_vectors_that_others_have():
+    pytest.importorskip("rdkit")
+    dataset = MoleculeDataset.from_smiles(
+        ["C", "CC", "CO", "CN"], Y, ["a", "b"], pre_transform=Fingerprint("morgan", 64)
+    )
+    inputs = fitted(MoleculeInputs(), dataset)
+    (sample,) = inputs.transform(["CO"])
+    assert sample.morgan.equal(dataset[2].morgan)
+    assert sample.edge_index.equal(dataset[2].edge_index)
+    assert "maccs" not in sample
+    with pytest.raises(ValueError, match=r"valid molecule in row 1 \(got 'C\(':"):
+        inputs.transform(["C", "C("])
+    inputs.sizes["descriptors"] = 7
+    with pytest.raises(ValueError, match=r"RDKit of 7 descriptors.*install the same version"):
+        inputs.transform(["C"])

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tg_mlc.nn.evidence import ScoreEncoder, SharedLogits
+
+
+def test_scores_become_states():
+    encoder = ScoreEncoder(6)
+    scores = torch.tensor([[-3.0, 0.0, 2.0]])
+    states = encoder(scores)
+    assert states.shape == (1, 3, 6)
+    torch.testing.assert_close(encoder(scores[:, 1:2]), states[:, 1:2])  # each label's score on its own
+    torch.testing.assert_close(encoder(torch.full((1, 1), -40.0)), torch.zeros(1, 1, 6))
+
+
+def test_every_classifier_has_steps_of_its_own():
+    encoder = ScoreEncoder(6, num_scores=2)
+    scores = torch.randn(2, 3, 2)
+    alone = [ScoreEncoder(6), ScoreEncoder(6)]
+    for i, part in enumerate(alone):
+        part.lin.weight.data = encoder.lin.weight.data[:, 8 * i : 8 * i + 8]
+    expected = alone[0](scores[..., 0]) + alone[1](scores[..., 1])
+    torch.testing.assert_close(encoder(scores), expected)
+
+
+def test_shared_logits_rise_with_the_scores_and_are_the_same_for_all_labels():
+    shared = SharedLogits(num_scores=2)
+    scores = torch.linspace(-1.2, 1.2, 9)
+    logits = shared(torch.stack([scores, scores], dim=-1).unsqueeze(0))
+    assert logits.shape == (1, 9)
+    assert (logits.diff() > 0).all()
+    torch.testing.assert_close(shared(torch.zeros(1, 3, 2)), logits[:, 4:5].expand(1, 3))
+
+
+def test_shared_logits_start_at_zero_for_scores_of_zero():
+    torch.testing.assert_close(SharedLogits(num_scores=2)(torch.zeros(1, 3, 2)), torch.zeros(1, 3))
+
+
+def test_shared_logits_learn_what_scores_mean_beside_an_offset():
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.rand(4000, 3, 2, generator=generator) * 2 - 1
+    offset = torch.tensor([-2.0, 0.0, 2.0])
+    logits = 3 * scores[..., 0] + offset  # the second classifier knows nothing
+    y = torch.bernoulli(torch.sigmoid(logits), generator=generator)
+    y[::7, 1] = torch.nan
+    shared = SharedLogits(num_scores=2)
+    shared.start_from_scores(scores, y, offset)  # without the offset, the error would be above 1
+    with torch.no_grad():
+        error = shared(scores) + offset - logits
+    assert error.square().mean().sqrt() < 0.25
+    assert all(parameter.grad is None for parameter in shared.parameters())
+
+
+def test_shared_logits_of_many_pairs_are_fitted_to_the_same_share_of_them_every_time(monkeypatch):
+    monkeypatch.setattr("tg_mlc.nn.evidence.scores.MAX_PAIRS", 500)
+    scores, y = torch.randn(1000, 4), torch.randint(2, (1000, 4)).float()
+    first, second, other = SharedLogits(), SharedLogits(), SharedLogits()
+    first.start_from_scores(scores, y)
+    second.start_from_scores(scores, y)
+    other.start_from_scores(scores, y, seed=1)
+    assert torch.equal(first(scores), second(scores))
+    assert not torch.equal(first(scores), other(scores))
+
+
+@pytest.mark.parametrize(
+    ("scores", "y", "message"),
+    [
+        (torch.zeros(2, 3), torch.full((2, 3), torch.nan), "'y' with known labels"),
+        (torch.zeros(10, 3), torch.zeros(5, 3), r"same samples and labels as 'y' \[5, 3\] \(got \[10, 3, 1\]\)"),
+        (torch.full((2, 3), torch.nan), torch.zeros(2, 3), "finite 'scores'"),
+        (torch.zeros(2, 3, 2), torch.zeros(2, 3), "scores of 1 classifiers"),
+    ],
+)
+def test_shared_logits_refuse_what_they_cannot_learn_from(scores, y, message):
+    shared = SharedLogits()
+    before = {name: value.clone() for name, value in shared.state_dict().items()}
+    with pytest.raises(ValueError, match=message):
+        shared.start_from_scores(scores, y)
+    torch.testing.assert_close(shared.state_dict(), before, rtol=0, atol=0)
+
+
+def test_shared_logits_take_other_types():
+    scores, y = torch.randn(50, 4), torch.randint(2, (50, 4))
+    plain, other = SharedLogits(), SharedLogits()
+    plain.start_from_scores(scores, y.float())
+    other.start_from_scores(scores.double(), y)
+    torch.testing.assert_close(other(scores), plain(scores))
+
+
+def test_scores_of_another_number_of_classifiers_are_refused():
+    with pytest.raises(ValueError, match=r"scores of 2 classifiers for every label \(got 1\)"):
+        ScoreEncoder(6, num_scores=2)(torch.zeros(1, 3))

@@ -1,0 +1,166 @@
+"""A saved model takes raw inputs: trained here, loaded in another process, the same scores to the last bit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+from torch_geometric.transforms import Compose
+
+from tg_mlc.data import ArrayDataset, MoleculeDataset, MultiLabelDataset, from_arrays, random_split
+from tg_mlc.data.preprocess import (
+    Chain,
+    ClassifierScores,
+    DNAInputs,
+    MoleculeInputs,
+    Preprocessor,
+    Scale,
+    TableInputs,
+    table_preprocessor,
+)
+from tg_mlc.data.records import Records, Tokens
+from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
+from tg_mlc.graphs import fully_connected
+from tg_mlc.models import LaMP, dna_lamp, molecule_lamp, table_lamp
+from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, read_checkpoint
+
+ROOT = Path(__file__).parents[1]
+NAN = float("nan")
+LABELS = ["a", "b", "c"]
+OPTIONS = {"channels": 8, "num_steps": 1, "heads": 2}
+WORDS = ["red", "green", "blue", "apple", "pear", "plum", "old", "new"]
+rng = np.random.default_rng(0)
+PRESENT = rng.random((40, 8)) < 0.5
+TEXTS = [[word for word, there in zip(WORDS, row, strict=True) if there] or ["red"] for row in PRESENT]
+Y = np.stack([PRESENT[:, 0], PRESENT[:, 1] | PRESENT[:, 2], PRESENT[:, 3]], axis=1).astype(np.float32)
+NEW_TEXTS = ["The old, red apple!", "Green pears are PLUM", ["blue", "pear", "unheard"]]
+
+IN_ANOTHER_PROCESS = """
+import sys, torch
+from pathlib import Path
+from torch_geometric.loader import DataLoader
+import tg_mlc.models
+from tg_mlc.training import read_checkpoint
+
+for folder in map(Path, sys.argv[1:]):
+    checkpoint = read_checkpoint(folder / "best.ckpt")
+    factory, options = checkpoint.config.values()
+    samples = checkpoint.preprocessor.transform(torch.load(folder / "raw.pt", weights_only=True))
+    model = getattr(tg_mlc.models, factory)(samples, checkpoint.label_graph, **options)
+    model.load_state_dict(checkpoint.state_dict)
+    with torch.no_grad():
+        torch.save(model.eval()(next(iter(DataLoader(samples, 8)))).sigmoid(), folder / "scores.pt")
+"""
+
+
+def bags() -> MultiLabelDataset:
+    return from_arrays(PRESENT.astype(float), Y, LABELS, WORDS, kind="bag")
+
+
+def words() -> MultiLabelDataset:
+    return from_arrays(TEXTS, Y, LABELS, kind="sequence")
+
+
+def vectors(missing: bool = False) -> MultiLabelDataset:
+    x = rng.standard_normal((40, 5)) + 3 * Y @ rng.standard_normal((3, 5))
+    x[::7, 2] = np.nan if missing else 1.0
+    return from_arrays(x, Y, LABELS, kind="vector")
+
+
+def molecules() -> MultiLabelDataset:
+    smiles = ["C" * (1 + i % 10) + ("O", "N", "C(=O)O", "Cl")[i % 4] for i in range(40)]
+    y = torch.stack([torch.arange(40) % 4 == i for i in range(3)], dim=1).float()
+    features = Compose([Fingerprint("morgan", 64), Fingerprint("maccs"), MoleculeDescriptors()])
+    return MoleculeDataset.from_smiles(smiles, y, LABELS, pre_transform=features)
+
+
+def dna() -> MultiLabelDataset:
+    tokens = Tokens.of(rng.integers(0, 5, (40, 12)).tolist())
+    return ArrayDataset(Records(tokens, Y, LABELS, list("ACGTN")).to_samples())
+
+
+class Case(NamedTuple):
+    make: Callable[[], MultiLabelDataset]
+    preprocessor: Preprocessor
+    factory: Callable[..., LaMP]
+    raw: list[Any]
+
+
+CASES = {
+    "bags": Case(bags, table_preprocessor("bag"), table_lamp, NEW_TEXTS),
+    "sequences": Case(words, TableInputs(), table_lamp, NEW_TEXTS),
+    "weighted-sequences": Case(words, table_preprocessor("sequence", ["exact"]), table_lamp, NEW_TEXTS),
+    "vectors": Case(
+        vectors, table_preprocessor("vector"), table_lamp, [[0.1, 0.2, 0.3, 0.4, 0.5], [1.0, -2, 3, -4, 5]]
+    ),
+    "gaps": Case(
+        partial(vectors, missing=True), Chain(TableInputs(), Scale("quantile")), table_lamp, [[0.1, 2.0, NAN, 0.4, 0.5]]
+    ),
+    "dna": Case(dna, DNAInputs(), dna_lamp, ["ACGTACGTACGT", "nacguu"]),
+    "molecules": Case(molecules, MoleculeInputs(), molecule_lamp, ["CCO"]),
+    "molecules-with-evidence": Case(
+        molecules,
+        Chain(MoleculeInputs(), ClassifierScores(["forest", "molecule_ridge"])),
+        molecule_lamp,
+        ["CCO", "c1ccccc1"],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[FitResult, Path]]:
+    """Trained models and their folders, in which another process has put the scores of raw inputs."""
+    pytest.importorskip("rdkit")
+    results = {}
+    for name, (make, preprocessor, factory, raw) in CASES.items():
+        dataset, folder = make(), tmp_path_factory.mktemp(name)
+        split = random_split(len(dataset), (0.6, 0.2, 0.2), seed=0)
+        known = preprocessor.fit_transform(dataset, split)
+        model = factory(known[split.train], fully_connected(LABELS), **OPTIONS)
+        config = {"factory": factory.__name__, "options": OPTIONS}
+        module = MultiLabelModule(model, LABELS, lr=0.01, config=config, preprocessor=preprocessor)
+        data = MultiLabelDataModule(known, split)
+        results[name] = (fit(module, data, folder, max_epochs=2, monitor="val/loss", logger=False), folder)
+        torch.save(raw, folder / "raw.pt")
+    folders = [str(folder) for _, folder in results.values()]
+    subprocess.run([sys.executable, "-c", IN_ANOTHER_PROCESS, *folders], check=True, cwd=ROOT)
+    return results
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_saved_model_takes_raw_inputs(name: str, trained: dict[str, tuple[FitResult, Path]]) -> None:
+    result, folder = trained[name]
+    _, preprocessor, _, raw = CASES[name]
+    samples = preprocessor.transform(raw)
+    assert samples.y.isnan().all()
+    expected = result.predict(DataLoader(samples, 8))
+    assert expected.isfinite().all()
+    assert torch.equal(torch.load(folder / "scores.pt", weights_only=True), expected)
+    # Raw inputs one by one are those of the batch.
+    alone = torch.cat([result.predict(DataLoader(preprocessor.transform([each]), 1)) for each in raw])
+    torch.testing.assert_close(alone, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_a_preprocessor_that_is_saved_is_restored_on_loading(tmp_path: Path) -> None:
+    dataset, preprocessor = words(), TableInputs()
+    split = random_split(len(dataset), (0.6, 0.2, 0.2), seed=0)
+    known = preprocessor.fit_transform(dataset, split)
+
+    def model() -> torch.nn.Module:
+        return table_lamp(known, fully_connected(LABELS), **OPTIONS)
+
+    module = MultiLabelModule(model(), LABELS, preprocessor=preprocessor)
+    result = fit(module, MultiLabelDataModule(known, split), tmp_path, max_epochs=1, logger=False)
+    loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, model=model(), weights_only=True)
+    assert loaded.preprocessor.feature_names == dataset.feature_names
+    plain = MultiLabelModule(model(), LABELS)
+    without = fit(plain, MultiLabelDataModule(known, split), tmp_path / "plain", max_epochs=1, logger=False)
+    assert read_checkpoint(without.checkpoint).preprocessor is None

@@ -1,0 +1,29 @@
+"""Preprocessing that is fitted to training samples and saved with a model, so that a saved model takes raw inputs."""
+
+from __future__ import annotations
+
+from tg_mlc.data.preprocess.evidence import ClassifierScores
+from tg_mlc.data.preprocess.inputs import VECTORS, DNAInputs, MoleculeInputs, TableInputs
+from tg_mlc.data.preprocess.preprocessor import Chain, Preprocessor, from_state, to_state
+from tg_mlc.data.preprocess.scalers import LogCounts, QuantileScaler, Scale, StandardScaler, molecule_scaler
+from tg_mlc.data.preprocess.tables import table_preprocessor
+from tg_mlc.data.preprocess.tf_idf import TfIdf
+
+__all__ = [
+    "VECTORS",
+    "Chain",
+    "ClassifierScores",
+    "DNAInputs",
+    "LogCounts",
+    "MoleculeInputs",
+    "Preprocessor",
+    "QuantileScaler",
+    "Scale",
+    "StandardScaler",
+    "TableInputs",
+    "TfIdf",
+    "from_state",
+    "molecule_scaler",
+    "table_preprocessor",
+    "to_state",
+]

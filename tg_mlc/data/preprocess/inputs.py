@@ -1,0 +1,155 @@
+"""Inputs: raw texts, rows, molecules and DNA as the samples that a model was trained on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+from torch_geometric.transforms import Compose
+
+from tg_mlc.data.arrays import from_arrays
+from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
+from tg_mlc.data.molecules import MoleculeDataset
+from tg_mlc.data.preprocess.preprocessor import Preprocessor
+from tg_mlc.data.readers.fasta import LETTERS, letter_codes
+from tg_mlc.data.records import Kind, Records, Tokens
+from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
+from tg_mlc.data.vocabulary import tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from typing_extensions import Self
+
+    from tg_mlc.data.splits import Split
+
+#: The vectors that describe a molecule as a whole, by the attribute that holds them.
+VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")
+
+
+class Inputs(Preprocessor):
+    """Raw inputs as samples without known labels; samples stay as they are.
+
+    Attributes:
+        label_names (list[str]): The labels of the samples that it was fitted to.
+    """
+
+    label_names: list[str]
+
+    def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        self.label_names = list(dataset.label_names)
+        return self
+
+    def transform(self, raw: Any) -> MultiLabelDataset:
+        return raw if isinstance(raw, MultiLabelDataset) else self._read(raw)
+
+    def _read(self, raw: Any) -> MultiLabelDataset:
+        raise NotImplementedError
+
+    def _unknown(self, num_samples: int) -> np.ndarray:
+        return np.full((num_samples, len(self.label_names)), np.nan, dtype=np.float32)
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        vars(self).update(state)
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.label_names)} labels)"
+
+
+class TableInputs(Inputs):
+    """Texts, lists of words, or rows of numbers as samples of the words or columns that a model knows.
+
+    It takes all that :func:`~tg_mlc.data.from_arrays` takes with :obj:`like`, and texts, which
+    :func:`~tg_mlc.data.tokenize` splits into words.
+
+    Attributes:
+        kind (str): What an input is, as of :class:`~tg_mlc.data.MultiLabelDataset`.
+        feature_names (list[str], optional): The vocabulary, or the names of columns.
+        num_inputs (int): The size of the vocabulary, or of a row.
+
+    Raises:
+        ValueError: On use, if samples are neither bags, sequences nor vectors, or have other words or columns than
+            those that it was fitted to.
+    """
+
+    kind: Kind
+    feature_names: list[str] | None
+    num_inputs: int
+
+    def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        if dataset.kind is None or dataset.num_inputs is None:
+            raise ValueError(f"Expected samples of kind 'bag', 'sequence' or 'vector' (got {dataset})")
+        self.kind, self.feature_names, self.num_inputs = dataset.kind, dataset.feature_names, dataset.num_inputs
+        return super().fit(dataset, split)
+
+    def transform(self, raw: Any) -> MultiLabelDataset:
+        samples = super().transform(raw)
+        if any(getattr(samples, name) != getattr(self, name) for name in ("kind", "num_inputs", "feature_names")):
+            raise ValueError(
+                f"Expected samples of kind {self.kind!r} with the {self.num_inputs} words or columns of those before "
+                f"(got {samples} of kind {samples.kind!r}); pass raw inputs, or take 'from_arrays(..., like=...)'"
+            )
+        return samples
+
+    def _read(self, raw: Any) -> MultiLabelDataset:
+        if isinstance(raw, (list, tuple)) and any(isinstance(text, str) for text in raw):
+            raw = [tokenize(text) if isinstance(text, str) else text for text in raw]
+        return from_arrays(raw, like=self._like())
+
+    def _like(self) -> ArrayDataset:
+        """No samples, with words or columns and labels."""
+        x: Any = Tokens.of([]) if self.kind == "sequence" else np.zeros((0, self.num_inputs), dtype=np.float32)
+        x = sp.csr_array(x) if self.kind == "bag" else x
+        samples = Records(x, self._unknown(0), self.label_names, self.feature_names).to_samples()
+        return ArrayDataset(samples._replace(num_features=self.num_inputs))
+
+
+class MoleculeInputs(Inputs):
+    """SMILES as molecules with the vectors that a model knows.
+
+    Attributes:
+        sizes (dict[str, int]): The size of each vector, of those in :obj:`VECTORS`.
+
+    Raises:
+        ImportError: On use, if RDKit is not installed (extra ``molecules``).
+        ValueError: On use, if a SMILES cannot be read, or the installed RDKit has other descriptors.
+    """
+
+    sizes: dict[str, int]
+
+    def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        self.sizes = {key: dataset[0][key].size(-1) for key in VECTORS if key in dataset[0]}
+        return super().fit(dataset, split)
+
+    def _read(self, raw: Sequence[str]) -> MultiLabelDataset:
+        known = MoleculeDescriptors().num_descriptors if "descriptors" in self.sizes else 0
+        if known != self.sizes.get("descriptors", 0):
+            raise ValueError(
+                f"Expected an RDKit of {self.sizes['descriptors']} descriptors, as where the model was trained (got "
+                f"{known}); install the same version"
+            )
+        vectors = [_vector(key, size) for key, size in self.sizes.items()]
+        return MoleculeDataset.from_smiles(
+            list(raw), self._unknown(len(raw)), self.label_names, on_error="raise", pre_transform=Compose(vectors)
+        )
+
+
+class DNAInputs(Inputs):
+    """DNA in letters as samples of their codes, as of :class:`~tg_mlc.data.DNADataset`.
+
+    Raises:
+        ValueError: On use, if a letter is none of DNA.
+    """
+
+    def _read(self, raw: Sequence[str]) -> MultiLabelDataset:
+        tokens = Tokens.of([cast(Any, letter_codes(text)) for text in raw])
+        return ArrayDataset(Records(tokens, self._unknown(len(raw)), self.label_names, list(LETTERS)).to_samples())
+
+
+def _vector(key: str, size: int) -> Any:
+    return MoleculeDescriptors() if key == "descriptors" else Fingerprint(cast(Any, key), size)

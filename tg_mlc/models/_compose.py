@@ -1,0 +1,44 @@
+"""Composition of LaMP from encoders, with a start from what training samples tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from tg_mlc.models.lamp import LaMP
+from tg_mlc.nn.evidence import Evidence
+
+if TYPE_CHECKING:
+    from tg_mlc.data import MultiLabelDataset
+
+
+def compose(
+    inputs: nn.Module,
+    train: MultiLabelDataset,
+    label_graph: Data,
+    encoder: Literal["fmp", "emb"],
+    strength: float = 1.0,
+    **kwargs: Any,
+) -> LaMP:
+    """A LaMP that takes the evidence of its samples, if they have any, whose readout starts from the frequencies of
+    labels, and, with evidence in its logits, with what the scores of training samples mean.
+
+    Samples whose labels nobody knows tell only the sizes of layers, into which to load weights.
+    """
+    given: dict[str, Any] = {"evidence": Evidence(train[0].evidence.size(-1))} if "evidence" in train[0] else {}
+    model = LaMP(inputs, label_graph, encoder, readout_bias=True, **{**given, **kwargs})
+    model.readout.start_from_frequencies(train.y, strength)
+    _start_from_evidence(model, train)
+    return model
+
+
+def _start_from_evidence(model: LaMP, train: MultiLabelDataset) -> None:
+    """Lets a model start with its evidence alone: messages, unless the readout is tied, have nothing to add."""
+    key: str = getattr(model.evidence, "key", "")
+    if model.skip is None or key not in train[0] or train.y.isnan().all():
+        return
+    model.skip.start_from_scores(train.rows(key), train.y, cast(Tensor, model.readout.bias))
+    if not model.readout.tied:
+        nn.init.zeros_(model.readout.weight)

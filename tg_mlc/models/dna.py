@@ -1,0 +1,39 @@
+"""Label message passing over DNA, as we recommend it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from torch_geometric.data import Data
+
+from tg_mlc.models._compose import compose
+from tg_mlc.models.lamp import LaMP
+from tg_mlc.nn.encoders import DNAEncoder
+
+if TYPE_CHECKING:
+    from tg_mlc.data import MultiLabelDataset
+
+
+def dna_lamp(
+    train: MultiLabelDataset,
+    label_graph: Data,
+    encoder: Literal["fmp", "emb"] = "fmp",
+    *,
+    channels: int = 64,
+    kernel_size: int = 16,
+    pool: int = 4,
+    **kwargs: Any,
+) -> LaMP:
+    r"""Builds a :class:`~tg_mlc.models.LaMP` whose components are pieces of DNA under a convolution.
+
+    Args:
+        train (MultiLabelDataset): The training samples, which give the frequency of every label.
+        label_graph (LabelGraph): The label graph.
+        encoder (str, optional): :obj:`"fmp"` or :obj:`"emb"`. (default: :obj:`"fmp"`)
+        channels (int, optional): Size of all states. (default: :obj:`64`)
+        kernel_size (int, optional): The number of letters that a convolution sees. (default: :obj:`16`)
+        pool (int, optional): The number of letters that become one component. (default: :obj:`4`)
+        **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
+    """
+    inputs = DNAEncoder(channels, kernel_size, pool, both_strands=True)
+    return compose(inputs, train, label_graph, encoder, **kwargs)

@@ -1,0 +1,34 @@
+"""Label message passing over the nodes of graphs with features that are numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from torch_geometric.data import Data
+
+from tg_mlc.models._compose import compose
+from tg_mlc.models.lamp import LaMP
+from tg_mlc.nn.encoders import NodeEncoder
+
+if TYPE_CHECKING:
+    from tg_mlc.data import MultiLabelDataset
+
+
+def node_lamp(
+    train: MultiLabelDataset,
+    label_graph: Data,
+    encoder: Literal["fmp", "emb"] = "emb",
+    *,
+    channels: int = 32,
+    **kwargs: Any,
+) -> LaMP:
+    r"""Builds a :class:`~tg_mlc.models.LaMP` whose components are nodes with features.
+
+    Args:
+        train (MultiLabelDataset): The training samples, which give the frequency of every label.
+        label_graph (LabelGraph): The label graph.
+        encoder (str, optional): :obj:`"emb"` or :obj:`"fmp"`. (default: :obj:`"emb"`)
+        channels (int, optional): Size of all states. (default: :obj:`32`)
+        **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
+    """
+    return compose(NodeEncoder(train[0].x.size(1), channels), train, label_graph, encoder, **kwargs)

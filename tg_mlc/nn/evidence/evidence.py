@@ -1,0 +1,40 @@
+"""Evidence: scores of other classifiers, which labels know and pass on."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+
+class Evidence(nn.Module):
+    r"""Scores of other classifiers, which samples bring along (see
+    :class:`~tg_mlc.data.preprocess.ClassifierScores`).
+
+    A classifier has seen the labels of the samples it was fitted to, and is too sure of them. Give these the scores of
+    classifiers that were fitted without them, *e.g.* those of :meth:`~tg_mlc.baselines.LinearBaseline.cross_fit`.
+
+    Args:
+        num_scores (int, optional): The number of classifiers :math:`C`. (default: :obj:`1`)
+        key (str, optional): The attribute of a batch that holds its scores. (default: :obj:`"evidence"`)
+
+    Shapes:
+        - **input:** a batch with scores of shape :math:`(B, L, C)`, or :math:`(B, L)` where :math:`C` is 1
+        - **output:** these scores
+
+    Raises:
+        ValueError: On use, if the batch has no scores.
+    """
+
+    def __init__(self, num_scores: int = 1, key: str = "evidence") -> None:
+        super().__init__()
+        self.num_scores = num_scores
+        self.key = key
+
+    def forward(self, data: Data) -> Tensor:
+        scores: Tensor | None = data.get(self.key)
+        if scores is None:
+            raise ValueError(
+                f"Expected samples with the attribute '{self.key}', scores of classifiers (got {data}); let the "
+                f"preprocessor that the model was trained with make them"
+            )
+        return scores
