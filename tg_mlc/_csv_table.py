@@ -39,16 +39,7 @@ class CSVTable(NamedTuple):
 
     def check_columns(self, labels: Sequence[str], features: Sequence[str], *, may_lack_labels: bool = False) -> None:
         """Refuses columns that are missing, used twice, or none."""
-        used = [*labels, *features]
-        missing = [name for name in used if name not in self.header]
-        if missing:
-            raise ValueError(
-                f"Expected the columns {missing} in '{self.path}' (got the columns {self.header})"
-                f"{_hint_of_delimiter(self.header)}"
-            )
-        repeated = sorted({name for name in used if used.count(name) > 1 or self.header.count(name) > 1})
-        if repeated:
-            raise ValueError(f"Expected every column to be used once (got {repeated} more than once in '{self.path}')")
+        check_columns([*labels, *features], self.header, f"'{self.path}'")
         if not (labels or may_lack_labels) or not features:
             raise ValueError(
                 f"Expected at least one column of labels and one of inputs (got labels={list(labels)}, "
@@ -86,6 +77,18 @@ class CSVTable(NamedTuple):
                 raise ValueError(f"Expected {expected} in {where} (got '{cells[row][:80]}'){hint}")
             values[:, target] = converted
         return values
+
+
+def check_columns(used: Sequence[str], header: Sequence[str], source: str) -> None:
+    """Refuses columns that are missing, or used twice."""
+    missing = [name for name in used if name not in header]
+    if missing:
+        raise ValueError(
+            f"Expected the columns {missing} in {source} (got the columns {header}){_hint_of_delimiter(header)}"
+        )
+    repeated = sorted({name for name in used if used.count(name) > 1 or header.count(name) > 1})
+    if repeated:
+        raise ValueError(f"Expected every column to be used once (got {repeated} more than once in {source})")
 
 
 def read_csv_table(
@@ -184,7 +187,7 @@ def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
         yield line
 
 
-def _hint_of_delimiter(header: list[str]) -> str:
+def _hint_of_delimiter(header: Sequence[str]) -> str:
     """What to do about a header of one cell that seems to be several."""
     found = [mark for mark in (";", "\t", "|", ",") if len(header) == 1 and mark in header[0]]
     return f"; if {found[0]!r} stands between cells, pass it as 'delimiter' of 'from_csv'" if found else ""

@@ -22,7 +22,8 @@ def parse_number(text: str) -> float | None:
 
 
 def as_list(values: Any) -> Any:
-    """A list of the rows of a pandas Series, or array, of Python objects such as sets; anything else as it is."""
+    """A list of the rows of a Series, or array, of Python objects such as sets; anything else as it is."""
+    values = values.to_numpy() if hasattr(values, "to_list") else values
     if getattr(values, "ndim", None) != 1 or getattr(values.dtype, "kind", None) != "O":
         return values
     return [row.tolist() if isinstance(row, np.ndarray) else row for row in values]  # tables of Parquet hold arrays

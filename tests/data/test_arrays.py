@@ -180,6 +180,18 @@ def test_a_column_of_lists_is_read_as_a_list():
     assert from_arrays(df["tokens"].map(np.array), df["tags"].map(np.array), ["a", "b"]).kind == "sequence"
 
 
+def test_frames_and_columns_of_polars():
+    polars = pytest.importorskip("polars")
+    x, y = polars.DataFrame({"age": [1.5, None], "size": [1, 2]}), polars.DataFrame({"calm": [1, None], "sad": [0, 1]})
+    dataset = from_arrays(x, y, ["sad", "calm"])
+    assert (dataset.feature_names, dataset.label_names) == (["age", "size"], ["sad", "calm"])
+    assert dataset.y.isnan().tolist() == [[False, False], [False, True]]
+    assert from_arrays(x[["size", "age"]], like=dataset)[0].x.tolist() == [[1.5, 1]]
+    words = from_arrays(polars.Series([["red", "apple"], []]), polars.Series([["b", "a"], None]))
+    assert (words.feature_names, words.label_names) == (["<unk>", "apple", "red"], ["a", "b"])
+    assert words.y.isnan().tolist() == [[False, False], [True, True]]
+
+
 @pytest.mark.parametrize("form", [list, sorted, np.array])
 def test_a_column_of_label_lists_may_have_gaps(form):
     tags = pd.Series([{"b"}, {"a", "b"}, {"a"}]).map(lambda names: form(list(names)))
