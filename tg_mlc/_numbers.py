@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,9 @@ def to_numbers(values: np.ndarray, columns: Any, what: str) -> np.ndarray:
     check_real(values.dtype, what)
     if values.dtype.kind in "biuf":
         return values
+    if values.dtype.kind in "OU":
+        with suppress(TypeError, ValueError):
+            return values.astype(np.float64)
     numbers = np.empty(values.shape, dtype=np.float64)
     for (row, column), value in np.ndenumerate(values):
         try:
@@ -68,5 +72,9 @@ def check_real(dtype: np.dtype[Any], what: str) -> None:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a Python object stands for what is not known: None, NaN or pandas' NA."""
-    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
+    """Whether a Python object stands for what is not known: None, NaN, or pandas' NA or NaT."""
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, float) and math.isnan(value))
+    )

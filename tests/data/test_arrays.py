@@ -257,6 +257,10 @@ def test_rows_of_frames_in_two_orders_are_refused():
         from_arrays(x, y)
     with pytest.raises(ValueError, match="in one order"):
         from_arrays(x, pd.Series([{"a"}, {"b"}], index=[6, 5]))
+    some = pd.DataFrame({"a": [1, 0]}, index=[5, 8])
+    with pytest.raises(ValueError, match=r"the same rows .*row 1 of index 6 in 'X' and of 8 in 'Y'\); pass 'Y.loc"):
+        from_arrays(x, some)
+    assert from_arrays(x, some.to_numpy()).y.tolist() == [[1], [0]]
     assert from_arrays(x, y.loc[x.index]).y.tolist() == [[0], [1]]
     assert from_arrays(x, y.reset_index(drop=True)).y.tolist() == [[1], [0]]  # other entries, paired by place
 
@@ -385,6 +389,15 @@ def test_samples_make_batches_and_can_be_transformed():
     ("arguments", "message"),
     [
         ({"Y": [[1, 0], [0, 2], [1, 1]]}, r"got 2 in row 1, column 1: label 'label_1'"),
+        ({"Y": [[1, 0], [0, 1.0000001], [1, 1]]}, r"got 1.0000001 in row 1, column 1"),
+        (
+            {"Y": [{"a"}, {"b", None}, {"a"}]},
+            r"without missing or blank ones \(got .*None.* in row 1\); leave these out",
+        ),
+        ({"Y": [{"a"}, {"b"}, {float("nan")}]}, r"without missing or blank ones \(got \{nan\} in row 2\)"),
+        ({"Y": [{"a"}, {pd.NaT}, {pd.NA}]}, r"without missing or blank ones \(got \{NaT\} in row 1\)"),
+        ({"Y": [["a"], ["b", " "], ["c"]]}, r"without missing or blank ones \(got \['b', ' '\] in row 1\)"),
+        ({"Y": sp.csr_array((3, 10**9))}, r"1,000,000,000 labels of 3 samples, which take 11.2 GiB"),
         ({"Y": [[1, 0], [0, "x"], [1, 1]]}, r"got the list \[1, 0\] in row 0"),
         ({"Y": np.array([[1, 0], [0, "x"]], dtype=object)}, r"got 'x' in row 1, column 1"),
         ({"Y": [[1, 0], [0], [1, 1]]}, r"or as a list of sets of label names"),

@@ -53,6 +53,13 @@ def test_words_that_have_weights_keep_them():
     assert weighted.nnz == 5  # the third word is in no training document
 
 
+def test_training_documents_alone_tell_whether_words_are_counts():
+    counts = np.array([[1, 0], [0, 2], [0, 0], [0.5, 1]])  # the last one is a test document
+    documents = ArrayDataset(Records(sp.csr_array(counts), Y, ["a", "b"]).to_samples())
+    with pytest.raises(ValueError, match="'counts' of whole numbers"):
+        tf_idf(documents, SPLIT)
+
+
 def test_sequences_become_weighted_bags(documents):
     bags = with_words(documents, tf_idf(documents, SPLIT))
     assert (bags.kind, bags.num_inputs, bags.feature_names) == ("bag", 3, ["u", "v", "w"])

@@ -61,7 +61,7 @@ def tf_idf(dataset: MultiLabelDataset, split: Split) -> sp.csr_array:
     """
     words = bag_of_words(dataset)
     train = words[split.train.numpy()]
-    if are_counts(words):
+    if are_counts(train):
         return TfIdf.fit(train).transform(words)
     known = sp.csr_array(words * (abs(train).sum(axis=0) > 0))
     known.eliminate_zeros()
