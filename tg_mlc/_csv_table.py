@@ -1,4 +1,4 @@
-"""The cells of a CSV file, and where they are wrong."""
+"""Columns of a CSV file, and errors that name the cell."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from torch import Tensor
 
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
@@ -39,6 +40,14 @@ def as_array(values: Any) -> np.ndarray:
     if isinstance(values, (list, tuple)):
         values = [as_array(row) if isinstance(row, Tensor) else row for row in values]
     return np.asarray(values.toarray() if sp.issparse(values) else values)
+
+
+def to_scipy(values: Any) -> Any:
+    """A SciPy matrix of a sparse tensor; anything else as it is."""
+    if not isinstance(values, Tensor) or values.layout == torch.strided:
+        return values
+    entries: Tensor = values.detach().cpu().to_sparse(layout=torch.sparse_coo).coalesce()
+    return sp.coo_array((as_array(entries.values()), entries.indices().numpy()), shape=tuple(entries.shape))
 
 
 def to_numbers(values: np.ndarray, columns: Any, what: str) -> np.ndarray:
@@ -72,7 +81,7 @@ def check_real(dtype: np.dtype[Any], what: str) -> None:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a Python object stands for what is not known: None, NaN, or pandas' NA or NaT."""
+    """Tells whether a Python object stands for what is not known: None, NaN, or pandas' NA or NaT."""
     return (
         value is None
         or type(value).__name__ in ("NAType", "NaTType")

@@ -1,4 +1,4 @@
-"""What happens between raw data and a model: own data, vocabularies, splits."""
+"""Everything between raw data and a model: own data, vocabularies, splits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cells of a table of events, and where they are wrong."""
+"""Columns of a table of events, and errors that name the cell."""
 
 from __future__ import annotations
 

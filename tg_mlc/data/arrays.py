@@ -40,9 +40,10 @@ def from_arrays(
         new = from_arrays([["red", "pear"]], like=dataset)
 
     Args:
-        X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse or pandas) with one row per sample, or a
-            list (or column of a data frame) of lists of words; words are strings, or numbers from 0 that are taken as
-            they are. Lists of whole numbers that are all of one length may be either, and need :obj:`kind`.
+        X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse, pandas or polars) with one row per
+            sample, or a list (or column of a data frame) of lists of words; words are strings, or numbers from 0 that
+            are taken as they are. Lists of whole numbers that are all of one length may be either, and need
+            :obj:`kind`.
         Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these forms, or a list (or
             column) with the set (or list) of each sample's label names, where :obj:`None` means that all are unknown.
             (default: :obj:`None`, nobody knows any label; needs :obj:`like` or :obj:`label_names`)
@@ -72,9 +73,10 @@ def from_arrays(
         ``[1, num_labels]``.
 
     Raises:
-        ValueError: If numbers of rows differ, data frames hold the same rows in two orders, a label is none of 0, 1 and
-            NaN, an input cannot be of its kind or may be of two, or rows or names do not fit; the message names row and
-            column. Or if nothing tells the labels, or samples cannot be like the old ones.
+        ValueError: If numbers of rows differ, data frames share rows but not all of them in one order, a label is none
+            of 0, 1 and NaN, a name in a set is missing or blank, the labels would take more than 8 GiB, an input cannot
+            be of its kind or may be of two, or rows or names do not fit; the message names row and column. Or if
+            nothing tells the labels, or samples cannot be like the old ones.
     """
     from tg_mlc.datasets._records import Records  # data sets import the splits of this package
     from tg_mlc.datasets.base import ArrayDataset

@@ -39,23 +39,29 @@ class EventSequences:
 
     @property
     def num_entities(self) -> int:
+        """The number of entities."""
         return len(self.entities)
 
     @property
     def num_events(self) -> int:
+        """The number of events of all entities."""
         return self.time.numel()
 
     @property
     def num_labels(self) -> int:
+        """The number of labels."""
         return len(self.label_names)
 
     @property
     def cardinality(self) -> float:
-        """How many labels an event has on average."""
+        """The average number of labels of an event."""
         return float(self.y.nnz / self.num_events)
 
     def with_at_least(self, num_events: int) -> EventSequences:
-        """Only the entities that have so many events; labels stay, even if no event is left that has them.
+        """Drops entities that have few events; labels stay, even if no event is left that has them.
+
+        Args:
+            num_events (int): The number of events that an entity needs to stay.
 
         Raises:
             ValueError: If there is no such entity.

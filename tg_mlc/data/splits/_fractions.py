@@ -1,3 +1,5 @@
+"""Sizes of the parts of a split, from their shares of the samples."""
+
 from __future__ import annotations
 
 import math

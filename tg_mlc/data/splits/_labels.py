@@ -1,4 +1,4 @@
-"""Label matrices of any kind, and which classes of which labels a split has where."""
+"""Label matrices of any kind, and a report of the classes that a part of a split lacks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from torch import Tensor
 
+from tg_mlc._numbers import as_array, to_scipy
 from tg_mlc.data.splits.split import PARTS
 
 LabelMatrix: TypeAlias = "Tensor | np.ndarray | sp.spmatrix | sp.sparray"
@@ -84,7 +84,7 @@ def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list
 
 
 def check_names(label_names: list[str] | None, num_labels: int) -> None:
-    """Raises :class:`ValueError` if there are names, but not one for each label."""
+    """Refuses names that are not one for each label."""
     if label_names is not None and len(label_names) != num_labels:
         raise ValueError(f"Expected one of 'label_names' for each of {num_labels} labels (got {len(label_names)})")
 
@@ -95,23 +95,14 @@ def _join(names: list[str]) -> str:
 
 
 def _to_csr(y: LabelMatrix) -> sp.csr_array:
-    if isinstance(y, Tensor):
-        y = _tensor_to_scipy(y)
+    y = to_scipy(y)
     if not hasattr(y, "ndim"):
         raise ValueError(f"Expected 'y' to be a matrix (got {type(y).__name__}); of a data set take 'dataset.y'")
     if y.ndim != 2:
         raise ValueError(f"Expected 'y' of shape [num_samples, num_labels] (got {list(y.shape)})")
-    matrix = sp.csr_array(y).astype(np.float64)
+    matrix = sp.csr_array(as_array(y) if isinstance(y, Tensor) else y).astype(np.float64)
     matrix.sum_duplicates()
     return matrix
-
-
-def _tensor_to_scipy(y: Tensor) -> np.ndarray | sp.coo_array:
-    y = y.detach().cpu()
-    if y.layout == torch.strided:
-        return (y.float() if y.dtype == torch.bfloat16 else y).numpy()  # numpy has no bfloat16
-    entries = y.to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]
-    return sp.coo_array((entries.values().numpy(), entries.indices().numpy()), shape=tuple(y.shape))
 
 
 def _where(matrix: sp.csr_array, chosen: np.ndarray) -> sp.csr_array:

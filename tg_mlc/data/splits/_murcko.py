@@ -1,3 +1,5 @@
+"""Bemis-Murcko scaffolds of molecules, computed by RDKit."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""Splits from indices that are given."""
+
 from __future__ import annotations
 
 from dataclasses import replace

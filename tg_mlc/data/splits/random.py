@@ -1,3 +1,5 @@
+"""Random splits."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Splits of molecules by their scaffolds."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""Splits that keep the frequencies of labels, by iterative stratification."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
