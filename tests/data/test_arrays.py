@@ -422,10 +422,13 @@ def test_samples_make_batches_and_can_be_transformed():
         ({"X": [[1.0, np.inf], [0.5, 1.0], [1.0, 1.0]]}, r"got inf in row 0, column 1"),
         ({"X": sp.csr_array([[0, 1.0], [0.5, np.nan], [1, 1]])}, r"got nan in row 1, column 1"),
         ({"X": pd.DataFrame({"a": ["1", "x", "2"]})}, r"got 'x' in row 1, column 'a'"),
-        ({"train": [0, 5]}, r"'train' to be rows from 0 to 2 \(got 5\)"),
-        ({"train": [0, 0]}, r"got row 0 again"),
+        ({"train": [0, 5]}, r"'train' to be below num_samples=3 \(got 5\)"),
+        ({"train": [-1, 2]}, r"'train' to hold indices of at least 0 \(got -1\)"),
+        ({"train": [0, 0]}, r"got sample 0 more than once, in \['train'\]"),
         ({"test": [0.5]}, r"'test' to be numbers of rows"),
-        ({"train": [0, 1], "test": [1, 2]}, r"share no row \(got row 1 in both\)"),
+        ({"test": [[0, 1]]}, r"'test' to be a one-dimensional tensor of integers \(got shape \[1, 2\]"),
+        ({"test": [True, False]}, r"'test' to be .* or a mask of 3 entries \(got bool of shape \[2\]\)"),
+        ({"train": [0, 1], "test": [1, 2]}, r"got sample 1 more than once, in \['train', 'test'\]"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, message):

@@ -10,6 +10,7 @@ from tg_mlc._frames import check_same_rows
 from tg_mlc._numbers import as_list
 from tg_mlc.data._inputs import announce_kind, infer_kind, num_rows, read_inputs
 from tg_mlc.data._label_values import in_order, read_labels
+from tg_mlc.data.splits import predefined_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,8 +94,9 @@ def from_arrays(
     y, names = read_labels(Y, label_names, None if like is None else like.num_labels)
     if num_rows(X) not in (None, len(y)):
         raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")
-    train_rows, test_rows = (_rows(rows, len(y), name) for rows, name in ((train, "train"), (test, "test")))
-    _check_disjoint(train_rows, test_rows)
+    parts = predefined_split(_row_numbers(train, len(y), "train"), (), _row_numbers(test, len(y), "test"), len(y))
+    train_rows = None if train is None else parts.train.numpy()
+    test_rows = None if test is None else parts.test.numpy()
     x, words = read_inputs(X, kind or _choose_kind(X), feature_names, train_rows, num_inputs)
     samples = Records(x, y, names, words, train_rows, test_rows).to_samples()
     return ArrayDataset(samples if num_inputs is None else samples._replace(num_features=num_inputs), transform)
@@ -122,30 +124,14 @@ def _choose_kind(X: Any) -> Kind:
     return kind
 
 
-def _rows(rows: Any, num_samples: int, name: str) -> np.ndarray | None:
-    """The row numbers of a part, sorted, of numbers or a mask."""
-    if rows is None:
-        return None
-    given = np.asarray(rows)
+def _row_numbers(rows: Any, num_samples: int, name: str) -> np.ndarray:
+    """The numbers of the rows of a part, which may be given as a mask."""
+    given = np.asarray([] if rows is None else rows)
     if given.dtype == bool and given.shape == (num_samples,):
         return np.flatnonzero(given)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+    if given.size and given.dtype.kind not in "iu":
         raise ValueError(
             f"Expected '{name}' to be numbers of rows, or a mask of {num_samples} entries "
             f"(got {given.dtype} of shape {list(given.shape)})"
         )
-    wrong = given[(given < 0) | (given >= num_samples)]
-    if wrong.size:
-        raise ValueError(f"Expected '{name}' to be rows from 0 to {num_samples - 1} (got {wrong[0]})")
-    found, counts = np.unique(given.astype(np.int64), return_counts=True)
-    if (counts > 1).any():
-        raise ValueError(f"Expected '{name}' to name every row once (got row {found[counts > 1][0]} again)")
-    return found
-
-
-def _check_disjoint(train: np.ndarray | None, test: np.ndarray | None) -> None:
-    if train is None or test is None:
-        return
-    both = np.intersect1d(train, test)
-    if both.size:
-        raise ValueError(f"Expected 'train' and 'test' to share no row (got row {both[0]} in both)")
+    return given.astype(np.int64)

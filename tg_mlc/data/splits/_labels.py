@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from torch import Tensor
 
 from tg_mlc._numbers import as_array, to_scipy
+from tg_mlc.data._label_values import check_names
 from tg_mlc.data.splits.split import PARTS
 
 LabelMatrix: TypeAlias = "Tensor | np.ndarray | sp.spmatrix | sp.sparray"
@@ -46,13 +47,15 @@ class SparseLabels(NamedTuple):
         return np.hstack([sizes - positive - unknown, positive])
 
 
-def sparse_labels(y: LabelMatrix) -> SparseLabels:
+def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> SparseLabels:
     """Reads labels of any kind: dense or sparse, of torch, numpy or scipy; what a sparse matrix does not store is 0.
 
     Raises:
-        ValueError: If there are not two dimensions, or a value is not 0, 1 or NaN.
+        ValueError: If there are not two dimensions, a value is not 0, 1 or NaN, or names are not one for each label.
     """
     matrix = _to_csr(y)
+    if label_names is not None:
+        check_names(label_names, matrix.shape[1], "label_names")
     values = matrix.data
     wrong = ~(np.isnan(values) | (values == 0) | (values == 1))
     if wrong.any():
@@ -81,12 +84,6 @@ def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list
                 absentees = _join([names[i] for i in np.flatnonzero(absent)])
                 lines.append(f"no known {kind} {where} for {absent.sum()} of {num_labels} labels: {absentees}")
     return "\n".join(lines) or f"both classes of all {num_labels} labels in every part"
-
-
-def check_names(label_names: list[str] | None, num_labels: int) -> None:
-    """Refuses names that are not one for each label."""
-    if label_names is not None and len(label_names) != num_labels:
-        raise ValueError(f"Expected one of 'label_names' for each of {num_labels} labels (got {len(label_names)})")
 
 
 def _join(names: list[str]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tg_mlc.data.splits._fractions import DEFAULT_FRACTIONS, NUM_PARTS, Fractions, part_sizes
 from tg_mlc.data.splits._groups import Groups
-from tg_mlc.data.splits._labels import LabelMatrix, SparseLabels, check_names, coverage_report, sparse_labels
+from tg_mlc.data.splits._labels import LabelMatrix, SparseLabels, coverage_report, sparse_labels
 from tg_mlc.data.splits._murcko import murcko_scaffolds
 from tg_mlc.data.splits.split import Split
 
@@ -61,8 +61,7 @@ def scaffold_split(
 def _labels(y: LabelMatrix | None, num_molecules: int, label_names: list[str] | None) -> SparseLabels | None:
     if y is None:
         return None
-    labels = sparse_labels(y)
-    check_names(label_names, labels.num_labels)
+    labels = sparse_labels(y, label_names)
     if labels.num_samples != num_molecules:
         raise ValueError(f"Expected one row of 'y' for each of {num_molecules} molecules (got {labels.num_samples})")
     return labels
