@@ -42,9 +42,10 @@ def infer_kind(X: Any) -> tuple[Kind, str]:
     return "vector", "they are a dense matrix of numbers"
 
 
-def announce_kind(kind: str, reason: str) -> None:
-    """Prints the kind that inputs are taken for, where nobody told it."""
+def announce_kind(kind: Kind, reason: str) -> Kind:
+    """Prints the kind that inputs are taken for, where nobody told it, and returns it."""
     print(f"Taking the inputs as kind='{kind}' because {reason}; pass kind=... for another.")  # noqa: T201
+    return kind
 
 
 def num_rows(X: Any) -> int | None:

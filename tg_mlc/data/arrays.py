@@ -97,7 +97,7 @@ def from_arrays(
     parts = predefined_split(_row_numbers(train, len(y), "train"), (), _row_numbers(test, len(y), "test"), len(y))
     train_rows = None if train is None else parts.train.numpy()
     test_rows = None if test is None else parts.test.numpy()
-    x, words = read_inputs(X, kind or _choose_kind(X), feature_names, train_rows, num_inputs)
+    x, words = read_inputs(X, kind or announce_kind(*infer_kind(X)), feature_names, train_rows, num_inputs)
     samples = Records(x, y, names, words, train_rows, test_rows).to_samples()
     return ArrayDataset(samples if num_inputs is None else samples._replace(num_features=num_inputs), transform)
 
@@ -116,12 +116,6 @@ def _unknown(X: Any, label_names: Sequence[str] | None) -> np.ndarray:
             "Expected labels 'Y', or 'like' or 'label_names' for samples whose labels nobody knows (got none)"
         )
     return np.full((X.shape[0] if hasattr(X, "shape") else len(X), len(label_names)), np.nan)
-
-
-def _choose_kind(X: Any) -> Kind:
-    kind, reason = infer_kind(X)
-    announce_kind(kind, reason)
-    return kind
 
 
 def _row_numbers(rows: Any, num_samples: int, name: str) -> np.ndarray:
