@@ -32,7 +32,7 @@ class EventTable:
     """The columns of a table that are used."""
 
     source: str
-    columns: dict[str, Sequence[Any]]  #: lists, or arrays if a data frame knows that they are dates
+    columns: dict[str, list[Any] | np.ndarray]  #: lists, or arrays if a data frame knows that they are dates
     lines: Sequence[int] | None = None  #: where in a file each row ends
 
     def __len__(self) -> int:
@@ -134,10 +134,11 @@ def read_event_table(table: Any, used: list[str], columns: Sequence[str] | None)
     return EventTable(source, {name: _cells(frame[name]) for name in used})
 
 
-def _cells(column: Any) -> Sequence[Any]:
+def _cells(column: Any) -> list[Any] | np.ndarray:
     """The cells of a column of pandas or polars; dates stay an array, as a million objects of pandas take seconds."""
-    cells: np.ndarray = (column.dt.tz_convert(None) if hasattr(column.dtype, "tz") else column).to_numpy()
-    return cells if cells.dtype.kind == "M" else column.to_list()
+    cells: Any = (column.dt.tz_convert(None) if hasattr(column.dtype, "tz") else column).to_numpy()
+    found: list[Any] | np.ndarray = cells if cells.dtype.kind == "M" else column.to_list()
+    return found
 
 
 def _read_parquet(path: Path) -> Any:
