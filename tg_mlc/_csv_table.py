@@ -1,4 +1,4 @@
-"""The cells of a CSV file, and where they are wrong."""
+"""Columns of a CSV file, and errors that name the cell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from array import array
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,8 @@ MAX_LINE = 2**26  # characters: a line of millions of cells
 MAX_CELL = 2**24  # characters: four times the longest novel
 _BLOCK = 2**12  # rows that are turned into columns at once
 _DAMAGED = (UnicodeError, LookupError, TypeError, csv.Error)
-_MISSING = {"", "na", "nan", "null"}
+_MISSING = {"", "na", "nan", "-nan", "+nan", "null"}  # C writes signs
+_BLANK = dict.fromkeys(("", "NA", "NULL", "null"), math.nan)
 _LABELS = {"0": 0.0, "0.0": 0.0, "1": 1.0, "1.0": 1.0, **dict.fromkeys(_MISSING, math.nan)}
 
 
@@ -39,16 +40,7 @@ class CSVTable(NamedTuple):
 
     def check_columns(self, labels: Sequence[str], features: Sequence[str], *, may_lack_labels: bool = False) -> None:
         """Refuses columns that are missing, used twice, or none."""
-        used = [*labels, *features]
-        missing = [name for name in used if name not in self.header]
-        if missing:
-            raise ValueError(
-                f"Expected the columns {missing} in '{self.path}' (got the columns {self.header})"
-                f"{_hint_of_delimiter(self.header)}"
-            )
-        repeated = sorted({name for name in used if used.count(name) > 1 or self.header.count(name) > 1})
-        if repeated:
-            raise ValueError(f"Expected every column to be used once (got {repeated} more than once in '{self.path}')")
+        check_columns([*labels, *features], self.header, f"'{self.path}'")
         if not (labels or may_lack_labels) or not features:
             raise ValueError(
                 f"Expected at least one column of labels and one of inputs (got labels={list(labels)}, "
@@ -61,12 +53,12 @@ class CSVTable(NamedTuple):
 
     def numbers(self, columns: Sequence[str]) -> np.ndarray:
         """Columns of numbers, NaN where blank."""
-        return self._matrix(columns, _number, "a number, or blank (missing)")
+        return self._matrix(columns, _numbers, "a number, or blank (missing)")
 
     def labels(self, columns: Sequence[str]) -> np.ndarray:
         """Columns of 0 and 1, NaN where blank."""
         hint = "; name the columns that are labels with 'label_columns'"
-        return self._matrix(columns, _LABELS.get, "a label to be 0, 1 or blank (unknown)", hint)
+        return self._matrix(columns, _labels, "a label to be 0, 1 or blank (unknown)", hint)
 
     def label_sets(self, column: str, separator: str) -> list[set[str]]:
         """The names that the cells of a column list."""
@@ -74,18 +66,30 @@ class CSVTable(NamedTuple):
         return [{name for name in cell if name} for cell in names]
 
     def _matrix(
-        self, columns: Sequence[str], convert: Callable[[str], float | None], expected: str, hint: str = ""
+        self, columns: Sequence[str], convert: Callable[[list[str]], list[float | None]], expected: str, hint: str = ""
     ) -> np.ndarray:
         values = np.empty((len(self.lines), len(columns)), dtype=np.float64)
         for target, column in enumerate(columns):
             cells = self.texts(column)
-            converted = [convert(cell.strip().lower()) for cell in cells]
+            converted = convert(cells)
             if None in converted:
                 row = converted.index(None)
                 where = f"row {self.first + row} (line {self.lines[row]}), column '{column}' of '{self.path}'"
                 raise ValueError(f"Expected {expected} in {where} (got '{cells[row][:80]}'){hint}")
             values[:, target] = converted
         return values
+
+
+def check_columns(used: Sequence[str], header: Sequence[str], source: str) -> None:
+    """Refuses columns that are missing, or used twice."""
+    missing = [name for name in used if name not in header]
+    if missing:
+        raise ValueError(
+            f"Expected the columns {missing} in {source} (got the columns {header}){_hint_of_delimiter(header)}"
+        )
+    repeated = sorted({name for name in used if used.count(name) > 1 or header.count(name) > 1})
+    if repeated:
+        raise ValueError(f"Expected every column to be used once (got {repeated} more than once in {source})")
 
 
 def read_csv_table(
@@ -184,7 +188,7 @@ def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
         yield line
 
 
-def _hint_of_delimiter(header: list[str]) -> str:
+def _hint_of_delimiter(header: Sequence[str]) -> str:
     """What to do about a header of one cell that seems to be several."""
     found = [mark for mark in (";", "\t", "|", ",") if len(header) == 1 and mark in header[0]]
     return f"; if {found[0]!r} stands between cells, pass it as 'delimiter' of 'from_csv'" if found else ""
@@ -200,5 +204,15 @@ def _long_cells() -> Iterator[None]:
         csv.field_size_limit(usual)
 
 
-def _number(cell: str) -> float | None:
-    return math.nan if cell in _MISSING else parse_number(cell)
+def _numbers(cells: list[str]) -> list[float | None]:
+    with suppress(ValueError):
+        numbers: list[float | None] = [float(_BLANK.get(cell, cell)) for cell in cells]
+        text = "".join(cells)  # of which float takes more than parse_number does
+        if text.isascii() and "_" not in text and math.inf not in numbers and -math.inf not in numbers:
+            return numbers
+    return [math.nan if (text := cell.strip().lower()) in _MISSING else parse_number(text) for cell in cells]
+
+
+def _labels(cells: list[str]) -> list[float | None]:
+    value = {cell: _LABELS.get(cell.strip().lower()) for cell in set(cells)}
+    return [value[cell] for cell in cells]

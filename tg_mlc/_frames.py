@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,17 +28,17 @@ def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
 
 
 def check_same_rows(X: Any, Y: Any) -> None:
-    """Refuses two data frames, or series, of the same rows in different orders, which would be paired by place.
+    """Refuses two data frames, or series, that share rows which would be paired with others, as pairs go by place.
 
     Raises:
-        ValueError: If the index of one holds the entries of the other in another order.
+        ValueError: If the index of one has entries of the other, but not all of them in the same order.
     """
-    if not (hasattr(X, "iloc") and hasattr(Y, "iloc")):
+    if not (hasattr(X, "iloc") and hasattr(Y, "iloc")) or X.index.equals(Y.index):
         return
     ours, theirs = list(X.index), list(Y.index)
-    if ours != theirs and Counter(ours) == Counter(theirs):
+    if len(ours) == len(theirs) and not set(ours).isdisjoint(theirs):
         row = next(row for row, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1])
         raise ValueError(
-            f"Expected 'X' and 'Y' to have their rows in one order (got row {row} of index {ours[row]!r} in 'X' and of "
-            f"{theirs[row]!r} in 'Y'); pass 'Y.loc[X.index]', or 'Y.to_numpy()' to pair rows by their places"
+            f"Expected 'X' and 'Y' to have the same rows in one order (got row {row} of index {ours[row]!r} in 'X' and "
+            f"of {theirs[row]!r} in 'Y'); pass 'Y.loc[X.index]', or 'Y.to_numpy()' to pair rows by their places"
         )

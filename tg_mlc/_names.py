@@ -1,4 +1,4 @@
-"""Whether what meets in a model is about the same labels."""
+"""Comparison of the label names of what meets in a model."""
 
 from __future__ import annotations
 

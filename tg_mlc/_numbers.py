@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from torch import Tensor
 
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
@@ -22,7 +24,8 @@ def parse_number(text: str) -> float | None:
 
 
 def as_list(values: Any) -> Any:
-    """A list of the rows of a pandas Series, or array, of Python objects such as sets; anything else as it is."""
+    """A list of the rows of a Series, or array, of Python objects such as sets; anything else as it is."""
+    values = values.to_numpy() if hasattr(values, "to_list") else values
     if getattr(values, "ndim", None) != 1 or getattr(values.dtype, "kind", None) != "O":
         return values
     return [row.tolist() if isinstance(row, np.ndarray) else row for row in values]  # tables of Parquet hold arrays
@@ -39,6 +42,14 @@ def as_array(values: Any) -> np.ndarray:
     return np.asarray(values.toarray() if sp.issparse(values) else values)
 
 
+def to_scipy(values: Any) -> Any:
+    """A SciPy matrix of a sparse tensor; anything else as it is."""
+    if not isinstance(values, Tensor) or values.layout == torch.strided:
+        return values
+    entries: Tensor = values.detach().cpu().to_sparse(layout=torch.sparse_coo).coalesce()
+    return sp.coo_array((as_array(entries.values()), entries.indices().numpy()), shape=tuple(entries.shape))
+
+
 def to_numbers(values: np.ndarray, columns: Any, what: str) -> np.ndarray:
     """Makes numbers of a matrix of Python objects, where None and pandas' NA mean NaN; numbers stay as they are.
 
@@ -48,6 +59,9 @@ def to_numbers(values: np.ndarray, columns: Any, what: str) -> np.ndarray:
     check_real(values.dtype, what)
     if values.dtype.kind in "biuf":
         return values
+    if values.dtype.kind in "OU":
+        with suppress(TypeError, ValueError):
+            return values.astype(np.float64)
     numbers = np.empty(values.shape, dtype=np.float64)
     for (row, column), value in np.ndenumerate(values):
         try:
@@ -67,5 +81,9 @@ def check_real(dtype: np.dtype[Any], what: str) -> None:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a Python object stands for what is not known: None, NaN or pandas' NA."""
-    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
+    """Tells whether a Python object stands for what is not known: None, NaN, or pandas' NA or NaT."""
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, float) and math.isnan(value))
+    )

@@ -180,6 +180,18 @@ def test_a_column_of_lists_is_read_as_a_list():
     assert from_arrays(df["tokens"].map(np.array), df["tags"].map(np.array), ["a", "b"]).kind == "sequence"
 
 
+def test_frames_and_columns_of_polars():
+    polars = pytest.importorskip("polars")
+    x, y = polars.DataFrame({"age": [1.5, None], "size": [1, 2]}), polars.DataFrame({"calm": [1, None], "sad": [0, 1]})
+    dataset = from_arrays(x, y, ["sad", "calm"])
+    assert (dataset.feature_names, dataset.label_names) == (["age", "size"], ["sad", "calm"])
+    assert dataset.y.isnan().tolist() == [[False, False], [False, True]]
+    assert from_arrays(x[["size", "age"]], like=dataset)[0].x.tolist() == [[1.5, 1]]
+    words = from_arrays(polars.Series([["red", "apple"], []]), polars.Series([["b", "a"], None]))
+    assert (words.feature_names, words.label_names) == (["<unk>", "apple", "red"], ["a", "b"])
+    assert words.y.isnan().tolist() == [[False, False], [True, True]]
+
+
 @pytest.mark.parametrize("form", [list, sorted, np.array])
 def test_a_column_of_label_lists_may_have_gaps(form):
     tags = pd.Series([{"b"}, {"a", "b"}, {"a"}]).map(lambda names: form(list(names)))
@@ -245,6 +257,10 @@ def test_rows_of_frames_in_two_orders_are_refused():
         from_arrays(x, y)
     with pytest.raises(ValueError, match="in one order"):
         from_arrays(x, pd.Series([{"a"}, {"b"}], index=[6, 5]))
+    some = pd.DataFrame({"a": [1, 0]}, index=[5, 8])
+    with pytest.raises(ValueError, match=r"the same rows .*row 1 of index 6 in 'X' and of 8 in 'Y'\); pass 'Y.loc"):
+        from_arrays(x, some)
+    assert from_arrays(x, some.to_numpy()).y.tolist() == [[1], [0]]
     assert from_arrays(x, y.loc[x.index]).y.tolist() == [[0], [1]]
     assert from_arrays(x, y.reset_index(drop=True)).y.tolist() == [[1], [0]]  # other entries, paired by place
 
@@ -373,6 +389,15 @@ def test_samples_make_batches_and_can_be_transformed():
     ("arguments", "message"),
     [
         ({"Y": [[1, 0], [0, 2], [1, 1]]}, r"got 2 in row 1, column 1: label 'label_1'"),
+        ({"Y": [[1, 0], [0, 1.0000001], [1, 1]]}, r"got 1.0000001 in row 1, column 1"),
+        (
+            {"Y": [{"a"}, {"b", None}, {"a"}]},
+            r"without missing or blank ones \(got .*None.* in row 1\); leave these out",
+        ),
+        ({"Y": [{"a"}, {"b"}, {float("nan")}]}, r"without missing or blank ones \(got \{nan\} in row 2\)"),
+        ({"Y": [{"a"}, {pd.NaT}, {pd.NA}]}, r"without missing or blank ones \(got \{NaT\} in row 1\)"),
+        ({"Y": [["a"], ["b", " "], ["c"]]}, r"without missing or blank ones \(got \['b', ' '\] in row 1\)"),
+        ({"Y": sp.csr_array((3, 10**9))}, r"1,000,000,000 labels of 3 samples, which take 11.2 GiB"),
         ({"Y": [[1, 0], [0, "x"], [1, 1]]}, r"got the list \[1, 0\] in row 0"),
         ({"Y": np.array([[1, 0], [0, "x"]], dtype=object)}, r"got 'x' in row 1, column 1"),
         ({"Y": [[1, 0], [0], [1, 1]]}, r"or as a list of sets of label names"),
@@ -397,10 +422,13 @@ def test_samples_make_batches_and_can_be_transformed():
         ({"X": [[1.0, np.inf], [0.5, 1.0], [1.0, 1.0]]}, r"got inf in row 0, column 1"),
         ({"X": sp.csr_array([[0, 1.0], [0.5, np.nan], [1, 1]])}, r"got nan in row 1, column 1"),
         ({"X": pd.DataFrame({"a": ["1", "x", "2"]})}, r"got 'x' in row 1, column 'a'"),
-        ({"train": [0, 5]}, r"'train' to be rows from 0 to 2 \(got 5\)"),
-        ({"train": [0, 0]}, r"got row 0 again"),
+        ({"train": [0, 5]}, r"'train' to be below num_samples=3 \(got 5\)"),
+        ({"train": [-1, 2]}, r"'train' to hold indices of at least 0 \(got -1\)"),
+        ({"train": [0, 0]}, r"got sample 0 more than once, in \['train'\]"),
         ({"test": [0.5]}, r"'test' to be numbers of rows"),
-        ({"train": [0, 1], "test": [1, 2]}, r"share no row \(got row 1 in both\)"),
+        ({"test": [[0, 1]]}, r"'test' to be a one-dimensional tensor of integers \(got shape \[1, 2\]"),
+        ({"test": [True, False]}, r"'test' to be .* or a mask of 3 entries \(got bool of shape \[2\]\)"),
+        ({"train": [0, 1], "test": [1, 2]}, r"got sample 1 more than once, in \['train', 'test'\]"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, message):

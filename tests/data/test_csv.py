@@ -136,6 +136,17 @@ def test_cells_and_lines_without_end(write, monkeypatch):
         from_csv(write(f"body,calm\n{'words ' * 10},1\n"), ["calm"], text_column="body")
 
 
+def test_columns_of_plain_numbers_are_read_at_once(write, monkeypatch):
+    monkeypatch.setattr(_csv_table, "parse_number", lambda text: pytest.fail(f"{text!r} was looked at"))
+    path = write("x,y,calm\n1.5,,1\n -2e3 ,NA,0\nNaN,.25,\n")
+    assert from_csv(path, ["calm"]).rows("x").nan_to_num(9).tolist() == [[1.5, 9], [-2000, 9], [9, 0.25]]
+
+
+def test_one_cell_that_is_spelled_otherwise_changes_no_other(write):
+    path = write("x,y,calm\n1.5,,1\nNuLl,-nan,0\n-nan, na ,0\n2,3,1\n")
+    assert from_csv(path, ["calm"]).rows("x").nan_to_num(9).tolist() == [[1.5, 9], [9, 9], [9, 9], [2, 3]]
+
+
 @pytest.mark.parametrize("number", ["1_000", "\u0663", "inf"])
 def test_numbers_are_spelled_in_digits_from_0_to_9(write, number):
     with pytest.raises(ValueError, match=rf"a number, or blank .*column 'x'.*\(got '{number}'\)"):
@@ -149,6 +160,14 @@ def test_a_folder_and_other_delimiters_are_told(write, tmp_path):
         with pytest.raises(ValueError, match="if ';' stands between cells, pass it as 'delimiter'"):
             from_csv(write(f"x;calm\n{cell};1\n"), ["calm"])
     assert from_csv(write("x;calm\n2;1\n"), ["calm"], delimiter=";").y.tolist() == [[1]]
+
+
+def test_a_column_of_ids_named_as_labels_takes_no_memory(write):
+    path = write("x,id\n" + "".join(f"0.5,{i}\n" for i in range(50_000)))
+    with pytest.raises(
+        ValueError, match=r"50,000 labels of 50,000 samples, which take 9.3 GiB\).*choose another column if"
+    ):
+        from_csv(path, "id", label_separator=";")
 
 
 def test_many_blocks_of_rows(write, monkeypatch):

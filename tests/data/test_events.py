@@ -4,6 +4,7 @@ import gzip
 import lzma
 import sys
 from datetime import date
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -85,6 +86,34 @@ def test_data_frames_of_any_dates(write, convert):
     table = pd.read_csv(write(BASKETS))
     table["day"] = [convert(text) for text in table["day"]]
     check_baskets(from_events(table, **USED, amount="cost"))
+
+
+@pytest.mark.parametrize("time_zone", [None, "UTC"])
+def test_dates_of_polars(write, time_zone):
+    polars = pytest.importorskip("polars")
+    table = polars.read_csv(write(BASKETS), try_parse_dates=True)
+    check_baskets(from_events(table, **USED, amount="cost"))
+    moments = table.with_columns(polars.col("day").cast(polars.Datetime).dt.replace_time_zone(time_zone))
+    check_baskets(from_events(moments, **USED, amount="cost"))
+    with pytest.raises(ValueError, match=r"a name in row 1, column 'who' of the table \(got None\)"):
+        from_events(polars.DataFrame({"who": [1, None], "day": [1, 2], "item": ["x", "y"]}), **USED)
+
+
+def test_many_timestamps_are_read_at_once():
+    num = 200_000
+    table = pd.DataFrame({"who": "a", "day": pd.date_range("1960-01-01T12", periods=num, freq="6h"), "item": "x"})
+    with mock.patch.object(pd.Timestamp, "__hash__", side_effect=AssertionError("a Timestamp was looked at")):
+        time = from_events(table, **USED).time
+    assert time.tolist() == [-3652.5 + 0.25 * i for i in range(num)]
+
+
+@pytest.mark.parametrize("days", [[20240131, 20240201], [1_706_659_200, 1_706_745_600], ["20240131", "20240201"]])
+def test_dates_and_seconds_are_not_taken_for_days(days):
+    message = (
+        rf"at most 1,000,000 days in row 0, column 'day' of the table \(got {days[0]}\); pass time_format='%Y%m%d'"
+    )
+    with pytest.raises(ValueError, match=message):
+        from_events(frame(day=days), **USED)
 
 
 def test_data_frames_of_numbers():

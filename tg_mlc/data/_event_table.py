@@ -1,4 +1,4 @@
-"""The cells of a table of events, and where they are wrong."""
+"""Columns of a table of events, and errors that name the cell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tg_mlc._csv_table import read_csv_table
+from tg_mlc._csv_table import check_columns, read_csv_table
 from tg_mlc._numbers import parse_number
 from tg_mlc._optional import require
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DAY = timedelta(days=1)
+MAX_DAYS = 1_000_000  # in the year 4707; what is more is a date as 20240131, or seconds
 #: What is raised for a cell of another kind, and by strptime for a format that it cannot use.
 _UNREADABLE = (ValueError, TypeError, OverflowError, re.error)
 
@@ -31,7 +32,7 @@ class EventTable:
     """The columns of a table that are used."""
 
     source: str
-    columns: dict[str, list[Any]]
+    columns: dict[str, list[Any] | np.ndarray]  #: lists, or arrays if a data frame knows that they are dates
     lines: Sequence[int] | None = None  #: where in a file each row ends
 
     def __len__(self) -> int:
@@ -44,16 +45,24 @@ class EventTable:
         place = {name: i for i, name in enumerate(names)}
         return names, np.array([place[name] for name in found])[codes]
 
-    def numbers(self, column: str, expected: str = "a finite number") -> np.ndarray:
+    def numbers(self, column: str) -> np.ndarray:
         """A column of finite numbers."""
-        return self._values(self.columns[column], f"'{column}'", _number, expected)
+        return self._values(self.columns[column], f"'{column}'", _number, "a finite number")
 
     def days(self, column: str, time_format: str | None) -> np.ndarray:
         """The days since 1970-01-01 of a column of dates, or of numbers."""
         cells = self.columns[column]
-        if time_format is None and _is_number(cells[0]):
-            return self.numbers(column, "a finite number of days, as the first row has a number,")
         expected = "a date as in ISO 8601" if time_format is None else f"a date written as '{time_format}'"
+        if isinstance(cells, np.ndarray):
+            self._refuse(np.isnat(cells), column, expected)
+            days: np.ndarray = cells.astype("datetime64[us]").astype(np.int64) / (_DAY / timedelta(microseconds=1))
+            return days
+        if time_format is None and _is_number(cells[0]):
+            expected = "a finite number of days, as the first row has a number,"
+            days = self._values(cells, f"'{column}'", _number, expected)
+            hint = "; pass time_format='%Y%m%d' for dates such as 20240131, and divide seconds since 1970 by 86,400"
+            self._refuse(abs(days) > MAX_DAYS, column, f"a number of at most {MAX_DAYS:,} days", hint)
+            return days
         hint = "; say with 'time_format' how dates are written"
         return self._values(cells, f"'{column}'", lambda cell: _day(cell, time_format), expected, hint)
 
@@ -85,13 +94,19 @@ class EventTable:
             try:
                 converted.append(convert(cell))
             except _UNREADABLE as error:
-                row = int(np.argmax(codes == i))
-                line = "" if self.lines is None else f" (line {self.lines[row]})"
-                raise ValueError(
-                    f"Expected {expected} in row {row}{line}, column {column} of {self.source} (got "
-                    f"{repr(cell)[:80]}){hint}"
-                ) from error
+                raise self._wrong(int(np.argmax(codes == i)), repr(cell), column, expected, hint) from error
         return converted, codes
+
+    def _refuse(self, is_wrong: np.ndarray, column: str, expected: str, hint: str = "") -> None:
+        if is_wrong.any():
+            row = int(is_wrong.argmax())
+            raise self._wrong(row, str(self.columns[column][row]), f"'{column}'", expected, hint)
+
+    def _wrong(self, row: int, got: str, column: str, expected: str, hint: str = "") -> ValueError:
+        line = "" if self.lines is None else f" (line {self.lines[row]})"
+        return ValueError(
+            f"Expected {expected} in row {row}{line}, column {column} of {self.source} (got {got[:80]}){hint}"
+        )
 
 
 def read_event_table(table: Any, used: list[str], columns: Sequence[str] | None) -> EventTable:
@@ -104,29 +119,26 @@ def read_event_table(table: Any, used: list[str], columns: Sequence[str] | None)
     """
     is_path = isinstance(table, (str, os.PathLike))
     source = f"'{table}'" if is_path else "the table"
-    is_csv = is_path and Path(table).suffix.lower() != ".parquet"
-    if is_csv:
+    if is_path and Path(table).suffix.lower() != ".parquet":
         csv = read_csv_table(table, header=columns)
-        _check_columns(used, csv.header, source)
+        check_columns(used, csv.header, source)
         return EventTable(source, {name: csv.texts(name) for name in used}, csv.lines)
     if columns is not None:
         raise ValueError(f"Expected 'columns' only for a CSV file without header (got them for {source})")
     frame = _read_parquet(Path(table)) if is_path else table
     if not hasattr(frame, "columns"):
         raise ValueError(f"Expected a data frame, or the path of a file (got {type(frame).__name__})")
-    _check_columns(used, list(frame.columns), source)
+    check_columns(used, list(frame.columns), source)
     if len(frame) == 0:
         raise ValueError(f"Expected at least one row in {source} (got none)")
-    return EventTable(source, {name: frame[name].tolist() for name in used})
+    return EventTable(source, {name: _cells(frame[name]) for name in used})
 
 
-def _check_columns(used: list[str], header: list[str], source: str) -> None:
-    missing = [name for name in used if name not in header]
-    if missing:
-        raise ValueError(f"Expected the columns {missing} in {source} (got the columns {header})")
-    repeated = sorted({name for name in used if used.count(name) > 1 or header.count(name) > 1})
-    if repeated:
-        raise ValueError(f"Expected every column to be used once (got {repeated} more than once in {source})")
+def _cells(column: Any) -> list[Any] | np.ndarray:
+    """The cells of a column of pandas or polars; dates stay an array, as a million objects of pandas take seconds."""
+    cells: Any = (column.dt.tz_convert(None) if hasattr(column.dtype, "tz") else column).to_numpy()
+    found: list[Any] | np.ndarray = cells if cells.dtype.kind == "M" else column.to_list()
+    return found
 
 
 def _read_parquet(path: Path) -> Any:

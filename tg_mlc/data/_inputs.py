@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 
 from tg_mlc._frames import take_by_name
-from tg_mlc._numbers import as_array, check_real, to_numbers
+from tg_mlc._numbers import as_array, check_real, to_numbers, to_scipy
 from tg_mlc.data._label_values import check_names, in_order
 from tg_mlc.data._words import as_documents, from_documents, may_be_rows
 from tg_mlc.data.records import Kind
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def infer_kind(X: Any) -> tuple[Kind, str]:
-    """What the inputs are, and why.
+    """The kind of inputs, and the reason why they are of it.
 
     Raises:
         ValueError: If they may be of two kinds, or are of none.
@@ -44,9 +43,10 @@ def infer_kind(X: Any) -> tuple[Kind, str]:
     return "vector", "they are a dense matrix of numbers"
 
 
-def announce_kind(kind: str, reason: str) -> None:
-    """Says what inputs are taken for, where nobody told."""
+def announce_kind(kind: Kind, reason: str) -> Kind:
+    """Prints the kind that inputs are taken for, where nobody told it, and returns it."""
     print(f"Taking the inputs as kind='{kind}' because {reason}; pass kind=... for another.")  # noqa: T201
+    return kind
 
 
 def num_rows(X: Any) -> int | None:
@@ -119,11 +119,7 @@ def _not_finite(value: float, row: int, column: int) -> str:
 
 def _sparse(X: Any) -> sp.csr_array | None:
     """A matrix that is stored sparsely, or nothing."""
-    if isinstance(X, torch.Tensor):
-        if X.layout == torch.strided:
-            return None
-        coo: torch.Tensor = X.detach().cpu().to_sparse(layout=torch.sparse_coo).coalesce()
-        X = sp.csr_array((as_array(coo.values()), coo.indices().numpy()), shape=tuple(coo.shape))
+    X = to_scipy(X)
     if hasattr(X, "columns") and hasattr(X, "sparse"):  # a data frame of sparse columns
         X = X.sparse.to_coo()
     if not sp.issparse(X):

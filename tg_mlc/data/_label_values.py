@@ -11,6 +11,8 @@ import numpy as np
 from tg_mlc._frames import take_by_name
 from tg_mlc._numbers import as_array, is_missing, to_numbers
 
+MAX_BYTES = 2**33  # of the labels of all samples, of which every one has a place in memory
+
 
 def read_labels(
     Y: Any, label_names: Sequence[str] | None, num_labels: int | None = None
@@ -42,9 +44,9 @@ def _from_matrix(Y: Any, label_names: Sequence[str] | None, num_labels: int | No
     wrong = ~((values == 0) | (values == 1) | np.isnan(values))
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
+        got = str(values[row, column]).removesuffix(".0")
         raise ValueError(
-            f"Expected labels to be 0, 1 or NaN (got {values[row, column]:g} in row {row}, column {column}: "
-            f"label '{names[column]}')"
+            f"Expected labels to be 0, 1 or NaN (got {got} in row {row}, column {column}: label '{names[column]}')"
         )
     return values, names
 
@@ -79,8 +81,18 @@ def in_order(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
     return frame[[columns[name] for name in names]]
 
 
+def _check_size(num_samples: int, num_labels: int) -> None:
+    size = 4 * num_samples * num_labels
+    if size > MAX_BYTES:
+        raise ValueError(
+            f"Expected labels whose matrix takes at most {MAX_BYTES >> 30} GiB (got {num_labels:,} labels of "
+            f"{num_samples:,} samples, which take {size / 2**30:.1f} GiB); choose another "
+            f"column if they name the samples, as an id column does, else leave out rare labels"
+        )
+
+
 def _is_names(Y: Any) -> bool:
-    """Whether labels are given as sets of names, or as lists of strings."""
+    """Tells whether labels are given as sets of names, or as lists of strings."""
     if not isinstance(Y, Sequence) or isinstance(Y, str):
         return False
     return any(
@@ -93,37 +105,46 @@ def _is_names(Y: Any) -> bool:
 def _from_names(
     Y: Sequence[Any], label_names: Sequence[str] | None, num_labels: int | None
 ) -> tuple[np.ndarray, list[str]]:
-    Y = [None if is_missing(entry) else entry for entry in Y]
-    for row, entry in enumerate(Y):
-        if entry is not None and not isinstance(entry, (set, frozenset, list, tuple)):
-            raise ValueError(
-                f"Expected the label names of a sample as a set or list, or None if unknown (got {entry!r} "
-                f"in row {row})"
-            )
-        if not isinstance(entry, (set, frozenset)) and not all(isinstance(name, str) for name in entry or ()):
-            raise ValueError(
-                f"Expected the label names of a sample as strings, or in a set (got the list {entry!r} in row {row})"
-            )
-    if label_names is None:
-        names = sorted({str(name) for entry in Y if entry is not None for name in entry})
-    else:
-        names = [str(name) for name in label_names]
+    sets = [_set_of_names(entry, row) for row, entry in enumerate(Y)]
+    names = sorted(set().union(*filter(None, sets))) if label_names is None else [str(name) for name in label_names]
     check_names(names, len(names), "label_names")
+    _check_size(len(sets), len(names))
     column = {name: i for i, name in enumerate(names)}
-    values = np.zeros((len(Y), len(names)), dtype=np.float32)
-    for row, entry in enumerate(Y):
+    values = np.zeros((len(sets), len(names)), dtype=np.float32)
+    for row, entry in enumerate(sets):
+        other = next((name for name in entry or () if name not in column), None)
+        if other is not None:
+            known = "'label_names'" if num_labels is None else "the labels of 'like'"
+            raise ValueError(f"Expected labels to be among {known} (got '{other}' in row {row})")
+        values[row, [column[name] for name in entry or ()]] = 1
         if entry is None:
             values[row] = np.nan
-            continue
-        for name in entry:
-            if str(name) not in column:
-                known = "'label_names'" if num_labels is None else "the labels of 'like'"
-                raise ValueError(f"Expected labels to be among {known} (got '{name}' in row {row})")
-            values[row, column[str(name)]] = 1
     return values, names
 
 
+def _set_of_names(entry: Any, row: int) -> set[str] | None:
+    """The names of a sample's labels, or nothing if its labels are unknown."""
+    if is_missing(entry):
+        return None
+    if not isinstance(entry, (set, frozenset, list, tuple)):
+        raise ValueError(
+            f"Expected the label names of a sample as a set or list, or None if unknown (got {entry!r} in row {row})"
+        )
+    if any(is_missing(name) or not str(name).strip() for name in entry):
+        raise ValueError(
+            f"Expected the label names of a sample without missing or blank ones (got {entry!r} in row {row}); leave "
+            f"these out, or pass None for a sample whose labels are unknown"
+        )
+    if not isinstance(entry, (set, frozenset)) and not all(isinstance(name, str) for name in entry):
+        raise ValueError(
+            f"Expected the label names of a sample as strings, or in a set (got the list {entry!r} in row {row})"
+        )
+    return set(map(str, entry))
+
+
 def _matrix(Y: Any) -> np.ndarray:
+    if len(getattr(Y, "shape", ())) == 2:
+        _check_size(*Y.shape)
     try:
         values = as_array(Y)
     except ValueError as error:

@@ -36,7 +36,7 @@ def as_documents(X: Any) -> list[Document] | None:
 
 
 def may_be_rows(documents: list[Document]) -> bool:
-    """Whether documents may as well be the rows of a matrix of numbers."""
+    """Tells whether documents may as well be the rows of a matrix of numbers."""
     lengths = set(map(len, documents))
     if len(lengths) > 1 or 0 in lengths:
         return False

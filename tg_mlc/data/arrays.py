@@ -12,6 +12,7 @@ from tg_mlc.data._inputs import announce_kind, infer_kind, num_rows, read_inputs
 from tg_mlc.data._label_values import in_order, read_labels
 from tg_mlc.data.dataset import ArrayDataset
 from tg_mlc.data.records import Records
+from tg_mlc.data.splits import predefined_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,9 +43,10 @@ def from_arrays(
         new = from_arrays([["red", "pear"]], like=dataset)
 
     Args:
-        X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse or pandas) with one row per sample, or a
-            list (or column of a data frame) of lists of words; words are strings, or numbers from 0 that are taken as
-            they are. Lists of whole numbers that are all of one length may be either, and need :obj:`kind`.
+        X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse, pandas or polars) with one row per
+            sample, or a list (or column of a data frame) of lists of words; words are strings, or numbers from 0 that
+            are taken as they are. Lists of whole numbers that are all of one length may be either, and need
+            :obj:`kind`.
         Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these forms, or a list (or
             column) with the set (or list) of each sample's label names, where :obj:`None` means that all are unknown.
             (default: :obj:`None`, nobody knows any label; needs :obj:`like` or :obj:`label_names`)
@@ -74,9 +76,10 @@ def from_arrays(
         ``[1, num_labels]``.
 
     Raises:
-        ValueError: If numbers of rows differ, data frames hold the same rows in two orders, a label is none of 0, 1 and
-            NaN, an input cannot be of its kind or may be of two, or rows or names do not fit; the message names row and
-            column. Or if nothing tells the labels, or samples cannot be like the old ones.
+        ValueError: If numbers of rows differ, data frames share rows but not all of them in one order, a label is none
+            of 0, 1 and NaN, a name in a set is missing or blank, the labels would take more than 8 GiB, an input cannot
+            be of its kind or may be of two, or rows or names do not fit; the message names row and column. Or if
+            nothing tells the labels, or samples cannot be like the old ones.
     """
     check_same_rows(X, Y)
     num_inputs = None
@@ -90,9 +93,10 @@ def from_arrays(
     y, names = read_labels(Y, label_names, None if like is None else like.num_labels)
     if num_rows(X) not in (None, len(y)):
         raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")
-    train_rows, test_rows = (_rows(rows, len(y), name) for rows, name in ((train, "train"), (test, "test")))
-    _check_disjoint(train_rows, test_rows)
-    x, words = read_inputs(X, kind or _choose_kind(X), feature_names, train_rows, num_inputs)
+    parts = predefined_split(_row_numbers(train, len(y), "train"), (), _row_numbers(test, len(y), "test"), len(y))
+    train_rows = None if train is None else parts.train.numpy()
+    test_rows = None if test is None else parts.test.numpy()
+    x, words = read_inputs(X, kind or announce_kind(*infer_kind(X)), feature_names, train_rows, num_inputs)
     samples = Records(x, y, names, words, train_rows, test_rows).to_samples()
     return ArrayDataset(samples if num_inputs is None else samples._replace(num_features=num_inputs), transform)
 
@@ -113,36 +117,14 @@ def _unknown(X: Any, label_names: Sequence[str] | None) -> np.ndarray:
     return np.full((X.shape[0] if hasattr(X, "shape") else len(X), len(label_names)), np.nan)
 
 
-def _choose_kind(X: Any) -> Kind:
-    kind, reason = infer_kind(X)
-    announce_kind(kind, reason)
-    return kind
-
-
-def _rows(rows: Any, num_samples: int, name: str) -> np.ndarray | None:
-    """The row numbers of a part, sorted, of numbers or a mask."""
-    if rows is None:
-        return None
-    given = np.asarray(rows)
+def _row_numbers(rows: Any, num_samples: int, name: str) -> np.ndarray:
+    """The numbers of the rows of a part, which may be given as a mask."""
+    given = np.asarray([] if rows is None else rows)
     if given.dtype == bool and given.shape == (num_samples,):
         return np.flatnonzero(given)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+    if given.size and given.dtype.kind not in "iu":
         raise ValueError(
             f"Expected '{name}' to be numbers of rows, or a mask of {num_samples} entries "
             f"(got {given.dtype} of shape {list(given.shape)})"
         )
-    wrong = given[(given < 0) | (given >= num_samples)]
-    if wrong.size:
-        raise ValueError(f"Expected '{name}' to be rows from 0 to {num_samples - 1} (got {wrong[0]})")
-    found, counts = np.unique(given.astype(np.int64), return_counts=True)
-    if (counts > 1).any():
-        raise ValueError(f"Expected '{name}' to name every row once (got row {found[counts > 1][0]} again)")
-    return found
-
-
-def _check_disjoint(train: np.ndarray | None, test: np.ndarray | None) -> None:
-    if train is None or test is None:
-        return
-    both = np.intersect1d(train, test)
-    if both.size:
-        raise ValueError(f"Expected 'train' and 'test' to share no row (got row {both[0]} in both)")
+    return given.astype(np.int64)

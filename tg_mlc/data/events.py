@@ -39,23 +39,29 @@ class EventSequences:
 
     @property
     def num_entities(self) -> int:
+        """The number of entities."""
         return len(self.entities)
 
     @property
     def num_events(self) -> int:
+        """The number of events of all entities."""
         return self.time.numel()
 
     @property
     def num_labels(self) -> int:
+        """The number of labels."""
         return len(self.label_names)
 
     @property
     def cardinality(self) -> float:
-        """How many labels an event has on average."""
+        """The average number of labels of an event."""
         return float(self.y.nnz / self.num_events)
 
     def with_at_least(self, num_events: int) -> EventSequences:
-        """Only the entities that have so many events; labels stay, even if no event is left that has them.
+        """Drops entities that have few events; labels stay, even if no event is left that has them.
+
+        Args:
+            num_events (int): The number of events that an entity needs to stay.
 
         Raises:
             ValueError: If there is no such entity.
@@ -100,11 +106,12 @@ def from_events(
         from_events("demand.csv", entity="store", time=("year", "month"), label="category", amount="sold")
 
     Args:
-        table (pandas.DataFrame, str or Path): The table, or its file: ``.parquet`` (with the extra ``parquet``), or
-            else CSV, plain or compressed, as in :func:`from_csv`.
+        table (DataFrame, str or Path): The table, of pandas or polars, or its file: ``.parquet`` (with the extra
+            ``parquet``), or else CSV, plain or compressed, as in :func:`from_csv`.
         entity (str, optional): The column that names what has the events, such as a customer; :obj:`None` if all of
             them belong to one entity, which is then called :obj:`"all"`.
-        time (str or tuple): The column of dates, or of numbers, which are taken as days; or those of year and month.
+        time (str or tuple): The column of dates, or of numbers, which are taken as days and may be at most 1,000,000;
+            or those of year and month.
         label (str): The column of names of labels.
         amount (str, optional): The column of amounts. (default: :obj:`None`, 1 in each row)
         time_format (str, optional): How dates are written, as for :meth:`datetime.datetime.strptime`. Time zones count;

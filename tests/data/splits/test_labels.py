@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from tg_mlc.data.splits._labels import check_names, coverage_report, sparse_labels
+from tg_mlc.data.splits._labels import coverage_report, sparse_labels
 
 DENSE = np.array([[1.0, 0.0, np.nan], [0.0, 0.0, 1.0], [1.0, np.nan, 0.0], [0.0, 1.0, 1.0]])
 
@@ -81,8 +81,7 @@ def test_coverage_report_shortens_long_lists():
     assert "and 60 more" in coverage_report(sparse_labels(y), np.array([0, 0, 1, 1]), None)
 
 
-def test_check_names():
-    check_names(["a"], 1)
-    check_names(None, 3)
-    with pytest.raises(ValueError, match=r"'label_names'.*3 labels \(got 1"):
-        check_names(["a"], 3)
+def test_names_are_one_for_each_label():
+    assert sparse_labels(np.zeros((2, 3)), ["a", "b", "c"]).num_labels == 3
+    with pytest.raises(ValueError, match=r"'label_names' to name each of the 3 columns \(got 1"):
+        sparse_labels(np.zeros((2, 3)), ["a"])

@@ -1,4 +1,4 @@
-"""Shares out whole groups of samples, keeping both classes of the labels in every part where that is possible."""
+"""Groups of samples that are shared out as a whole, so that every part has both classes of a label if possible."""
 
 from __future__ import annotations
 

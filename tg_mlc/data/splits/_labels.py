@@ -1,4 +1,4 @@
-"""Label matrices of any kind, and which classes of which labels a split has where."""
+"""Label matrices of any kind, and a report of the classes that a part of a split lacks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from torch import Tensor
 
+from tg_mlc._numbers import as_array, to_scipy
+from tg_mlc.data._label_values import check_names
 from tg_mlc.data.splits.split import PARTS
 
 LabelMatrix: TypeAlias = "Tensor | np.ndarray | sp.spmatrix | sp.sparray"
@@ -46,13 +47,15 @@ class SparseLabels(NamedTuple):
         return np.hstack([sizes - positive - unknown, positive])
 
 
-def sparse_labels(y: LabelMatrix) -> SparseLabels:
+def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> SparseLabels:
     """Reads labels of any kind: dense or sparse, of torch, numpy or scipy; what a sparse matrix does not store is 0.
 
     Raises:
-        ValueError: If there are not two dimensions, or a value is not 0, 1 or NaN.
+        ValueError: If there are not two dimensions, a value is not 0, 1 or NaN, or names are not one for each label.
     """
     matrix = _to_csr(y)
+    if label_names is not None:
+        check_names(label_names, matrix.shape[1], "label_names")
     values = matrix.data
     wrong = ~(np.isnan(values) | (values == 0) | (values == 1))
     if wrong.any():
@@ -83,35 +86,20 @@ def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list
     return "\n".join(lines) or f"both classes of all {num_labels} labels in every part"
 
 
-def check_names(label_names: list[str] | None, num_labels: int) -> None:
-    """Raises :class:`ValueError` if there are names, but not one for each label."""
-    if label_names is not None and len(label_names) != num_labels:
-        raise ValueError(f"Expected one of 'label_names' for each of {num_labels} labels (got {len(label_names)})")
-
-
 def _join(names: list[str]) -> str:
     more = len(names) - MISSING_NAMES_SHOWN
     return "; ".join(names[:MISSING_NAMES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _to_csr(y: LabelMatrix) -> sp.csr_array:
-    if isinstance(y, Tensor):
-        y = _tensor_to_scipy(y)
+    y = to_scipy(y)
     if not hasattr(y, "ndim"):
         raise ValueError(f"Expected 'y' to be a matrix (got {type(y).__name__}); of a data set take 'dataset.y'")
     if y.ndim != 2:
         raise ValueError(f"Expected 'y' of shape [num_samples, num_labels] (got {list(y.shape)})")
-    matrix = sp.csr_array(y).astype(np.float64)
+    matrix = sp.csr_array(as_array(y) if isinstance(y, Tensor) else y).astype(np.float64)
     matrix.sum_duplicates()
     return matrix
-
-
-def _tensor_to_scipy(y: Tensor) -> np.ndarray | sp.coo_array:
-    y = y.detach().cpu()
-    if y.layout == torch.strided:
-        return (y.float() if y.dtype == torch.bfloat16 else y).numpy()  # numpy has no bfloat16
-    entries = y.to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]
-    return sp.coo_array((entries.values().numpy(), entries.indices().numpy()), shape=tuple(y.shape))
 
 
 def _where(matrix: sp.csr_array, chosen: np.ndarray) -> sp.csr_array:

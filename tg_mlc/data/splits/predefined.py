@@ -1,4 +1,4 @@
-"""Splits that others have made."""
+"""Splits from indices that are given."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from tg_mlc.data.splits.split import PARTS, Split
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from torch import Tensor
 
 
 def predefined_split(
-    train: Tensor | Sequence[int],
-    val: Tensor | Sequence[int],
-    test: Tensor | Sequence[int],
+    train: Tensor | np.ndarray | Sequence[int],
+    val: Tensor | np.ndarray | Sequence[int],
+    test: Tensor | np.ndarray | Sequence[int],
     num_samples: int,
 ) -> Split:
     """Makes a split from given indices, *e.g.* those that a data set was published with.
 
     Args:
-        train (torch.Tensor or list[int]): Indices of the training samples.
-        val (torch.Tensor or list[int]): Indices of the validation samples.
-        test (torch.Tensor or list[int]): Indices of the test samples.
+        train (torch.Tensor, numpy.ndarray or list[int]): Indices of the training samples.
+        val (torch.Tensor, numpy.ndarray or list[int]): Indices of the validation samples.
+        test (torch.Tensor, numpy.ndarray or list[int]): Indices of the test samples.
         num_samples (int): Number of samples of the data set; not all of them need to be used.
 
     Raises:

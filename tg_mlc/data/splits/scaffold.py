@@ -1,4 +1,4 @@
-"""Splits by molecular scaffolds."""
+"""Splits of molecules by their scaffolds."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tg_mlc._optional import require
 from tg_mlc.data.splits._fractions import DEFAULT_FRACTIONS, NUM_PARTS, Fractions, part_sizes
 from tg_mlc.data.splits._groups import Groups
-from tg_mlc.data.splits._labels import LabelMatrix, SparseLabels, check_names, coverage_report, sparse_labels
-from tg_mlc.data.splits._murcko import murcko_scaffolds
+from tg_mlc.data.splits._labels import LabelMatrix, SparseLabels, coverage_report, sparse_labels
 from tg_mlc.data.splits.split import Split
 
 if TYPE_CHECKING:
@@ -58,11 +58,35 @@ def scaffold_split(
     return Split.from_assignment(part_of, name=f"scaffold(seed={seed})", report=report)
 
 
+def murcko_scaffolds(smiles: Sequence[str]) -> list[str]:
+    """The Bemis-Murcko scaffold of each molecule as SMILES without stereochemistry, empty where there is no ring.
+
+    Raises:
+        ValueError: If a SMILES string is invalid.
+    """
+    with require("rdkit.rdBase", extra="molecules").BlockLogs():
+        return [_scaffold(row, text) for row, text in enumerate(smiles)]
+
+
+def _scaffold(row: int, smiles: str) -> str:
+    chem = require("rdkit.Chem", extra="molecules")
+    murcko = require("rdkit.Chem.Scaffolds.MurckoScaffold", extra="molecules")
+    if not isinstance(smiles, str):
+        raise ValueError(
+            f"Expected 'smiles' to hold strings (got {type(smiles).__name__} for sample {row}); of a data set take "
+            f"'dataset.smiles'"
+        )
+    mol = chem.MolFromSmiles(smiles)
+    if mol is None:
+        raise ValueError(f"Expected a valid SMILES for every sample (got '{smiles}' for sample {row})")
+    scaffold: str = murcko.MurckoScaffoldSmiles(mol=mol, includeChirality=False)
+    return scaffold
+
+
 def _labels(y: LabelMatrix | None, num_molecules: int, label_names: list[str] | None) -> SparseLabels | None:
     if y is None:
         return None
-    labels = sparse_labels(y)
-    check_names(label_names, labels.num_labels)
+    labels = sparse_labels(y, label_names)
     if labels.num_samples != num_molecules:
         raise ValueError(f"Expected one row of 'y' for each of {num_molecules} molecules (got {labels.num_samples})")
     return labels

@@ -1,4 +1,4 @@
-"""Split of a data set into training, validation and test samples."""
+"""Split: the indices of training, validation and test samples."""
 
 from __future__ import annotations
 
@@ -51,7 +51,13 @@ class Split:
 
     @classmethod
     def from_assignment(cls, part_of: np.ndarray, name: str, report: str | None = None) -> Split:
-        """Makes a split from the number (0, 1, 2) of each sample's part."""
+        """Makes a split from the part of each sample.
+
+        Args:
+            part_of (numpy.ndarray): 0, 1 or 2 for each sample; samples of any other number are in no part.
+            name (str): How the split was made.
+            report (str, optional): As above. (default: :obj:`None`)
+        """
         train, val, test = (torch.from_numpy(np.flatnonzero(part_of == part)) for part in range(len(PARTS)))
         return cls(train, val, test, name, report)
 

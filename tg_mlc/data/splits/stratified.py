@@ -1,4 +1,4 @@
-"""Stratified splits: each label's positives shared out among the parts."""
+"""Splits that keep the frequencies of labels, by iterative stratification."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tg_mlc.data.splits._fractions import DEFAULT_FRACTIONS, Fractions, part_sizes
-from tg_mlc.data.splits._labels import LabelMatrix, check_names, coverage_report, sparse_labels
+from tg_mlc.data.splits._labels import LabelMatrix, coverage_report, sparse_labels
 from tg_mlc.data.splits.split import Split
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ def stratified_split(
         ValueError: If labels are not 0, 1 or NaN, or if the fractions are no shares or leave a part empty that should
             not be.
     """
-    labels = sparse_labels(y)
-    check_names(label_names, labels.num_labels)
+    labels = sparse_labels(y, label_names)
     sizes = part_sizes(labels.num_samples, fractions)
     part_of = _stratify(labels.positive, sizes, np.random.default_rng(seed))
     report = coverage_report(labels, part_of, label_names)

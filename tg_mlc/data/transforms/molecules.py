@@ -23,10 +23,10 @@ _GENERATORS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
-    r"""Adds which substructures a molecule has, as a vector.
+    r"""Adds a vector of the substructures that a molecule has.
 
     Args:
-        kind (str): Which substructures: :obj:`"morgan"`, circular ones of radius 2 as in the `"Extended-Connectivity
+        kind (str): The substructures: :obj:`"morgan"`, circular ones of radius 2 as in the `"Extended-Connectivity
             Fingerprints" <https://doi.org/10.1021/ci100050t>`_ paper; :obj:`"atom_pair"`, two atoms and the distance
             between them as in the `"Atom Pairs as Molecular Features in Structure-Activity Studies"
             <https://doi.org/10.1021/ci00046a002>`_ paper; :obj:`"torsion"`, paths of four atoms as in the
@@ -40,7 +40,8 @@ class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
         - **output:** counts or bits :math:`(1, F)`
 
     Raises:
-        ValueError: If :obj:`kind` is unknown.
+        ValueError: If :obj:`kind` is unknown or, on use, the molecule's SMILES invalid.
+        ImportError: On use, if RDKit is not installed (extra ``molecules``).
     """
 
     def __init__(self, kind: Kind, num_bits: int = 2048) -> None:
@@ -50,7 +51,7 @@ class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
         self.num_bits = num_bits
 
     def forward(self, data: Data) -> Data:
-        """The sample with its fingerprint."""
+        """Adds the vector to a sample."""
         molecule = _molecule(data)
         if self.kind == "maccs":
             values = list(require("rdkit.Chem.MACCSkeys", extra="molecules").GenMACCSKeys(molecule))
@@ -79,6 +80,10 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
     Shapes:
         - **output:** descriptors :math:`(1, F)`, with as many :math:`F` as the installed RDKit has,
           :attr:`num_descriptors`
+
+    Raises:
+        ValueError: On use, if the molecule's SMILES is invalid.
+        ImportError: On use, if RDKit is not installed (extra ``molecules``).
     """
 
     @property
@@ -87,7 +92,7 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
         return len(_descriptors())
 
     def forward(self, data: Data) -> Data:
-        """The sample with its descriptors."""
+        """Adds the descriptors to a sample."""
         molecule = _molecule(data)
         values = torch.tensor([[float(compute(molecule)) for compute in _descriptors()]], dtype=torch.double)
         limit = torch.finfo(torch.float).max
