@@ -12,7 +12,7 @@ from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tg_mlc.data import Split
 from tg_mlc.metrics import evaluate, macro_roc_auc, tune_per_metric
 from tg_mlc.nn.encoders import CategoricalEmbedding
-from tg_mlc.training import MultiLabelDataModule, fit, read_checkpoint
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, fit, read_checkpoint
 
 
 def part_of_y(dataset, part):
@@ -21,8 +21,8 @@ def part_of_y(dataset, part):
 
 @pytest.mark.parametrize("model", [GINE, LabelModel])
 def test_it_learns(tmp_path, dataset, split, data, model):
-    options = {"intermediate_weight": 0.2} if model is LabelModel else {}
-    result = fit(make_module(model, **options), data, tmp_path, max_epochs=30, patience=None, logger=False)
+    objective = BinaryObjective(intermediate_weight=0.2 if model is LabelModel else 0.0)
+    result = fit(make_module(model, objective=objective), data, tmp_path, max_epochs=30, patience=None, logger=False)
     scores = result.predict(data.test_dataloader())
     assert scores.shape == (len(split.test), len(LABELS))
     assert macro_roc_auc(part_of_y(dataset, split.test), scores) > 0.8

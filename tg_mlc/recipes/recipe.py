@@ -14,7 +14,7 @@ from torch_geometric.data import Dataset
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
-from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
+from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
 #: What labels attend to: components as they are, after messages among them, or (molecules) vectors without any atoms.
 EncoderName = Literal["emb", "fmp", "vectors"]
@@ -38,6 +38,7 @@ class Recipe:
     module: dict[str, Any]  #: arguments of :class:`~tg_mlc.training.MultiLabelModule`
     fit: dict[str, Any]  #: arguments of :func:`~tg_mlc.training.fit`
     batch_size: int
+    objective: dict[str, Any] = field(default_factory=dict)  #: arguments of :class:`~tg_mlc.training.BinaryObjective`
     prepare: Callable[[MultiLabelDataset, Split, Path], MultiLabelDataset] = (
         _unchanged  #: what needs the split, and a folder
     )
@@ -107,6 +108,7 @@ class Recipe:
         module = MultiLabelModule(
             self.build(train_part, label_graph, **options),
             dataset.label_names,
+            BinaryObjective(**self.objective),
             config={**(config or {}), "split": split.hash, "seed": seed, "model": options},
             **self.module,
         )

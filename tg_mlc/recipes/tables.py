@@ -183,7 +183,8 @@ def _recipe(
         "prepare": partial(prepare, kinds=kinds),
         "build": build,
         "model": _MODEL,
-        "module": {"lr": 1e-3, "weight_decay": 0.01, "intermediate_weight": 0.1, "decay": "cosine", "warmup": 0.05},
+        "module": {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05},
+        "objective": {"intermediate_weight": 0.1},
         "fit": {
             "max_epochs": epochs,
             "monitor": "val/macro_average_precision",

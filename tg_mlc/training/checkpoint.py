@@ -1,13 +1,13 @@
-"""Checkpoints: what is in them beside Lightning's own entries, and how they come to disk and back."""
+"""Checkpoints: their entries beside Lightning's own, and their way to disk and back."""
 
 from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from lightning.pytorch.plugins.io import TorchCheckpointIO
@@ -18,13 +18,23 @@ from tg_mlc import __version__
 from tg_mlc._files import replace_when_done
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import ThresholdTuner
-from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.training.settings import Settings
 
 #: The entry of a checkpoint that is ours; all others are Lightning's.
 KEY = "tg_mlc"
 _PREFIX = "model."
 _SCALARS = (str, int, float, bool, Tensor, type(None))
+
+
+@runtime_checkable
+class LabelGraphUser(Protocol):
+    """A module that passes messages between labels, such as :class:`~tg_mlc.nn.LabelMessagePassing`."""
+
+    num_labels: int
+
+    @property
+    def label_graph(self) -> Data:
+        """The graph of :attr:`num_labels` labels."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +131,12 @@ def check_whole(path: str | os.PathLike[str]) -> None:
         )
 
 
-def describe(model: nn.Module, tuners: Mapping[str, ThresholdTuner], settings: Settings) -> dict[str, Any]:
+def label_graph_users(model: nn.Module) -> Iterator[LabelGraphUser]:
+    """Yields the parts of a model that have a label graph."""
+    return (part for part in model.modules() if isinstance(part, LabelGraphUser))
+
+
+def make_entry(model: nn.Module, tuners: Mapping[str, ThresholdTuner], settings: Settings) -> dict[str, Any]:
     """Returns the entry of a checkpoint that is ours, made of tensors and plain data only."""
     return {
         "version": __version__,
@@ -132,7 +147,7 @@ def describe(model: nn.Module, tuners: Mapping[str, ThresholdTuner], settings: S
 
 
 def own_entry(checkpoint: Mapping[str, Any], source: str = "the checkpoint") -> dict[str, Any]:
-    """Returns what :func:`describe` put into a checkpoint.
+    """Returns what :func:`make_entry` put into a checkpoint.
 
     Raises:
         ValueError: If there is no such entry.
@@ -188,10 +203,10 @@ def check_plain(value: Any, name: str) -> None:
 
 
 def _describe_graph(model: nn.Module) -> dict[str, Any] | None:
-    layer = next((part for part in model.modules() if isinstance(part, LabelMessagePassing)), None)
+    layer = next(label_graph_users(model), None)
     if layer is None:
         return None
-    graph: Data = layer.label_graph
+    graph = layer.label_graph
     weight = graph.get("edge_weight")
     return {
         "num_labels": layer.num_labels,
