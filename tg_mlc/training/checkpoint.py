@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -80,8 +84,15 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         if storage_options is not None:
             raise TypeError(f"Expected no 'storage_options': checkpoints are local files (got {storage_options!r})")
         path = Path(path)
-        with replace_when_done(path) as unfinished:
-            torch.save(checkpoint, unfinished)
+        try:
+            with replace_when_done(path) as unfinished:
+                torch.save(checkpoint, unfinished)
+        except (OSError, RuntimeError) as error:  # PyTorch's writer raises the latter
+            room = shutil.disk_usage(path.parent).free
+            raise OSError(
+                f"Expected to write the checkpoint '{path}' (got {str(error).splitlines()[0]!r}, with {room:,} bytes "
+                f"free on that disk); make room there, and resume from the checkpoint of the last complete epoch"
+            ) from error
 
     def load_checkpoint(
         self,
@@ -89,8 +100,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         map_location: Callable[..., Any] | None = lambda storage, _: storage,
         weights_only: bool | None = True,
     ) -> dict[str, Any]:
-        check_whole(path)
-        checkpoint: dict[str, Any] = super().load_checkpoint(str(path), map_location, weights_only is not False)
+        with reading(path):
+            checkpoint: dict[str, Any] = super().load_checkpoint(str(path), map_location, weights_only is not False)
         return checkpoint
 
 
@@ -102,10 +113,9 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is cut short, or a checkpoint of something else.
+        ValueError: If it is damaged, holds more than tensors and plain data, or is a checkpoint of something else.
     """
-    check_whole(path)
-    content = torch.load(path, map_location="cpu", weights_only=True)
+    content = load_plain(path, "cpu")
     entry, settings = own_entry(content, str(path)), content["hyper_parameters"]
     weights = content["state_dict"].items()
     return Checkpoint(
@@ -118,16 +128,56 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     )
 
 
-def check_whole(path: str | os.PathLike[str]) -> None:
-    """Refuses a file that lacks its end, or is no checkpoint; a file that is missing is left to the reader.
+def load_plain(path: str | os.PathLike[str], device: str | torch.device) -> dict[str, Any]:
+    """Reads a whole file of tensors and plain data.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is damaged or holds anything else.
+    """
+    with reading(path):
+        content: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+    return content
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Refuses a damaged file beforehand, and says what to do about one that PyTorch refuses for what it holds.
 
     Raises:
         ValueError: If that is so.
     """
-    if Path(path).is_file() and not zipfile.is_zipfile(path):
+    check_whole(path)
+    try:
+        yield
+    except UnpicklingError as error:
+        found = re.search(r"GLOBAL (\S+)", str(error))
+        raise ValueError(
+            f"Expected '{os.fspath(path)}' to hold tensors and plain data only (got "
+            f"{found[1] if found else 'other objects'}), as anything else may run code when it is read; if you trained "
+            f"it, let the state of your callbacks be plain data and train anew, else get it from somebody you trust"
+        ) from None
+
+
+def check_whole(path: str | os.PathLike[str]) -> None:
+    """Refuses a file of which a single bit is lost or changed, by the checksums that PyTorch writes and never reads; a
+    file that is missing is left to the reader.
+
+    Raises:
+        ValueError: If that is so.
+    """
+    if not Path(path).is_file():
+        return
+    with Path(path).open("rb") as file:
+        try:
+            damaged = zipfile.ZipFile(file).testzip()
+        except Exception as error:
+            damaged = str(error)
+    if damaged is not None:
         raise ValueError(
             f"Expected '{os.fspath(path)}' to be a whole checkpoint (got {Path(path).stat().st_size:,} bytes that are "
-            f"cut short, or something else); copy it again, take another checkpoint beside it, or train anew"
+            f"cut short, damaged, or something else: {damaged}); copy it again, take another checkpoint beside it, or "
+            f"train anew"
         )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from lightning.pytorch import LightningModule
+from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor, nn
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
@@ -20,10 +21,10 @@ from tg_mlc.training.checkpoint import (
     KEY,
     check_label_graph,
     check_plain,
-    check_whole,
     label_graph_users,
     make_entry,
     own_entry,
+    reading,
     restore_tuners,
 )
 from tg_mlc.training.objectives import Objective, describe_objective, make_objective
@@ -133,6 +134,9 @@ class MultiLabelModule(LightningModule):
             self._tuners = tune_per_metric(*self._scored)
         return self._tuners
 
+    def setup(self, stage: str) -> None:
+        check_one_process(self.trainer)
+
     def forward(self, batch: Batch) -> Any:
         return self.model(batch)
 
@@ -193,9 +197,8 @@ class MultiLabelModule(LightningModule):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Self:
-        if isinstance(checkpoint_path, str | os.PathLike):
-            check_whole(checkpoint_path)
-        module: Self = super().load_from_checkpoint(checkpoint_path, *args, **kwargs)
+        with reading(checkpoint_path) if isinstance(checkpoint_path, str | os.PathLike) else nullcontext():
+            module: Self = super().load_from_checkpoint(checkpoint_path, *args, **kwargs)
         return module
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -222,6 +225,19 @@ class MultiLabelModule(LightningModule):
         check_label_graph(entry, self.model)
         check_settings(entry["settings"], self._settings)
         self._scored, self._tuners = None, restore_tuners(entry["thresholds"])
+
+
+def check_one_process(trainer: Trainer) -> None:
+    """Refuses several processes, each of which would fit thresholds and choose an epoch by its own share of samples.
+
+    Raises:
+        ValueError: If there are several.
+    """
+    if trainer.world_size != 1:
+        raise ValueError(
+            f"Expected training and prediction in one process (got {trainer.world_size}), as scores of several are not "
+            f"brought together; set devices=1 and num_nodes=1"
+        )
 
 
 def _decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
