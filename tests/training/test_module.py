@@ -38,7 +38,7 @@ def test_weight_decay_is_for_matrices():
         ({"decay": "step"}, "'decay' to be one of"),
         ({"warmup": 1.0}, r"'warmup' to be a share of the training in \[0, 1\)"),
         ({"objective": BinaryObjective(intermediate_weight=0.1)}, "forward takes 'return_intermediate'"),
-        ({"objective": "binary"}, r"'objective' to be an Objective, .* \(got str\)"),
+        ({"objective": "binary"}, r"'objective' to be an Objective, .* \(got 'binary'\)"),
         ({"lr": -1.0}, r"'lr' to be a finite number of at least 0 \(got -1\.0\)"),
         ({"lr": float("inf")}, r"'lr' .* \(got inf\)"),
         ({"lr": "2e-4"}, r"'lr' .* \(got '2e-4'\)"),

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +97,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     def load_checkpoint(
         self,
         path: str | os.PathLike[str],
-        map_location: Callable[..., Any] | None = lambda storage, _: storage,
+        map_location: Any = lambda storage, _: storage,
         weights_only: bool | None = True,
     ) -> dict[str, Any]:
         with reading(path):
@@ -115,7 +115,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         FileNotFoundError: If there is no such file.
         ValueError: If it is damaged, holds more than tensors and plain data, or is a checkpoint of something else.
     """
-    content = load_plain(path, "cpu")
+    content = AtomicCheckpointIO().load_checkpoint(path, "cpu")
     entry, settings = own_entry(content, str(path)), content["hyper_parameters"]
     weights = content["state_dict"].items()
     return Checkpoint(
@@ -126,18 +126,6 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         state_dict={name.removeprefix(_PREFIX): value for name, value in weights if name.startswith(_PREFIX)},
         version=entry["version"],
     )
-
-
-def load_plain(path: str | os.PathLike[str], device: str | torch.device) -> dict[str, Any]:
-    """Reads a whole file of tensors and plain data.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged or holds anything else.
-    """
-    with reading(path):
-        content: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
-    return content
 
 
 @contextmanager

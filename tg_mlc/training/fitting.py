@@ -21,7 +21,7 @@ from torch_geometric.loader import DataLoader
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
 from tg_mlc.training.callbacks import ExponentialMovingAverage, FileCheckpoint, PatientStopping, RandomState
-from tg_mlc.training.checkpoint import AtomicCheckpointIO, load_plain
+from tg_mlc.training.checkpoint import AtomicCheckpointIO
 from tg_mlc.training.data import MultiLabelDataModule
 from tg_mlc.training.module import MultiLabelModule, check_one_process
 from tg_mlc.training.progress import RunProgressBar, quiet
@@ -84,10 +84,11 @@ def fit(
 ) -> FitResult:
     """Trains a module and returns it with the weights of its best epoch.
 
-    The folder gets ``best.ckpt``, ``last.ckpt``, and under ``logs`` the metrics of every epoch as CSV and for
-    TensorBoard. Checkpoints are written at the end of an epoch, and replaced as a whole. Training that was stopped at
-    any moment therefore resumes from the end of its last complete epoch; called with the same arguments, it gives bit
-    for bit the weights of an uninterrupted one on a CPU with the same number of threads.
+    The folder gets ``best.ckpt``, ``last.ckpt``, under ``logs`` the metrics of every epoch as CSV and for TensorBoard,
+    and ``.lock``, which keeps a second training out while one is under way. Checkpoints are written at the end of an
+    epoch, and replaced as a whole. Training that was stopped at any moment therefore resumes from the end of its last
+    complete epoch; called with the same arguments, it gives bit for bit the weights of an uninterrupted one on a CPU
+    with the same number of threads.
 
     .. code-block:: python
 
@@ -246,7 +247,7 @@ def _initialize_lazy(module: MultiLabelModule, data: MultiLabelDataModule) -> No
 def _load_best(module: MultiLabelModule, path: str) -> None:
     if not path:
         raise RuntimeError("Expected at least one epoch with validation (got none); raise 'max_epochs'")
-    checkpoint = load_plain(path, module.device)
+    checkpoint = AtomicCheckpointIO().load_checkpoint(path, module.device)
     module.on_load_checkpoint(checkpoint)
     module.load_state_dict(checkpoint["state_dict"])
     module.eval()

@@ -138,6 +138,7 @@ class MultiLabelModule(LightningModule):
         check_one_process(self.trainer)
 
     def forward(self, batch: Batch) -> Any:
+        """Returns what the model does."""
         return self.model(batch)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
@@ -174,6 +175,7 @@ class MultiLabelModule(LightningModule):
         self._scored, self._tuners = None, {}
 
     def predict_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
+        """Returns the scores of a batch, :math:`(B, L)`."""
         return self.objective.scores(self.model, batch)
 
     def configure_optimizers(self) -> Any:
@@ -197,6 +199,11 @@ class MultiLabelModule(LightningModule):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Self:
+        """Makes a module from a checkpoint, for which :obj:`model` is to be given.
+
+        Raises:
+            ValueError: If the file is damaged or holds code, or its weights belong to another kind of model.
+        """
         with reading(checkpoint_path) if isinstance(checkpoint_path, str | os.PathLike) else nullcontext():
             module: Self = super().load_from_checkpoint(checkpoint_path, *args, **kwargs)
         return module

@@ -131,25 +131,18 @@ def describe_objective(objective: Objective) -> dict[str, Any]:
 
 
 def make_objective(objective: Objective | Mapping[str, Any] | None) -> Objective:
-    """Makes the objective that :func:`describe_objective` told; one that is made already is handed back.
+    """Makes the objective that :func:`describe_objective` told, by default one of independent labels.
 
     Raises:
         ValueError: If it is something else, or of a class that nobody has imported.
     """
-    if objective is None:
-        return BinaryObjective()
-    if isinstance(objective, Objective):
-        return objective
-    if not isinstance(objective, Mapping):
-        raise ValueError(
-            f"Expected 'objective' to be an Objective, e.g. BinaryObjective(intermediate_weight=0.1) (got "
-            f"{type(objective).__name__})"
-        )
-    options = dict(objective)
+    if objective is None or isinstance(objective, Objective):
+        return objective or BinaryObjective()
+    options = dict(objective) if isinstance(objective, Mapping) else {}
     name = options.pop(_CLASS, None)
     if name not in Objective._classes:
         raise ValueError(
-            f"Expected the class of the checkpoint's objective to be defined (got {name!r}, none of "
-            f"{list(Objective._classes)}); import it, or pass another objective beside the model"
+            f"Expected 'objective' to be an Objective, or a checkpoint's of a class among {list(Objective._classes)} "
+            f"(got {objective!r}); import its class, or pass another objective beside the model"
         )
     return Objective._classes[name](**options)
