@@ -247,8 +247,8 @@ def _describe_graph(model: nn.Module) -> dict[str, Any] | None:
     graph = layer.label_graph
     weight = graph.get("edge_weight")
     return {
-        "num_labels": layer.num_labels,
         "edge_index": graph.edge_index.cpu(),
+        "num_nodes": layer.num_labels,
         "edge_weight": None if weight is None else weight.cpu(),
         "kind": str(graph.get("kind", "custom")),
         "source": str(graph.get("source", "")),
@@ -256,13 +256,4 @@ def _describe_graph(model: nn.Module) -> dict[str, Any] | None:
 
 
 def _restore_graph(entry: Mapping[str, Any] | None, label_names: list[str] | None = None) -> LabelGraph | None:
-    if entry is None:
-        return None
-    return LabelGraph(
-        entry["edge_index"],
-        num_nodes=entry["num_labels"],
-        edge_weight=entry["edge_weight"],
-        label_names=label_names,
-        kind=entry["kind"],
-        source=entry["source"],
-    )
+    return None if entry is None else LabelGraph(**entry, label_names=label_names)

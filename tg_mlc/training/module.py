@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
@@ -36,13 +36,6 @@ if TYPE_CHECKING:
 
 # What is logged during validation, and what tg_mlc.metrics calls it.
 _LOGGED = {"macro_roc_auc": "maAUC", "micro_roc_auc": "miAUC", "macro_average_precision": "maAP"}
-
-
-class _Scored(NamedTuple):
-    """Targets and scores of the validation samples, both [num_samples, num_labels]."""
-
-    y: Tensor
-    scores: Tensor
 
 
 class MultiLabelModule(LightningModule):
@@ -122,7 +115,7 @@ class MultiLabelModule(LightningModule):
         # As it was built: what forward passes change, such as a counter, is no setting.
         self._settings = {"objective": {"class": type(self.objective).__name__}, **describe_settings(model)}
         self._validated: list[tuple[Tensor, ...]] = []
-        self._scored: _Scored | None = None
+        self._scored: tuple[Tensor, Tensor] | None = None  # targets and scores of the validation samples
         self._tuners: dict[str, ThresholdTuner] = {}
 
     @property
@@ -166,7 +159,7 @@ class MultiLabelModule(LightningModule):
                 f"diverged; lower 'lr', or clip gradients. If this is the first epoch, look for NaN among the inputs "
                 f"(QuantileScaler takes them)"
             )
-        self._scored, self._tuners = _Scored(y.cpu(), scores.cpu()), {}
+        self._scored, self._tuners = (y.cpu(), scores.cpu()), {}
         values = evaluate(*self._scored).values
         self.log_dict({"val/loss": loss, **{f"val/{name}": values[key] for name, key in _LOGGED.items()}})
 
