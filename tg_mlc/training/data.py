@@ -87,7 +87,7 @@ class MultiLabelDataModule(LightningDataModule):
         sampler = EpochSampler(self.split.train.numel(), self.seed)
         if self.trainer is not None:
             # Workers fetch the first batches of a resumed training before Lightning says which epoch it is.
-            sampler.set_epoch(self.trainer.fit_loop.epoch_progress.current.processed)
+            sampler.set_epoch(self.trainer.fit_loop.epoch_progress.current.processed)  # type: ignore[attr-defined]
         return self._loader(self.split.train, sampler=sampler, generator=sampler.generator)
 
     def val_dataloader(self) -> DataLoader:
