@@ -31,7 +31,7 @@ BASELINES = ("random forest", "linear path alone", SILENT)
 
 def recorded(recipe: Recipe) -> dict[str, Any]:
     """What result files keep of a recipe."""
-    return {key: getattr(recipe, key) for key in RECORDED}
+    return {key: getattr(recipe, key) for key in RECORDED} | {"module": {**recipe.objective, **recipe.module}}
 
 
 def variant(encoder: str, graph: str) -> str:

@@ -16,7 +16,7 @@ from tg_mlc.graphs import fully_connected
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder
 from tg_mlc.recipes import TABLES
-from tg_mlc.training import MultiLabelModule
+from tg_mlc.training import BinaryObjective, MultiLabelModule
 
 
 def test_a_change_changes_what_it_names() -> None:
@@ -36,7 +36,8 @@ def test_only_what_changes_a_recipe_is_tried(name: str) -> None:
     model = LaMP(BagEncoder(2, 8), fully_connected(1), "emb")
     assert {WHOLE, "no messages among labels", "no evidence", "no averaged weights"} <= set(changes)
     for change in list(changes.values())[1:]:
-        MultiLabelModule(model, ["a"], **change.of(recipe).module)  # takes all these arguments
+        changed = change.of(recipe)
+        MultiLabelModule(model, ["a"], BinaryObjective(**changed.objective), **changed.module)  # takes all of them
         assert change.of(recipe) != recipe or change.graph == "el" or change.evidence is not None
         assert {NAMES[kind] for kind in change.evidence or ()} <= set(classifiers)
     assert "no messages among labels" not in changes_of(recipe, classifiers, "el")

@@ -89,5 +89,6 @@ def test_errors(logits, y):
         lamp_loss(logits, y, [logits[:1]], 0.1)
     with pytest.raises(ValueError, match="label_smoothing"):
         masked_bce(logits, y, label_smoothing=1.0)
-    with pytest.raises(ValueError, match="intermediate_weight"):
-        lamp_loss(logits, y, [logits], -0.1)
+    for weight in (-0.1, NAN, math.inf):
+        with pytest.raises(ValueError, match="intermediate_weight"):
+            lamp_loss(logits, y, [logits], weight)

@@ -6,18 +6,15 @@ from torch import nn
 
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tg_mlc.graphs import fully_connected
-from tg_mlc.losses import lamp_loss
 from tg_mlc.nn import LabelMessagePassing
-from tg_mlc.training import MultiLabelModule
+from tg_mlc.training import BinaryObjective, MultiLabelModule
 
 
 @pytest.mark.filterwarnings("ignore:.*self.trainer.*")
-def test_training_loss_has_intermediate_terms_and_smoothing(batch):
-    module = make_module(LabelModel, intermediate_weight=0.3, label_smoothing=0.1).eval()
-    output = module.model(batch, return_intermediate=True)
-    expected = lamp_loss(output.logits, batch.y, output.intermediate, 0.3, label_smoothing=0.1)
-    assert torch.equal(module.training_step(batch, 0), expected)
-    assert not torch.equal(expected, lamp_loss(output.logits, batch.y))
+def test_training_minimises_the_loss_of_the_objective(batch):
+    objective = BinaryObjective(intermediate_weight=0.3)
+    module = make_module(LabelModel, objective=objective).eval()
+    assert torch.equal(module.training_step(batch, 0), objective.loss(module.model, batch))
 
 
 def test_predict_step_gives_probabilities(batch):
@@ -40,16 +37,14 @@ def test_weight_decay_is_for_matrices():
     [
         ({"decay": "step"}, "'decay' to be one of"),
         ({"warmup": 1.0}, r"'warmup' to be a share of the training in \[0, 1\)"),
-        ({"intermediate_weight": 0.1}, "forward takes 'return_intermediate'"),
+        ({"objective": BinaryObjective(intermediate_weight=0.1)}, "forward takes 'return_intermediate'"),
+        ({"objective": "binary"}, r"'objective' to be an Objective, .* \(got 'binary'\)"),
         ({"lr": -1.0}, r"'lr' to be a finite number of at least 0 \(got -1\.0\)"),
         ({"lr": float("inf")}, r"'lr' .* \(got inf\)"),
         ({"lr": "2e-4"}, r"'lr' .* \(got '2e-4'\)"),
         ({"weight_decay": -0.1}, r"'weight_decay' .* \(got -0\.1\)"),
         ({"eps": float("nan")}, r"'eps' .* \(got nan\)"),
         ({"betas": (0.9, 1.0)}, r"'betas\[1\]' to be a number in \[0, 1\) \(got 1\.0\)"),
-        ({"intermediate_weight": -1.0}, r"'intermediate_weight' .* at least 0 \(got -1\.0\)"),
-        ({"label_smoothing": 3}, r"'label_smoothing' to be a number in \[0, 1\) \(got 3\)"),
-        ({"label_smoothing": -1.0}, r"'label_smoothing' .* \(got -1\.0\)"),
         ({"config": {"path": torch.device("cpu")}}, r"'config\['path'\]' to be a tensor, number"),
     ],
 )
@@ -59,7 +54,7 @@ def test_wrong_options(options, message):
 
 
 def test_wrong_number_of_labels(batch):
-    with pytest.raises(ValueError, match=r"logits of shape \[\d+, 2\], one per sample and label name"):
+    with pytest.raises(ValueError, match=r"scores of shape \[\d+, 2\], one per sample and label name"):
         MultiLabelModule(GINE(), LABELS[:2]).validation_step(batch, 0)
 
 
@@ -82,3 +77,16 @@ def test_a_label_graph_of_other_names_or_another_order_is_refused(names):
         MultiLabelModule(model, LABELS)
     MultiLabelModule(model, names)
     MultiLabelModule(nn.Sequential(LabelMessagePassing(8, fully_connected(3), num_steps=1)), LABELS)
+
+
+class OwnLabels(nn.Module):
+    """A layer of a user's that has a label graph, and is none of this package."""
+
+    def __init__(self, label_graph):
+        super().__init__()
+        self.label_graph, self.num_labels = label_graph, label_graph.num_nodes
+
+
+def test_label_graphs_are_found_in_layers_of_any_class():
+    with pytest.raises(ValueError, match=r"'label_names' to hold 3 names, .* of the model's graph \(got 2\)"):
+        MultiLabelModule(nn.Sequential(OwnLabels(fully_connected(3))), LABELS[:2])

@@ -6,7 +6,7 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from tests.training.conftest import GINE, LABELS, LabelModel, make_module
+from tests.training.conftest import GINE, LABELS, LabelModel, ToyGraphs, make_module
 from tg_mlc.data import random_split
 from tg_mlc.training import MultiLabelDataModule, fit, read_checkpoint
 
@@ -78,6 +78,29 @@ def test_resuming_gives_the_weights_of_an_uninterrupted_training(tmp_path, datas
     assert_same(dict(resumed.module.state_dict()), dict(straight.module.state_dict()))
 
 
+class RandomSamples(ToyGraphs):
+    """Samples that are changed at random wherever they are loaded, as by a transform that augments them."""
+
+    def get(self, index):
+        data = super().get(index)
+        return data.update({"x": data.x + torch.randn(data.x.shape)})
+
+
+@pytest.mark.parametrize("stop", [1, 2])
+def test_resuming_with_workers_does_too(tmp_path, split, stop):
+    options = {"max_epochs": 3, "logger": False, "patience": None}
+
+    def data():
+        return make_data(RandomSamples(), split, num_workers=1)
+
+    fit(make_module(), data(), tmp_path / "straight", **options)
+    with pytest.raises(InterruptionError):
+        fit(make_module(), data(), tmp_path / "b", callbacks=[InterruptAt(stop)], **options)
+    fit(make_module(seed=99), data(), tmp_path / "b", resume=True, **options)
+    expected, got = (load(tmp_path / folder / "last.ckpt")["state_dict"] for folder in ("straight", "b"))
+    assert_same(got, expected)
+
+
 def test_random_numbers_differ_without_their_saved_state(tmp_path, dataset, split):
     """The test above would not notice a model without randomness."""
     options = {"max_epochs": 2, "logger": False}
@@ -131,6 +154,24 @@ def test_resume_needs_a_checkpoint_in_the_folder(tmp_path, data):
         fit(make_module(), data, tmp_path, resume=True)
     with pytest.raises(ValueError, match="to lie in 'folder'"):
         fit(make_module(), data, tmp_path / "new", resume=tmp_path / "last.ckpt")
+
+
+class Untrained(Callback):
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        raise AssertionError("training has begun")
+
+
+def test_resuming_without_the_best_weights_is_refused_before_training(tmp_path, data):
+    fit(make_module(), data, tmp_path, max_epochs=2, logger=False)
+    best = tmp_path / "best.ckpt"
+    content = best.read_bytes()
+    options = {"max_epochs": 3, "resume": True, "logger": False, "callbacks": [Untrained()]}
+    best.write_bytes(content[:-100])
+    with pytest.raises(ValueError, match=r"best\.ckpt' to be a whole checkpoint"):
+        fit(make_module(), data, tmp_path, **options)
+    best.unlink()
+    with pytest.raises(FileNotFoundError, match=r"best weights so far in '.*best\.ckpt' .*put it back"):
+        fit(make_module(), data, tmp_path, **options)
 
 
 def test_resume_refuses_other_data_and_other_labels(tmp_path, dataset, split, data, monkeypatch):

@@ -71,13 +71,6 @@ def test_training_goes_on_only_with_the_same_settings(trained, data):
         fit(MultiLabelModule(make_lamp(heads=4), LABELS), data, trained.checkpoint.parent, resume=True, logger=False)
 
 
-def test_checkpoints_without_settings_load_as_before(trained, tmp_path):
-    checkpoint = torch.load(trained.checkpoint, weights_only=True)
-    del checkpoint["tg_mlc"]["settings"]
-    torch.save(checkpoint, tmp_path / "old.ckpt")
-    MultiLabelModule.load_from_checkpoint(tmp_path / "old.ckpt", model=make_lamp(heads=4), weights_only=True)
-
-
 def test_the_message_tells_a_way_out(trained):
     with pytest.raises(ValueError, match=r"model\.load_state_dict\(read_checkpoint\(path\)\.state_dict\)"):
         load(trained, make_lamp(heads=4))

@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tg_mlc._options import check_number
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -89,11 +91,10 @@ def lamp_loss(
         - **output:** a scalar
 
     Raises:
-        ValueError: If a shape differs from that of :obj:`y`, :obj:`intermediate_weight` is negative, or
-            :obj:`label_smoothing` is not in :math:`[0, 1)`.
+        ValueError: If a shape differs from that of :obj:`y`, :obj:`intermediate_weight` is not a finite number of at
+            least 0, or :obj:`label_smoothing` is not in :math:`[0, 1)`.
     """
-    if intermediate_weight < 0.0:
-        raise ValueError(f"Expected 'intermediate_weight' not to be negative (got {intermediate_weight})")
+    check_number("intermediate_weight", intermediate_weight)
 
     def bce(scores: Tensor) -> Tensor:
         return masked_bce(scores, y, pos_weight=pos_weight, label_smoothing=label_smoothing)
@@ -108,5 +109,4 @@ def lamp_loss(
 def _check(logits: Tensor, y: Tensor, label_smoothing: float) -> None:
     if logits.shape != y.shape:
         raise ValueError(f"Expected logits and 'y' of one shape (got {tuple(logits.shape)} and {tuple(y.shape)})")
-    if not 0.0 <= label_smoothing < 1.0:
-        raise ValueError(f"Expected 'label_smoothing' in [0, 1) (got {label_smoothing})")
+    check_number("label_smoothing", label_smoothing, below=1.0)

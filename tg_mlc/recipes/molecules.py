@@ -70,7 +70,8 @@ _PUBLISHED: dict[str, dict[str, Any]] = {
         "dropout": 0.2,
         "attention_dropout": None,
     },
-    "module": {"lr": 1e-3, "weight_decay": 0.01, "intermediate_weight": 0.1},
+    "module": {"lr": 1e-3, "weight_decay": 0.01},
+    "objective": {"intermediate_weight": 0.1},
     "fit": {"max_epochs": 20, "monitor": "val/macro_roc_auc"},
 }
 
@@ -84,7 +85,8 @@ _SIDER = Recipe(
     build=molecule_lamp,
     model={"num_steps": 1, "num_feature_layers": 2, "dropout": 0.1, "attention_dropout": 0.0},
     # Intermediate readouts would ask of messages what the evidence says already.
-    module={"lr": 3e-4, "weight_decay": 0.1, "intermediate_weight": 0.0, "decay": "cosine", "warmup": 0.05},
+    module={"lr": 3e-4, "weight_decay": 0.1, "decay": "cosine", "warmup": 0.05},
+    objective={"intermediate_weight": 0.0},
     # After the first epoch messages hardly add to the evidence yet: the lowest loss says how many more they are worth.
     fit={"max_epochs": 8, "monitor": "val/loss", "patience": None, "ema_decay": 0.98, "gradient_clip": 1.0},
     batch_size=64,
@@ -112,7 +114,8 @@ MOLECULES = {
         build=molecule_lamp,
         preprocess=partial(_preprocess, kinds=()),
         model={"num_steps": 1, "num_feature_layers": 3, "dropout": 0.05},
-        module={"lr": 1e-3, "weight_decay": 0.01, "intermediate_weight": 0.1, "decay": "cosine", "warmup": 0.05},
+        module={"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05},
+        objective={"intermediate_weight": 0.1},
         fit={"max_epochs": 20, "patience": None, "ema_decay": 0.99, "gradient_clip": 1.0},
         batch_size=32,
         min_positives=20,

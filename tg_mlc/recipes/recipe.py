@@ -15,7 +15,7 @@ from torch_geometric.data import Dataset
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.preprocess import Preprocessor
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
-from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
+from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
 #: What labels attend to: components as they are, after messages among them, or (molecules) vectors without any atoms.
 EncoderName = Literal["emb", "fmp", "vectors"]
@@ -37,6 +37,7 @@ class Recipe:
     batch_size: int
     #: What is fitted before the model, from the data set and a folder to keep fits in.
     preprocess: Callable[[MultiLabelDataset, Path], Preprocessor] | None = None
+    objective: dict[str, Any] = field(default_factory=dict)  #: arguments of :class:`~tg_mlc.training.BinaryObjective`
     redraw: Callable[[int], MultiLabelDataset] | None = None  #: draws samples anew, for data that are made from a seed
     min_positives: int = 0  #: a label that occurs less often in the whole data set is left out of metrics
     settings: dict[str, Any] = field(default_factory=dict)  #: of :attr:`preprocess`, for the record
@@ -137,6 +138,7 @@ class Recipe:
         module = MultiLabelModule(
             self.build(train_part, label_graph, **options),
             dataset.label_names,
+            BinaryObjective(**self.objective),
             preprocessor=dataset.preprocessor,
             config={**(config or {}), "split": split.hash, "seed": seed, "model": options},
             **self.module,

@@ -103,7 +103,8 @@ def _recipe(
         "preprocess": partial(_preprocess, kinds=kinds),
         "build": table_lamp,
         "model": _MODEL,
-        "module": {"lr": 1e-3, "weight_decay": 0.01, "intermediate_weight": 0.1, "decay": "cosine", "warmup": 0.05},
+        "module": {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05},
+        "objective": {"intermediate_weight": 0.1},
         "fit": {
             "max_epochs": epochs,
             "monitor": "val/macro_average_precision",

@@ -1,4 +1,4 @@
-"""Training with Lightning: the module, the data module, and :func:`fit`, which runs them and resumes exactly."""
+"""Training with Lightning: the module, its objective, the data module, and :func:`fit`, which resumes exactly."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from tg_mlc.training.checkpoint import AtomicCheckpointIO, Checkpoint, read_chec
 from tg_mlc.training.data import EpochSampler, MultiLabelDataModule  # noqa: E402
 from tg_mlc.training.fitting import FitResult, fit  # noqa: E402
 from tg_mlc.training.module import MultiLabelModule  # noqa: E402
+from tg_mlc.training.objectives import BinaryObjective, Objective  # noqa: E402
 
 __all__ = [
     "AtomicCheckpointIO",
+    "BinaryObjective",
     "Checkpoint",
     "EpochSampler",
     "FitResult",
     "MultiLabelDataModule",
     "MultiLabelModule",
+    "Objective",
     "fit",
     "read_checkpoint",
     "seed_everything",

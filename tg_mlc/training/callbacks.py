@@ -1,4 +1,4 @@
-"""What :func:`tg_mlc.training.fit` adds to Lightning's callbacks, most of it to make resuming exact."""
+"""Callbacks of :func:`tg_mlc.training.fit` beside Lightning's, most of which make resuming exact."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, WeightAveraging
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
+
+from tg_mlc.training.checkpoint import check_whole
 
 
 class RandomState(Callback):
@@ -116,6 +118,13 @@ class FileCheckpoint(ModelCheckpoint):
         if not state_dict["best_model_path"]:
             return
         path = str(Path(str(self.dirpath)) / f"{self.filename}{self.FILE_EXTENSION}")
+        if self.monitor is not None:
+            if not Path(path).is_file():
+                raise FileNotFoundError(
+                    f"Expected the best weights so far in '{path}' (found no such file); put it back, or train without "
+                    f"'resume'"
+                )
+            check_whole(path)
         best = dict.fromkeys([path] if state_dict["best_k_models"] else [], state_dict["best_model_score"])
         moved = {"dirpath": self.dirpath, "best_model_path": path, "kth_best_model_path": path, "best_k_models": best}
         super().load_state_dict({**state_dict, **moved, "last_model_path": ""})

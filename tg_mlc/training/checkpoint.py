@@ -1,13 +1,17 @@
-"""Checkpoints: what is in them beside Lightning's own entries, and how they come to disk and back."""
+"""Checkpoints: their entries beside Lightning's own, and their way to disk and back."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from pickle import UnpicklingError
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from lightning.pytorch.plugins.io import TorchCheckpointIO
@@ -19,13 +23,23 @@ from tg_mlc._files import replace_when_done
 from tg_mlc.data.preprocess import Preprocessor, from_state
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import ThresholdTuner
-from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.training.settings import Settings
 
 #: The entry of a checkpoint that is ours; all others are Lightning's.
 KEY = "tg_mlc"
 _PREFIX = "model."
 _SCALARS = (str, int, float, bool, Tensor, type(None))
+
+
+@runtime_checkable
+class LabelGraphUser(Protocol):
+    """A module that passes messages between labels, such as :class:`~tg_mlc.nn.LabelMessagePassing`."""
+
+    num_labels: int
+
+    @property
+    def label_graph(self) -> Data:
+        """The graph of :attr:`num_labels` labels."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +87,24 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         if storage_options is not None:
             raise TypeError(f"Expected no 'storage_options': checkpoints are local files (got {storage_options!r})")
         path = Path(path)
-        with replace_when_done(path) as unfinished:
-            torch.save(checkpoint, unfinished)
+        try:
+            with replace_when_done(path) as unfinished:
+                torch.save(checkpoint, unfinished)
+        except (OSError, RuntimeError) as error:  # PyTorch's writer raises the latter
+            room = shutil.disk_usage(path.parent).free
+            raise OSError(
+                f"Expected to write the checkpoint '{path}' (got {str(error).splitlines()[0]!r}, with {room:,} bytes "
+                f"free on that disk); make room there, and resume from the checkpoint of the last complete epoch"
+            ) from error
 
     def load_checkpoint(
         self,
         path: str | os.PathLike[str],
-        map_location: Callable[..., Any] | None = lambda storage, _: storage,
+        map_location: Any = lambda storage, _: storage,
         weights_only: bool | None = True,
     ) -> dict[str, Any]:
-        check_whole(path)
-        checkpoint: dict[str, Any] = super().load_checkpoint(str(path), map_location, weights_only is not False)
+        with reading(path):
+            checkpoint: dict[str, Any] = super().load_checkpoint(str(path), map_location, weights_only is not False)
         return checkpoint
 
 
@@ -95,10 +116,9 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is cut short, or a checkpoint of something else.
+        ValueError: If it is damaged, holds more than tensors and plain data, or is a checkpoint of something else.
     """
-    check_whole(path)
-    content = torch.load(path, map_location="cpu", weights_only=True)
+    content = AtomicCheckpointIO().load_checkpoint(path, "cpu")
     entry, settings = own_entry(content, str(path)), content["hyper_parameters"]
     weights = content["state_dict"].items()
     return Checkpoint(
@@ -112,20 +132,53 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     )
 
 
-def check_whole(path: str | os.PathLike[str]) -> None:
-    """Refuses a file that lacks its end, or is no checkpoint; a file that is missing is left to the reader.
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Refuses a damaged file beforehand, and says what to do about one that PyTorch refuses for what it holds.
 
     Raises:
         ValueError: If that is so.
     """
-    if Path(path).is_file() and not zipfile.is_zipfile(path):
+    check_whole(path)
+    try:
+        yield
+    except UnpicklingError as error:
+        found = re.search(r"GLOBAL (\S+)", str(error))
+        raise ValueError(
+            f"Expected '{os.fspath(path)}' to hold tensors and plain data only (got "
+            f"{found[1] if found else 'other objects'}), as anything else may run code when it is read; if you trained "
+            f"it, let the state of your callbacks be plain data and train anew, else get it from somebody you trust"
+        ) from None
+
+
+def check_whole(path: str | os.PathLike[str]) -> None:
+    """Refuses a file of which a single bit is lost or changed, by the checksums that PyTorch writes and never reads; a
+    file that is missing is left to the reader.
+
+    Raises:
+        ValueError: If that is so.
+    """
+    if not Path(path).is_file():
+        return
+    with Path(path).open("rb") as file:
+        try:
+            damaged = zipfile.ZipFile(file).testzip()
+        except Exception as error:
+            damaged = str(error)
+    if damaged is not None:
         raise ValueError(
             f"Expected '{os.fspath(path)}' to be a whole checkpoint (got {Path(path).stat().st_size:,} bytes that are "
-            f"cut short, or something else); copy it again, take another checkpoint beside it, or train anew"
+            f"cut short, damaged, or something else: {damaged}); copy it again, take another checkpoint beside it, or "
+            f"train anew"
         )
 
 
-def describe(model: nn.Module, tuners: Mapping[str, ThresholdTuner], settings: Settings) -> dict[str, Any]:
+def label_graph_users(model: nn.Module) -> Iterator[LabelGraphUser]:
+    """Yields the parts of a model that have a label graph."""
+    return (part for part in model.modules() if isinstance(part, LabelGraphUser))
+
+
+def make_entry(model: nn.Module, tuners: Mapping[str, ThresholdTuner], settings: Settings) -> dict[str, Any]:
     """Returns the entry of a checkpoint that is ours, made of tensors and plain data only."""
     return {
         "version": __version__,
@@ -136,7 +189,7 @@ def describe(model: nn.Module, tuners: Mapping[str, ThresholdTuner], settings: S
 
 
 def own_entry(checkpoint: Mapping[str, Any], source: str = "the checkpoint") -> dict[str, Any]:
-    """Returns what :func:`describe` put into a checkpoint.
+    """Returns what :func:`make_entry` put into a checkpoint.
 
     Raises:
         ValueError: If there is no such entry.
@@ -198,14 +251,14 @@ def check_plain(value: Any, name: str) -> None:
 
 
 def _describe_graph(model: nn.Module) -> dict[str, Any] | None:
-    layer = next((part for part in model.modules() if isinstance(part, LabelMessagePassing)), None)
+    layer = next(label_graph_users(model), None)
     if layer is None:
         return None
-    graph: Data = layer.label_graph
+    graph = layer.label_graph
     weight = graph.get("edge_weight")
     return {
-        "num_labels": layer.num_labels,
         "edge_index": graph.edge_index.cpu(),
+        "num_nodes": layer.num_labels,
         "edge_weight": None if weight is None else weight.cpu(),
         "kind": str(graph.get("kind", "custom")),
         "source": str(graph.get("source", "")),
@@ -213,13 +266,4 @@ def _describe_graph(model: nn.Module) -> dict[str, Any] | None:
 
 
 def _restore_graph(entry: Mapping[str, Any] | None, label_names: list[str] | None = None) -> LabelGraph | None:
-    if entry is None:
-        return None
-    return LabelGraph(
-        entry["edge_index"],
-        num_nodes=entry["num_labels"],
-        edge_weight=entry["edge_weight"],
-        label_names=label_names,
-        kind=entry["kind"],
-        source=entry["source"],
-    )
+    return None if entry is None else LabelGraph(**entry, label_names=label_names)

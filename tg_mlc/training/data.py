@@ -83,16 +83,23 @@ class MultiLabelDataModule(LightningDataModule):
         self.seed = seed
 
     def train_dataloader(self) -> DataLoader:
+        """Returns the training samples, in the order of the epoch that a training has reached."""
         sampler = EpochSampler(self.split.train.numel(), self.seed)
+        if self.trainer is not None:
+            # Workers fetch the first batches of a resumed training before Lightning says which epoch it is.
+            sampler.set_epoch(self.trainer.fit_loop.epoch_progress.current.processed)  # type: ignore[attr-defined]
         return self._loader(self.split.train, sampler=sampler, generator=sampler.generator)
 
     def val_dataloader(self) -> DataLoader:
+        """Returns the validation samples, in order."""
         return self._loader(self.split.val)
 
     def test_dataloader(self) -> DataLoader:
+        """Returns the test samples, in order."""
         return self._loader(self.split.test)
 
     def predict_dataloader(self) -> DataLoader:
+        """Returns the test samples, in order."""
         return self.test_dataloader()
 
     def _loader(self, part: Tensor, **options: Any) -> DataLoader:
@@ -101,9 +108,15 @@ class MultiLabelDataModule(LightningDataModule):
         return DataLoader(self.dataset[part], self.batch_size, num_workers=self.num_workers, **options)
 
     def state_dict(self) -> dict[str, Any]:
+        """Returns what the order of the training samples depends on."""
         return {"split": self.split.hash, "seed": self.seed, "batch_size": self.batch_size}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Checks that a training goes on with the data that it began with.
+
+        Raises:
+            ValueError: If the split, the seed or the size of batches differs.
+        """
         present = self.state_dict()
         if changed := sorted(key for key, value in state_dict.items() if present[key] != value):
             raise ValueError(

@@ -1,14 +1,16 @@
-"""One call that trains, keeps the best weights, and can be resumed."""
+"""Training in one call, which keeps the best weights and can be resumed."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
+from filelock import FileLock, Timeout
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
@@ -19,9 +21,9 @@ from torch_geometric.loader import DataLoader
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
 from tg_mlc.training.callbacks import ExponentialMovingAverage, FileCheckpoint, PatientStopping, RandomState
-from tg_mlc.training.checkpoint import AtomicCheckpointIO, check_whole
+from tg_mlc.training.checkpoint import AtomicCheckpointIO
 from tg_mlc.training.data import MultiLabelDataModule
-from tg_mlc.training.module import MultiLabelModule
+from tg_mlc.training.module import MultiLabelModule, check_one_process
 from tg_mlc.training.progress import RunProgressBar, quiet
 
 #: What "best" can mean, and whether more or less of it is better.
@@ -82,10 +84,11 @@ def fit(
 ) -> FitResult:
     """Trains a module and returns it with the weights of its best epoch.
 
-    The folder gets ``best.ckpt``, ``last.ckpt``, and under ``logs`` the metrics of every epoch as CSV and for
-    TensorBoard. Checkpoints are written at the end of an epoch, and replaced as a whole. Training that was stopped at
-    any moment therefore resumes from the end of its last complete epoch; called with the same arguments, it gives bit
-    for bit the weights of an uninterrupted one on a CPU with the same number of threads.
+    The folder gets ``best.ckpt``, ``last.ckpt``, under ``logs`` the metrics of every epoch as CSV and for TensorBoard,
+    and ``.lock``, which keeps a second training out while one is under way. Checkpoints are written at the end of an
+    epoch, and replaced as a whole. Training that was stopped at any moment therefore resumes from the end of its last
+    complete epoch; called with the same arguments, it gives bit for bit the weights of an uninterrupted one on a CPU
+    with the same number of threads.
 
     .. code-block:: python
 
@@ -120,10 +123,12 @@ def fit(
 
     Raises:
         ValueError: If :obj:`module` or :obj:`data` is something else, :obj:`monitor` is not known, :obj:`patience` is
-            less than 1, :obj:`gradient_clip` is not positive, :obj:`ema_decay` is not in :math:`(0, 1)`, :obj:`resume`
-            lies in another folder or is no whole checkpoint, or data set and module name different labels.
-        FileNotFoundError: If there is no checkpoint to resume from.
-        RuntimeError: If no epoch was validated.
+            less than 1, :obj:`gradient_clip` is not positive, :obj:`ema_decay` is not in :math:`(0, 1)`, several
+            processes are asked for, a checkpoint to resume from lies in another folder or is damaged, or data set and
+            module name different labels.
+        FileNotFoundError: If there is no checkpoint to resume from, or that of its best epoch is gone.
+        OSError: If a checkpoint cannot be written.
+        RuntimeError: If no epoch was validated, or another training writes to :obj:`folder`.
         FloatingPointError: If the training diverges.
     """
     _check_types(module, data)
@@ -147,9 +152,11 @@ def fit(
             default_root_dir=folder,
             **{**_TRAINER_OPTIONS, **trainer_options},
         )
-        _initialize_lazy(module, data)
-        trainer.fit(module, data, ckpt_path=start)
-    _load_best(module, best.best_model_path)
+        check_one_process(trainer)
+        with _alone_in(folder):
+            _initialize_lazy(module, data)
+            trainer.fit(module, data, ckpt_path=start)
+            _load_best(module, best.best_model_path)
     return FitResult(
         module=module,
         checkpoint=Path(best.best_model_path),
@@ -193,6 +200,24 @@ def _find_checkpoint(folder: Path, resume: str | os.PathLike[str] | bool) -> Pat
     return path
 
 
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Locks a folder; the system unlocks it if the process dies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".lock", blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise RuntimeError(
+            f"Expected no other training that writes to '{folder}' (got one that is under way); wait for it, or choose "
+            f"another folder"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def _callbacks(monitor: str, patience: int | None, ema_decay: float | None, log: bool) -> list[Callback]:
     callbacks: list[Callback] = [RandomState(), RunProgressBar(monitor)]
     if ema_decay is not None:
@@ -222,8 +247,7 @@ def _initialize_lazy(module: MultiLabelModule, data: MultiLabelDataModule) -> No
 def _load_best(module: MultiLabelModule, path: str) -> None:
     if not path:
         raise RuntimeError("Expected at least one epoch with validation (got none); raise 'max_epochs'")
-    check_whole(path)
-    checkpoint = torch.load(path, map_location=module.device, weights_only=True)
+    checkpoint = AtomicCheckpointIO().load_checkpoint(path, module.device)
     module.on_load_checkpoint(checkpoint)
     module.load_state_dict(checkpoint["state_dict"])
     module.eval()

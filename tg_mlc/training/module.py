@@ -1,14 +1,14 @@
-"""The Lightning module: loss, optimiser, validation scores and thresholds around any model."""
+"""The Lightning module: objective, optimiser, validation scores and thresholds around any model."""
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning.pytorch import LightningModule
+from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor, nn
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
@@ -17,19 +17,19 @@ from torch_geometric.data import Batch
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_number
 from tg_mlc.data.preprocess import Preprocessor, to_state
-from tg_mlc.losses import lamp_loss, masked_bce
 from tg_mlc.metrics import ThresholdTuner, evaluate, tune_per_metric
-from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.training.checkpoint import (
     KEY,
     check_label_graph,
     check_plain,
-    check_whole,
-    describe,
+    label_graph_users,
+    make_entry,
     own_entry,
+    reading,
     restore_preprocessor,
     restore_tuners,
 )
+from tg_mlc.training.objectives import Objective, describe_objective, make_objective
 from tg_mlc.training.schedule import Decay, check_schedule, lr_factor
 from tg_mlc.training.settings import check_settings, describe_settings
 
@@ -40,38 +40,29 @@ if TYPE_CHECKING:
 _LOGGED = {"macro_roc_auc": "maAUC", "micro_roc_auc": "miAUC", "macro_average_precision": "maAP"}
 
 
-class _Scored(NamedTuple):
-    """What validation leaves behind: targets and scores, both [num_samples, num_labels]."""
-
-    y: Tensor
-    scores: Tensor
-
-
 class MultiLabelModule(LightningModule):
-    r"""Trains a model that turns a batch into logits :math:`(B, L)`.
+    r"""Trains a model of the labels of a batch.
 
-    The loss is :func:`~tg_mlc.losses.lamp_loss` and the optimiser AdamW, with weight decay on matrices only. After
-    every epoch the validation scores give ``val/loss``, ``val/macro_roc_auc``, ``val/micro_roc_auc`` and
+    An objective gives loss and scores; the optimiser is AdamW, with weight decay on matrices only. After every epoch
+    the validation scores give ``val/loss``, ``val/macro_roc_auc``, ``val/micro_roc_auc`` and
     ``val/macro_average_precision``; a checkpoint holds the thresholds fitted on the validation scores of its own
-    weights, the label names, the label graph, the settings of :obj:`model` that no shape tells, such as the number of
-    heads, and :obj:`config`, all as tensors and plain data. To load one, into a model with the same graph and settings:
+    weights, the label names, the label graph, the objective, the settings of :obj:`model` that no shape tells, such as
+    the number of heads, and :obj:`config`, all as tensors and plain data. To load one, into a model with the same graph
+    and settings:
 
     .. code-block:: python
 
         module = MultiLabelModule.load_from_checkpoint("best.ckpt", model=model, weights_only=True)
 
     Args:
-        model (torch.nn.Module): Maps a :class:`~torch_geometric.data.Batch` to logits; with
-            :obj:`intermediate_weight`, ``model(batch, return_intermediate=True)`` returns an object with
-            :obj:`logits` and :obj:`intermediate`, as :class:`~tg_mlc.models.LaMP` does.
+        model (torch.nn.Module): Maps a :class:`~torch_geometric.data.Batch` to what :obj:`objective` takes, by default
+            logits :math:`(B, L)`.
         label_names (Sequence[str]): One name per label.
+        objective (Objective, optional): Loss and scores. (default: :class:`~tg_mlc.training.BinaryObjective`)
         lr (float, optional): Learning rate. (default: :obj:`2e-4`, that of the LaMP paper)
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.0`)
         betas (tuple, optional): Coefficients of Adam's running averages. (default: :obj:`(0.9, 0.999)`)
         eps (float, optional): Added to Adam's denominator. (default: :obj:`1e-8`)
-        intermediate_weight (float, optional): The weight :math:`\lambda` of the loss of intermediate readouts.
-            (default: :obj:`0.0`)
-        label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
         decay (str, optional): How the learning rate falls to zero by the last epoch: :obj:`"cosine"`,
             :obj:`"linear"`, or :obj:`"none"`. (default: :obj:`"none"`)
         warmup (float, optional): Share of all steps during which the learning rate rises. (default: :obj:`0.0`)
@@ -82,25 +73,24 @@ class MultiLabelModule(LightningModule):
 
     Shapes:
         - **input:** a batch of :math:`B` samples
-        - **output:** logits :math:`(B, L)` from :meth:`forward`, scores :math:`(B, L)` from :meth:`predict_step`
+        - **output:** what :obj:`model` returns from :meth:`forward`, scores :math:`(B, L)` from :meth:`predict_step`
 
     Raises:
-        ValueError: If :obj:`model` is no module, an option is out of range, :obj:`config` is not plain data,
-            :obj:`intermediate_weight` is given for a model without intermediate readouts, or the model's label graph
-            has more or fewer labels, names others, or the same in another order.
+        ValueError: If :obj:`model` is no module or none that :obj:`objective` can train, an option is out of range,
+            :obj:`config` is not plain data, or the model's label graph has more or fewer labels, names others, or the
+            same in another order.
     """
 
     def __init__(
         self,
         model: nn.Module,
         label_names: Sequence[str],
+        objective: Objective | Mapping[str, Any] | None = None,
         *,
         lr: float = 2e-4,
         weight_decay: float = 0.0,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
-        intermediate_weight: float = 0.0,
-        label_smoothing: float = 0.0,
         decay: Decay = "none",
         warmup: float = 0.0,
         config: dict[str, Any] | None = None,
@@ -115,22 +105,23 @@ class MultiLabelModule(LightningModule):
         check_number("eps", eps)
         for i, beta in enumerate(betas):
             check_number(f"betas[{i}]", beta, below=1.0)
-        check_number("intermediate_weight", intermediate_weight)
-        check_number("label_smoothing", label_smoothing, below=1.0)
         check_schedule(decay, warmup)
         check_plain(config, "config")
-        if intermediate_weight > 0.0:
-            _check_has_intermediate(model)
+        self.objective = make_objective(objective)
+        self.objective.check_model(model)
+        described = describe_objective(self.objective)
+        check_plain(described, "objective")
         _check_labels_of_graphs(model, label_names)
-        self.save_hyperparameters(ignore=["model", "preprocessor"])
+        self.save_hyperparameters(ignore=["model", "objective", "preprocessor"])
+        self.save_hyperparameters({"objective": described})
         self.model = model
         self.label_names: list[str] = label_names
         self.config: dict[str, Any] = config
         self.preprocessor = preprocessor
         # As it was built: what forward passes change, such as a counter, is no setting.
-        self._settings = describe_settings(model)
-        self._outputs: list[tuple[Tensor, Tensor]] = []
-        self._scored: _Scored | None = None
+        self._settings = {"objective": {"class": type(self.objective).__name__}, **describe_settings(model)}
+        self._validated: list[tuple[Tensor, ...]] = []
+        self._scored: tuple[Tensor, Tensor] | None = None  # targets and scores of the validation samples
         self._tuners: dict[str, ThresholdTuner] = {}
 
     @property
@@ -142,51 +133,49 @@ class MultiLabelModule(LightningModule):
             self._tuners = tune_per_metric(*self._scored)
         return self._tuners
 
-    def forward(self, batch: Batch) -> Tensor:
-        logits: Tensor = self.model(batch)
-        return logits
+    def setup(self, stage: str) -> None:
+        check_one_process(self.trainer)
+
+    def forward(self, batch: Batch) -> Any:
+        """Returns what the model does."""
+        return self.model(batch)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        weight = self.hparams["intermediate_weight"]
-        if weight > 0.0:
-            output = self.model(batch, return_intermediate=True)
-            logits, intermediate = output.logits, output.intermediate
-        else:
-            logits, intermediate = self.model(batch), ()
-        loss = lamp_loss(logits, batch.y, intermediate, weight, label_smoothing=self.hparams["label_smoothing"])
+        loss = self.objective.loss(self.model, batch)
         self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=batch.num_graphs)
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        logits = self(batch)
-        if logits.shape != (batch.num_graphs, len(self.label_names)):
+        scores, loss = self.objective.validate(self.model, batch)
+        expected = [batch.num_graphs, len(self.label_names)]
+        if list(scores.shape) != expected:
             raise ValueError(
-                f"Expected logits of shape {[batch.num_graphs, len(self.label_names)]}, one per sample and label name "
-                f"(got {list(logits.shape)})"
+                f"Expected scores of shape {expected}, one per sample and label name (got {list(scores.shape)})"
             )
-        self._outputs.append((logits.float(), batch.y))
+        num_known = (~batch.y.isnan()).sum().view(1)
+        self._validated.append((batch.y, scores, loss.view(1), num_known))
 
     def on_validation_epoch_end(self) -> None:
-        logits, y = (torch.cat(parts) for parts in zip(*self._outputs, strict=True))
-        self._outputs.clear()
-        if not logits.isfinite().all():
+        y, scores, losses, num_known = (torch.cat(parts) for parts in zip(*self._validated, strict=True))
+        self._validated.clear()
+        loss = (losses * num_known).sum() / num_known.sum().clamp(min=1)
+        if not (loss.isfinite() and scores.isfinite().all()):
             raise FloatingPointError(
-                f"Expected finite logits (got NaN or infinity after epoch {self.current_epoch}): training has "
+                f"Expected finite outputs (got NaN or infinity after epoch {self.current_epoch}): training has "
                 f"diverged; lower 'lr', or clip gradients. If this is the first epoch, look for NaN among the inputs "
                 f"(QuantileScaler takes them)"
             )
-        self._scored, self._tuners = _Scored(y.cpu(), logits.sigmoid().cpu()), {}
+        self._scored, self._tuners = (y.cpu(), scores.cpu()), {}
         values = evaluate(*self._scored).values
-        self.log("val/loss", masked_bce(logits, y))
-        self.log_dict({f"val/{name}": values[key] for name, key in _LOGGED.items()})
+        self.log_dict({"val/loss": loss, **{f"val/{name}": values[key] for name, key in _LOGGED.items()}})
 
     def on_train_epoch_start(self) -> None:
         # From here on the weights are no longer those that the scores came from.
         self._scored, self._tuners = None, {}
 
     def predict_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
-        scores: Tensor = self(batch).float().sigmoid()
-        return scores
+        """Returns the scores of a batch, :math:`(B, L)`."""
+        return self.objective.scores(self.model, batch)
 
     def configure_optimizers(self) -> Any:
         options = self.hparams
@@ -209,9 +198,13 @@ class MultiLabelModule(LightningModule):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Self:
-        if isinstance(checkpoint_path, str | os.PathLike):
-            check_whole(checkpoint_path)
-        module: Self = super().load_from_checkpoint(checkpoint_path, *args, **kwargs)
+        """Makes a module from a checkpoint, for which :obj:`model` is to be given.
+
+        Raises:
+            ValueError: If the file is damaged or holds code, or its weights belong to another kind of model.
+        """
+        with reading(checkpoint_path) if isinstance(checkpoint_path, str | os.PathLike) else nullcontext():
+            module: Self = super().load_from_checkpoint(checkpoint_path, *args, **kwargs)
         return module
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -228,7 +221,7 @@ class MultiLabelModule(LightningModule):
             ) from None
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint[KEY] = describe(self.model, self.tuners, self._settings)
+        checkpoint[KEY] = make_entry(self.model, self.tuners, self._settings)
         checkpoint[KEY]["preprocessor"] = None if self.preprocessor is None else to_state(self.preprocessor)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -237,11 +230,23 @@ class MultiLabelModule(LightningModule):
         if stored != self.label_names:
             raise ValueError(f"Expected the label names of the checkpoint, {stored} (got {self.label_names})")
         check_label_graph(entry, self.model)
-        if "settings" in entry:  # older checkpoints have none
-            check_settings(entry["settings"], self._settings)
+        check_settings(entry["settings"], self._settings)
         self._scored, self._tuners = None, restore_tuners(entry["thresholds"])
         if self.preprocessor is None:
             self.preprocessor = restore_preprocessor(entry)
+
+
+def check_one_process(trainer: Trainer) -> None:
+    """Refuses several processes, each of which would fit thresholds and choose an epoch by its own share of samples.
+
+    Raises:
+        ValueError: If there are several.
+    """
+    if trainer.world_size != 1:
+        raise ValueError(
+            f"Expected training and prediction in one process (got {trainer.world_size}), as scores of several are not "
+            f"brought together; set devices=1 and num_nodes=1"
+        )
 
 
 def _decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
@@ -253,19 +258,10 @@ def _decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]
 
 
 def _check_labels_of_graphs(model: nn.Module, label_names: list[str]) -> None:
-    for layer in model.modules():
-        if isinstance(layer, LabelMessagePassing):
-            if layer.num_labels != len(label_names):
-                raise ValueError(
-                    f"Expected 'label_names' to hold {layer.num_labels} names, one for each label of the model's graph "
-                    f"(got {len(label_names)})"
-                )
-            check_same_names(layer.label_graph.get("label_names"), label_names, "the label graph")
-
-
-def _check_has_intermediate(model: nn.Module) -> None:
-    if "return_intermediate" not in inspect.signature(model.forward).parameters:
-        raise ValueError(
-            f"Expected a model whose forward takes 'return_intermediate' for intermediate_weight > 0 (got "
-            f"{type(model).__name__}); set intermediate_weight=0.0 to train without intermediate terms"
-        )
+    for layer in label_graph_users(model):
+        if layer.num_labels != len(label_names):
+            raise ValueError(
+                f"Expected 'label_names' to hold {layer.num_labels} names, one for each label of the model's graph "
+                f"(got {len(label_names)})"
+            )
+        check_same_names(layer.label_graph.get("label_names"), label_names, "the label graph")

@@ -1,4 +1,4 @@
-"""The progress bar and the silence around it."""
+"""Progress bar of a whole training, and silence around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the learning rate changes during training."""
+"""Schedules of the learning rate: a warm-up, then a decay to zero."""
 
 from __future__ import annotations
 

@@ -1,0 +1,148 @@
+"""Objectives: what a family of models minimises, and how its outputs become scores of labels."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from tg_mlc._options import check_number
+from tg_mlc.losses import lamp_loss, masked_bce
+
+# Of the entry that names an objective's class among its options; no option has the name of a keyword.
+_CLASS = "class"
+
+
+class Objective(ABC):
+    """Base class of the losses and scores that :class:`~tg_mlc.training.MultiLabelModule` trains and predicts with.
+
+    A subclass is a dataclass whose fields are plain data, so that checkpoints store them and loading makes the same
+    objective again. One for models that give probabilities:
+
+    .. code-block:: python
+
+        @dataclass(frozen=True)
+        class Brier(Objective):
+            def loss(self, model, batch):
+                return (model(batch) - batch.y).square().mean()
+
+            def scores(self, model, batch):
+                return model(batch)
+
+
+        module = MultiLabelModule(model, label_names, Brier())
+    """
+
+    _classes: ClassVar[dict[str, type[Objective]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Objective._classes[cls.__name__] = cls
+
+    @abstractmethod
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns what training minimises, a mean over the known labels of a batch.
+
+        Shapes:
+            - **input:** a batch of :math:`B` samples with targets :obj:`y`, :math:`(B, L)`: 0, 1, or NaN for unknown
+            - **output:** a scalar
+        """
+
+    @abstractmethod
+    def scores(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns how likely each label is, as decisions, metrics and predictions take it.
+
+        Shapes:
+            - **input:** a batch of :math:`B` samples
+            - **output:** scores in :math:`[0, 1]`, :math:`(B, L)`
+        """
+
+    def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Returns scores and loss of a validation batch; override it where one forward pass gives both.
+
+        Shapes:
+            - **input:** a batch of :math:`B` samples
+            - **output:** scores :math:`(B, L)` and a scalar
+        """
+        return self.scores(model, batch), self.loss(model, batch)
+
+    def check_model(self, model: nn.Module) -> None:  # noqa: B027
+        """Refuses a model that this objective cannot train; any will do unless a subclass says otherwise.
+
+        Raises:
+            ValueError: If :obj:`model` does not fit.
+        """
+
+
+@dataclass(frozen=True)
+class BinaryObjective(Objective):
+    r"""Independent labels: :func:`~tg_mlc.losses.lamp_loss` on logits, and their sigmoid as scores.
+
+    The loss of validation is :func:`~tg_mlc.losses.masked_bce` of the final logits alone.
+
+    Args:
+        intermediate_weight (float, optional): The weight :math:`\lambda` of the loss of intermediate readouts. Other
+            than zero, ``model(batch, return_intermediate=True)`` returns an object with :obj:`logits` and
+            :obj:`intermediate`, as :class:`~tg_mlc.models.LaMP` does. (default: :obj:`0.0`)
+        label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
+
+    Raises:
+        ValueError: If an option is out of range.
+    """
+
+    intermediate_weight: float = 0.0
+    label_smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("intermediate_weight", self.intermediate_weight)
+        check_number("label_smoothing", self.label_smoothing, below=1.0)
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        if self.intermediate_weight > 0.0:
+            output = model(batch, return_intermediate=True)
+            logits, intermediate = output.logits, output.intermediate
+        else:
+            logits, intermediate = model(batch), ()
+        return lamp_loss(logits, batch.y, intermediate, self.intermediate_weight, label_smoothing=self.label_smoothing)
+
+    def scores(self, model: nn.Module, batch: Batch) -> Tensor:
+        scores: Tensor = model(batch).float().sigmoid()
+        return scores
+
+    def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+        logits: Tensor = model(batch).float()
+        return logits.sigmoid(), masked_bce(logits, batch.y)
+
+    def check_model(self, model: nn.Module) -> None:
+        if self.intermediate_weight > 0.0 and "return_intermediate" not in inspect.signature(model.forward).parameters:
+            raise ValueError(
+                f"Expected a model whose forward takes 'return_intermediate' for intermediate_weight > 0 (got "
+                f"{type(model).__name__}); set intermediate_weight=0.0 to train without intermediate terms"
+            )
+
+
+def describe_objective(objective: Objective) -> dict[str, Any]:
+    """Returns the class and the options of an objective as plain data."""
+    return {_CLASS: type(objective).__name__, **vars(objective)}
+
+
+def make_objective(objective: Objective | Mapping[str, Any] | None) -> Objective:
+    """Makes the objective that :func:`describe_objective` told, by default one of independent labels.
+
+    Raises:
+        ValueError: If it is something else, or of a class that nobody has imported.
+    """
+    if objective is None or isinstance(objective, Objective):
+        return objective or BinaryObjective()
+    options = dict(objective) if isinstance(objective, Mapping) else {}
+    name = options.pop(_CLASS, None)
+    if name not in Objective._classes:
+        raise ValueError(
+            f"Expected 'objective' to be an Objective, or a checkpoint's of a class among {list(Objective._classes)} "
+            f"(got {objective!r}); import its class, or pass another objective beside the model"
+        )
+    return Objective._classes[name](**options)
