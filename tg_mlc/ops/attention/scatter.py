@@ -26,8 +26,9 @@ def run(call: AttentionCall) -> Output:
     pattern = call.pattern
     ptr, source, perm = pattern.csr()
     target = ptr2index(ptr, output_size=source.numel())
-    score = (call.query.index_select(0, target) * call.key.index_select(0, source)).sum(dim=-1)  # [num_edges, heads]
-    score = score.to(accumulator(call.query)) * call.scale
+    dtype = accumulator(call.query)
+    query, key = call.query.to(dtype), call.key.to(dtype)
+    score = (query.index_select(0, target) * key.index_select(0, source)).sum(dim=-1) * call.scale  # [num_edges, heads]
     if call.edge_bias is not None:
         bias = pattern.expand_bias(call.edge_bias)
         score = score + (bias if perm is None else bias[perm])
