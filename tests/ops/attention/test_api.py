@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from tests.ops.patterns import ptr, random_edges
+from tests.ops.random_patterns import ptr, random_edges
 from tg_mlc.ops import Blocks, Shared, available_backends, explain_choice, graph_attention
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.ops.patterns import KINDS, patterns, ptr, random_edges
+from tests.ops.random_patterns import KINDS, patterns, ptr, random_edges
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared, available_backends, explain_choice, graph_attention
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall

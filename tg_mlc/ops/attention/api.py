@@ -11,7 +11,7 @@ from torch import Tensor
 from tg_mlc._options import check_share
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
-from tg_mlc.ops.pattern import Pattern
+from tg_mlc.ops.patterns import Pattern
 
 
 @overload

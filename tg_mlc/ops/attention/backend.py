@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tg_mlc.ops.pattern import Pattern
+from tg_mlc.ops.patterns import Pattern
 
 
 @dataclass

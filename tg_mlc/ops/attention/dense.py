@@ -15,7 +15,7 @@ from tg_mlc.ops.attention.crossovers import dense_from
 from tg_mlc.ops.attention.opaque import differentiates_forward
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.dropout import dropout
-from tg_mlc.ops.pattern import Blocks, Edges, Shared, shared_graph
+from tg_mlc.ops.patterns import Blocks, Edges, Shared, shared_graph
 from tg_mlc.ops.softmax import softmax_of_rows
 
 
