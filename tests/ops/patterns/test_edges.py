@@ -37,6 +37,8 @@ def test_multigraph() -> None:
 
 
 def test_errors() -> None:
+    with pytest.raises(TypeError, match=r"'edge_index' to be a tensor \(got list\)"):
+        Edges([[0], [0]], 1, 1)
     with pytest.raises(TypeError, match=r"'edge_index' to hold torch.long \(got torch.int32\)"):
         Edges(torch.zeros(2, 1, dtype=torch.int32), 1, 1)
     with pytest.raises(ValueError, match=r"of shape \[2, num_edges\] \(got \[3, 1\]\)"):
