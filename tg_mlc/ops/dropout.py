@@ -13,11 +13,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
 
 from tg_mlc._options import check_share
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.kernels.dropout_torch import kept
+from tg_mlc.ops.torch_internals import is_functorch_wrapped_tensor
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:

@@ -7,7 +7,6 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch_geometric.index import ptr2index
 
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output, accumulator
@@ -17,6 +16,7 @@ from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.patterns import Blocks, Edges, Shared, shared_graph
 from tg_mlc.ops.softmax import softmax_of_rows
+from tg_mlc.ops.torch_internals import statically_known_true
 
 
 def run(call: AttentionCall) -> Output:

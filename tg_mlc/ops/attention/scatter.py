@@ -11,12 +11,11 @@ from functools import partial
 import torch
 import torch_geometric.typing
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
 from torch_geometric.index import ptr2index
 from torch_geometric.utils import scatter, segment
 
 from tg_mlc.ops.attention.backend import SPARSE, AttentionCall, Backend, Output, accumulator
-from tg_mlc.ops.attention.opaque import differentiates_forward
+from tg_mlc.ops.attention.opaque import differentiates_forward, is_transformed
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.softmax import softmax_by_target, softmax_of_groups
 
@@ -44,14 +43,8 @@ def run(call: AttentionCall) -> Output:
 
 def _differentiates(call: AttentionCall) -> bool:
     """Whether somebody may ask for derivatives, or a compiler, which does not know the kernels, looks on."""
-    tensors = [call.query, call.key, call.value, *([] if call.edge_bias is None else [call.edge_bias])]
-    backwards = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    return (
-        torch.compiler.is_compiling()
-        or backwards
-        or differentiates_forward(call)
-        or any(map(is_functorch_wrapped_tensor, tensors))
-    )
+    backwards = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in call.tensors)
+    return torch.compiler.is_compiling() or backwards or differentiates_forward(call) or is_transformed(call)
 
 
 def _canonical(weights: Tensor, perm: Tensor | None, call: AttentionCall) -> Tensor:
