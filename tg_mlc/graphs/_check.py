@@ -1,4 +1,4 @@
-"""What a label graph must satisfy, each rule with the message a user can act on."""
+"""Checks of what a label graph is made of, each with a message that a user can act on."""
 
 from __future__ import annotations
 

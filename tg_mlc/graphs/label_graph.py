@@ -1,4 +1,4 @@
-"""The label graph: who may send a message to whom among the labels."""
+"""Label graph: the labels, and the edges along which they send messages."""
 
 from __future__ import annotations
 
