@@ -29,7 +29,7 @@ def check_count(name: str, value: Any) -> None:
     Raises:
         ValueError: If it is something else.
     """
-    if not isinstance(value, Integral) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"Expected '{name}' to be a whole number of at least 1 (got {value!r})")
 
 

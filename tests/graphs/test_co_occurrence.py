@@ -276,6 +276,7 @@ def test_training_labels_with_a_split_of_the_whole_are_refused():
         ({"label_names": "abcd"}, r"'label_names' to be a list of names \(got 'abcd'\)"),
         ({"label_names": 4}, r"'label_names' to be a list of names \(got 4\)"),
         ({"min_count": 0}, "'min_count'"),
+        ({"min_count": True}, "'min_count'"),
         ({"top_k": 0}, "'top_k'"),
         ({"weight": "lift"}, "'weight'.*lift"),
         ({"threshold": NAN}, "'threshold'"),

@@ -70,11 +70,10 @@ def test_without_edges():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"edge_index": torch.tensor([[0], [3]]), "num_nodes": 3}, "'edge_index' to hold labels 0 to 2"),
-        ({"edge_index": torch.tensor([[-1], [0]]), "num_nodes": 3}, "'edge_index' to hold labels 0 to 2"),
+        ({"edge_index": torch.tensor([[0], [3]]), "num_nodes": 3}, r"target indices of 'edge_index' .* \[0, 3\)"),
+        ({"edge_index": torch.tensor([[-1], [0]]), "num_nodes": 3}, r"source indices of 'edge_index' .* \[0, 3\)"),
         ({"edge_index": torch.tensor([[0], [0]])}, "'num_nodes' or 'label_names'"),
         ({"edge_index": torch.zeros(3, 2, dtype=torch.long), "num_nodes": 3}, r"shape \[2, num_edges\]"),
-        ({"edge_index": torch.zeros(2, 2), "num_nodes": 3}, "torch.int64"),
         ({"num_nodes": 2, "label_names": ["a"]}, r"one name per label \(got 1 for 2\)"),
         ({"label_names": ["a", "a"]}, "unique.*'a'"),
         ({"label_names": ["a", 1]}, "strings"),
@@ -134,6 +133,18 @@ def test_permute_wants_a_permutation(graph, perm):
         graph.permute(perm)
 
 
+@pytest.mark.parametrize(
+    ("edge_index", "message"),
+    [
+        (torch.zeros(2, 2), r"'edge_index' to hold torch.long \(got torch.float32\)"),
+        ([[0], [1]], r"'edge_index' to be a tensor \(got list\)"),
+    ],
+)
+def test_edges_are_whole_numbers_in_a_tensor(edge_index, message):
+    with pytest.raises(TypeError, match=message):
+        LabelGraph(edge_index, num_nodes=3)
+
+
 def test_methods_leave_the_graph_as_it_was(graph):
     before = copy.deepcopy(graph)
     graph.add_self_loops()
@@ -149,6 +160,8 @@ def test_validate_notices_what_was_assigned_later(graph):
     assert not graph.validate(raise_on_error=False)
     with pytest.raises(ValueError, match="sorted by target"):
         graph.validate()
+    graph.edge_index = graph.edge_index.float()
+    assert not graph.validate(raise_on_error=False)
 
 
 def test_names_survive_subgraph(graph):

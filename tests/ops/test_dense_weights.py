@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from tests.ops.patterns import patterns, ptr
+from tests.ops.random_patterns import patterns, ptr
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared, graph_attention, to_dense_weights
 
 

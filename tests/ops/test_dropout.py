@@ -70,7 +70,7 @@ def test_extremes() -> None:
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
 def test_a_rate_that_is_none(p: float) -> None:
-    with pytest.raises(ValueError, match="'p' to lie in"):
+    with pytest.raises(ValueError, match=r"'p' to be a number in \[0, 1\]"):
         dropout(torch.ones(2), p)
 
 

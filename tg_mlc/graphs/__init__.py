@@ -1,4 +1,4 @@
-"""Label graphs: who may send a message to whom among the labels."""
+"""Label graphs: along which edges messages pass among the labels."""
 
 from tg_mlc.graphs._parents import read_parents
 from tg_mlc.graphs.builders import edgeless, fully_connected

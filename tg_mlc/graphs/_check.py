@@ -1,4 +1,4 @@
-"""What a label graph must satisfy, each rule with the message a user can act on."""
+"""Checks of what a label graph is made of, each with a message that a user can act on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch_geometric import EdgeIndex
 
 if TYPE_CHECKING:
     from tg_mlc.graphs.label_graph import LabelGraph
@@ -59,21 +58,6 @@ def check_label_names(label_names: Sequence[str], num_labels: int) -> list[str]:
     if twice:
         raise ValueError(f"Expected 'label_names' to be unique (got {', '.join(map(repr, twice[:5]))} more than once)")
     return names
-
-
-def check_edge_index(edge_index: Tensor, num_labels: int) -> Tensor:
-    """Returns the edge list as a plain tensor whose entries all name a label."""
-    if isinstance(edge_index, EdgeIndex):
-        edge_index = edge_index.as_tensor()
-    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
-        got = tuple(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
-        raise ValueError(f"Expected 'edge_index' to be a tensor of shape [2, num_edges] (got {got})")
-    if edge_index.dtype != torch.long:
-        raise ValueError(f"Expected 'edge_index' to be of type torch.int64 (got {edge_index.dtype}); use '.long()'")
-    if edge_index.numel() and (edge_index.min() < 0 or edge_index.max() >= num_labels):
-        low, high = int(edge_index.min()), int(edge_index.max())
-        raise ValueError(f"Expected 'edge_index' to hold labels 0 to {num_labels - 1} (got {low} to {high})")
-    return edge_index
 
 
 def check_edge_weight(edge_weight: Tensor, num_edges: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""How often labels occur together, where both are known."""
+"""Counts of how often labels occur together, where both are known."""
 
 from __future__ import annotations
 

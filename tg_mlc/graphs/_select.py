@@ -1,4 +1,4 @@
-"""Which of many weighted pairs become edges."""
+"""Selection of the weighted pairs that become edges."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def _strongest(source: np.ndarray, target: np.ndarray, strength: np.ndarray, top
     return strongest
 
 
-def describe(origin: str, **options: Any) -> str:
+def source_in_words(origin: str, **options: Any) -> str:
     """The source of a graph in words: what it was built from, then the options that are set."""
     return ", ".join([origin, *(f"{key}={value}" for key, value in options.items() if value is not None)])

@@ -1,4 +1,4 @@
-"""The files of the STRING database, and tables like them."""
+"""Readers of the STRING database's files, and of tables like them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nouns of WordNet, read from the files that Princeton distributes."""
+"""Nouns of WordNet, read from the files that Princeton distributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How similar groups of nouns are, by the places of their synsets in WordNet."""
+"""Similarity of groups of nouns, by the places of their synsets in WordNet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two label graphs that need no knowledge of the labels."""
+"""Label graphs that need no knowledge of the labels."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ def fully_connected(labels: Labels, self_loops: bool = True) -> LabelGraph:
         labels (int or list of str): The number of labels, or their names.
         self_loops (bool, optional): If set to :obj:`False`, a label does not attend to itself.
             (default: :obj:`True`)
+
+    Raises:
+        ValueError: If :obj:`labels` is neither a number nor a list of unique names.
     """
     num_labels, label_names = resolve_labels(labels)
     index = torch.arange(num_labels)
@@ -30,6 +33,9 @@ def edgeless(labels: Labels) -> LabelGraph:
 
     Args:
         labels (int or list of str): The number of labels, or their names.
+
+    Raises:
+        ValueError: If :obj:`labels` is neither a number nor a list of unique names.
     """
     num_labels, label_names = resolve_labels(labels)
     edge_index = torch.arange(num_labels).expand(2, -1)

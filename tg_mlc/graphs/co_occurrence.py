@@ -1,4 +1,4 @@
-"""Label graphs from how labels occur together in training samples."""
+"""Label graphs from co-occurrences of labels in training samples."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
+from tg_mlc._options import check_count
 from tg_mlc.graphs._counts import PairCounts, count_pairs
 from tg_mlc.graphs._label_matrix import HasTrain, read_training_labels
-from tg_mlc.graphs._select import check_selection, describe, select_with_loops
+from tg_mlc.graphs._select import check_selection, select_with_loops, source_in_words
 from tg_mlc.graphs.label_graph import LabelGraph
 
 Weight = Literal["count", "conditional", "pmi", "correlation"]
@@ -50,9 +51,9 @@ def co_occurrence(
     Unknown labels (NaN) are left out pair by pair: all four numbers count samples in which both labels are known.
 
     Args:
-        y (Tensor, numpy.ndarray, scipy.sparse array or pandas.DataFrame): The training labels of shape
-            :math:`(N, L)`: 0, 1, or NaN for unknown. A data set (with :obj:`sparse_y()` or else :obj:`y`, and
-            :obj:`label_names`) can be given together with :obj:`split`.
+        y (Tensor, numpy.ndarray, scipy.sparse array or pandas.DataFrame): The training labels: 0, 1, or NaN
+            for unknown. A data set (with :obj:`sparse_y()` or else :obj:`y`, and :obj:`label_names`) can be given
+            together with :obj:`split`.
         min_count (int, optional): In how many samples a pair must occur to become an edge. (default: :obj:`1`)
         weight (str, optional): What an edge weighs (:obj:`"count"`, :obj:`"conditional"`, :obj:`"pmi"`,
             :obj:`"correlation"`). (default: :obj:`"count"`)
@@ -67,6 +68,10 @@ def co_occurrence(
         split (Split, optional): If given, :obj:`y` holds all samples, and only those in :obj:`split.train` are
             read; samples that the split leaves out are warned of. (default: :obj:`None`, all samples of :obj:`y` are
             training samples)
+
+    Shapes:
+        - **y:** :math:`(N, L)`
+        - **output:** a label graph of :math:`L` labels
 
     Raises:
         ValueError: If :obj:`y` is not a matrix of 0, 1 and NaN, is a whole data set without a split, or an option is
@@ -86,13 +91,12 @@ def co_occurrence(
         edge_weight=torch.from_numpy(strength[keep]).float(),
         label_names=labels.names,
         kind="co_occurrence",
-        source=describe(labels.origin, weight=weight, min_count=min_count, threshold=threshold, top_k=top_k),
+        source=source_in_words(labels.origin, weight=weight, min_count=min_count, threshold=threshold, top_k=top_k),
     )
 
 
 def _check_options(min_count: int, weight: str, threshold: float | None, top_k: int | None) -> None:
-    if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 1:
-        raise ValueError(f"Expected 'min_count' to be at least 1 (got {min_count!r})")
+    check_count("min_count", min_count)
     if weight not in get_args(Weight):
         raise ValueError(f"Expected 'weight' to be one of {', '.join(get_args(Weight))} (got {weight!r})")
     check_selection(threshold, top_k)

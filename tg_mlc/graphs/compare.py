@@ -1,4 +1,4 @@
-"""How much two label graphs have in common."""
+"""Comparison of two label graphs: what they have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The label graph: who may send a message to whom among the labels."""
+"""Label graph: the labels, and the edges along which they send messages."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from torch_geometric.utils import add_remaining_self_loops, coalesce, is_sparse,
 from torch_geometric.utils import to_scipy_sparse_matrix as to_scipy
 
 from tg_mlc.graphs._check import (
-    check_edge_index,
     check_edge_weight,
     check_label_names,
     check_num_nodes,
     check_permutation,
 )
 from tg_mlc.graphs._order import Order, locality_order
-from tg_mlc.ops.adjacency import with_values
+from tg_mlc.ops.adjacency import to_list, with_values
+from tg_mlc.ops.checks import check_edge_index
 
 
 class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
@@ -56,6 +56,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         - **edge_weight:** :math:`(|\mathcal{E}|)`
 
     Raises:
+        TypeError: If :obj:`edge_index` is not a tensor of :obj:`torch.long`.
         ValueError: If an edge names no label, sizes disagree, a name is used twice, or a weight is not finite.
     """
 
@@ -88,7 +89,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         self._set_edges(edge_index, edge_weight)
 
     def _set_edges(self, edge_index: Tensor, edge_weight: Tensor | None) -> None:
-        edge_index = check_edge_index(edge_index, self.num_labels)
+        edge_index = to_list(edge_index)
+        check_edge_index(edge_index, self.num_labels, self.num_labels)
         if edge_weight is not None:
             edge_weight = check_edge_weight(edge_weight, edge_index.size(1))
         # One call for both cases: without weights 'coalesce' hands back a None in their place.
@@ -207,14 +209,16 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         """Tells whether the graph is still what the constructor made: in range, unique, sorted by target, named.
 
         Raises:
-            ValueError: If it is not, and :obj:`raise_on_error` is :obj:`True`.
+            TypeError: If :obj:`edge_index` is no longer a tensor of :obj:`torch.long`, and :obj:`raise_on_error` is
+                :obj:`True`.
+            ValueError: If anything else is not, and :obj:`raise_on_error` is :obj:`True`.
         """
         try:
             super().validate(raise_on_error=True)
             rebuilt = self._with_edges(self.edge_index, self.edge_weight)
             if not torch.equal(rebuilt.edge_index, self.edge_index):
                 raise ValueError("Expected 'edge_index' to be unique and sorted by target, then source (got other)")
-        except ValueError:
+        except (TypeError, ValueError):
             if raise_on_error:
                 raise
             return False

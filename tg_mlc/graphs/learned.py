@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.utils import coalesce
 
-from tg_mlc.graphs._select import check_selection, describe, select_with_loops
+from tg_mlc.graphs._select import check_selection, select_with_loops, source_in_words
 from tg_mlc.graphs.label_graph import LabelGraph
 from tg_mlc.ops import Pattern, Shared
 
@@ -75,7 +75,7 @@ def learned(
         edge_weight=torch.from_numpy(strength[keep]).float(),
         label_names=_names(model) if label_names is None else label_names,
         kind="learned",
-        source=describe(
+        source=source_in_words(
             f"attention of {type(model).__name__} on {total.num_samples} samples",
             step=step,
             threshold=threshold,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tg_mlc.graphs._check import as_names, check_label_names
-from tg_mlc.graphs._select import describe
+from tg_mlc.graphs._select import source_in_words
 from tg_mlc.graphs._string_files import MAX_SCORE, Aliases, Links, PathLike, protein_key, read_links, resolve_aliases
 from tg_mlc.graphs.label_graph import LabelGraph
 
@@ -100,7 +100,7 @@ def string_ppi(
         edge_weight=edge_weight if found.scored else None,
         label_names=label_names,
         kind="string_ppi",
-        source=describe(
+        source=source_in_words(
             f"{len(looked_up) - len(unmatched)} proteins of {len(names)} labels, {len(found.scores)} interactions"
             + ("" if found.scored else " without scores"),
             min_score=least if found.scored else None,

@@ -1,4 +1,4 @@
-"""Label graphs from what the names of the labels mean."""
+"""Label graphs from the meaning of the labels' names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from tg_mlc.graphs._check import as_names, check_label_names
 from tg_mlc.graphs._nouns import NounFinder
-from tg_mlc.graphs._select import check_selection, describe, select
+from tg_mlc.graphs._select import check_selection, select, source_in_words
 from tg_mlc.graphs._wordnet_files import Folder, find_folder, read_nouns
 from tg_mlc.graphs._wu_palmer import wu_palmer
 from tg_mlc.graphs.label_graph import LabelGraph
@@ -91,7 +91,9 @@ def wordnet(
         edge_weight=torch.from_numpy(similarity[target[keep], source[keep]]).float(),
         label_names=names,
         kind="wordnet",
-        source=describe(f"{len(names) - len(unmatched)} nouns of {len(names)} names", threshold=threshold, top_k=top_k),
+        source=source_in_words(
+            f"{len(names) - len(unmatched)} nouns of {len(names)} names", threshold=threshold, top_k=top_k
+        ),
         unmatched=unmatched,
     )
     return graph.add_self_loops(only_isolated=not self_loops)

@@ -47,13 +47,16 @@ class LabelSets:
         y_pred = sets.predict(scores_test)
 
     Args:
-        y_train (Tensor or numpy.ndarray): Targets :math:`(N, L)` of training samples: 0, 1, or NaN for unknown; samples
-            with unknown labels are left out.
+        y_train (Tensor or numpy.ndarray): Targets of training samples: 0, 1, or NaN for unknown; samples with unknown
+            labels are left out.
         prior (float, optional): The strength :math:`\gamma` of how often sets occur. (default: :obj:`0.0`)
 
     Attributes:
         sets (scipy.sparse.csr_array): The label sets :math:`(S, L)`.
         counts (numpy.ndarray): How many training samples have each, of shape :math:`(S)`.
+
+    Shapes:
+        - **y_train:** :math:`(N, L)`
 
     Raises:
         ValueError: If no training sample is known entirely.

@@ -16,8 +16,11 @@ def micro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
     NaN if the known entries are all positive or all negative.
 
     Args:
-        y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)`, larger for positive: probabilities or logits.
+        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
+
+    Shapes:
+        - **y_true, scores:** :math:`(N, L)`
 
     Raises:
         ValueError: If the shapes differ, a value is not allowed, or no label is known.
@@ -30,7 +33,16 @@ def macro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
 
     Labels without both a known positive and a known negative are left out, as the curve is undefined; they are the NaN
     of :func:`roc_auc_per_label`, and :func:`evaluate` reports them by name. NaN if no label is left.
-    Args and errors are those of :func:`micro_roc_auc`.
+
+    Args:
+        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
+
+    Shapes:
+        - **y_true, scores:** :math:`(N, L)`
+
+    Raises:
+        ValueError: If the shapes differ, a value is not allowed, or no label is known.
     """
     return _read_and_rank(y_true, scores).macro_roc_auc
 
@@ -38,7 +50,17 @@ def macro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
 def micro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
     r"""The average precision :math:`\sum_n (R_n - R_{n-1}) P_n` of all known entries, pooled over samples and labels.
 
-    NaN, args and errors are those of :func:`micro_roc_auc`.
+    NaN if the known entries are all positive or all negative.
+
+    Args:
+        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
+
+    Shapes:
+        - **y_true, scores:** :math:`(N, L)`
+
+    Raises:
+        ValueError: If the shapes differ, a value is not allowed, or no label is known.
     """
     return _read_and_rank(y_true, scores).micro_average_precision
 
@@ -46,29 +68,57 @@ def micro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
 def macro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
     """The mean over labels of their average precision.
 
-    The labels left out are those of :func:`macro_roc_auc`. Args and errors are those of :func:`micro_roc_auc`.
+    The labels left out are those of :func:`macro_roc_auc`.
+
+    Args:
+        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
+
+    Shapes:
+        - **y_true, scores:** :math:`(N, L)`
+
+    Raises:
+        ValueError: If the shapes differ, a value is not allowed, or no label is known.
     """
     return _read_and_rank(y_true, scores).macro_average_precision
 
 
 def roc_auc_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
-    """Returns the area under the ROC curve of every label :math:`(L)`, NaN where it is undefined.
+    """Returns the area under the ROC curve of every label, NaN where it is undefined.
 
-    Args and errors are those of :func:`micro_roc_auc`.
+    Args:
+        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
+
+    Shapes:
+        - **y_true, scores:** :math:`(N, L)`
+        - **output:** :math:`(L)`
+
+    Raises:
+        ValueError: If the shapes differ, a value is not allowed, or no label is known.
     """
     return _read_and_rank(y_true, scores).roc_auc_per_label
 
 
 def average_precision_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
-    """Returns the average precision of every label :math:`(L)`, NaN where only one class is known.
+    """Returns the average precision of every label, NaN where only one class is known.
 
-    Args and errors are those of :func:`micro_roc_auc`.
+    Args:
+        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
+
+    Shapes:
+        - **y_true, scores:** :math:`(N, L)`
+        - **output:** :math:`(L)`
+
+    Raises:
+        ValueError: If the shapes differ, a value is not allowed, or no label is known.
     """
     return _read_and_rank(y_true, scores).average_precision_per_label
 
 
 class Curve(NamedTuple):
-    """What is found when the threshold goes down, one entry for every distinct score."""
+    """Numbers of entries above a threshold that goes down, one for every distinct score."""
 
     hits: IntArray
     false_alarms: IntArray
@@ -80,6 +130,7 @@ class Curve(NamedTuple):
 
     @property
     def roc_auc(self) -> float:
+        """Area under the ROC curve; NaN unless both classes occur."""
         if not self.is_defined:
             return float("nan")
         new_hits = np.diff(self.hits, prepend=0)
@@ -90,6 +141,7 @@ class Curve(NamedTuple):
 
     @property
     def average_precision(self) -> float:
+        """Average precision; NaN unless both classes occur."""
         if not self.is_defined:
             return float("nan")
         precision = self.hits / (self.hits + self.false_alarms)
@@ -104,39 +156,48 @@ class Ranking:
 
     @cached_property
     def labels(self) -> list[Curve]:
+        """Curves of the labels."""
         columns = zip(self._targets.positive.T, self._targets.known.T, self._scores.T, strict=True)
         return [_curve(positive[known], scores[known]) for positive, known, scores in columns]
 
     @cached_property
     def pooled(self) -> Curve:
+        """Curve of all known entries together."""
         return _curve(self._targets.positive[self._targets.known], self._scores[self._targets.known])
 
     @property
     def is_defined(self) -> BoolArray:
+        """Which labels have a curve ``[num_labels]``."""
         return np.array([curve.is_defined for curve in self.labels])
 
     @property
     def roc_auc_per_label(self) -> FloatArray:
+        """Areas under the labels' ROC curves ``[num_labels]``."""
         return np.array([curve.roc_auc for curve in self.labels])
 
     @property
     def average_precision_per_label(self) -> FloatArray:
+        """Average precisions of the labels ``[num_labels]``."""
         return np.array([curve.average_precision for curve in self.labels])
 
     @property
     def micro_roc_auc(self) -> float:
+        """Area under the pooled ROC curve."""
         return self.pooled.roc_auc
 
     @property
     def micro_average_precision(self) -> float:
+        """Average precision of all known entries."""
         return self.pooled.average_precision
 
     @property
     def macro_roc_auc(self) -> float:
+        """Mean area of the labels whose curve is defined."""
         return _mean(self.roc_auc_per_label)
 
     @property
     def macro_average_precision(self) -> float:
+        """Mean average precision of the labels whose curve is defined."""
         return _mean(self.average_precision_per_label)
 
 

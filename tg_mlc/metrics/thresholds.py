@@ -94,8 +94,11 @@ class ThresholdTuner:
         """Chooses the thresholds.
 
         Args:
-            y (Tensor or numpy.ndarray): Targets :math:`(N, L)` of validation samples: 0, 1, or NaN for unknown.
-            scores (Tensor or numpy.ndarray): Their scores :math:`(N, L)`, on the scale of the grid.
+            y (Tensor or numpy.ndarray): Targets of validation samples: 0, 1, or NaN for unknown.
+            scores (Tensor or numpy.ndarray): Their scores, on the scale of the grid.
+
+        Shapes:
+            - **y, scores:** :math:`(N, L)`
 
         Raises:
             ValueError: If the shapes differ, a value is not allowed, no label is known, scores are not probabilities
@@ -188,8 +191,19 @@ def tune_per_metric(
 ) -> dict[str, ThresholdTuner]:
     """Chooses thresholds for every metric of the family, as the papers do, with one pass over the scores.
 
-    The result is what :func:`evaluate` takes. Args and errors are those of :class:`ThresholdTuner` and its
-    :meth:`~ThresholdTuner.fit`.
+    The result is what :func:`evaluate` takes.
+
+    Args:
+        y (Tensor or numpy.ndarray): Targets of validation samples: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Their scores, on the scale of the grid.
+        metrics (Iterable[str], optional): Names of the metrics. (default: all)
+        per_label, grid, zero_division (optional): As in :class:`ThresholdTuner`.
+
+    Shapes:
+        - **y, scores:** :math:`(N, L)`
+
+    Raises:
+        ValueError: If a metric is not known, or as :class:`ThresholdTuner` and its :meth:`~ThresholdTuner.fit` do.
     """
     tuners = {
         metric: ThresholdTuner(metric, per_label=per_label, grid=grid, zero_division=zero_division)

@@ -2,7 +2,7 @@
 
 from tg_mlc.ops.attention import available_backends, explain_choice, graph_attention, set_backend
 from tg_mlc.ops.dense_weights import to_dense_weights
-from tg_mlc.ops.pattern import Blocks, Edges, Pattern, Shared
+from tg_mlc.ops.patterns import Blocks, Edges, Pattern, Shared
 
 __all__ = [
     "Blocks",

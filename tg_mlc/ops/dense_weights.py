@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.index import ptr2index
 
 from tg_mlc.ops.checks import longest
-from tg_mlc.ops.pattern import Blocks, Pattern, Shared
+from tg_mlc.ops.patterns import Blocks, Pattern, Shared
 
 
 def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:

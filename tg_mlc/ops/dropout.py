@@ -13,10 +13,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
 
+from tg_mlc._options import check_share
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.kernels.dropout_torch import kept
+from tg_mlc.ops.torch_internals import is_functorch_wrapped_tensor
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
@@ -32,8 +33,7 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     Raises:
         ValueError: If :obj:`p` does not lie in [0, 1].
     """
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"Expected 'p' to lie in [0, 1] (got {p})")
+    check_share("p", p)
     if not training or p == 0.0:
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling() or is_functorch_wrapped_tensor(x):
@@ -59,7 +59,7 @@ def _(x: Tensor, p: float, seed: int) -> Tensor:
 
 
 class _Hashed(torch.autograd.Function):
-    """The kept entries, scaled; which they are is found again in the backward pass."""
+    """The kept entries, scaled; which they are is recomputed in the backward pass."""
 
     @staticmethod
     def forward(x: Tensor, p: float, seed: int) -> Tensor:

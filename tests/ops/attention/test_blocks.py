@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.ops.patterns import ptr, random_edges
+from tests.ops.random_patterns import ptr, random_edges
 from tg_mlc.ops import Blocks, Pattern, Shared, explain_choice, graph_attention
 from tg_mlc.ops.attention import blocks
 

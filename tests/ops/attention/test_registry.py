@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import tg_mlc
-from tests.ops.patterns import ptr, random_edges
+from tests.ops.random_patterns import ptr, random_edges
 from tg_mlc.ops import Blocks, Shared, explain_choice, graph_attention
 from tg_mlc.ops.attention import registry
 

@@ -11,7 +11,7 @@ import torch_geometric.typing
 from torch import Tensor
 from torch_geometric.utils import segment
 
-from tests.ops.patterns import random_edges
+from tests.ops.random_patterns import random_edges
 from tg_mlc.ops import graph_attention
 from tg_mlc.ops.attention import scatter
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from tests.ops.patterns import ptr, random_edges
+from tests.ops.random_patterns import ptr, random_edges
 from tg_mlc.ops import Blocks, Pattern, Shared
 from tg_mlc.ops.attention import triton
 from tg_mlc.ops.attention.backend import AttentionCall

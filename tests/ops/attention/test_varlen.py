@@ -9,7 +9,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests.ops.attention.test_triton import EDGES, call
-from tests.ops.patterns import ptr
+from tests.ops.random_patterns import ptr
 from tg_mlc.ops import Blocks, graph_attention
 from tg_mlc.ops.attention import varlen
 from tg_mlc.ops.attention.backend import AttentionCall

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.ops.patterns import random_edges
+from tests.ops.random_patterns import random_edges
 from tg_mlc.ops import Edges, Pattern, Shared, graph_attention
 
 pytest.importorskip("numba", reason="Numba is not installed")

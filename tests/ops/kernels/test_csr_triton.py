@@ -17,7 +17,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.ops.patterns import ptr, random_edges
+from tests.ops.random_patterns import ptr, random_edges
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared, graph_attention
 
 ROOT = Path(__file__).parents[3]

@@ -19,7 +19,7 @@ from torch import Tensor
 from tg_mlc.ops.attention.backend import AttentionCall, Output, accumulator
 from tg_mlc.ops.attention.opaque import draw_seed
 from tg_mlc.ops.kernels.graph import Graph, Options
-from tg_mlc.ops.pattern import shared_graph
+from tg_mlc.ops.patterns import shared_graph
 
 #: How many numbers are kept for queries, values and a graph.
 NumKept = Callable[[Tensor, Tensor, Graph], int]

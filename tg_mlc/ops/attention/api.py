@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, overload
 
 import torch
 from torch import Tensor
 
+from tg_mlc._options import check_share
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
-from tg_mlc.ops.pattern import Pattern
+from tg_mlc.ops.patterns import Pattern
 
 
 @overload
@@ -70,11 +72,13 @@ def graph_attention(
         value (torch.Tensor): The values.
         pattern (Pattern): Who attends to whom: :class:`~tg_mlc.ops.Edges`, :class:`~tg_mlc.ops.Blocks` or
             :class:`~tg_mlc.ops.Shared`.
-        scale (float, optional): The factor :math:`s` on the scores, :math:`1 / \sqrt{C}` if :obj:`None`.
-            (default: :obj:`None`)
+        scale (float, optional): The factor :math:`s` on the scores, :math:`1 / \sqrt{C}` if :obj:`None`. To learn it,
+            multiply :obj:`query` by it instead. (default: :obj:`None`)
         dropout_p (float, optional): The probability with which a weight is dropped. (default: :obj:`0.0`)
         edge_bias (torch.Tensor, optional): A term :math:`b_{ij}` for every edge in the order of
-            ``pattern.to_edge_index()``, or for every edge of the graph that samples share. (default: :obj:`None`)
+            ``pattern.to_edge_index()``, or for every edge of the graph that samples share. A Boolean one is a mask, as
+            in :func:`torch.nn.functional.scaled_dot_product_attention`: edges that are :obj:`False` do not attend.
+            (default: :obj:`None`)
         return_weights (bool, optional): If set to :obj:`True`, returns the weights as well, before dropout, in the
             pattern's own layout; ``pattern.to_edge_list(weights)`` lowers them to a list of edges.
             (default: :obj:`False`)
@@ -91,7 +95,8 @@ def graph_attention(
           :math:`(B, |\mathcal{E}|, H)` for a shared graph
 
     Raises:
-        TypeError: If the tensors are not of one floating point type.
+        TypeError: If the tensors are not of one floating point type, :obj:`edge_bias` is neither of such a type nor
+            Boolean, or :obj:`scale` is a tensor.
         ValueError: If their sizes disagree with one another or with the pattern, or if the backend refuses the call.
     """
     call = _validated(query, key, value, pattern, scale, dropout_p, edge_bias, return_weights)
@@ -141,11 +146,12 @@ def _validated(
     return_weights: bool,
 ) -> AttentionCall:
     _check_sizes(query, key, value, pattern)
-    if not 0.0 <= dropout_p <= 1.0:
-        raise ValueError(f"Expected 'dropout_p' to lie in [0, 1] (got {dropout_p})")
+    check_share("dropout_p", dropout_p)
+    if isinstance(scale, Tensor):  # kernels take a number, and would give it no gradient
+        raise TypeError("Expected 'scale' to be a number (got a tensor); pass 'query * scale' and 'scale=1.0' instead")
     if edge_bias is not None:
-        edge_bias = _expanded_bias(edge_bias, pattern, query.size(1))
-    scale = query.size(2) ** -0.5 if scale is None else scale
+        edge_bias = _expanded_bias(edge_bias, pattern, query)
+    scale = max(query.size(2), 1) ** -0.5 if scale is None else scale
     return AttentionCall(query, key, value, pattern, scale, dropout_p, edge_bias, return_weights)
 
 
@@ -171,7 +177,15 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, pattern: Pattern) ->
         )
 
 
-def _expanded_bias(edge_bias: Tensor, pattern: Pattern, heads: int) -> Tensor:
+def _expanded_bias(edge_bias: Tensor, pattern: Pattern, query: Tensor) -> Tensor:
+    heads = query.size(1)
+    if edge_bias.dtype == torch.bool:
+        edge_bias = query.new_zeros(edge_bias.shape).masked_fill(~edge_bias, -math.inf)
+    if not torch.is_floating_point(edge_bias):
+        raise TypeError(
+            f"Expected 'edge_bias' to be Boolean or of a floating point type (got {edge_bias.dtype}); "
+            f"cast a mask with '.bool()', numbers with '.float()'"
+        )
     bias = edge_bias.unsqueeze(-1) if edge_bias.dim() == 1 else edge_bias
     if bias.dim() != 2 or bias.size(0) != pattern.bias_size or bias.size(1) not in (1, heads):
         raise ValueError(

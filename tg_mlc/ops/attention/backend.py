@@ -1,4 +1,4 @@
-"""What the operator hands to a backend, and what a backend tells of itself."""
+"""Call of the operator as backends receive it, and the description of a backend."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tg_mlc.ops.pattern import Pattern
+from tg_mlc.ops.patterns import Pattern
 
 
 @dataclass
@@ -23,6 +23,11 @@ class AttentionCall:
     dropout_p: float = 0.0
     edge_bias: Tensor | None = None  #: ``[pattern.bias_size, heads]``
     return_weights: bool = False
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All that may have derivatives."""
+        return [tensor for tensor in (self.query, self.key, self.value, self.edge_bias) if tensor is not None]
 
 
 Output = tuple[Tensor, Tensor | None]

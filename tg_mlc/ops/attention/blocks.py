@@ -21,7 +21,7 @@ from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output, accumul
 from tg_mlc.ops.attention.crossovers import MAX_NARROW, MAX_WASTE, MIN_BLOCK, MIN_DROPPED, MIN_NARROW
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.kernels import threads
-from tg_mlc.ops.pattern import Blocks, Pattern, Shared
+from tg_mlc.ops.patterns import Blocks, Pattern, Shared
 
 #: Bytes of scores that a thread makes at a time: they stay in its cache for the product that takes them.
 TILE = 2**20

@@ -15,7 +15,7 @@ import math
 from tg_mlc._optional import is_installed
 from tg_mlc.ops.attention.backend import AttentionCall
 from tg_mlc.ops.compiled import numba_problem
-from tg_mlc.ops.pattern import Blocks
+from tg_mlc.ops.patterns import Blocks
 
 #: By what would compute the edges alone: from how many nodes on, and from which share of pairs on, one masked matrix
 #: product costs less than the edges of a shared graph.

@@ -7,16 +7,16 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch_geometric.index import ptr2index
 
-from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
+from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output, accumulator
 from tg_mlc.ops.attention.crossovers import dense_from
 from tg_mlc.ops.attention.opaque import differentiates_forward
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.dropout import dropout
-from tg_mlc.ops.pattern import Blocks, Edges, Shared, shared_graph
+from tg_mlc.ops.patterns import Blocks, Edges, Shared, shared_graph
 from tg_mlc.ops.softmax import softmax_of_rows
+from tg_mlc.ops.torch_internals import statically_known_true
 
 
 def run(call: AttentionCall) -> Output:
@@ -80,12 +80,23 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, call
     if not (call.return_weights or drops_on_cpu or differentiates_forward(call)):  # where no fused kernel serves
         out = F.scaled_dot_product_attention(query, key, value, mask, call.dropout_p, scale=call.scale)
         return out, None
-    score = query * call.scale @ key.transpose(-2, -1)  # [B, heads, queries, keys]
+    score = _scores(query, key, call.scale)  # [B, heads, queries, keys]
     if mask is not None:
         score = score.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else score + mask
     # Only a bias can leave a query with nobody to attend to.
-    weights = score.softmax(dim=-1) if call.edge_bias is None else softmax_of_rows(score)
+    weights = (score.softmax(dim=-1) if call.edge_bias is None else softmax_of_rows(score)).to(value.dtype)
     return dropout(weights, call.dropout_p) @ value, weights if call.return_weights else None
+
+
+def _scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
+    """The products of queries and keys, in single precision where ``float16`` could not express large ones."""
+    device = query.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else query.dtype
+    if dtype != torch.float16:
+        return query * scale @ key.transpose(-2, -1)
+    with torch.autocast(device, enabled=False):
+        dtype = accumulator(query)
+        return query.to(dtype) * scale @ key.to(dtype).transpose(-2, -1)
 
 
 def pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:

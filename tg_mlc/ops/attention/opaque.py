@@ -1,22 +1,22 @@
-"""What operators share whose insides neither autograd nor a compiler sees: they are differentiable once, backwards, and
-keep no weights.
+"""Refusals that operators share whose insides neither autograd nor a compiler sees: they are differentiable once,
+backwards, and keep no weights.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from tg_mlc.ops.attention.backend import AttentionCall
+from tg_mlc.ops.torch_internals import is_functorch_wrapped_tensor
 
 
 def refuse(name: str, call: AttentionCall) -> str | None:
     """Why the backend of such an operator cannot take a call, if so."""
     if differentiates_forward(call):
         return f"{name}: it has no forward-mode derivatives; take 'dense', 'scatter' or 'reference'"
-    if _is_transformed(call):
+    if is_transformed(call):
         return f"{name}: it has no rules for the transforms of torch.func; take 'dense', 'scatter' or 'reference'"
     if call.return_weights:
         return f"{name}: weights are not kept; take 'dense', 'scatter' or 'reference'"
@@ -27,15 +27,12 @@ def differentiates_forward(call: AttentionCall) -> bool:
     """Whether forward-mode derivatives are asked for, which an opaque operator would take for zero."""
     if torch.compiler.is_compiling():
         return False
-    return any(unpack_dual(tensor).tangent is not None for tensor in _tensors(call))  # type: ignore[no-untyped-call]
+    return any(unpack_dual(tensor).tangent is not None for tensor in call.tensors)  # type: ignore[no-untyped-call]
 
 
-def _is_transformed(call: AttentionCall) -> bool:
-    return not torch.compiler.is_compiling() and any(map(is_functorch_wrapped_tensor, _tensors(call)))
-
-
-def _tensors(call: AttentionCall) -> list[Tensor]:
-    return [tensor for tensor in (call.query, call.key, call.value, call.edge_bias) if tensor is not None]
+def is_transformed(call: AttentionCall) -> bool:
+    """Whether a transform of :mod:`torch.func` looks on, for which an opaque operator has no rules."""
+    return not torch.compiler.is_compiling() and any(map(is_functorch_wrapped_tensor, call.tensors))
 
 
 def draw_seed(dropout_p: float) -> Tensor:

@@ -11,12 +11,11 @@ from functools import partial
 import torch
 import torch_geometric.typing
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
 from torch_geometric.index import ptr2index
 from torch_geometric.utils import scatter, segment
 
 from tg_mlc.ops.attention.backend import SPARSE, AttentionCall, Backend, Output, accumulator
-from tg_mlc.ops.attention.opaque import differentiates_forward
+from tg_mlc.ops.attention.opaque import differentiates_forward, is_transformed
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.softmax import softmax_by_target, softmax_of_groups
 
@@ -26,8 +25,9 @@ def run(call: AttentionCall) -> Output:
     pattern = call.pattern
     ptr, source, perm = pattern.csr()
     target = ptr2index(ptr, output_size=source.numel())
-    score = (call.query.index_select(0, target) * call.key.index_select(0, source)).sum(dim=-1)  # [num_edges, heads]
-    score = score.to(accumulator(call.query)) * call.scale
+    dtype = accumulator(call.query)
+    query, key = call.query.to(dtype), call.key.to(dtype)
+    score = (query.index_select(0, target) * key.index_select(0, source)).sum(dim=-1) * call.scale  # [num_edges, heads]
     if call.edge_bias is not None:
         bias = pattern.expand_bias(call.edge_bias)
         score = score + (bias if perm is None else bias[perm])
@@ -43,14 +43,8 @@ def run(call: AttentionCall) -> Output:
 
 def _differentiates(call: AttentionCall) -> bool:
     """Whether somebody may ask for derivatives, or a compiler, which does not know the kernels, looks on."""
-    tensors = [call.query, call.key, call.value, *([] if call.edge_bias is None else [call.edge_bias])]
-    backwards = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    return (
-        torch.compiler.is_compiling()
-        or backwards
-        or differentiates_forward(call)
-        or any(map(is_functorch_wrapped_tensor, tensors))
-    )
+    backwards = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in call.tensors)
+    return torch.compiler.is_compiling() or backwards or differentiates_forward(call) or is_transformed(call)
 
 
 def _canonical(weights: Tensor, perm: Tensor | None, call: AttentionCall) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from tg_mlc.ops.attention import opaque
 from tg_mlc.ops.attention.along_edges import define
 from tg_mlc.ops.attention.backend import SPARSE, AttentionCall, Backend
-from tg_mlc.ops.pattern import Blocks, Pattern, shared_graph
+from tg_mlc.ops.patterns import Blocks, Pattern, shared_graph
 
 _HAS_MKL = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
 

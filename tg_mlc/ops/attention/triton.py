@@ -10,7 +10,7 @@ from tg_mlc._optional import is_installed
 from tg_mlc.ops.attention import opaque
 from tg_mlc.ops.attention.along_edges import define
 from tg_mlc.ops.attention.backend import SPARSE, AttentionCall, Backend
-from tg_mlc.ops.pattern import Blocks
+from tg_mlc.ops.patterns import Blocks
 
 _INSTALLED = is_installed("triton")
 

@@ -9,7 +9,7 @@ import torch
 
 from tg_mlc.ops.attention import opaque
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output
-from tg_mlc.ops.pattern import Blocks
+from tg_mlc.ops.patterns import Blocks
 
 _MODULE = "torch.nn.attention.varlen"
 _INSTALLED = find_spec(_MODULE) is not None

@@ -1,0 +1,6 @@
+"""PyTorch's internals that the operator asks, in one place for when PyTorch changes them."""
+
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+__all__ = ["is_functorch_wrapped_tensor", "statically_known_true"]
