@@ -1,8 +1,8 @@
-"""Where training starts."""
+"""Shared parts of the factories: names of encoders, and where training starts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor, nn
 
@@ -10,6 +10,17 @@ from tg_mlc.models.lamp import LaMP
 
 if TYPE_CHECKING:
     from tg_mlc.datasets import MultiLabelDataset
+
+
+def with_encoder(encoder: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a model with feature message passing among the components, or without.
+
+    Raises:
+        ValueError: If the name is neither :obj:`"fmp"` nor :obj:`"emb"`.
+    """
+    if encoder not in ("fmp", "emb"):
+        raise ValueError(f"Expected 'encoder' to be 'fmp' or 'emb' (got '{encoder}')")
+    return options if encoder == "fmp" else {**options, "num_feature_layers": 0}
 
 
 def start_from_evidence(model: LaMP, train: MultiLabelDataset) -> bool:

@@ -1,4 +1,4 @@
-"""Label message passing over molecules, as we recommend it."""
+"""Factory of label message passing over molecules, as we recommend it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from tg_mlc.models._start import start_from_evidence
+from tg_mlc.models._start import start_from_evidence, with_encoder
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.encoders import (
     GivenEvidence,
@@ -69,14 +69,14 @@ def molecule_lamp(
     if not atoms and not encoders:
         raise ValueError(f"Expected samples with one of {tuple(vectors)} for encoder 'vectors' (got {train[0]})")
     evidence = GivenEvidence(train[0].evidence.size(-1)) if "evidence" in train[0] else None
+    linear_path = LinearPath(encoders, train.y.size(1)) if encoders and evidence is None else None
+    options = kwargs if evidence is None else {"evidence": evidence, "evidence_skip": True, **kwargs}
     model = LaMP(
         JointEncoder([*atoms, *encoders]) if encoders else atoms[0],
         label_graph,
-        "fmp" if encoder == "fmp" else "emb",
-        readout_bias=True,
-        linear_path=LinearPath(encoders, train.y.size(1)) if encoders and evidence is None else None,
-        **(kwargs if evidence is None else {"evidence": evidence, "evidence_skip": True, **kwargs}),
+        **with_encoder("emb" if encoder == "vectors" else encoder, options),
     )
+    model.linear_path = linear_path
     model.readout.start_from_frequencies(train.y)
     if start_from_evidence(model, train) and model.skip is not None:
         # It is the best for these scores already; messages alone have something to learn.

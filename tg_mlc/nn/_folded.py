@@ -15,10 +15,10 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
-from torch.nn.modules.module import _has_any_global_hook
+from torch import Tensor
 from torch_geometric.nn import Linear
 
+from tg_mlc.nn._torch import is_plain
 from tg_mlc.ops import Blocks
 from tg_mlc.ops.attention.crossovers import folding_ratio
 from tg_mlc.ops.attention.dense import pad
@@ -123,10 +123,3 @@ def _absent(pattern: Blocks) -> Tensor | None:
 
 def _num_keys(pattern: Blocks) -> int:
     return max(pattern.max_keys, 1)
-
-
-def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
-    """Whether a module is of that very kind, and nobody listens to it."""
-    listeners = (module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, module._backward_hooks)
-    changed = any(listeners) or "forward" in vars(module) or _has_any_global_hook()  # type: ignore[no-untyped-call]
-    return type(module) is kind and not changed

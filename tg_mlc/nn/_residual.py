@@ -12,11 +12,9 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
-from torch.autograd import forward_ad
 from torch_geometric.nn import Linear
 
-from tg_mlc.nn._folded import is_plain
+from tg_mlc.nn._torch import in_forward_mode, is_functorch_wrapped_tensor, is_legacy_batchedtensor, is_plain
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.dropout import dropout
 
@@ -69,7 +67,7 @@ def _linears(layers: nn.Module) -> list[Linear]:
 
 def _may_fuse(tensors: tuple[Any, ...]) -> bool:
     """Whether there are kernels for such tensors, and neither a compiler nor another kind of derivative looks on."""
-    if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or forward_ad._current_level >= 0:
+    if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or in_forward_mode():
         return False
     residual, x, *_, last, _, weight, bias = tensors
     if weight is None or bias is None or 0 in (residual.numel(), x.numel()):

@@ -12,6 +12,7 @@ from tg_mlc.data import Split
 from tg_mlc.datasets import BindingSites, MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.models import LaMP
+from tg_mlc.models._start import with_encoder
 from tg_mlc.nn.encoders import DNAEncoder
 from tg_mlc.recipes.recipe import Recipe
 
@@ -65,7 +66,7 @@ def dna_lamp(
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
     """
     model = LaMP(
-        DNAEncoder(channels, kernel_size, pool, both_strands=True), label_graph, encoder, readout_bias=True, **kwargs
+        DNAEncoder(channels, kernel_size, pool, both_strands=True), label_graph, **with_encoder(encoder, kwargs)
     )
     model.readout.start_from_frequencies(train.y)
     return model

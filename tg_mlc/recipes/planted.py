@@ -13,6 +13,7 @@ from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset, Planted
 from tg_mlc.graphs import LabelGraph, co_occurrence
 from tg_mlc.models import LaMP
+from tg_mlc.models._start import with_encoder
 from tg_mlc.nn.encoders import NodeEncoder
 from tg_mlc.recipes.recipe import Recipe
 
@@ -50,9 +51,7 @@ def node_lamp(train: Dataset, label_graph: Data, encoder: str = "emb", *, channe
         channels (int, optional): Size of all states. (default: :obj:`32`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
     """
-    model = LaMP(
-        NodeEncoder(train[0].x.size(1), channels), label_graph, cast(Any, encoder), readout_bias=True, **kwargs
-    )
+    model = LaMP(NodeEncoder(train[0].x.size(1), channels), label_graph, **with_encoder(encoder, kwargs))
     model.readout.start_from_frequencies(torch.cat([data.y for data in train]))
     return model
 

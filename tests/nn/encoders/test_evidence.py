@@ -139,7 +139,7 @@ def test_every_classifier_has_steps_of_its_own():
 @pytest.mark.parametrize("graph", [edgeless, fully_connected])
 def test_labels_hear_of_each_other_along_the_graph_only(linear, graph):
     torch.manual_seed(0)
-    model = LaMP(BagEncoder(5, 8), graph(3), "emb", num_steps=1, evidence=linear).eval()
+    model = LaMP(BagEncoder(5, 8), graph(3), num_feature_layers=0, num_steps=1, evidence=linear).eval()
     known = torch.zeros(3, 3)
     before = model(bags(evidence=known.split(1)))
     known[0, 1] = 2.0
@@ -153,7 +153,7 @@ def test_labels_hear_of_each_other_along_the_graph_only(linear, graph):
 def test_a_model_hears_several_classifiers(linear, ridge):
     torch.manual_seed(0)
     evidence = StackedEvidence(linear, KernelEvidence.of(ridge))
-    model = LaMP(BagEncoder(5, 8), fully_connected(3), "emb", num_steps=1, evidence=evidence).eval()
+    model = LaMP(BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, num_steps=1, evidence=evidence).eval()
     known = torch.zeros(3, 3, 2)
     before = model(bags(evidence=known.split(1)))
     known[0, 1, 1] = 2.0
@@ -227,7 +227,7 @@ def test_shared_logits_take_other_types():
 
 
 def test_training_without_known_scores_is_warned_of(linear, recwarn):
-    model = LaMP(BagEncoder(5, 8), edgeless(3), "emb", num_steps=1, evidence=linear)
+    model = LaMP(BagEncoder(5, 8), edgeless(3), num_feature_layers=0, num_steps=1, evidence=linear)
     model.eval()(bags())
     model.train()(bags(evidence=torch.zeros(3, 3).split(1)))
     assert not recwarn
@@ -237,7 +237,9 @@ def test_training_without_known_scores_is_warned_of(linear, recwarn):
 
 def test_evidence_may_skip_to_the_logits(linear):
     torch.manual_seed(0)
-    model = LaMP(BagEncoder(5, 8), edgeless(3), "emb", num_steps=1, evidence=linear, evidence_skip=True).eval()
+    model = LaMP(
+        BagEncoder(5, 8), edgeless(3), num_feature_layers=0, num_steps=1, evidence=linear, evidence_skip=True
+    ).eval()
     known = torch.randn(3, 3)
     batch = bags(evidence=known.split(1))
     with_skip = model(batch)
@@ -253,7 +255,7 @@ def test_scores_of_another_number_of_classifiers_are_refused():
 
 
 def test_evidence_of_a_wrong_shape_is_named():
-    model = LaMP(BagEncoder(5, 8), fully_connected(3), "emb", num_steps=1)
+    model = LaMP(BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, num_steps=1)
     x, ptr = torch.randn(4, 8), torch.tensor([0, 2, 4])
     with pytest.raises(ValueError, match=r"'evidence' of shape \[2, 3, 8\]"):
         model.labels(x, ptr=ptr, evidence=torch.zeros(2, 3))
