@@ -1,4 +1,4 @@
-"""Label message passing as the authors' released code computes it, slips included."""
+"""Label message passing network as the authors' released code computes it, slips included."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ class DiscardingConv(AttentionConv):
         num_copies: int = 1,
         return_attention_weights: bool | None = None,
     ) -> Any:
+        """Runs the forward pass of the module, with the arguments of :class:`~tg_mlc.nn.AttentionConv`."""
         if self.discards and not return_attention_weights:
             return self.feed_forward(x)
         out = super().forward(
@@ -92,6 +93,7 @@ class LabelMLP(LabelToLabelConv):
         num_copies: int = 1,
         return_attention_weights: bool | None = None,
     ) -> Any:
+        """Runs the forward pass of the module, with the arguments of :class:`~tg_mlc.nn.AttentionConv`."""
         return (self.feed_forward(x), None) if return_attention_weights else self.feed_forward(x)
 
 
@@ -160,6 +162,7 @@ class ReleasedLaMP(LaMP):
     def forward(
         self, data: Data, *, return_intermediate: bool = False, return_attention_weights: bool = False
     ) -> Tensor | LaMPOutput:
+        """Runs the forward pass of the module, with the arguments of :class:`~tg_mlc.models.LaMP`."""
         output = super().forward(
             data, return_intermediate=return_intermediate, return_attention_weights=return_attention_weights
         )

@@ -1,4 +1,4 @@
-"""Label message passing networks."""
+"""Label message passing network: encoder, feature and label message passing, readout."""
 
 from __future__ import annotations
 

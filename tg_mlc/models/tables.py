@@ -74,16 +74,16 @@ def table_lamp(
             "Expected bags or vectors with 'evidence', as such classifiers weigh words (got sequences); see "
             "'tf_idf' and 'with_words' of tg_mlc.data.bags"
         )
-    components = _encoder(train, channels, num_components, input_dropout)
-    if latent and isinstance(components, BagEncoder):
-        components.start_from_documents(bag_of_words(train))
-    model = LaMP(components, label_graph, evidence=_evidence(evidence), **with_encoder(encoder, kwargs))
+    inputs = _inputs(train, channels, num_components, input_dropout)
+    if latent and isinstance(inputs, BagEncoder):
+        inputs.start_from_documents(bag_of_words(train))
+    model = LaMP(inputs, label_graph, evidence=_evidence(evidence), **with_encoder(encoder, kwargs))
     model.readout.start_from_frequencies(train.y, frequency_strength)
     start_from_evidence(model, train)
     return model
 
 
-def _encoder(train: MultiLabelDataset, channels: int, num_components: int, dropout: float) -> nn.Module:
+def _inputs(train: MultiLabelDataset, channels: int, num_components: int, dropout: float) -> nn.Module:
     size = cast(int, train.num_inputs)
     if train.kind == "bag":
         return BagEncoder(size, channels, dropout=dropout, normalized="weight" in train[0])

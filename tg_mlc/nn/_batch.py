@@ -1,4 +1,4 @@
-"""What belongs to which sample, as modules are told of it."""
+"""Assignment of rows to samples, in the forms that modules take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Attention of many queries to few keys: what every query would be multiplied by is folded into the keys and values.
+r"""Attention of many queries to few keys, with the projections of queries and messages folded into keys and values.
 
 .. math::
     (\mathbf{W}^{q,k} \mathbf{u}_i)^{\top} \mathbf{k}^k_j

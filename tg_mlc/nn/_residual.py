@@ -1,4 +1,4 @@
-r"""The residual branches of a block, :math:`\textrm{norm}(\mathbf{r} + \textrm{dropout}(\textrm{layers}(\mathbf{x})))`.
+r"""Residual branches of a block, :math:`\textrm{norm}(\mathbf{r} + \textrm{dropout}(\textrm{layers}(\mathbf{x})))`.
 
 In narrow models, what stands between the matrix products takes as long as they do, most of it to write states that are
 too large for a cache and to read them again. Here a CPU takes all steps for some rows before it goes on to the next.

@@ -185,7 +185,7 @@ class AttentionConv(FusedMessagePassing):
 
         Args:
             x (torch.Tensor or tuple): The node states, or those of sources and targets.
-            edge_index (torch.Tensor, SparseTensor or Pattern): Who sends to whom.
+            edge_index (torch.Tensor, SparseTensor or Pattern): The edges, from sources to targets.
             edge_attr (torch.Tensor, optional): The edge features, along an edge list. (default: :obj:`None`)
             num_copies (int, optional): How many samples share the given target states; they are projected once and
                 then repeated. (default: :obj:`1`)
@@ -322,6 +322,7 @@ class AttentionConv(FusedMessagePassing):
         return plain and own and not self.explain and not self.has_message_hooks()
 
     def message_and_aggregate(self, edge_index: Adj, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """The sum of all messages to each target, without a single one of them."""
         pattern = to_edges(edge_index, query.size(0), key.size(0))
         out, _ = self._attend(query, key, value, pattern, return_weights=False)
         return out
@@ -336,6 +337,7 @@ class AttentionConv(FusedMessagePassing):
         ptr: OptTensor,
         size_i: int | None,
     ) -> Tensor:
+        """The messages along all edges, weighed by attention."""
         if self.lin_edge is not None:  # PyG fills in the values of a sparse adjacency, whether features or not
             key_j, value_j = key_j + edge_attr, value_j + edge_attr
         alpha = softmax((query_i * key_j).sum(dim=-1) * self.scale, index, ptr, size_i)
@@ -349,13 +351,22 @@ class AttentionConv(FusedMessagePassing):
 
 
 def check_options(given: Iterable[str], known: Iterable[str] = BlockOptions.__annotations__) -> None:
-    """Raises a clear error if an option is unknown."""
+    """Refuses unknown options, and names the known ones.
+
+    Raises:
+        TypeError: If an option is unknown.
+    """
     if unknown := sorted(set(given) - set(known)):
         raise TypeError(f"Expected options of a block among {', '.join(sorted(known))} (got {', '.join(unknown)})")
 
 
 def pair_of(channels: Any) -> tuple[int, int]:
-    """The sizes of source and target states."""
+    """The sizes of source and target states.
+
+    Raises:
+        TypeError: If they are no whole numbers.
+        ValueError: If a size is out of range.
+    """
     source, target = channels if isinstance(channels, tuple | list) and len(channels) == 2 else (channels, channels)
     if not isinstance(source, int) or not isinstance(target, int):
         raise TypeError(f"Expected 'channels' to be a size or a pair of sizes (got {type(channels).__name__})")
