@@ -289,7 +289,7 @@ def test_dropout_is_off_in_eval() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"'num_steps' to be at least 1 \(got 0\)"):
+    with pytest.raises(ValueError, match=r"'num_steps' to be a whole number of at least 1 \(got 0\)"):
         LabelMessagePassing(8, path_graph(5), num_steps=0)
     with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"):
         LabelMessagePassing(8, path_graph(5), heads=3)

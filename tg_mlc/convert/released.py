@@ -9,91 +9,35 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn.resolver import aggregation_resolver
-from torch_geometric.typing import Adj, OptTensor
 
 from tg_mlc.models.lamp import Encoder, LaMP, LaMPOutput
 from tg_mlc.nn import AttentionConv, BlockOptions, LabelReadout, LabelToLabelConv
 from tg_mlc.nn.feature import FeatureAttention
-from tg_mlc.ops import Pattern
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class DiscardingConv(AttentionConv):
-    r"""A block whose attention is computed only if asked for, and then thrown away: its MLP is fed with its input.
+class _DiscardingConv(AttentionConv):
+    """Block whose attention is computed only if asked for and then thrown away: its MLP is fed with its input."""
 
-    .. math::
-        \mathbf{v}_i^{\prime} = \mathbf{v}_i + \textrm{MLP}(\mathbf{v}_i)
+    discards = True  #: whether it is so; if not, this is a block like any other
 
-    With :attr:`discards` set to :obj:`False`, it is an :class:`~tg_mlc.nn.AttentionConv`.
-
-    Args:
-        channels (int): Size :math:`d` of a state.
-        heads (int, optional): Number of attention heads, a divisor of :obj:`channels`. (default: :obj:`4`)
-        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`.
-
-    Shapes:
-        - **input:** node states :math:`(N, d)`, edges :math:`(2, |\mathcal{E}|)`
-        - **output:** node states :math:`(N, d)`
-
-    Raises:
-        ValueError: If a size or an option is refused, as in :class:`~tg_mlc.nn.AttentionConv`.
-    """
-
-    discards = True
-
-    def forward(
-        self,
-        x: Any,
-        edge_index: Adj | Pattern,
-        edge_attr: OptTensor = None,
-        *,
-        num_copies: int = 1,
-        return_attention_weights: bool | None = None,
-    ) -> Any:
-        """Runs the forward pass of the module, with the arguments of :class:`~tg_mlc.nn.AttentionConv`."""
+    def forward(self, x: Any, *args: Any, return_attention_weights: bool | None = None, **kwargs: Any) -> Any:
         if self.discards and not return_attention_weights:
             return self.feed_forward(x)
-        out = super().forward(
-            x, edge_index, edge_attr, num_copies=num_copies, return_attention_weights=return_attention_weights
-        )
+        out = super().forward(x, *args, return_attention_weights=return_attention_weights, **kwargs)
         return (self.feed_forward(x), out[1]) if self.discards else out
 
 
-class LabelMLP(LabelToLabelConv):
-    r"""What is left of the block among labels without its attention: labels never meet.
+class _LabelMLP(LabelToLabelConv):
+    """Block among labels without its attention: labels never meet."""
 
-    .. math::
-        \mathbf{u}_i^{\prime} = \mathbf{u}_i + \textrm{MLP}(\mathbf{u}_i)
-
-    Args:
-        channels (int): Size :math:`d` of a label state.
-        heads (int, optional): As in :class:`~tg_mlc.nn.LabelToLabelConv`, without effect. (default: :obj:`4`)
-        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`.
-
-    Shapes:
-        - **input:** label states :math:`(B \cdot L, d)`
-        - **output:** label states :math:`(B \cdot L, d)`
-
-    Raises:
-        ValueError: If a size or an option is refused, as in :class:`~tg_mlc.nn.AttentionConv`.
-    """
-
-    def __init__(self, channels: int, heads: int = 4, **kwargs: Any) -> None:
-        super().__init__(channels, heads, **kwargs)
+    def __init__(self, channels: int, **block: Unpack[BlockOptions]) -> None:
+        super().__init__(channels, **block)
         del self.lin_query, self.lin_key, self.lin_value, self.lin_out, self.attention_norm
 
-    def forward(
-        self,
-        x: Any,
-        edge_index: Adj | Pattern,
-        edge_attr: OptTensor = None,
-        *,
-        num_copies: int = 1,
-        return_attention_weights: bool | None = None,
-    ) -> Any:
-        """Runs the forward pass of the module, with the arguments of :class:`~tg_mlc.nn.AttentionConv`."""
+    def forward(self, x: Any, *args: Any, return_attention_weights: bool | None = None, **kwargs: Any) -> Any:
         return (self.feed_forward(x), None) if return_attention_weights else self.feed_forward(x)
 
 
@@ -106,17 +50,16 @@ class ReleasedLaMP(LaMP):
 
     Args:
         encoder (torch.nn.Module): As in :class:`~tg_mlc.models.LaMP`.
-        label_graph (LabelGraph): The label graph.
-        num_feature_layers (int, optional): Number of feature message passing blocks. (default: :obj:`2`)
+        label_graph (LabelGraph): As there.
+        num_steps (int, optional): As there. (default: :obj:`2`)
+        num_feature_layers (int, optional): As there. (default: :obj:`2`)
         label_attention (bool, optional): If set to :obj:`False`, there is no attention among labels but only its MLP,
             and a step hands out one state, as with the flag :obj:`-no_dec_self_att`. (default: :obj:`True`)
         readout_bias (bool, optional): If set to :obj:`True`, the readout has a bias. (default: :obj:`True`)
         pool (str or Aggregation, optional): Aggregates the components of a sample into one, *e.g.* :obj:`"mean"`,
             before labels attend to it. (default: :obj:`None`)
-        label_kwargs (dict, optional): Options of the blocks among labels that differ from :obj:`block`.
-            (default: :obj:`None`)
-        num_steps (int, optional): Number of label message passing steps :math:`T`. (default: :obj:`2`)
-        **block (optional): As in :class:`~tg_mlc.models.LaMP`.
+        label_kwargs (dict, optional): As there. (default: :obj:`None`)
+        **block (optional): As there.
 
     Shapes:
         - **input:** a batch of :math:`B` samples
@@ -148,13 +91,13 @@ class ReleasedLaMP(LaMP):
             label_kwargs=label_kwargs,
             **block,
         )
-        channels, edge_dim = cast(Encoder, encoder).channels, cast(Encoder, encoder).edge_dim
+        channels, edge_dim = self.labels.channels, cast(Encoder, encoder).edge_dim
         if self.features is not None:
             layers = range(num_feature_layers)
-            self.features.convs = nn.ModuleList(DiscardingConv(channels, edge_dim=edge_dim, **block) for _ in layers)
+            self.features.convs = nn.ModuleList(_DiscardingConv(channels, edge_dim=edge_dim, **block) for _ in layers)
         if not label_attention:
             among_labels: BlockOptions = {**block, **(label_kwargs or {})}
-            self.labels.label_to_label = nn.ModuleList(LabelMLP(channels, **among_labels) for _ in range(num_steps))
+            self.labels.label_to_label = nn.ModuleList(_LabelMLP(channels, **among_labels) for _ in range(num_steps))
         self.label_attention = label_attention
         self.readout = LabelReadout(self.labels, bias=readout_bias)
         self.pool = None if pool is None else aggregation_resolver(pool)

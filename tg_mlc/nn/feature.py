@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor, nn
 from torch_geometric.typing import Adj
@@ -63,7 +63,7 @@ class FeatureMessagePassing(nn.Module):
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module."""
-        for conv in self._convs():
+        for conv in self.convs:
             conv.reset_parameters()
         if isinstance(self.final_norm, nn.LayerNorm):
             self.final_norm.reset_parameters()
@@ -111,7 +111,7 @@ class FeatureMessagePassing(nn.Module):
                 validate=False,  # the pointers have been checked
             )
         attention: list[FeatureAttention] = []
-        for conv in self._convs():
+        for conv in self.convs:
             if return_attention_weights:
                 x, weights = conv(x, edges, edge_attr, return_attention_weights=True)
                 attention.append(weights)
@@ -119,9 +119,6 @@ class FeatureMessagePassing(nn.Module):
                 x = conv(x, edges, edge_attr)
         x = self.final_norm(x)
         return FeatureStates(x, attention) if return_attention_weights else x
-
-    def _convs(self) -> list[AttentionConv]:
-        return cast(list[AttentionConv], list(self.convs))
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.channels}, num_layers={len(self.convs)})"

@@ -12,6 +12,7 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse
 
 from tg_mlc._names import check_same_names
+from tg_mlc._options import check_count
 from tg_mlc.nn._batch import check_components, to_ptr
 from tg_mlc.nn._graph_summary import check_summary, summary_of
 from tg_mlc.nn.attention import AttentionConv, BlockOptions, check_options, pair_of
@@ -128,8 +129,7 @@ class LabelMessagePassing(nn.Module):
         **block: Unpack[BlockOptions],
     ) -> None:
         super().__init__()
-        if num_steps < 1:
-            raise ValueError(f"Expected 'num_steps' to be at least 1 (got {num_steps})")
+        check_count("num_steps", num_steps)
         among_labels: BlockOptions = {**block, **(label_kwargs or {})}
         check_options(among_labels)
         source, self.channels = pair_of(channels)
