@@ -165,7 +165,7 @@ def _converted(state: State, layout: Layout) -> dict[str, Tensor]:
 
 
 def _absent(model: ReleasedLaMP, layout: Layout) -> dict[str, Tensor]:
-    """What ours has and a released model may lack: the projection of a single head, and the label graph."""
+    """Entries that ours has and a released model may lack: the projection of a single head, and the label graph."""
     own: dict[str, Tensor] = model.state_dict()
     absent = {name: torch.eye(layout.channels) for name in own if name.endswith(".lin_out.weight")}
     return {**absent, "labels._extra_state": own["labels._extra_state"]}

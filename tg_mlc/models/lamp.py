@@ -28,7 +28,7 @@ class Encoder(Protocol):
 
 
 class LaMPOutput(NamedTuple):
-    """What :class:`LaMP` returns on request."""
+    """Output of :class:`LaMP` on request."""
 
     logits: Tensor  #: ``[B, L]``
     intermediate: list[Tensor]  #: the readouts of the states 1.1, 1.2, ... before the final one, each ``[B, L]``

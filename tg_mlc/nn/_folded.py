@@ -52,13 +52,13 @@ def folded_attention(
     dropout_p: float,
     num_copies: int,
 ) -> Tensor:
-    """What ``out`` makes of the messages to the targets, ``[num_queries, d]``.
+    """Messages to the targets, as ``out`` projects them, ``[num_queries, d]``.
 
     Args:
         states: The states that ``query`` would project, ``[num_queries / num_copies, d]``.
         key: The keys ``[num_keys, heads, C]``.
         value: The values ``[num_keys, heads, C_v]``.
-        pattern: Who attends to whom; all samples have as many queries.
+        pattern: The pairs of queries and keys; all samples have as many queries.
         query: The projection to queries.
         out: The projection of messages.
         scale: The factor on the scores.
@@ -98,7 +98,7 @@ def _fold(x: Tensor, weight: Tensor, pattern: Blocks) -> Tensor:
 
 
 def _offset(key: Tensor, bias: Tensor | None, pattern: Blocks) -> Tensor | None:
-    """What is added to the scores of every key, ``[B, 1, heads * max_keys]``: those of a bias, and of padding."""
+    """Offsets to the scores of every key, ``[B, 1, heads * max_keys]``: those of a bias, and of padding."""
     absent, offset = _absent(pattern), None
     if bias is not None:
         scores = (key * bias.view(key.size(1), -1)).sum(dim=-1, keepdim=True)

@@ -120,7 +120,7 @@ class _Fused(torch.autograd.Function):
 def _differentiable_gradients(
     grad: Tensor, tensors: tuple[Tensor | None, ...], eps: float, p: float, seed: int
 ) -> list[Tensor | None]:
-    """What PyTorch's operators find, with the same entries dropped."""
+    """Gradients by PyTorch's operators, with the same entries dropped."""
     aliases: Any = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
     residual, x, first, first_bias, last, last_bias, weight, bias = aliases
     hidden = F.linear(x if first is None else F.relu(F.linear(x, first, first_bias)), last, last_bias)

@@ -239,7 +239,7 @@ class AttentionConv(FusedMessagePassing):
         num_copies: int,
         return_weights: bool,
     ) -> tuple[Tensor, nn.Module, Any]:
-        """What every target receives, what it has yet to pass, and the attention weights if asked for."""
+        """The message to every target, the layer that it has yet to pass, and the attention weights if asked for."""
         key = self._split_heads(self.lin_key(source))
         value = self._split_heads(self.lin_value(source))
         if isinstance(edge_index, Blocks) and not return_weights and self._may_fold(states, edge_index, num_copies):

@@ -19,7 +19,7 @@ FeatureAttention = tuple[Adj | Pattern, Tensor]
 
 
 class FeatureStates(NamedTuple):
-    """What :class:`FeatureMessagePassing` returns on request."""
+    """Output of :class:`FeatureMessagePassing` on request."""
 
     states: Tensor  #: ``[N, d]``, the final states
     attention: list[FeatureAttention]  #: for each block the edges, and their weights in the layout of those edges

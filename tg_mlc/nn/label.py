@@ -76,7 +76,7 @@ class StepAttention(NamedTuple):
 
 
 class LabelStates(NamedTuple):
-    """What :class:`LabelMessagePassing` returns on request."""
+    """Output of :class:`LabelMessagePassing` on request."""
 
     states: Tensor  #: ``[B, L, d]``, the final states
     intermediate: list[Tensor]  #: the states 1.1, 1.2, ... before the final one, each ``[B, L, d]``
