@@ -113,7 +113,9 @@ def contenders(samples: MultiLabelDataset, channels: int) -> dict[str, Callable[
         }
 
     def lamp(**options: Any) -> nn.Module:
-        return LaMP(BagEncoder(samples.num_inputs, channels), fully_connected(num_labels), "emb", **options)
+        return LaMP(
+            BagEncoder(samples.num_inputs, channels), fully_connected(num_labels), num_feature_layers=0, **options
+        )
 
     return {
         DEFAULT: lamp,

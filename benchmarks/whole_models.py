@@ -18,6 +18,7 @@ from regimes import SEED, random_graph, spread
 from released_layout import ReleasedLayout
 from tg_mlc.convert import load_lamp_checkpoint
 from tg_mlc.models import LaMP
+from tg_mlc.nn import AttentionConv
 
 GraphName = Literal["fc", "pr"]
 OURS, CHECKPOINTED, LITERAL, RELEASED = "ours", "ours, checkpointed", "literal path", "released layout"
@@ -107,7 +108,7 @@ class Layouts:
         if isinstance(model, ReleasedLayout):
             return [model.encoder.src_word_emb.weight, model.decoder.tgt_word_emb.weight]
         assert isinstance(model, LaMP)
-        return [model.inputs.embedding.weight, model.labels.embedding.weight]
+        return [model.encoder.embedding.weight, model.labels.embedding.weight]
 
     def job(self, name: str, mode: str, autocast: Callable[[], AbstractContextManager[Any]] = nullcontext) -> Job:
         """A training step without its optimiser, or inference."""
@@ -157,14 +158,16 @@ def _lamp(released: ReleasedLayout, sizes: Sizes, backend: str) -> LaMP:
         released.state_dict(), label_adj=sizes.adjacency(), heads=sizes.heads, dropout=sizes.dropout, backend=backend
     )
     assert model.features is not None
-    model.features.skip_attention = released.encoder.discard
+    for conv in model.features.convs:
+        conv.discards = released.encoder.discard
     return model
 
 
 def checkpointed(model: LaMP) -> LaMP:
-    """Keeps the states between blocks only, and finds the rest again in the backward pass."""
-    assert model.features is not None
-    model.features.checkpointing = model.labels.checkpointing = True
+    """Keeps the states between blocks only, and recomputes the rest in the backward pass."""
+    for module in model.modules():
+        if isinstance(module, AttentionConv):
+            module.checkpointing = True
     return model
 
 

@@ -33,7 +33,7 @@ def test_only_what_changes_a_recipe_is_tried(name: str) -> None:
     recipe = TABLES[name]
     classifiers = [NAMES[kind] for kind in recipe.settings["classifiers"]]
     changes = changes_of(recipe, classifiers, "fc")
-    model = LaMP(BagEncoder(2, 8), fully_connected(1), "emb")
+    model = LaMP(BagEncoder(2, 8), fully_connected(1), num_feature_layers=0)
     assert {WHOLE, "no messages among labels", "no evidence", "no averaged weights"} <= set(changes)
     for change in list(changes.values())[1:]:
         changed = change.of(recipe)

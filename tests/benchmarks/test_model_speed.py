@@ -64,8 +64,9 @@ def test_released_layout_is_what_its_checkpoint_becomes(graph: str, discard: boo
     released = ReleasedLayout(20, 12, 16, 4, mask, discard_feature_attention=discard).double().eval()
     ours = load_lamp_checkpoint(released.state_dict(), label_adj=adjacency, heads=4)
     assert ours.features is not None
-    assert ours.features.skip_attention  # as the released code computes it
-    ours.features.skip_attention = discard
+    for conv in ours.features.convs:
+        assert conv.discards  # as the released code computes it
+        conv.discards = discard
     tokens = torch.randint(1, 20, (3, 6))
     tokens[1, 4:] = tokens[2, 1:] = 0
     batch = Batch.from_data_list([Data(x=row[row != 0]) for row in tokens])

@@ -252,7 +252,7 @@ class OneStep(torch.nn.Module):
         from tg_mlc.models import LaMP
         from tg_mlc.nn.encoders import VectorEncoder
 
-        self.lamp = LaMP(VectorEncoder(3, 8), graph, "emb", num_steps=1)
+        self.lamp = LaMP(VectorEncoder(3, 8), graph, num_feature_layers=0, num_steps=1)
 
     def forward(self, batch, **kwargs):
         return self.lamp(batch, **kwargs)

@@ -161,14 +161,11 @@ def test_a_graph_among_the_words_masks_the_attention_of_the_encoder_only() -> No
     torch.testing.assert_close(attention, torch.ones(2, 4))
 
 
-def test_the_model_is_in_its_compatibility_mode() -> None:
+def test_the_readout_is_not_tied() -> None:
     model = load(weights(Config()), Config())
     assert not model.training
     assert not model.readout.tied
     assert model.readout.weight is not model.labels.embedding.weight
-    assert model.detach_intermediate
-    assert model.features is not None
-    assert model.features.skip_attention
 
 
 def test_single_samples_give_the_logits_of_a_batch() -> None:

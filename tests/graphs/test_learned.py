@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Batch, Data
 
+from tg_mlc.convert import ReleasedLaMP
 from tg_mlc.graphs import LabelGraph, fully_connected, tree
 from tg_mlc.graphs.learned import learned
 from tg_mlc.models import LaMP
@@ -23,7 +24,11 @@ class Vectors(nn.Module):
 
 def make_model(graph, **kwargs):
     torch.manual_seed(0)
-    return LaMP(Vectors(), graph, encoder="emb", heads=2, dropout=0.3, **kwargs)
+    return LaMP(Vectors(), graph, num_feature_layers=0, heads=2, dropout=0.3, **kwargs)
+
+
+def without_label_attention():
+    return ReleasedLaMP(Vectors(), fully_connected(4), num_feature_layers=0, label_attention=False, heads=2)
 
 
 def make_loader(sizes=(3, 2)):
@@ -143,7 +148,7 @@ def test_names_and_a_graph_to_train_on():
         ({"step": 2}, ValueError, "'step' to be one of the 2 steps"),
         ({"top_k": 0}, ValueError, "'top_k'"),
         ({"threshold": float("inf")}, ValueError, "'threshold'"),
-        ({"model": make_model(fully_connected(4), skip_label_attention=True)}, ValueError, "attention among labels"),
+        ({"model": without_label_attention()}, ValueError, "attention among labels"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, error, message):

@@ -21,7 +21,7 @@ def documents():
 
 def started(y, x, **kwargs):
     torch.manual_seed(0)
-    model = LaMP(BagEncoder(15, 16), fully_connected(4), "emb", num_steps=2, **kwargs)
+    model = LaMP(BagEncoder(15, 16), fully_connected(4), num_steps=2, num_feature_layers=0, **kwargs)
     before = model.labels.embedding.weight.detach().clone()
     start_from_documents(model, x, y)
     return model, before
@@ -30,7 +30,7 @@ def started(y, x, **kwargs):
 def test_labels_start_near_the_words_of_their_documents(documents):
     x, y = documents
     model, before = started(y, x)
-    words, labels = model.inputs.embedding.weight, model.labels.embedding.weight
+    words, labels = model.encoder.embedding.weight, model.labels.embedding.weight
     likeness = (labels[:3] @ words.T).view(3, 3, 5).mean(dim=2)
     assert likeness.argmax(dim=1).tolist() == [0, 1, 2]
     torch.testing.assert_close(labels[:3].norm(dim=1), torch.full((3,), 4.0))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import torch
@@ -16,15 +16,15 @@ from tg_mlc.nn.encoders import BagEncoder, Components, MoleculeEncoder, Sequence
 GRAPH = LabelGraph(torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), num_nodes=5)
 
 
-@pytest.mark.parametrize("encoder", ["fmp", "emb"])
+@pytest.mark.parametrize("num_feature_layers", [0, 2])
 @pytest.mark.parametrize("graph", [edgeless(5), fully_connected(5), GRAPH], ids=["el", "fc", "pr"])
-def test_molecules(encoder: Literal["fmp", "emb"], graph: LabelGraph) -> None:
-    model = LaMP(MoleculeEncoder(8), graph, encoder, heads=2)
+def test_molecules(num_feature_layers: int, graph: LabelGraph) -> None:
+    model = LaMP(MoleculeEncoder(8), graph, num_feature_layers=num_feature_layers, heads=2)
     logits = model(batch(6))
     assert logits.size() == (6, 5)
     logits.sum().backward()
     unused = {name for name, p in model.named_parameters() if p.grad is None}
-    assert unused == ({"inputs.bonds.weight"} if encoder == "emb" else set())
+    assert unused == (set() if num_feature_layers else {"encoder.bonds.weight"})
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
 
 
@@ -35,7 +35,7 @@ def test_one_sample_is_a_batch_of_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "x"),
+    ("encoder", "x"),
     [
         (BagEncoder(10, 8), lambda n: torch.randint(10, (n,))),
         (SequenceEncoder(10, 8), lambda n: torch.randint(10, (n,))),
@@ -43,9 +43,9 @@ def test_one_sample_is_a_batch_of_one() -> None:
     ],
     ids=["bag", "sequence", "vector"],
 )
-@pytest.mark.parametrize("encoder", ["fmp", "emb"])
-def test_other_inputs(inputs: torch.nn.Module, x: Any, encoder: Literal["fmp", "emb"]) -> None:
-    model = LaMP(copy.deepcopy(inputs), GRAPH, encoder, heads=2)
+@pytest.mark.parametrize("num_feature_layers", [0, 2])
+def test_other_inputs(encoder: torch.nn.Module, x: Any, num_feature_layers: int) -> None:
+    model = LaMP(copy.deepcopy(encoder), GRAPH, num_feature_layers=num_feature_layers, heads=2)
     data = [Data(x=x(n)) for n in (3, 1, 5)]
     assert model(Batch.from_data_list(data)).size() == (3, 5)
 
@@ -58,14 +58,6 @@ def test_intermediate_readouts() -> None:
     assert torch.equal(output.logits, model(data))
     assert [tuple(logits.shape) for logits in output.intermediate] == [(4, 5)] * 5
     assert len(output.attention) == len(output.feature_attention) == 0
-
-
-def test_detach_intermediate() -> None:
-    model = LaMP(MoleculeEncoder(8), GRAPH, heads=2, detach_intermediate=True)
-    output = model(batch(4), return_intermediate=True)
-    sum(logits.sum() for logits in output.intermediate).backward()
-    assert model.readout.weight.grad is None
-    assert model.labels.embedding.weight.grad is not None
 
 
 def test_attention() -> None:
@@ -85,23 +77,49 @@ def test_attention() -> None:
 
 def test_options() -> None:
     model = LaMP(
-        MoleculeEncoder(8), GRAPH, heads=4, label_heads=2, dropout=0.3, mlp_channels=5, norm="pre", num_feature_layers=3
+        MoleculeEncoder(8),
+        GRAPH,
+        num_feature_layers=3,
+        heads=4,
+        dropout=0.3,
+        mlp_channels=5,
+        norm="pre",
+        label_kwargs={"heads": 2},
+        feature_kwargs={"heads": 1, "dropout": 0.2},
     )
     assert [conv.heads for conv in model.labels.label_to_label] == [2, 2]
-    assert len(model.features.convs) == 3
+    assert [conv.heads for conv in model.labels.feature_to_label] == [4, 4]
+    assert [(conv.heads, conv.dropout) for conv in model.features.convs] == [(1, 0.2)] * 3
     for conv in (*model.features.convs, *model.labels.feature_to_label, *model.labels.label_to_label):
-        assert (conv.dropout, conv.attention_dropout, conv.norm) == (0.3, 0.3, "pre")
-        assert conv.mlp[0].out_channels == 5
+        assert (conv.norm, conv.mlp[0].out_channels) == ("pre", 5)
+    for conv in (*model.labels.feature_to_label, *model.labels.label_to_label):
+        assert (conv.dropout, conv.attention_dropout) == (0.3, 0.3)
     assert model.readout.weight is not model.labels.embedding.weight
-    assert model.readout.bias is None
+    assert model.readout.bias.eq(0).all()
 
 
-def test_pool() -> None:
-    model = LaMP(MoleculeEncoder(8), GRAPH, "emb", heads=2, pool="mean").eval()
-    data = batch(4)
-    output = model(data, return_attention_weights=True)
-    for step in output.attention:
-        torch.testing.assert_close(step.feature_to_label[1], torch.ones(20, 2))  # one component for each sample
+def test_dropout_by_default() -> None:
+    model = LaMP(MoleculeEncoder(8), GRAPH, heads=2)
+    assert {conv.dropout for conv in (*model.features.convs, *model.labels.feature_to_label)} == {0.1}
+
+
+@pytest.mark.parametrize("where", [None, "label_kwargs", "feature_kwargs"])
+def test_unknown_options_are_named_beside_the_known(where: str | None) -> None:
+    options: Any = {"head": 2} if where is None else {where: {"head": 2}}
+    with pytest.raises(TypeError, match=r"among attention_dropout, .*, heads, .*value_channels \(got head\)"):
+        LaMP(MoleculeEncoder(8), GRAPH, **options)
+
+
+def test_a_linear_path_adds_to_the_logits() -> None:
+    model, data = LaMP(MoleculeEncoder(8), GRAPH, heads=2).eval(), batch(4)
+    before = model(data)
+    model.linear_path = Constant()
+    torch.testing.assert_close(model(data), before + torch.arange(5.0))
+
+
+class Constant(torch.nn.Module):
+    def forward(self, data: Data) -> torch.Tensor:
+        return torch.arange(5.0)
 
 
 def test_deepcopy_and_state_dict() -> None:
@@ -133,7 +151,7 @@ class OfTensors(torch.nn.Module):
         self.model, self.data = model, data
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
-        self.model.inputs = States(x, self.data.ptr, edge_index)
+        self.model.encoder = States(x, self.data.ptr, edge_index)
         return self.model(self.data)
 
 
@@ -179,10 +197,10 @@ def test_it_learns() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"'encoder' to be 'fmp' or 'emb' \(got 'gnn'\)"):
-        LaMP(MoleculeEncoder(8), GRAPH, "gnn")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"):
         LaMP(MoleculeEncoder(8), GRAPH, heads=3)
-    for inputs in (fully_connected(3), torch.nn.Linear(2, 2)):
-        with pytest.raises(ValueError, match=rf"'inputs' to be a module .* \(got {type(inputs).__name__}\)"):
-            LaMP(inputs, BagEncoder(10, 8))
+    with pytest.raises(ValueError, match=r"'num_layers' to be a whole number of at least 1 \(got -1\)"):
+        LaMP(MoleculeEncoder(8), GRAPH, num_feature_layers=-1)
+    for encoder in (fully_connected(3), torch.nn.Linear(2, 2)):
+        with pytest.raises(ValueError, match=rf"'encoder' to be a module .* \(got {type(encoder).__name__}\)"):
+            LaMP(encoder, BagEncoder(10, 8))

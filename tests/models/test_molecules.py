@@ -29,7 +29,7 @@ def batch(data: MoleculeDataset):
 def test_atoms_alone() -> None:
     data = dataset()
     model = molecule_lamp(data, fully_connected(3), channels=16)
-    assert isinstance(model.inputs, MoleculeEncoder)
+    assert isinstance(model.encoder, MoleculeEncoder)
     assert model.linear_path is None
     assert model(batch(data)).shape == (6, 3)
 
@@ -39,7 +39,7 @@ def test_vectors_beside_the_atoms(encoder: str) -> None:
     data = dataset(Fingerprint("morgan", 64), Fingerprint("maccs"), MoleculeDescriptors())
     model = molecule_lamp(data, fully_connected(3), encoder, channels=16, num_components=2).eval()
     assert (model.features is None) == (encoder != "fmp")
-    components = model.inputs(batch(data))
+    components = model.encoder(batch(data))
     atoms = 0 if encoder == "vectors" else sum(d.num_nodes for d in data)
     assert components.x.size(0) == atoms + 6 * 3 * 2
     together = model(batch(data))
@@ -58,7 +58,7 @@ def test_linear_path_starts_from_zero_and_learns() -> None:
     path = model.linear_path
     assert (path(batch(data)) == 0).all()
     path(batch(data)).sum().backward()
-    expected = model.inputs.encoders[1].vectors(batch(data)).sum(dim=0)
+    expected = model.encoder.encoders[1].vectors(batch(data)).sum(dim=0)
     torch.testing.assert_close(path.lins[0].weight.grad, expected.expand(3, -1))
     assert not any("encoders" in name for name, _ in path.named_parameters())
 

@@ -68,7 +68,7 @@ def test_lamp_as_published_stands_alone(kind, prepared):
     assert recipe.module["weight_decay"] == RECIPES[kind].module["weight_decay"]
     model = recipe.build(prepared, fully_connected(4), encoder="emb", **recipe.model)
     assert model.evidence is model.skip is model.linear_path is None
-    assert model.inputs.channels == 128
+    assert model.encoder.channels == 128
     batch = Batch.from_data_list(prepared[:5])
     logits = model.eval()(batch)
     batch.evidence = torch.zeros_like(batch.evidence)

@@ -216,6 +216,8 @@ def test_errors() -> None:
         AttentionConv(8, heads=2, value_channels=3, edge_dim=1)
     with pytest.raises(ValueError, match=r"'backend' to be 'auto' or one of"):
         AttentionConv(8, backend="fastest")
+    with pytest.raises(TypeError, match=r"among aggr, .*, edge_dim, flow, .*, value_channels \(got concat\)"):
+        AttentionConv(8, concat=True)
     with pytest.raises(TypeError, match=r"source states in torch.float32, as the parameters are \(got torch.float64\)"):
         AttentionConv(8)(torch.randn(4, 8).double(), EDGE_INDEX)
 

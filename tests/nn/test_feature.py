@@ -38,18 +38,8 @@ def test_layers_share_no_weights() -> None:
     assert not torch.equal(features.convs[1].lin_query.weight, before)
 
 
-def test_skip_attention() -> None:
-    features = FeatureMessagePassing(8, num_layers=2, heads=2, skip_attention=True)
-    x, batch = ragged([3, 1], 8)
-    expected = x
-    for conv in features.convs:
-        expected = conv.feed_forward(expected)
-    torch.testing.assert_close(features(x, batch), expected)
-
-
-@pytest.mark.parametrize("skip_attention", [False, True])
-def test_attention_weights(skip_attention: bool) -> None:
-    features = FeatureMessagePassing(8, num_layers=2, heads=2, skip_attention=skip_attention)
+def test_attention_weights() -> None:
+    features = FeatureMessagePassing(8, num_layers=2, heads=2)
     x, batch = ragged([3, 1], 8)
     states = features(x, batch, return_attention_weights=True)
     assert isinstance(states, FeatureStates)
@@ -78,3 +68,10 @@ def test_checkpointing_changes_nothing() -> None:
         out.square().sum().backward()
         results.append([out, *(parameter.grad for parameter in features.parameters())])
     torch.testing.assert_close(results[1], results[0])
+
+
+def test_errors() -> None:
+    with pytest.raises(TypeError, match=r"among attention_dropout, .*, value_channels \(got flow\)"):
+        FeatureMessagePassing(8, flow="target_to_source")
+    with pytest.raises(ValueError, match="'num_layers' to be a whole number of at least 1"):
+        FeatureMessagePassing(8, num_layers=0)

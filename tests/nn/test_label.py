@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
+from torch.func import functional_call
 
 from tests.nn.samples import complete_edges, path_graph, ragged
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
@@ -162,10 +166,42 @@ def test_label_graph_can_be_replaced() -> None:
     assert not torch.allclose(labels(x, batch), on_path)
     assert torch.equal(labels(x, batch), other(x, batch))
     assert labels.label_graph.num_edges == 25
-    assert not any("graph" in key or "edge" in key for key in labels.state_dict())
     with pytest.raises(ValueError, match=r"'label_graph' to hold 5 labels \(got 4\)"):
         labels.label_graph = fully_connected(4)
     assert labels.label_graph.num_labels == 5
+
+
+def test_weights_of_another_label_graph_are_refused() -> None:
+    labels, other = LabelMessagePassing(8, fully_connected(5)), LabelMessagePassing(8, edgeless(5))
+    with pytest.raises(ValueError, match=r"same label graph, 5 edges of kind .* \(got .* 25 edges of kind 'ful"):
+        other.load_state_dict(labels.state_dict())
+    other.label_graph = fully_connected(5).permute([4, 3, 2, 1, 0])
+    other.load_state_dict(labels.state_dict())
+    x, batch = ragged([3, 1, 4], 8)
+    assert torch.equal(labels(x, batch), other(x, batch))
+
+
+def test_weights_of_other_labels_are_refused() -> None:
+    labels = LabelMessagePassing(8, edgeless(list("abc")))
+    with pytest.raises(ValueError, match=r"Expected the weights to have .* label 0 is 'a' there and 'c' here"):
+        LabelMessagePassing(8, edgeless(list("cba"))).load_state_dict(labels.state_dict())
+    LabelMessagePassing(8, edgeless(3)).load_state_dict(labels.state_dict())
+
+
+def test_weights_may_be_kept_as_safetensors(tmp_path: Path) -> None:
+    labels, other = LabelMessagePassing(8, path_graph(5)), LabelMessagePassing(8, path_graph(5))
+    save_file(labels.state_dict(), tmp_path / "labels.safetensors")
+    other.load_state_dict(load_file(tmp_path / "labels.safetensors"))
+    x, batch = ragged([3, 1, 4], 8)
+    assert torch.equal(labels(x, batch), other(x, batch))
+    with pytest.raises(ValueError, match="same label graph"):
+        LabelMessagePassing(8, edgeless(5)).load_state_dict(load_file(tmp_path / "labels.safetensors"))
+
+
+def test_a_state_dict_can_stand_in_for_the_weights() -> None:
+    labels, other = LabelMessagePassing(8, path_graph(5)), LabelMessagePassing(8, path_graph(5))
+    x, batch = ragged([3, 1, 4], 8)
+    assert torch.equal(functional_call(other, labels.state_dict(), (x, batch)), labels(x, batch))
 
 
 @pytest.mark.parametrize("names", ["cba", "xyz"])
@@ -195,14 +231,6 @@ def test_self_loops_are_not_added() -> None:
     torch.testing.assert_close(conv(u, Shared(labels.label_graph.edge_index, 1, num_nodes=3)), expected)
 
 
-def test_skip_label_attention() -> None:
-    labels = LabelMessagePassing(8, fully_connected(5), heads=2, skip_label_attention=True)
-    x, batch = ragged([3, 1, 4], 8)
-    states = labels(x, batch, return_intermediate=True, return_attention_weights=True)
-    assert len(states.intermediate) == 1
-    assert all(step.label_to_label is None for step in states.attention)
-
-
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_states_are_normalised(norm: str) -> None:
     labels = LabelMessagePassing(8, path_graph(5), heads=2, norm=norm)  # type: ignore[arg-type]
@@ -216,7 +244,7 @@ def test_options_reach_every_block() -> None:
         8,
         path_graph(5),
         heads=4,
-        label_heads=2,
+        label_kwargs={"heads": 2},
         mlp_channels=3,
         dropout=0.2,
         attention_dropout=0.1,
@@ -261,7 +289,7 @@ def test_dropout_is_off_in_eval() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"'num_steps' to be at least 1 \(got 0\)"):
+    with pytest.raises(ValueError, match=r"'num_steps' to be a whole number of at least 1 \(got 0\)"):
         LabelMessagePassing(8, path_graph(5), num_steps=0)
     with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"):
         LabelMessagePassing(8, path_graph(5), heads=3)
@@ -269,6 +297,8 @@ def test_errors() -> None:
         LabelMessagePassing(8, LabelGraph(num_nodes=0))
     with pytest.raises(TypeError, match=r"'channels' to be a size or a pair of sizes \(got LabelGraph\)"):
         LabelMessagePassing(path_graph(5), 8)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"among attention_dropout, .*, heads, .* \(got edge_dim, flow\)"):
+        LabelMessagePassing(8, path_graph(5), edge_dim=3, flow="target_to_source")
     labels = LabelMessagePassing(8, path_graph(5))
     x, batch = ragged([3, 1, 4], 8)
     with pytest.raises(ValueError, match=r"'batch' in ascending order"):

@@ -31,7 +31,6 @@ def test_untied_with_bias() -> None:
         readout.bias.copy_(torch.arange(5.0))
     u = torch.zeros(3, 5, 8)
     torch.testing.assert_close(readout(u), torch.arange(5.0).expand(3, -1))
-    torch.testing.assert_close(readout(u, use_bias=False), torch.zeros(3, 5))
     before = readout.weight.clone()
     readout.reset_parameters()
     assert not torch.equal(readout.weight, before)
@@ -53,17 +52,6 @@ def test_logits_start_around_zero_unless_tied() -> None:
     assert labels.embedding.weight.std().item() == pytest.approx(128**-0.5, rel=0.05)
     first, *_ = labels(x, ptr=ptr, return_intermediate=True).intermediate
     assert tied(first).mean() > 3
-
-
-def test_detach_weight() -> None:
-    readout = LabelReadout(LabelMessagePassing(8, path_graph(5)), bias=True)
-    u = torch.randn(3, 5, 8, requires_grad=True)
-    readout(u, detach_weight=True).sum().backward()
-    assert readout.weight.grad is None
-    assert u.grad is not None
-    assert readout.bias.grad is not None
-    readout(u).sum().backward()
-    torch.testing.assert_close(readout.weight.grad, u.sum(dim=0))
 
 
 def test_errors() -> None:

@@ -49,6 +49,6 @@ def test_a_model_hears_both_strands(dataset, encoder):
         for data in other:
             data.x = 3 - data.x.flip(0)
         # Another strand begins half a window later, which moves what is pooled together.
-        model.inputs.pool = 1
+        model.encoder.pool = 1
         on_one, on_other = model(Batch.from_data_list(dataset)), model(Batch.from_data_list(other))
         torch.testing.assert_close(on_one, on_other, atol=1e-4, rtol=1e-4)

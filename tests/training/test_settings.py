@@ -44,13 +44,8 @@ def load(result, model):
             {"heads": 4},
             r"features\.convs\.0\.heads=4 instead of 2, .*scale=0\.70\d* instead of 0\.5, .* and \d+ more\)",
         ),
-        ({"label_heads": 1}, r"labels\.label_to_label\.0\.heads=1 instead of 2"),
+        ({"label_kwargs": {"heads": 1}}, r"labels\.label_to_label\.0\.heads=1 instead of 2"),
         ({"scale": 1.0}, r"features\.convs\.0\.scale=1 instead of 0\.5"),
-        ({"skip_label_attention": True}, r"labels\.skip_label_attention=True instead of False"),
-        ({"skip_feature_attention": True}, r"features\.skip_attention=True instead of False"),
-        ({"detach_intermediate": True}, r"\(got detach_intermediate=True instead of False\)"),
-        ({"tied": True}, r"readout\.tied=True instead of False"),
-        ({"pool": "mean"}, r"pool\.class=MeanAggregation instead of nothing"),
     ],
 )
 def test_other_settings_of_the_same_shapes_are_refused_by_name(trained, options, difference):
@@ -100,11 +95,11 @@ class OwnEncoder(nn.Module):
 
 def test_encoders_of_users_keep_their_settings_too(tmp_path, data, batch):
     result = fit(MultiLabelModule(make_lamp(OwnEncoder), LABELS), data, tmp_path, max_epochs=1, logger=False)
-    assert result.module.model.inputs.num_calls > 0
+    assert result.module.model.encoder.num_calls > 0
     assert torch.equal(load(result, make_lamp(OwnEncoder))(batch), result.module(batch))
-    with pytest.raises(ValueError, match=r"\(got inputs\.power=3 instead of 2\)"):
+    with pytest.raises(ValueError, match=r"\(got encoder\.power=3 instead of 2\)"):
         load(result, make_lamp(lambda *sizes: OwnEncoder(*sizes, power=3)))
-    assert describe_settings(result.module.model)["inputs"]["window"] == "(1, 2.5, 'same')"
+    assert describe_settings(result.module.model)["encoder"]["window"] == "(1, 2.5, 'same')"
 
 
 def test_layers_that_learn_their_sizes_load_into_such(tmp_path, data, batch):

@@ -1,4 +1,4 @@
-"""What a checkpoint file holds: a state dict and, beside it, the command line it was trained with."""
+"""Content of a checkpoint file: a state dict and, beside it, the command line it was trained with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sizes of a released LaMP model, read off its state dict, and where each of its tensors goes."""
+"""Layout of a released LaMP model: its sizes, read off its state dict, and where each of its tensors goes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Layout:
     def entries(self) -> Iterator[Entry]:
         """All tensors that such a model must have."""
         yield Entry(EMBEDDING, "labels.embedding.weight", (self.num_labels, self.channels))
-        yield Entry(READOUT, "readout.weight", (self.num_readout_rows, self.channels))
+        yield Entry(READOUT, "readout.own_weight", (self.num_readout_rows, self.channels))
         if self.has_readout_bias:
             yield Entry("tgt_word_proj.linear.bias", "readout.bias", (self.num_readout_rows,))
         yield from self._inputs()
@@ -83,12 +83,12 @@ class Layout:
     def _inputs(self) -> Iterator[Entry]:
         d = self.channels
         if self.takes_vectors:
-            yield Entry(VECTORS, "inputs.lin.weight", (d, self.num_inputs))
-            yield Entry("encoder.linear1.bias", "inputs.lin.bias", (d,))
+            yield Entry(VECTORS, "encoder.lin.weight", (d, self.num_inputs))
+            yield Entry("encoder.linear1.bias", "encoder.lin.bias", (d,))
             return
-        yield Entry(TOKENS, "inputs.embedding.weight", (self.num_inputs, d))
+        yield Entry(TOKENS, "encoder.embedding.weight", (self.num_inputs, d))
         if self.num_positions is not None:
-            yield Entry(POSITIONS, "inputs.positions", (self.num_positions, d))
+            yield Entry(POSITIONS, "encoder.positions", (self.num_positions, d))
 
     def _attention(self, source: str, target: str, heads: int) -> Iterator[Entry]:
         d = self.channels

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -12,8 +11,8 @@ from torch import Tensor, nn
 
 from tg_mlc.convert._checkpoint import read_checkpoint
 from tg_mlc.convert._lamp_layout import EMBEDDING, POSITIONS, Layout, State, infer_layout
+from tg_mlc.convert.released import ReleasedLaMP
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
-from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder, VectorEncoder
 
 LabelMask = Literal["none", "inveye", "eye", "prior"]
@@ -31,11 +30,11 @@ def load_lamp_checkpoint(
     enc_transform: EncTransform | None = None,
     dropout: float = 0.1,
     backend: str = "auto",
-) -> LaMP:
+) -> ReleasedLaMP:
     r"""Loads a model that was trained with the authors' `released code <https://github.com/QData/LaMP>`_ of the
     `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
-    The model is in its compatibility mode: its logits, intermediate readouts and attention weights are those of the
+    The model is a :class:`ReleasedLaMP`: its logits, intermediate readouts and attention weights are those of the
     released code, slips included (the encoder's attention is thrown away, the readout is not tied to the label
     embedding). It is in evaluation mode. Inputs are ragged batches without padding: the symbol 0 of the released code's
     padded batches must be left out, while its begin and end symbols are tokens like all others.
@@ -80,29 +79,25 @@ def load_lamp_checkpoint(
     if label_mask is None:
         label_mask = _default_mask(settings, label_adj)
     label_graph = _label_graph(layout.num_labels, label_mask, label_adj, label_names)
-    model = _build(layout, _inputs(layout, state), label_graph, enc_transform, dropout, backend)
+    model = _build(layout, _encoder(layout, state), label_graph, enc_transform, dropout, backend)
     model.to(state[EMBEDDING].dtype).load_state_dict({**_absent(model, layout), **_converted(state, layout)})
     return model.eval()
 
 
 def _build(
-    layout: Layout, inputs: nn.Module, label_graph: LabelGraph, enc_transform: str, dropout: float, backend: str
-) -> LaMP:
-    return LaMP(
-        inputs,
+    layout: Layout, encoder: nn.Module, label_graph: LabelGraph, enc_transform: str, dropout: float, backend: str
+) -> ReleasedLaMP:
+    return ReleasedLaMP(
+        encoder,
         label_graph,
-        encoder="fmp" if layout.num_feature_layers > 0 else "emb",
         num_steps=layout.num_steps,
         num_feature_layers=layout.num_feature_layers,
-        heads=layout.heads,
-        label_heads=layout.label_heads,
-        dropout=dropout,
-        tied=False,
+        label_attention=layout.has_label_attention,
         readout_bias=layout.has_readout_bias,
-        detach_intermediate=True,
-        skip_feature_attention=True,
-        skip_label_attention=not layout.has_label_attention,
         pool=enc_transform or None,
+        label_kwargs={"heads": layout.label_heads},
+        heads=layout.heads,
+        dropout=dropout,
         mlp_channels=layout.mlp_channels,
         head_channels=layout.head_channels,
         value_channels=layout.value_channels,
@@ -110,7 +105,7 @@ def _build(
     )
 
 
-def _inputs(layout: Layout, state: State) -> nn.Module:
+def _encoder(layout: Layout, state: State) -> nn.Module:
     if layout.takes_vectors:
         return VectorEncoder(layout.num_inputs, layout.channels)
     if layout.num_positions is None:
@@ -162,18 +157,15 @@ def _converted(state: State, layout: Layout) -> dict[str, Tensor]:
         if tensor.dim() == 3:  # the MLPs are convolutions of width 1
             converted[name] = tensor.squeeze(-1)
     if layout.num_positions is not None:
-        converted["inputs.positions"] = state[POSITIONS][1:]
-    for name in ("readout.weight", "readout.bias"):
+        converted["encoder.positions"] = state[POSITIONS][1:]
+    for name in ("readout.own_weight", "readout.bias"):
         if name in converted:  # one readout for all labels is repeated for each
             converted[name] = converted[name].expand(layout.num_labels, *converted[name].shape[1:])
     return converted
 
 
-def _absent(model: LaMP, layout: Layout) -> dict[str, Tensor]:
-    """What ours has and a released model may lack: the projection of a single head, and attention that is left out."""
+def _absent(model: ReleasedLaMP, layout: Layout) -> dict[str, Tensor]:
+    """Entries that ours has and a released model may lack: the projection of a single head, and the label graph."""
     own: dict[str, Tensor] = model.state_dict()
     absent = {name: torch.eye(layout.channels) for name in own if name.endswith(".lin_out.weight")}
-    if not layout.has_label_attention:
-        unused = re.compile(r"labels\.label_to_label\.\d+\.(lin_|attention_norm)")
-        absent.update({name: own[name] for name in own if unused.match(name)})
-    return absent
+    return {**absent, "labels._extra_state": own["labels._extra_state"]}

@@ -15,20 +15,24 @@ if TYPE_CHECKING:
 
 
 def compose(
-    inputs: nn.Module,
+    encoder: nn.Module,
     train: MultiLabelDataset,
     label_graph: Data,
-    encoder: Literal["fmp", "emb"],
+    messages: Literal["fmp", "emb"],
     strength: float = 1.0,
     **kwargs: Any,
 ) -> LaMP:
-    """A LaMP that takes the evidence of its samples, if they have any, whose readout starts from the frequencies of
-    labels, and, with evidence in its logits, with what the scores of training samples mean.
+    """A LaMP with feature message passing or without, that takes the evidence of its samples, if they have any. Its
+    readout starts from the frequencies of labels, and, with evidence in its logits, with what the scores of training
+    samples mean.
 
     Samples whose labels nobody knows tell only the sizes of layers, into which to load weights.
     """
+    if messages not in ("fmp", "emb"):
+        raise ValueError(f"Expected 'encoder' to be 'fmp' or 'emb' (got '{messages}')")
     given: dict[str, Any] = {"evidence": Evidence(train[0].evidence.size(-1))} if "evidence" in train[0] else {}
-    model = LaMP(inputs, label_graph, encoder, readout_bias=True, **{**given, **kwargs})
+    options = {**given, **kwargs} if messages == "fmp" else {**given, **kwargs, "num_feature_layers": 0}
+    model = LaMP(encoder, label_graph, **options)
     model.readout.start_from_frequencies(train.y, strength)
     _start_from_evidence(model, train)
     return model

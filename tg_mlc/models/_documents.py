@@ -43,7 +43,7 @@ def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> Non
         documents (scipy.sparse.csr_array): Weights of words in training documents, *e.g.* TF-IDF, :math:`(N, V)`.
         y (torch.Tensor): Their labels :math:`(N, L)`: 0, 1, or NaN for unknown.
     """
-    encoder = cast(BagEncoder, model.inputs)
+    encoder = cast(BagEncoder, model.encoder)
     encoder.start_from_documents(documents)
     if model.readout.tied:
         return

@@ -1,4 +1,4 @@
-"""Label message passing over molecules, as we recommend it."""
+"""Factory of label message passing over molecules, as we recommend it."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def molecule_lamp(
         train,
         label_graph,
         "fmp" if encoder == "fmp" else "emb",
-        linear_path=LinearPath(encoders, train.y.size(1)) if encoders and not rated else None,
         **{"evidence_skip": rated, **kwargs},
     )
+    model.linear_path = LinearPath(encoders, train.y.size(1)) if encoders and not rated else None
     if rated and model.skip is not None:
         # It is the best for these scores already; messages alone have something to learn.
         model.skip.requires_grad_(False)

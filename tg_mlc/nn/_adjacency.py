@@ -1,4 +1,4 @@
-"""The forms in which PyG hands over a graph, as a pattern."""
+"""Patterns from the forms in which PyG hands over a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What belongs to which sample, as modules are told of it."""
+"""Assignment of rows to samples, in the forms that modules take."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tg_mlc.ops.checks import check_ptr, longest
 def to_ptr(
     x: Tensor, batch: Tensor | None, ptr: Tensor | None, batch_size: int | None, max_num_nodes: int | None = None
 ) -> Tensor:
-    """Where the rows of every sample begin and end, from whichever of the two forms is given."""
+    """Pointers to where the rows of every sample begin and end, from whichever of the two forms is given."""
     if batch is not None and ptr is not None:
         raise ValueError("Expected either 'batch' or 'ptr' (got both)")
     if batch is None and ptr is None:
@@ -37,7 +37,7 @@ def to_ptr(
 
 
 def check_components(x: Any) -> None:
-    """Raises a clear error unless :obj:`x` holds the states of components."""
+    """Refuses anything but the states of components."""
     if not isinstance(x, Tensor):
         hint = "; pass a batch as its 'x' and its 'batch'" if hasattr(x, "x") else ""
         raise TypeError(f"Expected 'x' to be a tensor (got {type(x).__name__}){hint}")
@@ -46,7 +46,7 @@ def check_components(x: Any) -> None:
 
 
 def check_batch(batch: Any, num_rows: int, batch_size: int | None) -> None:
-    """Raises a clear error unless :obj:`batch` assigns every row to a sample, in ascending order."""
+    """Refuses anything but a sample for every row, in ascending order."""
     if not isinstance(batch, Tensor) or batch.dtype != torch.long:
         got = batch.dtype if isinstance(batch, Tensor) else type(batch).__name__
         raise TypeError(f"Expected 'batch' to be a tensor of torch.long (got {got})")

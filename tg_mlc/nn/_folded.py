@@ -1,4 +1,4 @@
-r"""Attention of many queries to few keys: what every query would be multiplied by is folded into the keys and values.
+r"""Attention of many queries to few keys, with the projections of queries and messages folded into keys and values.
 
 .. math::
     (\mathbf{W}^{q,k} \mathbf{u}_i)^{\top} \mathbf{k}^k_j
@@ -15,10 +15,10 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
-from torch.nn.modules.module import _has_any_global_hook
+from torch import Tensor
 from torch_geometric.nn import Linear
 
+from tg_mlc.nn._torch import is_plain
 from tg_mlc.ops import Blocks
 from tg_mlc.ops.attention.crossovers import folding_ratio
 from tg_mlc.ops.attention.dense import pad
@@ -52,13 +52,13 @@ def folded_attention(
     dropout_p: float,
     num_copies: int,
 ) -> Tensor:
-    """What ``out`` makes of the messages to the targets, ``[num_queries, d]``.
+    """Messages to the targets, as ``out`` projects them, ``[num_queries, d]``.
 
     Args:
         states: The states that ``query`` would project, ``[num_queries / num_copies, d]``.
         key: The keys ``[num_keys, heads, C]``.
         value: The values ``[num_keys, heads, C_v]``.
-        pattern: Who attends to whom; all samples have as many queries.
+        pattern: The pairs of queries and keys; all samples have as many queries.
         query: The projection to queries.
         out: The projection of messages.
         scale: The factor on the scores.
@@ -98,7 +98,7 @@ def _fold(x: Tensor, weight: Tensor, pattern: Blocks) -> Tensor:
 
 
 def _offset(key: Tensor, bias: Tensor | None, pattern: Blocks) -> Tensor | None:
-    """What is added to the scores of every key, ``[B, 1, heads * max_keys]``: those of a bias, and of padding."""
+    """Offsets to the scores of every key, ``[B, 1, heads * max_keys]``: those of a bias, and of padding."""
     absent, offset = _absent(pattern), None
     if bias is not None:
         scores = (key * bias.view(key.size(1), -1)).sum(dim=-1, keepdim=True)
@@ -123,10 +123,3 @@ def _absent(pattern: Blocks) -> Tensor | None:
 
 def _num_keys(pattern: Blocks) -> int:
     return max(pattern.max_keys, 1)
-
-
-def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
-    """Whether a module is of that very kind, and nobody listens to it."""
-    listeners = (module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, module._backward_hooks)
-    changed = any(listeners) or "forward" in vars(module) or _has_any_global_hook()  # type: ignore[no-untyped-call]
-    return type(module) is kind and not changed

@@ -1,4 +1,4 @@
-r"""The residual branches of a block, :math:`\textrm{norm}(\mathbf{r} + \textrm{dropout}(\textrm{layers}(\mathbf{x})))`.
+r"""Residual branches of a block, :math:`\textrm{norm}(\mathbf{r} + \textrm{dropout}(\textrm{layers}(\mathbf{x})))`.
 
 In narrow models, what stands between the matrix products takes as long as they do, most of it to write states that are
 too large for a cache and to read them again. Here a CPU takes all steps for some rows before it goes on to the next.
@@ -12,11 +12,9 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
-from torch.autograd import forward_ad
 from torch_geometric.nn import Linear
 
-from tg_mlc.nn._folded import is_plain
+from tg_mlc.nn._torch import in_forward_mode, is_functorch_wrapped_tensor, is_legacy_batchedtensor, is_plain
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.dropout import dropout
 
@@ -69,7 +67,7 @@ def _linears(layers: nn.Module) -> list[Linear]:
 
 def _may_fuse(tensors: tuple[Any, ...]) -> bool:
     """Whether there are kernels for such tensors, and neither a compiler nor another kind of derivative looks on."""
-    if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or forward_ad._current_level >= 0:
+    if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or in_forward_mode():
         return False
     residual, x, *_, last, _, weight, bias = tensors
     if weight is None or bias is None or 0 in (residual.numel(), x.numel()):
@@ -122,7 +120,7 @@ class _Fused(torch.autograd.Function):
 def _differentiable_gradients(
     grad: Tensor, tensors: tuple[Tensor | None, ...], eps: float, p: float, seed: int
 ) -> list[Tensor | None]:
-    """What PyTorch's operators find, with the same entries dropped."""
+    """Gradients by PyTorch's operators, with the same entries dropped."""
     aliases: Any = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
     residual, x, first, first_bias, last, last_bias, weight, bias = aliases
     hidden = F.linear(x if first is None else F.relu(F.linear(x, first, first_bias)), last, last_bias)

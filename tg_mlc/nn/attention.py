@@ -1,11 +1,12 @@
-"""The one block that all papers of the family share."""
+"""Attention block that all papers of the family share, and its options."""
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.typing import Adj, OptTensor, SparseTensor
 from torch_geometric.utils import softmax
@@ -13,16 +14,37 @@ from torch_geometric.utils import softmax
 from tg_mlc._options import check_count, check_share
 from tg_mlc.nn._adjacency import to_edges
 from tg_mlc.nn._folded import folded_attention, may_fold
+from tg_mlc.nn._pyg import MESSAGE_PASSING_OPTIONS, FusedMessagePassing
+from tg_mlc.nn._recompute import may_recompute
 from tg_mlc.nn._residual import add_repeated, normalised_branch
 from tg_mlc.ops import Blocks, Pattern, graph_attention
 from tg_mlc.ops.adjacency import to_list
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.dropout import dropout
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 Norm = Literal["post", "pre"]
 
 
-class AttentionConv(MessagePassing):
+class BlockOptions(TypedDict, total=False):
+    """Options of an :class:`AttentionConv`, which documents them, as layers and models hand them down."""
+
+    heads: int
+    mlp_channels: int | None
+    dropout: float
+    attention_dropout: float | None
+    norm: Norm
+    bias: bool
+    scale: float | None
+    head_channels: int | None
+    value_channels: int | None
+    checkpointing: bool
+    backend: str
+
+
+class AttentionConv(FusedMessagePassing):
     r"""The attention block from the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper.
 
@@ -57,9 +79,12 @@ class AttentionConv(MessagePassing):
         head_channels (int, optional): Size :math:`C` of a head's queries and keys, :math:`d / K` if :obj:`None`; with
             it, :obj:`heads` need not divide :math:`d`. (default: :obj:`None`)
         value_channels (int, optional): Size of a head's values, :math:`C` if :obj:`None`. (default: :obj:`None`)
+        checkpointing (bool, optional): If set to :obj:`True`, training keeps only the inputs of the block and
+            recomputes the rest on the way back (`"Training Deep Nets with Sublinear Memory Cost"
+            <https://arxiv.org/abs/1604.06174>`_), for less memory and one more forward pass. (default: :obj:`False`)
+        backend (str, optional): The backend of the operator. (default: :obj:`"auto"`)
         edge_dim (int, optional): Size of edge features, which are projected and added to keys and values as in
             :class:`~torch_geometric.nn.TransformerConv`. (default: :obj:`None`)
-        backend (str, optional): The backend of the operator. (default: :obj:`"auto"`)
         **kwargs (optional): Additional arguments of :class:`torch_geometric.nn.MessagePassing`.
 
     Shapes:
@@ -68,8 +93,8 @@ class AttentionConv(MessagePassing):
         - **output:** node states :math:`(N, d)` or :math:`(N_t, d)`
 
     Raises:
-        TypeError: If :obj:`channels` is neither a size nor a pair of sizes, or states are of another type than the
-            parameters.
+        TypeError: If :obj:`channels` is neither a size nor a pair of sizes, an option is unknown, or states are of
+            another type than the parameters.
         ValueError: If a size or a dropout is out of range, :obj:`heads` does not divide the target's size, :obj:`norm`
             or :obj:`backend` is unknown, :obj:`edge_dim` is given beside values of another size than the keys, or
             states are of another size than :obj:`channels`.
@@ -90,10 +115,12 @@ class AttentionConv(MessagePassing):
         scale: float | None = None,
         head_channels: int | None = None,
         value_channels: int | None = None,
-        edge_dim: int | None = None,
+        checkpointing: bool = False,
         backend: str = "auto",
+        edge_dim: int | None = None,
         **kwargs: Any,
     ) -> None:
+        check_options(kwargs, (*BlockOptions.__annotations__, "edge_dim", *MESSAGE_PASSING_OPTIONS))
         super().__init__(aggr=kwargs.pop("aggr", "add"), node_dim=0, **kwargs)
         source, target = pair_of(channels)
         hidden = target if mlp_channels is None else mlp_channels
@@ -124,6 +151,7 @@ class AttentionConv(MessagePassing):
         self.attention_dropout = attention_dropout
         self.norm = norm
         self.scale = head_channels**-0.5 if scale is None else scale
+        self.checkpointing = checkpointing
         self.backend = backend
         self._alpha: OptTensor = None
 
@@ -136,26 +164,6 @@ class AttentionConv(MessagePassing):
         self.attention_norm = nn.LayerNorm(target)
         self.mlp = nn.Sequential(Linear(target, hidden, **glorot), nn.ReLU(), Linear(hidden, target, **glorot))
         self.mlp_norm = nn.LayerNorm(target)
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        # PyG swaps a class's 'propagate' for a compiled one. A subclass that took over its parent's compiled one would
-        # fall back to it under an explainer, whose edge mask would then be ignored.
-        if "propagate" not in cls.__dict__:
-            cls.propagate = MessagePassing.propagate
-
-    @property
-    def explain(self) -> bool | None:
-        """Whether an explainer looks at the messages, set by PyG."""
-        return cast("bool | None", self._explain)
-
-    @explain.setter
-    def explain(self, explain: bool | None) -> None:
-        MessagePassing.explain.fset(self, explain)
-        # A subclass's own 'propagate' ends in that of a parent, whose compiled form ignores the masks of explainers.
-        for parent in type(self).__mro__[1:] if explain else ():
-            if "_orig_propagate" in vars(parent):
-                setattr(parent, "propagate", vars(parent)["_orig_propagate"])  # noqa: B010 (a class of any kind)
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module."""
@@ -177,7 +185,7 @@ class AttentionConv(MessagePassing):
 
         Args:
             x (torch.Tensor or tuple): The node states, or those of sources and targets.
-            edge_index (torch.Tensor, SparseTensor or Pattern): Who sends to whom.
+            edge_index (torch.Tensor, SparseTensor or Pattern): The edges, from sources to targets.
             edge_attr (torch.Tensor, optional): The edge features, along an edge list. (default: :obj:`None`)
             num_copies (int, optional): How many samples share the given target states; they are projected once and
                 then repeated. (default: :obj:`1`)
@@ -185,6 +193,18 @@ class AttentionConv(MessagePassing):
                 :obj:`(out, (edge_index, attention_weights))`, in whatever form the edges were given.
                 (default: :obj:`None`)
         """
+        if self.checkpointing and not return_attention_weights and may_recompute(self):
+            return checkpoint(self._forward, x, edge_index, edge_attr, num_copies, False, use_reentrant=False)
+        return self._forward(x, edge_index, edge_attr, num_copies, bool(return_attention_weights))
+
+    def _forward(
+        self,
+        x: Tensor | tuple[Tensor, Tensor],
+        edge_index: Adj | Pattern,
+        edge_attr: OptTensor,
+        num_copies: int,
+        return_weights: bool,
+    ) -> Any:
         source, target = (x, x) if isinstance(x, Tensor) else x
         _check_states("source", source, self.source_channels, self.attention_norm.weight.dtype)
         _check_states("target", target, self.channels, self.attention_norm.weight.dtype)
@@ -195,10 +215,10 @@ class AttentionConv(MessagePassing):
         else:
             query_state = target
         message, lin_out, weights = self._message(
-            query_state, source, edge_index, edge_attr, num_copies, bool(return_attention_weights)
+            query_state, source, edge_index, edge_attr, num_copies, return_weights
         )
         out = self._update(target, message, lin_out)
-        if not return_attention_weights:
+        if not return_weights:
             return out
         if isinstance(edge_index, SparseTensor):
             return out, edge_index.set_value(weights, layout="coo")
@@ -219,7 +239,7 @@ class AttentionConv(MessagePassing):
         num_copies: int,
         return_weights: bool,
     ) -> tuple[Tensor, nn.Module, Any]:
-        """What every target receives, what it has yet to pass, and the attention weights if asked for."""
+        """The message to every target, the layer that it has yet to pass, and the attention weights if asked for."""
         key = self._split_heads(self.lin_key(source))
         value = self._split_heads(self.lin_value(source))
         if isinstance(edge_index, Blocks) and not return_weights and self._may_fold(states, edge_index, num_copies):
@@ -297,17 +317,12 @@ class AttentionConv(MessagePassing):
 
     def _may_fuse(self) -> bool:
         """Whether nobody looks at single messages; PyG itself asks for neither hooks, nor the flow, nor subclasses."""
-        hooks = (
-            self._message_forward_pre_hooks,
-            self._message_forward_hooks,
-            self._aggregate_forward_pre_hooks,
-            self._aggregate_forward_hooks,
-        )
         plain = self.flow == "source_to_target" and self.aggr in ("add", "sum")
         own = type(self).message is AttentionConv.message and type(self).aggregate is MessagePassing.aggregate
-        return plain and own and not self.explain and not any(hooks)
+        return plain and own and not self.explain and not self.has_message_hooks()
 
     def message_and_aggregate(self, edge_index: Adj, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """The sum of all messages to each target, without a single one of them."""
         pattern = to_edges(edge_index, query.size(0), key.size(0))
         out, _ = self._attend(query, key, value, pattern, return_weights=False)
         return out
@@ -322,6 +337,7 @@ class AttentionConv(MessagePassing):
         ptr: OptTensor,
         size_i: int | None,
     ) -> Tensor:
+        """The messages along all edges, weighed by attention."""
         if self.lin_edge is not None:  # PyG fills in the values of a sparse adjacency, whether features or not
             key_j, value_j = key_j + edge_attr, value_j + edge_attr
         alpha = softmax((query_i * key_j).sum(dim=-1) * self.scale, index, ptr, size_i)
@@ -334,8 +350,23 @@ class AttentionConv(MessagePassing):
         return f"{self.__class__.__name__}({size}, heads={self.heads})"
 
 
+def check_options(given: Iterable[str], known: Iterable[str] = BlockOptions.__annotations__) -> None:
+    """Refuses unknown options, and names the known ones.
+
+    Raises:
+        TypeError: If an option is unknown.
+    """
+    if unknown := sorted(set(given) - set(known)):
+        raise TypeError(f"Expected options of a block among {', '.join(sorted(known))} (got {', '.join(unknown)})")
+
+
 def pair_of(channels: Any) -> tuple[int, int]:
-    """The sizes of source and target states."""
+    """The sizes of source and target states.
+
+    Raises:
+        TypeError: If they are no whole numbers.
+        ValueError: If a size is out of range.
+    """
     source, target = channels if isinstance(channels, tuple | list) and len(channels) == 2 else (channels, channels)
     if not isinstance(source, int) or not isinstance(target, int):
         raise TypeError(f"Expected 'channels' to be a size or a pair of sizes (got {type(channels).__name__})")

@@ -1,23 +1,25 @@
-"""Messages among the components of the input."""
+"""Feature message passing: attention among the components of an input."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from torch_geometric.typing import Adj
 
+from tg_mlc._options import check_count
 from tg_mlc.nn._batch import check_components, to_ptr
-from tg_mlc.nn._checkpoint import may_checkpoint
-from tg_mlc.nn.attention import AttentionConv
+from tg_mlc.nn.attention import AttentionConv, BlockOptions, check_options
 from tg_mlc.ops import Blocks, Pattern
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 FeatureAttention = tuple[Adj | Pattern, Tensor]
 
 
 class FeatureStates(NamedTuple):
-    """What :class:`FeatureMessagePassing` returns on request."""
+    """Output of :class:`FeatureMessagePassing` on request."""
 
     states: Tensor  #: ``[N, d]``, the final states
     attention: list[FeatureAttention]  #: for each block the edges, and their weights in the layout of those edges
@@ -35,13 +37,8 @@ class FeatureMessagePassing(nn.Module):
     Args:
         channels (int): Size :math:`d` of a component's state.
         num_layers (int, optional): Number of blocks; their weights are not shared. (default: :obj:`2`)
-        heads (int, optional): Number of attention heads, a divisor of :obj:`channels`. (default: :obj:`4`)
-        skip_attention (bool, optional): If set to :obj:`True`, leaves out the attention of every block and keeps its
-            MLP. This is what the authors' released code computes: it feeds each MLP with the block's input. The
-            attention weights can still be asked for. (default: :obj:`False`)
-        checkpointing (bool, optional): If set to :obj:`True`, training keeps only the states between blocks and finds
-            the rest once more on the way back, for less memory and one more forward pass. (default: :obj:`False`)
-        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`; with :obj:`norm="pre"`, the
+        edge_dim (int, optional): Size of the features of the known edges. (default: :obj:`None`)
+        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`); with :obj:`norm="pre"`, the
             final states are normalised once more.
 
     Shapes:
@@ -50,29 +47,23 @@ class FeatureMessagePassing(nn.Module):
         - **output:** component states :math:`(N, d)`
 
     Raises:
-        ValueError: If :obj:`heads` does not divide :obj:`channels`.
+        TypeError: If an option is unknown.
+        ValueError: If :obj:`num_layers` is less than 1, or the blocks refuse a size or an option.
     """
 
     def __init__(
-        self,
-        channels: int,
-        num_layers: int = 2,
-        heads: int = 4,
-        *,
-        skip_attention: bool = False,
-        checkpointing: bool = False,
-        **kwargs: Any,
+        self, channels: int, num_layers: int = 2, *, edge_dim: int | None = None, **block: Unpack[BlockOptions]
     ) -> None:
         super().__init__()
+        check_count("num_layers", num_layers)
+        check_options(block)
         self.channels = channels
-        self.skip_attention = skip_attention
-        self.checkpointing = checkpointing
-        self.convs = nn.ModuleList(AttentionConv(channels, heads, **kwargs) for _ in range(num_layers))
-        self.final_norm = nn.LayerNorm(channels) if kwargs.get("norm") == "pre" else nn.Identity()
+        self.convs = nn.ModuleList(AttentionConv(channels, edge_dim=edge_dim, **block) for _ in range(num_layers))
+        self.final_norm = nn.LayerNorm(channels) if block.get("norm") == "pre" else nn.Identity()
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module."""
-        for conv in self._convs():
+        for conv in self.convs:
             conv.reset_parameters()
         if isinstance(self.final_norm, nn.LayerNorm):
             self.final_norm.reset_parameters()
@@ -108,8 +99,7 @@ class FeatureMessagePassing(nn.Module):
         """
         check_components(x)
         edges: Adj | Blocks = edge_index
-        attends = return_attention_weights or not self.skip_attention
-        if edges is None and attends:
+        if edges is None:
             ptr = to_ptr(x, batch, ptr, batch_size, max_num_nodes)
             edges = Blocks(
                 ptr,
@@ -121,21 +111,14 @@ class FeatureMessagePassing(nn.Module):
                 validate=False,  # the pointers have been checked
             )
         attention: list[FeatureAttention] = []
-        for conv in self._convs():
-            out = x
+        for conv in self.convs:
             if return_attention_weights:
-                out, weights = conv(x, edges, edge_attr, return_attention_weights=True)
+                x, weights = conv(x, edges, edge_attr, return_attention_weights=True)
                 attention.append(weights)
-            elif attends and self.checkpointing and may_checkpoint(conv):
-                out = checkpoint(conv, x, edges, edge_attr, use_reentrant=False)
-            elif attends:
-                out = conv(x, edges, edge_attr)
-            x = conv.feed_forward(x) if self.skip_attention else out
+            else:
+                x = conv(x, edges, edge_attr)
         x = self.final_norm(x)
         return FeatureStates(x, attention) if return_attention_weights else x
-
-    def _convs(self) -> list[AttentionConv]:
-        return cast(list[AttentionConv], list(self.convs))
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.channels}, num_layers={len(self.convs)})"

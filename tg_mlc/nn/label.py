@@ -1,25 +1,27 @@
-"""Messages to labels: from the components of the input, then from neighbour labels, for several steps."""
+"""Label message passing: messages to labels from the components of the input, then from neighbour labels."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse
 
 from tg_mlc._names import check_same_names
+from tg_mlc._options import check_count
 from tg_mlc.nn._batch import check_components, to_ptr
-from tg_mlc.nn._checkpoint import may_checkpoint
-from tg_mlc.nn.attention import AttentionConv, Norm, pair_of
+from tg_mlc.nn._graph_summary import check_summary, summary_of
+from tg_mlc.nn.attention import AttentionConv, BlockOptions, check_options, pair_of
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
 from tg_mlc.ops.adjacency import adjacency_of, to_list
 from tg_mlc.ops.checks import check_edge_index
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class FeatureToLabelConv(AttentionConv):
@@ -43,9 +45,6 @@ class FeatureToLabelConv(AttentionConv):
         ValueError: If :obj:`heads` does not divide the label states' size.
     """
 
-    def __init__(self, channels: int | tuple[int, int], heads: int = 4, **kwargs: Any) -> None:
-        super().__init__(channels, heads, **kwargs)
-
 
 class LabelToLabelConv(AttentionConv):
     r"""The label-to-label message passing block from the `"Neural Message Passing for Multi-Label Classification"
@@ -68,9 +67,6 @@ class LabelToLabelConv(AttentionConv):
         ValueError: If :obj:`channels` is not divisible by :obj:`heads`.
     """
 
-    def __init__(self, channels: int, heads: int = 4, **kwargs: Any) -> None:
-        super().__init__(channels, heads, **kwargs)
-
 
 class StepAttention(NamedTuple):
     """The attention of one step: the edges, and their weights in the layout of those edges."""
@@ -80,7 +76,7 @@ class StepAttention(NamedTuple):
 
 
 class LabelStates(NamedTuple):
-    """What :class:`LabelMessagePassing` returns on request."""
+    """Output of :class:`LabelMessagePassing` on request."""
 
     states: Tensor  #: ``[B, L, d]``, the final states
     intermediate: list[Tensor]  #: the states 1.1, 1.2, ... before the final one, each ``[B, L, d]``
@@ -105,41 +101,22 @@ class LabelMessagePassing(nn.Module):
             components' may be :obj:`-1`, to be taken from the first input.
         label_graph (LabelGraph): The label graph, any :class:`~torch_geometric.data.Data` with :obj:`num_nodes` and
             :obj:`edge_index` or :obj:`adj_t`, or a sparse matrix with the targets in its rows. It may be replaced later
-            by assigning :obj:`label_graph`; it is not part of the state dict.
+            by assigning :obj:`label_graph`. State dicts hold a summary of it, and load into a model with the same one.
         num_steps (int, optional): Number of steps :math:`T`; their weights are not shared. (default: :obj:`2`)
-        heads (int, optional): Number of attention heads, a divisor of :math:`d` unless :obj:`head_channels` is given.
-            (default: :obj:`4`)
-        label_heads (int, optional): Number of attention heads among labels, :obj:`heads` if :obj:`None`.
-            (default: :obj:`None`)
-        mlp_channels (int, optional): Hidden size of the MLPs, :math:`d` if :obj:`None`. (default: :obj:`None`)
-        dropout (float, optional): Dropout on the outputs of attention and MLP. (default: :obj:`0.0`)
-        attention_dropout (float, optional): Dropout on the attention weights, as :obj:`dropout` if :obj:`None`.
-            (default: :obj:`None`)
-        norm (str, optional): :obj:`"post"`, or :obj:`"pre"` with one more normalisation of every state that is handed
-            out. (default: :obj:`"post"`)
-        bias (bool, optional): If set to :obj:`True`, the attention's projections have a bias. (default: :obj:`False`)
-        scale (float, optional): The factor on the attention scores, :math:`1 / \sqrt{d / K}` if :obj:`None`.
-            (default: :obj:`None`)
-        head_channels (int, optional): Size :math:`C` of a head's queries and keys, :math:`d / K` if :obj:`None`; with
-            it, :obj:`heads` need not divide :math:`d`. (default: :obj:`None`)
-        value_channels (int, optional): Size of a head's values, :math:`C` if :obj:`None`. (default: :obj:`None`)
-        skip_label_attention (bool, optional): If set to :obj:`True`, leaves out the attention among labels and keeps
-            its MLP, so that labels never meet and a step hands out one state, as the authors' released code does
-            with its flag :obj:`-no_dec_self_att`. (default: :obj:`False`)
-        checkpointing (bool, optional): If set to :obj:`True`, training keeps only the states between blocks and finds
-            the rest once more on the way back (`"Training Deep Nets with Sublinear Memory Cost"
-            <https://arxiv.org/abs/1604.06174>`_), for less memory and one more forward pass.
-            (default: :obj:`False`)
-        backend (str, optional): The backend of the operator. (default: :obj:`"auto"`)
+        label_kwargs (dict, optional): Options of the blocks among labels that differ from :obj:`block`, *e.g.*
+            :obj:`{"heads": 2}`. (default: :obj:`None`)
+        **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`); with :obj:`norm="pre"`, every
+            state that is handed out is normalised once more.
 
     Shapes:
         - **input:** component states :math:`(N, d_x)`, batch vector :math:`(N)`
         - **output:** label states :math:`(B, L, d)`
 
     Raises:
-        TypeError: If :obj:`label_graph` is neither a :class:`~torch_geometric.data.Data` nor a sparse matrix.
-        ValueError: If :obj:`num_steps` is less than 1, the label graph has no label, or :obj:`heads` does not divide
-            :math:`d`.
+        TypeError: If :obj:`label_graph` is neither a :class:`~torch_geometric.data.Data` nor a sparse matrix, or an
+            option is unknown.
+        ValueError: If :obj:`num_steps` is less than 1, the label graph has no label, or the blocks refuse a size or an
+            option.
     """
 
     def __init__(
@@ -147,49 +124,24 @@ class LabelMessagePassing(nn.Module):
         channels: int | tuple[int, int],
         label_graph: Data | Adj,
         num_steps: int = 2,
-        heads: int = 4,
         *,
-        label_heads: int | None = None,
-        mlp_channels: int | None = None,
-        dropout: float = 0.0,
-        attention_dropout: float | None = None,
-        norm: Norm = "post",
-        bias: bool = False,
-        scale: float | None = None,
-        head_channels: int | None = None,
-        value_channels: int | None = None,
-        skip_label_attention: bool = False,
-        checkpointing: bool = False,
-        backend: str = "auto",
+        label_kwargs: BlockOptions | None = None,
+        **block: Unpack[BlockOptions],
     ) -> None:
         super().__init__()
-        if num_steps < 1:
-            raise ValueError(f"Expected 'num_steps' to be at least 1 (got {num_steps})")
+        check_count("num_steps", num_steps)
+        among_labels: BlockOptions = {**block, **(label_kwargs or {})}
+        check_options(among_labels)
         source, self.channels = pair_of(channels)
         self.num_labels = _count_labels(_as_data(label_graph))
         self.num_steps = num_steps
-        self.skip_label_attention = skip_label_attention
-        self.checkpointing = checkpointing
         self.embedding = nn.Embedding(self.num_labels, self.channels)
         self.label_graph = label_graph
-        block: dict[str, Any] = {
-            "mlp_channels": mlp_channels,
-            "dropout": dropout,
-            "attention_dropout": attention_dropout,
-            "norm": norm,
-            "bias": bias,
-            "scale": scale,
-            "head_channels": head_channels,
-            "value_channels": value_channels,
-            "backend": backend,
-        }
         steps = range(num_steps)
-        self.feature_to_label = nn.ModuleList(
-            FeatureToLabelConv((source, self.channels), heads, **block) for _ in steps
-        )
-        label_heads = heads if label_heads is None else label_heads
-        self.label_to_label = nn.ModuleList(LabelToLabelConv(self.channels, label_heads, **block) for _ in steps)
-        self.final_norm = nn.LayerNorm(self.channels) if norm == "pre" else nn.Identity()
+        self.feature_to_label = nn.ModuleList(FeatureToLabelConv((source, self.channels), **block) for _ in steps)
+        self.label_to_label = nn.ModuleList(LabelToLabelConv(self.channels, **among_labels) for _ in steps)
+        pre = "pre" in (block.get("norm"), among_labels.get("norm"))
+        self.final_norm = nn.LayerNorm(self.channels) if pre else nn.Identity()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -221,7 +173,22 @@ class LabelMessagePassing(nn.Module):
             names = label_graph.get("label_names"), present.get("label_names")
             check_same_names(*names, "'label_graph'", "the graph that it replaces")
         self._label_graph = label_graph
+        self._summary: Tensor | None = None
         self._place_label_edges()
+
+    def get_extra_state(self) -> Tensor:
+        """A summary of the label graph, which weights do not tell."""
+        if self._summary is None:
+            self._summary = summary_of(self._label_graph)
+        return self._summary
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Compares a summary with that of the present label graph.
+
+        Raises:
+            ValueError: If they are of different graphs.
+        """
+        check_summary(state, self.get_extra_state())
 
     def _place_label_edges(self) -> None:
         # Prepared where the graph is, as no value can be read from the meta device.
@@ -283,14 +250,11 @@ class LabelMessagePassing(nn.Module):
         for step, (xy, yy) in enumerate(zip(self.feature_to_label, self.label_to_label, strict=True)):
             # All samples share the label states of the first step, so these are projected once and then repeated.
             num_copies = num_samples if step == 0 else 1
-            u, to_label = self._call(xy, (x, u), edges, return_attention_weights, num_copies=num_copies)
+            u, to_label = _call(xy, (x, u), edges, return_attention_weights, num_copies=num_copies)
             if step == 0 and evidence is not None:
                 u = u + self._flatten(evidence, num_samples)
-            if self.skip_label_attention:
-                u, among_labels = cast(LabelToLabelConv, yy).feed_forward(u), None
-            else:
-                states += [u] if keep else []
-                u, among_labels = self._call(yy, u, label_edges, return_attention_weights)
+            states += [u] if keep else []
+            u, among_labels = _call(yy, u, label_edges, return_attention_weights)
             states += [u] if keep or step == self.num_steps - 1 else []
             attention += [StepAttention(to_label, among_labels)] if return_attention_weights else []
 
@@ -298,20 +262,6 @@ class LabelMessagePassing(nn.Module):
         if not keep:
             return states[-1]
         return LabelStates(states[-1], states[:-1], attention)
-
-    def _call(
-        self,
-        conv: nn.Module,
-        x: Tensor | tuple[Tensor, Tensor],
-        edges: Tensor | Pattern,
-        return_weights: bool,
-        **kwargs: int,
-    ) -> tuple[Tensor, Any]:
-        if return_weights:
-            return conv(x, edges, return_attention_weights=True, **kwargs)  # type: ignore[no-any-return]
-        if self.checkpointing and may_checkpoint(conv):
-            return checkpoint(partial(conv, **kwargs), x, edges, use_reentrant=False), None
-        return conv(x, edges, **kwargs), None
 
     def _flatten(self, evidence: Tensor, num_samples: int) -> Tensor:
         expected = (num_samples, self.num_labels, self.channels)
@@ -342,6 +292,17 @@ class LabelMessagePassing(nn.Module):
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.channels}, num_labels={self.num_labels}, num_steps={self.num_steps})"
+
+
+def _call(
+    conv: nn.Module,
+    x: Tensor | tuple[Tensor, Tensor],
+    edges: Tensor | Pattern,
+    return_weights: bool,
+    num_copies: int = 1,
+) -> tuple[Tensor, Any]:
+    out = conv(x, edges, num_copies=num_copies, return_attention_weights=return_weights)
+    return out if return_weights else (out, None)
 
 
 def _as_data(label_graph: Data | Adj) -> Data:

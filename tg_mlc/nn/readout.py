@@ -1,4 +1,4 @@
-"""From label states to logits."""
+"""Readout from label states to logits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class LabelReadout(nn.Module):
     Args:
         labels (LabelMessagePassing): The layer whose states are read out.
         tied (bool, optional): If set to :obj:`True`, :math:`\mathbf{W}^o` is the label embedding itself, which is drawn
-            anew with variance :math:`1 / d`. (default: :obj:`False`)
+            anew with variance :math:`1 / d`; state dicts then hold it once, as that of :obj:`labels`.
+            (default: :obj:`False`)
         bias (bool, optional): If set to :obj:`True`, adds a term :math:`b_i` for each label. (default: :obj:`False`)
 
     Shapes:
@@ -39,9 +40,17 @@ class LabelReadout(nn.Module):
         if not isinstance(labels, LabelMessagePassing):
             raise TypeError(f"Expected 'labels' to be a LabelMessagePassing (got {type(labels).__name__})")
         self.tied = tied
-        self.weight = labels.embedding.weight if tied else nn.Parameter(torch.empty_like(labels.embedding.weight))
+        # In a list, so that it is no submodule. A parameter of two modules comes apart where each gets a new one, as in
+        # 'to_empty' and 'load_state_dict(assign=True)'.
+        self._embedding = [labels.embedding] if tied else []
+        self.own_weight = None if tied else nn.Parameter(torch.empty_like(labels.embedding.weight))
         self.bias = nn.Parameter(torch.empty(labels.num_labels)) if bias else None
         self.reset_parameters()
+
+    @property
+    def weight(self) -> Tensor:
+        r"""The weight :math:`\mathbf{W}^o`."""
+        return self._embedding[0].weight if self.own_weight is None else self.own_weight
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module, a label embedding that is its weight among them.
@@ -77,22 +86,18 @@ class LabelReadout(nn.Module):
         odds = torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3)
         self.bias.copy_(torch.lerp(odds.mean(), odds, strength))
 
-    def forward(self, u: Tensor, *, detach_weight: bool = False, use_bias: bool = True) -> Tensor:
+    def forward(self, u: Tensor) -> Tensor:
         r"""Runs the forward pass of the module.
 
         Args:
             u (torch.Tensor): The label states.
-            detach_weight (bool, optional): If set to :obj:`True`, no gradient reaches the weight, as the authors'
-                released code has it for intermediate states. (default: :obj:`False`)
-            use_bias (bool, optional): If set to :obj:`False`, leaves out the bias. (default: :obj:`True`)
         """
         if u.shape[-2:] != self.weight.shape:
             raise ValueError(
                 f"Expected 'u' of shape [*, {', '.join(map(str, self.weight.shape))}] (got {list(u.shape)})"
             )
-        weight = self.weight.detach() if detach_weight else self.weight
-        logits = (u * weight).sum(dim=-1)
-        return logits + self.bias if use_bias and self.bias is not None else logits
+        logits = (u * self.weight).sum(dim=-1)
+        return logits if self.bias is None else logits + self.bias
 
     def __repr__(self) -> str:
         num_labels, channels = self.weight.shape

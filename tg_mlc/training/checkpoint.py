@@ -48,10 +48,10 @@ class Checkpoint:
 
     .. code-block:: python
 
-        module = MultiLabelModule(LaMP(inputs, label_graph, num_steps=2), label_names, config={"num_steps": 2})
+        module = MultiLabelModule(LaMP(encoder, label_graph, num_steps=2), label_names, config={"num_steps": 2})
         result = fit(module, data, "runs/mine")
         checkpoint = read_checkpoint(result.checkpoint)
-        model = LaMP(inputs, checkpoint.label_graph, **checkpoint.config)
+        model = LaMP(encoder, checkpoint.label_graph, **checkpoint.config)
         model.load_state_dict(checkpoint.state_dict)
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import torch
@@ -122,9 +122,11 @@ def test_feature_message_passing_without_edges() -> None:
     check(model, "aot_eager", batches)
 
 
-@pytest.mark.parametrize("encoder", ["fmp", "emb"])
-def test_whole_models(encoder: Literal["fmp", "emb"]) -> None:
-    model = LaMP(BagEncoder(20, 8), path_graph(5), encoder, num_steps=1, heads=2, num_feature_layers=1, dropout=0.0)
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("num_feature_layers", [0, 1])
+def test_whole_models(num_feature_layers: int, tied: bool) -> None:
+    options = {"num_steps": 1, "num_feature_layers": num_feature_layers, "tied": tied, "heads": 2, "dropout": 0.0}
+    model = LaMP(BagEncoder(20, 8), path_graph(5), **options)
     compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="aot_eager")
     for i, sizes in enumerate(BATCHES):
         samples = [Data(x=torch.arange(size) % 20, num_nodes=size) for size in sizes]

@@ -59,6 +59,16 @@ def test_state_dict(tied: bool) -> None:
     assert (other.readout.weight is other.labels.embedding.weight) is tied
 
 
+@pytest.mark.parametrize("assign", [False, True])
+def test_a_tied_readout_stays_tied(assign: bool) -> None:
+    model, other = Model(), Model().to("meta").to_empty(device="cpu")
+    other.load_state_dict(model.state_dict(), assign=assign)
+    assert torch.equal(other(X), model(X))
+    with torch.no_grad():
+        other.labels.embedding.weight.zero_()
+        assert (other(X) == other.readout.bias).all()
+
+
 def test_state_dict_of_lazy_modules() -> None:
     lazy, other = Model(in_channels=-1), Model(in_channels=-1)
     lazy(X)

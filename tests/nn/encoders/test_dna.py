@@ -74,10 +74,10 @@ def test_the_weights_alone_are_stored() -> None:
     assert not torch.equal(before, encoder.conv.weight)
 
 
-@pytest.mark.parametrize(("lengths", "features"), [((20, 20), "emb"), ((20, 6), "fmp")])
-def test_lamp_learns(lengths: tuple[int, ...], features: str) -> None:
+@pytest.mark.parametrize(("lengths", "num_feature_layers"), [((20, 20), 0), ((20, 6), 2)])
+def test_lamp_learns(lengths: tuple[int, ...], num_feature_layers: int) -> None:
     torch.manual_seed(0)
-    model = LaMP(DNAEncoder(16, 5), fully_connected(3), features, dropout=0.0)
+    model = LaMP(DNAEncoder(16, 5), fully_connected(3), num_feature_layers=num_feature_layers, dropout=0.0)
     batch = batch_of(*lengths)
     batch.y = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -89,7 +89,7 @@ def test_lamp_learns(lengths: tuple[int, ...], features: str) -> None:
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0]
-    gradient = model.inputs.conv.weight.grad
+    gradient = model.encoder.conv.weight.grad
     assert gradient is not None
     assert gradient.abs().sum() > 0
 

@@ -23,7 +23,7 @@ def test_nodes_become_components():
 def test_a_component_speaks_to_its_own_label_only():
     torch.manual_seed(0)
     dataset = Planted(num_samples=6, num_labels=4, degree=1)
-    model = LaMP(NodeEncoder(8, 16), edgeless(4), "emb", num_steps=2).eval()
+    model = LaMP(NodeEncoder(8, 16), edgeless(4), num_feature_layers=0, num_steps=2).eval()
     batch = Batch.from_data_list([dataset[0], dataset[1]])
     before = model(batch)
     batch.x[4 + 2] += 1.0  # the third component of the second sample
@@ -33,7 +33,7 @@ def test_a_component_speaks_to_its_own_label_only():
 
 def test_feature_message_passing_keeps_the_labels_of_components():
     dataset = Planted(num_samples=6, num_labels=4, degree=1)
-    model = LaMP(NodeEncoder(8, 16), edgeless(4), "fmp", num_steps=1, num_feature_layers=1).eval()
+    model = LaMP(NodeEncoder(8, 16), edgeless(4), num_steps=1, num_feature_layers=1).eval()
     output = model(Batch.from_data_list([dataset[0]]), return_attention_weights=True)
     edges, weights = output.attention[0].feature_to_label
     assert edges.tolist() == [[0, 1, 2, 3], [0, 1, 2, 3]]

@@ -21,7 +21,7 @@ def bags(**attributes):
 @pytest.mark.parametrize("graph", [edgeless, fully_connected])
 def test_labels_hear_of_each_other_along_the_graph_only(graph):
     torch.manual_seed(0)
-    model = LaMP(BagEncoder(5, 8), graph(3), "emb", num_steps=1, evidence=Evidence()).eval()
+    model = LaMP(BagEncoder(5, 8), graph(3), num_feature_layers=0, num_steps=1, evidence=Evidence()).eval()
     known = torch.zeros(3, 3)
     before = model(bags(evidence=known.split(1)))
     known[0, 1] = 2.0
@@ -34,7 +34,7 @@ def test_labels_hear_of_each_other_along_the_graph_only(graph):
 
 def test_a_model_hears_several_classifiers():
     torch.manual_seed(0)
-    model = LaMP(BagEncoder(5, 8), fully_connected(3), "emb", num_steps=1, evidence=Evidence(2)).eval()
+    model = LaMP(BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, num_steps=1, evidence=Evidence(2)).eval()
     known = torch.zeros(3, 3, 2)
     before = model(bags(evidence=known.split(1)))
     known[0, 1, 1] = 2.0
@@ -45,7 +45,9 @@ def test_a_model_hears_several_classifiers():
 
 def test_evidence_may_skip_to_the_logits():
     torch.manual_seed(0)
-    model = LaMP(BagEncoder(5, 8), edgeless(3), "emb", num_steps=1, evidence=Evidence(), evidence_skip=True).eval()
+    model = LaMP(
+        BagEncoder(5, 8), edgeless(3), num_feature_layers=0, num_steps=1, evidence=Evidence(), evidence_skip=True
+    ).eval()
     known = torch.randn(3, 3)
     batch = bags(evidence=known.split(1))
     with_skip = model(batch)
@@ -54,7 +56,7 @@ def test_evidence_may_skip_to_the_logits():
 
 
 def test_evidence_of_a_wrong_shape_is_named():
-    model = LaMP(BagEncoder(5, 8), fully_connected(3), "emb", num_steps=1)
+    model = LaMP(BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, num_steps=1)
     x, ptr = torch.randn(4, 8), torch.tensor([0, 2, 4])
     with pytest.raises(ValueError, match=r"'evidence' of shape \[2, 3, 8\]"):
         model.labels(x, ptr=ptr, evidence=torch.zeros(2, 3))

@@ -1,4 +1,4 @@
-"""When a block can be computed twice."""
+"""Recomputation of a block's activations: when a block can be computed twice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 
-def may_checkpoint(block: nn.Module) -> bool:
+def may_recompute(block: nn.Module) -> bool:
     """Whether a block trains, and would do the same the second time.
 
     Weights that are drawn at the first call are not drawn at the second, which would leave dropout with other random
