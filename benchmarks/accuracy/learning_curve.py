@@ -1,0 +1,262 @@
+"""Learning curves: label message passing as it is by default, with the readout that the paper writes, and its rivals.
+
+    python -m benchmarks.accuracy.learning_curve --dataset bibtex --epochs 12
+    python -m benchmarks.accuracy.learning_curve --dataset nci --epochs 12
+
+On bags of words LaMP stands beside the layout of the authors' released code, whose encoder throws its attention away;
+on molecules the README's drop-in layer stands beside the pooling that it replaces. All see the same samples in the same
+order and take the same steps of Adam with a constant learning rate; none has another classifier's scores, averaged
+weights or any other help. Seconds are those of the processor spent in training steps.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import torch
+import torch.nn.functional as F
+from joblib import Parallel, delayed
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+from torch_geometric.data import Batch
+from torch_geometric.loader import DataLoader
+
+from benchmarks.command_line import run
+from benchmarks.environment import describe_dataset, write_results
+from benchmarks.speed.released_layout import ReleasedLayout
+from tg_mlc.data import Split
+from tg_mlc.datasets import MultiLabelDataset
+from tg_mlc.graphs import fully_connected
+from tg_mlc.metrics import evaluate, tune_per_metric
+from tg_mlc.models import LaMP
+from tg_mlc.nn import LabelReadout
+from tg_mlc.nn.encoders import BagEncoder
+from tg_mlc.recipes import RECIPES
+
+DOCS = Path(__file__).parents[2] / "docs"
+README = DOCS.parent / "README.md"
+DEFAULT, TIED, RELEASED, POOLED = "by default", "tied readout (the paper's equation)", "released layout", "pooling"
+COLORS = {DEFAULT: "tab:blue", TIED: "tab:red", RELEASED: "tab:gray", POOLED: "black"}
+METRICS = ("ebF1", "miF1", "maF1", "maAUC", "maAP")
+#: The epochs that the table shows.
+SHOWN = (1, 2, 4, 6, 8, 12, 20, 30)
+#: What table and picture show.
+DRAWN = {"bag": ("ebF1", "example-based F1"), "molecule": ("maAP", "macro average precision")}
+
+
+def main(
+    dataset: str = "bibtex",
+    epochs: int = 12,
+    seeds: int = 3,
+    first_seed: int = 0,
+    channels: int = 128,
+    lr: float = 1e-3,
+    root: Path = Path("data"),
+    jobs: int = 1,
+    save: bool = True,
+) -> None:
+    """Trains every model with every seed, prints scores after every epoch, writes benchmarks/results/ and a picture.
+
+    Args:
+        dataset: A data set of bags of words, or nci.
+        epochs: Number of epochs.
+        seeds: Number of seeds, of the weights and the order of samples.
+        first_seed: The first of them.
+        channels: Size of the states on bags of words; the README's networks have their own.
+        lr: The learning rate.
+        root: Folder that keeps the data.
+        jobs: How many trainings run at a time, each on one thread.
+        save: Whether to write the results and the picture to docs/.
+    """
+    recipe = RECIPES[dataset]
+    samples = recipe.load_dataset(root)
+    if kind_of(samples) not in DRAWN:
+        raise SystemExit(f"Expected --dataset to be one of bags of words, or nci (got {dataset})")
+    split = recipe.split(samples, recipe.splits[0], first_seed)
+    chosen = range(first_seed, first_seed + seeds)
+    calls = [
+        delayed(curve)(name, samples, split, recipe.counted_labels(samples), seed, epochs, channels, lr)
+        for seed in chosen
+        for name in contenders(samples, channels)
+    ]
+    points = [point for of_run in Parallel(n_jobs=jobs, return_as="generator")(calls) for point in of_run]
+    content = {
+        "dataset": {"name": dataset, "kind": kind_of(samples), **describe_dataset(samples)},
+        "split": split.hash,
+        "settings": {"epochs": epochs, "seeds": list(chosen), "channels": channels, "lr": lr, "batch_size": 32},
+        "curves": points,
+    }
+    if save:
+        print(f"Wrote {write_results(f'learning_curve-{dataset}', content)} and {draw(content, DOCS)}")
+
+
+def kind_of(samples: MultiLabelDataset) -> str | None:
+    """What the components of a sample are."""
+    return "molecule" if "smiles" in samples[0] else samples.kind
+
+
+def contenders(samples: MultiLabelDataset, channels: int) -> dict[str, Callable[[], nn.Module]]:
+    """What makes each of the models."""
+    num_labels = samples.num_labels
+    if kind_of(samples) == "molecule":
+        pooled, drop_in = readme_networks()
+        return {
+            DEFAULT: lambda: drop_in(num_labels),
+            TIED: lambda: tied(drop_in(num_labels)),
+            POOLED: lambda: pooled(num_labels),
+        }
+
+    def lamp(**options: Any) -> nn.Module:
+        return LaMP(BagEncoder(samples.num_inputs, channels), fully_connected(num_labels), "emb", **options)
+
+    return {
+        DEFAULT: lamp,
+        TIED: lambda: lamp(tied=True),
+        RELEASED: lambda: Released(samples.num_inputs, num_labels, channels),
+    }
+
+
+def readme_networks() -> list[Callable[[int], nn.Module]]:
+    """The two networks of the README, just as it writes them: with pooling, and with label message passing."""
+    networks = []
+    for block in re.findall(r"^```python\n(.*?)^```", README.read_text(), re.DOTALL | re.MULTILINE)[:2]:
+        namespace: dict[str, Any] = {}
+        exec(block, namespace)
+        networks.append(namespace["Net"])
+    return networks
+
+
+def tied(network: nn.Module) -> nn.Module:
+    """The same network with a tied readout."""
+    network.readout = LabelReadout(network.labels, tied=True)
+    return network
+
+
+class Released(nn.Module):
+    """The released layout over padded batches, whose word 0 is padding."""
+
+    def __init__(self, num_inputs: int, num_labels: int, channels: int) -> None:
+        super().__init__()
+        self.layout = ReleasedLayout(num_inputs + 1, num_labels, channels, heads=4, discard_feature_attention=True)
+
+    def forward(self, batch: Batch) -> Tensor:
+        logits: Tensor = self.layout(
+            pad_sequence(list((batch.x + 1).split(batch.ptr.diff().tolist())), batch_first=True)
+        )
+        return logits
+
+
+def curve(
+    name: str,
+    samples: MultiLabelDataset,
+    split: Split,
+    counted: Tensor,
+    seed: int,
+    epochs: int,
+    channels: int,
+    lr: float,
+) -> list[dict[str, Any]]:
+    """The scores of one model after each epoch."""
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    model = contenders(samples, channels)[name]()
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    order = torch.Generator().manual_seed(seed)
+    loader = DataLoader(samples[split.train], batch_size=32, shuffle=True, generator=order)
+    points, seconds = [], 0.0
+    for epoch in range(1, epochs + 1):
+        model.train()
+        losses = []
+        for batch in loader:
+            start = time.process_time()
+            loss = F.binary_cross_entropy_with_logits(model(batch), batch.y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            seconds += time.process_time() - start
+            losses.append(loss.item())
+        scores = dict(_scores(model, samples, split, counted))
+        points.append(
+            {"model": name, "seed": seed, "epoch": epoch, "seconds": seconds, "loss": float(np.mean(losses)), **scores}
+        )
+        found = ", ".join(f"{metric} {value:.3f}" for metric, value in scores["test"].items())
+        print(
+            f"{name:<36} seed {seed}, epoch {epoch}: loss {points[-1]['loss']:.4f}; test {found} ({seconds:.0f} s)",
+            flush=True,
+        )
+    return points
+
+
+def _scores(
+    model: nn.Module, samples: MultiLabelDataset, split: Split, counted: Tensor
+) -> Iterator[tuple[str, dict[str, float | None]]]:
+    """Metrics by part, with the thresholds that are best on the validation part."""
+    on_val = _predict(model, samples[split.val])[:, counted]
+    y_val = samples[split.val].y[:, counted]
+    tuners = tune_per_metric(y_val, on_val)
+    for part, y, scores in (
+        ("validation", y_val, on_val),
+        ("test", samples[split.test].y[:, counted], _predict(model, samples[split.test])[:, counted]),
+    ):
+        values = evaluate(y, scores, tuners).to_dict()["values"]
+        yield part, {metric: values[metric] for metric in METRICS}
+
+
+@torch.no_grad()
+def _predict(model: nn.Module, part: MultiLabelDataset) -> Tensor:
+    model.eval()
+    return torch.cat([model(batch).sigmoid() for batch in DataLoader(part, batch_size=64)])
+
+
+def rows(result: dict[str, Any]) -> list[str]:
+    """A table of some epochs."""
+    metric, title = DRAWN[result["dataset"]["kind"]]
+    epochs = [epoch for epoch in SHOWN if epoch <= result["settings"]["epochs"]]
+    lines = [
+        f"| model | {title} | {' | '.join(f'epoch {epoch}' for epoch in epochs)} | seconds an epoch |",
+        "|---|---|" + "---|" * (len(epochs) + 1),
+    ]
+    for model in dict.fromkeys(point["model"] for point in result["curves"]):
+        points = [point for point in result["curves"] if point["model"] == model]
+        seconds = np.mean([point["seconds"] / point["epoch"] for point in points])
+        for part in ("validation", "test"):
+            cells = [_cell([p[part][metric] for p in points if p["epoch"] == epoch]) for epoch in epochs]
+            lines.append(f"| {model} | {part} | {' | '.join(cells)} | {seconds:.2g} |")
+    return lines
+
+
+def _cell(values: list[float]) -> str:
+    return f"{np.mean(values):.3f}" + (f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else "")
+
+
+def draw(result: dict[str, Any], folder: Path) -> Path:
+    """Draws the mean and the range over the seeds, by epochs and by seconds."""
+    name, (metric, title) = result["dataset"]["name"], DRAWN[result["dataset"]["kind"]]
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    for model in dict.fromkeys(point["model"] for point in result["curves"]):
+        points = [point for point in result["curves"] if point["model"] == model]
+        epochs = sorted({point["epoch"] for point in points})
+        values = np.array([[p["test"][metric] for p in points if p["epoch"] == epoch] for epoch in epochs])
+        seconds = [np.mean([p["seconds"] for p in points if p["epoch"] == epoch]) for epoch in epochs]
+        for axes, x in ((left, epochs), (right, seconds)):
+            axes.plot(x, values.mean(axis=1), color=COLORS[model], label=model)
+            axes.fill_between(x, values.min(axis=1), values.max(axis=1), color=COLORS[model], alpha=0.15, linewidth=0)
+    left.set(xlabel="epochs", ylabel=f"{title}, test set")
+    right.set(xlabel="seconds of training, one thread")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize="small")
+    path = folder / f"learning_curve-{name}.svg"
+    mpl.rcParams["svg.hashsalt"] = name  # the same picture from the same numbers
+    figure.savefig(path, metadata={"Date": None})
+    return path
+
+
+if __name__ == "__main__":
+    run(main)
