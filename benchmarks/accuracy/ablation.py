@@ -1,4 +1,4 @@
-"""What each part of a recipe adds: the recipe as it is, and without one part at a time.
+"""Ablation: a recipe as it is, and without one part at a time.
 
     python -m benchmarks.accuracy.ablation --dataset bibtex --seeds 3
 
@@ -9,7 +9,7 @@ recipe as it is are tested over the seeds.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,18 +17,17 @@ from typing import Any, cast
 import torch
 from joblib import Parallel, delayed
 
-from benchmarks.accuracy.baselines import rivals, run_rival, scores_of
-from benchmarks.accuracy.prior_vs_learned import print_summary
-from benchmarks.accuracy.rows import recorded
-from benchmarks.accuracy.runs import Run, Task, compare_rows, summarise
+from benchmarks.accuracy.baselines import baselines, run_baseline, scores_of
+from benchmarks.accuracy.printed import print_summary
+from benchmarks.accuracy.rows import LAMP, Row, recorded
+from benchmarks.accuracy.runs import Run, Task
 from benchmarks.command_line import run
-from benchmarks.environment import describe_dataset, write_results
+from benchmarks.environment import describe_dataset
+from benchmarks.files import check_replacement, write_results
 from tg_mlc.data import Split
 from tg_mlc.recipes import TABLES, Recipe
 from tg_mlc.recipes._evidence import NAMES, Kind
 from tg_mlc.recipes.tables import PreparedTable
-
-WHOLE = "the recipe"
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,6 @@ class Change:
 
 
 CHANGES = {
-    WHOLE: Change(),
     "no messages among labels": Change(graph="el"),
     "no evidence": Change(evidence=()),
     "evidence of the SVM alone": Change(evidence=("svm",)),
@@ -73,7 +71,7 @@ def changes_of(recipe: Recipe, classifiers: Iterable[str], graph: str) -> dict[s
             other_evidence or change.graph not in (None, graph) or (bool(change.parts) and change.of(recipe) != recipe)
         )
 
-    return {name: change for name, change in CHANGES.items() if name == WHOLE or differs(change)}
+    return {name: change for name, change in CHANGES.items() if differs(change)}
 
 
 def main(
@@ -84,9 +82,9 @@ def main(
     root: Path = Path("data"),
     jobs: int = 1,
     max_epochs: int | None = None,
-    save: bool = True,
+    replace: bool = False,
 ) -> None:
-    """Trains the recipe and all its changes with every seed, prints the table and writes benchmarks/results/.
+    """Trains the recipe and all its changes with every seed, prints the table and writes benchmarks/runs/.
 
     Args:
         dataset: The data set, one of words or vectors with an official split.
@@ -96,8 +94,9 @@ def main(
         root: Folder that keeps the data.
         jobs: How many trainings run at a time, each on one thread.
         max_epochs: Number of epochs, if not that of the recipe.
-        save: Whether to write the results.
+        replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
+    check_replacement(replace, **{"max-epochs": max_epochs})
     if dataset not in TABLES:
         raise SystemExit(f"Expected --dataset to be one of {', '.join(TABLES)} (got {dataset})")
     recipe = TABLES[dataset]
@@ -108,49 +107,43 @@ def main(
     changes = changes_of(recipe, cast(PreparedTable, task.dataset).classifiers, graph)
     chosen = range(first_seed, first_seed + seeds)
     calls: list[tuple[Callable[..., Any], Any, Any]] = [
-        delayed(run_rival)(task, split, first_seed, name, options) for name in rivals(task, split, first_seed, options)
+        delayed(run_baseline)(task, split, first_seed, name, options)
+        for name in baselines(task, split, first_seed, options)
     ]
-    calls += [delayed(run_change)(task, split, seed, name, graph, options) for name in changes for seed in chosen]
+    calls += [
+        delayed(run_change)(task, split, seed, name, graph, options) for name in (None, *changes) for seed in chosen
+    ]
     runs: list[Run] = []
     for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
         runs += done
-        print("\n".join(f"{run.model:<32} seed {run.seed} ({run.seconds:.0f} s)" for run in done), flush=True)
-    summary = {model: summarise([run for run in runs if run.model == model]) for model in _models(runs)}
-    tests = [test for name in changes if name != WHOLE for test in compare_rows(runs, name, WHOLE)]
-    print_summary(summary, tests, {})
-    if save:
-        content = {
-            "dataset": {"name": dataset, **describe_dataset(raw), "counted_labels": int(task.counted.sum())},
-            "split": recipe.splits[0],
-            "graph": graph,
-            "seeds": list(chosen),
-            "recipe": recorded(recipe) | options,
-            "changes": {name: asdict(change) for name, change in changes.items()},
-            "summary": summary,
-            "tests": tests,
-            "runs": [asdict(run) for run in runs],
-        }
-        print(f"Wrote {write_results(f'ablation-{dataset}', content)}")
+        print("\n".join(f"{run.row.title:<32} seed {run.seed} ({run.seconds:.0f} s)" for run in done), flush=True)
+    print_summary(runs, {})
+    content = {
+        "dataset": {"name": dataset, **describe_dataset(raw), "counted_labels": int(task.counted.sum())},
+        "split": recipe.splits[0],
+        "seeds": list(chosen),
+        "recipes": {"best": recorded(recipe) | options},
+        "changes": {name: asdict(change) for name, change in changes.items()},
+        "runs": [run.to_dict() for run in runs],
+    }
+    print(f"Wrote {write_results(f'ablation-{dataset}', content, replace=replace)}")
 
 
-def run_change(task: Task, split: Split, seed: int, name: str, graph: str, options: dict[str, Any]) -> list[Run]:
-    """One row of one seed."""
+def run_change(task: Task, split: Split, seed: int, name: str | None, graph: str, options: dict[str, Any]) -> list[Run]:
+    """One row of one seed, of the whole recipe if no change is named."""
     torch.set_num_threads(1)
     start = time.perf_counter()
-    change = CHANGES[name]
+    change = Change() if name is None else CHANGES[name]
+    row = Row(LAMP, "emb", change.graph or graph, "best", name)
     dataset = cast(PreparedTable, task.dataset)
     if change.evidence is not None:
         dataset = dataset.with_evidence_of([NAMES[kind] for kind in change.evidence])
     changed = Task(task.name, dataset, change.of(task.recipe))
-    label_graph = changed.recipe.label_graph(change.graph or graph, dataset, split)
+    label_graph = changed.recipe.label_graph(row.graph, dataset, split)
     result, data = changed.train(split, seed, label_graph, "emb", options)
-    run = changed.run(name, split, seed, time.perf_counter() - start, *scores_of(result, data))
+    run = changed.run(row, split, seed, time.perf_counter() - start, *scores_of(result, data))
     run.density, run.validation = label_graph.density, result.best_value
     return [run]
-
-
-def _models(runs: Sequence[Run]) -> list[str]:
-    return list(dict.fromkeys(run.model for run in runs))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from sklearn.preprocessing import normalize
 from torch_geometric.loader import DataLoader
 
 from benchmarks.accuracy.networks import LinearAlone, PooledGNN
-from benchmarks.accuracy.rows import FREQUENCY, SILENT
+from benchmarks.accuracy.rows import FREQUENCY, SILENT, Row
 from benchmarks.accuracy.runs import Run, Task
 from tg_mlc.baselines import LabelFrequency, MorganForest
 from tg_mlc.baselines.linear import Loss
@@ -43,23 +43,23 @@ LINEAR_MODULE: dict[str, Any] = {"lr": 3e-4, "weight_decay": 0.1, "decay": "cosi
 LINEAR_FIT: dict[str, Any] = {"max_epochs": 18, "patience": None, "ema_decay": 0.98, "gradient_clip": 1.0}
 
 Scores = tuple[Any, Any]  #: of validation and of test samples
-Row = tuple[str, Callable[[], Scores]]
+Made = tuple[str, Callable[[], Scores]]  #: a row's name, and what makes its scores
 
 
-def rivals(task: Task, split: Split, seed: int, options: dict[str, Any]) -> list[str]:
+def baselines(task: Task, split: Split, seed: int, options: dict[str, Any]) -> list[str]:
     """The names of all rows without label message passing."""
     return [name for name, _ in _rows(task, split, seed, options)]
 
 
-def run_rival(task: Task, split: Split, seed: int, name: str, options: dict[str, Any]) -> list[Run]:
+def run_baseline(task: Task, split: Split, seed: int, name: str, options: dict[str, Any]) -> list[Run]:
     """One of these rows, of one seed."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     on_val, on_test = dict(_rows(task, split, seed, options))[name]()
-    return [task.run(name, split, seed, time.perf_counter() - start, on_val, on_test)]
+    return [task.run(Row(name), split, seed, time.perf_counter() - start, on_val, on_test)]
 
 
-def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Row]:
+def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Made]:
     yield FREQUENCY, lambda: _frequency(task, split)
     if task.name in TABLES:
         for name, classifier in cast(PreparedTable, task.dataset).classifiers.items():
@@ -87,7 +87,7 @@ def _classifier(task: Task, split: Split, classifier: Classifier) -> Scores:
     return classifier.predict_proba(x[split.val.numpy()]), classifier.predict_proba(x[split.test.numpy()])
 
 
-def _both_linear(what: str, inputs: Callable[[], Any], task: Task, split: Split) -> Iterator[Row]:
+def _both_linear(what: str, inputs: Callable[[], Any], task: Task, split: Split) -> Iterator[Made]:
     yield f"linear SVM on {what}, tuned", lambda: _linear(inputs(), task, split, "hinge")
     yield f"logistic regression on {what}, tuned", lambda: _linear(inputs(), task, split, "logistic")
 
@@ -128,7 +128,7 @@ def _best(task: Task, split: Split, messages: bool) -> Scores:
     return probabilities[split.val], probabilities[split.test]
 
 
-def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Row]:
+def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Made]:
     yield from _both_linear("fingerprints", lambda: _fingerprints(task), task, split)
     yield "random forest", lambda: _forest(task, split, seed, tuned=False)
     yield "random forest, tuned", lambda: _forest(task, split, seed, tuned=True)

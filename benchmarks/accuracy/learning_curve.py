@@ -17,19 +17,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import torch
 import torch.nn.functional as F
 from joblib import Parallel, delayed
-from matplotlib.figure import Figure
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
 from benchmarks.command_line import run
-from benchmarks.environment import describe_dataset, write_results
+from benchmarks.environment import describe_dataset
+from benchmarks.files import write_results
 from benchmarks.speed.released_layout import ReleasedLayout
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
@@ -40,15 +39,9 @@ from tg_mlc.nn import LabelReadout
 from tg_mlc.nn.encoders import BagEncoder
 from tg_mlc.recipes import RECIPES
 
-DOCS = Path(__file__).parents[2] / "docs"
-README = DOCS.parent / "README.md"
+README = Path(__file__).parents[2] / "README.md"
 DEFAULT, TIED, RELEASED, POOLED = "by default", "tied readout (the paper's equation)", "released layout", "pooling"
-COLORS = {DEFAULT: "tab:blue", TIED: "tab:red", RELEASED: "tab:gray", POOLED: "black"}
 METRICS = ("ebF1", "miF1", "maF1", "maAUC", "maAP")
-#: The epochs that the table shows.
-SHOWN = (1, 2, 4, 6, 8, 12, 20, 30)
-#: What table and picture show.
-DRAWN = {"bag": ("ebF1", "example-based F1"), "molecule": ("maAP", "macro average precision")}
 
 
 def main(
@@ -60,9 +53,9 @@ def main(
     lr: float = 1e-3,
     root: Path = Path("data"),
     jobs: int = 1,
-    save: bool = True,
+    replace: bool = False,
 ) -> None:
-    """Trains every model with every seed, prints scores after every epoch, writes benchmarks/results/ and a picture.
+    """Trains every model with every seed, prints scores after every epoch and writes benchmarks/runs/.
 
     Args:
         dataset: A data set of bags of words, or nci.
@@ -73,11 +66,11 @@ def main(
         lr: The learning rate.
         root: Folder that keeps the data.
         jobs: How many trainings run at a time, each on one thread.
-        save: Whether to write the results and the picture to docs/.
+        replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     recipe = RECIPES[dataset]
     samples = recipe.load_dataset(root)
-    if kind_of(samples) not in DRAWN:
+    if kind_of(samples) not in ("bag", "molecule"):
         raise SystemExit(f"Expected --dataset to be one of bags of words, or nci (got {dataset})")
     split = recipe.split(samples, recipe.splits[0], first_seed)
     chosen = range(first_seed, first_seed + seeds)
@@ -93,8 +86,7 @@ def main(
         "settings": {"epochs": epochs, "seeds": list(chosen), "channels": channels, "lr": lr, "batch_size": 32},
         "curves": points,
     }
-    if save:
-        print(f"Wrote {write_results(f'learning_curve-{dataset}', content)} and {draw(content, DOCS)}")
+    print(f"Wrote {write_results(f'learning_curve-{dataset}', content, replace=replace)}")
 
 
 def kind_of(samples: MultiLabelDataset) -> str | None:
@@ -213,49 +205,6 @@ def _scores(
 def _predict(model: nn.Module, part: MultiLabelDataset) -> Tensor:
     model.eval()
     return torch.cat([model(batch).sigmoid() for batch in DataLoader(part, batch_size=64)])
-
-
-def rows(result: dict[str, Any]) -> list[str]:
-    """A table of some epochs."""
-    metric, title = DRAWN[result["dataset"]["kind"]]
-    epochs = [epoch for epoch in SHOWN if epoch <= result["settings"]["epochs"]]
-    lines = [
-        f"| model | {title} | {' | '.join(f'epoch {epoch}' for epoch in epochs)} | seconds an epoch |",
-        "|---|---|" + "---|" * (len(epochs) + 1),
-    ]
-    for model in dict.fromkeys(point["model"] for point in result["curves"]):
-        points = [point for point in result["curves"] if point["model"] == model]
-        seconds = np.mean([point["seconds"] / point["epoch"] for point in points])
-        for part in ("validation", "test"):
-            cells = [_cell([p[part][metric] for p in points if p["epoch"] == epoch]) for epoch in epochs]
-            lines.append(f"| {model} | {part} | {' | '.join(cells)} | {seconds:.2g} |")
-    return lines
-
-
-def _cell(values: list[float]) -> str:
-    return f"{np.mean(values):.3f}" + (f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else "")
-
-
-def draw(result: dict[str, Any], folder: Path) -> Path:
-    """Draws the mean and the range over the seeds, by epochs and by seconds."""
-    name, (metric, title) = result["dataset"]["name"], DRAWN[result["dataset"]["kind"]]
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
-    for model in dict.fromkeys(point["model"] for point in result["curves"]):
-        points = [point for point in result["curves"] if point["model"] == model]
-        epochs = sorted({point["epoch"] for point in points})
-        values = np.array([[p["test"][metric] for p in points if p["epoch"] == epoch] for epoch in epochs])
-        seconds = [np.mean([p["seconds"] for p in points if p["epoch"] == epoch]) for epoch in epochs]
-        for axes, x in ((left, epochs), (right, seconds)):
-            axes.plot(x, values.mean(axis=1), color=COLORS[model], label=model)
-            axes.fill_between(x, values.min(axis=1), values.max(axis=1), color=COLORS[model], alpha=0.15, linewidth=0)
-    left.set(xlabel="epochs", ylabel=f"{title}, test set")
-    right.set(xlabel="seconds of training, one thread")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize="small")
-    path = folder / f"learning_curve-{name}.svg"
-    mpl.rcParams["svg.hashsalt"] = name  # the same picture from the same numbers
-    figure.savefig(path, metadata={"Date": None})
-    return path
 
 
 if __name__ == "__main__":

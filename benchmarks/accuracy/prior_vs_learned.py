@@ -1,50 +1,44 @@
-"""Compares label graphs: edgeless (el), fully connected (fc), priors (pr, ...) and learned, with and without feature
-message passing.
+"""Comparison of label graphs: edgeless (el), fully connected (fc), priors (pr, ...), learned, or one's own from a file,
+with and without feature message passing.
 
     python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,fc,pr --seeds 3
+    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,mine.safetensors --seeds 3
+    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,fc --seeds 3 --encoders emb --settings published
 
-    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,fc --seeds 3 --encoders "published emb"
-
-All rows of a seed share its split. Rows of a published encoder are LaMP without evidence and without a linear path.
+All rows of a seed share its split. Rows with published settings are LaMP without evidence and without a linear path.
 Next to the variants stand the label frequencies, strong classical models tuned on the same validation samples, and what
 the papers report. Differences between graphs are tested over the seeds. The
 attention that fc learns is compared with priors, and with the true label graph where it is known.
+
+Results go to benchmarks/runs/, which is yours; --replace writes the tracked file of benchmarks/results/ instead.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
-from itertools import combinations, product
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
 import torch
 from joblib import Parallel, delayed
 
-from benchmarks.accuracy.baselines import rivals, run_rival, scores_of
+from benchmarks.accuracy.baselines import baselines, run_baseline, scores_of
 from benchmarks.accuracy.papers import figures
+from benchmarks.accuracy.printed import print_summary
 from benchmarks.accuracy.recovery import co_occurrence_scores, mean_label_attention, recovery
 from benchmarks.accuracy.resume import earlier_runs
-from benchmarks.accuracy.rows import (
-    BASELINES,
-    LEARNED,
-    OTHER_DECISIONS,
-    PUBLISHED,
-    encoder_and_graph,
-    in_words,
-    p_in_words,
-    recorded,
-    row_of,
-    variant,
-)
-from benchmarks.accuracy.runs import Run, Task, compare, compare_rows, summarise
+from benchmarks.accuracy.rows import LAMP, LEARNED, Row, Settings, recorded
+from benchmarks.accuracy.runs import Run, Task
 from benchmarks.command_line import chosen, run
-from benchmarks.environment import describe_dataset, name_of, results_file, write_results
+from benchmarks.environment import describe_dataset
+from benchmarks.files import check_replacement, earlier_file, name_of, write_partial, write_results
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
-from tg_mlc.graphs import edgeless, learned
+from tg_mlc.datasets._files import sha256
+from tg_mlc.graphs import LabelGraph, edgeless, learned
 from tg_mlc.recipes import RECIPES, EncoderName, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
@@ -63,46 +57,56 @@ def main(
     split: str | None = None,
     graphs: str = "el,fc,pr",
     encoders: str = "emb,fmp",
+    settings: str = "best",
     without: str = "",
     root: Path = Path("data"),
     jobs: int = 1,
     max_epochs: int | None = None,
-    save: bool = True,
+    replace: bool = False,
     resume: bool = False,
 ) -> None:
-    """Trains every variant with every seed, prints the table and writes benchmarks/results/.
+    """Trains every variant with every seed, prints the table and writes benchmarks/runs/.
 
     Args:
         dataset: The data set, one of those that have a recipe.
         seeds: Number of seeds.
         first_seed: The first of them; the recipes of molecules were found with seeds 0 to 3 (that of NCI also with 11).
         split: How samples are divided; the first method of the recipe if not given.
-        graphs: The label graphs, joined by commas: el, fc, learned, and those that the recipe has.
+        graphs: The label graphs, joined by commas: el, fc, learned, those that the recipe has, and files that
+            LabelGraph.save wrote, which are called by their name without the suffix.
         encoders: Without (emb) and with feature message passing (fmp); or fingerprints and descriptors only (vectors).
-            Each may follow the word "published", for LaMP as it was published. Joined by commas.
+            Joined by commas.
+        settings: Those that were best here (best), or those of the paper (published). Joined by commas.
         without: Rows of classifiers to leave out, joined by semicolons; --resume adds them later.
         root: Folder that keeps the data.
         jobs: How many trainings run at a time, each on one thread.
         max_epochs: Number of epochs, if not that of the recipe.
-        save: Whether to write the results: after every training to a file of its own, which replaces the result file
-            in the end.
-        resume: Whether to keep the rows of a comparison that was broken off, else those of the result file, and make
+        replace: Whether to replace the tracked file in benchmarks/results/ instead. Rows are kept after every training
+            in a file of their own, which takes the place of the file of results in the end.
+        resume: Whether to keep the rows of a comparison that stopped early, else those of its file of results, and make
             only those that it does not have; samples, settings and versions must be the same. The code must be too,
             which is not checked. Rows of fc are made again if they were not compared with one of these graphs.
     """
     if seeds < 1:
         raise SystemExit(f"Expected --seeds to be at least 1 (got {seeds})")
+    check_replacement(replace, **{"max-epochs": max_epochs})
     recipe = _recipe(dataset, split)
-    wanted = _named(f"--graphs of {dataset}", graphs, ("el", "fc", "learned", *recipe.graphs))
-    names = get_args(EncoderName)
-    with_encoders = _named("--encoders", encoders, (*names, *(PUBLISHED + name for name in names)))
+    own = own_graphs(graphs, ("el", "fc", "learned", *recipe.graphs))
+    recipe = with_graphs(recipe, own)
+    wanted = _named(f"--graphs of {dataset}", _by_name(graphs, own), ("el", "fc", "learned", *recipe.graphs))
+    with_encoders = _named("--encoders", encoders, get_args(EncoderName))
+    with_settings = _named("--settings", settings, get_args(Settings))
+    rows = [
+        Row(LAMP, encoder, graph, cast(Settings, whose))
+        for whose, encoder, graph in product(with_settings, with_encoders, wanted)
+    ]
     split = recipe.splits[0] if split is None else split
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
     all_seeds = range(first_seed, first_seed + seeds)
     raw, trials = _trials(recipe, dataset, root, split, all_seeds)
-    _try_out(trials[first_seed], set(wanted) - {"learned"}, with_encoders)
+    _try_out(trials[first_seed], rows)
     priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))
-    settings = {
+    content: dict[str, Any] = {
         "dataset": {
             "name": dataset,
             **describe_dataset(raw),
@@ -111,48 +115,55 @@ def main(
         "split": split,
         "redrawn": recipe.redraw is not None,
         "seeds": list(all_seeds),
-        "recipe": recorded(recipe) | options,
-        "published": recorded(recipe.as_published()) | options,
+        "recipes": {"best": recorded(recipe) | options, "published": recorded(recipe.as_published()) | options},
+        "own_graphs": {name: sha256(path.read_bytes()) for name, path in own.items()},
     }
-    # Models as published alone do not replace a table of models with all that helps.
-    alone = all(encoder.startswith(PUBLISHED) for encoder in with_encoders)
-    file = name_of("prior_vs_learned", dataset, split, PUBLISHED.strip() if alone else "")
-    rows = list(product(with_encoders, wanted))
-    runs = earlier_runs(file, settings, [variant(*row) for row in rows], priors) if resume else []
-    present = {(run.model, run.seed) for run in runs} | set(product(without.split(";"), all_seeds))
-    calls = [*_rivals(trials, options, present), *_variants(trials, rows, options, priors, present)]
+    # Models as published alone have a file of their own, beside that of models with all that helps.
+    name = name_of("prior_vs_learned", dataset, split, "published" if with_settings == ["published"] else "")
+    runs = earlier_runs(earlier_file(name, replace=replace), content, rows, priors) if resume else []
+    present = {(run.row, run.seed) for run in runs}
+    present |= {(Row(model), seed) for model in without.split(";") for seed in all_seeds}
+    calls = [*_baselines(trials, options, present), *_variants(trials, rows, options, priors, present)]
     for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
         runs += done
-        for row in done:
-            print(f"{row.model:<28} seed {row.seed}: {_in_short(row.metrics)} ({row.seconds:.0f} s)", flush=True)
-        if save:
-            write_results(file, {**settings, "runs": [asdict(run) for run in runs]}, complete=False)
-    found = _findings(runs, figures(dataset))
-    print_summary(found["summary"], found["tests"], found["papers"])
-    if save:
-        content = {**settings, **found, "runs": [asdict(run) for run in runs]}
-        print(f"Wrote {write_results(file, content)}")
-        results_file(file, complete=False).unlink(missing_ok=True)
+        for each in done:
+            print(
+                f"{each.row.title:<28} seed {each.seed}: {_in_short(each.metrics)} ({each.seconds:.0f} s)", flush=True
+            )
+        write_partial(name, {**content, "runs": [run.to_dict() for run in runs]}, replace=replace)
+    print_summary(runs, figures(dataset))
+    print(f"Wrote {write_results(name, {**content, 'runs': [run.to_dict() for run in runs]}, replace=replace)}")
 
 
-def _findings(runs: Sequence[Run], papers: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-    """What the runs say together, beside what the papers say."""
-    models = dict.fromkeys(run.model for run in runs)
-    variants = [parts for parts in map(encoder_and_graph, models) if parts is not None]
-    encoders, graphs = (dict.fromkeys(parts) for parts in zip(*variants, strict=True))
-    pairs = [(b, a) for a, b in combinations(sorted(graphs, key=lambda graph: graph != "el"), 2)]
-    return {
-        "summary": {model: summarise([run for run in runs if run.model == model]) for model in models},
-        "papers": papers,
-        "tests": [
-            *(
-                test
-                for row, baseline in product(variants, BASELINES)
-                for test in compare_rows(runs, variant(*row), baseline)
-            ),
-            *(test for encoder in encoders for pair in pairs for test in compare(runs, encoder, *pair)),
-        ],
-    }
+def own_graphs(text: str, known: Collection[str]) -> dict[str, Path]:
+    """The files among label graphs that are joined by commas, by the names that they get."""
+    found = {path.stem: path for entry in text.split(",") if (path := Path(entry.strip())).suffix}
+    for name, path in found.items():
+        if name in known:
+            raise SystemExit(f"Expected a file of --graphs to have a name of its own (got '{path}'); rename it")
+        if not path.is_file():
+            raise SystemExit(f"Expected a file of --graphs to be one that LabelGraph.save wrote (got no '{path}')")
+    return found
+
+
+def with_graphs(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
+    """The recipe with label graphs from files beside its own."""
+
+    def reader(path: Path) -> Callable[[MultiLabelDataset, Split], LabelGraph]:
+        def read(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
+            graph = LabelGraph.load(path)
+            if list(graph.label_names or dataset.label_names) != list(dataset.label_names):
+                raise SystemExit(f"Expected '{path}' to have the labels of the data set, in its order; build it anew")
+            return graph
+
+        return read
+
+    return replace(recipe, graphs={**recipe.graphs, **{name: reader(path) for name, path in files.items()}})
+
+
+def _by_name(text: str, files: Mapping[str, Path]) -> str:
+    names = {str(path): name for name, path in files.items()}
+    return ",".join(names.get(entry.strip(), entry) for entry in text.split(","))
 
 
 class Trial(NamedTuple):
@@ -166,47 +177,49 @@ class Trial(NamedTuple):
 Call = tuple[Callable[..., list[Run]], Any, Any]
 
 
-def _rivals(trials: Mapping[int, Trial], options: dict[str, Any], present: Collection[tuple[str, int]]) -> list[Call]:
+def _baselines(
+    trials: Mapping[int, Trial], options: dict[str, Any], present: Collection[tuple[Row, int]]
+) -> list[Call]:
     """What makes the rows without labels as nodes; where all seeds share their samples, so do these rows."""
     alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
     return [
-        delayed(run_rival)(*trials[seed], seed, name, options)
+        delayed(run_baseline)(*trials[seed], seed, name, options)
         for seed in (list(trials)[:1] if alike else trials)
-        for name in rivals(*trials[seed], seed, options)
-        if (name, seed) not in present
+        for name in baselines(*trials[seed], seed, options)
+        if (Row(name), seed) not in present
     ]
 
 
 def _variants(
     trials: Mapping[int, Trial],
-    rows: Iterable[tuple[str, str]],
+    rows: Iterable[Row],
     options: dict[str, Any],
     priors: Sequence[str],
-    present: Collection[tuple[str, int]],
+    present: Collection[tuple[Row, int]],
 ) -> list[Call]:
     """What makes the rows of encoders and graphs."""
     return [
-        delayed(run_variant)(*trial, seed, graph, encoder, options, priors)
-        for encoder, graph in rows
+        delayed(run_variant)(*trial, seed, row, options, priors)
+        for row in rows
         for seed, trial in trials.items()
-        if (variant(encoder, graph), seed) not in present
+        if (row, seed) not in present
     ]
 
 
-def _try_out(trial: Trial, graphs: Iterable[str], encoders: Sequence[str]) -> None:
+def _try_out(trial: Trial, rows: Sequence[Row]) -> None:
     """Builds every graph and a model of every encoder: what cannot be built is better known now than after hours."""
-    recipe, dataset = trial.task.recipe, trial.task.dataset
-    for graph in graphs:
-        recipe.label_graph(graph, dataset, trial.split)
-    for encoder in encoders:
-        trained, name = as_named(trial.task, encoder)
+    task, split = trial
+    for graph in {row.graph for row in rows} - {"learned"}:
+        task.recipe.label_graph(graph, task.dataset, split)
+    for row in {replace(row, graph=None) for row in rows}:
+        recipe = task.with_settings(row.settings).recipe
         try:
-            trained.recipe.build(
-                dataset[trial.split.val], edgeless(dataset.label_names), encoder=name, **trained.recipe.model
+            recipe.build(
+                task.dataset[split.val], edgeless(task.dataset.label_names), encoder=row.encoder, **recipe.model
             )
         except ValueError as error:
             raise SystemExit(
-                f"Expected --encoders that models of {trial.task.name} have (got {encoder}): {error}"
+                f"Expected --encoders that models of {task.name} have (got {row.encoder}): {error}"
             ) from None
 
 
@@ -222,7 +235,7 @@ def _trials(
         parts = recipe.split(dataset, split, seed)
         key = parts.hash if recipe.redraw is None else str(seed)
         if key not in prepared:
-            prepared[key] = Task(name, recipe.prepare(dataset, parts, root / name))
+            prepared[key] = Task(name, recipe.prepare(dataset, parts, root / name), recipe)
         trials[seed] = Trial(prepared[key], parts)
     return raw, trials
 
@@ -247,17 +260,15 @@ def run_variant(
     task: Task,
     split: Split,
     seed: int,
-    graph: str,
-    encoder: str,
+    row: Row,
     options: dict[str, Any],
     priors: Sequence[str] = ALWAYS_COMPARED,
 ) -> list[Run]:
     """One row of label message passing."""
     torch.set_num_threads(1)
     start = time.perf_counter()
-    row = variant(encoder, graph)
-    task, encoder = as_named(task, encoder)
-    if graph == "learned":
+    task, encoder = task.with_settings(row.settings), cast(EncoderName, row.encoder)
+    if row.graph == "learned":
         result, data = task.train(split, seed, task.recipe.label_graph("fc", task.dataset, split), encoder, options)
         label_graph = learned(
             result.module.model,
@@ -266,20 +277,13 @@ def run_variant(
             label_names=task.dataset.label_names,
         )
     else:
-        label_graph = task.recipe.label_graph(graph, task.dataset, split)
+        label_graph = task.recipe.label_graph(cast(str, row.graph), task.dataset, split)
     result, data = task.train(split, seed, label_graph, encoder, options)
     run = task.run(row, split, seed, time.perf_counter() - start, *scores_of(result, data))
     run.density, run.validation = label_graph.density, result.best_value
-    if graph == "fc":
+    if row.graph == "fc":
         run.recovery = _recovered(task, split, result, data, priors)
     return [run]
-
-
-def as_named(task: Task, encoder: str) -> tuple[Task, EncoderName]:
-    """The task with the recipe that an encoder's name in a row stands for, and that encoder."""
-    if encoder.startswith(PUBLISHED):
-        task = replace(task, changed=task.recipe.as_published())
-    return task, cast(EncoderName, encoder.removeprefix(PUBLISHED))
 
 
 def _recovered(
@@ -297,47 +301,6 @@ def _recovered(
         for score, values in scores.items()
         if score == LEARNED or name in ("planted", "tree")
     }
-
-
-COLUMNS = ("ACC", "HA", "ebF1", "miF1", "maF1", "maAUC", "maAP")
-
-
-def print_summary(
-    summary: Mapping[str, dict[str, Any]],
-    tests: Sequence[dict[str, Any]],
-    papers: Mapping[str, Mapping[str, float]],
-) -> None:
-    """Prints mean ± standard deviation of every row, then the papers' figures, tests and the recovery of graphs."""
-    print(f"\n{'model':<28}{'density':>8}" + "".join(f"{column:>15}" for column in COLUMNS))
-    for model, row in summary.items():
-        density = "" if row["density"] is None else f"{row['density']:.2f}"
-        print(f"{model:<28}{density:>8}" + _cells(row["metrics"]))
-        used = ", ".join(f"{name} {'/'.join(map(str, values))}" for name, values in row["thresholds"].items())
-        print(f"  thresholds by seed: {used}")
-        for key, name in OTHER_DECISIONS.items():
-            print(f"{'  ' + name:<36}" + _cells(row[key]))
-    for model, values in papers.items():
-        cells = (f"{values[column]:.3f}" if column in values else "" for column in COLUMNS)
-        print(f"{model:<36}" + "".join(f"{cell:>15}" for cell in cells))
-    for test in tests:
-        print(
-            f"{row_of(test)} - {test['against']}, {test['metric']}: {test['mean_difference']:+.4f} "
-            f"(sd {test['sd']:.4f}, {test['test']} {p_in_words(test['p'])}, {test['num_seeds']} seeds)"
-        )
-    for model, row in summary.items():
-        for score, values in row["recovery"].items():
-            print(f"{model}: {score}: {in_words(values)}")
-
-
-def _cells(metrics: Mapping[str, Any]) -> str:
-    return "".join(f"{_cell(**metrics[c]) if c in metrics else '':>15}" for c in COLUMNS)
-
-
-def _cell(mean: float | None, sd: float | None) -> str:
-    """A mean, with its standard deviation where there are several seeds; nothing where it is undefined."""
-    if mean is None:
-        return ""
-    return f"{mean:.4f}" if sd is None else f"{mean:.4f}±{sd:.4f}"
 
 
 def _in_short(metrics: Mapping[str, float | None]) -> str:

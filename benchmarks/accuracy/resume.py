@@ -1,4 +1,4 @@
-"""Runs that a result file, or that of a comparison that was broken off, holds already."""
+"""Runs that a file of results, or that of a comparison that stopped early, holds already."""
 
 from __future__ import annotations
 
@@ -7,44 +7,43 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accuracy.rows import LEARNED, PUBLISHED
+from benchmarks.accuracy.rows import LEARNED, Row
 from benchmarks.accuracy.runs import Run
-from benchmarks.environment import describe_environment, results_file
+from benchmarks.environment import describe_environment
 
 #: What must be the same for runs to stand in one table.
-SAME = ("dataset", "split", "recipe")
+SAME = ("versions", "dataset", "split", "recipes", "own_graphs")
 
 
-def earlier_runs(name: str, content: dict[str, Any], wanted: Collection[str], priors: Sequence[str]) -> list[Run]:
-    """The runs of ``benchmarks/results/<name>.part``, else of ``<name>.json``, none if there is no such file.
+def earlier_runs(
+    path: Path | None, content: dict[str, Any], wanted: Collection[Row], priors: Sequence[str]
+) -> list[Run]:
+    """The runs of a file of results, none if there is none.
 
     Those of other seeds are left out, and those of wanted rows whose attention was not compared with all of the priors.
 
     Raises:
-        SystemExit: If they were made from other samples, with other settings or other versions.
+        SystemExit: If they were made from other samples, with other settings, graphs or versions.
     """
-    path = next((path for path in _files(name) if path.exists()), None)
     if path is None:
         return []
     found = json.loads(path.read_text())
+    runs = [Run.from_dict(run) for run in found["runs"]]
     now = json.loads(json.dumps({"versions": describe_environment()["versions"], **content}))
-    found["versions"] = found["environment"]["versions"]
-    published = any(run["model"].startswith(PUBLISHED) for run in found["runs"])
-    for key in ("versions", *SAME, *(["published"] if published else [])):
-        if found.get(key) != now[key]:
+    then = {"own_graphs": {}, **found, "versions": found["environment"]["versions"]}
+    used = {"best", *(run.row.settings for run in runs)}
+    shared = then["own_graphs"].keys() & now["own_graphs"].keys()
+    for each in (then, now):
+        each["recipes"] = {name: recipe for name, recipe in each["recipes"].items() if name in used}
+        each["own_graphs"] = {name: each["own_graphs"][name] for name in shared}
+    for key in SAME:
+        if then[key] != now[key]:
             raise SystemExit(
-                f"Expected '{path}' to have the same {key}, as --resume keeps its rows (got {found.get(key)}, now "
+                f"Expected '{path}' to have the same {key}, as --resume keeps its rows (got {then[key]}, now "
                 f"{now[key]}); make them all again without --resume"
             )
-    runs = [Run(**run) for run in found["runs"]]
-    if not all(run.test for run in runs):
-        raise SystemExit(f"Expected '{path}' to say what every row was tested on; make it again without --resume")
     runs = [run for run in runs if run.seed in content["seeds"]]
-    return [run for run in runs if run.model not in wanted or _is_compared(run, priors)]
-
-
-def _files(name: str) -> tuple[Path, Path]:
-    return results_file(name, complete=False), results_file(name)
+    return [run for run in runs if run.row not in wanted or _is_compared(run, priors)]
 
 
 def _is_compared(run: Run, priors: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
 """Compares ways to compute attention along a pattern: wall clock, CPU time, peak memory, and the share of the limits of
 the machine.
 
-    python -m benchmarks.speed.attention --save
+    python -m benchmarks.speed.attention --replace
     python -m benchmarks.speed.attention --quick        # tiny sizes: do all candidates agree?
     python -m benchmarks.speed.attention --calibrate    # where does one backend overtake another?
 
@@ -19,7 +19,7 @@ from typing import Any, Literal
 import torch
 
 from benchmarks.command_line import chosen, retain_heap, run
-from benchmarks.environment import name_of, write_results
+from benchmarks.files import check_replacement, name_of, write_results
 from benchmarks.speed import growth
 from benchmarks.speed.attention_rows import Row, Settings, compare, relate
 from benchmarks.speed.crossovers import calibrate as find_thresholds
@@ -37,7 +37,7 @@ def main(
     device: Literal["cpu", "cuda"] = "cpu",
     dtype: Literal["float32", "bfloat16"] = "float32",
     threads: int = 2,
-    save: bool = False,
+    replace: bool = False,
     quick: bool = False,
     calibrate: bool = False,
     machine: str = "",
@@ -50,11 +50,12 @@ def main(
         device: Where to compute.
         dtype: Type of the tensors.
         threads: Number of threads.
-        save: Whether to write the results to benchmarks/results/.
+        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
         quick: Whether to take tiny sizes, one round, and no measurements of memory.
         calibrate: Whether to look instead for the sizes at which one backend overtakes another, in float32.
         machine: What to call this machine in the names of its files, if they are to stand beside another's.
     """
+    check_replacement(replace, quick=quick)
     names = chosen("regimes", regimes, (*GROUPS, SCALING))
     torch.set_num_threads(threads)
     settings = Settings(1 if quick else repeats, device, dtype, threads, quick)
@@ -64,7 +65,7 @@ def main(
     if calibrate:
         content["limits"] = asdict(limits)
         content["calibration"] = find_thresholds(settings.repeats, device, quick=quick)
-        return finish(name_of("attention_calibration", device, machine), content, save, [])
+        return finish(name_of("attention_calibration", device, machine), content, replace, [])
 
     content["regimes"] = rows = {}
     for regime in (regime for name in names if name != SCALING for regime in regimes_of(name, quick=quick)):
@@ -78,7 +79,7 @@ def main(
     for row in rows.values():
         relate(row, limits)
     return finish(
-        name_of("attention", device, dtype if dtype != "float32" else "", machine), content, save, wrong(rows)
+        name_of("attention", device, dtype if dtype != "float32" else "", machine), content, replace, wrong(rows)
     )
 
 
@@ -92,10 +93,9 @@ def wrong(rows: dict[str, Row]) -> list[str]:
     ]
 
 
-def finish(name: str, content: dict[str, Any], save: bool, problems: list[str]) -> int:
-    """Writes the results if asked to, and returns the exit status."""
-    if save:
-        print(f"\nWrote {write_results(name, content)}")
+def finish(name: str, content: dict[str, Any], replace: bool, problems: list[str]) -> int:
+    """Writes the results and returns the exit status."""
+    print(f"\nWrote {write_results(name, content, replace=replace)}")
     if problems:
         print(f"\nWrong: {'; '.join(problems)}")
     return int(bool(problems))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import linregress
 
 from benchmarks.speed.implementations import OURS, call, ours, passes
 from benchmarks.speed.measure import Job, interleave
@@ -63,10 +64,8 @@ def _sweep(
 
 def fit_exponent(sizes: Sequence[float], times: Sequence[float]) -> dict[str, float]:
     """The slope of log time over log size, and the share of the variance that the line explains."""
-    x, y = np.log(np.asarray(sizes, dtype=float)), np.log(np.asarray(times, dtype=float))
-    slope, offset = np.polyfit(x, y, 1)
-    rest, total = ((y - slope * x - offset) ** 2).sum(), ((y - y.mean()) ** 2).sum()
-    return {"exponent": float(slope), "r2": float(1 - rest / total) if total > 0 else 1.0}
+    line = linregress(np.log(sizes), np.log(times))
+    return {"exponent": float(line.slope), "r2": float(line.rvalue**2)}
 
 
 def table(results: dict[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """Compares whole LaMP models: samples per second in training (without an optimiser) and inference, CPU time and peak
 memory.
 
-    python -m benchmarks.speed.models --save
+    python -m benchmarks.speed.models --replace
     python -m benchmarks.speed.models --labels 159 --graphs fc --channels 64,128 --threads 1
     python -m benchmarks.speed.models --quick    # tiny sizes: do all layouts agree?
 
@@ -20,7 +20,7 @@ from typing import Any, Literal, cast
 import torch
 
 from benchmarks.command_line import RETAINED_HEAP, chosen, heap_is_retained, retain_heap, run
-from benchmarks.environment import name_of, write_results
+from benchmarks.files import check_replacement, name_of, write_results
 from benchmarks.speed.layouts import (
     CHECKPOINTED,
     INFERENCE,
@@ -59,7 +59,7 @@ def main(
     matmul_precision: Literal["highest", "high", "medium"] = "highest",
     threads: int = 2,
     checkpoint: bool = False,
-    save: bool = False,
+    replace: bool = False,
     quick: bool = False,
     machine: str = "",
 ) -> int:
@@ -75,10 +75,11 @@ def main(
         matmul_precision: What to call ``torch.set_float32_matmul_precision`` with; one that is still exact here.
         threads: Number of threads.
         checkpoint: Whether to add ours with activation checkpointing.
-        save: Whether to write the results to benchmarks/results/.
+        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
         quick: Whether to take tiny sizes, one round, and no measurements of memory.
         machine: What to call this machine in the names of its files, if they are to stand beside another's.
     """
+    check_replacement(replace, quick=quick)
     torch.set_num_threads(threads)
     torch.set_float32_matmul_precision(matmul_precision)
     limits = measure_limits(device, torch.float32 if precision == "fp32" else torch.bfloat16, quick=quick)
@@ -100,10 +101,10 @@ def main(
         for sizes in [Sizes.tiny(12, graph)] if quick else _sizes(graph, labels, channels):
             rows.append(compare(sizes, settings, limits, checkpoint=checkpoint))
             print("\n".join(["", *table(rows[-1])]), flush=True)
-    if save:
-        special = (precision if precision != "fp32" else "", matmul_precision if matmul_precision != "highest" else "")
-        name = name_of("model_speed", device, *special, "" if channels == "512" else "narrow", machine)
-        print(f"\nWrote {write_results(name, {'settings': settings, 'limits': asdict(limits), 'models': rows})}")
+    special = (precision if precision != "fp32" else "", matmul_precision if matmul_precision != "highest" else "")
+    name = name_of("models", device, *special, "" if channels == "512" else "narrow", machine)
+    content = {"settings": settings, "limits": asdict(limits), "models": rows}
+    print(f"\nWrote {write_results(name, content, replace=replace)}")
     return int(any(found["state"] == "disagrees" for row in rows for found in row["layouts"].values()))
 
 
