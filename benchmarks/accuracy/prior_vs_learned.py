@@ -162,8 +162,8 @@ def with_graphs(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
 
 
 def _by_name(text: str, files: Mapping[str, Path]) -> str:
-    names = {str(path): name for name, path in files.items()}
-    return ",".join(names.get(entry.strip(), entry) for entry in text.split(","))
+    names = {path: name for name, path in files.items()}
+    return ",".join(names.get(Path(entry.strip()), entry) for entry in text.split(","))
 
 
 class Trial(NamedTuple):

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks import environment
 from benchmarks.accuracy import ablation
-from benchmarks.accuracy.ablation import CHANGES, WHOLE, Change, changes_of
-from benchmarks.report.render import table
+from benchmarks.accuracy.ablation import CHANGES, Change, changes_of
+from benchmarks.accuracy.rows import Row
+from benchmarks.accuracy.runs import Run
+from benchmarks.accuracy.summary import by_row, paired_tests
+from benchmarks.report.comparisons import load
+from benchmarks.report.tables import short
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder
@@ -34,8 +36,8 @@ def test_only_what_changes_a_recipe_is_tried(name: str) -> None:
     classifiers = [NAMES[kind] for kind in recipe.settings["classifiers"]]
     changes = changes_of(recipe, classifiers, "fc")
     model = LaMP(BagEncoder(2, 8), fully_connected(1), "emb")
-    assert {WHOLE, "no messages among labels", "no evidence", "no averaged weights"} <= set(changes)
-    for change in list(changes.values())[1:]:
+    assert {"no messages among labels", "no evidence", "no averaged weights"} <= set(changes)
+    for change in changes.values():
         MultiLabelModule(model, ["a"], **change.of(recipe).module)  # takes all these arguments
         assert change.of(recipe) != recipe or change.graph == "el" or change.evidence is not None
         assert {NAMES[kind] for kind in change.evidence or ()} <= set(classifiers)
@@ -57,18 +59,20 @@ def test_data_sets_without_a_table_are_refused() -> None:
         ablation.main(dataset="sider")
 
 
-def test_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not (Path(os.environ.get("TG_MLC_DATA", "")) / "emotions" / "raw").is_dir():
-        pytest.skip("TG_MLC_DATA does not name a folder with emotions/raw")
-    monkeypatch.setattr(environment, "RESULTS", tmp_path)
+@pytest.mark.usefixtures("needs_emotions")
+def test_end_to_end(tmp_path: Path, results: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = ("no evidence", "evidence of the SVM alone", "no messages among labels")
-    monkeypatch.setattr(ablation, "CHANGES", {name: CHANGES[name] for name in (WHOLE, *kept)})
+    monkeypatch.setattr(ablation, "CHANGES", {name: CHANGES[name] for name in kept})
     ablation.main(dataset="emotions", seeds=2, root=tmp_path, max_epochs=3)
-    result = json.loads((tmp_path / "ablation-emotions.json").read_text())
-    rows = result["summary"]
-    assert {WHOLE, *kept, "kernel ridge regression, tuned"} < set(rows)
-    assert rows["no messages among labels"]["density"] < rows[WHOLE]["density"] == 1.0
+    written = own_runs / "ablation-emotions.json"
+    runs = [Run.from_dict(run) for run in json.loads(written.read_text())["runs"]]
+    rows, whole = by_row(runs), Row("LaMP", "emb", "fc", "best")
+    assert {Row("kernel ridge regression, tuned"), whole, replace(whole, change="no evidence")} < set(rows)
+    assert rows[replace(whole, graph="el", change=kept[2])]["density"] < rows[whole]["density"] == 1.0
     # Without evidence three epochs teach little.
-    assert rows[WHOLE]["metrics"]["maAUC"]["mean"] > rows["no evidence"]["metrics"]["maAUC"]["mean"] + 0.02
-    assert {test["row"] for test in result["tests"]} == set(kept)
-    assert "no evidence against the recipe, maAUC" in table(result)
+    without = rows[replace(whole, change="no evidence")]["metrics"]
+    assert rows[whole]["metrics"]["maAUC"]["mean"] > without["maAUC"]["mean"] + 0.02
+    assert {test.row.change for test in paired_tests(runs)} == set(kept)
+    written.rename(results / written.name)
+    changes = [line.split(" | ")[0] for line in short(load("ablation-emotions")) if line.startswith("| LaMP")]
+    assert changes == ["| LaMP", *(f"| LaMP, {name}" for name in ablation.CHANGES)]

@@ -3,33 +3,27 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
+from benchmarks.accuracy.runs import Run
 from benchmarks.report import planted
 
 
-def result(auc: float) -> dict[str, object]:
-    recovered = {
-        f"{score}, planted": {"average precision": 0.9, "share of pairs joined": 0.13}
-        for score in ("learned attention", "correlation")
-    }
-    row = {"metrics": {"maAUC": {"mean": auc, "sd": 0.01}}, "recovery": recovered}
-    return {"summary": dict.fromkeys(planted.ROWS, row)}
-
-
-def test_the_picture_has_every_row_at_every_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_and_picture_have_every_row_at_every_share(results: Path) -> None:
     for percent in (25, 75):
-        (tmp_path / f"prior_vs_learned-planted-{percent}-official.json").write_text(json.dumps(result(percent / 100)))
-    monkeypatch.setattr(planted, "RESULTS", tmp_path)
-    figure = planted.draw(planted.load())
-    left, right = figure.axes
-    assert left.get_legend_handles_labels()[1] == list(planted.ROWS)
+        recovery = {score: {"average precision": 0.9, "share of pairs joined": 0.13} for score in planted.RANKED}
+        runs = [
+            Run(row, seed, "hash", 1.0, {"ACC": 0.5 + 0.01 * place, "maAUC": percent / 100}, [], recovery=recovery)
+            for place, row in enumerate(planted.ROWS)
+            for seed in (0, 1)
+        ]
+        path = results / f"prior_vs_learned-planted-{percent}-official.json"
+        path.write_text(json.dumps({"dataset": {}, "runs": [run.to_dict() for run in runs]}))
+    numbers = planted.numbers()
+    left, right = planted.draw(numbers).axes
+    assert left.get_legend_handles_labels()[1] == [row.title for row in planted.ROWS]
     assert [list(line.get_xdata()) for line in right.lines] == [[0.25, 0.75]] * 3
-    figure.savefig(tmp_path / "planted.svg")
-    assert (tmp_path / "planted.svg").stat().st_size > 1000
-
-
-def test_without_results_it_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planted, "RESULTS", tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"run prior_vs_learned\.py"):
-        planted.load()
+    head, _, *lines = planted.table(numbers)
+    assert head == "| model | ACC, 25% | ACC, 75% | macro ROC-AUC, 25% | macro ROC-AUC, 75% |"
+    assert len(lines) == len(planted.ROWS)
+    best = "0.250** ± 0.000 | **0.750** ± 0.000 |"
+    assert lines[-1] == f"| label frequency | **0.590** ± 0.000 | **0.590** ± 0.000 | **{best}"
+    assert "**" not in lines[0]  # which knows how samples were made

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import environment
 from benchmarks.command_line import RETAINED_HEAP, chosen, default_heap, heap_is_retained, with_switches
 from benchmarks.speed import attention, attention_rows, growth, implementations, measure
 from benchmarks.speed import crossovers as calibrate_module
@@ -262,12 +261,11 @@ def test_folding_is_not_timed_unless_it_agrees(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_quick_run_agrees_and_writes_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(environment, "RESULTS", tmp_path)
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
-    assert attention.main(quick=True, threads=1, save=True) == 0
-    result = json.loads((tmp_path / "attention-cpu.json").read_text())
+    assert attention.main(quick=True, threads=1) == 0
+    result = json.loads((own_runs / "attention-cpu.json").read_text())
     assert list(result["regimes"]) == [regime.name for group in GROUPS for regime in regimes(group, quick=True)]
     for row in result["regimes"].values():
         assert row["candidates"][OURS]["state"] == "agrees"

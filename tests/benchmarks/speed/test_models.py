@@ -9,7 +9,6 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from torch_geometric.data import Batch, Data
 
-from benchmarks import environment
 from benchmarks.report import speed
 from benchmarks.speed import models
 from benchmarks.speed.layouts import (
@@ -136,24 +135,22 @@ def test_the_floor_is_that_of_the_setting_in_force() -> None:
         limits.flops_under("high")
 
 
-def test_a_run_of_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_its_own_name(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9, "high": 1e9})
     monkeypatch.setattr(models, "measure_limits", lambda *args, **kwargs: exact)
-    monkeypatch.setattr(environment, "RESULTS", tmp_path)
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     seen: list[str] = []
     monkeypatch.setattr(torch, "set_float32_matmul_precision", seen.append)
-    assert models.main(quick=True, threads=1, graphs="fc", save=True, matmul_precision="high", machine="m") == 0
-    result = json.loads((tmp_path / "model_speed-cpu-high-m.json").read_text())
+    assert models.main(quick=True, threads=1, graphs="fc", matmul_precision="high", machine="m") == 0
+    result = json.loads((own_runs / "models-cpu-high-m.json").read_text())
     assert result["settings"]["matmul_precision"] == "high"
     assert seen == ["high"]
 
 
-def test_quick_run_agrees_and_writes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "RESULTS", tmp_path)
+def test_quick_run_agrees_and_writes_a_file(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
-    assert models.main(quick=True, threads=1, checkpoint=True, save=True) == 0
-    result = json.loads((tmp_path / "model_speed-cpu.json").read_text())
+    assert models.main(quick=True, threads=1, checkpoint=True) == 0
+    result = json.loads((own_runs / "models-cpu.json").read_text())
     assert [row["sizes"]["graph"] for row in result["models"]] == ["fc", "pr"]
     for row in result["models"]:
         assert {name: found["state"] for name, found in row["layouts"].items()} == {
@@ -166,17 +163,16 @@ def test_quick_run_agrees_and_writes_a_file(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_models_of_several_widths_get_a_file_and_rows_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = partial(Sizes, heads=2, num_samples=2, num_components=3, num_tokens=20)
     monkeypatch.setattr(models, "Sizes", small)
     limits = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9})
     monkeypatch.setattr(models, "measure_limits", lambda *args, **kwargs: limits)
     monkeypatch.setattr(models, "peaks_of", lambda *args, **kwargs: None)
-    monkeypatch.setattr(environment, "RESULTS", tmp_path)
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
-    options = {"labels": "5", "graphs": "fc", "channels": "8,16", "repeats": 1, "save": True}
+    options = {"labels": "5", "graphs": "fc", "channels": "8,16", "repeats": 1}
     assert models.main(**options) == 0  # type: ignore[arg-type]
-    result = json.loads((tmp_path / "model_speed-cpu-narrow.json").read_text())
+    result = json.loads((own_runs / "models-cpu-narrow.json").read_text())
     assert [row["sizes"]["channels"] for row in result["models"]] == [8, 16]
     assert any(line.startswith("| 5, d=16 | fc | ours | training |") for line in speed.models(result))
