@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -104,6 +105,21 @@ def test_get_and_count_again(capsys, tmp_path, toy):
     toy["origin"] = "reported"
     assert cli.main(["data", "info", "toy", *root]) == 0
     assert "nothing to compare with" in capsys.readouterr().out
+
+
+def test_what_keeps_no_files_says_so(capsys, tmp_path):
+    root = ["--root", str(tmp_path)]
+    for command in ("get", "info"):
+        assert cli.main(["data", command, "planted", *root]) == 0
+        printed = capsys.readouterr().out
+        assert printed.endswith("no file is downloaded or written.\nAs recorded.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interruption_while_samples_are_made_is_a_message(capsys, tmp_path, toy, monkeypatch):
+    monkeypatch.setattr(Toy, "read", lambda self: os.kill(os.getpid(), signal.SIGINT))
+    assert cli.main(["data", "get", "toy", "--root", str(tmp_path)]) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "tg-mlc: interrupted; run it again to go on"
 
 
 def test_offline_is_a_message(capsys, tmp_path, toy, monkeypatch):

@@ -103,8 +103,11 @@ def list_() -> int:
 def _count(name: str, root: str, *, force: bool = False, download: bool = True) -> list[str]:
     """Prints the card of a data set as it is counted, and returns what is not as recorded."""
     recorded = registry.card(name)
-    card = DatasetCard.of(_load(name, root, force, download), registry.published(name).facts)
+    dataset = _load(name, root, force, download)
+    card = DatasetCard.of(dataset, registry.published(name).facts)
     print(card)  # noqa: T201
+    if dataset.root is None:
+        print("These samples are made anew whenever they are loaded: no file is downloaded or written.")  # noqa: T201
     if recorded.origin != "computed":
         print("Recorded is only what papers report, so that there is nothing to compare with.")  # noqa: T201
         return []

@@ -8,6 +8,7 @@ recipe as it is are tested over the seeds.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
@@ -96,7 +97,7 @@ def main(
         max_epochs: Number of epochs, if not that of the recipe.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
-    check_replacement(replace, **{"max-epochs": max_epochs})
+    check_replacement(replace, max_epochs=max_epochs)
     if dataset not in TABLES:
         raise SystemExit(f"Expected --dataset to be one of {', '.join(TABLES)} (got {dataset})")
     recipe = TABLES[dataset]
@@ -147,4 +148,4 @@ def run_change(task: Task, split: Split, seed: int, name: str | None, graph: str
 
 
 if __name__ == "__main__":
-    run(main)
+    sys.exit(run(main))

@@ -1,4 +1,4 @@
-"""The rows without label message passing, for every family of data sets."""
+"""Rows without label message passing, for every family of data sets."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ weights or any other help. Seconds are those of the processor spent in training 
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -208,4 +209,4 @@ def _predict(model: nn.Module, part: MultiLabelDataset) -> Tensor:
 
 
 if __name__ == "__main__":
-    run(main)
+    sys.exit(run(main))

@@ -1,4 +1,4 @@
-"""What the papers report.
+"""Figures that the papers report.
 
 Left out is ACC on Delicious in Table 7 of the LaMP paper, whose entries are those of macro-F1 in its Table 3.
 """

@@ -15,6 +15,7 @@ Results go to benchmarks/runs/, which is yours; --replace writes the tracked fil
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -89,7 +90,7 @@ def main(
     """
     if seeds < 1:
         raise SystemExit(f"Expected --seeds to be at least 1 (got {seeds})")
-    check_replacement(replace, **{"max-epochs": max_epochs})
+    check_replacement(replace, max_epochs=max_epochs)
     recipe = _recipe(dataset, split)
     own = own_graphs(graphs, ("el", "fc", "learned", *recipe.graphs))
     recipe = with_graphs(recipe, own)
@@ -310,4 +311,4 @@ def _in_short(metrics: Mapping[str, float | None]) -> str:
 
 
 if __name__ == "__main__":
-    run(main)
+    sys.exit(run(main))

@@ -1,4 +1,4 @@
-"""How well a ranking of label pairs recovers a known label graph."""
+"""Recovery of a known label graph by a ranking of label pairs."""
 
 from __future__ import annotations
 

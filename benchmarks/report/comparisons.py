@@ -58,7 +58,7 @@ def shown(comparison: Comparison) -> list[Row]:
     """The rows of the short table."""
     rows = list(dict.fromkeys(run.row for run in comparison.runs))
     if any(row.change for row in rows):
-        rows = [row for row in rows if row.graph]
+        return [row for row in rows if row.graph]
     usual = sorted(rows, key=lambda row: row.graph not in USUAL_GRAPHS)
     return [row for row in rows if row in usual[:MOST_ROWS]]
 

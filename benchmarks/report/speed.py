@@ -1,4 +1,4 @@
-"""The tables of results of attention.py and model_speed.py, in Markdown."""
+"""Tables of time and memory: of attention, its growth, and whole models."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ to become a matrix is not timed. SciPy's reader takes no sparse rows: what it sa
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.metadata import version
 from io import StringIO
@@ -75,4 +76,4 @@ def _by_scipy(text: str) -> str:
 
 
 if __name__ == "__main__":
-    run(main)
+    sys.exit(run(main))

@@ -1,4 +1,4 @@
-"""Compares all candidates on one regime of attention."""
+"""Rows of the benchmark of attention: all candidates on one regime."""
 
 from __future__ import annotations
 

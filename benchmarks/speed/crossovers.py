@@ -1,4 +1,4 @@
-"""Where one backend overtakes another: the measured thresholds beside the constants in use."""
+"""Crossover table: sizes at which one backend overtakes another, beside the constants in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the time of attention grows with labels, keys, edges and samples: slopes of straight lines on double logarithmic
+"""Growth of the time of attention with labels, keys, edges and samples: slopes of straight lines on double logarithmic
 axes.
 """
 

@@ -1,4 +1,4 @@
-"""The ways to compute attention along a pattern that the benchmark compares."""
+"""Implementations of attention along a pattern, which the benchmark compares."""
 
 from __future__ import annotations
 

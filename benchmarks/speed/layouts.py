@@ -162,7 +162,7 @@ def _lamp(released: ReleasedLayout, sizes: Sizes, backend: str) -> LaMP:
 
 
 def checkpointed(model: LaMP) -> LaMP:
-    """Keeps the states between blocks only, and finds the rest again in the backward pass."""
+    """Keeps the states between blocks only, and recomputes the rest in the backward pass."""
     assert model.features is not None
     model.features.checkpointing = model.labels.checkpointing = True
     return model

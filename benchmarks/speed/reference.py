@@ -1,4 +1,4 @@
-"""Whether a candidate computes the operator: its output and gradients against the reference in double precision."""
+"""Reference in double precision, and how far a candidate's output and gradients are from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who attends to whom in the benchmark of attention, from batches of documents to graphs with huge hubs."""
+"""Patterns in the benchmark of attention, from batches of documents to graphs with huge hubs."""
 
 from __future__ import annotations
 

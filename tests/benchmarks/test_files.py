@@ -18,8 +18,8 @@ def test_tracked_results_are_replaced_on_request_only(results: Path, own_runs: P
 
 
 def test_reduced_runs_replace_nothing() -> None:
-    with pytest.raises(SystemExit, match=r"whole run with --replace \(got --max-epochs\)"):
-        files.check_replacement(True, **{"max-epochs": 3, "quick": False})
+    with pytest.raises(SystemExit, match=r"whole run with --replace \(got --max_epochs\)"):
+        files.check_replacement(True, max_epochs=3, quick=False)
     files.check_replacement(True, quick=False)
     files.check_replacement(False, quick=True)
 

@@ -110,7 +110,7 @@ def test_planted_graphs_end_to_end(
 
 
 def test_a_shortened_comparison_replaces_no_tracked_results() -> None:
-    with pytest.raises(SystemExit, match=r"whole run with --replace \(got --max-epochs\)"):
+    with pytest.raises(SystemExit, match=r"whole run with --replace \(got --max_epochs\)"):
         main(dataset="planted-50", max_epochs=3, replace=True)
 
 
