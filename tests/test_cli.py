@@ -210,6 +210,12 @@ def test_other_errors_of_writing_are_a_message(capsys, monkeypatch):
     assert capsys.readouterr().err == "tg-mlc: [Errno 28] No space left on device\n"
 
 
+def test_it_can_be_interrupted_from_the_start():
+    code = "import sys, tg_mlc.cli; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"  # which takes seconds to import
+
+
 def test_as_a_module():
     done = subprocess.run(
         [sys.executable, "-m", "tg_mlc", "data", "info", "nothing"], capture_output=True, text=True, check=False
