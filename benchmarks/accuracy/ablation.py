@@ -19,12 +19,13 @@ import torch
 from joblib import Parallel, delayed
 
 from benchmarks.accuracy.baselines import baselines, run_baseline, scores_of
-from benchmarks.accuracy.printed import print_summary
 from benchmarks.accuracy.rows import LAMP, Row, recorded
 from benchmarks.accuracy.runs import Run, Task
 from benchmarks.command_line import run
 from benchmarks.environment import describe_dataset
 from benchmarks.files import check_replacement, write_results
+from benchmarks.report.comparisons import read
+from benchmarks.report.tables import full
 from tg_mlc.data import Split
 from tg_mlc.recipes import TABLES, Recipe
 from tg_mlc.recipes._evidence import NAMES, Kind
@@ -118,7 +119,6 @@ def main(
     for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
         runs += done
         print("\n".join(f"{run.row.title:<32} seed {run.seed} ({run.seconds:.0f} s)" for run in done), flush=True)
-    print_summary(runs, {})
     content = {
         "dataset": {"name": dataset, **describe_dataset(raw), "counted_labels": int(task.counted.sum())},
         "split": recipe.splits[0],
@@ -127,7 +127,8 @@ def main(
         "changes": {name: asdict(change) for name, change in changes.items()},
         "runs": [run.to_dict() for run in runs],
     }
-    print(f"Wrote {write_results(f'ablation-{dataset}', content, replace=replace)}")
+    path = write_results(f"ablation-{dataset}", content, replace=replace)
+    print("\n".join(["", *full(read(path.stem, path)), "", f"Wrote {path}"]))
 
 
 def run_change(task: Task, split: Split, seed: int, name: str | None, graph: str, options: dict[str, Any]) -> list[Run]:

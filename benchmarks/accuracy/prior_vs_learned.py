@@ -27,8 +27,6 @@ import torch
 from joblib import Parallel, delayed
 
 from benchmarks.accuracy.baselines import baselines, run_baseline, scores_of
-from benchmarks.accuracy.papers import figures
-from benchmarks.accuracy.printed import print_summary
 from benchmarks.accuracy.recovery import co_occurrence_scores, mean_label_attention, recovery
 from benchmarks.accuracy.resume import earlier_runs
 from benchmarks.accuracy.rows import LAMP, LEARNED, Row, Settings, recorded
@@ -36,6 +34,8 @@ from benchmarks.accuracy.runs import Run, Task
 from benchmarks.command_line import chosen, run
 from benchmarks.environment import describe_dataset
 from benchmarks.files import check_replacement, earlier_file, name_of, write_partial, write_results
+from benchmarks.report.comparisons import read
+from benchmarks.report.tables import full
 from tg_mlc.data import Split
 from tg_mlc.datasets import MultiLabelDataset
 from tg_mlc.datasets._files import sha256
@@ -132,8 +132,8 @@ def main(
                 f"{each.row.title:<28} seed {each.seed}: {_in_short(each.metrics)} ({each.seconds:.0f} s)", flush=True
             )
         write_partial(name, {**content, "runs": [run.to_dict() for run in runs]}, replace=replace)
-    print_summary(runs, figures(dataset))
-    print(f"Wrote {write_results(name, {**content, 'runs': [run.to_dict() for run in runs]}, replace=replace)}")
+    path = write_results(name, {**content, "runs": [run.to_dict() for run in runs]}, replace=replace)
+    print("\n".join(["", *full(read(name, path)), "", f"Wrote {path}"]))
 
 
 def own_graphs(text: str, known: Collection[str]) -> dict[str, Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import files
@@ -46,6 +47,11 @@ def load(name: str) -> Comparison:
             f"Expected results of '{name}' in {files.RESULTS}; run the benchmark that writes them with --replace, or "
             f"drop the mark"
         )
+    return read(name, *paths)
+
+
+def read(name: str, *paths: Path) -> Comparison:
+    """The comparison that some files hold."""
     results = [json.loads(path.read_text()) for path in paths]
     runs: list[Run] = []
     for result in results:

@@ -78,6 +78,13 @@ def test_what_most_rows_reach_is_not_in_bold(results: Path) -> None:
     assert "**0.950**" not in "\n".join(short(load("bibtex-official")))
 
 
+def test_what_a_seed_leaves_undefined_is_left_empty(results: Path) -> None:
+    write(results, "bibtex-official", {SVM: 0.4})
+    comparison = load("bibtex-official")
+    comparison.runs[1].metrics["maAUC"] = None
+    assert short(comparison)[2].endswith("| **0.450** ± 0.071 |  | 3 |")
+
+
 def test_unusual_graphs_give_way_in_a_short_table(results: Path) -> None:
     unusual = [replace(FC, graph=f"g{i}") for i in range(MOST_ROWS)]
     write(results, "bibtex-official", dict.fromkeys([*unusual, SVM, EL, FC], 0.5))
