@@ -9,7 +9,7 @@ VENV ?= .venv
 # Passed on to the example and to pytest.
 ARGS ?=
 PYTEST_ARGS ?= -n 2
-SPARSE_TESTS := tests/ops tests/nn tests/benchmarks/test_attention.py
+SPARSE_TESTS := tests/ops tests/nn tests/benchmarks/speed/test_attention.py
 
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps

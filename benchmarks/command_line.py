@@ -1,4 +1,4 @@
-"""How the benchmarks are started."""
+"""Command line of the benchmarks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,19 @@ RETAINED_HEAP = {
 
 
 def run(main: Callable[..., int | None]) -> int:
-    """Runs the main function on the command line's options, in which ``--quick`` stands for ``--quick true``."""
+    """Runs the main function on the command line's options, in which ``--quick`` stands for ``--quick true``.
+
+    Returns:
+        The exit status: that of the function, or 130 if it was interrupted.
+    """
     switches = [
         name for name, option in inspect.signature(main, eval_str=True).parameters.items() if option.annotation is bool
     ]
-    status: int | None = auto_cli(main, as_positional=False, args=with_switches(sys.argv[1:], switches))
+    try:
+        status: int | None = auto_cli(main, as_positional=False, args=with_switches(sys.argv[1:], switches))
+    except KeyboardInterrupt:
+        print("Interrupted", file=sys.stderr)
+        return 130
     return status or 0
 
 

@@ -1,9 +1,8 @@
-"""What every result is stored with: the machine, the versions and the data."""
+"""Description of the machine, the versions and the data, which every result is stored with."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -15,7 +14,6 @@ import torch
 import tg_mlc
 from tg_mlc.data import MultiLabelDataset
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = (
     "torch",
     "torch-geometric",
@@ -50,28 +48,6 @@ def describe_dataset(dataset: MultiLabelDataset) -> dict[str, Any]:
         digest.update(dataset._data.x.numpy().tobytes())
     digest.update(dataset.y.numpy().tobytes())
     return {"num_samples": len(dataset), "num_labels": dataset.num_labels, "sha256": digest.hexdigest()}
-
-
-def name_of(*parts: str) -> str:
-    """The name of a file of results, from what tells it apart."""
-    return "-".join(part for part in parts if part)
-
-
-def results_file(name: str, *, complete: bool = True) -> Path:
-    """Where results are kept, or those of a comparison that is not complete."""
-    return RESULTS / f"{name}.{'json' if complete else 'part'}"
-
-
-def write_results(name: str, content: dict[str, Any], *, complete: bool = True) -> Path:
-    """Writes a file of results as a whole."""
-    path = results_file(name, complete=complete)
-    path.parent.mkdir(exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    # JSON has no NaN; what is undefined is null.
-    text = json.dumps({"environment": describe_environment(), **content}, indent=1, allow_nan=False)
-    unfinished.write_text(text + "\n")
-    unfinished.replace(path)
-    return path
 
 
 def _processor() -> str:

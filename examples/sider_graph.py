@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any, Literal
@@ -260,4 +261,8 @@ if __name__ == "__main__":
         action="store_true",
         help="Go on from the last checkpoints in the output folder, bit for bit on one CPU.",
     )
-    main(**parser.parse_args().as_dict())
+    try:
+        main(**parser.parse_args().as_dict())
+    except KeyboardInterrupt:
+        print("Interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -114,6 +115,21 @@ def test_get_and_count_again(capsys, tmp_path, toy):
     assert "nothing to compare with" in capsys.readouterr().out
 
 
+def test_what_keeps_no_files_says_so(capsys, tmp_path):
+    root = ["--root", str(tmp_path)]
+    for command in ("get", "info"):
+        assert cli.main(["data", command, "planted", *root]) == 0
+        printed = capsys.readouterr().out
+        assert printed.endswith("no file is downloaded or written.\nAs recorded.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interruption_while_samples_are_made_is_a_message(capsys, tmp_path, toy, monkeypatch):
+    monkeypatch.setattr(Toy, "read", lambda self: os.kill(os.getpid(), signal.SIGINT))
+    assert cli.main(["data", "get", "toy", "--root", str(tmp_path)]) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "tg-mlc: interrupted; run it again to go on"
+
+
 def test_offline_is_a_message(capsys, tmp_path, toy, monkeypatch):
     monkeypatch.delenv("TG_MLC_DATA")
     assert cli.main(["data", "get", "toy", "--root", str(tmp_path)]) == 1
@@ -201,6 +217,12 @@ def test_other_errors_of_writing_are_a_message(capsys, monkeypatch):
     monkeypatch.setattr(registry, "names", fill_up)
     assert cli.main(["data", "list"]) == 1
     assert capsys.readouterr().err == "tg-mlc: [Errno 28] No space left on device\n"
+
+
+def test_it_can_be_interrupted_from_the_start():
+    code = "import sys, tg_mlc.cli; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"  # which takes seconds to import
 
 
 def test_as_a_module():

@@ -1,4 +1,4 @@
-"""The command line, ``tg-mlc``."""
+"""The command line, ``tg-mlc``, which imports what takes seconds only as it runs, so that it can be interrupted."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 import tg_mlc
 from tg_mlc._optional import require
-from tg_mlc.datasets import ChecksumError, DatasetUnavailableError, registry
-from tg_mlc.datasets.card import DatasetCard
 
 if TYPE_CHECKING:
     from torch_geometric.data import Dataset
@@ -21,10 +19,6 @@ if TYPE_CHECKING:
 
 class DamagedError(Exception):
     """A data set that was processed before cannot be used."""
-
-
-#: What a person can mend, as the message says; anything else is a mistake of ours and shows its traceback.
-_EXPECTED = (ValueError, ImportError, OSError, ChecksumError, DatasetUnavailableError, DamagedError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,12 +31,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Python flushes once more when it exits, see the note on SIGPIPE in the documentation of its module signal.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except _EXPECTED as error:
+    except _expected() as error:
         print(f"tg-mlc: {error}", file=sys.stderr)  # noqa: T201
         return 1
     except KeyboardInterrupt:
         print("tg-mlc: interrupted; run it again to go on", file=sys.stderr)  # noqa: T201
         return 130
+
+
+def _expected() -> tuple[type[Exception], ...]:
+    """What a person can mend, as the message says; anything else is a mistake of ours and shows its traceback."""
+    from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
+
+    return ValueError, ImportError, OSError, ChecksumError, DatasetUnavailableError, DamagedError
 
 
 def _run(words: Sequence[str]) -> int:
@@ -81,6 +82,8 @@ def info(name: str, root: str | None = None) -> int:
         root: Counts the data set in this folder of all data sets again, and fails if it is not there or anything
             differs from what is recorded; nothing is downloaded.
     """
+    from tg_mlc.datasets import registry
+
     recorded = registry.card(name)
     if root is None:
         print(recorded)  # noqa: T201
@@ -92,6 +95,8 @@ def info(name: str, root: str | None = None) -> int:
 
 def list_() -> int:
     """Lists the published data sets."""
+    from tg_mlc.datasets import registry
+
     names = registry.names()
     width = max(map(len, names))
     for name in names:
@@ -102,9 +107,15 @@ def list_() -> int:
 
 def _count(name: str, root: str, *, force: bool = False, download: bool = True) -> list[str]:
     """Prints the card of a data set as it is counted, and returns what is not as recorded."""
+    from tg_mlc.datasets import registry
+    from tg_mlc.datasets.card import DatasetCard
+
     recorded = registry.card(name)
-    card = DatasetCard.of(_load(name, root, force, download), registry.published(name))
+    dataset = _load(name, root, force, download)
+    card = DatasetCard.of(dataset, registry.published(name))
     print(card)  # noqa: T201
+    if not dataset.has_process:
+        print("These samples are made anew whenever they are loaded: no file is downloaded or written.")  # noqa: T201
     if recorded.origin != "computed":
         print("Recorded is only what papers report, so that there is nothing to compare with.")  # noqa: T201
         return []
@@ -114,6 +125,8 @@ def _count(name: str, root: str, *, force: bool = False, download: bool = True) 
 
 
 def _load(name: str, root: str, force: bool, download: bool) -> Dataset:
+    from tg_mlc.datasets import registry
+
     try:
         return registry.load(name, root, force_reload=force, download=download)
     except RuntimeError as error:

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -116,3 +117,17 @@ def test_help_explains_every_flag() -> None:
         assert explained is not None
         assert "default" in explained[0], flag
         assert len(explained[0].split()) > 8, flag
+
+
+def test_an_interruption_before_training_is_a_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(recipe: Recipe, root: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Recipe, "load_dataset", interrupt)
+    monkeypatch.setattr(sys, "argv", ["sider_graph.py"])
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_path(str(ROOT / "examples" / "sider_graph.py"), run_name="__main__")
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "Interrupted\n"

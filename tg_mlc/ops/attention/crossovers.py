@@ -1,7 +1,7 @@
 """Where one backend overtakes another: all that ``backend="auto"`` knows of speed.
 
-``benchmarks/attention.py --calibrate true`` measures the thresholds anew, in single precision. Those of ``csr`` are
-rounded from benchmarks/results/attention_calibration-cpu.json (those of another processor, in
+``python -m benchmarks.speed.attention --calibrate true`` measures the thresholds anew, in single precision.
+Those of ``csr`` are rounded from benchmarks/results/attention_calibration-cpu.json (those of another processor, in
 attention_calibration-cpu-epyc.json, are mostly higher, by up to two thirds), those of blocks from the latter, and that
 of folding lies between the two. That of ``sddmm`` is read off benchmarks/results/attention-cpu.json (500 and 983
 labels). That of 3% was found on two CPU cores for 983 labels and the scatter route, and stands for ``triton`` until

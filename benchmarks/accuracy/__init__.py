@@ -1,0 +1,1 @@
+"""Comparisons of models by what they predict."""

@@ -1,0 +1,153 @@
+"""Ablation: a recipe as it is, and without one part at a time.
+
+    python -m benchmarks.accuracy.ablation --dataset bibtex --seeds 3
+
+All rows share the samples, the seeds and the validation samples that thresholds are tuned on. Differences from the
+recipe as it is are tested over the seeds.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from joblib import Parallel, delayed
+
+from benchmarks.accuracy.baselines import baselines, classifier_scores, run_baseline, scores_of
+from benchmarks.accuracy.rows import LAMP, Row, recorded
+from benchmarks.accuracy.runs import Run, Task
+from benchmarks.command_line import run
+from benchmarks.environment import describe_dataset
+from benchmarks.files import check_replacement, write_results
+from benchmarks.report.comparisons import read
+from benchmarks.report.tables import full
+from tg_mlc.data import Split
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.data.preprocess.raters import NAMES
+from tg_mlc.recipes import TABLES, Recipe
+
+
+@dataclass(frozen=True)
+class Change:
+    """What differs from the recipe."""
+
+    graph: str | None = None
+    evidence: tuple[str, ...] | None = None  #: the classifiers that are kept
+    parts: dict[str, dict[str, Any]] = field(default_factory=dict)  #: arguments by the recipe's attributes
+
+    def of(self, recipe: Recipe) -> Recipe:
+        """The changed recipe."""
+        return replace(recipe, **{name: {**getattr(recipe, name), **values} for name, values in self.parts.items()})
+
+
+CHANGES = {
+    "no messages among labels": Change(graph="el"),
+    "no evidence": Change(parts={"model": {"evidence": None}}),
+    "evidence of the SVM alone": Change(evidence=("svm",)),
+    "evidence of kernel ridge alone": Change(evidence=("ridge",)),
+    "no evidence in the logits": Change(parts={"model": {"evidence_skip": False}}),
+    "readout tied to the labels": Change(parts={"model": {"tied": True}}),
+    "one step": Change(parts={"model": {"num_steps": 1}}),
+    "readout from frequencies": Change(parts={"model": {"frequency_strength": 1.0}}),
+    "no dropout of words": Change(parts={"model": {"input_dropout": 0.0}}),
+    "no loss of earlier steps": Change(parts={"objective": {"intermediate_weight": 0.0}}),
+    "constant learning rate": Change(parts={"module": {"decay": "none", "warmup": 0.0}}),
+    "no weight decay": Change(parts={"module": {"weight_decay": 0.0}}),
+    "no averaged weights": Change(parts={"fit": {"ema_decay": None}}),
+}
+
+
+def changes_of(recipe: Recipe, classifiers: Iterable[str], graph: str) -> dict[str, Change]:
+    """Those that change something: a recipe may do without a part already."""
+    present = set(classifiers)
+
+    def differs(change: Change) -> bool:
+        kept = None if change.evidence is None else {NAMES[kind] for kind in change.evidence}
+        other_evidence = kept is not None and kept < present
+        return (
+            other_evidence or change.graph not in (None, graph) or (bool(change.parts) and change.of(recipe) != recipe)
+        )
+
+    return {name: change for name, change in CHANGES.items() if differs(change)}
+
+
+def main(
+    dataset: str = "bibtex",
+    seeds: int = 3,
+    first_seed: int = 10,
+    graph: str = "fc",
+    root: Path = Path("data"),
+    jobs: int = 1,
+    max_epochs: int | None = None,
+    replace: bool = False,
+) -> None:
+    """Trains the recipe and all its changes with every seed, prints the table and writes benchmarks/runs/.
+
+    Args:
+        dataset: The data set, one of words or vectors with an official split.
+        seeds: Number of seeds.
+        first_seed: The first of them.
+        graph: The label graph.
+        root: Folder that keeps the data.
+        jobs: How many trainings run at a time, each on one thread.
+        max_epochs: Number of epochs, if not that of the recipe.
+        replace: Whether to replace the tracked file in benchmarks/results/ instead.
+    """
+    check_replacement(replace, max_epochs=max_epochs)
+    if dataset not in TABLES:
+        raise SystemExit(f"Expected --dataset to be one of {', '.join(TABLES)} (got {dataset})")
+    recipe = TABLES[dataset]
+    options = {} if max_epochs is None else {"max_epochs": max_epochs}
+    raw = recipe.load_dataset(root)
+    split = recipe.split(raw, recipe.splits[0], first_seed)
+    task = Task(dataset, recipe.prepare(raw, split, root / dataset))
+    changes = changes_of(recipe, classifier_scores(task.dataset).classifiers, graph)
+    chosen = range(first_seed, first_seed + seeds)
+    calls: list[tuple[Callable[..., Any], Any, Any]] = [
+        delayed(run_baseline)(task, split, first_seed, name, options)
+        for name in baselines(task, split, first_seed, options)
+    ]
+    calls += [
+        delayed(run_change)(task, split, seed, name, graph, options) for name in (None, *changes) for seed in chosen
+    ]
+    runs: list[Run] = []
+    for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
+        runs += done
+        print("\n".join(f"{run.row.title:<32} seed {run.seed} ({run.seconds:.0f} s)" for run in done), flush=True)
+    content = {
+        "dataset": {"name": dataset, **describe_dataset(raw), "counted_labels": int(task.counted.sum())},
+        "split": recipe.splits[0],
+        "seeds": list(chosen),
+        "recipes": {"best": recorded(recipe) | options},
+        "changes": {name: asdict(change) for name, change in changes.items()},
+        "runs": [run.to_dict() for run in runs],
+    }
+    path = write_results(f"ablation-{dataset}", content, replace=replace)
+    print("\n".join(["", *full(read(path.stem, path)), "", f"Wrote {path}"]))
+
+
+def run_change(task: Task, split: Split, seed: int, name: str | None, graph: str, options: dict[str, Any]) -> list[Run]:
+    """One row of one seed, of the whole recipe if no change is named."""
+    torch.set_num_threads(1)
+    start = time.perf_counter()
+    change = Change() if name is None else CHANGES[name]
+    row = Row(LAMP, "emb", change.graph or graph, "best", name)
+    dataset = task.dataset
+    if change.evidence is not None:
+        places = [list(classifier_scores(dataset).raters).index(kind) for kind in change.evidence]
+        dataset = with_attribute(dataset, "evidence", dataset.rows("evidence")[..., places])
+    changed = Task(task.name, dataset, change.of(task.recipe))
+    label_graph = changed.recipe.label_graph(row.graph, dataset, split)
+    result, data = changed.train(split, seed, label_graph, "emb", options)
+    run = changed.run(row, split, seed, time.perf_counter() - start, *scores_of(result, data))
+    run.density, run.validation = label_graph.density, result.best_value
+    return [run]
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

@@ -1,0 +1,186 @@
+"""Rows without label message passing, for every family of data sets."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.preprocessing import normalize
+from torch_geometric.loader import DataLoader
+
+from benchmarks.accuracy.networks import LinearAlone, PooledGNN
+from benchmarks.accuracy.rows import FREQUENCY, SILENT, Row
+from benchmarks.accuracy.runs import Run, Task
+from tg_mlc.baselines import LabelFrequency, MorganForest
+from tg_mlc.baselines.linear import Loss
+from tg_mlc.baselines.morgan_forest import DEFAULT_GRID
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data.bags import inputs_of
+from tg_mlc.data.preprocess import Chain, ClassifierScores, TfIdf
+from tg_mlc.data.preprocess.raters import tuned_linear
+from tg_mlc.datasets import Planted
+from tg_mlc.graphs import edgeless
+from tg_mlc.models.molecules import vector_encoders
+from tg_mlc.recipes import DNA, MOLECULES, PLANTED, TABLES
+from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
+
+#: What forests are tuned over; on the larger data set each setting takes a minute.
+FOREST_GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
+    "sider": DEFAULT_GRID,
+    "nci": {"max_features": ("sqrt", "log2")},
+}
+# The best of a few settings for the pooled GNN on the random splits 0 and 1.
+GINE_MODULE: dict[str, Any] = {"lr": 3e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
+GINE_FIT: dict[str, Any] = {"max_epochs": 30, "patience": None, "gradient_clip": 1.0}
+# Found for models with this path beside their messages.
+LINEAR_MODULE: dict[str, Any] = {"lr": 3e-4, "weight_decay": 0.1, "decay": "cosine", "warmup": 0.05}
+LINEAR_FIT: dict[str, Any] = {"max_epochs": 18, "patience": None, "ema_decay": 0.98, "gradient_clip": 1.0}
+
+Scores = tuple[Any, Any]  #: of validation and of test samples
+Made = tuple[str, Callable[[], Scores]]  #: a row's name, and what makes its scores
+
+
+def baselines(task: Task, split: Split, seed: int, options: dict[str, Any]) -> list[str]:
+    """The names of all rows without label message passing."""
+    return [name for name, _ in _rows(task, split, seed, options)]
+
+
+def run_baseline(task: Task, split: Split, seed: int, name: str, options: dict[str, Any]) -> list[Run]:
+    """One of these rows, of one seed."""
+    torch.set_num_threads(1)
+    start = time.perf_counter()
+    on_val, on_test = dict(_rows(task, split, seed, options))[name]()
+    return [task.run(Row(name), split, seed, time.perf_counter() - start, on_val, on_test)]
+
+
+def classifier_scores(dataset: MultiLabelDataset) -> ClassifierScores:
+    """What gave the samples of a table their evidence."""
+    return cast(ClassifierScores, cast(Chain, dataset.preprocessor).steps[-1])
+
+
+def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Made]:
+    yield FREQUENCY, lambda: _frequency(task, split)
+    if task.name in TABLES:
+        for name, classifier in classifier_scores(task.dataset).classifiers.items():
+            yield name, partial(_classifier, task, split, classifier)
+        yield "logistic regression, tuned", lambda: _linear(inputs_of(task.dataset), task, split, "logistic")
+    if task.name in DNA:
+        yield from _both_linear("words of DNA", lambda: _words_of_dna(task, split), task, split)
+    if task.name in PLANTED:
+        yield from _both_linear("all components", lambda: _all_components(task), task, split)
+        yield "best without neighbours", lambda: _best(task, split, messages=False)
+        yield "best possible", lambda: _best(task, split, messages=True)
+    if task.name in MOLECULES:
+        yield from _molecules(task, split, seed, options)
+
+
+def _frequency(task: Task, split: Split) -> Scores:
+    frequency = LabelFrequency().fit(task.dataset.y[split.train])
+    return frequency.predict_proba(len(split.val)), frequency.predict_proba(len(split.test))
+
+
+def _classifier(task: Task, split: Split, classifier: Any) -> Scores:
+    # The very classifiers whose scores the label message passing rows are given.
+    x = inputs_of(task.dataset)
+    return classifier.predict_proba(x[split.val.numpy()]), classifier.predict_proba(x[split.test.numpy()])
+
+
+def _both_linear(what: str, inputs: Callable[[], Any], task: Task, split: Split) -> Iterator[Made]:
+    yield f"linear SVM on {what}, tuned", lambda: _linear(inputs(), task, split, "hinge")
+    yield f"logistic regression on {what}, tuned", lambda: _linear(inputs(), task, split, "logistic")
+
+
+def _linear(x: Any, task: Task, split: Split, loss: Loss) -> Scores:
+    scores = tuned_linear(x, task.dataset.y, split, loss).predict_proba(x)
+    return scores[split.val], scores[split.test]
+
+
+def _words_of_dna(task: Task, split: Split) -> Any:
+    """All words of 5 to 8 letters on either strand."""
+    letters = np.array(list("ACGTN"))
+    texts = ["".join(letters[data.x]) for data in task.dataset]
+    backward = str.maketrans("ACGT", "TGCA")
+    both = [f"{text} {text[::-1].translate(backward)}" for text in texts]
+    # No word goes across the strands; where a strand begins or ends, its words have a space.
+    words = CountVectorizer(analyzer="char_wb", ngram_range=(5, 8), lowercase=False, min_df=3, dtype=np.float32)
+    words.fit([both[i] for i in split.train])
+    counts = words.transform(both)
+    return TfIdf().learn(counts[split.train.numpy()]).weigh(counts)
+
+
+def _all_components(task: Task) -> Any:
+    """Those of all labels side by side, scaled to unit length in the mean."""
+    x = np.stack([data.x.numpy().ravel() for data in task.dataset])
+    return x / np.sqrt(x.shape[1])
+
+
+def _fingerprints(task: Task) -> Any:
+    """The bits that the random forests see, which are few of many."""
+    return normalize(csr_matrix(MorganForest().fingerprints(task.dataset.smiles), dtype=np.float32))
+
+
+def _best(task: Task, split: Split, messages: bool) -> Scores:
+    dataset = cast(Planted, task.dataset)
+    # One half, which is among the thresholds that are tried, is then the very threshold that made the labels.
+    probabilities = 1 / (1 + np.exp(dataset.threshold - dataset.scores(messages)))
+    return probabilities[split.val], probabilities[split.test]
+
+
+def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Made]:
+    yield from _both_linear("fingerprints", lambda: _fingerprints(task), task, split)
+    yield "random forest", lambda: _forest(task, split, seed, tuned=False)
+    yield "random forest, tuned", lambda: _forest(task, split, seed, tuned=True)
+    seed_everything(seed, verbose=False)
+    gine = PooledGNN(task.dataset.num_labels)
+    yield "GINE + sum pooling", lambda: _trained(task, split, seed, gine, GINE_MODULE, {**GINE_FIT, **options})
+    train = task.dataset[split.train]
+    if vector_encoders(train, channels=1):
+        alone = partial(LinearAlone, train)
+        yield (
+            "linear path alone",
+            lambda: _trained(task, split, seed, alone(), LINEAR_MODULE, {**LINEAR_FIT, **options}),
+        )
+    if "evidence" in task.dataset[0]:
+        yield SILENT, lambda: _silent(task, split)
+
+
+def _silent(task: Task, split: Split) -> Scores:
+    """What models say before they are trained, when messages have nothing to add yet."""
+    model = task.recipe.build(
+        task.dataset[split.train], edgeless(task.dataset.label_names), encoder="emb", **task.recipe.model
+    )
+    model.eval().requires_grad_(False)
+    on_val, on_test = (next(iter(DataLoader(task.dataset[part], len(part)))) for part in split.parts[1:])
+    return model(on_val).sigmoid(), model(on_test).sigmoid()
+
+
+def _forest(task: Task, split: Split, seed: int, tuned: bool) -> Scores:
+    train, val, test = (task.dataset[part] for part in split.parts)
+    if tuned:
+        grid = FOREST_GRIDS.get(task.name, DEFAULT_GRID)
+        forest = MorganForest.tuned(train.smiles, train.y, val.smiles, val.y, grid=grid, seed=seed, n_jobs=1)
+    else:
+        forest = MorganForest(seed=seed, n_jobs=1).fit(train.smiles, train.y)
+    return forest.predict_proba(val.smiles), forest.predict_proba(test.smiles)
+
+
+def _trained(
+    task: Task, split: Split, seed: int, model: torch.nn.Module, module: dict[str, Any], settings: dict[str, Any]
+) -> Scores:
+    seed_everything(seed, verbose=False)
+    lightning = MultiLabelModule(model, task.dataset.label_names, **module)
+    data = MultiLabelDataModule(task.dataset, split, batch_size=task.recipe.batch_size, seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        return scores_of(fit(lightning, data, folder, **settings, accelerator="cpu", logger=False), data)
+
+
+def scores_of(result: FitResult, data: MultiLabelDataModule) -> Scores:
+    """The scores of validation and of test samples."""
+    return result.predict(data.val_dataloader()), result.predict(data.test_dataloader())

@@ -1,0 +1,213 @@
+"""Learning curves: label message passing as it is by default, with the readout that the paper writes, and its rivals.
+
+    python -m benchmarks.accuracy.learning_curve --dataset bibtex --epochs 12
+    python -m benchmarks.accuracy.learning_curve --dataset nci --epochs 12
+
+On bags of words LaMP stands beside the layout of the authors' released code, whose encoder throws its attention away;
+on molecules the README's drop-in layer stands beside the pooling that it replaces. All see the same samples in the same
+order and take the same steps of Adam with a constant learning rate; none has another classifier's scores, averaged
+weights or any other help. Seconds are those of the processor spent in training steps.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from joblib import Parallel, delayed
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+from torch_geometric.data import Batch
+from torch_geometric.loader import DataLoader
+
+from benchmarks.command_line import run
+from benchmarks.environment import describe_dataset
+from benchmarks.files import write_results
+from benchmarks.speed.released_layout import ReleasedLayout
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.graphs import fully_connected
+from tg_mlc.metrics import evaluate, tune_per_metric
+from tg_mlc.models import LaMP
+from tg_mlc.nn import LabelReadout
+from tg_mlc.nn.encoders import BagEncoder
+from tg_mlc.recipes import RECIPES
+
+README = Path(__file__).parents[2] / "README.md"
+DEFAULT, TIED, RELEASED, POOLED = "by default", "tied readout (the paper's equation)", "released layout", "pooling"
+METRICS = ("ebF1", "miF1", "maF1", "maAUC", "maAP")
+
+
+def main(
+    dataset: str = "bibtex",
+    epochs: int = 12,
+    seeds: int = 3,
+    first_seed: int = 0,
+    channels: int = 128,
+    lr: float = 1e-3,
+    root: Path = Path("data"),
+    jobs: int = 1,
+    replace: bool = False,
+) -> None:
+    """Trains every model with every seed, prints scores after every epoch and writes benchmarks/runs/.
+
+    Args:
+        dataset: A data set of bags of words, or nci.
+        epochs: Number of epochs.
+        seeds: Number of seeds, of the weights and the order of samples.
+        first_seed: The first of them.
+        channels: Size of the states on bags of words; the README's networks have their own.
+        lr: The learning rate.
+        root: Folder that keeps the data.
+        jobs: How many trainings run at a time, each on one thread.
+        replace: Whether to replace the tracked file in benchmarks/results/ instead.
+    """
+    recipe = RECIPES[dataset]
+    samples = recipe.load_dataset(root)
+    if kind_of(samples) not in ("bag", "molecule"):
+        raise SystemExit(f"Expected --dataset to be one of bags of words, or nci (got {dataset})")
+    split = recipe.split(samples, recipe.splits[0], first_seed)
+    chosen = range(first_seed, first_seed + seeds)
+    calls = [
+        delayed(curve)(name, samples, split, recipe.counted_labels(samples), seed, epochs, channels, lr)
+        for seed in chosen
+        for name in contenders(samples, channels)
+    ]
+    points = [point for of_run in Parallel(n_jobs=jobs, return_as="generator")(calls) for point in of_run]
+    content = {
+        "dataset": {"name": dataset, "kind": kind_of(samples), **describe_dataset(samples)},
+        "split": split.hash,
+        "settings": {"epochs": epochs, "seeds": list(chosen), "channels": channels, "lr": lr, "batch_size": 32},
+        "curves": points,
+    }
+    print(f"Wrote {write_results(f'learning_curve-{dataset}', content, replace=replace)}")
+
+
+def kind_of(samples: MultiLabelDataset) -> str | None:
+    """What the components of a sample are."""
+    return "molecule" if "smiles" in samples[0] else samples.kind
+
+
+def contenders(samples: MultiLabelDataset, channels: int) -> dict[str, Callable[[], nn.Module]]:
+    """What makes each of the models."""
+    num_labels = samples.num_labels
+    if kind_of(samples) == "molecule":
+        pooled, drop_in = readme_networks()
+        return {
+            DEFAULT: lambda: drop_in(num_labels),
+            TIED: lambda: tied(drop_in(num_labels)),
+            POOLED: lambda: pooled(num_labels),
+        }
+
+    def lamp(**options: Any) -> nn.Module:
+        return LaMP(
+            BagEncoder(samples.num_inputs, channels), fully_connected(num_labels), num_feature_layers=0, **options
+        )
+
+    return {
+        DEFAULT: lamp,
+        TIED: lambda: lamp(tied=True),
+        RELEASED: lambda: Released(samples.num_inputs, num_labels, channels),
+    }
+
+
+def readme_networks() -> list[Callable[[int], nn.Module]]:
+    """The two networks of the README, just as it writes them: with pooling, and with label message passing."""
+    networks = []
+    for block in re.findall(r"^```python\n(.*?)^```", README.read_text(), re.DOTALL | re.MULTILINE)[:2]:
+        namespace: dict[str, Any] = {}
+        exec(block, namespace)
+        networks.append(namespace["Net"])
+    return networks
+
+
+def tied(network: nn.Module) -> nn.Module:
+    """The same network with a tied readout."""
+    network.readout = LabelReadout(network.labels, tied=True)
+    return network
+
+
+class Released(nn.Module):
+    """The released layout over padded batches, whose word 0 is padding."""
+
+    def __init__(self, num_inputs: int, num_labels: int, channels: int) -> None:
+        super().__init__()
+        self.layout = ReleasedLayout(num_inputs + 1, num_labels, channels, heads=4, discard_feature_attention=True)
+
+    def forward(self, batch: Batch) -> Tensor:
+        logits: Tensor = self.layout(
+            pad_sequence(list((batch.x + 1).split(batch.ptr.diff().tolist())), batch_first=True)
+        )
+        return logits
+
+
+def curve(
+    name: str,
+    samples: MultiLabelDataset,
+    split: Split,
+    counted: Tensor,
+    seed: int,
+    epochs: int,
+    channels: int,
+    lr: float,
+) -> list[dict[str, Any]]:
+    """The scores of one model after each epoch."""
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    model = contenders(samples, channels)[name]()
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    order = torch.Generator().manual_seed(seed)
+    loader = DataLoader(samples[split.train], batch_size=32, shuffle=True, generator=order)
+    points, seconds = [], 0.0
+    for epoch in range(1, epochs + 1):
+        model.train()
+        losses = []
+        for batch in loader:
+            start = time.process_time()
+            loss = F.binary_cross_entropy_with_logits(model(batch), batch.y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            seconds += time.process_time() - start
+            losses.append(loss.item())
+        scores = dict(_scores(model, samples, split, counted))
+        points.append(
+            {"model": name, "seed": seed, "epoch": epoch, "seconds": seconds, "loss": float(np.mean(losses)), **scores}
+        )
+        found = ", ".join(f"{metric} {value:.3f}" for metric, value in scores["test"].items())
+        print(
+            f"{name:<36} seed {seed}, epoch {epoch}: loss {points[-1]['loss']:.4f}; test {found} ({seconds:.0f} s)",
+            flush=True,
+        )
+    return points
+
+
+def _scores(
+    model: nn.Module, samples: MultiLabelDataset, split: Split, counted: Tensor
+) -> Iterator[tuple[str, dict[str, float | None]]]:
+    """Metrics by part, with the thresholds that are best on the validation part."""
+    on_val = _predict(model, samples[split.val])[:, counted]
+    y_val = samples[split.val].y[:, counted]
+    tuners = tune_per_metric(y_val, on_val)
+    for part, y, scores in (
+        ("validation", y_val, on_val),
+        ("test", samples[split.test].y[:, counted], _predict(model, samples[split.test])[:, counted]),
+    ):
+        values = evaluate(y, scores, tuners).to_dict()["values"]
+        yield part, {metric: values[metric] for metric in METRICS}
+
+
+@torch.no_grad()
+def _predict(model: nn.Module, part: MultiLabelDataset) -> Tensor:
+    model.eval()
+    return torch.cat([model(batch).sigmoid() for batch in DataLoader(part, batch_size=64)])
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

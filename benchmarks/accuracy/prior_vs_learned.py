@@ -1,0 +1,313 @@
+"""Comparison of label graphs: edgeless (el), fully connected (fc), priors (pr, ...), learned, or one's own from a file,
+with and without feature message passing.
+
+    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,fc,pr --seeds 3
+    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,mine.safetensors --seeds 3
+    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,fc --seeds 3 --encoders emb --settings published
+
+All rows of a seed share its split. Rows with published settings are LaMP without evidence and without a linear path.
+Next to the variants stand the label frequencies, strong classical models tuned on the same validation samples, and what
+the papers report. Differences between graphs are tested over the seeds. The
+attention that fc learns is compared with priors, and with the true label graph where it is known.
+
+Results go to benchmarks/runs/, which is yours; --replace writes the tracked file of benchmarks/results/ instead.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple, cast, get_args
+
+import torch
+from joblib import Parallel, delayed
+
+from benchmarks.accuracy.baselines import baselines, run_baseline, scores_of
+from benchmarks.accuracy.recovery import co_occurrence_scores, mean_label_attention, recovery
+from benchmarks.accuracy.resume import earlier_runs
+from benchmarks.accuracy.rows import LAMP, LEARNED, Row, Settings, recorded
+from benchmarks.accuracy.runs import Run, Task
+from benchmarks.command_line import chosen, run
+from benchmarks.environment import describe_dataset
+from benchmarks.files import check_replacement, earlier_file, name_of, write_partial, write_results
+from benchmarks.report.comparisons import read
+from benchmarks.report.tables import full
+from tg_mlc._files import sha256
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.graphs import LabelGraph, edgeless, learned
+from tg_mlc.recipes import RECIPES, EncoderName, Recipe
+from tg_mlc.training import FitResult, MultiLabelDataModule
+
+#: Attention is averaged over so many batches; more of them change it little.
+NUM_BATCHES = 10
+#: Known graphs that learned attention is compared with in any case; others if they are trained with.
+ALWAYS_COMPARED = ("pr", "tree", "planted")
+#: How many sources a label keeps in the learned graph, if there are four times as many labels.
+LEARNED_TOP_K = 10
+
+
+def main(
+    dataset: str = "sider",
+    seeds: int = 5,
+    first_seed: int = 10,
+    split: str | None = None,
+    graphs: str = "el,fc,pr",
+    encoders: str = "emb,fmp",
+    settings: str = "best",
+    without: str = "",
+    root: Path = Path("data"),
+    jobs: int = 1,
+    max_epochs: int | None = None,
+    replace: bool = False,
+    resume: bool = False,
+) -> None:
+    """Trains every variant with every seed, prints the table and writes benchmarks/runs/.
+
+    Args:
+        dataset: The data set, one of those that have a recipe.
+        seeds: Number of seeds.
+        first_seed: The first of them; the recipes of molecules were found with seeds 0 to 3 (that of NCI also with 11).
+        split: How samples are divided; the first method of the recipe if not given.
+        graphs: The label graphs, joined by commas: el, fc, learned, those that the recipe has, and files that
+            LabelGraph.save wrote, which are called by their name without the suffix.
+        encoders: Without (emb) and with feature message passing (fmp); or fingerprints and descriptors only (vectors).
+            Joined by commas.
+        settings: Those that were best here (best), or those of the paper (published). Joined by commas.
+        without: Rows of classifiers to leave out, joined by semicolons; --resume adds them later.
+        root: Folder that keeps the data.
+        jobs: How many trainings run at a time, each on one thread.
+        max_epochs: Number of epochs, if not that of the recipe.
+        replace: Whether to replace the tracked file in benchmarks/results/ instead. Rows are kept after every training
+            in a file of their own, which takes the place of the file of results in the end.
+        resume: Whether to keep the rows of a comparison that stopped early, else those of its file of results, and make
+            only those that it does not have; samples, settings and versions must be the same. The code must be too,
+            which is not checked. Rows of fc are made again if they were not compared with one of these graphs.
+    """
+    if seeds < 1:
+        raise SystemExit(f"Expected --seeds to be at least 1 (got {seeds})")
+    check_replacement(replace, max_epochs=max_epochs)
+    recipe = _recipe(dataset, split)
+    own = own_graphs(graphs, ("el", "fc", "learned", *recipe.graphs))
+    recipe = with_graphs(recipe, own)
+    wanted = _named(f"--graphs of {dataset}", _by_name(graphs, own), ("el", "fc", "learned", *recipe.graphs))
+    with_encoders = _named("--encoders", encoders, get_args(EncoderName))
+    with_settings = _named("--settings", settings, get_args(Settings))
+    rows = [
+        Row(LAMP, encoder, graph, cast(Settings, whose))
+        for whose, encoder, graph in product(with_settings, with_encoders, wanted)
+    ]
+    split = recipe.splits[0] if split is None else split
+    options = {} if max_epochs is None else {"max_epochs": max_epochs}
+    all_seeds = range(first_seed, first_seed + seeds)
+    raw, trials = _trials(recipe, dataset, root, split, all_seeds)
+    _try_out(trials[first_seed], rows)
+    priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))
+    content: dict[str, Any] = {
+        "dataset": {
+            "name": dataset,
+            **describe_dataset(raw),
+            "counted_labels": int(trials[first_seed].task.counted.sum()),
+        },
+        "split": split,
+        "redrawn": recipe.redraw is not None,
+        "seeds": list(all_seeds),
+        "recipes": {"best": recorded(recipe) | options, "published": recorded(recipe.as_published()) | options},
+        "own_graphs": {name: sha256(path.read_bytes()) for name, path in own.items()},
+    }
+    # Models as published alone have a file of their own, beside that of models with all that helps.
+    name = name_of("prior_vs_learned", dataset, split, "published" if with_settings == ["published"] else "")
+    runs = earlier_runs(earlier_file(name, replace=replace), content, rows, priors) if resume else []
+    present = {(run.row, run.seed) for run in runs}
+    present |= {(Row(model), seed) for model in without.split(";") for seed in all_seeds}
+    calls = [*_baselines(trials, options, present), *_variants(trials, rows, options, priors, present)]
+    for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
+        runs += done
+        for each in done:
+            print(
+                f"{each.row.title:<28} seed {each.seed}: {_in_short(each.metrics)} ({each.seconds:.0f} s)", flush=True
+            )
+        write_partial(name, {**content, "runs": [run.to_dict() for run in runs]}, replace=replace)
+    path = write_results(name, {**content, "runs": [run.to_dict() for run in runs]}, replace=replace)
+    print("\n".join(["", *full(read(name, path)), "", f"Wrote {path}"]))
+
+
+def own_graphs(text: str, known: Collection[str]) -> dict[str, Path]:
+    """The files among label graphs that are joined by commas, by the names that they get."""
+    found = {path.stem: path for entry in text.split(",") if (path := Path(entry.strip())).suffix}
+    for name, path in found.items():
+        if name in known:
+            raise SystemExit(f"Expected a file of --graphs to have a name of its own (got '{path}'); rename it")
+        if not path.is_file():
+            raise SystemExit(f"Expected a file of --graphs to be one that LabelGraph.save wrote (got no '{path}')")
+    return found
+
+
+def with_graphs(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
+    """The recipe with label graphs from files beside its own."""
+
+    def reader(path: Path) -> Callable[[MultiLabelDataset, Split], LabelGraph]:
+        def read(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
+            graph = LabelGraph.load(path)
+            if list(graph.label_names or dataset.label_names) != list(dataset.label_names):
+                raise SystemExit(f"Expected '{path}' to have the labels of the data set, in its order; build it anew")
+            return graph
+
+        return read
+
+    return replace(recipe, graphs={**recipe.graphs, **{name: reader(path) for name, path in files.items()}})
+
+
+def _by_name(text: str, files: Mapping[str, Path]) -> str:
+    names = {path: name for name, path in files.items()}
+    return ",".join(names.get(Path(entry.strip()), entry) for entry in text.split(","))
+
+
+class Trial(NamedTuple):
+    """What one seed is run on."""
+
+    task: Task
+    split: Split
+
+
+#: A function, its arguments and its options, for joblib.
+Call = tuple[Callable[..., list[Run]], Any, Any]
+
+
+def _baselines(
+    trials: Mapping[int, Trial], options: dict[str, Any], present: Collection[tuple[Row, int]]
+) -> list[Call]:
+    """What makes the rows without labels as nodes; where all seeds share their samples, so do these rows."""
+    alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
+    return [
+        delayed(run_baseline)(*trials[seed], seed, name, options)
+        for seed in (list(trials)[:1] if alike else trials)
+        for name in baselines(*trials[seed], seed, options)
+        if (Row(name), seed) not in present
+    ]
+
+
+def _variants(
+    trials: Mapping[int, Trial],
+    rows: Iterable[Row],
+    options: dict[str, Any],
+    priors: Sequence[str],
+    present: Collection[tuple[Row, int]],
+) -> list[Call]:
+    """What makes the rows of encoders and graphs."""
+    return [
+        delayed(run_variant)(*trial, seed, row, options, priors)
+        for row in rows
+        for seed, trial in trials.items()
+        if (row, seed) not in present
+    ]
+
+
+def _try_out(trial: Trial, rows: Sequence[Row]) -> None:
+    """Builds every graph and a model of every encoder: what cannot be built is better known now than after hours."""
+    task, split = trial
+    for graph in {row.graph for row in rows} - {"learned"}:
+        task.recipe.label_graph(graph, task.dataset, split)
+    for row in {replace(row, graph=None) for row in rows}:
+        recipe = task.with_settings(row.settings).recipe
+        try:
+            recipe.build(
+                task.dataset[split.val], edgeless(task.dataset.label_names), encoder=row.encoder, **recipe.model
+            )
+        except ValueError as error:
+            raise SystemExit(
+                f"Expected --encoders that models of {task.name} have (got {row.encoder}): {error}"
+            ) from None
+
+
+def _trials(
+    recipe: Recipe, name: str, root: Path, split: str, seeds: Sequence[int]
+) -> tuple[MultiLabelDataset, dict[int, Trial]]:
+    """The data set, and the samples and parts of every seed."""
+    raw = recipe.load_dataset(root)
+    trials: dict[int, Trial] = {}
+    prepared: dict[str, Task] = {}
+    for seed in seeds:
+        dataset = raw if recipe.redraw is None else recipe.redraw(seed)
+        parts = recipe.split(dataset, split, seed)
+        key = parts.hash if recipe.redraw is None else str(seed)
+        if key not in prepared:
+            prepared[key] = Task(name, recipe.prepare(dataset, parts, root / name), recipe)
+        trials[seed] = Trial(prepared[key], parts)
+    return raw, trials
+
+
+def _recipe(dataset: str, split: str | None) -> Recipe:
+    if dataset not in RECIPES:
+        raise SystemExit(f"Expected --dataset to be one of {', '.join(RECIPES)} (got {dataset})")
+    recipe = RECIPES[dataset]
+    if split is not None and split not in recipe.splits:
+        raise SystemExit(f"Expected --split of {dataset} to be one of {', '.join(recipe.splits)} (got {split})")
+    return recipe
+
+
+def _named(option: str, text: str, known: Sequence[str]) -> list[str]:
+    try:
+        return chosen(option, text, known)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+
+
+def run_variant(
+    task: Task,
+    split: Split,
+    seed: int,
+    row: Row,
+    options: dict[str, Any],
+    priors: Sequence[str] = ALWAYS_COMPARED,
+) -> list[Run]:
+    """One row of label message passing."""
+    torch.set_num_threads(1)
+    start = time.perf_counter()
+    task, encoder = task.with_settings(row.settings), cast(EncoderName, row.encoder)
+    if row.graph == "learned":
+        result, data = task.train(split, seed, task.recipe.label_graph("fc", task.dataset, split), encoder, options)
+        label_graph = learned(
+            result.module.model,
+            data.train_dataloader(),
+            top_k=max(1, min(LEARNED_TOP_K, task.dataset.num_labels // 4)),
+            label_names=task.dataset.label_names,
+        )
+    else:
+        label_graph = task.recipe.label_graph(cast(str, row.graph), task.dataset, split)
+    result, data = task.train(split, seed, label_graph, encoder, options)
+    run = task.run(row, split, seed, time.perf_counter() - start, *scores_of(result, data))
+    run.density, run.validation = label_graph.density, result.best_value
+    if row.graph == "fc":
+        run.recovery = _recovered(task, split, result, data, priors)
+    return [run]
+
+
+def _recovered(
+    task: Task, split: Split, result: FitResult, data: MultiLabelDataModule, priors: Sequence[str]
+) -> dict[str, Any]:
+    """How well the learned attention, and simple statistics of the training labels, rank the pairs that priors join."""
+    batches = [batch for batch, _ in zip(data.val_dataloader(), range(NUM_BATCHES), strict=False)]
+    y = task.dataset.y[split.train]
+    scores = {LEARNED: mean_label_attention(result.module.model, batches)}
+    scores |= {w: co_occurrence_scores(y, w) for w in ("count", "conditional", "correlation")}
+    known = {name: task.recipe.label_graph(name, task.dataset, split) for name in priors if name in task.recipe.graphs}
+    return {
+        f"{score}, {name}": recovery(values, prior, task.counted)
+        for name, prior in known.items()
+        for score, values in scores.items()
+        if score == LEARNED or name in ("planted", "tree")
+    }
+
+
+def _in_short(metrics: Mapping[str, float | None]) -> str:
+    return ", ".join(
+        f"{name} {metrics[name]:.4f}" for name in ("ACC", "ebF1", "miF1", "maF1", "maAUC") if metrics[name] is not None
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

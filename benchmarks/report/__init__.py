@@ -1,0 +1,1 @@
+"""Tables and pictures of the results, written into the documentation."""

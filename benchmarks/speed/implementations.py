@@ -1,0 +1,284 @@
+"""Implementations of attention along a pattern, which the benchmark compares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.index import ptr2index
+from torch_geometric.nn import MessagePassing, TransformerConv
+from torch_geometric.utils import softmax
+
+from benchmarks.speed.measure import Job
+from benchmarks.speed.regimes import Inputs, draw, find
+from tg_mlc.ops import Blocks, Edges, Pattern, available_backends, graph_attention
+from tg_mlc.ops.attention import registry
+from tg_mlc.ops.attention.backend import AttentionCall
+from tg_mlc.ops.patterns import shared_graph
+
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+OURS, LITERAL, SDPA = "ours", "literal", "SDPA"
+#: Backends that make tensors with a row for every edge.
+PER_EDGE = ("reference", "scatter")
+#: What they have in memory at their peak, forward and backward, in such tensors.
+TENSORS_PER_EDGE = 6
+#: Largest graph that gets a dense mask.
+MAX_MASK = 10_000
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to compute attention.
+
+    Args:
+        name: Its name.
+        prepare: Derives what depends on the pattern alone, which is not timed, and returns what computes the attention.
+        per_edge: Whether it makes tensors with a row for every edge.
+        masked: Whether it makes a dense mask.
+        backend: The named backend that it calls.
+    """
+
+    name: str
+    prepare: Callable[[Pattern], Attend]
+    per_edge: bool = False
+    masked: bool = False
+    backend: str | None = None
+
+    def refuse(self, inputs: Inputs, pattern: Pattern, memory: float) -> str | None:
+        """Why it takes no part, or :obj:`None`."""
+        if self.backend is not None and (reason := registry.get(self.backend).refuse(call(inputs, pattern))):
+            return reason
+        if self.name == "torch-sparse" and find_spec("torch_sparse") is None:
+            return "torch-sparse is not installed"
+        if self.name == "SDPA, one by one" and not isinstance(pattern, Blocks):
+            return "only for Blocks"
+        if self.per_edge:
+            width = inputs.query.size(1) * inputs.query.size(2) * inputs.query.element_size()
+            needed = TENSORS_PER_EDGE * pattern.num_edges * width
+            return f"would need about {needed / 1e9:.0f} GB" if needed > memory else None
+        if self.masked and not isinstance(pattern, Blocks) and shared_graph(pattern)[0].num_keys > MAX_MASK:
+            return f"makes no dense mask of more than {MAX_MASK} nodes"
+        return None
+
+
+def candidates() -> list[Candidate]:
+    """Ours, each backend by name, and the rivals."""
+    return [
+        Candidate(LITERAL, literal, per_edge=True),
+        Candidate("TransformerConv", transformer_conv, per_edge=True),
+        Candidate(SDPA, sdpa, masked=True),
+        Candidate("SDPA, one by one", sdpa_one_by_one),
+        Candidate("torch-sparse", torch_sparse, per_edge=True),
+        Candidate(OURS, partial(ours, backend="auto")),
+        *(
+            Candidate(
+                f"{OURS} ({name})",
+                partial(ours, backend=name),
+                per_edge=name in PER_EDGE,
+                masked=name == "dense",
+                backend=name,
+            )
+            for name in available_backends()
+        ),
+    ]
+
+
+def call(inputs: Inputs, pattern: Pattern) -> AttentionCall:
+    """The call as backends receive it."""
+    return AttentionCall(*inputs.leaves, pattern, inputs.query.size(2) ** -0.5)
+
+
+def passes(attend: Attend, inputs: Inputs) -> dict[str, Job]:
+    """The forward pass alone, as in inference, and with all three gradients."""
+
+    def forward() -> Tensor:
+        with torch.no_grad():
+            return attend(*inputs.leaves)
+
+    def both() -> tuple[Tensor, ...]:
+        out = attend(*inputs.leaves)
+        return out, *torch.autograd.grad(out, inputs.leaves, inputs.grad)
+
+    return {"forward": forward, "forward_backward": both}
+
+
+def memory_jobs(regime: str, candidate: str, *, quick: bool, device: str, dtype: str, threads: int) -> dict[str, Job]:
+    """The passes of one candidate, after the same code has run on a tiny pattern of the same kind."""
+    torch.set_num_threads(threads)
+    spec = find(regime, quick=quick)
+    pattern = spec.make().to(device)
+    inputs = draw(pattern, spec, getattr(torch, dtype))
+    chosen = next(c for c in candidates() if c.name == candidate)
+    _warm_up(chosen, registry.choose(call(inputs, pattern))[0].name, regime, inputs)
+    return passes(chosen.prepare(pattern), inputs)
+
+
+def _warm_up(candidate: Candidate, automatic: str, regime: str, inputs: Inputs) -> None:
+    tiny = find(regime, quick=True)
+    pattern = tiny.make().to(inputs.query.device)
+    small = draw(pattern, tiny, inputs.query.dtype)
+    prepare = partial(ours, backend=automatic) if candidate.name == OURS else candidate.prepare
+    for job in passes(prepare(pattern), small).values():
+        job()
+
+
+def ours(pattern: Pattern, backend: str) -> Attend:
+    """The operator."""
+    if backend == "dense" and not isinstance(pattern, Blocks):
+        shared_graph(pattern)[0].mask()
+    return partial(graph_attention, pattern=pattern, backend=backend)
+
+
+class Literal(MessagePassing):
+    """One message for every edge, as PyG's :class:`~torch_geometric.nn.TransformerConv` passes them."""
+
+    def __init__(self) -> None:
+        super().__init__(aggr="add", node_dim=0)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
+        size = (key.size(0), query.size(0))
+        out: Tensor = self.propagate(edge_index, size=size, query=query, key=key, value=value)
+        return out
+
+    def message(
+        self,
+        query_i: Tensor,
+        key_j: Tensor,
+        value_j: Tensor,
+        index: Tensor,
+        ptr: Tensor | None,
+        size_i: int | None,
+    ) -> Tensor:
+        score = (query_i * key_j).sum(dim=-1) / math.sqrt(key_j.size(-1))
+        return value_j * softmax(score, index, ptr, size_i).unsqueeze(-1)
+
+
+def literal(pattern: Pattern) -> Attend:
+    """Along the explicit list of edges."""
+    return partial(Literal(), edge_index=pattern.to_edge_index())
+
+
+class _Given(torch.nn.Module):
+    """Stands in for a projection, whose result it is given."""
+
+    def forward(self, _: Tensor) -> Tensor:
+        return self.given
+
+
+def transformer_conv(pattern: Pattern) -> Attend:
+    """PyG's layer without its projections and its skip connection."""
+    edge_index = pattern.to_edge_index()
+    convs: dict[tuple[int, int], TransformerConv] = {}
+
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        heads, channels = query.shape[1:]
+        if (heads, channels) not in convs:
+            conv = TransformerConv(heads * channels, channels, heads, root_weight=False)
+            conv.lin_query, conv.lin_key, conv.lin_value = _Given(), _Given(), _Given()
+            convs[heads, channels] = conv
+        conv = convs[heads, channels]
+        conv.lin_query.given, conv.lin_key.given, conv.lin_value.given = query, key, value
+        return conv((key, query), edge_index).view(-1, heads, channels)
+
+    return attend
+
+
+def sdpa(pattern: Pattern) -> Attend:
+    """One masked or padded call."""
+    if isinstance(pattern, Blocks):
+        return _padded_sdpa(pattern)
+    graph, num_samples = shared_graph(pattern)
+    mask = None if graph.is_complete else graph.mask()
+
+    def attend(*tensors: Tensor) -> Tensor:
+        query, key, value = (x.view(num_samples, -1, *x.shape[1:]).transpose(1, 2) for x in tensors)
+        out = F.scaled_dot_product_attention(query, key, value, mask)
+        return out.transpose(1, 2).reshape(tensors[0].shape)
+
+    return attend
+
+
+def _padded_sdpa(pattern: Blocks) -> Attend:
+    rows = _places(pattern.query_ptr, pattern.max_queries), _places(pattern.key_ptr, pattern.max_keys)
+    present = torch.arange(pattern.max_keys, device=pattern.device) < pattern.key_ptr.diff().unsqueeze(-1)
+    mask = None if present.all() else present[:, None, None, :]  # [B, 1, 1, S]
+
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        q = _pad(query, rows[0], pattern.num_samples, pattern.max_queries)
+        k, v = (_pad(x, rows[1], pattern.num_samples, pattern.max_keys) for x in (key, value))
+        out = F.scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).flatten(end_dim=1)
+        return out if rows[0] is None else out[rows[0]]
+
+    return attend
+
+
+def _places(ptr: Tensor, size: int) -> Tensor | None:
+    """Where every row stands among the padded ones, unless all samples are of the same size."""
+    if bool((ptr.diff() == size).all()):
+        return None
+    sample = ptr2index(ptr)
+    return torch.arange(sample.numel(), device=ptr.device) + sample * size - ptr[sample]
+
+
+def _pad(x: Tensor, rows: Tensor | None, num_samples: int, size: int) -> Tensor:
+    if rows is not None:
+        x = x.new_zeros(num_samples * size, *x.shape[1:]).index_copy(0, rows, x)
+    return x.view(num_samples, size, *x.shape[1:]).transpose(1, 2)
+
+
+def sdpa_one_by_one(pattern: Pattern) -> Attend:
+    """One call for each sample, without padding."""
+    assert isinstance(pattern, Blocks)
+    sizes = [ptr.diff().tolist() for ptr in (pattern.query_ptr, pattern.key_ptr)]
+
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        samples = zip(query.split(sizes[0]), key.split(sizes[1]), value.split(sizes[1]), strict=True)
+        outs = [F.scaled_dot_product_attention(*(x.transpose(0, 1) for x in sample)) for sample in samples]
+        return torch.cat([out.transpose(0, 1) for out in outs])
+
+    return attend
+
+
+def torch_sparse(pattern: Pattern) -> Attend:
+    """Scores and softmax along the edges, and the sum as one sparse product, block-diagonal over the heads."""
+    from torch_sparse import SparseTensor, matmul
+
+    ptr, source, _ = pattern.csr()
+    target = ptr2index(ptr, output_size=source.numel())
+    adjacencies: dict[int, Any] = {}
+
+    def adjacency(heads: int) -> Any:
+        if heads not in adjacencies:
+            head = torch.arange(heads, device=ptr.device).unsqueeze(-1)
+            row, col = (head * pattern.num_queries + target).flatten(), (head * pattern.num_keys + source).flatten()
+            sizes = (heads * pattern.num_queries, heads * pattern.num_keys)
+            # Rows are sorted, columns need not be: the products do not ask.
+            adjacencies[heads] = SparseTensor(
+                row=row, col=col, sparse_sizes=sizes, is_sorted=True, trust_data=True
+            ).fill_cache_()
+        return adjacencies[heads]
+
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        heads, channels = query.shape[1:]
+        score = (query[target] * key[source]).sum(dim=-1) / math.sqrt(channels)
+        weight = softmax(score, ptr=ptr).t().flatten()
+        stacked = value.transpose(0, 1).reshape(-1, value.size(2))
+        out = matmul(adjacency(heads).set_value(weight, layout="coo"), stacked)
+        return out.view(heads, pattern.num_queries, -1).transpose(0, 1)
+
+    return attend
+
+
+def explicit(ptr: Tensor, key: Tensor, first: int, last: int, num_keys: int) -> Edges:
+    """The edges of the queries from the first up to the last, which count from zero there."""
+    rows = ptr[first : last + 1]
+    query = ptr2index(rows - rows[0])
+    return Edges(torch.stack([key[rows[0] : rows[-1]], query]), last - first, num_keys, validate=False)

@@ -1,0 +1,198 @@
+"""LaMP in three layouts with the same weights: ours, ours along explicit lists of edges, and the released code's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+
+from benchmarks.speed.measure import Job
+from benchmarks.speed.regimes import SEED, random_graph, spread
+from benchmarks.speed.released_layout import ReleasedLayout
+from tg_mlc.convert import load_lamp_checkpoint
+from tg_mlc.models import LaMP
+from tg_mlc.nn import AttentionConv
+
+GraphName = Literal["fc", "pr"]
+OURS, CHECKPOINTED, LITERAL, RELEASED = "ours", "ours, checkpointed", "literal path", "released layout"
+INFERENCE, TRAINING = "inference", "training"
+DEGREE = 10
+#: Tensors with a row for every edge that the literal path keeps for the backward pass of one attention, and that it has
+#: beside these while it computes.
+KEPT_PER_EDGE, OTHERS_PER_EDGE = 3, 4
+#: The literal path is left out where it would need more.
+MAX_LITERAL_BYTES = 12e9
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a model and of its batches."""
+
+    num_labels: int
+    graph: GraphName
+    channels: int = 512
+    heads: int = 4
+    num_samples: int = 32
+    num_components: int = 80
+    num_tokens: int = 2000
+    num_layers: int = 2  #: steps of label message passing, and as many feature blocks
+    dropout: float = 0.1
+
+    @classmethod
+    def tiny(cls, num_labels: int, graph: GraphName) -> Sizes:
+        """The same model in small."""
+        return cls(num_labels, graph, channels=16, heads=2, num_samples=3, num_components=5, num_tokens=20)
+
+    def adjacency(self) -> Tensor | None:
+        """The label graph as a matrix, whose rows attend to its columns; :obj:`None` if it is complete."""
+        if self.graph == "fc":
+            return None
+        return random_graph(spread(self.num_labels, min(DEGREE, self.num_labels - 1))).mask()
+
+    def num_label_edges(self) -> int:
+        """The number of edges of the label graph."""
+        adjacency = self.adjacency()
+        return self.num_labels**2 if adjacency is None else int(adjacency.sum())
+
+
+def forward_flop(sizes: Sizes) -> int:
+    """The FLOP of the matrix products that the model itself needs, forward; backward takes twice as many.
+
+    Products along the label graph count its edges only. The label embedding meets its first query projection before it
+    is repeated, and the readout is one dot product for each label.
+    """
+    rows, labels, d = sizes.num_samples * sizes.num_components, sizes.num_samples * sizes.num_labels, sizes.channels
+    within, to_labels = rows * sizes.num_components, labels * sizes.num_components
+    feature_blocks = sizes.num_layers * (12 * rows * d**2 + 4 * within * d)  # q, k, v, output and two of the MLP
+    to_label = sizes.num_layers * (4 * rows * d**2 + 6 * labels * d**2 + 4 * to_labels * d)
+    queries = 2 * d**2 * (sizes.num_labels + (sizes.num_layers - 1) * labels)
+    among = sizes.num_layers * (12 * labels * d**2 + 4 * sizes.num_samples * sizes.num_label_edges() * d)
+    return feature_blocks + to_label + queries + among + 2 * labels * d
+
+
+def literal_bytes(sizes: Sizes, mode: str) -> int:
+    """About what the literal path has in memory at its peak."""
+    edges = [sizes.num_components**2, sizes.num_labels * sizes.num_components, sizes.num_label_edges()]
+    kept = sum(edges) * sizes.num_layers * KEPT_PER_EDGE if mode == TRAINING else 0
+    return (kept + max(edges) * OTHERS_PER_EDGE) * sizes.num_samples * sizes.channels * 4
+
+
+@dataclass
+class Layouts:
+    """Models that compute the same, and one batch as each takes it."""
+
+    models: dict[str, nn.Module]
+    batch: Batch
+    tokens: Tensor
+    y: Tensor
+
+    def logits(self, name: str) -> Tensor:
+        """The logits of the batch."""
+        out: Tensor = self.models[name](self.tokens if name == RELEASED else self.batch)
+        return out
+
+    def loss(self, name: str) -> Tensor:
+        """Binary cross-entropy."""
+        return F.binary_cross_entropy_with_logits(self.logits(name).float(), self.y)
+
+    def embeddings(self, name: str) -> list[Tensor]:
+        """The embeddings of words and labels, whose gradients every part of the model contributes to."""
+        model = self.models[name]
+        if isinstance(model, ReleasedLayout):
+            return [model.encoder.src_word_emb.weight, model.decoder.tgt_word_emb.weight]
+        assert isinstance(model, LaMP)
+        return [model.encoder.embedding.weight, model.labels.embedding.weight]
+
+    def job(self, name: str, mode: str, autocast: Callable[[], AbstractContextManager[Any]] = nullcontext) -> Job:
+        """A training step without its optimiser, or inference."""
+        model = self.models[name]
+
+        def infer() -> Tensor:
+            with torch.no_grad(), autocast():
+                return self.logits(name)
+
+        def step() -> None:
+            with autocast():
+                loss = self.loss(name)
+            loss.backward()
+            model.zero_grad(set_to_none=True)
+
+        return step if mode == TRAINING else infer
+
+
+def layouts(sizes: Sizes, names: list[str], device: str = "cpu") -> Layouts:
+    """Some of the layouts, with the same weights."""
+    torch.manual_seed(SEED)
+    adjacency = sizes.adjacency()
+    released = ReleasedLayout(
+        sizes.num_tokens,
+        sizes.num_labels,
+        sizes.channels,
+        sizes.heads,
+        None if adjacency is None else ~adjacency,
+        sizes.num_layers,
+        sizes.dropout,
+    )
+    make: dict[str, Callable[[], nn.Module]] = {
+        OURS: partial(_lamp, released, sizes, "auto"),
+        CHECKPOINTED: lambda: checkpointed(_lamp(released, sizes, "auto")),
+        LITERAL: partial(_lamp, released, sizes, "reference"),
+        RELEASED: lambda: released,
+    }
+    tokens = torch.randint(1, sizes.num_tokens, (sizes.num_samples, sizes.num_components))
+    y = (torch.rand(sizes.num_samples, sizes.num_labels) < 0.1).float()
+    batch = Batch.from_data_list([Data(x=row) for row in tokens])
+    models = {name: make[name]().to(device) for name in names}
+    return Layouts(models, batch.to(device), tokens.to(device), y.to(device))
+
+
+def _lamp(released: ReleasedLayout, sizes: Sizes, backend: str) -> LaMP:
+    model = load_lamp_checkpoint(
+        released.state_dict(), label_adj=sizes.adjacency(), heads=sizes.heads, dropout=sizes.dropout, backend=backend
+    )
+    assert model.features is not None
+    for conv in model.features.convs:
+        conv.discards = released.encoder.discard
+    return model
+
+
+def checkpointed(model: LaMP) -> LaMP:
+    """Keeps the states between blocks only, and recomputes the rest in the backward pass."""
+    for module in model.modules():
+        if isinstance(module, AttentionConv):
+            module.checkpointing = True
+    return model
+
+
+def memory_jobs(
+    *, name: str, sizes: dict[str, Any], precision: str, matmul_precision: str, device: str, threads: int
+) -> dict[str, Job]:
+    """Both modes of one layout, after a tiny model of the kind has run."""
+    torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision(matmul_precision)
+    cast = autocast(precision, device)
+    spec = Sizes(**sizes)
+    tiny = layouts(Sizes.tiny(spec.num_labels, spec.graph), [name], device)
+    for mode in (INFERENCE, TRAINING):
+        tiny.models[name].train(mode == TRAINING)
+        tiny.job(name, mode, cast)()
+    measured = layouts(spec, [name], device)
+
+    def in_mode(mode: str) -> Any:
+        measured.models[name].train(mode == TRAINING)
+        return measured.job(name, mode, cast)()
+
+    modes = [m for m in (INFERENCE, TRAINING) if name != LITERAL or literal_bytes(spec, m) <= MAX_LITERAL_BYTES]
+    return {mode: partial(in_mode, mode) for mode in modes}
+
+
+def autocast(precision: str, device: str) -> Callable[[], AbstractContextManager[Any]]:
+    """What a forward pass runs under."""
+    return nullcontext if precision == "fp32" else partial(torch.autocast, device, torch.bfloat16)

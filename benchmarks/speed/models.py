@@ -1,0 +1,234 @@
+"""Compares whole LaMP models: samples per second in training (without an optimiser) and inference, CPU time and peak
+memory.
+
+    python -m benchmarks.speed.models --replace
+    python -m benchmarks.speed.models --labels 159 --graphs fc --channels 64,128 --threads 1
+    python -m benchmarks.speed.models --quick    # tiny sizes: do all layouts agree?
+
+Ours stands beside the same model along explicit lists of edges, and beside the padded and dense layout of the released
+code. All have the same weights, and ratios are given only while their logits and gradients agree. The floor is the time
+of the matrix products that the model itself needs, at the rate of a large product measured in the same run, under the
+same setting of PyTorch; these products alone, at their own sizes, stand beside the layouts.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import Any, Literal, cast
+
+import torch
+
+from benchmarks.command_line import RETAINED_HEAP, chosen, heap_is_retained, retain_heap, run
+from benchmarks.files import check_replacement, name_of, write_results
+from benchmarks.speed.layouts import (
+    CHECKPOINTED,
+    INFERENCE,
+    LITERAL,
+    MAX_LITERAL_BYTES,
+    OURS,
+    RELEASED,
+    TRAINING,
+    GraphName,
+    Layouts,
+    Sizes,
+    autocast,
+    forward_flop,
+    layouts,
+    literal_bytes,
+)
+from benchmarks.speed.measure import Limits, interleave, measure_limits, relative_rms
+from benchmarks.speed.memory import peaks_of
+from benchmarks.speed.products import PRODUCTS, products_job
+from benchmarks.speed.regimes import SEED
+
+MODES = (INFERENCE, TRAINING)
+LOGITS = "logits"
+#: Of logits and of gradients, which in bf16 are as far from single precision in the released layout.
+TOLERANCES = {"fp32": (1e-4, 1e-3), "bf16": (2e-2, 1e-1)}
+Row = dict[str, Any]
+
+
+def main(
+    labels: str = "27,103,159,983",
+    graphs: str = "fc,pr",
+    channels: str = "512",
+    repeats: int = 7,
+    device: Literal["cpu", "cuda"] = "cpu",
+    precision: Literal["fp32", "bf16"] = "fp32",
+    matmul_precision: Literal["highest", "high", "medium"] = "highest",
+    threads: int = 2,
+    checkpoint: bool = False,
+    replace: bool = False,
+    quick: bool = False,
+    machine: str = "",
+) -> int:
+    """Compares the layouts, prints a table for each size and returns 1 if two of them disagree.
+
+    Args:
+        labels: Numbers of labels, joined by commas.
+        graphs: Label graphs, joined by commas: complete (fc), random with about 10 neighbours (pr).
+        channels: Sizes of a state, joined by commas; other results than those of 512 alone are called narrow.
+        repeats: Rounds in which the layouts take turns.
+        device: Where to compute.
+        precision: In fp32, or in bf16 where autocast takes it.
+        matmul_precision: What to call ``torch.set_float32_matmul_precision`` with; one that is still exact here.
+        threads: Number of threads.
+        checkpoint: Whether to add ours with activation checkpointing.
+        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
+        quick: Whether to take tiny sizes, one round, and no measurements of memory.
+        machine: What to call this machine in the names of its files, if they are to stand beside another's.
+    """
+    check_replacement(replace, quick=quick)
+    torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision(matmul_precision)
+    limits = measure_limits(device, torch.float32 if precision == "fp32" else torch.bfloat16, quick=quick)
+    rate = limits.flops_under(matmul_precision)
+    settings = {
+        "repeats": 1 if quick else repeats,
+        "device": device,
+        "precision": precision,
+        "matmul_precision": matmul_precision,
+        "threads": threads,
+        "quick": quick,
+        "seed": SEED,
+        "heap": RETAINED_HEAP if heap_is_retained() else "default",
+        "heap_of_memory_measurements": "default",
+    }
+    print(f"{device}, {precision}, {threads} threads: matrix products {1e-9 * rate:.0f} GFLOP/s")
+    rows = []
+    for graph in cast(list[GraphName], chosen("graphs", graphs, ("fc", "pr"))):
+        for sizes in [Sizes.tiny(12, graph)] if quick else _sizes(graph, labels, channels):
+            rows.append(compare(sizes, settings, limits, checkpoint=checkpoint))
+            print("\n".join(["", *table(rows[-1])]), flush=True)
+    special = (precision if precision != "fp32" else "", matmul_precision if matmul_precision != "highest" else "")
+    name = name_of("models", device, *special, "" if channels == "512" else "narrow", machine)
+    content = {"settings": settings, "limits": asdict(limits), "models": rows}
+    print(f"\nWrote {write_results(name, content, replace=replace)}")
+    return int(any(found["state"] == "disagrees" for row in rows for found in row["layouts"].values()))
+
+
+def _sizes(graph: GraphName, labels: str, channels: str) -> list[Sizes]:
+    return [Sizes(int(count), graph, int(size)) for count in labels.split(",") for size in channels.split(",")]
+
+
+def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) -> Row:
+    """What every layout takes and needs on one size."""
+    flop = {INFERENCE: forward_flop(sizes), TRAINING: 3 * forward_flop(sizes)}
+    row: Row = {
+        "sizes": asdict(sizes),
+        "num_label_edges": sizes.num_label_edges(),
+        "flop": flop,
+        "floor_ms": {mode: 1e3 * flop[mode] / limits.flops_under(settings["matmul_precision"]) for mode in MODES},
+        "layouts": {},
+    }
+    names = [OURS, *([CHECKPOINTED] if checkpoint else []), LITERAL, RELEASED]
+    if literal_bytes(sizes, INFERENCE) > MAX_LITERAL_BYTES:
+        names.remove(LITERAL)
+        row["layouts"][LITERAL] = {"state": "left out", "why": _too_large(sizes, INFERENCE)}
+    compared = layouts(sizes, names, settings["device"])
+    row["layouts"].update(check(compared, sizes, settings))
+    row["layouts"][PRODUCTS] = {"state": "no model", "why": None}
+    agreeing = [name for name in names if row["layouts"][name]["state"] == "agrees"]
+    for mode in MODES:
+        timed = [name for name in agreeing if name != LITERAL or literal_bytes(sizes, mode) <= MAX_LITERAL_BYTES]
+        _time(compared, mode, timed, settings, row)
+    if LITERAL in agreeing and literal_bytes(sizes, TRAINING) > MAX_LITERAL_BYTES:
+        row["layouts"][LITERAL]["why"] = _too_large(sizes, TRAINING)
+    del compared
+    for name in [] if settings["quick"] else agreeing:
+        shared = {key: settings[key] for key in ("device", "precision", "matmul_precision", "threads")}
+        row["layouts"][name]["peak_bytes"] = peaks_of(
+            "benchmarks.speed.layouts:memory_jobs", name=name, sizes=asdict(sizes), **shared
+        )
+    return row
+
+
+def _too_large(sizes: Sizes, mode: str) -> str:
+    return f"{mode} would need about {1e-9 * literal_bytes(sizes, mode):.0f} GB"
+
+
+def check(compared: Layouts, sizes: Sizes, settings: Row) -> dict[str, Row]:
+    """How far logits and the gradients of both embeddings are from those of the released layout in single precision."""
+    for model in compared.models.values():
+        model.eval()  # without dropout, and with gradients all the same
+    expected = _results(compared, RELEASED, "fp32", settings["device"], gradients=True)
+    rows: dict[str, Row] = {}
+    for name in compared.models:
+        # Its backward pass is what the literal path needs its memory for.
+        gradients = name != LITERAL or literal_bytes(sizes, TRAINING) <= MAX_LITERAL_BYTES
+        found = _results(compared, name, settings["precision"], settings["device"], gradients=gradients)
+        error = {what: relative_rms(found[what], expected[what].double()) for what in found}
+        of_logits, of_gradients = TOLERANCES[settings["precision"]]
+        agreed = all(value <= (of_logits if what == LOGITS else of_gradients) for what, value in error.items())
+        error = {what: value if value < float("inf") else None for what, value in error.items()}
+        rows[name] = {"state": "agrees" if agreed else "disagrees", "why": None, "errors": error}
+    return rows
+
+
+def _results(compared: Layouts, name: str, precision: str, device: str, *, gradients: bool) -> dict[str, torch.Tensor]:
+    with torch.set_grad_enabled(gradients), autocast(precision, device)():
+        logits, loss = compared.logits(name), compared.loss(name)
+    if not gradients:
+        return {LOGITS: logits}
+    words, labels = torch.autograd.grad(loss, compared.embeddings(name))
+    return {LOGITS: logits.detach(), "gradient of words": words, "gradient of labels": labels}
+
+
+def _time(compared: Layouts, mode: str, names: list[str], settings: Row, row: Row) -> None:
+    for model in compared.models.values():
+        model.train(mode == TRAINING)
+    cast = autocast(settings["precision"], settings["device"])
+    jobs = {name: compared.job(name, mode, cast) for name in names}
+    dtype = torch.float32 if settings["precision"] == "fp32" else torch.bfloat16
+    jobs[PRODUCTS] = products_job(Sizes(**row["sizes"]), mode, dtype, settings["device"])
+    for name, samples in interleave(jobs, settings["repeats"], settings["device"]).items():
+        found = row["layouts"][name][mode] = samples.summary()
+        wall = found["wall_ms"]["median"]
+        found["samples_per_second"] = 1e3 * row["sizes"]["num_samples"] / wall
+        found["floor_share"] = row["floor_ms"][mode] / wall
+    for name in jobs:
+        found, ours = row["layouts"][name][mode], row["layouts"].get(OURS, {}).get(mode)
+        if ours is not None:
+            found["ours_is_faster"] = found["wall_ms"]["median"] / ours["wall_ms"]["median"]
+            found["ours_is_faster_cpu"] = found["cpu_ms"]["median"] / ours["cpu_ms"]["median"]
+
+
+def table(row: Row) -> list[str]:
+    """One line for each layout and mode."""
+    sizes = row["sizes"]
+    lines = [
+        f"{sizes['num_labels']} labels, {sizes['graph']} ({row['num_label_edges']} edges), "
+        f"{sizes['num_samples']} samples of {sizes['num_components']} components, d={sizes['channels']}; floor "
+        + ", ".join(f"{mode} {row['floor_ms'][mode]:.3g} ms ({1e-9 * row['flop'][mode]:.3g} GFLOP)" for mode in MODES),
+        f"{'':<30}"
+        + "".join(
+            f"{title:>13}"
+            for title in ("ms", "quartiles", "CPU ms", "samples/s", "x ours", "x ours CPU", "floor share", "peak MB")
+        ),
+    ]
+    for name, found in row["layouts"].items():
+        if found["why"] or found["state"] == "disagrees":
+            lines.append(f"{name}: {found['why'] or 'disagrees'} {found.get('errors', '')}")
+        lines += [_line(name, mode, found) for mode in MODES if mode in found]
+    return lines
+
+
+def _line(name: str, mode: str, found: Row) -> str:
+    times, peaks = found[mode], found.get("peak_bytes")
+    wall = times["wall_ms"]
+    cells = [
+        f"{wall['median']:.4g}",
+        f"{wall['q1']:.3g}-{wall['q3']:.3g}",
+        f"{times['cpu_ms']['median']:.4g}",
+        f"{times['samples_per_second']:.4g}",
+        *(f"{times[key]:.2f}" if key in times else "-" for key in ("ours_is_faster", "ours_is_faster_cpu")),
+        f"{times['floor_share']:.0%}",
+        f"{1e-6 * peaks[mode]:.0f}" if isinstance(peaks, dict) and mode in peaks else "-",
+    ]
+    return f"{name + ', ' + mode:<30}" + "".join(f"{cell:>13}" for cell in cells)
+
+
+if __name__ == "__main__":
+    retain_heap()
+    sys.exit(run(main))

@@ -1,0 +1,155 @@
+"""Patterns in the benchmark of attention, from batches of documents to graphs with huge hubs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tg_mlc.ops import Blocks, Edges, Pattern, Shared
+
+SEED = 0
+NUM_HUBS = 8
+
+
+@dataclass(frozen=True)
+class Regime:
+    """One pattern, and the candidate that the others are compared with."""
+
+    name: str
+    make: Callable[[], Pattern]
+    heads: int = 4
+    channels: int = 128  #: of a head
+    baseline: str = "literal"
+    per_edge: bool = True  #: whether candidates that make tensors with a row for every edge take part
+
+
+class Inputs(NamedTuple):
+    """The tensors of one call, and the gradient of its output."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    grad: Tensor
+
+    @property
+    def leaves(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What gradients are taken of."""
+        return self.query, self.key, self.value
+
+
+def draw(pattern: Pattern, regime: Regime, dtype: torch.dtype = torch.float32) -> Inputs:
+    """Standard normal queries, keys, values and gradients, drawn on the CPU so that every device has the same."""
+    generator = torch.Generator().manual_seed(SEED)
+    rows = (pattern.num_queries, pattern.num_keys, pattern.num_keys, pattern.num_queries)
+    tensors = [
+        torch.randn(n, regime.heads, regime.channels, generator=generator).to(pattern.device, dtype) for n in rows
+    ]
+    return Inputs(*(tensor.requires_grad_() for tensor in tensors[:3]), tensors[3])
+
+
+GROUPS = ("R1", "R2", "R3", "R4", "R5", "L100k", "HUB", "DENSITY")
+DENSITIES = (0.01, 0.02, 0.05, 0.10, 0.20)
+
+
+def regimes(group: str, *, quick: bool = False) -> list[Regime]:
+    """The regimes of a group, or tiny ones of the same kind."""
+    if group == "DENSITY":
+        return [_dense(size, density, quick) for size in ((120,) if quick else (500, 983)) for density in DENSITIES]
+    full = {
+        "R1": lambda: ragged(159, torch.randint(20, 301, (8,), generator=_generator())),
+        "R2": lambda: complete(500, 1),
+        "R3": lambda: sparse(983, 10, 32),
+        "R4": lambda: sparse(983, 60, 4),
+        "R5": lambda: sparse(10_000, 32, 1),
+        "L100k": lambda: sparse(100_000, 32, 1),
+        "HUB": lambda: hubs(10_000),
+    }
+    tiny = {
+        "R1": lambda: ragged(9, torch.randint(2, 12, (3,), generator=_generator())),
+        "R2": lambda: complete(12, 1),
+        "R3": lambda: sparse(40, 4, 3),
+        "R4": lambda: sparse(40, 10, 2),
+        "R5": lambda: sparse(150, 6, 1),
+        "L100k": lambda: sparse(300, 8, 1),
+        "HUB": lambda: hubs(100),
+    }
+    return [_tiny(group, tiny[group]) if quick else Regime(group, full[group])]
+
+
+def _dense(size: int, density: float, quick: bool) -> Regime:
+    name = f"L={size}, {density:.0%}"
+    degree = max(2, round(density * size))
+    if quick:
+        return _tiny(name, lambda: sparse(size, degree, 2), baseline="SDPA")
+    return Regime(name, lambda: sparse(size, degree, 8), baseline="SDPA", per_edge=False)
+
+
+def _tiny(name: str, make: Callable[[], Pattern], baseline: str = "literal") -> Regime:
+    return Regime(name, make, heads=2, channels=16, baseline=baseline)
+
+
+def find(name: str, *, quick: bool = False) -> Regime:
+    """The regime of that name."""
+    return next(regime for group in GROUPS for regime in regimes(group, quick=quick) if regime.name == name)
+
+
+def ragged(num_labels: int, sizes: Tensor) -> Blocks:
+    """As many labels in each sample, and as many keys as told."""
+    query_ptr = torch.arange(sizes.numel() + 1) * num_labels
+    return Blocks(query_ptr, torch.cat([torch.zeros(1, dtype=torch.long), sizes.cumsum(0)]))
+
+
+def complete(num_nodes: int, num_samples: int) -> Shared:
+    """All pairs."""
+    query, key = torch.ones(num_nodes, num_nodes).nonzero().t()
+    return Shared(Edges(torch.stack([key, query]), num_nodes, num_nodes).prepare(), num_samples)
+
+
+def sparse(num_nodes: int, degree: int, num_samples: int) -> Shared:
+    """Rows of about as many random columns each, without locality."""
+    return Shared(random_graph(spread(num_nodes, degree)).prepare(), num_samples)
+
+
+def hubs(num_nodes: int) -> Shared:
+    """A power law: most rows have 2 to 4 neighbours, a few have a fifth of all nodes, and these are also the most
+    popular neighbours.
+    """
+    degrees = power_law(num_nodes)
+    return Shared(random_graph(degrees, popularity=degrees.double()).prepare(), 1)
+
+
+def spread(num_nodes: int, degree: int) -> Tensor:
+    """Uniform between half and one and a half times the degree."""
+    highest = min(num_nodes, degree + degree // 2)
+    return torch.randint(max(1, degree // 2), highest + 1, (num_nodes,), generator=_generator())
+
+
+def power_law(num_nodes: int) -> Tensor:
+    """Degrees from 2 upwards with exponent 2.5, and the first few rows with a fifth of all nodes."""
+    uniform = torch.rand(num_nodes, generator=_generator(), dtype=torch.float64)
+    degrees = (2 * (1 - uniform) ** (-1 / 1.5)).long().clamp(max=num_nodes // 5)
+    degrees[:NUM_HUBS] = num_nodes // 5
+    return degrees
+
+
+def random_graph(degrees: Tensor, popularity: Tensor | None = None) -> Edges:
+    """Distinct random columns for every row, sorted by row and column."""
+    size, generator = degrees.numel(), _generator()
+    pairs, missing = torch.empty(0, dtype=torch.long), degrees
+    while int(missing.sum()) > 0:
+        row = torch.repeat_interleave(torch.arange(size), missing)
+        if popularity is None:
+            column = torch.randint(size, (row.numel(),), generator=generator)
+        else:
+            column = torch.multinomial(popularity, row.numel(), replacement=True, generator=generator)
+        pairs = torch.cat([pairs, row * size + column]).unique()
+        missing = degrees - torch.bincount(pairs // size, minlength=size)
+    return Edges(torch.stack([pairs % size, pairs // size]), size, size)
+
+
+def _generator() -> torch.Generator:
+    return torch.Generator().manual_seed(SEED)

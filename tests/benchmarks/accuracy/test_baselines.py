@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+
+from benchmarks.accuracy import baselines
+from benchmarks.accuracy.networks import PooledGNN
+from benchmarks.accuracy.runs import Task
+from tg_mlc.data import Split
+from tg_mlc.recipes import RECIPES
+
+
+class Few(list[SimpleNamespace]):
+    """Five samples with one label."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(SimpleNamespace(x=torch.tensor([0, 1, 2, 3, 0, 1, 2, 3])) for _ in range(5))
+        self.y = torch.zeros(5, 1)
+        self.__dict__.update(attributes)
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "suffix", "num_classifiers"),
+    [
+        ("binding-sites", Few(), " on words of DNA", 2),
+        ("planted-50", Few(), " on all components", 2),
+        ("sider", Few(smiles=["C", "CC", "CO", "N", "O"]), " on fingerprints", 2),
+        ("bibtex", Few(classifiers={}), "", 1),
+    ],
+)
+def test_linear_rows_minimise_the_loss_of_their_name(
+    name: str, dataset: Few, suffix: str, num_classifiers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit(x: Any, y: torch.Tensor, split: Split, loss: str = "hinge") -> None:
+        raise RuntimeError(f"{loss} loss on {x.shape}")
+
+    monkeypatch.setattr(baselines, "tuned_linear", fit)
+    monkeypatch.setattr(baselines, "inputs_of", lambda dataset: np.zeros((5, 8)))
+    split = Split(torch.arange(3), torch.tensor([3]), torch.tensor([4]), "official")
+    losses = {f"linear SVM{suffix}, tuned": "hinge", f"logistic regression{suffix}, tuned": "logistic"}
+    rows = dict(islice(baselines._rows(Task(name, cast(Any, dataset)), split, 0, {}), 1 + num_classifiers))
+    assert list(rows) == ["label frequency", *list(losses)[-num_classifiers:]]
+    for row in list(losses)[-num_classifiers:]:
+        with pytest.raises(RuntimeError, match=rf"{losses[row]} loss on \(5, "):
+            rows[row]()
+
+
+def test_the_network_on_atoms_runs(root: Path) -> None:
+    molecules = RECIPES["nci"].load_dataset(root)
+    batch = next(iter(DataLoader(molecules[:4], batch_size=4)))
+    assert PooledGNN(molecules.num_labels)(batch).shape == (4, 52)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Batch
+
+from benchmarks.accuracy import learning_curve
+from benchmarks.accuracy.learning_curve import DEFAULT, POOLED, RELEASED, TIED, contenders
+from benchmarks.report.learning_curves import draw, table
+from tests.recipes.test_recipes import WORDS, Y
+from tg_mlc.data import ArrayDataset, random_split
+from tg_mlc.data.records import Records
+from tg_mlc.recipes import RECIPES
+
+
+@pytest.fixture
+def bags() -> ArrayDataset:
+    return ArrayDataset(Records(sp.csr_array(WORDS), Y, list("abcd")).to_samples())
+
+
+def test_all_models_of_words_take_the_same_batches(bags: ArrayDataset) -> None:
+    models = {name: make() for name, make in contenders(bags, channels=16).items()}
+    assert list(models) == [DEFAULT, TIED, RELEASED]
+    batch = Batch.from_data_list(list(bags[:5]))
+    assert all(model(batch).shape == (5, 4) for model in models.values())
+    assert models[TIED].readout.weight is models[TIED].labels.embedding.weight
+    # Padding changes nothing.
+    alone = Batch.from_data_list([bags[0]])
+    released = models[RELEASED].eval()
+    torch.testing.assert_close(released(batch)[:1], released(alone))
+
+
+def test_it_learns_and_draws_what_the_readme_writes(
+    tmp_path: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = RECIPES["nci"]
+    whole = recipe.load_dataset(tmp_path)
+    few = whole[random_split(len(whole), seed=0).test]
+    monkeypatch.setattr(type(recipe), "load_dataset", lambda self, root: few)
+    learning_curve.main(dataset="nci", epochs=3, seeds=1, root=tmp_path)
+    result = json.loads((own_runs / "learning_curve-nci.json").read_text())
+    found = {(point["model"], point["epoch"]): point for point in result["curves"]}
+    assert {model for model, _ in found} == {DEFAULT, TIED, POOLED}
+    for model in (DEFAULT, POOLED):
+        assert found[model, 3]["loss"] < found[model, 1]["loss"]
+        assert found[model, 3]["seconds"] > found[model, 1]["seconds"] > 0
+    assert draw(result).axes[0].get_legend_handles_labels()[1] == [DEFAULT, TIED, POOLED]
+    lines = table(result)
+    assert "| epoch 1 | epoch 2 |" in lines[0]
+    assert sum(line.startswith(f"| {DEFAULT} | ") for line in lines) == 2
+    assert f"| {found[DEFAULT, 2]['validation']['maAP']:.3f} |" in lines[2]
+    assert "batches of 32" in lines[-2]
+
+
+def test_only_data_sets_with_contenders_are_taken(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="bags of words, or nci"):
+        learning_curve.main(dataset="planted-50", root=tmp_path)

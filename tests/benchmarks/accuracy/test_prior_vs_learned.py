@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+
+from benchmarks.accuracy.prior_vs_learned import _recovered, main, own_graphs, run_variant, with_graphs
+from benchmarks.accuracy.rows import Row
+from benchmarks.accuracy.runs import Run, Task
+from benchmarks.accuracy.summary import by_row
+from benchmarks.report.comparisons import load
+from benchmarks.report.tables import short
+from tg_mlc.graphs import LabelGraph, edgeless, tree
+from tg_mlc.recipes import RECIPES
+
+
+def test_one_variant_learns_on_nci(root: Path) -> None:
+    task = Task("nci", RECIPES["nci"].load_dataset(root))
+    assert int(task.counted.sum()) == 35
+    split = task.recipe.split(task.dataset, "random", 0)
+    (run,) = run_variant(task, split, 0, row("fc"), {"max_epochs": 1})
+    assert run.row == row("fc")
+    assert run.density == 1.0
+    assert run.metrics["maAUC"] is not None
+    assert run.metrics["maAUC"] > 0.6
+    of_tree = {f"{score}, tree" for score in ("learned attention", "count", "conditional", "correlation")}
+    assert set(run.recovery) == {"learned attention, pr", *of_tree}
+    assert all(0 <= values["ROC-AUC"] <= 1 for values in run.recovery.values())
+
+
+def row(graph: str, settings: Any = "best") -> Row:
+    return Row("LaMP", "emb", graph, settings)
+
+
+def test_published_settings_are_those_of_the_recipe_as_published() -> None:
+    task = Task("bibtex", cast(Any, None))
+    assert task.with_settings("published").recipe == task.recipe.as_published() != task.recipe
+    assert task.with_settings("best") == task.with_settings(None) == task
+
+
+def read(path: Path) -> dict[Row, Any]:
+    return by_row([Run.from_dict(run) for run in json.loads(path.read_text())["runs"]])
+
+
+def test_a_graph_or_a_data_set_that_is_not_there(root: Path) -> None:
+    with pytest.raises(SystemExit, match="--dataset to be one of sider, tox21"):
+        main(dataset="nothing")
+    with pytest.raises(SystemExit, match="--split of bibtex to be one of official"):
+        main(dataset="bibtex", split="random")
+    with pytest.raises(SystemExit, match="'--graphs of nci' to be some of el, fc, learned, pr, tree"):
+        main(dataset="nci", graphs="el,wordnet")
+    recipe = RECIPES["planted-50"]
+    dataset = recipe.load_dataset(root)
+    with pytest.raises(ValueError, match=r"'el', 'fc', 'pr', 'planted'"):
+        recipe.label_graph("tree", dataset, recipe.split(dataset, "official", 0))
+
+
+def test_statistics_are_compared_with_a_tree_where_labels_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    y = torch.tensor([[1, 1, 0], [1, 1, 1], [0, torch.nan, 1], [0, 0, 0]])
+    truth = tree([("b", "a")], ["a", "b", "c"])
+    recipe = SimpleNamespace(graphs={"tree": truth}, label_graph=lambda *args: truth)
+    task = SimpleNamespace(dataset=SimpleNamespace(y=y), recipe=recipe, counted=torch.ones(3, dtype=torch.bool))
+    result = SimpleNamespace(module=SimpleNamespace(model=None))
+    monkeypatch.setattr("benchmarks.accuracy.prior_vs_learned.mean_label_attention", lambda *args: torch.zeros(3, 3))
+    split = SimpleNamespace(train=torch.arange(4))
+    found = _recovered(cast(Any, task), cast(Any, split), cast(Any, result), cast(Any, NoBatches()), ["tree"])
+    assert {key: values["ROC-AUC"] for key, values in found.items()} == {
+        "learned attention, tree": 0.5,
+        "count, tree": 1.0,
+        "conditional, tree": 1.0,
+        "correlation, tree": 1.0,
+    }
+
+
+class NoBatches:
+    def val_dataloader(self) -> list[Any]:
+        return []
+
+
+def test_planted_graphs_end_to_end(
+    root: Path, own_runs: Path, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tracked = results / "prior_vs_learned-planted-50-official.json"
+    tracked.write_text("tracked")
+    main(dataset="planted-50", seeds=2, graphs="el,fc,learned,planted", encoders="emb", root=root, max_epochs=1)
+    assert tracked.read_text() == "tracked"
+    written = own_runs / tracked.name
+    result, rows = json.loads(written.read_text()), read(written)
+    for metric in ("maAUC", "ACC", "maF1"):
+        assert rows[Row("best possible")]["metrics"][metric] == {"mean": 1.0, "sd": 0.0}
+    assert 0.8 < rows[Row("best without neighbours")]["metrics"]["maAUC"]["mean"] < 0.9
+    assert {run["seed"] for run in result["runs"] if run["model"] == "label frequency"} == {10, 11}
+    assert rows[row("learned")]["density"] == pytest.approx(7 / 24)
+    assert "learned attention, planted" in rows[row("fc")]["recovery"]
+    printed = capsys.readouterr().out
+    assert "a threshold per label" in printed
+    assert "thresholds by frequency" in printed
+    assert "likeliest known label set" in printed
+    assert "by frequency or label set" in printed
+    assert "| LaMP emb fc | LaMP emb el | maAUC |" in printed
+    assert "- LaMP emb fc: ACC 0." in printed
+    written.rename(tracked)
+    assert any("samples drawn anew for every seed" in line for line in short(load("planted-50-official")))
+
+
+def test_a_shortened_comparison_replaces_no_tracked_results() -> None:
+    with pytest.raises(SystemExit, match=r"whole run with --replace \(got --max_epochs\)"):
+        main(dataset="planted-50", max_epochs=3, replace=True)
+
+
+def test_label_graphs_from_files(root: Path, own_runs: Path, tmp_path: Path) -> None:
+    names = RECIPES["planted-50"].load_dataset(root).label_names
+    path = tmp_path / "mine.safetensors"
+    tree([(names[1], names[0])], names).save(path)
+    graphs = f"el,{path}"
+    main(dataset="planted-50", seeds=1, graphs=graphs, encoders="emb", root=root, max_epochs=1)
+    written = own_runs / "prior_vs_learned-planted-50-official.json"
+    density = read(written)[row("mine")]["density"]
+    assert density == LabelGraph.load(path).density
+    tree([(names[2], names[0])], names).save(path)
+    with pytest.raises(SystemExit, match="have the same own_graphs"):
+        main(dataset="planted-50", seeds=1, graphs=graphs, encoders="emb", root=root, max_epochs=1, resume=True)
+
+
+def test_files_that_are_no_label_graph_of_the_data_set(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"got no 'nowhere\.safetensors'"):
+        own_graphs("el,nowhere.safetensors", ["el"])
+    path = tmp_path / "pr.safetensors"
+    edgeless(["a", "b"]).save(path)
+    with pytest.raises(SystemExit, match="a name of its own"):
+        own_graphs(f"el,{path}", ["el", "pr"])
+    recipe = RECIPES["planted-50"]
+    dataset = recipe.load_dataset(root)
+    with pytest.raises(SystemExit, match="the labels of the data set, in its order"):
+        with_graphs(recipe, {"two": path}).label_graph("two", dataset, recipe.split(dataset, "official", 0))
+
+
+def test_the_learned_graph_is_that_of_a_trained_model(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task("planted-50", RECIPES["planted-50"].load_dataset(root))
+    split = task.recipe.split(task.dataset, "official", 0)
+    trained, asked = [], []
+
+    def train(*args: Any) -> Any:
+        trained.append(Task.train(task, *args))
+        return trained[-1]
+
+    def learn(model: Any, *args: Any, **kwargs: Any) -> LabelGraph:
+        asked.append(model)
+        return edgeless(task.dataset.label_names)
+
+    monkeypatch.setattr(task, "train", train)
+    monkeypatch.setattr("benchmarks.accuracy.prior_vs_learned.learned", learn)
+    monkeypatch.setattr(task, "with_settings", lambda settings: task)
+    run_variant(task, split, 0, row("learned"), {"max_epochs": 1})
+    assert len(trained) == 2
+    assert [id(model) for model in asked] == [id(trained[0][0].module.model)]
+
+
+@pytest.mark.usefixtures("needs_emotions")
+def test_tables_end_to_end(root: Path, own_runs: Path) -> None:
+    main(dataset="emotions", seeds=1, graphs="el", encoders="emb", root=root, max_epochs=5)
+    rows = read(own_runs / "prior_vs_learned-emotions-official.json")
+    classifiers = ["linear SVM, tuned", "kernel ridge regression, tuned", "logistic regression, tuned"]
+    assert list(rows) == [*map(Row, ["label frequency", *classifiers]), row("el")]
+    assert all(rows[Row(name)]["metrics"]["maAUC"]["mean"] > 0.75 for name in classifiers)
+    assert len({rows[Row(name)]["metrics"]["maAUC"]["mean"] for name in classifiers}) == len(classifiers)
+    assert rows[row("el")]["metrics"]["maAUC"]["mean"] > 0.7
+    # Six emotions make 27 sets, of which nearly all are known.
+    svm = rows[Row("linear SVM, tuned")]
+    assert svm["by_label_set"]["ACC"]["mean"] > svm["metrics"]["ACC"]["mean"]
+    assert svm["by_frequency"]["maF1"]["mean"] > 0.5
+    assert set(rows[row("el")]["thresholds"]) == {"ACC", "HA", "ebF1", "miF1", "maF1"}
+
+
+def test_models_as_published_have_a_file_of_their_own_and_the_same_table(
+    root: Path, own_runs: Path, results: Path
+) -> None:
+    options: dict[str, Any] = {"dataset": "planted-50", "seeds": 1, "graphs": "el", "encoders": "emb", "root": root}
+    for settings in ("best", "published"):
+        main(**options, settings=settings, max_epochs=1)
+    names = sorted(path.name for path in own_runs.iterdir())
+    assert names == [f"prior_vs_learned-planted-50-official{which}.json" for which in ("-published", "")]
+    result = json.loads((own_runs / names[0]).read_text())
+    changed = RECIPES["planted-50"].published["model"]
+    assert result["recipes"]["published"]["model"] == {**result["recipes"]["best"]["model"], **changed}
+    for name in names:
+        (own_runs / name).rename(results / name)
+    lines = short(load("planted-50-official"))
+    assert sum(line.startswith("| LaMP | emb | el ") for line in lines) == 1
+    assert sum(line.startswith("| LaMP, as published | emb | el ") for line in lines) == 1
+    assert sum(line.startswith("| label frequency |") for line in lines) == 1
+
+
+@pytest.mark.slow
+def test_molecules_end_to_end(
+    root: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("benchmarks.accuracy.prior_vs_learned.baselines", lambda *args: [])
+    main(dataset="nci", seeds=2, graphs="el,fc", encoders="emb", root=root, max_epochs=1)
+    result = json.loads((own_runs / "prior_vs_learned-nci-random.json").read_text())
+    assert result["seeds"] == [10, 11]
+    assert len(result["runs"]) == 4
+    assert result["environment"]["versions"]["torch"] == torch.__version__
+    assert "| LaMP emb fc | LaMP emb el | maAUC |" in capsys.readouterr().out

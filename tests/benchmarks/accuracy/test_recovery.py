@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+
+from benchmarks.accuracy.recovery import co_occurrence_scores, mean_label_attention, recovery
+from benchmarks.accuracy.rows import Row
+from benchmarks.accuracy.runs import Run
+from benchmarks.accuracy.summary import in_words, summarise
+from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected, tree
+
+
+def test_recovery_of_a_known_graph() -> None:
+    truth = tree([("b", "a"), ("c", "a")], ["a", "b", "c", "d"])
+    joined = torch.zeros(4, 4)
+    joined[truth.edge_index[0], truth.edge_index[1]] = 1
+    perfect, reversed_ = recovery(joined, truth), recovery(-joined, truth)
+    assert (perfect["ROC-AUC"], perfect["average precision"]) == (1.0, 1.0)
+    assert reversed_["ROC-AUC"] == 0.0
+    assert perfect["share of pairs joined"] == pytest.approx(2 / 6)
+
+
+def test_a_graph_that_joins_all_pairs_cannot_be_recovered() -> None:
+    found = recovery(torch.rand(4, 4), fully_connected(4))
+    assert found == {"ROC-AUC": None, "average precision": None, "share of pairs joined": 1.0}
+    run = Run(
+        Row("LaMP", "emb", "fc", "best"), 0, "hash", 1.0, {"maF1": 0.5}, [], recovery={"learned attention, pr": found}
+    )
+    recovered = summarise([run, run])["recovery"]["learned attention, pr"]
+    assert in_words(recovered) == "ROC-AUC undefined, average precision undefined, share of pairs joined 1.000"
+
+
+def test_co_occurrence_scores() -> None:
+    y = torch.tensor([[1, 1, 0], [1, 1, 0], [0, 1, 1.0]])
+    assert co_occurrence_scores(y, "count").tolist() == [[2, 2, 0], [2, 3, 1], [0, 1, 1]]
+    assert co_occurrence_scores(y, "conditional")[1].tolist() == [1, 1, 1]  # the second label, given each
+    correlation = co_occurrence_scores(y, "correlation")
+    assert correlation[0, 2].item() == pytest.approx(-1)
+    assert correlation[1].abs().sum() == 0  # never absent, so undefined
+
+
+@pytest.mark.parametrize("weight", ["count", "conditional", "correlation"])
+@pytest.mark.parametrize("unknown", [0.0, 0.3])
+def test_co_occurrence_scores_are_those_of_the_library(weight: Any, unknown: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    y = (torch.rand(60, 8, generator=generator) < 0.2).float()
+    y[torch.rand(60, 8, generator=generator) < unknown] = torch.nan
+    graph, scores = co_occurrence(y, weight=weight), co_occurrence_scores(y, weight)
+    assert graph.num_edges < 64
+    torch.testing.assert_close(scores[graph.edge_index[1], graph.edge_index[0]], graph.edge_weight)
+    never = torch.ones(8, 8, dtype=torch.bool)
+    never[graph.edge_index[1], graph.edge_index[0]] = False
+    assert (scores[never] < 0).all() if weight == "correlation" else (scores[never] == 0).all()
+
+
+def test_correlation_is_that_of_pairs_in_which_both_are_known() -> None:
+    y = torch.tensor([[1, 0], [0, 1], [0, 0], [1, torch.nan], [torch.nan, 1]])
+    torch.testing.assert_close(co_occurrence_scores(y, "correlation")[0, 1], torch.corrcoef(y[:3].t())[0, 1])
+
+
+def test_left_out_labels_do_not_count_in_recovery() -> None:
+    truth = tree([("b", "a"), ("d", "c")], ["a", "b", "c", "d"])
+    scores = torch.zeros(4, 4)
+    scores[0, 1] = scores[1, 0] = 1.0
+    assert recovery(scores, truth)["ROC-AUC"] < 1
+    assert recovery(scores, truth, torch.tensor([True, True, True, False]))["ROC-AUC"] == 1.0
+
+
+class OneStep(torch.nn.Module):
+    """Attends along the label graph with weights that are known."""
+
+    def __init__(self, graph: LabelGraph) -> None:
+        super().__init__()
+        from tg_mlc.models import LaMP
+        from tg_mlc.nn.encoders import VectorEncoder
+
+        self.lamp = LaMP(VectorEncoder(3, 8), graph, num_feature_layers=0, num_steps=1)
+
+    def forward(self, batch, **kwargs):
+        return self.lamp(batch, **kwargs)
+
+
+@pytest.mark.parametrize("graph", [edgeless(4), fully_connected(4)], ids=["edgeless", "complete"])
+def test_mean_attention_is_a_distribution_along_the_graph(graph: LabelGraph) -> None:
+    from torch_geometric.data import Data
+
+    loader = DataLoader([Data(x=torch.randn(1, 3)) for _ in range(5)], batch_size=2)
+    attention = mean_label_attention(OneStep(graph).eval(), loader)
+    torch.testing.assert_close(attention.sum(dim=1), torch.ones(4))
+    if graph.num_edges == 4:
+        torch.testing.assert_close(attention, torch.eye(4))

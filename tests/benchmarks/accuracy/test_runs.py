@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.accuracy.rows import Row
+from benchmarks.accuracy.runs import Task
+from tg_mlc.data import Split
+from tg_mlc.data.records import Records
+from tg_mlc.datasets.base import ArrayDataset
+from tg_mlc.recipes import RECIPES
+
+
+def test_decisions_come_from_validation_and_training_samples() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.random((300, 2))
+    # The best threshold is 0.3 for validation samples; for test samples, which all have both labels, it is 0.
+    y = (scores > 0.3).astype(np.float32)
+    y[:100], y[200:] = np.eye(2)[rng.integers(0, 2, 100)], 1.0
+    samples = ArrayDataset(Records(np.zeros((300, 1), dtype=np.float32), y, ["a", "b"]).to_samples())
+    split = Split(*torch.arange(300).split(100), "by hand")
+    task = Task("emotions", samples, RECIPES["emotions"])
+    run = task.run(Row("row"), split, 0, 0.0, scores[100:200], scores[200:])
+    assert 0.25 <= run.thresholds["miF1"] <= 0.35
+    expected = 2 * (recall := float((scores[200:] > 0.3).mean())) / (1 + recall)
+    for decided in (run.metrics, run.per_label, run.by_frequency):
+        assert decided["miF1"] == pytest.approx(expected, abs=0.05)
+    # No training sample has both labels, nor have all validation samples.
+    assert run.by_label_set["ACC"] == 0
+    assert run.preferred == {name: run.by_frequency[name] for name in run.preferred}
+
+
+def test_label_sets_decide_where_validation_samples_prefer_them() -> None:
+    rng = np.random.default_rng(0)
+    y = np.eye(4, dtype=np.float32)[rng.integers(0, 4, 300)]
+    scores = np.clip(y * 0.2 + 0.5 * rng.random((300, 1)) + 0.1 * rng.random((300, 4)), 0.01, 0.99)
+    samples = ArrayDataset(Records(np.zeros((300, 1), dtype=np.float32), y, list("abcd")).to_samples())
+    split = Split(*torch.arange(300).split(100), "by hand")
+    run = Task("emotions", samples, RECIPES["emotions"]).run(Row("row"), split, 0, 0.0, scores[100:200], scores[200:])
+    # Only the highest score of a sample tells, not how high it is.
+    assert run.by_label_set["ACC"] == 1
+    assert run.by_frequency["ACC"] < 0.9
+    assert run.preferred["ACC"] == 1

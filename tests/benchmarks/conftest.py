@@ -1,0 +1,38 @@
+"""What tests of the benchmarks share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks import files
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of all data sets."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty folder in place of that of tracked results."""
+    monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
+    (tmp_path / "results").mkdir()
+    return files.RESULTS
+
+
+@pytest.fixture
+def own_runs(results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A new folder in place of that of one's own results, beside :func:`results`."""
+    monkeypatch.setattr(files, "RUNS", tmp_path / "runs")
+    return files.RUNS
+
+
+@pytest.fixture
+def needs_emotions() -> None:
+    """Skips the test without the data set, which is the smallest."""
+    if not (Path(os.environ.get("TG_MLC_DATA", "")) / "emotions" / "raw").is_dir():
+        pytest.skip("TG_MLC_DATA does not name a folder with emotions/raw")

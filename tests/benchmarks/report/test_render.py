@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.report import render
+from benchmarks.report.comparisons import names
+
+TEXTS = render.texts()
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(render.ROOT)))
+def test_pages_are_up_to_date(page: Path) -> None:
+    assert page.read_text() == TEXTS[page], "run: python -m benchmarks.report.render"
+
+
+def test_pictures_are_up_to_date() -> None:
+    outdated = [picture.path.name for picture in render.drawings() if not picture.is_current()]
+    assert not outdated, "run: python -m benchmarks.report.render"
+
+
+def test_every_comparison_has_a_short_page_and_a_full_one() -> None:
+    text = "\n".join(page.read_text() for page in (render.DOCS / "results").glob("*.md"))
+    for name in names():
+        mark = "planted" if name.startswith("planted-") else name
+        assert f"<!-- results: {mark} -->" in text
+        assert f"(full/{name}.md)" in text
+    assert {page.stem for page in render.FULL.glob("*.md")} == {*names(), *render.ABLATIONS}
+
+
+def test_links_between_results_lead_somewhere() -> None:
+    pages = [render.DOCS / "results.md", *(render.DOCS / "results").rglob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[\w-]+)?\)", page.read_text()):
+            assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_unknown_result_is_an_error(results: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"run the benchmark that writes it"):
+        render.render("<!-- results: models-missing -->\n<!-- end of results -->")
+
+
+def test_what_stands_around_a_mark_is_kept(results: Path) -> None:
+    fit = {"exponent": 1.25, "r2": 0.5}
+    sweep = {"sizes": [1, 2], "wall_fit": fit, "cpu_fit": fit, "backends": ["csr", "csr"]}
+    (results / "attention-cpu.json").write_text(json.dumps({"scaling": {"labels": sweep}}))
+    page = render.render("before\n<!-- results: attention-cpu growth -->\noutdated\n<!-- end of results -->\nafter")
+    assert "| labels | 1, 2 | 1.25 | 0.500 | 1.25 | csr |\n<!-- end of results -->" in page
+    assert "outdated" not in page
+    assert page.startswith("before\n")
+    assert page.endswith("after")
+    assert render.render(page) == page

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.accuracy.papers import BEST
+from benchmarks.accuracy.rows import Row, recorded
+from benchmarks.accuracy.runs import Run
+from benchmarks.report import pictures
+from benchmarks.report.comparisons import MOST_ROWS, changed_settings, load, names
+from benchmarks.report.tables import full, label_graphs, short
+from tg_mlc.recipes import RECIPES
+
+METRICS = ("ACC", "HA", "ebF1", "miF1", "maF1", "maAUC")
+SVM, EL, FC, PUBLISHED = (
+    Row("linear SVM, tuned"),
+    *(Row("LaMP", "emb", graph, settings) for graph, settings in (("el", "best"), ("fc", "best"), ("fc", "published"))),
+)
+
+
+def write(folder: Path, name: str, values: dict[Row, float], seeds: int = 2, **changes: Any) -> None:
+    """A file of results in which every metric of a row has one value, and the second seed a little more."""
+    runs = [
+        Run(
+            row,
+            seed,
+            "hash",
+            3.2,
+            dict.fromkeys(METRICS, value + 0.1 * seed),
+            ["rare"],
+            **{
+                key: dict.fromkeys(METRICS, value) for key in ("per_label", "by_frequency", "by_label_set", "preferred")
+            },
+            thresholds={"ACC": 0.25},
+            density=None if row.graph is None else 0.25,
+            **changes.get(row.title, {}),
+        )
+        for row, value in values.items()
+        for seed in range(seeds)
+    ]
+    recipes = {settings: json.loads(json.dumps(recorded(RECIPES["bibtex"]))) for settings in ("best", "published")}
+    content = {
+        "dataset": {"name": "bibtex", "num_samples": 9, "counted_labels": 2, "sha256": "0123456789abcdef"},
+        "split": "official",
+        "seeds": list(range(seeds)),
+        "recipes": recipes,
+        "environment": {"processor": "CPU", "versions": {"torch": "2", "torch-geometric": "3"}},
+        "runs": [run.to_dict() for run in runs],
+    }
+    (folder / f"prior_vs_learned-{name}.json").write_text(json.dumps(content))
+
+
+def test_best_and_published_settings_stand_in_one_table_with_the_best_in_bold(results: Path) -> None:
+    write(results, "bibtex-official", {SVM: 0.4, EL: 0.5, FC: 0.7})
+    write(results, "bibtex-official-published", {SVM: 0.1, PUBLISHED: 0.6}, seeds=1)
+    assert names() == ["bibtex-official"]
+    lines = short(load("bibtex-official"))
+    spread = " ± 0.071 |"
+    assert lines[2:6] == [
+        "| linear SVM, tuned |  |  |" + f" 0.450{spread}" * 6 + " 3 |",
+        "| LaMP | emb | el (0.25) |" + f" 0.550{spread}" * 6 + " 3 |",
+        f"| LaMP | emb | fc (0.25) | **0.750**{spread} 0.750{spread}" + f" **0.750**{spread}" * 4 + " 3 |",
+        "| LaMP, as published | emb | fc (0.25) |" + " 0.600 |" * 6 + " 3 |",
+    ]
+    assert lines[6].startswith(f"| {BEST} | | | 0.197 | **0.988** |")
+    assert lines[8].startswith("- the official split, the same for all seeds, seeds 0 to 1; mean ± standard deviation")
+    assert lines[9].startswith(
+        "- as published: the official split, the same for all seeds, seed 0; 9 samples, 2 labels"
+    )
+
+
+def test_what_most_rows_reach_is_not_in_bold(results: Path) -> None:
+    write(results, "bibtex-official", {SVM: 0.9, EL: 0.9, FC: 0.9})
+    assert "**0.950**" not in "\n".join(short(load("bibtex-official")))
+
+
+def test_what_a_seed_leaves_undefined_is_left_empty(results: Path) -> None:
+    write(results, "bibtex-official", {SVM: 0.4})
+    comparison = load("bibtex-official")
+    comparison.runs[1].metrics["maAUC"] = None
+    assert short(comparison)[2].endswith("| **0.450** ± 0.071 |  | 3 |")
+
+
+def test_unusual_graphs_give_way_in_a_short_table(results: Path) -> None:
+    unusual = [replace(FC, graph=f"g{i}") for i in range(MOST_ROWS)]
+    write(results, "bibtex-official", dict.fromkeys([*unusual, SVM, EL, FC], 0.5))
+    lines = [line for line in short(load("bibtex-official")) if line.startswith(("| LaMP", "| linear"))]
+    assert len(lines) == MOST_ROWS
+    assert [line.split(" | ")[2] for line in lines[-4:]] == ["g8 (0.25)", "", "el (0.25)", "fc (0.25)"]
+
+
+def test_a_full_page_holds_all_that_was_measured(results: Path) -> None:
+    recovered = {"learned attention, pr": {"ROC-AUC": None, "average precision": 0.5}}
+    write(results, "bibtex-official", {SVM: 0.4, EL: 0.5, FC: 0.7}, **{"LaMP emb fc": {"recovery": recovered}})
+    text = "\n".join(full(load("bibtex-official")))
+    assert "| *a threshold per label* |  |  | 0.400 ± 0.000 |" in text
+    assert "| arXiv:1904.08049, Emb + LaMP_el | | |" in text
+    # Both seeds differ by the same, up to rounding.
+    assert "| LaMP emb fc | LaMP emb el | maAUC | +0.2000 | 0.0000 | paired t-test | undefined" in text
+    assert (
+        "- Pairs of 'pr' ranked by learned attention (LaMP emb fc): ROC-AUC undefined, average precision 0.500" in text
+    )
+    assert "- linear SVM, tuned: ACC 0.25/0.25" in text
+    assert "left out of its ROC-AUC: rare" in text
+    assert "Other best settings" not in text
+
+
+def test_label_graphs_of_all_comparisons_stand_in_one_table(results: Path) -> None:
+    found = {"learned attention, pr": {"average precision": 0.75, "share of pairs joined": 0.125}}
+    prior = replace(FC, graph="pr")
+    write(results, "one-official", {SVM: 0.5, prior: 0.5, FC: 0.5}, 1, **{"LaMP emb fc": {"recovery": found}})
+    assert label_graphs()[2:] == [
+        "| one-official | linear SVM, tuned |  |  |" + " 0.500 |" * 5 + "  |",
+        "| one-official | LaMP | emb | pr (0.25) |" + " 0.500 |" * 5 + " 0.75 of 0.12 |",
+        "| one-official | LaMP | emb | fc (0.25) |" + " 0.500 |" * 5 + "  |",
+    ]
+
+
+def test_settings_that_a_recipe_has_changed_since_are_named(results: Path) -> None:
+    write(results, "bibtex-official", {SVM: 0.5, FC: 0.5})
+    (result,) = load("bibtex-official").results
+    assert list(changed_settings(result)) == []
+    result["recipes"]["best"]["model"]["channels"] = 3
+    del result["recipes"]["best"]["module"]["lr"]
+    assert list(changed_settings(result)) == [
+        "Other best settings than in today's recipe, or not recorded: model.channels, module.lr"
+    ]
+    result["dataset"]["name"] = "of mine"
+    assert list(changed_settings(result)) == []
+
+
+def test_unknown_results_are_an_error(results: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="run the benchmark that writes them with --replace"):
+        load("missing")
+
+
+def test_a_picture_says_which_numbers_it_shows(results: Path, tmp_path: Path) -> None:
+    write(results, "bibtex-official", {Row("label frequency"): 0.1, SVM: 0.4, FC: 0.7})
+    numbers = pictures.numbers(load("bibtex-official"))
+    assert list(numbers["rows"]) == ["linear SVM, tuned", "LaMP emb fc"]
+    assert [label.get_text() for label in pictures.draw(numbers).axes[0].get_yticklabels()] == list(numbers["rows"])
+    picture = pictures.Picture(tmp_path / "one.svg", numbers, pictures.draw)
+    assert not picture.is_current()
+    picture.write()
+    assert picture.is_current()
+    assert "LaMP emb fc" in picture.path.read_text()
+    numbers["rows"]["LaMP emb fc"]["ACC"]["mean"] = 0.8
+    assert not picture.is_current()

@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.command_line import RETAINED_HEAP, chosen, default_heap, heap_is_retained, with_switches
+from benchmarks.speed import attention, attention_rows, growth, implementations, measure
+from benchmarks.speed import crossovers as calibrate_module
+from benchmarks.speed.crossovers import calibrate, crossover, lengths
+from benchmarks.speed.implementations import LITERAL, OURS, SDPA, Candidate, sdpa
+from benchmarks.speed.measure import Limits, Samples, interleave, measure_limits, relative_rms
+from benchmarks.speed.memory import peaks_of
+from benchmarks.speed.reference import agrees, errors, reference
+from benchmarks.speed.regimes import (
+    GROUPS,
+    NUM_HUBS,
+    Regime,
+    draw,
+    find,
+    hubs,
+    power_law,
+    ragged,
+    random_graph,
+    regimes,
+    spread,
+)
+from tg_mlc.ops import graph_attention
+
+
+def test_random_graph_has_distinct_columns_and_the_degrees_asked_for() -> None:
+    degrees = spread(50, 30)
+    graph = random_graph(degrees)
+    assert torch.equal(graph.mask().sum(dim=1), degrees)
+    assert int(degrees.min()) >= 15
+    assert int(degrees.max()) <= 45
+    assert torch.equal(graph.edge_index[1], graph.edge_index[1].sort().values)
+    assert torch.equal(random_graph(degrees).edge_index, graph.edge_index)
+
+
+def test_hubs_are_few_huge_and_popular() -> None:
+    degrees = power_law(2000)
+    assert degrees[:NUM_HUBS].tolist() == [400] * NUM_HUBS
+    assert float((degrees <= 4).float().mean()) > 0.6
+    graph = hubs(500).graph
+    popularity = torch.bincount(graph.edge_index[0], minlength=500)
+    assert int(popularity[:NUM_HUBS].min()) > int(popularity[NUM_HUBS:].median())
+
+
+def test_ragged_blocks() -> None:
+    pattern = ragged(3, torch.tensor([2, 5]))
+    assert pattern.query_ptr.tolist() == [0, 3, 6]
+    assert pattern.key_ptr.tolist() == [0, 2, 7]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_regimes_have_tiny_twins(group: str) -> None:
+    tiny, full = regimes(group, quick=True), regimes(group)
+    assert all(regime.make().num_edges < 10_000 for regime in tiny)
+    assert {regime.baseline for regime in tiny} == {regime.baseline for regime in full}
+    assert all(regime.heads * regime.channels == 512 for regime in full)
+
+
+@pytest.mark.parametrize("portion", [1, 500, 10**9])
+@pytest.mark.parametrize("name", ["R1", "R3", "HUB"])
+def test_the_reference_in_portions_is_the_reference(name: str, portion: int) -> None:
+    regime = find(name, quick=True)
+    pattern = regime.make()
+    inputs = draw(pattern, regime, torch.float64)
+    out = graph_attention(*inputs.leaves, pattern, backend="reference")
+    expected = (out, *torch.autograd.grad(out, inputs.leaves, inputs.grad))
+    for value, exact in zip(reference(inputs, pattern, portion), expected, strict=True):
+        torch.testing.assert_close(value, exact)
+
+
+def test_relative_rms() -> None:
+    assert relative_rms(torch.tensor([1.1, 0.9]), torch.ones(2, dtype=torch.float64)) == pytest.approx(0.1)
+    assert relative_rms(torch.full((2,), 0.5), torch.zeros(2)) == pytest.approx(0.5)
+    assert relative_rms(torch.tensor([float("nan")]), torch.ones(1)) == float("inf")
+
+
+def test_a_candidate_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = Candidate(OURS, lambda pattern: lambda q, k, v: sdpa(pattern)(q, k, v) * 1.001)
+    right = Candidate(SDPA, sdpa)
+    broken = Candidate("broken", lambda pattern: lambda q, k, v: q @ k)
+    monkeypatch.setattr(attention_rows, "candidates", lambda: [wrong, right, broken])
+    limits = Limits(1e9, 1e9, 1e9, 1e9, {})
+    regime = regimes("DENSITY", quick=True)[-1]
+    row = attention_rows.compare(regime, attention_rows.Settings(1, "cpu", "float32", 1, quick=True), limits)
+    found = row["candidates"]
+    assert found[OURS]["state"] == "disagrees"
+    assert "forward" not in found[OURS]
+    assert found["broken"]["state"] == "failed"
+    assert found[SDPA]["forward"]["wall_ratio"] == 1.0
+    assert attention.wrong({"name": row}) == [f"{OURS} on name disagrees"]
+    lines = attention.table("name", row)
+    assert "disagrees: out 1.0e-03" in next(line for line in lines if line.startswith(OURS))
+
+
+def test_large_candidates_are_left_out() -> None:
+    regime = find("R3", quick=True)
+    pattern = regime.make()
+    inputs = draw(pattern, regime)
+    by_name = {candidate.name: candidate for candidate in implementations.candidates()}
+    assert "would need about" in str(by_name[LITERAL].refuse(inputs, pattern, memory=1e3))
+    assert by_name[LITERAL].refuse(inputs, pattern, memory=1e9) is None
+    assert by_name[f"{OURS} (blocks)"].refuse(inputs, pattern, memory=1e9) == (
+        "blocks: only for Blocks, and for complete shared graphs without a bias"
+    )
+
+
+def test_transformer_conv_without_projections_is_the_literal_path() -> None:
+    regime = find("R4", quick=True)
+    pattern = regime.make()
+    inputs = draw(pattern, regime)
+    expected = reference(inputs, pattern)
+    for prepare in (implementations.transformer_conv, implementations.literal):
+        assert max(errors(prepare(pattern), inputs, expected).values()) < 1e-5
+
+
+def test_work_counts_products_and_tensors() -> None:
+    regime = Regime("", lambda: ragged(3, torch.tensor([2, 5])), heads=2, channels=4)
+    pattern = regime.make()
+    inputs = draw(pattern, regime)
+    flop, size = attention_rows.work(pattern, inputs, "forward")
+    assert flop == 2 * 2 * 21 * 8
+    assert size == 4 * 8 * (2 * 6 + 2 * 7)
+    assert attention_rows.work(pattern, inputs, "forward_backward") == (3 * flop, 3 * size)
+
+
+def test_candidates_take_turns() -> None:
+    order: list[str] = []
+    samples = interleave({name: lambda name=name: order.append(name) for name in "ab"}, repeats=3)
+    assert [len(s.wall) for s in samples.values()] == [3, 3]
+    changes = [x for x, y in zip(order, [None, *order], strict=False) if x != y]
+    assert changes == ["a", "b"] * 4  # warm-up and how long they take, then back and forth: ab ab, ab ba ab
+    assert Samples([1.0, 3.0, 2.0], [1.0] * 3).summary()["wall_ms"] == {"median": 2000.0, "q1": 1500.0, "q3": 2500.0}
+
+
+def test_shares_are_of_the_best_limits_of_a_run() -> None:
+    early, late = Limits(2.0, 30.0, 1.0, 15.0, {"highest": 2.0}), Limits(4.0, 20.0, 2.0, 10.0, {"highest": 4.0})
+    best = early.or_better(late)
+    assert best == Limits(4.0, 30.0, 2.0, 15.0, {"highest": 4.0})
+    times = {name: {"wall_ms": {"median": 1000.0}, "cpu_ms": {"median": 2000.0}} for name in attention_rows.PASSES}
+    row = {"work": dict.fromkeys(attention_rows.PASSES, (1.0, 15.0)), "candidates": {"ours": times}}
+    for limits, share in ((late, 0.75), (best, 0.5)):
+        attention_rows.relate(row, limits)
+        assert times["forward"]["wall_share_of_limit"] == pytest.approx(share)
+        assert times["forward"]["cpu_share_of_limit"] == pytest.approx(share)
+
+
+def test_limits_leave_out_products_of_fewer_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def product(*args: Any) -> tuple[tuple[float, float], bool]:
+        return ((9.0, 9.0), False) if "medium" in args else ((1.0, 1.0), True)
+
+    monkeypatch.setattr(measure, "_product", product)
+    limits = measure_limits("cpu", torch.float32, quick=True)
+    assert limits.flops == 1.0
+    assert set(limits.by_precision) == {"highest", "high"}
+    assert limits.seconds(2.0, 0.0) == {"bound": "FLOP", "wall_ms": 2000.0, "cpu_ms": 2000.0}
+
+
+def test_exponent_of_a_power_law() -> None:
+    fit = growth.fit_exponent([1, 2, 4, 8], [3 * n**1.5 for n in (1, 2, 4, 8)])
+    assert fit["exponent"] == pytest.approx(1.5)
+    assert fit["r2"] == pytest.approx(1.0)
+
+
+def test_crossover() -> None:
+    assert crossover([0.01, 0.03, 0.05], [0.5, 1.0, 2.0]) == pytest.approx(0.03)
+    assert crossover([0.0, 1.0], [0.5, 2.0]) == pytest.approx(0.5)
+    assert crossover([0.01, 0.03], [0.5, 0.9]) is None
+    assert crossover([0.01, 0.03], [2.0, 3.0]) is None
+
+
+@pytest.mark.parametrize("waste", [0.0, 0.2, 0.45])
+def test_lengths_waste_what_they_are_asked_to(waste: float) -> None:
+    sizes = lengths(100, waste, 16)
+    assert 1 - float(sizes.float().mean() / sizes.max()) == pytest.approx(waste, abs=0.02)
+    assert float(sizes.float().mean()) == pytest.approx(100, rel=0.02)
+
+
+def test_switches_need_no_value() -> None:
+    assert with_switches(["--quick", "--save", "false", "--repeats", "3"], ["quick", "save"]) == [
+        "--quick",
+        "true",
+        "--save",
+        "false",
+        "--repeats",
+        "3",
+    ]
+
+
+def test_choices() -> None:
+    assert chosen("regimes", "R1, R2", GROUPS) == ["R1", "R2"]
+    with pytest.raises(ValueError, match=r"Expected 'regimes' to be some of R1.*got 'R9'"):
+        chosen("regimes", "R9", GROUPS)
+
+
+def test_heap(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in RETAINED_HEAP.items():
+        monkeypatch.setenv(name, value)
+    assert heap_is_retained()
+    assert not any(name.startswith("MALLOC_") for name in default_heap())
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the system does not count peaks of memory")
+def test_peak_memory_of_another_process() -> None:
+    arguments: dict[str, Any] = {"regime": "R3", "candidate": OURS, "quick": True, "dtype": "float32", "threads": 1}
+    peaks = peaks_of("benchmarks.speed.implementations:memory_jobs", **arguments)
+    assert not isinstance(peaks, str)
+    assert set(peaks) == {"forward", "forward_backward"}
+    assert all(0 <= size < 2**27 for size in peaks.values())
+
+
+def test_failed_measurement_of_memory_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "false")
+    monkeypatch.setattr("benchmarks.speed.memory.CLEAR", Path(__file__))
+    assert peaks_of("benchmarks.speed.implementations:memory_jobs") == "exit status 1"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch_sparse") is None, reason="needs torch-sparse")
+def test_torch_sparse_agrees() -> None:
+    for name in ("R1", "R3"):
+        regime = find(name, quick=True)
+        pattern = regime.make()
+        inputs = draw(pattern, regime)
+        found = errors(implementations.torch_sparse(pattern), inputs, reference(inputs, pattern))
+        assert agrees(found, torch.float32)
+
+
+def test_calibration_finds_ratios(capsys: pytest.CaptureFixture[str]) -> None:
+    result = calibrate(1, "cpu", quick=True)
+    assert set(result["in_use"]) == {"DENSE_FROM", "MIN_BLOCK", "MIN_DROPPED", "MAX_WASTE", "FOLD_COST"}
+    rows = [row for by_size in result["density"].values() for row in by_size.values()]
+    assert all(len(row["x"]) == len(row["ratios"]) > 1 for row in rows)
+    assert all(
+        np.all(np.diff(row["x"]) > 0) for kind in ("waste", "dropped", "folding") for row in result[kind].values()
+    )
+    assert "in use: MIN_BLOCK" in capsys.readouterr().out
+
+
+def test_blocks_are_not_timed_unless_they_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    attend = calibrate_module.graph_attention
+    monkeypatch.setattr(
+        calibrate_module, "graph_attention", lambda *args, backend, **kwargs: len(backend) * attend(*args, **kwargs)
+    )
+    with pytest.raises(RuntimeError, match="dense and blocks to agree"):
+        calibrate(1, "cpu", quick=True)
+
+
+def test_folding_is_not_timed_unless_it_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(calibrate_module.WAYS, "folded", lambda *args: 2 * calibrate_module.WAYS["apart"](*args))
+    with pytest.raises(RuntimeError, match="apart and folded to agree"):
+        calibrate(1, "cpu", quick=True)
+
+
+def test_quick_run_agrees_and_writes_a_file(
+    own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    assert attention.main(quick=True, threads=1) == 0
+    result = json.loads((own_runs / "attention-cpu.json").read_text())
+    assert list(result["regimes"]) == [regime.name for group in GROUPS for regime in regimes(group, quick=True)]
+    for row in result["regimes"].values():
+        assert row["candidates"][OURS]["state"] == "agrees"
+        assert row["candidates"][OURS]["forward_backward"]["wall_ratio"] > 0
+    assert result["settings"]["threads"] == 1
+    assert len(result["scaling"]) == len(growth.SWEEPS)
+    assert "Wrong" not in capsys.readouterr().out

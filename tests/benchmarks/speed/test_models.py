@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from torch_geometric.data import Batch, Data
+
+from benchmarks.report import speed
+from benchmarks.speed import models
+from benchmarks.speed.layouts import (
+    CHECKPOINTED,
+    INFERENCE,
+    LITERAL,
+    OURS,
+    RELEASED,
+    TRAINING,
+    Sizes,
+    forward_flop,
+    layouts,
+    literal_bytes,
+)
+from benchmarks.speed.measure import Limits, relative_rms
+from benchmarks.speed.products import PRODUCTS, products, products_job
+from benchmarks.speed.released_layout import ReleasedLayout
+from tg_mlc.convert import load_lamp_checkpoint
+
+NAMES = [OURS, CHECKPOINTED, LITERAL, RELEASED]
+SIZES = {graph: Sizes.tiny(12, graph) for graph in ("fc", "pr")}
+SETTINGS = {
+    "repeats": 1,
+    "device": "cpu",
+    "precision": "fp32",
+    "matmul_precision": "highest",
+    "threads": 1,
+    "quick": True,
+}
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+def test_layouts_agree_in_logits_and_gradients(sizes: Sizes) -> None:
+    compared = layouts(sizes, NAMES)
+    for model in compared.models.values():
+        model.double().eval()
+    expected = compared.logits(RELEASED)
+    gradients = torch.autograd.grad(compared.loss(RELEASED).double(), compared.embeddings(RELEASED))
+    for name in NAMES[:-1]:
+        assert relative_rms(compared.logits(name), expected) < 1e-9
+        found = torch.autograd.grad(compared.loss(name).double(), compared.embeddings(name))
+        for value, exact in zip(found, gradients, strict=True):
+            assert relative_rms(value, exact) < 1e-5  # the loss is taken in single precision
+
+
+@pytest.mark.parametrize("discard", [False, True])
+@pytest.mark.parametrize("graph", SIZES)
+def test_released_layout_is_what_its_checkpoint_becomes(graph: str, discard: bool) -> None:
+    torch.manual_seed(0)
+    adjacency = SIZES[graph].adjacency()
+    mask = None if adjacency is None else ~adjacency
+    released = ReleasedLayout(20, 12, 16, 4, mask, discard_feature_attention=discard).double().eval()
+    ours = load_lamp_checkpoint(released.state_dict(), label_adj=adjacency, heads=4)
+    assert ours.features is not None
+    for conv in ours.features.convs:
+        assert conv.discards  # as the released code computes it
+        conv.discards = discard
+    tokens = torch.randint(1, 20, (3, 6))
+    tokens[1, 4:] = tokens[2, 1:] = 0
+    batch = Batch.from_data_list([Data(x=row[row != 0]) for row in tokens])
+    torch.testing.assert_close(ours(batch), released(tokens))
+
+
+def test_flop_are_those_of_the_dense_layout_but_for_what_it_repeats() -> None:
+    sizes = SIZES["fc"]
+    compared = layouts(sizes, [RELEASED])
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        compared.logits(RELEASED)
+    labels, d = sizes.num_samples * sizes.num_labels, sizes.channels
+    readout = 2 * labels * d * (sizes.num_labels - 1)
+    repeated = 2 * d**2 * sizes.num_labels * (sizes.num_samples - 1)
+    assert counter.get_total_flops() - readout - repeated == forward_flop(sizes)
+    assert forward_flop(SIZES["pr"]) < forward_flop(sizes)
+
+
+def test_products_are_those_whose_flop_are_counted() -> None:
+    for graph, sizes in SIZES.items():
+        labels, d = sizes.num_samples * sizes.num_labels, sizes.channels
+        readout = 2 * labels * d
+        along_edges = 4 * sizes.num_layers * sizes.num_samples * sizes.num_label_edges() * d if graph == "pr" else 0
+        assert sum(product.flop for product in products(sizes)) == forward_flop(sizes) - readout - along_edges
+
+
+@pytest.mark.parametrize(("mode", "times"), [(INFERENCE, 1), (TRAINING, 3)])
+def test_products_alone_are_multiplied_forward_and_backward(mode: str, times: int) -> None:
+    sizes = SIZES["fc"]
+    with FlopCounterMode(display=False) as counter:
+        products_job(sizes, mode, torch.float32, "cpu")()
+    assert counter.get_total_flops() == times * sum(product.flop for product in products(sizes))
+
+
+def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = SIZES["fc"]
+    limits = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9})
+    assert literal_bytes(sizes, TRAINING) > literal_bytes(sizes, INFERENCE)
+    monkeypatch.setattr(models, "MAX_LITERAL_BYTES", literal_bytes(sizes, INFERENCE))
+    found = models.compare(sizes, SETTINGS, limits, checkpoint=False)["layouts"][LITERAL]
+    assert INFERENCE in found
+    assert TRAINING not in found
+    assert "training would need" in found["why"]
+    monkeypatch.setattr(models, "MAX_LITERAL_BYTES", 0)
+    row = models.compare(sizes, SETTINGS, limits, checkpoint=False)
+    assert row["layouts"][LITERAL]["state"] == "left out"
+    assert any(line.startswith(f"{LITERAL}: {INFERENCE} would need") for line in models.table(row))
+
+
+def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = layouts(SIZES["fc"], [OURS, RELEASED])
+    model = compared.models[OURS]
+    monkeypatch.setattr(model, "forward", lambda batch: type(model).forward(model, batch) * 1.001)
+    monkeypatch.setattr(models, "layouts", lambda *args: compared)
+    monkeypatch.setattr(models, "MAX_LITERAL_BYTES", 0)
+    row = models.compare(SIZES["fc"], SETTINGS, Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9}), checkpoint=False)
+    assert row["layouts"][OURS]["state"] == "disagrees"
+    assert TRAINING not in row["layouts"][OURS]
+    assert "ours_is_faster" not in row["layouts"][RELEASED][TRAINING]
+    assert any(line.startswith(f"{OURS}: disagrees") for line in models.table(row))
+
+
+def test_the_floor_is_that_of_the_setting_in_force() -> None:
+    limits = Limits(9e9, 1e9, 1e9, 1e9, {"highest": 3e9, "medium": 9e9})
+    row = models.compare(SIZES["fc"], SETTINGS, limits, checkpoint=False)
+    assert row["floor_ms"][TRAINING] == pytest.approx(1e3 * row["flop"][TRAINING] / 3e9)
+    with pytest.raises(ValueError, match="under which products here are exact"):
+        limits.flops_under("high")
+
+
+def test_a_run_of_its_own_name(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9, "high": 1e9})
+    monkeypatch.setattr(models, "measure_limits", lambda *args, **kwargs: exact)
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    seen: list[str] = []
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", seen.append)
+    assert models.main(quick=True, threads=1, graphs="fc", matmul_precision="high", machine="m") == 0
+    result = json.loads((own_runs / "models-cpu-high-m.json").read_text())
+    assert result["settings"]["matmul_precision"] == "high"
+    assert seen == ["high"]
+
+
+def test_quick_run_agrees_and_writes_a_file(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    assert models.main(quick=True, threads=1, checkpoint=True) == 0
+    result = json.loads((own_runs / "models-cpu.json").read_text())
+    assert [row["sizes"]["graph"] for row in result["models"]] == ["fc", "pr"]
+    for row in result["models"]:
+        assert {name: found["state"] for name, found in row["layouts"].items()} == {
+            **dict.fromkeys(NAMES, "agrees"),
+            PRODUCTS: "no model",
+        }
+        for found in row["layouts"].values():
+            assert found[TRAINING]["samples_per_second"] > 0
+            assert found[TRAINING]["ours_is_faster"] > 0
+
+
+def test_models_of_several_widths_get_a_file_and_rows_of_their_own(
+    own_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = partial(Sizes, heads=2, num_samples=2, num_components=3, num_tokens=20)
+    monkeypatch.setattr(models, "Sizes", small)
+    limits = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9})
+    monkeypatch.setattr(models, "measure_limits", lambda *args, **kwargs: limits)
+    monkeypatch.setattr(models, "peaks_of", lambda *args, **kwargs: None)
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    options = {"labels": "5", "graphs": "fc", "channels": "8,16", "repeats": 1}
+    assert models.main(**options) == 0  # type: ignore[arg-type]
+    result = json.loads((own_runs / "models-cpu-narrow.json").read_text())
+    assert [row["sizes"]["channels"] for row in result["models"]] == [8, 16]
+    assert any(line.startswith("| 5, d=16 | fc | ours | training |") for line in speed.models(result))
