@@ -32,7 +32,7 @@ class Few(list[SimpleNamespace]):
         ("binding-sites", Few(), " on words of DNA", 2),
         ("planted-50", Few(), " on all components", 2),
         ("sider", Few(smiles=["C", "CC", "CO", "N", "O"]), " on fingerprints", 2),
-        ("bibtex", Few(classifiers={}), "", 1),
+        ("bibtex", Few(preprocessor=Chain(ClassifierScores(()))), "", 1),
     ],
 )
 def test_linear_rows_minimise_the_loss_of_their_name(

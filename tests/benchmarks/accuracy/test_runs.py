@@ -8,7 +8,7 @@ from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Task
 from tg_mlc.data import Split
 from tg_mlc.data.records import Records
-from tg_mlc.datasets.base import ArrayDataset
+from tg_mlc.data import ArrayDataset
 from tg_mlc.recipes import RECIPES
 
 
