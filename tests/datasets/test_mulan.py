@@ -171,7 +171,7 @@ def test_wrong_raw_files_are_set_aside(tmp_path, write):
 def test_archives_are_told_of(tmp_path, monkeypatch, name, archive):
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     with pytest.raises(
-        DatasetUnavailableError, match=r"(?s)Place the file by hand as '.*raw/.*'.*unpacked.*" + archive
+        DatasetUnavailableError, match=r"(?s)Place [23] files by hand: .*unpacked.*'.*raw/.*' or .*" + archive
     ):
         MulanDataset(tmp_path, name)
 
