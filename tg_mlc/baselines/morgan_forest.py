@@ -57,9 +57,14 @@ class Trees(NamedTuple):
         rows: dict[bytes, int] = {}  # leaves are many times as many as rows of labels, and 'numpy.unique' is slow
         leaves = np.ascontiguousarray(counts[..., 1] / counts.sum(axis=-1))
         right[left < 0] = [rows.setdefault(leaf.tobytes(), len(rows)) for leaf in leaves]
-        feature = np.concatenate([tree.feature for tree in trees])
-        nodes = (part.astype(np.int32) for part in (roots, feature, left, right))
-        return cls(labels.astype(np.int64), *nodes, np.frombuffer(b"".join(rows)).reshape(len(rows), -1))
+        return cls(
+            labels=labels.astype(np.int64),
+            roots=roots.astype(np.int32),
+            feature=np.concatenate([tree.feature for tree in trees]).astype(np.int32),
+            left=left.astype(np.int32),
+            right=right.astype(np.int32),
+            probability=np.frombuffer(b"".join(rows)).reshape(len(rows), -1),
+        )
 
     def predict(self, bits: npt.NDArray[np.uint8]) -> FloatArray:
         """Returns the mean over all trees of the probabilities :math:`(N, K)`.

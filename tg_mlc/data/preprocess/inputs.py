@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from torch_geometric.transforms import Compose
 
 from tg_mlc.data.arrays import from_arrays
@@ -134,8 +135,9 @@ class MoleculeInputs(Inputs):
                 f"{known}); install the same version"
             )
         vectors = [_vector(key, size) for key, size in self.sizes.items()]
+        y = torch.from_numpy(self._unknown(len(raw)))
         return MoleculeDataset.from_smiles(
-            list(raw), self._unknown(len(raw)), self.label_names, on_error="raise", pre_transform=Compose(vectors)
+            list(raw), y, self.label_names, on_error="raise", pre_transform=Compose(vectors)
         )
 
 
