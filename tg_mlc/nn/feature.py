@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from torch import Tensor, nn
 from torch_geometric.typing import Adj
@@ -63,7 +63,7 @@ class FeatureMessagePassing(nn.Module):
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module."""
-        for conv in self.convs:
+        for conv in cast("list[AttentionConv]", self.convs):
             conv.reset_parameters()
         if isinstance(self.final_norm, nn.LayerNorm):
             self.final_norm.reset_parameters()
