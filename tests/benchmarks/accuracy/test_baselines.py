@@ -14,6 +14,7 @@ from benchmarks.accuracy import baselines
 from benchmarks.accuracy.networks import PooledGNN
 from benchmarks.accuracy.runs import Task
 from tg_mlc.data import Split
+from tg_mlc.data.preprocess import Chain, ClassifierScores
 from tg_mlc.recipes import RECIPES
 
 
