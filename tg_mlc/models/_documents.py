@@ -11,9 +11,12 @@ from torch import Tensor, nn
 from tg_mlc.nn.encoders import BagEncoder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import scipy.sparse as sp
 
     from tg_mlc.models.lamp import LaMP
+    from tg_mlc.nn import FeatureToLabelConv
 
 
 def kept_words(documents: sp.csr_array, min_df: int) -> Tensor | None:
@@ -55,5 +58,5 @@ def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> Non
     states = nn.functional.normalize(torch.from_numpy(centres)) * encoder.channels**0.5
     labels = model.labels.embedding.weight
     labels[torch.from_numpy(present)] = states.to(labels)
-    for conv in model.labels.feature_to_label:
+    for conv in cast("Iterable[FeatureToLabelConv]", model.labels.feature_to_label):
         conv.lin_key.weight.copy_(conv.lin_query.weight)

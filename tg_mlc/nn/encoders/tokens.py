@@ -134,7 +134,7 @@ class BagEncoder(nn.Module):
 def _root_mean_square(weight: Tensor, ptr: Tensor) -> Tensor:
     """That of the weights of every word's document."""
     lengths = ptr.diff()
-    mean = segment(weight.square(), ptr, reduce="mean").sqrt()
+    mean: Tensor = segment(weight.square(), ptr, reduce="mean").sqrt()
     return mean.repeat_interleave(lengths, output_size=weight.numel()).clamp_min(torch.finfo(weight.dtype).tiny)
 
 
