@@ -30,6 +30,7 @@ def test_samples_of_two_functions_of_one_name_are_told_apart(tmp_path):
     filters = [lambda data: data.x.sum() > 6, lambda data: data.x.sum() <= 6]
     for _ in range(2):
         assert [len(Numbers(tmp_path, pre_filter=keep)) for keep in filters] == [3, 7]
+    assert [path.name for path in tmp_path.iterdir()] == ["raw"]
     assert len(Numbers(tmp_path)) == 10
 
 

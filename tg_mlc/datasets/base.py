@@ -60,7 +60,7 @@ class PublishedDataset(MultiLabelDataset):
         """``root/processed``, or a folder beside it for each pre-transform and pre-filter."""
         if self.pre_transform is None and self.pre_filter is None:
             return super().processed_dir  # type: ignore[no-any-return]
-        return f"{super().processed_dir}_{settings_key(self.pre_transform, self.pre_filter) or 'functions'}"
+        return f"{super().processed_dir}_{settings_key(self.pre_transform, self.pre_filter)}"
 
     @property
     def processed_file_names(self) -> str:
@@ -77,12 +77,14 @@ class PublishedDataset(MultiLabelDataset):
         fetch_all(self.files, Path(self.raw_dir))
 
     def process(self) -> None:
-        """Makes the samples from the raw files."""
-        samples = self.make()
-        if self.processed_dir.endswith("_functions"):
-            self._made = samples
+        """Makes the samples from the raw files, and keeps them."""
+        self.make().save(self.processed_paths[0])
+
+    def _process(self) -> None:
+        if settings_key(self.pre_transform, self.pre_filter) is None:
+            self._made = self.make()
         else:
-            samples.save(self.processed_paths[0])
+            super()._process()
 
     def make(self) -> Samples:
         """Makes the samples from the raw files, with :obj:`pre_transform` and :obj:`pre_filter`."""
