@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -125,7 +124,10 @@ def test_what_keeps_no_files_says_so(capsys, tmp_path):
 
 
 def test_an_interruption_while_samples_are_made_is_a_message(capsys, tmp_path, toy, monkeypatch):
-    monkeypatch.setattr(Toy, "read", lambda self: os.kill(os.getpid(), signal.SIGINT))
+    def interrupted(self):
+        raise KeyboardInterrupt  # as Ctrl-C does
+
+    monkeypatch.setattr(Toy, "read", interrupted)
     assert cli.main(["data", "get", "toy", "--root", str(tmp_path)]) == 130
     assert capsys.readouterr().err.splitlines()[-1] == "tg-mlc: interrupted; run it again to go on"
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -131,5 +132,6 @@ def test_an_editable_install_works_above_the_clone_too(tmp_path):
     zipfile.ZipFile(wheel).extractall(installed)
     code = f"import site; site.addsitedir({str(installed)!r}); import tg_mlc; print(tg_mlc.__file__)"
     alone = [sys.executable, "-S", "-c", code]  # without what is installed here
-    done = subprocess.run(alone, cwd=tmp_path, check=True, capture_output=True, text=True)
+    elsewhere = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(alone, cwd=tmp_path, env=elsewhere, check=True, capture_output=True, text=True)
     assert done.stdout.strip() == str(clone / "tg_mlc" / "__init__.py")

@@ -1,4 +1,4 @@
-"""The hot path: attention patterns and the operator over them."""
+"""Attention patterns and the operator over them: the hot path."""
 
 from tg_mlc.ops.attention import available_backends, explain_choice, graph_attention, set_backend
 from tg_mlc.ops.dense_weights import to_dense_weights

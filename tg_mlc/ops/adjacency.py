@@ -1,4 +1,4 @@
-"""The forms in which PyG hands over a graph, as a plain list of edges."""
+"""Conversion of the forms in which PyG hands over a graph to a plain list of edges."""
 
 from __future__ import annotations
 

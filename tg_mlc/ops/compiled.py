@@ -1,4 +1,4 @@
-"""Whether kernels can be compiled on a CPU."""
+"""Availability of Numba, which compiles kernels on a CPU."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
     fewer queries or keys than others. The weights of a pair that occurs more than once are summed.
 
     Args:
-        pattern (Pattern): Who attends to whom. A list of :class:`~tg_mlc.ops.Edges` counts as one sample.
+        pattern (Pattern): The pattern of the call. A list of :class:`~tg_mlc.ops.Edges` counts as one sample.
         weights (torch.Tensor): The weights that :func:`~tg_mlc.ops.graph_attention` returned for it.
 
     Shapes:

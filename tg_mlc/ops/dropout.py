@@ -30,6 +30,10 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
         p (float): The probability :math:`p`.
         training (bool, optional): If set to :obj:`False`, returns :obj:`x` itself. (default: :obj:`True`)
 
+    Shapes:
+        - **input:** :math:`(*)`
+        - **output:** :math:`(*)`, the shape of the input
+
     Raises:
         ValueError: If :obj:`p` does not lie in [0, 1].
     """

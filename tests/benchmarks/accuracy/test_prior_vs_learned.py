@@ -18,10 +18,12 @@ from tg_mlc.graphs import LabelGraph, edgeless, tree
 from tg_mlc.recipes import RECIPES
 
 
-def test_one_variant_learns_on_nci(root: Path) -> None:
-    task = Task("nci", RECIPES["nci"].load_dataset(root))
+def test_one_variant_learns_on_nci(root: Path, tmp_path: Path) -> None:
+    recipe = RECIPES["nci"]
+    dataset = recipe.load_dataset(root)
+    split = recipe.split(dataset, "random", 0)
+    task = Task("nci", recipe.prepare(dataset, split, tmp_path))
     assert int(task.counted.sum()) == 35
-    split = task.recipe.split(task.dataset, "random", 0)
     (run,) = run_variant(task, split, 0, row("fc"), {"max_epochs": 1})
     assert run.row == row("fc")
     assert run.density == 1.0

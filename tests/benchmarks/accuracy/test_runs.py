@@ -6,9 +6,8 @@ import torch
 
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Task
-from tg_mlc.data import Split
+from tg_mlc.data import ArrayDataset, Split
 from tg_mlc.data.records import Records
-from tg_mlc.data import ArrayDataset
 from tg_mlc.recipes import RECIPES
 
 

@@ -1,4 +1,4 @@
-"""What backends with kernels along edges share: an operator that is differentiable once and opaque to a compiler.
+"""Operator that backends with kernels along edges share: differentiable once, and opaque to a compiler.
 
 Such a backend is a module of kernels with two functions,
 

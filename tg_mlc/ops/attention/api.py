@@ -1,4 +1,4 @@
-"""The one operator: validate, choose, call."""
+"""Graph attention, the one operator: validates a call, chooses a backend, runs it."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def graph_attention(
         query (torch.Tensor): The queries.
         key (torch.Tensor): The keys.
         value (torch.Tensor): The values.
-        pattern (Pattern): Who attends to whom: :class:`~tg_mlc.ops.Edges`, :class:`~tg_mlc.ops.Blocks` or
-            :class:`~tg_mlc.ops.Shared`.
+        pattern (Pattern): The edges along which queries attend: :class:`~tg_mlc.ops.Edges`,
+            :class:`~tg_mlc.ops.Blocks` or :class:`~tg_mlc.ops.Shared`.
         scale (float, optional): The factor :math:`s` on the scores, :math:`1 / \sqrt{C}` if :obj:`None`. To learn it,
             multiply :obj:`query` by it instead. (default: :obj:`None`)
         dropout_p (float, optional): The probability with which a weight is dropped. (default: :obj:`0.0`)
@@ -123,7 +123,11 @@ def explain_choice(
 ) -> str:
     """Says in one sentence which backend :obj:`"auto"` takes for a call, and why.
 
-    The arguments are those of :func:`graph_attention`.
+    The arguments, their shapes and the errors are those of :func:`graph_attention`.
+
+    Raises:
+        TypeError: If the tensors are of types that :func:`graph_attention` refuses.
+        ValueError: If their sizes disagree, or no backend that was set takes the call.
     """
     call = _validated(query, key, value, pattern, scale, dropout_p, edge_bias, return_weights)
     backend, reason = registry.choose(call)

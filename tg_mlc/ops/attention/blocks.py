@@ -130,8 +130,8 @@ def block_attention(
 ) -> tuple[Tensor, Tensor]:
     """The output, and the logarithm of the sum that every query's weights were divided by."""
     if bias is None and is_narrow(query, value):
-        options = (query_ptr, key_ptr, scale, dropout_p, int(seed))
-        return _narrow().forward(query, key, value, *options)  # type: ignore[no-any-return]
+        blocked = _narrow().blocked(query, value, query_ptr, key_ptr, scale, dropout_p, int(seed))
+        return _narrow().forward(query, key, value, blocked)  # type: ignore[no-any-return]
     out = query.new_zeros(query.size(0), query.size(1), value.size(2))
     lse = query.new_zeros(query.size(0), query.size(1), 1, dtype=accumulator(query))
     start = int(seed)
@@ -174,8 +174,8 @@ def block_attention_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, value and bias; the last is empty if there is no bias."""
     if bias is None and is_narrow(query, value):
-        options = (query_ptr, key_ptr, scale, dropout_p, int(seed))
-        return *_narrow().backward(grad, query, key, value, *options, lse), query.new_zeros(0, query.size(1))
+        blocked = _narrow().blocked(query, value, query_ptr, key_ptr, scale, dropout_p, int(seed))
+        return *_narrow().backward(grad, query, key, value, lse, blocked), query.new_zeros(0, query.size(1))
     tasks, start, dtype = _tasks(query_ptr, key_ptr, query), int(seed), accumulator(query)
     grad_query = torch.zeros_like(query, memory_format=torch.contiguous_format)
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
@@ -270,24 +270,17 @@ def _for_each(tasks: list[_Task], work: Callable[[_Task, Tensor], None], dtype: 
     """
     waiting = deque(sorted(tasks, key=lambda task: task.num_scores, reverse=True))
     tile_scores = max((task.tile_scores for task in tasks), default=0)
-    workers = max(1, min(threads.num_workers(), len(tasks)))
-    inference = torch.is_inference_mode_enabled()
 
     def run(_: int) -> None:
-        # These modes belong to a thread, and the others have their own:
-        with torch.autocast("cpu", enabled=False), torch.inference_mode(inference), torch.no_grad():
-            scratch = torch.empty(2, tile_scores, dtype=dtype, device="cpu")
-            while True:
-                try:
-                    task = waiting.popleft()
-                except IndexError:
-                    return
-                work(task, scratch)
+        scratch = torch.empty(2, tile_scores, dtype=dtype, device="cpu")
+        while True:
+            try:
+                task = waiting.popleft()
+            except IndexError:
+                return
+            work(task, scratch)
 
-    if workers > 1:
-        threads.run_apart(run, workers)
-    else:
-        run(0)
+    threads.run_apart(run, max(1, min(threads.num_workers(), len(tasks))))
 
 
 def softmax() -> Any:
@@ -340,7 +333,7 @@ def _prefer_by_size(call: AttentionCall, pattern: Blocks | Shared, scores: int) 
     if complete and (call.dropout_p > 0.0 or scores >= MIN_NARROW) and is_narrow(call.query, call.value):
         return "has narrow heads, whose scores stay in the first-level cache"
     if call.dropout_p > 0.0 and complete and multiplications >= MIN_DROPPED:
-        return "has large blocks, whose weights, as some are dropped, had better be found again than kept"
+        return "has large blocks, whose weights, as some are dropped, had better be recomputed than kept"
     padded = pattern.num_samples * pattern.max_queries * pattern.max_keys if isinstance(pattern, Blocks) else 0
     if multiplications >= MIN_BLOCK and pattern.num_edges < (1.0 - MAX_WASTE) * padded:
         return "has large blocks of different sizes, so each is a matrix product of its own, without padding"

@@ -1,11 +1,11 @@
-"""Where one backend overtakes another: all that ``backend="auto"`` knows of speed.
+"""Crossover table: the densities and sizes from which on one backend overtakes another.
 
-``python -m benchmarks.speed.attention --calibrate true`` measures the thresholds anew, in single precision.
-Those of ``csr`` are rounded from benchmarks/results/attention_calibration-cpu.json (those of another processor, in
-attention_calibration-cpu-epyc.json, are mostly higher, by up to two thirds), those of blocks from the latter, and that
-of folding lies between the two. That of ``sddmm`` is read off benchmarks/results/attention-cpu.json (500 and 983
-labels). That of 3% was found on two CPU cores for 983 labels and the scatter route, and stands for ``triton`` until
-that is measured.
+This is all that ``backend="auto"`` knows of speed. ``python -m benchmarks.speed.attention --calibrate true`` measures
+the thresholds anew, in single precision. Those of ``csr`` are rounded from
+benchmarks/results/attention_calibration-cpu.json (those of another processor, in attention_calibration-cpu-epyc.json,
+are mostly higher, by up to two thirds), those of blocks from the latter, and that of folding lies between the two. That
+of ``sddmm`` is read off benchmarks/results/attention-cpu.json (500 and 983 labels). That of 3% was found on two CPU
+cores for 983 labels and the scatter route, and stands for ``triton`` until that is measured.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def folding_ratio(
     as folded into keys and values, where it is worth while above 1.
 
     Args:
-        pattern: Who attends to whom.
+        pattern: The blocks of targets and sources.
         heads: Number of heads.
         channels: Size of a target's state.
         head_channels: Size of a head's queries and keys.

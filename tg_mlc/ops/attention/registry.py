@@ -1,4 +1,4 @@
-"""All backends of the operator, and the choice among them."""
+"""Registry of the operator's backends, and the choice among them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the backends run: loops over arrays and what divides them among threads, without choices or autograd."""
+"""Kernels that backends run: loops over arrays, and their division among threads, without choices or autograd."""

@@ -1,4 +1,4 @@
-"""How kernels are compiled."""
+"""Compilation of kernels by Numba."""
 
 from __future__ import annotations
 

@@ -29,11 +29,25 @@ def drop(x: Tensor, p: float, seed: int) -> Tensor:
 @kernel
 def drop_rows(first: int, last: int, x: Array, p: float, seed: int, out: Array) -> None:
     """Some rows of entries that share a key."""
-    zero, factor = x.dtype.type(0), x.dtype.type(1 / (1 - p)) if p < 1 else x.dtype.type(0)
+    factor = kept_factor(x, p)
     for row in range(first, last):
         low, key = uintp(row) * uintp(ROW), row_key(seed, row)
         for e in range(min(uintp(ROW), uintp(x.shape[0]) - low)):
-            out[low + e] = x[low + e] * factor if is_kept(key, e, p) else zero
+            out[low + e] = dropped(x[low + e], factor, key, e, p)
+
+
+@kernel
+def kept_factor(like: Array, dropout_p: float) -> Any:
+    """What an entry is multiplied by that is not dropped."""
+    return like.dtype.type(1 / (1 - dropout_p) if dropout_p < 1 else 0)
+
+
+@kernel
+def dropped(value: float, factor: float, key: int, column: int, dropout_p: float) -> Any:
+    """An entry after dropout; with none, as it is, for which the compiler makes a loop of its own."""
+    if dropout_p > 0:
+        return factor * value if is_kept(key, column, dropout_p) else type(value)(0)
+    return value
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""What kernels along edges are given beside queries, keys and values."""
+"""Inputs of kernels along edges beside queries, keys and values: the edges, and the options of the softmax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention of narrow heads within blocks on a CPU: divides the groups among threads, forward and backward."""
+"""Attention of narrow heads within blocks on a CPU: division of the groups among threads, forward and backward."""
 
 from __future__ import annotations
 
@@ -20,50 +20,29 @@ from tg_mlc.ops.kernels.narrow_numba import (
 )
 
 
-def forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    query_ptr: Tensor,
-    key_ptr: Tensor,
-    scale: float,
-    dropout_p: float,
-    seed: int,
-) -> tuple[Tensor, Tensor]:
-    """The output, and the logarithm of the sum that every query's weights were divided by."""
-    out = query.new_empty(query.size(0), query.size(1), value.size(2))
-    lse = query.new_empty(query.size(0), query.size(1), 1)
-    blocks = _blocked(query, value, query_ptr, key_ptr, scale, dropout_p, seed)
-    _run(forward_groups, blocks, [query, key, value, out, lse])
-    return out, lse
-
-
-def backward(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    query_ptr: Tensor,
-    key_ptr: Tensor,
-    scale: float,
-    dropout_p: float,
-    seed: int,
-    lse: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of query, key and value."""
-    grads = [torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (query, key, value)]
-    blocks = _blocked(query, value, query_ptr, key_ptr, scale, dropout_p, seed)
-    _run(backward_groups, blocks, [query, key, value, grad.new_empty(0), lse, grad, *grads])
-    return grads[0], grads[1], grads[2]
-
-
-def _blocked(
+def blocked(
     query: Tensor, value: Tensor, query_ptr: Tensor, key_ptr: Tensor, scale: float, dropout_p: float, seed: int
 ) -> Blocked:
+    """What both passes are told beside queries, keys and values."""
     _, heads, channels = query.shape
     lanes = -(-max(channels, value.size(2)) // LANES) * LANES
     ptrs = query_ptr.numpy(), key_ptr.numpy()
     return Blocked(*ptrs, heads, channels, value.size(2), lanes, scale, dropout_p, seed)
+
+
+def forward(query: Tensor, key: Tensor, value: Tensor, blocks: Blocked) -> tuple[Tensor, Tensor]:
+    """The output, and the logarithm of the sum that every query's weights were divided by."""
+    out = query.new_empty(query.size(0), query.size(1), value.size(2))
+    lse = query.new_empty(query.size(0), query.size(1), 1)
+    _run(forward_groups, blocks, [query, key, value, out, lse])
+    return out, lse
+
+
+def backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, lse: Tensor, blocks: Blocked) -> list[Tensor]:
+    """The gradients of query, key and value."""
+    grads = [torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (query, key, value)]
+    _run(backward_groups, blocks, [query, key, value, grad.new_empty(0), lse, grad, *grads])
+    return grads
 
 
 def _run(work: Callable[..., None], blocks: Blocked, tensors: list[Tensor]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numba import uintp
 
 from tg_mlc.ops.kernels.compile import Array, kernel, named
-from tg_mlc.ops.kernels.dropout_numba import is_kept, row_key
+from tg_mlc.ops.kernels.dropout_numba import is_kept, kept_factor, row_key
 from tg_mlc.ops.kernels.simd import add_scaled, load, store, zeros
 from tg_mlc.ops.kernels.softmax_numba import exp, highest_of
 
@@ -133,12 +133,6 @@ def bounds(block: int, blocks: Blocked) -> tuple[Any, Any, Any, Any, Any]:
     key = blocks.key_ptr[block]
     keys = blocks.key_ptr[block + 1] - key
     return blocks.query_ptr[block], blocks.query_ptr[block + 1], key, keys, (keys + LANES - 1) // LANES * LANES
-
-
-@kernel
-def kept_factor(like: Array, dropout_p: float) -> Any:
-    """What a weight is multiplied by that is not dropped."""
-    return like.dtype.type(1 / (1 - dropout_p) if dropout_p < 1 else 0)
 
 
 @kernel

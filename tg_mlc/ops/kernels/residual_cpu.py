@@ -131,14 +131,6 @@ def _workers(rows: int) -> int:
 
 
 def _share(work: Callable[[int, int, int], None], rows: int) -> None:
-    workers, inference = _workers(rows), torch.is_inference_mode_enabled()
+    workers = _workers(rows)
     bounds = threads.divide(rows, workers)
-
-    def run(worker: int) -> None:
-        with torch.inference_mode(inference), torch.no_grad():  # these modes belong to a thread
-            work(worker, bounds[worker], bounds[worker + 1])
-
-    if workers > 1:
-        threads.run_apart(run, workers)
-    else:
-        run(0)
+    threads.run_apart(lambda worker: work(worker, bounds[worker], bounds[worker + 1]), workers)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import uintp
 
 from tg_mlc.ops.kernels.compile import Array, kernel
-from tg_mlc.ops.kernels.dropout_numba import is_kept, row_key
+from tg_mlc.ops.kernels.dropout_numba import dropped, kept_factor, row_key
 
 
 @kernel
@@ -30,21 +28,14 @@ def add_and_normalise(
     weight, and one over their standard deviations. Rows of the residual repeat.
     """
     size, zero, one = uintp(weight.shape[0]), out.dtype.type(0), out.dtype.type(1)
-    factor, repeated = _factor(out, dropout_p), residual.shape[0] // weight.shape[0]
+    factor, repeated = kept_factor(out, dropout_p), residual.shape[0] // weight.shape[0]
     for row in range(first, last):
         low, place, start = uintp(row - offset) * size, uintp(row) * size, uintp(row % repeated) * size
-        total = zero
-        if dropout_p > 0:
-            key = row_key(seed, row)
-            for c in range(size):
-                value = residual[start + c] + (factor * hidden[low + c] if is_kept(key, c, dropout_p) else zero)
-                hidden[low + c] = value
-                total += value
-        else:
-            for c in range(size):
-                value = residual[start + c] + hidden[low + c]
-                hidden[low + c] = value
-                total += value
+        key, total = row_key(seed, row), zero
+        for c in range(size):
+            value = residual[start + c] + dropped(hidden[low + c], factor, key, c, dropout_p)
+            hidden[low + c] = value
+            total += value
         mean, squares = total / out.dtype.type(size), zero
         for c in range(size):
             value = hidden[low + c] - mean
@@ -75,10 +66,10 @@ def differentiate(
     adds the gradients of weight, bias and of what all rows were shifted by before to ``sums``.
     """
     size, zero = uintp(weight.shape[0]), grad.dtype.type(0)
-    factor, share = _factor(grad, dropout_p), grad.dtype.type(1) / grad.dtype.type(size)
+    factor, share = kept_factor(grad, dropout_p), grad.dtype.type(1) / grad.dtype.type(size)
     for row in range(first, last):
         low, scale, mean, along = uintp(row) * size, deviation[row], zero, zero
-        target = uintp(row - first) * size
+        target, key = uintp(row - first) * size, row_key(seed, row)
         for c in range(size):
             value = grad[low + c] * weight[c]
             mean += value
@@ -89,13 +80,8 @@ def differentiate(
             sums[c] += value * normalised[low + c]
             sums[size + c] += value
             grad_sum[low + c] = scale * (value * weight[c] - mean - normalised[low + c] * along)
-        if dropout_p > 0:
-            key = row_key(seed, row)
-            for c in range(size):
-                grad_hidden[target + c] = factor * grad_sum[low + c] if is_kept(key, c, dropout_p) else zero
-        else:
-            for c in range(size):
-                grad_hidden[target + c] = grad_sum[low + c]
+        for c in range(size):
+            grad_hidden[target + c] = dropped(grad_sum[low + c], factor, key, c, dropout_p)
         for c in range(size):
             sums[uintp(2) * size + c] += grad_hidden[target + c]
 
@@ -103,11 +89,11 @@ def differentiate(
 @kernel
 def drop_rows(size: int, dropout_p: float, seed: int, out: Array) -> None:
     """Drops the same entries."""
-    if dropout_p > 0:
-        for row in range(out.shape[0] // size):
-            key = row_key(seed, row)
-            for c in range(uintp(size)):
-                out[uintp(row * size) + c] *= _factor(out, dropout_p) if is_kept(key, c, dropout_p) else 0
+    factor = kept_factor(out, dropout_p)
+    for row in range(out.shape[0] // size):
+        low, key = uintp(row * size), row_key(seed, row)
+        for c in range(uintp(size)):
+            out[low + c] = dropped(out[low + c], factor, key, c, dropout_p)
 
 
 @kernel
@@ -127,8 +113,3 @@ def rectify_gradient(grad: Array, hidden: Array, total: Array) -> None:
             grad[low + c] = value if active else zero
         for c in range(size):
             total[c] += grad[low + c]
-
-
-@kernel
-def _factor(like: Array, dropout_p: float) -> Any:
-    return like.dtype.type(1 / (1 - dropout_p) if dropout_p < 1 else 0)

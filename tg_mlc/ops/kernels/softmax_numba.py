@@ -11,7 +11,7 @@ from numba.extending import overload
 from torch import Tensor
 
 from tg_mlc.ops.kernels.compile import OPTIONS, Array, kernel
-from tg_mlc.ops.kernels.dropout_numba import is_kept, row_key
+from tg_mlc.ops.kernels.dropout_numba import dropped, kept_factor, row_key
 from tg_mlc.ops.kernels.simd import larger, largest, load
 
 
@@ -34,14 +34,14 @@ def weigh(
     first: int, last: int, columns: int, score: Array, no_bias: Array, dropout_p: float, seed: int, lse: Array
 ) -> None:
     """Some rows, forward."""
-    factor = score.dtype.type(1 / (1 - dropout_p)) if dropout_p < 1 else score.dtype.type(0)
+    factor = kept_factor(score, dropout_p)
     for row in range(first, last):
         low = uintp(row) * uintp(columns)
         lse[row] = normalise(score, no_bias, 0, 1, low, low + uintp(columns))
         if dropout_p > 0:
             key = row_key(seed, row)
             for e in range(uintp(columns)):
-                score[low + e] *= factor if is_kept(key, e, dropout_p) else score.dtype.type(0)
+                score[low + e] = dropped(score[low + e], factor, key, e, dropout_p)
 
 
 @kernel
@@ -57,28 +57,18 @@ def differentiate(
     scratch: Array,
 ) -> None:
     """Some rows, backward; ``scratch`` holds the weights of one before some are dropped."""
-    factor = score.dtype.type(1 / (1 - dropout_p)) if dropout_p < 1 else score.dtype.type(0)
-    size = uintp(columns)
+    factor, size = kept_factor(score, dropout_p), uintp(columns)
     for row in range(first, last):
-        low, shift, zero = uintp(row) * size, lse[row], score.dtype.type(0)
+        low, shift, zero, key = uintp(row) * size, lse[row], score.dtype.type(0), row_key(seed, row)
         total = zero
         for e in range(size):
             scratch[e] = exp(min(score[low + e] - shift, zero))  # rounding may put a score above the sum
-        if dropout_p > 0:
-            key = row_key(seed, row)
-            for e in range(size):
-                score[low + e] = scratch[e] * (factor if is_kept(key, e, dropout_p) else score.dtype.type(0))
-        else:
-            for e in range(size):
-                score[low + e] = scratch[e]
+        for e in range(size):
+            score[low + e] = dropped(scratch[e], factor, key, e, dropout_p)
         for e in range(size):
             total += score[low + e] * grad[low + e]
-        if dropout_p > 0:
-            for e in range(size):
-                grad[low + e] = score[low + e] * grad[low + e] - scratch[e] * total
-        else:
-            for e in range(size):
-                grad[low + e] = scratch[e] * (grad[low + e] - total)
+        for e in range(size):
+            grad[low + e] = score[low + e] * grad[low + e] - scratch[e] * total
 
 
 @kernel

@@ -30,8 +30,20 @@ def run(work: Callable[[int], None], workers: int) -> None:
 
 
 def run_apart(work: Callable[[int], None], workers: int) -> None:
-    """The same, all of it in threads where PyTorch's own operators take no others; the caller only waits."""
-    shares = [_pool().submit(work, worker) for worker in range(workers)]
+    """The same for work that calls PyTorch's operators: several workers run in threads where these take no others;
+    the caller waits.
+    """
+    inference = torch.is_inference_mode_enabled()
+
+    def alone(worker: int) -> None:
+        # These modes belong to a thread, and the others have their own:
+        with torch.autocast("cpu", enabled=False), torch.inference_mode(inference), torch.no_grad():
+            work(worker)
+
+    if workers == 1:
+        alone(0)
+        return
+    shares = [_pool().submit(alone, worker) for worker in range(workers)]
     wait(shares)
     for one in shares:
         one.result()

@@ -36,7 +36,9 @@ class CSC(NamedTuple):
 
 
 class Pattern(ABC):
-    """Base class of all attention patterns."""
+    """Base class of all attention patterns: :class:`~tg_mlc.ops.Edges`, :class:`~tg_mlc.ops.Blocks` and
+    :class:`~tg_mlc.ops.Shared`.
+    """
 
     num_queries: int
     num_keys: int

@@ -24,7 +24,11 @@ class Shared(Pattern):
         num_nodes (int, optional): The number of nodes :math:`L`; needed only beside an ``edge_index``.
             (default: :obj:`None`)
 
+    Shapes:
+        - **graph:** :math:`(2, |\mathcal{E}|)` as an ``edge_index``
+
     Raises:
+        TypeError: If an ``edge_index`` does not hold :obj:`torch.long`.
         ValueError: If :obj:`graph` is not square or holds no edges, :obj:`num_nodes` is missing, or
             :obj:`num_samples` is negative.
     """
