@@ -1,4 +1,4 @@
-"""Everything between raw data and a model: own data, vocabularies, splits."""
+"""What happens between raw data and a model: own data, vocabularies, splits."""
 
 from __future__ import annotations
 
