@@ -1,4 +1,4 @@
-"""Sizes of the parts of a split, from their shares of the samples."""
+"""Sizes of the parts of a split."""
 
 from __future__ import annotations
 

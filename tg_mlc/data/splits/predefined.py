@@ -1,4 +1,4 @@
-"""Splits from indices that are given."""
+"""Splits that others have made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splits of molecules by their scaffolds."""
+"""Splits by molecular scaffolds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Split: the indices of training, validation and test samples."""
+"""Split of a data set into training, validation and test samples."""
 
 from __future__ import annotations
 

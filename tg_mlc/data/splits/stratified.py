@@ -1,4 +1,4 @@
-"""Splits that keep the frequencies of labels, by iterative stratification."""
+"""Stratified splits: each label's positives shared out among the parts."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
         self.num_bits = num_bits
 
     def forward(self, data: Data) -> Data:
-        """Adds the vector to a sample."""
+        """The sample with its fingerprint."""
         molecule = _molecule(data)
         if self.kind == "maccs":
             values = list(require("rdkit.Chem.MACCSkeys", extra="molecules").GenMACCSKeys(molecule))
@@ -92,7 +92,7 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
         return len(_descriptors())
 
     def forward(self, data: Data) -> Data:
-        """Adds the descriptors to a sample."""
+        """The sample with its descriptors."""
         molecule = _molecule(data)
         values = torch.tensor([[float(compute(molecule)) for compute in _descriptors()]], dtype=torch.double)
         limit = torch.finfo(torch.float).max
