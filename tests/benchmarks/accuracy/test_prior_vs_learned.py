@@ -114,6 +114,13 @@ def test_a_shortened_comparison_replaces_no_tracked_results() -> None:
         main(dataset="planted-50", max_epochs=3, replace=True)
 
 
+@pytest.fixture
+def few_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves out the classifiers, which take long to tune."""
+    monkeypatch.setattr("benchmarks.accuracy.prior_vs_learned.baselines", lambda *args: ["label frequency"])
+
+
+@pytest.mark.usefixtures("few_baselines")
 def test_label_graphs_from_files(root: Path, own_runs: Path, tmp_path: Path) -> None:
     names = RECIPES["planted-50"].load_dataset(root).label_names
     path = tmp_path / "mine.safetensors"
@@ -178,6 +185,7 @@ def test_tables_end_to_end(root: Path, own_runs: Path) -> None:
     assert set(rows[row("el")]["thresholds"]) == {"ACC", "HA", "ebF1", "miF1", "maF1"}
 
 
+@pytest.mark.usefixtures("few_baselines")
 def test_models_as_published_have_a_file_of_their_own_and_the_same_table(
     root: Path, own_runs: Path, results: Path
 ) -> None:
