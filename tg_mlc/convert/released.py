@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn.resolver import aggregation_resolver
 
-from tg_mlc.models.lamp import Encoder, LaMP, LaMPOutput
+from tg_mlc.models.lamp import Encoder, LaMP
 from tg_mlc.nn import AttentionConv, BlockOptions, LabelReadout, LabelToLabelConv
 from tg_mlc.nn.feature import FeatureAttention
 
@@ -102,19 +102,9 @@ class ReleasedLaMP(LaMP):
         self.readout = LabelReadout(self.labels, bias=readout_bias)
         self.pool = None if pool is None else aggregation_resolver(pool)
 
-    def forward(
-        self, data: Data, *, return_intermediate: bool = False, return_attention_weights: bool = False
-    ) -> Tensor | LaMPOutput:
-        """Runs the forward pass of the module, with the arguments of :class:`~tg_mlc.models.LaMP`."""
-        output = super().forward(
-            data, return_intermediate=return_intermediate, return_attention_weights=return_attention_weights
-        )
-        if isinstance(output, LaMPOutput) and not self.label_attention:
-            return output._replace(intermediate=output.intermediate[1::2])
-        return output
-
-    def _read_intermediate(self, u: Tensor) -> Tensor:
-        return (u * self.readout.weight.detach()).sum(dim=-1)
+    def _read(self, intermediate: list[Tensor]) -> list[Tensor]:
+        handed_out = intermediate if self.label_attention else intermediate[1::2]
+        return [(u * self.readout.weight.detach()).sum(dim=-1) for u in handed_out]
 
     def _encode(
         self, data: Data, return_attention_weights: bool
