@@ -80,3 +80,22 @@ def test_kinds_without_a_table_are_refused():
     planted = RECIPES["planted-50"].load_dataset("unused")
     with pytest.raises(ValueError, match="'bag', 'sequence' or 'vector'"):
         table_lamp(planted, fully_connected(24))
+
+
+def test_rare_words_are_left_out_of_new_documents_too():
+    words = np.hstack([WORDS, np.eye(200, 3, dtype=np.float32)])  # the last three are in one document each
+    train = ArrayDataset(Records(sp.csr_array(words), Y, list("abcd")).to_samples())
+    model = table_lamp(train, fully_connected(4), channels=8, latent=True, min_df=2).eval()
+    assert model.encoder.kept.tolist() == [True] * 30 + [False] * 3
+    batch = Batch.from_data_list([train[0]])
+    expected = model(batch)
+    batch.x = torch.cat([batch.x, torch.tensor([31])])
+    batch.ptr = torch.tensor([0, batch.x.numel()])
+    torch.testing.assert_close(model(batch), expected)
+    # As a saved model is built anew: from a sample whose labels nobody knows, which has few of the words.
+    unknown = ArrayDataset(train[:1].copy().samples())
+    unknown._data.y = torch.full_like(unknown._data.y, torch.nan)
+    torch.manual_seed(1)
+    again = table_lamp(unknown, fully_connected(4), channels=8, latent=True, min_df=2).eval()
+    again.load_state_dict(model.state_dict())
+    torch.testing.assert_close(again(batch), expected)

@@ -34,7 +34,9 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
     """
     if dataset.kind not in ("bag", "sequence"):
         raise ValueError(f"Expected a data set of kind 'bag' or 'sequence' (got {dataset.kind!r})")
-    data, ptr = dataset._data, cast("dict[str, Tensor]", dataset.slices)["x"].numpy()
+    data = dataset._data
+    # PyG keeps no slices of a single sample.
+    ptr = np.array([0, data.x.numel()]) if dataset.slices is None else dataset.slices["x"].numpy()
     weight: Tensor | None = data.get("weight")
     values = np.ones(data.x.numel(), dtype=np.float32) if weight is None else weight.numpy()
     shape = (len(ptr) - 1, cast(int, dataset.num_inputs))
