@@ -1,13 +1,14 @@
 """Label message passing on the side effects of drugs.
 
-Each of 27 classes of side effects knows what a random forest and kernel ridge regression say of a drug (the evidence),
-attends to its atoms, fingerprints and descriptors, then to the other classes along a label graph: edgeless (el), fully
-connected (fc), or a prior from training labels (pr). Models start with what the evidence means; messages have nothing
-to add at first, and those of the epoch with the lowest validation loss are kept. Every variant stands beside the same
-without messages, the label frequencies alone, a random forest, a linear SVM and logistic regression on Morgan
-fingerprints (both tuned on the validation set), and the figures of the LaMP paper. On so few drugs it is the evidence
-that counts; a second table is of functional groups, which messages along the bonds find better than any classifier of
-fingerprints.
+Labels are 27 classes of side effects. Each label attends to the atoms, fingerprints and descriptors of a drug, takes in
+the scores that a random forest and kernel ridge regression give it (the evidence), and attends to the other labels
+along a label graph: edgeless (el), fully connected (fc), or a prior from training labels (pr). Models start from the
+evidence, to which messages contribute nothing at first, and the epoch with the lowest validation loss is kept.
+
+Every variant is compared with the evidence without messages, the label frequencies alone, a random forest, a linear SVM
+and logistic regression on Morgan fingerprints (both tuned on the validation set), and the figures of the LaMP paper. On
+so few drugs most of the score comes from the evidence. A second table is of functional groups, which messages along the
+bonds find better than any classifier of fingerprints.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from tg_mlc.datasets.moleculenet import LICENSE_NOTE
 from tg_mlc.metrics import Evaluation, evaluate, tune_per_metric
 from tg_mlc.recipes import RECIPES, EncoderName
 
-#: The start of every model: what a random forest and kernel ridge regression say, taken together.
+#: The start of every model: the scores of a random forest and of kernel ridge regression together.
 SILENT = "evidence, no messages"
 #: For the second table, in which fewer epochs show enough.
 CONTRAST = {"max_epochs": 12}
@@ -83,7 +84,7 @@ def main(
     kinds = graphs.split(",")
     if not set(kinds) <= set(PAPER):
         raise SystemExit(f"Expected --graphs to be some of {','.join(PAPER)}, joined by commas (got {graphs})")
-    require("matplotlib", extra="plot")  # for the pictures at the end: better to know now
+        require("matplotlib", extra="plot")  # for the pictures at the end: better to fail now
     options: dict[str, Any] = {"encoder": encoder, "precision": precision, "accelerator": accelerator}
     if max_epochs is not None:
         options["max_epochs"] = max_epochs
@@ -160,7 +161,7 @@ def load_or_fall_back(name: str, root: Path) -> tuple[Any, MultiLabelDataset]:
 
 
 def baselines(name: str, molecules: MultiLabelDataset, split: Split, seed: int) -> dict[str, Evaluation]:
-    """Evaluates what every model has to beat, with thresholds tuned the same way."""
+    """Evaluates the baselines, with thresholds tuned the same way."""
     train_set, val, test = (molecules[part] for part in split.parts)
     frequency = LabelFrequency().fit(train_set.y)
     forest = MorganForest(seed=seed).fit(train_set.smiles, train_set.y)
@@ -181,7 +182,7 @@ def baselines(name: str, molecules: MultiLabelDataset, split: Split, seed: int) 
 
 
 def without_messages(name: str, molecules: MultiLabelDataset, split: Split) -> Evaluation:
-    """Evaluates what models say before they are trained, when messages have nothing to add yet."""
+    """Evaluates models before they are trained, when messages contribute nothing yet."""
     recipe = RECIPES[name]
     model = recipe.build(molecules[split.train], recipe.label_graph("el", molecules, split), **recipe.model)
     model.eval().requires_grad_(False)
@@ -222,7 +223,7 @@ def print_table(rows: dict[str, Evaluation], paper: dict[str, dict[str, float]])
 
 
 def print_what_counts(rows: dict[str, Evaluation], main_row: str) -> None:
-    """Says in a sentence what the score of a row comes from, on this split."""
+    """Prints in a sentence where the score of a row comes from, on this split."""
     column = "maAUC" if SILENT in rows else "ACC"
     value = rows[main_row][column]
     others = [row for row in (SILENT, "random forest", "linear SVM") if row in rows]
