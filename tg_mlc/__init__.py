@@ -1,13 +1,14 @@
 """Multi-label classification with message passing between labels, for PyTorch Geometric.
 
-The rooms of the package are imported one by one, so that ``import tg_mlc`` stays light:
+The modules of the package are imported one by one, so that ``import tg_mlc`` stays light:
 
 * :mod:`tg_mlc.nn`: layers for your own models; :mod:`tg_mlc.models`: whole models.
 * :mod:`tg_mlc.ops`: the attention operator below all of them.
 * :mod:`tg_mlc.graphs`: label graphs.
 * :mod:`tg_mlc.data`: data sets of your own, splits; :mod:`tg_mlc.datasets`: published ones.
 * :mod:`tg_mlc.losses` and :mod:`tg_mlc.metrics`: losses, metrics, thresholds.
-* :mod:`tg_mlc.training`: training with Lightning.
+* :mod:`tg_mlc.training`: training with Lightning; :mod:`tg_mlc.recipes`: settings for published data sets.
+* :mod:`tg_mlc.baselines`: classifiers to compare with; :mod:`tg_mlc.convert`: weights of the authors' released code.
 """
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+"""Command line ``tg-mlc`` as ``python -m tg_mlc``."""
+
 from __future__ import annotations
 
 import sys

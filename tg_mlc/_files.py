@@ -1,4 +1,4 @@
-"""Files: read by their suffix, and never more of them than makes sense; written whole, or not at all."""
+"""Files: decompressed by their suffix, up to a plausible size; written whole, or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data frames, whose columns and rows have names."""
+"""Data frames: columns matched by name, and rows that are paired by position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparison of the label names of what meets in a model."""
+"""Check that the parts of a model agree on the names of the labels."""
 
 from __future__ import annotations
 

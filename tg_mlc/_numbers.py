@@ -1,4 +1,4 @@
-"""Matrices of numbers, out of what other libraries hold them in."""
+"""Conversion of matrices of numbers from the types of other libraries."""
 
 from __future__ import annotations
 

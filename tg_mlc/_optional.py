@@ -1,3 +1,5 @@
+"""Imports of packages that only extras install."""
+
 from __future__ import annotations
 
 from importlib import import_module

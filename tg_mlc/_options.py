@@ -1,4 +1,4 @@
-"""Checks of numbers that people pass."""
+"""Checks of options that are numbers."""
 
 from __future__ import annotations
 

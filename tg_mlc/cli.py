@@ -1,4 +1,4 @@
-"""The command line, ``tg-mlc``, which imports what takes seconds only as it runs, so that it can be interrupted."""
+"""Command line ``tg-mlc``. Imports that take seconds are made while it runs, so that they can be interrupted."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Learning curves: label message passing as it is by default, with the readout that the paper writes, and its rivals.
+"""Learning curves: label message passing as it is by default, with the paper's readout, and its rivals.
 
     python -m benchmarks.accuracy.learning_curve --dataset bibtex --epochs 12
     python -m benchmarks.accuracy.learning_curve --dataset nci --epochs 12
 
-On bags of words LaMP stands beside the layout of the authors' released code, whose encoder throws its attention away;
+On bags of words LaMP stands beside the layout of the authors' released code, whose encoder discards its attention;
 on molecules the README's drop-in layer stands beside the pooling that it replaces. All see the same samples in the same
 order and take the same steps of Adam with a constant learning rate; none has another classifier's scores, averaged
 weights or any other help. Seconds are those of the processor spent in training steps.

@@ -1,4 +1,4 @@
-"""Pictures of results, as SVG files that say which numbers they show."""
+"""Pictures of results, as SVG files that hold a hash of the numbers they show."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
     python -m benchmarks.speed.arff_readers --file bibtex-train.arff
 
 Both get the text of the file. Times are given only if both read the same numbers from it; what liac-arff's would need
-to become a matrix is not timed. SciPy's reader takes no sparse rows: what it says of the file is printed.
+to become a matrix is not timed. SciPy's reader supports no sparse rows: its error message is printed.
 """
 
 from __future__ import annotations

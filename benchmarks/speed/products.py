@@ -1,4 +1,4 @@
-"""The matrix products of LaMP alone: what is left of a floor at their own sizes."""
+"""Matrix products of LaMP alone, at their own sizes."""
 
 from __future__ import annotations
 

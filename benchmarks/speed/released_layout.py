@@ -1,4 +1,4 @@
-"""The layout of the released LaMP code, restated in plain PyTorch: padded, dense, and repeated for every sample."""
+"""Layout of the released LaMP code, restated in plain PyTorch: padded, dense, and repeated for every sample."""
 
 from __future__ import annotations
 

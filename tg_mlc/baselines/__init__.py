@@ -1,4 +1,4 @@
-"""Baselines: the predictors that every model is shown next to."""
+"""Baselines: predictors that every model is compared with."""
 
 from __future__ import annotations
 

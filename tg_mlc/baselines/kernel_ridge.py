@@ -1,4 +1,4 @@
-"""Kernel ridge regression of all labels at once: the rival to beat where words or vectors interact."""
+"""Kernel ridge regression of all labels at once: a strong baseline where words or vectors interact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constant predictor: what can be had without looking at the input."""
+"""Constant predictor: the frequencies of the labels, whatever the input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear classifiers, one for each label: the rival to beat on text."""
+"""Linear classifiers, one for each label: a strong baseline on text."""
 
 from __future__ import annotations
 

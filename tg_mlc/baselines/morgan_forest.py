@@ -1,4 +1,4 @@
-"""Random forests on Morgan fingerprints: the rival to beat on molecules."""
+"""Random forests on Morgan fingerprints: a strong baseline on molecules."""
 
 from __future__ import annotations
 

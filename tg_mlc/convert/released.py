@@ -1,4 +1,4 @@
-"""Label message passing network as the authors' released code computes it, slips included."""
+"""Label message passing network as the authors' released code computes it, mistakes included."""
 
 from __future__ import annotations
 

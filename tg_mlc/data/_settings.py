@@ -1,4 +1,4 @@
-"""Names for settings, by which samples that were made with them are found again."""
+"""Names for settings, so that samples that were made with the same settings are reused."""
 
 from __future__ import annotations
 

@@ -65,9 +65,9 @@ def from_arrays(
         test (array, optional): Rows of the test part, or a mask; with :obj:`train` and :obj:`test`, the data set has an
             ``official_split()``. (default: :obj:`None`)
         transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        like (MultiLabelDataset, optional): What a model was trained on: gives new samples the same labels, words (or
-            columns) and kind, as the model knows these by their numbers. Columns of a data frame may come in any order,
-            as they are told by their names; those of other matrices are told by their places. Words that are not among
+        like (MultiLabelDataset, optional): The samples that a model was trained on: gives new samples the same labels,
+            words (or columns) and kind, which the model receives as numbers. Columns of a data frame are matched by
+            name and may come in any order; those of other matrices are matched by position. Words that are not among
             the old ones become ``<unk>`` in a sequence, which is refused where the old ones have no ``<unk>``, and are
             left out of a bag, which has no place for them. (default: :obj:`None`)
 

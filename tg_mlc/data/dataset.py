@@ -1,4 +1,4 @@
-"""Data sets whose samples carry labels: what every data set is, and one that is held in memory."""
+"""Data sets whose samples have labels: the base of all of them, and one that is held in memory."""
 
 from __future__ import annotations
 

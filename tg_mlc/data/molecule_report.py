@@ -1,4 +1,4 @@
-"""Report of what became of each row of a table of molecules."""
+"""Report on the rows of a table of molecules: kept, refused or duplicate."""
 
 from __future__ import annotations
 

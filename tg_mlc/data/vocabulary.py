@@ -35,7 +35,7 @@ def tokenize(text: str) -> list[str]:
 
 
 class Vocabulary:
-    """The words that a model knows, each with its number; number 0 is reserved for all others.
+    """The words of a model, each with its number; number 0 is reserved for all others.
 
     .. code-block:: python
 

@@ -1,4 +1,4 @@
-"""Published data sets with named labels, each a PyG data set that knows its source, its licence and its statistics."""
+"""Published data sets with named labels, each a PyG data set with its source, its licence and its statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of DeepSEA's outputs, and which of them a data set takes."""
+"""Names of DeepSEA's outputs, and which of them a data set takes."""
 
 from __future__ import annotations
 

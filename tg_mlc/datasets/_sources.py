@@ -1,4 +1,4 @@
-"""Raw files of published data sets: where they come from, and whether they are the right ones."""
+"""Raw files of published data sets: their sources, and the check of their SHA-256."""
 
 from __future__ import annotations
 

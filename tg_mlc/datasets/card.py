@@ -1,4 +1,4 @@
-"""Cards of data sets: what to know of one before reading a score on it."""
+"""Cards of data sets: sources, licences and statistics, to be read before any score."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ class Planted(MultiLabelDataset):
         \sqrt{1 - \rho} \; g_i + \sqrt{\rho / k} \sum_{j \in \mathcal{N}(i)} g_j > \tau
 
     so that neighbours carry the share :math:`\rho` of the variance, and :math:`\tau` sets how frequent labels are. A
-    component speaks to its own label only (``to_label``, an edge list of the bipartite graph with one edge for each
-    component): what a neighbour knows can come to a label by messages along the label graph, and in no other way.
+    component sends messages to its own label only (``to_label``, an edge list of the bipartite graph with one edge for
+    each component): information of a neighbour can reach a label along the label graph, and in no other way.
     A label without messages can therefore not be better than :math:`g_i` itself, see :meth:`scores`; a classifier that
     is given the components of all labels at once can.
 
@@ -88,10 +88,10 @@ class Planted(MultiLabelDataset):
         self._adopt(_samples(x, y, names))
 
     def scores(self, messages: bool = True) -> np.ndarray:
-        r"""The best scores that anybody can give to the samples, :math:`(N, L)`.
+        r"""The best possible scores of the samples, :math:`(N, L)`.
 
         Args:
-            messages (bool, optional): If set to :obj:`False`, the best scores of those who know nothing of neighbours.
+            messages (bool, optional): If set to :obj:`False`, the best possible scores without neighbours.
                 (default: :obj:`True`)
         """
         return self._scores(messages)[self._places()]

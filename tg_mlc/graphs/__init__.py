@@ -1,4 +1,4 @@
-"""Label graphs: along which edges messages pass among the labels."""
+"""Label graphs: the edges along which messages pass among the labels."""
 
 from tg_mlc.graphs._parents import read_parents
 from tg_mlc.graphs.builders import edgeless, fully_connected

@@ -1,4 +1,4 @@
-"""A label graph as dots and arrows."""
+"""Drawing of a label graph as dots and arrows."""
 
 from __future__ import annotations
 

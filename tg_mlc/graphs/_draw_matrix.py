@@ -1,4 +1,4 @@
-"""A label graph as an adjacency matrix."""
+"""Drawing of a label graph as an adjacency matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A label graph as one number for every pair of labels."""
+"""Conversion of a label graph into one number for every pair of labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that tell the parent of every child of a hierarchy."""
+"""Reader of files of hierarchies: the parent of every child."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two label graphs side by side."""
+"""Picture of two label graphs side by side."""
 
 from __future__ import annotations
 

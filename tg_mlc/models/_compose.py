@@ -1,4 +1,4 @@
-"""Composition of LaMP from encoders, with a start from what training samples tell."""
+"""Composition of LaMP from encoders, with a start from statistics of the training samples."""
 
 from __future__ import annotations
 

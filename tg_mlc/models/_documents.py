@@ -1,4 +1,4 @@
-"""Start of a model from its training documents: words that occur alike, labels that attend to words of their own."""
+"""Start of embeddings from training documents: words from a latent semantic analysis, labels at document centres."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Label message passing over DNA, as we recommend it."""
+"""Factory of label message passing over DNA, as we recommend it."""
 
 from __future__ import annotations
 

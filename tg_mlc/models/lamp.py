@@ -61,8 +61,8 @@ class LaMP(nn.Module):
             it; :class:`~tg_mlc.nn.LabelReadout` says why it is not by default. (default: :obj:`False`)
         evidence (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` of another classifier, *e.g.*
             :class:`~tg_mlc.nn.evidence.Evidence`, or to :math:`(B, L, C)` of several, whose number is its
-            attribute :obj:`num_scores`. Labels know their own scores once they have attended to
-            components, before they attend to each other. (default: :obj:`None`)
+            attribute :obj:`num_scores`. Each label takes in its own scores after it has attended
+            to components, before labels attend to each other. (default: :obj:`None`)
         evidence_skip (bool, optional): If set to :obj:`True`, these scores are also added to the final logits, each
             through one function that all labels share: what a score means is then learned for rare labels from
             frequent ones. (default: :obj:`False`)

@@ -1,4 +1,4 @@
-"""Label message passing over the nodes of graphs with features that are numbers."""
+"""Factory of label message passing over the nodes of graphs with features that are numbers."""
 
 from __future__ import annotations
 

@@ -35,9 +35,9 @@ def table_lamp(
     Its components are the words, or :obj:`num_components` linear images of the vector. The bias of the
     readout starts between the mean frequency of all labels and that of every label. Of samples with an attribute
     :obj:`evidence`, scores :math:`(L, C)` of other classifiers (see :class:`~tg_mlc.data.preprocess.ClassifierScores`),
-    labels know their own and pass them on. With :obj:`evidence_skip`, the model starts with what these scores mean (see
-    :meth:`~tg_mlc.nn.evidence.SharedLogits.start_from_scores`), and messages, unless the readout is tied, with nothing
-    to add.
+    labels take in their own and pass them on. With :obj:`evidence_skip`, the model starts from logits that are fitted
+    to these scores (see :meth:`~tg_mlc.nn.evidence.SharedLogits.start_from_scores`), to which messages, unless the
+    readout is tied, contribute nothing at first.
 
     Args:
         train (MultiLabelDataset): The training samples, which say what kind they are, and give the frequencies.

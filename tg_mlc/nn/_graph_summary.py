@@ -1,4 +1,4 @@
-"""Summary of a label graph that travels with weights, as a tensor, so that any file of weights can hold it."""
+"""Summary of a label graph that is stored with weights, as a tensor, so that any file of weights can hold it."""
 
 from __future__ import annotations
 

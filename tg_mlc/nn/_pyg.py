@@ -1,4 +1,4 @@
-"""Internals of PyG that layers rely on or change, which stand nowhere else."""
+"""Internals of PyG that layers rely on or change, all in this file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Internals of PyTorch that layers ask, which stand nowhere else."""
+"""Internals of PyTorch that layers query, all in this file."""
 
 from __future__ import annotations
 

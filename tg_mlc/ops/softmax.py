@@ -1,4 +1,4 @@
-"""Softmaxes that give zeros, never NaN, where nobody is left to attend to."""
+"""Softmaxes that give zeros, never NaN, for a query without neighbours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch's internals that the operator asks, in one place for when PyTorch changes them."""
+"""Internals of PyTorch that the operator queries, all in this file."""
 
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.fx.experimental.symbolic_shapes import statically_known_true

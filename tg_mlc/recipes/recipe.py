@@ -59,7 +59,7 @@ class Recipe:
 
     def prepare(self, dataset: MultiLabelDataset, split: Split, root: str | os.PathLike[str]) -> MultiLabelDataset:
         """The samples as models take them, preprocessed by what is fitted to their training part, which is then their
-        attribute :attr:`~tg_mlc.datasets.MultiLabelDataset.preprocessor`.
+        attribute :attr:`~tg_mlc.data.MultiLabelDataset.preprocessor`.
 
         Args:
             dataset (MultiLabelDataset): The data set.

@@ -1,4 +1,4 @@
-"""The Lightning module: objective, optimiser, validation scores and thresholds around any model."""
+"""Lightning module: objective, optimiser, validation scores and thresholds around any model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress bar of a whole training, and silence around it."""
+"""Progress bar of a whole training, and suppression of Lightning's own output."""
 
 from __future__ import annotations
 

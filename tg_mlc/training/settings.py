@@ -1,4 +1,4 @@
-"""Settings of a model that change its outputs but none of its shapes, so that no state dict tells them."""
+"""Settings of a model that change its outputs but none of its shapes, so that a state dict does not hold them."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Inputs(Preprocessor):
 
 
 class TableInputs(Inputs):
-    """Texts, lists of words, or rows of numbers as samples of the words or columns that a model knows.
+    """Texts, lists of words, or rows of numbers as samples with the words or columns that a model was trained on.
 
     It takes all that :func:`~tg_mlc.data.from_arrays` takes with :obj:`like`, and texts, which
     :func:`~tg_mlc.data.tokenize` splits into words.
@@ -111,7 +111,7 @@ class TableInputs(Inputs):
 
 
 class MoleculeInputs(Inputs):
-    """SMILES as molecules with the vectors that a model knows.
+    """SMILES as molecules with the vectors that a model was trained on.
 
     Attributes:
         sizes (dict[str, int]): The size of each vector, of those in :obj:`VECTORS`.

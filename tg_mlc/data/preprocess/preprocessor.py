@@ -1,4 +1,4 @@
-"""Preprocessor: what is learned from data before a model is, and saved with it."""
+"""Preprocessor: a step that is fitted to data before a model, and saved with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalers: modules that bring vectors to a scale which linear layers and kernels can work with."""
+"""Scalers: modules that bring vectors to a scale that suits linear layers and kernels."""
 
 from __future__ import annotations
 

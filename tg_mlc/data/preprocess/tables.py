@@ -1,4 +1,4 @@
-"""Preprocessing of words and vectors as we recommend it."""
+"""Recommended preprocessing of words and vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def table_preprocessor(
     kind: str | None, classifiers: Sequence[str] = ("svm", "ridge"), folder: str | os.PathLike[str] | None = None
 ) -> Chain:
-    """Weighs words or standardises vectors, and adds the scores of classifiers.
+    """Weights words or standardises vectors, and adds the scores of classifiers.
 
     Args:
         kind (str): What an input is, the :obj:`kind` of a data set.

@@ -1,4 +1,4 @@
-"""TF-IDF: words weighted by how much they tell of a document."""
+"""TF-IDF: words weighted by their frequency in a document and their rarity in others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TfIdf(Preprocessor):
-    r"""Weighs the words of documents by how often they occur in them and how rare they are in training documents.
+    r"""Weights the words of documents by how often they occur in them and how rare they are in training documents.
 
     .. math::
         x_w = (1 + \log n_w) \left( 1 + \log \frac{1 + N}{1 + N_w} \right)
@@ -75,7 +75,7 @@ class TfIdf(Preprocessor):
         return self
 
     def weigh(self, words: Any) -> sp.csr_array:
-        """Weighs documents.
+        """Weights the words of documents.
 
         Args:
             words (scipy.sparse matrix or numpy.ndarray): How often each word occurs in each document, or its weight if

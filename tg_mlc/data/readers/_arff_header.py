@@ -1,4 +1,4 @@
-"""The header of an ARFF file: its attributes, and where its rows begin."""
+"""Header of an ARFF file: its attributes, and where its rows begin."""
 
 from __future__ import annotations
 

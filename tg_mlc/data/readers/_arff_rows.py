@@ -1,4 +1,4 @@
-"""The rows of an ARFF file: many plain ones at once with NumPy, any other one by one."""
+"""Rows of an ARFF file: many plain ones at once with NumPy, any other one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of ARFF tables: inputs and labels parted, training and test parts put together."""
+"""Samples of ARFF tables: inputs and labels separated, training and test parts joined."""
 
 from __future__ import annotations
 

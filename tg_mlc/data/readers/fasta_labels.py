@@ -1,4 +1,4 @@
-"""The labels of sequences in FASTA files: from a table, from their names, or from the file that they are in."""
+"""Labels of sequences in FASTA files: from a table, from their names, or from the file that they are in."""
 
 from __future__ import annotations
 

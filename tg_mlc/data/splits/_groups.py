@@ -1,4 +1,4 @@
-"""Groups of samples that are shared out as a whole, so that every part has both classes of a label if possible."""
+"""Groups of samples that stay together in a split, so that every part has both classes of a label if possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splits that others have made."""
+"""Predefined splits, such as published ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stratified splits: each label's positives shared out among the parts."""
+"""Stratified splits: the positives of each label divided among the parts."""
 
 from __future__ import annotations
 

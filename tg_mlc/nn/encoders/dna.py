@@ -1,4 +1,4 @@
-"""DNA: its letters through one convolution."""
+"""Encoder of DNA: one convolution over its letters."""
 
 from __future__ import annotations
 

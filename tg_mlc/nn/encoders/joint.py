@@ -27,8 +27,8 @@ class JointEncoder(nn.Module):
         - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N_1 + \ldots + N_n, d)`
 
     Raises:
-        ValueError: If there is no encoder, their channels differ, more than one of them has edges, or components
-            speak to one label only.
+        ValueError: If there is no encoder, their channels differ, more than one of them has edges, or components have
+            one label each (``to_label``).
     """
 
     def __init__(self, encoders: Sequence[nn.Module]) -> None:
@@ -47,7 +47,7 @@ class JointEncoder(nn.Module):
     def forward(self, data: Data) -> Components:
         parts: list[Components] = [encoder(data) for encoder in self.encoders]
         if any(part.to_label is not None for part in parts):
-            raise ValueError("Expected components that speak to all labels (got 'to_label'); encode them alone")
+            raise ValueError("Expected components that all labels attend to (got 'to_label'); encode them alone")
         x, samples = torch.cat([part.x for part in parts]), torch.cat([_samples(part) for part in parts])
         # A stable sort keeps the order of each encoder's components within a sample.
         samples, order = torch.sort(samples, stable=True)

@@ -1,4 +1,4 @@
-"""Molecules: atoms as components, bonds as the graph among them."""
+"""Encoder of molecules: atoms as components, bonds as the graph among them."""
 
 from __future__ import annotations
 

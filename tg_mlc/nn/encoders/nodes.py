@@ -1,4 +1,4 @@
-"""Nodes of any graph with features that are numbers."""
+"""Encoder of the nodes of any graph with numbers as features."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NodeEncoder(nn.Module):
 
     Shapes:
         - **input:** a batch with features :obj:`x` of shape :math:`(N, F)`; the edges among nodes, if there are any, as
-          :obj:`edge_index`; and the one label that each node speaks to, if it speaks to one only, as :obj:`to_label` of
+          :obj:`edge_index`; and the label that attends to each node, if only one does, as :obj:`to_label` of
           shape :math:`(N)`
         - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
 

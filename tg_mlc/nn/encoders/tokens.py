@@ -1,4 +1,4 @@
-"""Text: the words of a document, in order or as a bag."""
+"""Encoders of text: the words of a document, in order or as a bag."""
 
 from __future__ import annotations
 

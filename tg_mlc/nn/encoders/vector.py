@@ -1,4 +1,4 @@
-"""Dense vectors: one or more components for each sample."""
+"""Encoder of dense vectors: one or more components for each sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence: what other classifiers say of the labels, and the layers that take it in."""
+"""Evidence: scores of other classifiers, and the layers that take them in."""
 
 from tg_mlc.nn.evidence.evidence import Evidence
 from tg_mlc.nn.evidence.scores import ScoreEncoder, SharedLogits

@@ -1,4 +1,4 @@
-"""Evidence: scores of other classifiers, which labels know and pass on."""
+"""Evidence: scores of other classifiers, which labels take in and pass on."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Crossover table: the densities and sizes from which on one backend overtakes another.
 
-This is all that ``backend="auto"`` knows of speed. ``python -m benchmarks.speed.attention --calibrate true`` measures
+``backend="auto"`` uses no other figures of speed. ``python -m benchmarks.speed.attention --calibrate true`` measures
 the thresholds anew, in single precision. Those of ``csr`` are rounded from
 benchmarks/results/attention_calibration-cpu.json (those of another processor, in attention_calibration-cpu-epyc.json,
 are mostly higher, by up to two thirds), those of blocks from the latter, and that of folding lies between the two. That

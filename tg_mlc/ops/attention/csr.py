@@ -1,4 +1,4 @@
-"""Backend for sparse patterns on a CPU: only the edges that there are, by kernels that Numba compiles."""
+"""Backend for sparse patterns on a CPU: the existing edges alone, by kernels that Numba compiles."""
 
 from __future__ import annotations
 

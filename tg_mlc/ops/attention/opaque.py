@@ -1,5 +1,5 @@
-"""Refusals that operators share whose insides neither autograd nor a compiler sees: they are differentiable once,
-backwards, and keep no weights.
+"""Shared refusals of operators that are opaque to autograd and compilers: they are differentiable once, backwards, and
+keep no weights.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Segment softmax and aggregation over a list of edges sorted by query.
 
-PyTorch's own operators are differentiable as often as is asked for, in both modes. Where nobody asks for derivatives,
-torch-scatter's kernels find the softmax; what they give for a second derivative is wrong.
+PyTorch's own operators are differentiable any number of times, in both modes. Where no derivatives are needed,
+torch-scatter's kernels compute the softmax; their second derivatives are wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Backend for sparse patterns without Numba: only the edges that there are, by PyTorch's sparse matrix products."""
+"""Backend for sparse patterns without Numba: the existing edges alone, by PyTorch's sparse matrix products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backend for sparse patterns on a GPU: only the edges that there are, by kernels that Triton compiles."""
+"""Backend for sparse patterns on a GPU: the existing edges alone, by kernels that Triton compiles."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Attention over compressed edges on a CPU: division of the kernels' work among threads, forward and backward.
 
-Every thread takes whole groups (a head of a sample each), so that nobody waits for anybody and what one pass has read
-is still in cache for the next. Groups that are left over, or so large that their scores would not stay in cache, are
-shared: every thread takes as many edges, and all wait for each other after each pass. A row that two threads share is
-put together afterwards, in their order, so that a call always gives the same bits on as many threads.
+Every thread takes whole groups (a head of a sample each), so that no thread waits for another and what one pass has
+read is still in cache for the next. Groups that are left over, or so large that their scores would not stay in cache,
+are shared: every thread takes as many edges, and all wait for each other after each pass. A row that two threads share
+is put together afterwards, in their order, so that a call always gives the same bits on as many threads.
 
 Between forward and backward the weights are kept if they take no more than the output does, else only the logarithm of
 every row's sum: recomputing the weights costs one more gather, of five.

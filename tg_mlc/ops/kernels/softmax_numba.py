@@ -1,4 +1,4 @@
-"""The softmax of dense rows of scores and its gradient, each in one pass over a row, compiled by Numba."""
+"""Softmax of dense rows of scores and its gradient, each in one pass over a row, compiled by Numba."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The softmax of dense rows of scores and its gradient, by PyTorch's operators: for where Numba is missing."""
+"""Softmax of dense rows of scores and its gradient, by PyTorch's operators: for where Numba is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads for kernels that let go of the interpreter's lock."""
+"""Threads for kernels that release the interpreter's lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pattern of an explicit list of edges, which keeps every form of it that has been asked for."""
+"""Pattern of an explicit list of edges, which caches the forms that it has been converted to."""
 
 from __future__ import annotations
 
