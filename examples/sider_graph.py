@@ -84,7 +84,7 @@ def main(
     kinds = graphs.split(",")
     if not set(kinds) <= set(PAPER):
         raise SystemExit(f"Expected --graphs to be some of {','.join(PAPER)}, joined by commas (got {graphs})")
-        require("matplotlib", extra="plot")  # for the pictures at the end: better to fail now
+    require("matplotlib", extra="plot")  # for the pictures at the end: better to fail now
     options: dict[str, Any] = {"encoder": encoder, "precision": precision, "accelerator": accelerator}
     if max_epochs is not None:
         options["max_epochs"] = max_epochs
