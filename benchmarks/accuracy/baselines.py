@@ -152,7 +152,7 @@ def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
 
 
 def _silent(task: Task, split: Split) -> Scores:
-    """What models say before they are trained, when messages have nothing to add yet."""
+    """Predictions of models before they are trained, when messages contribute nothing yet."""
     model = task.recipe.build(
         task.dataset[split.train], edgeless(task.dataset.label_names), encoder="emb", **task.recipe.model
     )

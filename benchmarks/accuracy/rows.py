@@ -26,7 +26,7 @@ class Row:
     """What tells one row of results from another.
 
     Args:
-        model: The model: LaMP, or a classifier or a network that knows no label graph.
+        model: The model: LaMP, or a classifier or a network without a label graph.
         encoder: What labels attend to, as recipes call it.
         graph: The label graph.
         settings: Whose settings; for models that have some of a paper.

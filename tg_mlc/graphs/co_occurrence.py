@@ -31,7 +31,7 @@ def co_occurrence(
 
     The defaults give the prior graph of the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper: an edge wherever a pair occurs in any training sample. Where labels
-    are frequent that is the complete graph and tells nothing (all 27 labels of SIDER co-occur pairwise);
+    are frequent that is the complete graph, which carries no information (all 27 labels of SIDER co-occur pairwise);
     :obj:`weight` together with :obj:`threshold` or :obj:`top_k` keeps what a label is informed by.
 
     With :math:`n_{ji}` the number of samples in which both occur, :math:`n_j` and :math:`n_i` in which either does,

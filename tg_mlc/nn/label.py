@@ -225,7 +225,7 @@ class LabelMessagePassing(nn.Module):
             edge_index (torch.Tensor or SparseTensor, optional): Edges from components (rows of :obj:`x`) to the
                 labels :math:`0, \ldots, L - 1` of their own sample. If :obj:`None`, every label attends to all
                 components of its sample. (default: :obj:`None`)
-            evidence (torch.Tensor, optional): What is known of every label of every sample beforehand, as states of
+            evidence (torch.Tensor, optional): Prior knowledge of every label of every sample, as states of
                 shape :math:`(B, L, d)` that are added once labels have attended to components, before they attend to
                 each other. (default: :obj:`None`)
             batch_size (int, optional): The number of samples, needed beside :obj:`batch` if the last samples have no

@@ -72,7 +72,7 @@ _MODEL: dict[str, Any] = {
     "evidence_skip": True,
 }
 #: LaMP alone, with the paper's T = 2, K = 4 and a quarter of its channels. Found by a few trials on Bibtex and Reuters,
-#: with test scores in view; docs/results.md says which settings are the paper's.
+#: with test scores in view; docs/results.md lists the settings that are the paper's.
 _PUBLISHED: dict[str, dict[str, Any]] = {
     "model": {
         "evidence": None,

@@ -34,7 +34,7 @@ _CHUNK = 4096  # samples at a time, for memory
 
 
 class Rater(ABC):
-    """A classifier that says of every label how likely a sample has it."""
+    """A classifier that scores how likely a sample has each label."""
 
     name: str  #: what tables of results call it
     settings: Any  #: what a fit depends on beside the samples
