@@ -11,13 +11,11 @@ import os
 import shutil
 import tempfile
 import zlib
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import IO, Any
 
 FilePath = str | bytes | os.PathLike[str]
 Stream = IO[bytes] | io.BufferedIOBase

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
+from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc.baselines.linear import best_value
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from typing_extensions import Self
 
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class LabelFrequency:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Loss = Literal["hinge", "logistic"]
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]

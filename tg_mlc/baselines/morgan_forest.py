@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc.baselines.label_frequency import LabelFrequency
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 #: What :meth:`MorganForest.tuned` tries; the larger shares of features are for labels with few telling substructures.
 DEFAULT_GRID: Mapping[str, Sequence[Any]] = {

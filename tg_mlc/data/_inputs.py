@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,10 +12,7 @@ from tg_mlc._frames import take_by_name
 from tg_mlc._numbers import as_array, check_real, to_numbers, to_scipy
 from tg_mlc.data._label_values import check_names, in_order
 from tg_mlc.data._words import as_documents, from_documents, may_be_rows
-from tg_mlc.data.records import Kind
-
-if TYPE_CHECKING:
-    from tg_mlc.data.records import Tokens
+from tg_mlc.data.records import Kind, Tokens
 
 
 def infer_kind(X: Any) -> tuple[Kind, str]:

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
-from tg_mlc.data.dataset import ArrayDataset
+from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.records import Records
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from tg_mlc.data.dataset import MultiLabelDataset
-
     DatasetT = TypeVar("DatasetT", bound=MultiLabelDataset)
 
 

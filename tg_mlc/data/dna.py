@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
+from scipy.sparse import csr_array
+from torch import Tensor
 from torch_geometric.data import Data
 
 from tg_mlc._files import FilePath
@@ -21,11 +24,7 @@ from tg_mlc.data.readers.names import read_names
 from tg_mlc.data.samples import Samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-
     import numpy as np
-    from scipy.sparse import csr_array
-    from torch import Tensor
 
 logger = logging.getLogger(__name__)
 

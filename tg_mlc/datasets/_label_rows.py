@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class LabelRows:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,13 +15,8 @@ from tg_mlc._files import SUFFIXES, read_lines
 from tg_mlc.data.records import Records
 from tg_mlc.datasets._download import DatasetUnavailableError
 from tg_mlc.datasets._sources import data_folder, find
+from tg_mlc.datasets._texts import TextOptions
 from tg_mlc.datasets.registry import published
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from tg_mlc.datasets._texts import TextOptions
 
 # Without known checksums and too large to hold in memory: the user places them.
 FILES = (

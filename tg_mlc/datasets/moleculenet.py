@@ -5,16 +5,13 @@ from __future__ import annotations
 import logging
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tg_mlc.data.molecules import molecule_samples
 from tg_mlc.data.readers.molecule_table import read_table
+from tg_mlc.data.samples import Samples
 from tg_mlc.datasets._sources import read_checked
 from tg_mlc.datasets.base import PublishedMolecules
 from tg_mlc.datasets.registry import published
-
-if TYPE_CHECKING:
-    from tg_mlc.data.samples import Samples
 
 logger = logging.getLogger(__name__)
 

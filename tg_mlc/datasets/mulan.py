@@ -5,24 +5,20 @@ from __future__ import annotations
 import io
 import pickle
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import scipy.io
+from torch_geometric.data import Data
 
 from tg_mlc.data.readers.arff import Arff, read_arff
 from tg_mlc.data.readers.arff_labels import parse_label_xml
 from tg_mlc.data.readers.arff_table import make_records
+from tg_mlc.data.records import Records
 from tg_mlc.datasets.base import PublishedTable
 from tg_mlc.datasets.registry import RegistryEntry, catalogue
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch_geometric.data import Data
-
-    from tg_mlc.data.records import Records
 
 TableKind = Literal["bag", "vector"]
 

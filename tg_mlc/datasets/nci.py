@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from tg_mlc._files import sha256
 from tg_mlc._optional import require
 from tg_mlc.data.molecules import molecule_samples
+from tg_mlc.data.samples import Samples
 from tg_mlc.data.smiles import MoleculeError, parse_smiles
 from tg_mlc.datasets.base import PublishedMolecules
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor
-
-    from tg_mlc.data.samples import Samples
 
 logger = logging.getLogger(__name__)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
+from torch_geometric.data import Data
 
 from tg_mlc._files import file_sha256
 from tg_mlc._optional import require
@@ -22,11 +24,6 @@ from tg_mlc.datasets._texts import TextOptions
 from tg_mlc.datasets.base import PublishedTable
 from tg_mlc.datasets.registry import published
 from tg_mlc.graphs._parents import read_parents
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch_geometric.data import Data
 
 Form = Literal["vectors", "tokens", "json"]
 

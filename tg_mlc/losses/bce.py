@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from tg_mlc._options import check_number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def masked_bce(

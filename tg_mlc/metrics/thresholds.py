@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import Self
 
 from tg_mlc.metrics._counts import LABELS, GridCounts
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, read_matrix, read_scores, read_targets
@@ -19,9 +20,6 @@ from tg_mlc.metrics.decisions import (
     f1_per_item,
     resolve_zero_division,
 )
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 #: 0.01 to 0.10 by 0.01 and 0.15 to 0.95 by 0.05, the grid of the LaMP, MPED and Graph2Graph papers.
 PAPER_GRID: tuple[float, ...] = tuple(percent / 100 for percent in (*range(1, 11), *range(15, 100, 5)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+from collections.abc import Iterable
+from typing import Any, Final, Literal, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +22,6 @@ from tg_mlc.ops import Blocks, Pattern, graph_attention
 from tg_mlc.ops.adjacency import to_list
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.dropout import dropout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Norm = Literal["post", "pre"]
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
+from typing_extensions import Self
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from typing_extensions import Self
-
-    from tg_mlc.data.dataset import MultiLabelDataset
-    from tg_mlc.data.splits import Split
+from tg_mlc.data.dataset import MultiLabelDataset
+from tg_mlc.data.splits import Split
 
 _CLASSES: dict[str, type[Preprocessor]] = {}
 

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from tg_mlc.baselines import KernelRidgeBaseline, LabelFrequency, LinearBaseline, MorganForest, kernel_ridge, linear
+from tg_mlc.baselines.linear import Loss
 from tg_mlc.data.bags import inputs_of
+from tg_mlc.data.dataset import MultiLabelDataset
 from tg_mlc.data.preprocess.inputs import VECTORS
 from tg_mlc.data.preprocess.scalers import molecule_scaler
+from tg_mlc.data.splits import Split
 from tg_mlc.metrics import macro_roc_auc
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torch import Tensor
-
-    from tg_mlc.baselines.linear import Loss
-    from tg_mlc.data.dataset import MultiLabelDataset
-    from tg_mlc.data.splits import Split
 
 NUM_FOLDS = 5
 #: With less regularisation a regression remembers its samples, which tells the labels of duplicates.

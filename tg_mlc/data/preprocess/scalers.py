@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import Self
 
 from tg_mlc.data.bags import with_attribute
+from tg_mlc.data.dataset import MultiLabelDataset
 from tg_mlc.data.preprocess.preprocessor import Preprocessor
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from typing_extensions import Self
-
-    from tg_mlc.data.dataset import MultiLabelDataset
-    from tg_mlc.data.splits import Split
+from tg_mlc.data.splits import Split
 
 
 class LogCounts(nn.Module):

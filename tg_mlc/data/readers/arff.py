@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -13,8 +14,6 @@ from tg_mlc.data.readers._arff_header import Attribute, read_header
 from tg_mlc.data.readers._arff_rows import DenseRows, SparseRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import numpy as np
     import scipy.sparse as sp
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
+from tg_mlc.data.readers.arff import Arff
 from tg_mlc.data.readers.arff_labels import counted_labels, meka_count
 from tg_mlc.data.records import Records
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tg_mlc.data.readers.arff import Arff
-
 
 Matrix: TypeAlias = sp.csr_array | np.ndarray
 MAX_ENTRIES = 2**31  # of a dense table; 8 GiB

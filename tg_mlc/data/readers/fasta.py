@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from tg_mlc._files import FilePath, byte_lines, decode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: The letters in the order of their codes; N stands for every letter that is not known.
 LETTERS = "ACGTN"

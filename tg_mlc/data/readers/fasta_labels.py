@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tg_mlc._csv_table import CSVTable, read_csv_blocks
+from tg_mlc._files import FilePath
+from tg_mlc.data.readers.fasta_files import FastaFiles
 from tg_mlc.data.readers.label_bytes import UNKNOWN_LABEL, label_bytes
 from tg_mlc.data.readers.mapped import map_temporarily
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from tg_mlc._files import FilePath
-    from tg_mlc.data.readers.fasta_files import FastaFiles
 
 ROWS_AT_ONCE = 1 << 14
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Fractions = tuple[float, float, float]
 DEFAULT_FRACTIONS: Fractions = (0.8, 0.1, 0.1)

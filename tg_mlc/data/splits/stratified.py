@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from scipy.sparse import csr_array
 
 from tg_mlc.data.splits._fractions import DEFAULT_FRACTIONS, Fractions, part_sizes
 from tg_mlc.data.splits._labels import LabelMatrix, coverage_report, sparse_labels
 from tg_mlc.data.splits.split import Split
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 
 def stratified_split(
