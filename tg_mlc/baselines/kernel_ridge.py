@@ -83,13 +83,9 @@ class KernelRidgeBaseline:
         """Fits with every pair of :obj:`gamma` and :obj:`alpha` and returns the best on validation data.
 
         Args:
-            x (scipy.sparse matrix or numpy.ndarray): Training features :math:`(N, F)`.
-            y (Tensor or numpy.ndarray): Their targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-            x_val (scipy.sparse matrix or numpy.ndarray): Validation features.
-            y_val (Tensor or numpy.ndarray): Their targets.
+            x, y, x_val, y_val: As in :meth:`LinearBaseline.tuned`.
             grid (Iterable[tuple[float, float]], optional): The pairs. (default: :obj:`DEFAULT_GRID`)
-            metric (Callable, optional): What to maximise, from targets and probabilities. (default: micro-F1 at its
-                best threshold)
+            metric (Callable, optional): As there.
 
         Raises:
             ValueError: If the metric is undefined on the validation data.
@@ -137,9 +133,6 @@ class KernelRidgeBaseline:
     def predict_proba(self, x: Features) -> FloatArray:
         """Returns scores :math:`(N, L)`, cut off below 0 and above 1, where :meth:`decision_function` still ranks.
 
-        Args:
-            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
-
         Raises:
             RuntimeError: If called before :meth:`fit`.
         """
@@ -148,9 +141,6 @@ class KernelRidgeBaseline:
     def decision_function(self, x: Features) -> FloatArray:
         """Returns scores :math:`(N, L)` that are near -1 for no and near 1 for yes, as the distances of
         :class:`LinearBaseline` are.
-
-        Args:
-            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
@@ -188,9 +178,6 @@ class KernelRidgeBaseline:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Takes settings, training features and coefficients from :meth:`state_dict`, replacing those of this object.
-
-        Args:
-            state (dict): The state, with arrays or tensors.
         """
         self.gamma, self.alpha = state["gamma"], state["alpha"]
         parts = tuple(np.asarray(state[name]) for name in ("values", "indices", "indptr"))

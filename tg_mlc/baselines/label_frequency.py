@@ -40,10 +40,7 @@ class LabelFrequency:
         return self
 
     def predict_proba(self, num_samples: int) -> FloatArray:
-        """Returns the constant scores :math:`(N, L)`.
-
-        Args:
-            num_samples (int): The number :math:`N` of samples.
+        """Returns the constant scores :math:`(N, L)` for a number :math:`N` of samples.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.

@@ -55,11 +55,7 @@ def num_rows(X: Any) -> int | None:
 
 
 def read_inputs(
-    X: Any,
-    kind: Kind,
-    feature_names: Sequence[str] | None,
-    train: np.ndarray | None,
-    num_inputs: int | None = None,
+    X: Any, kind: Kind, feature_names: Sequence[str] | None, train: np.ndarray | None, num_inputs: int | None = None
 ) -> tuple[sp.csr_array | np.ndarray | Tokens, list[str] | None]:
     """The inputs in the form of their kind, and the names of their features.
 

@@ -178,11 +178,7 @@ class DNADataset(MultiLabelDataset):
 
     @classmethod
     def _of(
-        cls,
-        files: FastaFiles,
-        labels: Iterable[np.ndarray],
-        names: list[str],
-        transform: Callable[[Data], Data] | None,
+        cls, files: FastaFiles, labels: Iterable[np.ndarray], names: list[str], transform: Callable[[Data], Data] | None
     ) -> DNADataset:
         y = torch.from_numpy(map_temporarily(labels)).view(len(files), len(names))
         each = torch.arange(len(files) + 1)

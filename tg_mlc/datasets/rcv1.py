@@ -78,10 +78,8 @@ class RCV1(PublishedTable):
         root (str or Path): Folder to keep the data set in.
         form (str, optional): What to read (:obj:`"vectors"`, :obj:`"tokens"`, :obj:`"json"`).
             (default: :obj:`"vectors"`)
-        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Applied to every sample before it is stored. (default: :obj:`None`)
-        pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
-        force_reload (bool, optional): Whether to make the samples again. (default: :obj:`False`)
+        transform, pre_transform, pre_filter, force_reload (optional): As in
+            :class:`~tg_mlc.datasets.base.PublishedDataset`.
         reverse_split (bool, optional): If set to :obj:`True`, the large part trains and the small one tests.
             (default: :obj:`False`)
         binary (bool, optional): If set to :obj:`True`, bags are without weights. (default: :obj:`False`)

@@ -46,10 +46,8 @@ class Reuters21578(PublishedTable):
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Applied to every sample before it is stored. (default: :obj:`None`)
-        pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
-        force_reload (bool, optional): Whether to make the samples again. (default: :obj:`False`)
+        transform, pre_transform, pre_filter, force_reload (optional): As in
+            :class:`~tg_mlc.datasets.base.PublishedDataset`.
         min_count (int, optional): How often a word must occur in the training stories. (default: :obj:`1`)
         max_size (int, optional): How many words to keep, the most frequent ones. (default: :obj:`None`, all)
         max_tokens (int, optional): How many words of a story to keep, from its beginning.

@@ -12,11 +12,7 @@ from tg_mlc._options import check_number
 
 
 def masked_bce(
-    logits: Tensor,
-    y: Tensor,
-    *,
-    pos_weight: Tensor | float | None = None,
-    label_smoothing: float = 0.0,
+    logits: Tensor, y: Tensor, *, pos_weight: Tensor | float | None = None, label_smoothing: float = 0.0
 ) -> Tensor:
     r"""The binary cross-entropy of logits, averaged over the known labels.
 

@@ -105,12 +105,7 @@ def _recipe(
         "model": _MODEL,
         "module": {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05},
         "objective": {"intermediate_weight": 0.1},
-        "fit": {
-            "max_epochs": epochs,
-            "monitor": "val/macro_average_precision",
-            "patience": None,
-            "ema_decay": 0.998,
-        },
+        "fit": {"max_epochs": epochs, "monitor": "val/macro_average_precision", "patience": None, "ema_decay": 0.998},
         "batch_size": 32,
         "published": _PUBLISHED,
         "settings": {"inputs": "TF-IDF (sublinear), unit length; vectors standardised", "classifiers": kinds},
@@ -129,12 +124,7 @@ TABLES = {
         kinds=("svm", "ridge", "exact"),
         epochs=2,
         graphs=_TEXT_GRAPHS,
-        model={
-            **_MODEL,
-            "num_steps": 1,
-            "input_dropout": 0.1,
-            "frequency_strength": 0.25,
-        },
+        model={**_MODEL, "num_steps": 1, "input_dropout": 0.1, "frequency_strength": 0.25},
         # One step, as with evidence: for so many labels it takes half the time.
         published={
             **_PUBLISHED,

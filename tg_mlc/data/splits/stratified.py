@@ -11,10 +11,7 @@ from tg_mlc.data.splits.split import Split
 
 
 def stratified_split(
-    y: LabelMatrix,
-    fractions: Fractions = DEFAULT_FRACTIONS,
-    seed: int = 0,
-    label_names: list[str] | None = None,
+    y: LabelMatrix, fractions: Fractions = DEFAULT_FRACTIONS, seed: int = 0, label_names: list[str] | None = None
 ) -> Split:
     """Splits samples by iterative stratification from the `"On the Stratification of Multi-Label Data"
     <https://doi.org/10.1007/978-3-642-23808-6_10>`_ paper: the rarest label that has samples left is shared out first,
