@@ -101,10 +101,6 @@ def read_csv_table(
     that is given.
 
     It may hold at most 4 GiB, and, compressed, at most 64 MiB or 1,000 times its own size, whichever is more.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged, too large, of another encoding, or a row has too few or too many cells.
     """
     blocks = read_csv_blocks(path, delimiter, encoding, min_rows, header)
     table = next(blocks)

@@ -177,8 +177,7 @@ class KernelRidgeBaseline:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes settings, training features and coefficients from :meth:`state_dict`, replacing those of this object.
-        """
+        """Takes settings, training features and coefficients from :meth:`state_dict`."""
         self.gamma, self.alpha = state["gamma"], state["alpha"]
         parts = tuple(np.asarray(state[name]) for name in ("values", "indices", "indptr"))
         rows = sp.csr_array(parts, shape=tuple(state["shape"]))

@@ -126,8 +126,9 @@ class LinearBaseline:
         return np.asarray(x @ self.weight + self.bias)
 
     def predict_proba(self, x: Features) -> FloatArray:
-        r"""Returns scores :math:`(N, L)` between 0 and 1 for features :math:`(N, F)`: the probabilities of logistic regression, and
-        :math:`\sigma(2 s)` of the distances :math:`s` of a support vector machine, whose order is all that counts.
+        r"""Returns scores :math:`(N, L)` between 0 and 1 for features :math:`(N, F)`: the probabilities of logistic
+        regression, and :math:`\sigma(2 s)` of the distances :math:`s` of a support vector machine, whose order is all
+        that counts.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
@@ -168,8 +169,7 @@ class LinearBaseline:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes settings and coefficients from :meth:`state_dict`, replacing those of this object.
-        """
+        """Takes settings and coefficients from :meth:`state_dict`, replacing those of this object."""
         self.loss, self.C = state["loss"], state["C"]
         self.weight, self.bias = np.asarray(state["weight"]), np.asarray(state["bias"])
         self.search = [(C, value) for C, value in state["search"]]

@@ -235,8 +235,7 @@ class MorganForest:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes settings, frequencies and trees from :meth:`state_dict`, replacing those of this object.
-        """
+        """Takes settings, frequencies and trees from :meth:`state_dict`, replacing those of this object."""
         vars(self).update(state["settings"])
         self.search = [(setting, value) for setting, value in state["search"]]
         self._constant, self._out_of_bag = LabelFrequency(), None

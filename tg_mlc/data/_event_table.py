@@ -108,13 +108,7 @@ class EventTable:
 
 
 def read_event_table(table: Any, used: list[str], columns: Sequence[str] | None) -> EventTable:
-    """Reads columns of a data frame, a parquet file, or a CSV file, whose columns are named here if it has no header.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it cannot be read, or columns are missing.
-        ImportError: If what reads parquet files is not installed.
-    """
+    """Reads columns of a data frame, a parquet file or a CSV file, whose columns are named here if it has no header."""
     is_path = isinstance(table, (str, os.PathLike))
     source = f"'{table}'" if is_path else "the table"
     if is_path and Path(table).suffix.lower() != ".parquet":

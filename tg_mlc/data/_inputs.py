@@ -16,11 +16,7 @@ from tg_mlc.data.records import Kind, Tokens
 
 
 def infer_kind(X: Any) -> tuple[Kind, str]:
-    """The kind of inputs, and the reason why they are of it.
-
-    Raises:
-        ValueError: If they may be of two kinds, or are of none.
-    """
+    """The kind of inputs, and the reason why they are of it."""
     documents = as_documents(X)
     if documents is not None:
         if may_be_rows(documents):
@@ -60,9 +56,6 @@ def read_inputs(
     """The inputs in the form of their kind, and the names of their features.
 
     With :obj:`num_inputs`, features and their names are those of an old data set, and stay as they are.
-
-    Raises:
-        ValueError: If they cannot be of that kind, or do not have the features of the old data set.
     """
     if kind not in get_args(Kind):
         raise ValueError(f"Expected 'kind' to be one of {', '.join(get_args(Kind))} (got {kind!r})")

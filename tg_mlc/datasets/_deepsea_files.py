@@ -46,9 +46,6 @@ def convert(path: Path, part: str, num_labels: int, letters: Path, labels: Path)
         num_labels (int): The number of labels :math:`L`.
         letters (Path): Where the letters go.
         labels (Path): Where the bits of the labels go.
-
-    Raises:
-        ValueError: If the file is damaged, or its arrays are missing, of another shape, or not of 0 and 1.
     """
     with path.open("rb") as file:
         is_hdf5 = file.read(len(_HDF5)) == _HDF5

@@ -52,11 +52,7 @@ class Selection(NamedTuple):
 
 
 def read_outputs(path: FilePath) -> list[DeepSEAOutput]:
-    """Reads a file of lines ``cell|target|treatment``.
-
-    Raises:
-        ValueError: If a line is of another form, with its number.
-    """
+    """Reads a file of lines ``cell|target|treatment``."""
     outputs = []
     for number, name in enumerate(read_names(path), start=1):
         fields = [field.strip() for field in name.split("|")]

@@ -44,11 +44,7 @@ class Topics(NamedTuple):
 
 
 def find_tokens(raw: Path) -> list[Path]:
-    """The token files, those for training first, and the file of topics, in ``root/raw`` or in the data folder.
-
-    Raises:
-        DatasetUnavailableError: If one of them is in neither.
-    """
+    """The token files, those for training first, and the file of topics, in ``root/raw`` or in the data folder."""
     shared = data_folder()
     folders = [raw.absolute(), *([shared / "rcv1v2" / "raw"] if shared else [])]
     found = [next((path for folder in folders if (path := find(name, folder))), None) for name in FILES]
@@ -87,11 +83,7 @@ def read_documents(path: Path) -> Iterator[Document]:
 
 
 def read_topics(path: Path) -> Topics:
-    """Reads a file whose lines are ``topic number 1``, such as ``rcv1-v2.topics.qrels``.
-
-    Raises:
-        ValueError: If a line is not of this form, or there is none.
-    """
+    """Reads a file whose lines are ``topic number 1``, such as ``rcv1-v2.topics.qrels``."""
     column: dict[str, int] = {}
     numbers, columns = array("q"), array("i")
     for at, line in read_lines(path):

@@ -83,11 +83,7 @@ class MulanDataset(PublishedTable):
 
 
 def find_published(name: str) -> RegistryEntry:
-    """The entry of a table, however its name is spelled.
-
-    Raises:
-        ValueError: If there is none.
-    """
+    """The entry of a table, however its name is spelled."""
     tables = {entry.name: entry for entry in catalogue().values() if entry.spelling}
     key = re.sub(r"[^a-z0-9]", "", name.lower()) if isinstance(name, str) else None
     if key not in tables:

@@ -235,11 +235,7 @@ class MultiLabelModule(LightningModule):
 
 
 def check_one_process(trainer: Trainer) -> None:
-    """Refuses several processes, each of which would fit thresholds and choose an epoch by its own share of samples.
-
-    Raises:
-        ValueError: If there are several.
-    """
+    """Refuses several processes, each of which would fit thresholds and choose an epoch by its own share of samples."""
     if trainer.world_size != 1:
         raise ValueError(
             f"Expected training and prediction in one process (got {trainer.world_size}), as scores of several are not "

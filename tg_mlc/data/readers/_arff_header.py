@@ -42,11 +42,7 @@ class Header(NamedTuple):
 
 
 def read_header(content: bytes) -> Header:
-    """Reads all lines up to ``@data``.
-
-    Raises:
-        ValueError: If a line is malformed, or there is no ``@data``; the message begins with the line.
-    """
+    """Reads all lines up to ``@data``."""
     relation, attributes, line, start = "", dict[str, Attribute](), 0, 0
     for line, (text, next_start) in enumerate(_lines(content), start=1):
         keyword = re.split(r"[\s'\"]", text, maxsplit=1)[0].lower()
