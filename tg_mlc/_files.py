@@ -71,12 +71,7 @@ def open_unpacked(path: FilePath, max_bytes: int | None = None, content: bytes |
 
 
 def read_unpacked(path: FilePath, max_bytes: int = MAX_BYTES, content: bytes | None = None) -> bytes:
-    """Reads a whole file, unpacked as by :func:`open_unpacked`.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged or too large; no more than allowed is unpacked.
-    """
+    """Reads a whole file, unpacked as by :func:`open_unpacked`."""
     with open_unpacked(path, max_bytes, content) as file:
         return _read(file)
 

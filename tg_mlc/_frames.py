@@ -9,9 +9,6 @@ from typing import Any
 def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
     """The columns of a data frame in the order of names that are its own; under new names, and of anything else, as
     they are.
-
-    Raises:
-        ValueError: If some names are those of other columns, and some are new.
     """
     columns = list(getattr(frame, "columns", ()))
     if names is None or len(columns) != len(names):

@@ -46,14 +46,8 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
 def inputs_of(dataset: MultiLabelDataset) -> Any:
     """The matrix that linear and kernel classifiers take: words by their numbers or weights, or vectors.
 
-    Args:
-        dataset (MultiLabelDataset): Bags, sequences or vectors.
-
     Shapes:
         - **output:** :math:`(N, F)`, sparse for words
-
-    Raises:
-        ValueError: If the samples are something else.
     """
     return dataset.rows("x").numpy() if dataset.kind == "vector" else bag_of_words(dataset)
 

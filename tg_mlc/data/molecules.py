@@ -176,11 +176,7 @@ def molecule_samples(
     pre_transform: Callable[[Data], Data] | None = None,
     pre_filter: Callable[[Data], bool] | None = None,
 ) -> Samples:
-    """Converts SMILES strings and labels to samples; what all molecule data sets share.
-
-    Raises:
-        ValueError: As :meth:`MoleculeDataset.from_smiles`.
-    """
+    """Converts SMILES strings and labels to samples; what all molecule data sets share."""
     if on_error not in {"skip", "raise"}:
         raise ValueError(f"Expected 'on_error' to be 'skip' or 'raise' (got '{on_error}')")
     report = MoleculeReport(num_rows=len(smiles))

@@ -26,12 +26,7 @@ class Document(NamedTuple):
 
 
 def read_documents(path: Path, topics: Sequence[str]) -> Iterator[Document]:
-    """Yields the documents of a file, one line at a time.
-
-    Raises:
-        ValueError: If a line is not an object with ``doc_label`` and ``doc_token``, has a topic that is unknown, or
-            the file is damaged; the message names the line.
-    """
+    """Yields the documents of a file, one line at a time."""
     known = set(topics)
     for number, line in read_lines(path):
         where = f"line {number} of '{path}'"

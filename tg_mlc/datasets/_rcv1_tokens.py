@@ -60,11 +60,7 @@ def find_tokens(raw: Path) -> list[Path]:
 
 
 def read_documents(path: Path) -> Iterator[Document]:
-    """Yields the documents of a file, one at a time: ``.I number``, ``.W``, and lines of words.
-
-    Raises:
-        ValueError: If the file is not of this form; the message names the line.
-    """
+    """Yields the documents of a file, one at a time: ``.I number``, ``.W``, and lines of words."""
     number, tokens, has_words = None, list[str](), False
     for at, line in read_lines(path):
         where = f"line {at} of '{path}'"

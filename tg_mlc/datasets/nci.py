@@ -74,9 +74,6 @@ class NCIFunctionalGroups(PublishedMolecules):
 def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
     """Finds the groups of RDKit's functional group hierarchy in molecules.
 
-    Args:
-        smiles (list[str]): One SMILES string per molecule.
-
     Returns:
         Labels ``[num_molecules, 52]``, where an invalid molecule has NaN everywhere, and the names of the groups.
     """

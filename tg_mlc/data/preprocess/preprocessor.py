@@ -139,11 +139,7 @@ def from_state(entry: Mapping[str, Any]) -> Preprocessor:
 
 
 def as_tensors(value: Any) -> Any:
-    """Plain data with tensors in place of arrays.
-
-    Args:
-        value (Any): Arrays and plain data, or lists and dictionaries of them.
-    """
+    """Plain data with tensors in place of arrays."""
     if isinstance(value, np.ndarray):
         return torch.tensor(value) if not value.flags.writeable else torch.from_numpy(np.ascontiguousarray(value))
     if isinstance(value, np.generic):

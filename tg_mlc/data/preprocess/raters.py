@@ -47,18 +47,10 @@ class Rater(ABC):
 
     @abstractmethod
     def scores(self, dataset: MultiLabelDataset) -> np.ndarray:
-        """The scores :math:`(N, L)` of any samples.
-
-        Args:
-            dataset (MultiLabelDataset): The samples.
-        """
+        """The scores :math:`(N, L)` of any samples."""
 
     def samples(self, dataset: MultiLabelDataset) -> list[Any]:
-        """What a fit depends on: inputs and labels.
-
-        Args:
-            dataset (MultiLabelDataset): The samples.
-        """
+        """What a fit depends on: inputs and labels."""
         return [inputs_of(dataset), dataset.y]
 
     def state_dict(self) -> dict[str, Any]:
@@ -66,11 +58,7 @@ class Rater(ABC):
         return self.classifier.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes the state of another one.
-
-        Args:
-            state (dict): What :meth:`state_dict` returned, with arrays or tensors.
-        """
+        """Takes the state of another one."""
         self.classifier.load_state_dict(state)
 
 

@@ -50,10 +50,6 @@ def read_arff(
             are no numbers: strings, dates, and nominal ones with more than two values. (default: :obj:`()`)
         name (str, optional): How to call the file in messages. (default: :obj:`None`, its path)
         max_bytes (int, optional): The most bytes to unpack. (default: 4 GiB)
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is malformed; the message has the file and the line.
     """
     content = source if isinstance(source, bytes) else read_unpacked(source, max_bytes)
     called = name or ("ARFF content" if isinstance(source, bytes) else f"'{source}'")

@@ -29,10 +29,6 @@ def make_records(
         labels (list of str or int, optional): The names of the labels, or how many stand first (or, negative, last),
             or :obj:`None` for what MEKA wrote into the relation.
         kind (str, optional): What the features are; :obj:`None` tells by their values.
-
-    Raises:
-        ValueError: If the parts differ in their attributes or the order of values of unknown meaning, a label is no
-            attribute or has other values than 0, 1 (or words that mean them) and unknown, or a feature is unknown.
     """
     names = train.names
     label_names = _label_names(train, labels)

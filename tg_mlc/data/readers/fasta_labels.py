@@ -44,11 +44,7 @@ class LabelTable:
         self._values = values.reshape(len(self._lines), len(self.names))
 
     def labels_of(self, files: FastaFiles) -> Iterator[np.ndarray]:
-        """The labels ``[N, L]`` of sequences, in blocks.
-
-        Raises:
-            ValueError: If two sequences have one name, or one has no row.
-        """
+        """The labels ``[N, L]`` of sequences, in blocks."""
         rows = self._rows_of(files)
         return (self._values[rows[start : start + ROWS_AT_ONCE]] for start in range(0, len(rows), ROWS_AT_ONCE))
 

@@ -55,11 +55,7 @@ class MappedRows:
 
 
 def map_temporarily(blocks: Iterable[np.ndarray]) -> np.ndarray:
-    """Writes bytes to a temporary file and maps it into memory; it is gone when nothing shows a part of it any more.
-
-    Args:
-        blocks (iterable): Arrays in uint8, which follow one another.
-    """
+    """Writes bytes to a temporary file and maps it into memory; it is gone when nothing shows a part of it any more."""
     with TemporaryFile() as file:
         for block in blocks:
             file.write(np.ascontiguousarray(block).data)

@@ -56,11 +56,7 @@ def scaffold_split(
 
 
 def murcko_scaffolds(smiles: Sequence[str]) -> list[str]:
-    """The Bemis-Murcko scaffold of each molecule as SMILES without stereochemistry, empty where there is no ring.
-
-    Raises:
-        ValueError: If a SMILES string is invalid.
-    """
+    """The Bemis-Murcko scaffold of each molecule as SMILES without stereochemistry, empty where there is no ring."""
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
         return [_scaffold(row, text) for row, text in enumerate(smiles)]
 
