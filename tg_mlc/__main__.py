@@ -1,7 +1,3 @@
-"""Command line ``tg-mlc`` as ``python -m tg_mlc``."""
-
-from __future__ import annotations
-
 import sys
 
 from tg_mlc.cli import main

@@ -6,19 +6,17 @@ import csv
 import io
 import math
 from array import array
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tg_mlc._files import MAX_BYTES, open_unpacked
 from tg_mlc._numbers import parse_number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 MAX_LINE = 2**26  # characters: a line of millions of cells
 MAX_CELL = 2**24  # characters: four times the longest novel
@@ -103,10 +101,6 @@ def read_csv_table(
     that is given.
 
     It may hold at most 4 GiB, and, compressed, at most 64 MiB or 1,000 times its own size, whichever is more.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged, too large, of another encoding, or a row has too few or too many cells.
     """
     blocks = read_csv_blocks(path, delimiter, encoding, min_rows, header)
     table = next(blocks)

@@ -11,13 +11,11 @@ import os
 import shutil
 import tempfile
 import zlib
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import IO, Any
 
 FilePath = str | bytes | os.PathLike[str]
 Stream = IO[bytes] | io.BufferedIOBase
@@ -55,9 +53,6 @@ def open_unpacked(path: FilePath, max_bytes: int | None = None, content: bytes |
         path (str, bytes or Path): The file.
         max_bytes (int, optional): The most bytes that it may hold, unpacked. (default: any number)
         content (bytes, optional): What stands in the file, if that was read before. (default: :obj:`None`)
-
-    Raises:
-        FileNotFoundError: If there is no such file.
     """
     name = os.fsdecode(path)
     suffix = Path(name).suffix.lower()
@@ -76,22 +71,13 @@ def open_unpacked(path: FilePath, max_bytes: int | None = None, content: bytes |
 
 
 def read_unpacked(path: FilePath, max_bytes: int = MAX_BYTES, content: bytes | None = None) -> bytes:
-    """Reads a whole file, unpacked as by :func:`open_unpacked`.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged or too large; no more than allowed is unpacked.
-    """
+    """Reads a whole file, unpacked as by :func:`open_unpacked`."""
     with open_unpacked(path, max_bytes, content) as file:
         return _read(file)
 
 
 def read_bounded(file: Stream, called: str, max_bytes: int) -> bytes:
-    """Reads a part of an archive, and closes it.
-
-    Raises:
-        ValueError: If it is damaged, or holds more than :obj:`max_bytes`.
-    """
+    """Reads a part of an archive, and closes it."""
     with io.BufferedReader(_Bounded(file, file, called, max_bytes), _CHUNK) as bounded:
         return _read(bounded)
 
@@ -99,10 +85,6 @@ def read_bounded(file: Stream, called: str, max_bytes: int) -> bytes:
 def byte_lines(path: FilePath, max_line: int = MAX_LINE) -> Iterator[tuple[int, bytes]]:
     """Yields the numbers, from one, and the bytes of the lines of a file, unpacked as by :func:`open_unpacked`; a byte
     order mark is left out.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is damaged, or has a line of more than :obj:`max_line` bytes.
     """
     with open_unpacked(path) as file:
         for number, line in enumerate(iter(partial(file.readline, max_line + 1), b""), start=1):
@@ -117,10 +99,6 @@ def byte_lines(path: FilePath, max_line: int = MAX_LINE) -> Iterator[tuple[int, 
 def read_lines(path: FilePath) -> Iterator[tuple[int, str]]:
     """Yields the numbers and the texts of the lines of a UTF-8 file as :func:`byte_lines` does, those without anything
     but white space left out.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is damaged, not UTF-8, or has a line without end.
     """
     for number, line in byte_lines(path):
         text = decode(line, path, number)

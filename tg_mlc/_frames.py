@@ -9,9 +9,6 @@ from typing import Any
 def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
     """The columns of a data frame in the order of names that are its own; under new names, and of anything else, as
     they are.
-
-    Raises:
-        ValueError: If some names are those of other columns, and some are new.
     """
     columns = list(getattr(frame, "columns", ()))
     if names is None or len(columns) != len(names):
@@ -28,11 +25,7 @@ def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
 
 
 def check_same_rows(X: Any, Y: Any) -> None:
-    """Refuses two data frames, or series, that share rows which would be paired with others, as pairs go by place.
-
-    Raises:
-        ValueError: If the index of one has entries of the other, but not all of them in the same order.
-    """
+    """Refuses two data frames, or series, that share rows which would be paired with others, as pairs go by place."""
     if not (hasattr(X, "iloc") and hasattr(Y, "iloc")) or X.index.equals(Y.index):
         return
     ours, theirs = list(X.index), list(Y.index)

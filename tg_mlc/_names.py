@@ -8,11 +8,7 @@ from collections.abc import Sequence
 def check_same_names(
     found: Sequence[str] | None, label_names: Sequence[str] | None, whose: str, of: str = "'label_names'"
 ) -> None:
-    """Refuses other names than the given ones, or the same in another order; no names fit any.
-
-    Raises:
-        ValueError: If they differ.
-    """
+    """Refuses other names than the given ones, or the same in another order; no names fit any."""
     if found is None or label_names is None or list(found) == list(label_names):
         return
     at = next((i for i, pair in enumerate(zip(found, label_names, strict=False)) if pair[0] != pair[1]), -1)

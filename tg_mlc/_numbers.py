@@ -51,11 +51,7 @@ def to_scipy(values: Any) -> Any:
 
 
 def to_numbers(values: np.ndarray, columns: Any, what: str) -> np.ndarray:
-    """Makes numbers of a matrix of Python objects, where None and pandas' NA mean NaN; numbers stay as they are.
-
-    Raises:
-        ValueError: If an entry is no real number; the message names its row and column.
-    """
+    """Makes numbers of a matrix of Python objects, where None and pandas' NA mean NaN; numbers stay as they are."""
     check_real(values.dtype, what)
     if values.dtype.kind in "biuf":
         return values

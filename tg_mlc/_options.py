@@ -14,9 +14,6 @@ def check_number(name: str, value: Any, below: float = math.inf) -> None:
         name (str): What the option is called.
         value (float): The option.
         below (float, optional): What it has to stay below. (default: infinity)
-
-    Raises:
-        ValueError: If it is something else.
     """
     if not isinstance(value, Real) or not 0.0 <= float(value) < below:
         wanted = "a finite number of at least 0" if below == math.inf else f"a number in [0, {below:g})"
@@ -24,20 +21,12 @@ def check_number(name: str, value: Any, below: float = math.inf) -> None:
 
 
 def check_count(name: str, value: Any) -> None:
-    """Checks that an option is a whole number of at least 1.
-
-    Raises:
-        ValueError: If it is something else.
-    """
+    """Checks that an option is a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"Expected '{name}' to be a whole number of at least 1 (got {value!r})")
 
 
 def check_share(name: str, value: Any) -> None:
-    """Checks that an option is a number in [0, 1].
-
-    Raises:
-        ValueError: If it is something else.
-    """
+    """Checks that an option is a number in [0, 1]."""
     if not isinstance(value, Real) or not 0.0 <= float(value) <= 1.0:
         raise ValueError(f"Expected '{name}' to be a number in [0, 1] (got {value!r})")

@@ -1,7 +1,5 @@
 """Baselines: predictors that every model is compared with."""
 
-from __future__ import annotations
-
 from tg_mlc.baselines.kernel_ridge import KernelRidgeBaseline
 from tg_mlc.baselines.label_frequency import LabelFrequency
 from tg_mlc.baselines.linear import LinearBaseline

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
+from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc.baselines.linear import best_value
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 
@@ -85,13 +83,9 @@ class KernelRidgeBaseline:
         """Fits with every pair of :obj:`gamma` and :obj:`alpha` and returns the best on validation data.
 
         Args:
-            x (scipy.sparse matrix or numpy.ndarray): Training features :math:`(N, F)`.
-            y (Tensor or numpy.ndarray): Their targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-            x_val (scipy.sparse matrix or numpy.ndarray): Validation features.
-            y_val (Tensor or numpy.ndarray): Their targets.
+            x, y, x_val, y_val: As in :meth:`LinearBaseline.tuned`.
             grid (Iterable[tuple[float, float]], optional): The pairs. (default: :obj:`DEFAULT_GRID`)
-            metric (Callable, optional): What to maximise, from targets and probabilities. (default: micro-F1 at its
-                best threshold)
+            metric (Callable, optional): As there.
 
         Raises:
             ValueError: If the metric is undefined on the validation data.
@@ -139,9 +133,6 @@ class KernelRidgeBaseline:
     def predict_proba(self, x: Features) -> FloatArray:
         """Returns scores :math:`(N, L)`, cut off below 0 and above 1, where :meth:`decision_function` still ranks.
 
-        Args:
-            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
-
         Raises:
             RuntimeError: If called before :meth:`fit`.
         """
@@ -150,9 +141,6 @@ class KernelRidgeBaseline:
     def decision_function(self, x: Features) -> FloatArray:
         """Returns scores :math:`(N, L)` that are near -1 for no and near 1 for yes, as the distances of
         :class:`LinearBaseline` are.
-
-        Args:
-            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
@@ -189,11 +177,7 @@ class KernelRidgeBaseline:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes settings, training features and coefficients from :meth:`state_dict`, replacing those of this object.
-
-        Args:
-            state (dict): The state, with arrays or tensors.
-        """
+        """Takes settings, training features and coefficients from :meth:`state_dict`."""
         self.gamma, self.alpha = state["gamma"], state["alpha"]
         parts = tuple(np.asarray(state[name]) for name in ("values", "indices", "indptr"))
         rows = sp.csr_array(parts, shape=tuple(state["shape"]))

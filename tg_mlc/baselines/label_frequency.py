@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from typing_extensions import Self
 
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class LabelFrequency:
@@ -44,10 +40,7 @@ class LabelFrequency:
         return self
 
     def predict_proba(self, num_samples: int) -> FloatArray:
-        """Returns the constant scores :math:`(N, L)`.
-
-        Args:
-            num_samples (int): The number :math:`N` of samples.
+        """Returns the constant scores :math:`(N, L)` for a number :math:`N` of samples.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.

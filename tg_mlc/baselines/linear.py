@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Loss = Literal["hinge", "logistic"]
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
@@ -86,11 +84,10 @@ class LinearBaseline:
             y (Tensor or numpy.ndarray): Their targets :math:`(N, L)`: 0, 1, or NaN for unknown.
             x_val (scipy.sparse matrix or numpy.ndarray): Validation features.
             y_val (Tensor or numpy.ndarray): Their targets.
-            loss (str, optional): :obj:`"hinge"` or :obj:`"logistic"`. (default: :obj:`"hinge"`)
             grid (Iterable[float], optional): Values of :obj:`C`. (default: :obj:`DEFAULT_GRID`)
             metric (Callable, optional): What to maximise, from targets and probabilities. (default: :obj:`None`,
                 micro-F1 at its best threshold)
-            n_jobs (int, optional): Number of processes. (default: :obj:`1`)
+            loss, n_jobs (optional): As in :class:`LinearBaseline`.
 
         Raises:
             ValueError: If the metric is undefined on the validation data.
@@ -119,10 +116,7 @@ class LinearBaseline:
         return self
 
     def decision_function(self, x: Features) -> FloatArray:
-        """Returns the signed distances :math:`(N, L)`.
-
-        Args:
-            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
+        """Returns the signed distances :math:`(N, L)` for features :math:`(N, F)`.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
@@ -132,11 +126,9 @@ class LinearBaseline:
         return np.asarray(x @ self.weight + self.bias)
 
     def predict_proba(self, x: Features) -> FloatArray:
-        r"""Returns scores :math:`(N, L)` between 0 and 1: the probabilities of logistic regression, and
-        :math:`\sigma(2 s)` of the distances :math:`s` of a support vector machine, whose order is all that counts.
-
-        Args:
-            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
+        r"""Returns scores :math:`(N, L)` between 0 and 1 for features :math:`(N, F)`: the probabilities of logistic
+        regression, and :math:`\sigma(2 s)` of the distances :math:`s` of a support vector machine, whose order is all
+        that counts.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
@@ -148,8 +140,7 @@ class LinearBaseline:
         """Returns distances :math:`(N, L)` of the samples from classifiers that were fitted without them.
 
         Args:
-            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
-            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`.
+            x, y: As in :meth:`fit`.
             num_folds (int, optional): The number of parts, of which each is left out once. (default: :obj:`5`)
             seed (int, optional): Which samples belong to which part. (default: :obj:`0`)
 
@@ -178,11 +169,7 @@ class LinearBaseline:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes settings and coefficients from :meth:`state_dict`, replacing those of this object.
-
-        Args:
-            state (dict): The state, with arrays or tensors.
-        """
+        """Takes settings and coefficients from :meth:`state_dict`, replacing those of this object."""
         self.loss, self.C = state["loss"], state["C"]
         self.weight, self.bias = np.asarray(state["weight"]), np.asarray(state["bias"])
         self.search = [(C, value) for C, value in state["search"]]

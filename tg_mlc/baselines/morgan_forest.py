@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc.baselines.label_frequency import LabelFrequency
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 #: What :meth:`MorganForest.tuned` tries; the larger shares of features are for labels with few telling substructures.
-DEFAULT_GRID: Mapping[str, Sequence[Any]] = {
-    "min_samples_leaf": (1, 2, 5),
-    "max_features": ("sqrt", "log2", 0.1),
-}
+DEFAULT_GRID: Mapping[str, Sequence[Any]] = {"min_samples_leaf": (1, 2, 5), "max_features": ("sqrt", "log2", 0.1)}
 
 _SETTINGS = ("num_trees", "radius", "num_bits", "min_samples_leaf", "max_features", "seed")
 _CHUNK = 4096  # molecules at a time, for memory
@@ -41,12 +36,7 @@ class Trees(NamedTuple):
 
     @classmethod
     def of(cls, forest: Any, labels: npt.NDArray[np.intp]) -> Self:
-        """The trees of a fitted forest.
-
-        Args:
-            forest (sklearn.ensemble.RandomForestClassifier): The forest.
-            labels (numpy.ndarray): The labels :math:`(K)` that it was fitted to.
-        """
+        """The trees of a fitted :obj:`RandomForestClassifier`, and the labels :math:`(K)` that it was fitted to."""
         trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
         left, right = (
@@ -67,11 +57,7 @@ class Trees(NamedTuple):
         )
 
     def predict(self, bits: npt.NDArray[np.uint8]) -> FloatArray:
-        """Returns the mean over all trees of the probabilities :math:`(N, K)`.
-
-        Args:
-            bits (numpy.ndarray): What molecules have, 0 or 1, :math:`(N, B)`.
-        """
+        """Returns the mean over all trees of the probabilities :math:`(N, K)` for bits :math:`(N, B)`, 0 or 1."""
         node = np.tile(self.roots, (len(bits), 1)).ravel()  # [N * T]
         active = np.arange(node.size)
         while active.size:
@@ -195,10 +181,7 @@ class MorganForest:
         return self._fit(self.fingerprints(smiles), read_targets(y, "y"))
 
     def predict_proba(self, smiles: Iterable[str]) -> FloatArray:
-        """Returns scores :math:`(N, L)`.
-
-        Args:
-            smiles (Iterable[str]): Molecules.
+        """Returns scores :math:`(N, L)` of molecules, given as SMILES.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
@@ -219,9 +202,6 @@ class MorganForest:
 
     def fingerprints(self, smiles: Iterable[str]) -> npt.NDArray[np.uint8]:
         """Returns what the forests see of molecules, one bit for each substructure, :math:`(N, B)`.
-
-        Args:
-            smiles (Iterable[str]): Molecules.
 
         Raises:
             ValueError: If a SMILES cannot be read.
@@ -255,11 +235,7 @@ class MorganForest:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes settings, frequencies and trees from :meth:`state_dict`, replacing those of this object.
-
-        Args:
-            state (dict): The state, with arrays or tensors.
-        """
+        """Takes settings, frequencies and trees from :meth:`state_dict`, replacing those of this object."""
         vars(self).update(state["settings"])
         self.search = [(setting, value) for setting, value in state["search"]]
         self._constant, self._out_of_bag = LabelFrequency(), None

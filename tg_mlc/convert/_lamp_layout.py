@@ -20,9 +20,7 @@ UNSUPPORTED = {
     "decoder.linear1.": "the decoder without label nodes ('-decoder mlp')",
 }
 #: Present in every checkpoint, or in some, and read by no forward pass.
-IGNORED = frozenset(
-    {"tgt_word_proj.weight", "tgt_word_proj_copy.linear.weight", "tgt_word_proj_copy.linear.bias"},
-)
+IGNORED = frozenset({"tgt_word_proj.weight", "tgt_word_proj_copy.linear.weight", "tgt_word_proj_copy.linear.bias"})
 EMBEDDING = "decoder.tgt_word_emb.weight"
 TOKENS = "encoder.src_word_emb.weight"
 POSITIONS = "encoder.position_enc.weight"

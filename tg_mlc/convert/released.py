@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn.resolver import aggregation_resolver
+from typing_extensions import Unpack
 
 from tg_mlc.models.lamp import Encoder, LaMP
 from tg_mlc.nn import AttentionConv, BlockOptions, LabelReadout, LabelToLabelConv
 from tg_mlc.nn.feature import FeatureAttention
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class _DiscardingConv(AttentionConv):

@@ -4,8 +4,6 @@ A sample is a PyG :class:`~torch_geometric.data.Data` whose ``y`` is a float ten
 (unknown).
 """
 
-from __future__ import annotations
-
 from tg_mlc.data.arff_files import from_arff, read_label_xml
 from tg_mlc.data.arrays import from_arrays
 from tg_mlc.data.csv_files import from_csv

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tg_mlc._csv_table import check_columns, read_csv_table
 from tg_mlc._numbers import parse_number
 from tg_mlc._optional import require
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 T = TypeVar("T")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -110,13 +108,7 @@ class EventTable:
 
 
 def read_event_table(table: Any, used: list[str], columns: Sequence[str] | None) -> EventTable:
-    """Reads columns of a data frame, a parquet file, or a CSV file, whose columns are named here if it has no header.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it cannot be read, or columns are missing.
-        ImportError: If what reads parquet files is not installed.
-    """
+    """Reads columns of a data frame, a parquet file or a CSV file, whose columns are named here if it has no header."""
     is_path = isinstance(table, (str, os.PathLike))
     source = f"'{table}'" if is_path else "the table"
     if is_path and Path(table).suffix.lower() != ".parquet":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,18 +12,11 @@ from tg_mlc._frames import take_by_name
 from tg_mlc._numbers import as_array, check_real, to_numbers, to_scipy
 from tg_mlc.data._label_values import check_names, in_order
 from tg_mlc.data._words import as_documents, from_documents, may_be_rows
-from tg_mlc.data.records import Kind
-
-if TYPE_CHECKING:
-    from tg_mlc.data.records import Tokens
+from tg_mlc.data.records import Kind, Tokens
 
 
 def infer_kind(X: Any) -> tuple[Kind, str]:
-    """The kind of inputs, and the reason why they are of it.
-
-    Raises:
-        ValueError: If they may be of two kinds, or are of none.
-    """
+    """The kind of inputs, and the reason why they are of it."""
     documents = as_documents(X)
     if documents is not None:
         if may_be_rows(documents):
@@ -58,18 +51,11 @@ def num_rows(X: Any) -> int | None:
 
 
 def read_inputs(
-    X: Any,
-    kind: Kind,
-    feature_names: Sequence[str] | None,
-    train: np.ndarray | None,
-    num_inputs: int | None = None,
+    X: Any, kind: Kind, feature_names: Sequence[str] | None, train: np.ndarray | None, num_inputs: int | None = None
 ) -> tuple[sp.csr_array | np.ndarray | Tokens, list[str] | None]:
     """The inputs in the form of their kind, and the names of their features.
 
     With :obj:`num_inputs`, features and their names are those of an old data set, and stay as they are.
-
-    Raises:
-        ValueError: If they cannot be of that kind, or do not have the features of the old data set.
     """
     if kind not in get_args(Kind):
         raise ValueError(f"Expected 'kind' to be one of {', '.join(get_args(Kind))} (got {kind!r})")

@@ -20,9 +20,6 @@ def read_labels(
     """The labels ``[N, L]`` and their names.
 
     With :obj:`num_labels`, labels and their names are those of an old data set.
-
-    Raises:
-        ValueError: If a value is none of 0, 1 and NaN, or the names do not fit.
     """
     if isinstance(label_names, str):
         raise ValueError(f"Expected 'label_names' to be a list of names (got the string '{label_names}')")
@@ -61,11 +58,7 @@ def check_names(names: Sequence[str], number: int, argument: str) -> None:
 
 
 def in_order(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
-    """The columns of a data frame in the order of old names; what has no names, or none to compare, as it is.
-
-    Raises:
-        ValueError: If the frame lacks one of them, or has others.
-    """
+    """The columns of a data frame in the order of old names; what has no names, or none to compare, as it is."""
     given = getattr(frame, "columns", None)
     if given is None or names is None:
         return frame

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 
 from tg_mlc.data._label_values import check_names
-from tg_mlc.data.records import Tokens
+from tg_mlc.data.records import Kind, Tokens
 from tg_mlc.data.vocabulary import UNKNOWN, Vocabulary, encode
-
-if TYPE_CHECKING:
-    from tg_mlc.data.records import Kind
 
 Document = Sequence[Any]
 #: The number of words that have none.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+from torch_geometric.data import Data
 
 from tg_mlc._files import read_unpacked
 from tg_mlc.data._inputs import announce_kind
@@ -11,11 +14,6 @@ from tg_mlc.data.dataset import ArrayDataset
 from tg_mlc.data.readers.arff import read_arff
 from tg_mlc.data.readers.arff_labels import LabelFile, parse_label_xml
 from tg_mlc.data.readers.arff_table import make_records
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from torch_geometric.data import Data
 
 _MAX_LABEL_BYTES = 2**26
 _REASONS = {

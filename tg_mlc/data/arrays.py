@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from torch_geometric.data import Data
 
 from tg_mlc._frames import check_same_rows
 from tg_mlc._numbers import as_list
 from tg_mlc.data._inputs import announce_kind, infer_kind, num_rows, read_inputs
 from tg_mlc.data._label_values import in_order, read_labels
-from tg_mlc.data.dataset import ArrayDataset
-from tg_mlc.data.records import Records
+from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
+from tg_mlc.data.records import Kind, Records
 from tg_mlc.data.splits import predefined_split
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from torch_geometric.data import Data
-
-    from tg_mlc.data.dataset import MultiLabelDataset
-    from tg_mlc.data.records import Kind
 
 
 def from_arrays(

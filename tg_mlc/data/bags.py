@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
-from tg_mlc.data.dataset import ArrayDataset
+from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.records import Records
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from tg_mlc.data.dataset import MultiLabelDataset
-
     DatasetT = TypeVar("DatasetT", bound=MultiLabelDataset)
 
 
@@ -49,14 +46,8 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
 def inputs_of(dataset: MultiLabelDataset) -> Any:
     """The matrix that linear and kernel classifiers take: words by their numbers or weights, or vectors.
 
-    Args:
-        dataset (MultiLabelDataset): Bags, sequences or vectors.
-
     Shapes:
         - **output:** :math:`(N, F)`, sparse for words
-
-    Raises:
-        ValueError: If the samples are something else.
     """
     return dataset.rows("x").numpy() if dataset.kind == "vector" else bag_of_words(dataset)
 

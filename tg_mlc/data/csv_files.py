@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from torch_geometric.data import Data
 
 from tg_mlc._csv_table import CSVTable, read_csv_table
 from tg_mlc.data.arrays import from_arrays
+from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
+from tg_mlc.data.records import Kind
 from tg_mlc.data.vocabulary import tokenize
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from torch_geometric.data import Data
-
-    from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
-    from tg_mlc.data.records import Kind
 
 
 def from_csv(

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 import torch
-from torch_geometric.data import InMemoryDataset
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.data.dataset import IndexType
+from typing_extensions import Self
 
+from tg_mlc.data.records import Kind
+from tg_mlc.data.samples import Samples
 from tg_mlc.data.splits import Split, stratified_split
+from tg_mlc.data.splits._labels import LabelMatrix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from torch import Tensor
-    from torch_geometric.data import Data
-    from torch_geometric.data.dataset import IndexType
-    from typing_extensions import Self
-
     from tg_mlc.data.preprocess import Preprocessor
-    from tg_mlc.data.records import Kind
-    from tg_mlc.data.samples import Samples
-    from tg_mlc.data.splits._labels import LabelMatrix
 
 
 class MultiLabelDataset(InMemoryDataset):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
+from scipy.sparse import csr_array
+from torch import Tensor
 from torch_geometric.data import Data
 
 from tg_mlc._files import FilePath
+from tg_mlc.data._label_values import check_names
 from tg_mlc.data.dataset import MultiLabelDataset
 from tg_mlc.data.readers.fasta import LETTERS
 from tg_mlc.data.readers.fasta_files import FastaFiles
@@ -21,11 +25,7 @@ from tg_mlc.data.readers.names import read_names
 from tg_mlc.data.samples import Samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-
     import numpy as np
-    from scipy.sparse import csr_array
-    from torch import Tensor
 
 logger = logging.getLogger(__name__)
 
@@ -135,9 +135,8 @@ class DNADataset(MultiLabelDataset):
             ValueError: If a file is malformed or a sequence's name has a label that is not among :obj:`labels`.
         """
         names = read_names(labels) if isinstance(labels, (str, bytes, os.PathLike)) else list(labels)
+        check_names(names, len(names), "labels")
         column = {name: place for place, name in enumerate(names)}
-        if len(column) != len(names):
-            raise ValueError(f"Expected 'labels' to be unique (got {_repeated(names)} more than once)")
         files = FastaFiles([fasta], [] if test is None else [test])
         parse = parse or partial(labels_of_header, labels=column)
         return cls._of(files, listed_labels(files, column, parse), names, transform)
@@ -179,11 +178,7 @@ class DNADataset(MultiLabelDataset):
 
     @classmethod
     def _of(
-        cls,
-        files: FastaFiles,
-        labels: Iterable[np.ndarray],
-        names: list[str],
-        transform: Callable[[Data], Data] | None,
+        cls, files: FastaFiles, labels: Iterable[np.ndarray], names: list[str], transform: Callable[[Data], Data] | None
     ) -> DNADataset:
         y = torch.from_numpy(map_temporarily(labels)).view(len(files), len(names))
         each = torch.arange(len(files) + 1)
@@ -219,7 +214,3 @@ def _warn_of_overlap(files: FastaFiles) -> None:
     overlap, num_test = files.num_repeated(), len(files) - files.num_train
     if overlap:
         logger.warning("%d of %d test sequences occur among the training sequences too", overlap, num_test)
-
-
-def _repeated(names: Sequence[str]) -> list[str]:
-    return sorted({name for name in names if names.count(name) > 1})[:5]

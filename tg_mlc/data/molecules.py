@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -21,9 +22,6 @@ from tg_mlc.data.molecule_report import DuplicateMolecule, InvalidMolecule, Mole
 from tg_mlc.data.readers.molecule_table import read_table
 from tg_mlc.data.samples import Samples
 from tg_mlc.data.smiles import MoleculeError, molecule_from_rdmol, parse_smiles
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 OnError = Literal["skip", "raise"]
 MIN_ROWS_FOR_PROGRESS = 300
@@ -178,11 +176,7 @@ def molecule_samples(
     pre_transform: Callable[[Data], Data] | None = None,
     pre_filter: Callable[[Data], bool] | None = None,
 ) -> Samples:
-    """Converts SMILES strings and labels to samples; what all molecule data sets share.
-
-    Raises:
-        ValueError: As :meth:`MoleculeDataset.from_smiles`.
-    """
+    """Converts SMILES strings and labels to samples; what all molecule data sets share."""
     if on_error not in {"skip", "raise"}:
         raise ValueError(f"Expected 'on_error' to be 'skip' or 'raise' (got '{on_error}')")
     report = MoleculeReport(num_rows=len(smiles))

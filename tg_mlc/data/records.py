@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from tg_mlc.data.samples import Samples
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor
 
 #: What the input of a sample is: a set of words, one vector, or words in order.
 Kind = Literal["bag", "vector", "sequence"]

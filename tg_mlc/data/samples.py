@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import pickle
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
 from tg_mlc._files import replace_when_done
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor
 
 FORMAT = 2
 

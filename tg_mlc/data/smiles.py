@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torch_geometric.data import Data
 from torch_geometric.utils import from_rdmol
 
 from tg_mlc._optional import require
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
-    from torch_geometric.data import Data
 
 
 class MoleculeError(ValueError):

@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tg_mlc.data.records import Tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
 
 #: What stands for every word outside the vocabulary; its number is 0.
 UNKNOWN = "<unk>"

@@ -1,7 +1,5 @@
 """Published data sets with named labels, each a PyG data set with its source, its licence and its statistics."""
 
-from __future__ import annotations
-
 from tg_mlc.datasets import registry
 from tg_mlc.datasets._download import ChecksumError, DatasetUnavailableError
 from tg_mlc.datasets.binding_sites import BindingSites

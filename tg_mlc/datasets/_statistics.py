@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from torch import Tensor
-from torch_geometric.data import InMemoryDataset
+from torch_geometric.data import Dataset, InMemoryDataset
 from torch_geometric.data.dataset import MISSING
 
 from tg_mlc._files import file_sha256
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scipy.sparse import csr_array
-    from torch_geometric.data import Dataset
 
 _BLOCK = 1 << 24
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from tg_mlc.data.records import Tokens
 from tg_mlc.data.vocabulary import Vocabulary, check_at_least_one
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from tg_mlc.data.records import Tokens
 
 
 class TextOptions(NamedTuple):

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from torch_geometric.data import Data
 
 from tg_mlc.data._settings import settings_key
 from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.molecules import LabeledMolecules
+from tg_mlc.data.records import Records
 from tg_mlc.data.samples import Samples
 from tg_mlc.datasets._sources import RawFile, fetch_all, read_checked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch_geometric.data import Data
-
-    from tg_mlc.data.records import Records
 
 
 class PublishedDataset(MultiLabelDataset):

@@ -28,10 +28,8 @@ class BindingSites(PublishedTable):
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Applied to every sample before it is stored. (default: :obj:`None`)
-        pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
-        force_reload (bool, optional): Whether to make the samples again. (default: :obj:`False`)
+        transform, pre_transform, pre_filter, force_reload (optional): As in
+            :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
     Raises:
         DatasetUnavailableError: If no source can be reached; the message says how to place the files by hand.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch_geometric.data import Dataset
 
 from tg_mlc.data.readers.fasta import LETTERS
 from tg_mlc.datasets._statistics import Statistics
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Dataset
 
 
 @dataclass(frozen=True, kw_only=True)

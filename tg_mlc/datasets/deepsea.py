@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from scipy import sparse
+from torch import Tensor
 from torch_geometric.data import Data, Dataset
 
 from tg_mlc._files import replace_when_done
 from tg_mlc.data.readers.fasta import LETTERS
 from tg_mlc.data.readers.mapped import MappedRows
+from tg_mlc.data.records import Kind
 from tg_mlc.data.splits import Split
 from tg_mlc.datasets._deepsea_files import convert
 from tg_mlc.datasets._deepsea_labels import read_outputs, select
 from tg_mlc.datasets._download import DatasetUnavailableError
 from tg_mlc.datasets._sources import data_folder, fetch_all
 from tg_mlc.datasets.registry import published
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from torch import Tensor
-
-    from tg_mlc.data.records import Kind
 
 PARTS = ("train", "valid", "test")
 SUFFIXES = (".mat", ".h5", ".hdf5")

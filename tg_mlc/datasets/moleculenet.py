@@ -5,16 +5,13 @@ from __future__ import annotations
 import logging
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tg_mlc.data.molecules import molecule_samples
 from tg_mlc.data.readers.molecule_table import read_table
+from tg_mlc.data.samples import Samples
 from tg_mlc.datasets._sources import read_checked
 from tg_mlc.datasets.base import PublishedMolecules
 from tg_mlc.datasets.registry import published
-
-if TYPE_CHECKING:
-    from tg_mlc.data.samples import Samples
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +34,8 @@ class MoleculeNetTable(PublishedMolecules):
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Applied to every sample before it is stored. (default: :obj:`None`)
-        pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
-        force_reload (bool, optional): Whether to make the graphs again. (default: :obj:`False`)
+        transform, pre_transform, pre_filter, force_reload (optional): As in
+            :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
     Raises:
         DatasetUnavailableError: If no source can be reached; the message says how to place the file by hand.

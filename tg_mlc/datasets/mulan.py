@@ -5,24 +5,20 @@ from __future__ import annotations
 import io
 import pickle
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import scipy.io
+from torch_geometric.data import Data
 
 from tg_mlc.data.readers.arff import Arff, read_arff
 from tg_mlc.data.readers.arff_labels import parse_label_xml
 from tg_mlc.data.readers.arff_table import make_records
+from tg_mlc.data.records import Records
 from tg_mlc.datasets.base import PublishedTable
 from tg_mlc.datasets.registry import RegistryEntry, catalogue
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch_geometric.data import Data
-
-    from tg_mlc.data.records import Records
 
 TableKind = Literal["bag", "vector"]
 
@@ -55,10 +51,8 @@ class MulanDataset(PublishedTable):
     Args:
         root (str or Path): Folder to keep the data sets in, each in a folder of its own.
         name (str): Which one, in the spelling above or any with other capitals, spaces and hyphens.
-        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Applied to every sample before it is stored. (default: :obj:`None`)
-        pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
-        force_reload (bool, optional): Whether to make the samples again. (default: :obj:`False`)
+        transform, pre_transform, pre_filter, force_reload (optional): As in
+            :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
     Raises:
         DatasetUnavailableError: If no source can be reached; the message says how to place the files by hand.
@@ -89,11 +83,7 @@ class MulanDataset(PublishedTable):
 
 
 def find_published(name: str) -> RegistryEntry:
-    """The entry of a table, however its name is spelled.
-
-    Raises:
-        ValueError: If there is none.
-    """
+    """The entry of a table, however its name is spelled."""
     tables = {entry.name: entry for entry in catalogue().values() if entry.spelling}
     key = re.sub(r"[^a-z0-9]", "", name.lower()) if isinstance(name, str) else None
     if key not in tables:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from tg_mlc._files import sha256
 from tg_mlc._optional import require
 from tg_mlc.data.molecules import molecule_samples
+from tg_mlc.data.samples import Samples
 from tg_mlc.data.smiles import MoleculeError, parse_smiles
 from tg_mlc.datasets.base import PublishedMolecules
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor
-
-    from tg_mlc.data.samples import Samples
 
 logger = logging.getLogger(__name__)
 
@@ -47,10 +43,8 @@ class NCIFunctionalGroups(PublishedMolecules):
 
     Args:
         root (str or Path): Folder to keep the graphs in.
-        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Applied to every sample before it is stored. (default: :obj:`None`)
-        pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
-        force_reload (bool, optional): Whether to make the graphs again. (default: :obj:`False`)
+        transform, pre_transform, pre_filter, force_reload (optional): As in
+            :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
     Raises:
         FileNotFoundError: If the installed RDKit came without its data files.
@@ -79,9 +73,6 @@ class NCIFunctionalGroups(PublishedMolecules):
 
 def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
     """Finds the groups of RDKit's functional group hierarchy in molecules.
-
-    Args:
-        smiles (list[str]): One SMILES string per molecule.
 
     Returns:
         Labels ``[num_molecules, 52]``, where an invalid molecule has NaN everywhere, and the names of the groups.

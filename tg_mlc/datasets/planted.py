@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import networkx as nx
 import numpy as np
@@ -13,9 +13,6 @@ from torch_geometric.data import Data
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.samples import Samples
 from tg_mlc.graphs import LabelGraph
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Planted(MultiLabelDataset):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
+from torch_geometric.data import Data
 
 from tg_mlc._files import file_sha256
 from tg_mlc._optional import require
@@ -22,11 +24,6 @@ from tg_mlc.datasets._texts import TextOptions
 from tg_mlc.datasets.base import PublishedTable
 from tg_mlc.datasets.registry import published
 from tg_mlc.graphs._parents import read_parents
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch_geometric.data import Data
 
 Form = Literal["vectors", "tokens", "json"]
 
@@ -81,10 +78,8 @@ class RCV1(PublishedTable):
         root (str or Path): Folder to keep the data set in.
         form (str, optional): What to read (:obj:`"vectors"`, :obj:`"tokens"`, :obj:`"json"`).
             (default: :obj:`"vectors"`)
-        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Applied to every sample before it is stored. (default: :obj:`None`)
-        pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
-        force_reload (bool, optional): Whether to make the samples again. (default: :obj:`False`)
+        transform, pre_transform, pre_filter, force_reload (optional): As in
+            :class:`~tg_mlc.datasets.base.PublishedDataset`.
         reverse_split (bool, optional): If set to :obj:`True`, the large part trains and the small one tests.
             (default: :obj:`False`)
         binary (bool, optional): If set to :obj:`True`, bags are without weights. (default: :obj:`False`)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch_geometric.data import Dataset
 
 from tg_mlc.datasets._sources import RawFile
+from tg_mlc.datasets._statistics import Statistics
 from tg_mlc.datasets.card import DatasetCard, Facts, from_plain
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from torch_geometric.data import Dataset
-
-    from tg_mlc.datasets._statistics import Statistics
 
 CATALOGUE = Path(__file__).with_name("catalogue.json")
 

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from torch_geometric.data import Data
 
 from tg_mlc.data._settings import settings_key
 from tg_mlc.data.records import Records
 from tg_mlc.data.vocabulary import tokenize
 from tg_mlc.datasets._label_rows import LabelRows
-from tg_mlc.datasets._sgml import read_stories
+from tg_mlc.datasets._sgml import Story, read_stories
 from tg_mlc.datasets._sources import read_checked
 from tg_mlc.datasets._texts import TextOptions
 from tg_mlc.datasets.base import PublishedTable
 from tg_mlc.datasets.registry import published
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from torch_geometric.data import Data
-
-    from tg_mlc.datasets._sgml import Story
 
 *_STORY_FILES, _DESCRIPTIONS = published("reuters").files[0]
 # A line of the section of topics: 'Housing Starts (HOUSING)', or 'COCOA' alone.
@@ -52,10 +46,8 @@ class Reuters21578(PublishedTable):
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Applied to every sample before it is stored. (default: :obj:`None`)
-        pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
-        force_reload (bool, optional): Whether to make the samples again. (default: :obj:`False`)
+        transform, pre_transform, pre_filter, force_reload (optional): As in
+            :class:`~tg_mlc.datasets.base.PublishedDataset`.
         min_count (int, optional): How often a word must occur in the training stories. (default: :obj:`1`)
         max_size (int, optional): How many words to keep, the most frequent ones. (default: :obj:`None`, all)
         max_tokens (int, optional): How many words of a story to keep, from its beginning.

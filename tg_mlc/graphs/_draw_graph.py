@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import networkx as nx
 import numpy as np
 
 from tg_mlc._optional import require
+from tg_mlc.graphs.label_graph import LabelGraph
 from tg_mlc.graphs.networkx import to_networkx
-
-if TYPE_CHECKING:
-    from tg_mlc.graphs.label_graph import LabelGraph
 
 FONT_SIZE, MIN_FONT_SIZE = 8.0, 4.0
 LETTER_WIDTH = 0.55  # of its height, on average

@@ -20,11 +20,7 @@ GraphT = TypeVar("GraphT", bound=LabelGraph)
 
 
 def save(graph: LabelGraph, path: str | os.PathLike[str]) -> None:
-    """Writes a label graph to a :obj:`safetensors` file.
-
-    Raises:
-        ValueError: If an attribute is neither a tensor nor plain data.
-    """
+    """Writes a label graph to a :obj:`safetensors` file."""
     attributes = {**graph.to_dict(), "num_nodes": graph.num_labels}
     tensors = {key: value.contiguous() for key, value in attributes.items() if isinstance(value, Tensor)}
     rest = {key: value for key, value in attributes.items() if key not in tensors}
@@ -35,12 +31,7 @@ def save(graph: LabelGraph, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], cls: type[GraphT]) -> GraphT:
-    """Reads a label graph that :func:`save` wrote.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file holds something else, or is a folder.
-    """
+    """Reads a label graph that :func:`save` wrote."""
     if Path(path).is_dir():
         raise ValueError(f"Expected '{path}' to be a safetensors file that LabelGraph.save wrote (got a folder)")
     try:

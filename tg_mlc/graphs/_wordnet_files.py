@@ -60,11 +60,7 @@ def _usual_folders() -> Iterator[Path]:
 
 
 def read_nouns(folder: Path) -> Nouns:
-    """Reads the nouns. Irregular plurals are optional, as not all distributions have them.
-
-    Raises:
-        ValueError: If a line is not of its file's form, a synset is not there, or one is above itself.
-    """
+    """Reads the nouns. Irregular plurals are optional, as not all distributions have them."""
     exceptions = folder / EXCEPTIONS
     nouns = Nouns(
         dict(_senses(folder / INDEX)),

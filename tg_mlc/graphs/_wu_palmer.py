@@ -19,9 +19,6 @@ def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarr
     Depths and ways are those of NLTK: the lowest common synset is the one whose shortest way to the top is longest,
     and its depth is that of its longest way. Of several, NLTK takes the first by name; here it is the one that makes
     the two most similar, so that their order does not matter.
-
-    Raises:
-        ValueError: If a synset is above itself.
     """
     out = np.zeros((len(groups), len(groups)))
     filled = [label for label, group in enumerate(groups) if group]

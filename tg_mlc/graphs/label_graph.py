@@ -16,12 +16,7 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import add_remaining_self_loops, coalesce, is_sparse, remove_self_loops, to_undirected
 from torch_geometric.utils import to_scipy_sparse_matrix as to_scipy
 
-from tg_mlc.graphs._check import (
-    check_edge_weight,
-    check_label_names,
-    check_num_nodes,
-    check_permutation,
-)
+from tg_mlc.graphs._check import check_edge_weight, check_label_names, check_num_nodes, check_permutation
 from tg_mlc.graphs._order import Order, locality_order
 from tg_mlc.ops.adjacency import to_list, with_values
 from tg_mlc.ops.checks import check_edge_index

@@ -44,7 +44,8 @@ def from_networkx(
     if not isinstance(graph, nx.Graph):
         raise ValueError(f"Expected 'graph' to be a networkx graph (got {type(graph).__name__})")
     names = _names(graph, name)
-    nodes = list(graph.nodes) if names is not None or not _is_range(graph) else list(range(len(graph)))
+    is_range = names is None and set(graph) == set(range(len(graph)))
+    nodes = list(range(len(graph))) if is_range else list(graph.nodes)
     if label_names is not None:
         nodes, names = _in_order(nodes, names, as_names(label_names)), as_names(label_names)
     position = {node: index for index, node in enumerate(nodes)}
@@ -95,10 +96,6 @@ def _names(graph: nx.Graph[Any], name: str) -> list[str] | None:
     if named:
         return [named[node] for node in graph]
     return list(graph) if len(graph) and all(isinstance(node, str) for node in graph) else None
-
-
-def _is_range(graph: nx.Graph[Any]) -> bool:
-    return set(graph) == set(range(len(graph)))
 
 
 def _in_order(nodes: list[Hashable], names: list[str] | None, label_names: list[str]) -> list[Hashable]:

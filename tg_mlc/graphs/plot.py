@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tg_mlc._files import replace_when_done
 from tg_mlc._optional import require
 from tg_mlc.graphs._draw_graph import draw_graph
 from tg_mlc.graphs._draw_matrix import draw_matrix
-
-if TYPE_CHECKING:
-    from tg_mlc.graphs.label_graph import LabelGraph
+from tg_mlc.graphs.label_graph import LabelGraph
 
 Style = Literal["auto", "graph", "matrix"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -13,10 +13,8 @@ from tg_mlc._optional import require
 from tg_mlc.graphs._check import check_same_labels
 from tg_mlc.graphs._draw_matrix import MAX_NAMED, name_ticks
 from tg_mlc.graphs._order import Order, locality_order
+from tg_mlc.graphs.label_graph import LabelGraph
 from tg_mlc.graphs.plot import write_figure
-
-if TYPE_CHECKING:
-    from tg_mlc.graphs.label_graph import LabelGraph
 
 RowOrder = Literal["labels"] | Order
 

@@ -1,7 +1,5 @@
 """Multi-label losses that treat a NaN target as unknown."""
 
-from __future__ import annotations
-
 from tg_mlc.losses.bce import lamp_loss, masked_bce
 
 __all__ = ["lamp_loss", "masked_bce"]

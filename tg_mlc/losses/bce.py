@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -10,16 +10,9 @@ from torch import Tensor
 
 from tg_mlc._options import check_number
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 def masked_bce(
-    logits: Tensor,
-    y: Tensor,
-    *,
-    pos_weight: Tensor | float | None = None,
-    label_smoothing: float = 0.0,
+    logits: Tensor, y: Tensor, *, pos_weight: Tensor | float | None = None, label_smoothing: float = 0.0
 ) -> Tensor:
     r"""The binary cross-entropy of logits, averaged over the known labels.
 

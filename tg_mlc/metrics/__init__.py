@@ -1,7 +1,5 @@
 """Metrics and thresholds. A NaN target is unknown: it is left out everywhere."""
 
-from __future__ import annotations
-
 from tg_mlc.metrics.decisions import (
     DECISION_METRICS,
     DEFAULT_ZERO_DIVISION,

@@ -38,15 +38,7 @@ def subset_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 def hamming_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """The share of known entries that are right (HA), pooled over samples and labels.
 
-    Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        y_pred (Tensor or numpy.ndarray): Decisions: 0 or 1.
-
-    Shapes:
-        - **y_true, y_pred:** :math:`(N, L)`
-
-    Raises:
-        ValueError: If the shapes differ, a value is not allowed, or no label is known.
+    Args and errors are those of :func:`subset_accuracy`.
     """
     return _measure("HA", y_true, y_pred)
 
@@ -57,16 +49,9 @@ def example_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivis
     Samples without any known label are left out.
 
     Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        y_pred (Tensor or numpy.ndarray): Decisions: 0 or 1.
+        y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
         zero_division (0, 1 or "drop", optional): What a sample with neither positives nor predictions counts as;
             :obj:`"drop"` leaves it out, and gives NaN if none is left. (default: :obj:`1`)
-
-    Shapes:
-        - **y_true, y_pred:** :math:`(N, L)`
-
-    Raises:
-        ValueError: If the shapes differ, a value is not allowed, or no label is known.
     """
     return _measure("ebF1", y_true, y_pred, zero_division)
 
@@ -75,16 +60,9 @@ def micro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivisio
     """The F1 of all known entries, pooled over samples and labels (miF1).
 
     Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        y_pred (Tensor or numpy.ndarray): Decisions: 0 or 1.
+        y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
         zero_division (0, 1 or "drop", optional): The value if there is neither a positive nor a prediction;
             :obj:`"drop"` gives NaN. (default: :obj:`0`)
-
-    Shapes:
-        - **y_true, y_pred:** :math:`(N, L)`
-
-    Raises:
-        ValueError: If the shapes differ, a value is not allowed, or no label is known.
     """
     return _measure("miF1", y_true, y_pred, zero_division)
 
@@ -95,16 +73,9 @@ def macro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivisio
     Labels without any known entry are left out.
 
     Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        y_pred (Tensor or numpy.ndarray): Decisions: 0 or 1.
+        y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
         zero_division (0, 1 or "drop", optional): What a label with neither positives nor predictions counts as;
             :obj:`"drop"` leaves it out, and gives NaN if none is left. (default: :obj:`0`)
-
-    Shapes:
-        - **y_true, y_pred:** :math:`(N, L)`
-
-    Raises:
-        ValueError: If the shapes differ, a value is not allowed, or no label is known.
     """
     return _measure("maF1", y_true, y_pred, zero_division)
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from scipy.special import logit
 from torch import Tensor
+from typing_extensions import Self
 
 from tg_mlc.metrics._counts import count
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_matrix, read_scores, read_targets
 from tg_mlc.metrics.decisions import DECISION_METRICS, resolve_zero_division
 from tg_mlc.metrics.thresholds import PAPER_GRID, check_scale
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 #: What :meth:`LabelSets.tuned` tries: from all label sets alike to as often as they occur.
 PRIORS: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0)

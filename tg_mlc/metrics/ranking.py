@@ -34,15 +34,7 @@ def macro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
     Labels without both a known positive and a known negative are left out, as the curve is undefined; they are the NaN
     of :func:`roc_auc_per_label`, and :func:`evaluate` reports them by name. NaN if no label is left.
 
-    Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
-
-    Shapes:
-        - **y_true, scores:** :math:`(N, L)`
-
-    Raises:
-        ValueError: If the shapes differ, a value is not allowed, or no label is known.
+    Args and errors are those of :func:`micro_roc_auc`.
     """
     return _read_and_rank(y_true, scores).macro_roc_auc
 
@@ -52,15 +44,7 @@ def micro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
 
     NaN if the known entries are all positive or all negative.
 
-    Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
-
-    Shapes:
-        - **y_true, scores:** :math:`(N, L)`
-
-    Raises:
-        ValueError: If the shapes differ, a value is not allowed, or no label is known.
+    Args and errors are those of :func:`micro_roc_auc`.
     """
     return _read_and_rank(y_true, scores).micro_average_precision
 
@@ -70,15 +54,7 @@ def macro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
 
     The labels left out are those of :func:`macro_roc_auc`.
 
-    Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
-
-    Shapes:
-        - **y_true, scores:** :math:`(N, L)`
-
-    Raises:
-        ValueError: If the shapes differ, a value is not allowed, or no label is known.
+    Args and errors are those of :func:`micro_roc_auc`.
     """
     return _read_and_rank(y_true, scores).macro_average_precision
 
@@ -86,16 +62,10 @@ def macro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
 def roc_auc_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
     """Returns the area under the ROC curve of every label, NaN where it is undefined.
 
-    Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
+    Args and errors are those of :func:`micro_roc_auc`.
 
     Shapes:
-        - **y_true, scores:** :math:`(N, L)`
         - **output:** :math:`(L)`
-
-    Raises:
-        ValueError: If the shapes differ, a value is not allowed, or no label is known.
     """
     return _read_and_rank(y_true, scores).roc_auc_per_label
 
@@ -103,16 +73,10 @@ def roc_auc_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
 def average_precision_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
     """Returns the average precision of every label, NaN where only one class is known.
 
-    Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
+    Args and errors are those of :func:`micro_roc_auc`.
 
     Shapes:
-        - **y_true, scores:** :math:`(N, L)`
         - **output:** :math:`(L)`
-
-    Raises:
-        ValueError: If the shapes differ, a value is not allowed, or no label is known.
     """
     return _read_and_rank(y_true, scores).average_precision_per_label
 

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import Self
 
 from tg_mlc.metrics._counts import LABELS, GridCounts
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, read_matrix, read_scores, read_targets
-from tg_mlc.metrics.decisions import (
-    DECISION_METRICS,
-    ZeroDivision,
-    ZeroDivisions,
-    f1_per_item,
-    resolve_zero_division,
-)
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from tg_mlc.metrics.decisions import DECISION_METRICS, ZeroDivision, ZeroDivisions, f1_per_item, resolve_zero_division
 
 #: 0.01 to 0.10 by 0.01 and 0.15 to 0.95 by 0.05, the grid of the LaMP, MPED and Graph2Graph papers.
 PAPER_GRID: tuple[float, ...] = tuple(percent / 100 for percent in (*range(1, 11), *range(15, 100, 5)))
@@ -194,13 +186,9 @@ def tune_per_metric(
     The result is what :func:`evaluate` takes.
 
     Args:
-        y (Tensor or numpy.ndarray): Targets of validation samples: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Their scores, on the scale of the grid.
+        y, scores: As in :meth:`ThresholdTuner.fit`.
         metrics (Iterable[str], optional): Names of the metrics. (default: all)
         per_label, grid, zero_division (optional): As in :class:`ThresholdTuner`.
-
-    Shapes:
-        - **y, scores:** :math:`(N, L)`
 
     Raises:
         ValueError: If a metric is not known, or as :class:`ThresholdTuner` and its :meth:`~ThresholdTuner.fit` do.

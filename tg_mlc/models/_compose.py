@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from tg_mlc.data import MultiLabelDataset
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.evidence import Evidence
-
-if TYPE_CHECKING:
-    from tg_mlc.data import MultiLabelDataset
 
 
 def compose(

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tg_mlc.models.lamp import LaMP
+from tg_mlc.nn import FeatureToLabelConv
 from tg_mlc.nn.encoders import BagEncoder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import scipy.sparse as sp
-
-    from tg_mlc.models.lamp import LaMP
-    from tg_mlc.nn import FeatureToLabelConv
 
 
 def kept_words(documents: sp.csr_array, min_df: int) -> Tensor | None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from typing_extensions import Unpack
 
 from tg_mlc.nn import FeatureMessagePassing, LabelMessagePassing, LabelReadout, StepAttention
 from tg_mlc.nn.attention import BlockOptions
 from tg_mlc.nn.encoders import Components
 from tg_mlc.nn.evidence import ScoreEncoder, SharedLogits
 from tg_mlc.nn.feature import FeatureAttention
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class Encoder(Protocol):

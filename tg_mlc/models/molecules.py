@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from torch_geometric.data import Data
 
+from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.preprocess import VECTORS, molecule_scaler
 from tg_mlc.models._compose import compose
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.encoders import JointEncoder, LinearPath, MoleculeEncoder, VectorEncoder
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tg_mlc.data import MultiLabelDataset
 
 
 def molecule_lamp(

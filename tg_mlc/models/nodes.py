@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from torch_geometric.data import Data
 
+from tg_mlc.data import MultiLabelDataset
 from tg_mlc.models._compose import compose
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.encoders import NodeEncoder
-
-if TYPE_CHECKING:
-    from tg_mlc.data import MultiLabelDataset
 
 
 def node_lamp(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.models._compose import compose
 from tg_mlc.models._documents import kept_words, start_from_documents
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder, VectorEncoder
-
-if TYPE_CHECKING:
-    from tg_mlc.data import MultiLabelDataset
 
 
 def table_lamp(

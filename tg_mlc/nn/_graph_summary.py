@@ -28,11 +28,7 @@ def summary_of(label_graph: Data) -> Tensor:
 
 
 def check_summary(stored: Tensor, present: Tensor) -> None:
-    """Refuses weights that belong to another label graph, along which they would give other outputs.
-
-    Raises:
-        ValueError: If the labels or the edges differ.
-    """
+    """Refuses weights that belong to another label graph, along which they would give other outputs."""
     there, here = _read(stored), _read(present)
     check_same_names(there["label_names"], here["label_names"], "the weights", "'label_graph'")
     if there["edges"] != here["edges"]:

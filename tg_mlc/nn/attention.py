@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+from collections.abc import Iterable
+from typing import Any, Final, Literal, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +22,6 @@ from tg_mlc.ops import Blocks, Pattern, graph_attention
 from tg_mlc.ops.adjacency import to_list
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.dropout import dropout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Norm = Literal["post", "pre"]
 
@@ -351,22 +349,13 @@ class AttentionConv(FusedMessagePassing):
 
 
 def check_options(given: Iterable[str], known: Iterable[str] = BlockOptions.__annotations__) -> None:
-    """Refuses unknown options, and names the known ones.
-
-    Raises:
-        TypeError: If an option is unknown.
-    """
+    """Refuses unknown options, and names the known ones."""
     if unknown := sorted(set(given) - set(known)):
         raise TypeError(f"Expected options of a block among {', '.join(sorted(known))} (got {', '.join(unknown)})")
 
 
 def pair_of(channels: Any) -> tuple[int, int]:
-    """The sizes of source and target states.
-
-    Raises:
-        TypeError: If they are no whole numbers.
-        ValueError: If a size is out of range.
-    """
+    """The sizes of source and target states."""
     source, target = channels if isinstance(channels, tuple | list) and len(channels) == 2 else (channels, channels)
     if not isinstance(source, int) or not isinstance(target, int):
         raise TypeError(f"Expected 'channels' to be a size or a pair of sizes (got {type(channels).__name__})")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from torch import Tensor, nn
 from torch_geometric.typing import Adj
+from typing_extensions import Unpack
 
 from tg_mlc._options import check_count
 from tg_mlc.nn._batch import check_components, to_ptr
 from tg_mlc.nn.attention import AttentionConv, BlockOptions, check_options
 from tg_mlc.ops import Blocks, Pattern
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 FeatureAttention = tuple[Adj | Pattern, Tensor]
 

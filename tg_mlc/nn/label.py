@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse
+from typing_extensions import Unpack
 
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
@@ -19,9 +20,6 @@ from tg_mlc.nn.attention import AttentionConv, BlockOptions, check_options, pair
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
 from tg_mlc.ops.adjacency import adjacency_of, to_list
 from tg_mlc.ops.checks import check_edge_index
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class FeatureToLabelConv(AttentionConv):

@@ -12,12 +12,7 @@ def longest(ptr: Tensor) -> int:
 
 
 def check_edge_index(edge_index: Tensor, num_sources: int, num_targets: int) -> None:
-    """Raises a clear error unless :obj:`edge_index` fits the given numbers of nodes.
-
-    Raises:
-        TypeError: If it is not a tensor of :obj:`torch.long`.
-        ValueError: If its shape or one of its indices is out of range.
-    """
+    """Raises a clear error unless :obj:`edge_index` fits the given numbers of nodes."""
     if not isinstance(edge_index, Tensor):
         raise TypeError(f"Expected 'edge_index' to be a tensor (got {type(edge_index).__name__})")
     if edge_index.dtype != torch.long:
@@ -33,12 +28,7 @@ def check_edge_index(edge_index: Tensor, num_sources: int, num_targets: int) -> 
 
 
 def check_ptr(name: str, ptr: Tensor, total: int | None, max_size: int | None) -> None:
-    """Raises a clear error unless :obj:`ptr` is a pointer over :obj:`total` rows.
-
-    Raises:
-        TypeError: If it does not hold :obj:`torch.long`.
-        ValueError: If it does not start at 0, decreases, ends elsewhere, or a sample is larger than :obj:`max_size`.
-    """
+    """Raises a clear error unless :obj:`ptr` is a pointer over :obj:`total` rows."""
     if ptr.dtype != torch.long:
         raise TypeError(f"Expected '{name}' to hold torch.long (got {ptr.dtype}); cast it with '.long()'")
     if ptr.dim() != 1 or ptr.numel() == 0:

@@ -11,7 +11,7 @@ from tg_mlc.data.preprocess import DNAInputs
 from tg_mlc.datasets import BindingSites
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.models import dna_lamp
-from tg_mlc.recipes.recipe import Recipe
+from tg_mlc.recipes.recipe import Recipe, official_split
 
 #: Interactions of the five factors with a combined score of at least 800 in STRING v12.0 (https://string-db.org,
 #: CC BY 4.0), as ``string_ppi`` finds them in STRING's files.
@@ -29,10 +29,6 @@ def _load(root: Path) -> BindingSites:
     return BindingSites(root / "binding-sites")
 
 
-def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
-    return dataset.official_split()
-
-
 def _preprocess(dataset: MultiLabelDataset, root: Path) -> DNAInputs:
     return DNAInputs()
 
@@ -48,7 +44,7 @@ def _string(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
 DNA = {
     "binding-sites": Recipe(
         load=_load,
-        split=_split,
+        split=official_split,
         splits=("official",),
         graphs={"pr": _string, "string": _string},
         build=dna_lamp,

@@ -14,9 +14,9 @@ from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, 
 from tg_mlc.data.preprocess import Chain, ClassifierScores, MoleculeInputs
 from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
 from tg_mlc.datasets import SIDER, ClinTox, NCIFunctionalGroups, Tox21, ToxCast
-from tg_mlc.graphs import LabelGraph, co_occurrence, tree
+from tg_mlc.graphs import LabelGraph, tree
 from tg_mlc.models import molecule_lamp
-from tg_mlc.recipes.recipe import Recipe
+from tg_mlc.recipes.recipe import Recipe, correlated
 
 
 def _load_sider(root: Path) -> SIDER:
@@ -49,11 +49,6 @@ def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
     return random_split(len(dataset), seed=seed)
 
 
-def _correlated(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
-    # Every pair of SIDER's labels occurs together, so that the papers' co-occurrence graph would be complete.
-    return co_occurrence(dataset, weight="correlation", top_k=5, split=split)
-
-
 def _hierarchy(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
     assert isinstance(dataset, NCIFunctionalGroups)
     return tree(dataset.label_parents, dataset.label_names)
@@ -81,7 +76,8 @@ _SIDER = Recipe(
     load=_load_sider,
     split=_split,
     splits=("random", "scaffold", "stratified"),
-    graphs={"pr": _correlated},
+    # Every pair of SIDER's labels occurs together, so that the papers' co-occurrence graph would be complete.
+    graphs={"pr": partial(correlated, top_k=5)},
     build=molecule_lamp,
     model={"num_steps": 1, "num_feature_layers": 2, "dropout": 0.1, "attention_dropout": 0.0},
     # Intermediate readouts would ask of messages what the evidence says already.

@@ -8,9 +8,9 @@ from typing import cast
 
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.datasets import Planted
-from tg_mlc.graphs import LabelGraph, co_occurrence
+from tg_mlc.graphs import LabelGraph
 from tg_mlc.models import node_lamp
-from tg_mlc.recipes.recipe import Recipe
+from tg_mlc.recipes.recipe import Recipe, correlated, official_split
 
 #: The shares of information that neighbours carry, by the name of the data set.
 SHARES = {f"planted-{percent}": percent / 100 for percent in (0, 25, 50, 75)}
@@ -24,24 +24,16 @@ def _redraw(share: float, seed: int) -> Planted:
     return Planted(share=share, seed=seed)
 
 
-def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
-    return dataset.official_split()
-
-
 def _true_graph(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
     return cast(Planted, dataset).true_graph
-
-
-def _co_occurrence(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
-    return co_occurrence(dataset, weight="correlation", top_k=3, split=split)
 
 
 PLANTED = {
     name: Recipe(
         load=partial(_load, share),
-        split=_split,
+        split=official_split,
         splits=("official",),
-        graphs={"pr": _co_occurrence, "planted": _true_graph},
+        graphs={"pr": partial(correlated, top_k=3), "planted": _true_graph},
         build=node_lamp,
         model={"num_steps": 1, "heads": 4, "dropout": 0.0},
         module={"lr": 5e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.1},

@@ -14,12 +14,22 @@ from torch_geometric.data import Dataset
 
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.preprocess import Preprocessor
-from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
 #: What labels attend to: components as they are, after messages among them, or (molecules) vectors without any atoms.
 EncoderName = Literal["emb", "fmp", "vectors"]
 GraphBuilder = Callable[[MultiLabelDataset, Split], LabelGraph]
+
+
+def official_split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
+    """The published split, the same for all seeds, which then vary the training alone."""
+    return dataset.official_split()
+
+
+def correlated(dataset: MultiLabelDataset, split: Split, *, top_k: int) -> LabelGraph:
+    """Label graph of the largest correlations among training samples."""
+    return co_occurrence(dataset, weight="correlation", top_k=top_k, split=split)
 
 
 @dataclass(frozen=True)
@@ -50,11 +60,7 @@ class Recipe:
         return replace(self, **changed, published={})
 
     def load_dataset(self, root: str | os.PathLike[str]) -> MultiLabelDataset:
-        """Loads the data set, which gets a folder of its own in the folder of all data sets.
-
-        Args:
-            root (str or PathLike): The folder of all data sets.
-        """
+        """Loads the data set, which gets a folder of its own in :obj:`root`, the folder of all data sets."""
         return self.load(Path(root))
 
     def prepare(self, dataset: MultiLabelDataset, split: Split, root: str | os.PathLike[str]) -> MultiLabelDataset:
@@ -74,11 +80,7 @@ class Recipe:
         return prepared
 
     def counted_labels(self, dataset: MultiLabelDataset) -> Tensor:
-        """Which labels are frequent enough for metrics, a mask :math:`(L)`.
-
-        Args:
-            dataset (MultiLabelDataset): The whole data set.
-        """
+        """Which labels of a whole data set are frequent enough for metrics, a mask :math:`(L)`."""
         counted: Tensor = dataset.y.nansum(dim=0) >= self.min_positives
         return counted
 

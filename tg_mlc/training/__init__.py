@@ -1,7 +1,5 @@
 """Training with Lightning: the module, its objective, the data module, and :func:`fit`, which resumes exactly."""
 
-from __future__ import annotations
-
 from tg_mlc._optional import require
 
 require("lightning.pytorch", extra="train")

@@ -134,11 +134,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Refuses a damaged file beforehand, and says what to do about one that PyTorch refuses for what it holds.
-
-    Raises:
-        ValueError: If that is so.
-    """
+    """Refuses a damaged file beforehand, and says what to do about one that PyTorch refuses for what it holds."""
     check_whole(path)
     try:
         yield
@@ -154,9 +150,6 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
 def check_whole(path: str | os.PathLike[str]) -> None:
     """Refuses a file of which a single bit is lost or changed, by the checksums that PyTorch writes and never reads; a
     file that is missing is left to the reader.
-
-    Raises:
-        ValueError: If that is so.
     """
     if not Path(path).is_file():
         return
@@ -189,11 +182,7 @@ def make_entry(model: nn.Module, tuners: Mapping[str, ThresholdTuner], settings:
 
 
 def own_entry(checkpoint: Mapping[str, Any], source: str = "the checkpoint") -> dict[str, Any]:
-    """Returns what :func:`make_entry` put into a checkpoint.
-
-    Raises:
-        ValueError: If there is no such entry.
-    """
+    """Returns what :func:`make_entry` put into a checkpoint."""
     if not isinstance(checkpoint, Mapping) or KEY not in checkpoint:
         raise ValueError(f"Expected {source} to be written by tg_mlc.training (got no entry {KEY!r})")
     entry: dict[str, Any] = checkpoint[KEY]
@@ -212,11 +201,7 @@ def restore_preprocessor(entry: Mapping[str, Any]) -> Preprocessor | None:
 
 
 def check_label_graph(entry: Mapping[str, Any], model: nn.Module) -> None:
-    """Refuses weights that were trained along another label graph: their outputs would be silently wrong.
-
-    Raises:
-        ValueError: If the edges of the checkpoint are not those of the model.
-    """
+    """Refuses weights that were trained along another label graph: their outputs would be silently wrong."""
     trained, present = (_restore_graph(graph) for graph in (entry["label_graph"], _describe_graph(model)))
     if trained is None or present is None:
         if trained is not present:
@@ -230,11 +215,7 @@ def check_label_graph(entry: Mapping[str, Any], model: nn.Module) -> None:
 
 
 def check_plain(value: Any, name: str) -> None:
-    """Checks that a value can be read back with ``weights_only=True``.
-
-    Raises:
-        ValueError: If it is or holds anything but tensors, numbers, strings, lists, tuples and dictionaries.
-    """
+    """Checks that a value can be read back with ``weights_only=True``."""
     if isinstance(value, dict):
         if not all(type(key) in (str, int) for key in value):
             raise ValueError(f"Expected the keys of '{name}' to be strings or integers (got {list(value)})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 from torch_geometric.data import Batch
+from typing_extensions import Self
 
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_number
@@ -32,9 +33,6 @@ from tg_mlc.training.checkpoint import (
 from tg_mlc.training.objectives import Objective, describe_objective, make_objective
 from tg_mlc.training.schedule import Decay, check_schedule, lr_factor
 from tg_mlc.training.settings import check_settings, describe_settings
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 # What is logged during validation, and what tg_mlc.metrics calls it.
 _LOGGED = {"macro_roc_auc": "maAUC", "micro_roc_auc": "miAUC", "macro_average_precision": "maAP"}
@@ -237,11 +235,7 @@ class MultiLabelModule(LightningModule):
 
 
 def check_one_process(trainer: Trainer) -> None:
-    """Refuses several processes, each of which would fit thresholds and choose an epoch by its own share of samples.
-
-    Raises:
-        ValueError: If there are several.
-    """
+    """Refuses several processes, each of which would fit thresholds and choose an epoch by its own share of samples."""
     if trainer.world_size != 1:
         raise ValueError(
             f"Expected training and prediction in one process (got {trainer.world_size}), as scores of several are not "

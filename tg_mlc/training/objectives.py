@@ -131,11 +131,7 @@ def describe_objective(objective: Objective) -> dict[str, Any]:
 
 
 def make_objective(objective: Objective | Mapping[str, Any] | None) -> Objective:
-    """Makes the objective that :func:`describe_objective` told, by default one of independent labels.
-
-    Raises:
-        ValueError: If it is something else, or of a class that nobody has imported.
-    """
+    """Makes the objective that :func:`describe_objective` told, by default one of independent labels."""
     if objective is None or isinstance(objective, Objective):
         return objective or BinaryObjective()
     options = dict(objective) if isinstance(objective, Mapping) else {}

@@ -16,11 +16,7 @@ _DECAYS: dict[str, Callable[[float], float]] = {
 
 
 def check_schedule(decay: str, warmup: float) -> None:
-    """Checks the options of :func:`lr_factor`.
-
-    Raises:
-        ValueError: If :obj:`decay` is not known or :obj:`warmup` is not a share.
-    """
+    """Checks the options of :func:`lr_factor`."""
     if decay not in _DECAYS:
         raise ValueError(f"Expected 'decay' to be one of {list(_DECAYS)} (got {decay!r})")
     if not 0.0 <= warmup < 1.0:

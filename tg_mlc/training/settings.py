@@ -33,9 +33,6 @@ def check_settings(trained: Settings, present: Settings) -> None:
     """Refuses weights that were trained with other settings: their outputs would be silently wrong.
 
     Attributes that only one side has are left alone, as other versions of the same model may know more or fewer.
-
-    Raises:
-        ValueError: If a setting differs, or one side lacks a module that has no state.
     """
     changed = [
         f"{module}.{name}={now} instead of {was}".lstrip(".")

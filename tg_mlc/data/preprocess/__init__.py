@@ -1,7 +1,5 @@
 """Preprocessing that is fitted to training samples and saved with a model, so that a saved model takes raw inputs."""
 
-from __future__ import annotations
-
 from tg_mlc.data.preprocess.evidence import ClassifierScores
 from tg_mlc.data.preprocess.inputs import VECTORS, DNAInputs, MoleculeInputs, TableInputs
 from tg_mlc.data.preprocess.preprocessor import Chain, Preprocessor, from_state, to_state

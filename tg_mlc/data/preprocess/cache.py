@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,10 +15,6 @@ import torch
 
 from tg_mlc._files import replace_when_done
 from tg_mlc.data.preprocess.preprocessor import as_tensors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 

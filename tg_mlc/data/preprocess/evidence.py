@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from typing_extensions import Self
 
 from tg_mlc.data.bags import with_attribute
+from tg_mlc.data.dataset import MultiLabelDataset
 from tg_mlc.data.preprocess.cache import fitted_once
 from tg_mlc.data.preprocess.preprocessor import Preprocessor
 from tg_mlc.data.preprocess.raters import RATERS, Rater
+from tg_mlc.data.splits import Split
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
-
-    from torch import Tensor
-    from typing_extensions import Self
-
-    from tg_mlc.data.dataset import MultiLabelDataset
-    from tg_mlc.data.splits import Split
 
 
 class ClassifierScores(Preprocessor):

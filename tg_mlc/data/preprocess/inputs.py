@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch_geometric.transforms import Compose
+from typing_extensions import Self
 
 from tg_mlc.data.arrays import from_arrays
 from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
@@ -15,15 +17,9 @@ from tg_mlc.data.molecules import MoleculeDataset
 from tg_mlc.data.preprocess.preprocessor import Preprocessor
 from tg_mlc.data.readers.fasta import LETTERS, letter_codes
 from tg_mlc.data.records import Kind, Records, Tokens
+from tg_mlc.data.splits import Split
 from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
 from tg_mlc.data.vocabulary import tokenize
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from typing_extensions import Self
-
-    from tg_mlc.data.splits import Split
 
 #: The vectors that describe a molecule as a whole, by the attribute that holds them.
 VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")

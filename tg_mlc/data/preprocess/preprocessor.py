@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
+from typing_extensions import Self
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from typing_extensions import Self
-
-    from tg_mlc.data.dataset import MultiLabelDataset
-    from tg_mlc.data.splits import Split
+from tg_mlc.data.dataset import MultiLabelDataset
+from tg_mlc.data.splits import Split
 
 _CLASSES: dict[str, type[Preprocessor]] = {}
 
@@ -142,11 +139,7 @@ def from_state(entry: Mapping[str, Any]) -> Preprocessor:
 
 
 def as_tensors(value: Any) -> Any:
-    """Plain data with tensors in place of arrays.
-
-    Args:
-        value (Any): Arrays and plain data, or lists and dictionaries of them.
-    """
+    """Plain data with tensors in place of arrays."""
     if isinstance(value, np.ndarray):
         return torch.tensor(value) if not value.flags.writeable else torch.from_numpy(np.ascontiguousarray(value))
     if isinstance(value, np.generic):

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from tg_mlc.baselines import KernelRidgeBaseline, LabelFrequency, LinearBaseline, MorganForest, kernel_ridge, linear
+from tg_mlc.baselines.linear import Loss
 from tg_mlc.data.bags import inputs_of
+from tg_mlc.data.dataset import MultiLabelDataset
 from tg_mlc.data.preprocess.inputs import VECTORS
 from tg_mlc.data.preprocess.scalers import molecule_scaler
+from tg_mlc.data.splits import Split
 from tg_mlc.metrics import macro_roc_auc
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torch import Tensor
-
-    from tg_mlc.baselines.linear import Loss
-    from tg_mlc.data.dataset import MultiLabelDataset
-    from tg_mlc.data.splits import Split
 
 NUM_FOLDS = 5
 #: With less regularisation a regression remembers its samples, which tells the labels of duplicates.
@@ -51,18 +47,10 @@ class Rater(ABC):
 
     @abstractmethod
     def scores(self, dataset: MultiLabelDataset) -> np.ndarray:
-        """The scores :math:`(N, L)` of any samples.
-
-        Args:
-            dataset (MultiLabelDataset): The samples.
-        """
+        """The scores :math:`(N, L)` of any samples."""
 
     def samples(self, dataset: MultiLabelDataset) -> list[Any]:
-        """What a fit depends on: inputs and labels.
-
-        Args:
-            dataset (MultiLabelDataset): The samples.
-        """
+        """What a fit depends on: inputs and labels."""
         return [inputs_of(dataset), dataset.y]
 
     def state_dict(self) -> dict[str, Any]:
@@ -70,11 +58,7 @@ class Rater(ABC):
         return self.classifier.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes the state of another one.
-
-        Args:
-            state (dict): What :meth:`state_dict` returned, with arrays or tensors.
-        """
+        """Takes the state of another one."""
         self.classifier.load_state_dict(state)
 
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import Self
 
 from tg_mlc.data.bags import with_attribute
+from tg_mlc.data.dataset import MultiLabelDataset
 from tg_mlc.data.preprocess.preprocessor import Preprocessor
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from typing_extensions import Self
-
-    from tg_mlc.data.dataset import MultiLabelDataset
-    from tg_mlc.data.splits import Split
+from tg_mlc.data.splits import Split
 
 
 class LogCounts(nn.Module):
@@ -39,11 +35,7 @@ class LogCounts(nn.Module):
         self.rms = rms
 
     def fit(self, x: Tensor) -> LogCounts:
-        """Learns nothing: every vector is scaled by itself.
-
-        Args:
-            x (torch.Tensor): Training vectors :math:`(N, F)`.
-        """
+        """Learns nothing: every vector is scaled by itself."""
         return self
 
     def forward(self, x: Tensor) -> Tensor:
@@ -79,10 +71,7 @@ class StandardScaler(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> StandardScaler:
-        """Takes mean and spread from training vectors.
-
-        Args:
-            x (torch.Tensor): Training vectors :math:`(N, F)`.
+        """Takes mean and spread from training vectors :math:`(N, F)`.
 
         Raises:
             ValueError: If an entry is missing.
@@ -128,10 +117,7 @@ class QuantileScaler(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> QuantileScaler:
-        """Takes the quantiles from training vectors.
-
-        Args:
-            x (torch.Tensor): Training vectors :math:`(N, F)`.
+        """Takes the quantiles from training vectors :math:`(N, F)`.
 
         Raises:
             ValueError: If there are none, or they are of another size.
@@ -164,12 +150,7 @@ Scaler = LogCounts | StandardScaler | QuantileScaler
 
 
 def molecule_scaler(key: str, size: int) -> LogCounts | QuantileScaler:
-    """The scaler, not fitted yet, for one of the vectors that describe a molecule.
-
-    Args:
-        key (str): The attribute that holds the vector.
-        size (int): Its number of entries.
-    """
+    """The scaler, not fitted yet, for a vector that describes a molecule, by its attribute and number of entries."""
     return QuantileScaler(size) if key == "descriptors" else LogCounts()
 
 

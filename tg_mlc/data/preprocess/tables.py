@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tg_mlc.data.preprocess.evidence import ClassifierScores
@@ -12,7 +13,6 @@ from tg_mlc.data.preprocess.tf_idf import TfIdf
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
 
 
 def table_preprocessor(

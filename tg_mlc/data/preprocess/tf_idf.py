@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc.data.bags import bag_of_words, with_words
+from tg_mlc.data.dataset import MultiLabelDataset
 from tg_mlc.data.preprocess.preprocessor import Preprocessor
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from typing_extensions import Self
-
-    from tg_mlc.data.dataset import MultiLabelDataset
-    from tg_mlc.data.splits import Split
+from tg_mlc.data.splits import Split
 
 
 class TfIdf(Preprocessor):

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from tg_mlc._numbers import parse_number
-from tg_mlc.data.readers._arff_header import shorten
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tg_mlc.data.readers._arff_header import Attribute
+from tg_mlc.data.readers._arff_header import Attribute, shorten
 
 _LARGEST = float(np.finfo(np.float32).max)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 # Every repeated part begins with a character that the part before cannot take, so that no text takes quadratic time.
@@ -44,11 +42,7 @@ class Header(NamedTuple):
 
 
 def read_header(content: bytes) -> Header:
-    """Reads all lines up to ``@data``.
-
-    Raises:
-        ValueError: If a line is malformed, or there is no ``@data``; the message begins with the line.
-    """
+    """Reads all lines up to ``@data``."""
     relation, attributes, line, start = "", dict[str, Attribute](), 0, 0
     for line, (text, next_start) in enumerate(_lines(content), start=1):
         keyword = re.split(r"[\s'\"]", text, maxsplit=1)[0].lower()

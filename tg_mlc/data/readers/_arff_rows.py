@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from tg_mlc._numbers import NUMBER
+from tg_mlc.data.readers._arff_columns import Columns
 from tg_mlc.data.readers._arff_header import decode, shorten, split_cells, unquote
-
-if TYPE_CHECKING:
-    from tg_mlc.data.readers._arff_columns import Columns
 
 _PLAIN_PAIR = rf"[0-9]{{1,9}}[ \t]+{NUMBER}[ \t]*"
 # Integers, which most sparse files hold, are parsed three times as fast.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -13,8 +14,6 @@ from tg_mlc.data.readers._arff_header import Attribute, read_header
 from tg_mlc.data.readers._arff_rows import DenseRows, SparseRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import numpy as np
     import scipy.sparse as sp
 
@@ -51,10 +50,6 @@ def read_arff(
             are no numbers: strings, dates, and nominal ones with more than two values. (default: :obj:`()`)
         name (str, optional): How to call the file in messages. (default: :obj:`None`, its path)
         max_bytes (int, optional): The most bytes to unpack. (default: 4 GiB)
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is malformed; the message has the file and the line.
     """
     content = source if isinstance(source, bytes) else read_unpacked(source, max_bytes)
     called = name or ("ARFF content" if isinstance(source, bytes) else f"'{source}'")

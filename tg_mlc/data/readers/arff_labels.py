@@ -29,9 +29,6 @@ def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
     Args:
         content (bytes): The file.
         name (str, optional): How to call the file in messages.
-
-    Raises:
-        ValueError: If the file is malformed, or declares a document type or an entity, which are never expanded.
     """
     reader = _Reader()
     parser = expat.ParserCreate(namespace_separator=" ")
@@ -48,11 +45,7 @@ def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
 
 
 def counted_labels(names: list[str], count: int) -> list[str]:
-    """The first labels of a table, or with a negative count the last ones, as MEKA counts them.
-
-    Raises:
-        ValueError: If there are no more attributes than labels.
-    """
+    """The first labels of a table, or with a negative count the last ones, as MEKA counts them."""
     if not 0 < abs(count) < len(names):
         raise ValueError(
             f"Expected the number of labels to be between 1 and {len(names) - 1}, negative if they come last "

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
+from tg_mlc.data.readers.arff import Arff
 from tg_mlc.data.readers.arff_labels import counted_labels, meka_count
 from tg_mlc.data.records import Records
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tg_mlc.data.readers.arff import Arff
-
 
 Matrix: TypeAlias = sp.csr_array | np.ndarray
 MAX_ENTRIES = 2**31  # of a dense table; 8 GiB
@@ -33,10 +29,6 @@ def make_records(
         labels (list of str or int, optional): The names of the labels, or how many stand first (or, negative, last),
             or :obj:`None` for what MEKA wrote into the relation.
         kind (str, optional): What the features are; :obj:`None` tells by their values.
-
-    Raises:
-        ValueError: If the parts differ in their attributes or the order of values of unknown meaning, a label is no
-            attribute or has other values than 0, 1 (or words that mean them) and unknown, or a feature is unknown.
     """
     names = train.names
     label_names = _label_names(train, labels)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from tg_mlc._files import FilePath, byte_lines, decode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: The letters in the order of their codes; N stands for every letter that is not known.
 LETTERS = "ACGTN"
@@ -36,14 +34,7 @@ _CODES = _codes()
 
 
 def letter_codes(text: str) -> np.ndarray:
-    """The codes of the letters of DNA, as :func:`read_fasta` gives them.
-
-    Args:
-        text (str): The letters.
-
-    Raises:
-        ValueError: If there is none, or one is no letter of IUPAC.
-    """
+    """The codes of the letters of DNA, as :func:`read_fasta` gives them."""
     codes = np.frombuffer(text.encode().translate(_CODES, _SPACES), dtype=np.uint8)
     if not codes.size or (codes == _STRANGE).any():
         raise ValueError(f"Expected letters of DNA ({', '.join(LETTERS)} or another of IUPAC; got {text[:40]!r})")
@@ -68,11 +59,6 @@ def read_fasta(path: FilePath, max_bytes: int | None = None) -> Iterator[FastaRe
         path (str, bytes or Path): The file.
         max_bytes (int, optional): The most memory that all sequences may take. (default: any, as they can be dropped
             one by one)
-
-    Raises:
-        ValueError: If the file has no sequence, does not begin with the name of one, cannot be unpacked, takes more
-            than :obj:`max_bytes`, or if a sequence is empty or has a character that is no letter of IUPAC; the message
-            has the line.
     """
     path = os.fsdecode(path)
     sequence: _Sequence | None = None

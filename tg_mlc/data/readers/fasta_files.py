@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tg_mlc._files import FilePath
 from tg_mlc.data.readers.fasta import MAX_BYTES, read_fasta
 from tg_mlc.data.readers.mapped import map_temporarily
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tg_mlc._files import FilePath
 
 
 class FastaFiles:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tg_mlc._csv_table import CSVTable, read_csv_blocks
+from tg_mlc._files import FilePath
+from tg_mlc.data.readers.fasta_files import FastaFiles
 from tg_mlc.data.readers.label_bytes import UNKNOWN_LABEL, label_bytes
 from tg_mlc.data.readers.mapped import map_temporarily
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from tg_mlc._files import FilePath
-    from tg_mlc.data.readers.fasta_files import FastaFiles
 
 ROWS_AT_ONCE = 1 << 14
 
@@ -48,11 +44,7 @@ class LabelTable:
         self._values = values.reshape(len(self._lines), len(self.names))
 
     def labels_of(self, files: FastaFiles) -> Iterator[np.ndarray]:
-        """The labels ``[N, L]`` of sequences, in blocks.
-
-        Raises:
-            ValueError: If two sequences have one name, or one has no row.
-        """
+        """The labels ``[N, L]`` of sequences, in blocks."""
         rows = self._rows_of(files)
         return (self._values[rows[start : start + ROWS_AT_ONCE]] for start in range(0, len(rows), ROWS_AT_ONCE))
 

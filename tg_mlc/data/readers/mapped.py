@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class MappedRows:
@@ -58,11 +55,7 @@ class MappedRows:
 
 
 def map_temporarily(blocks: Iterable[np.ndarray]) -> np.ndarray:
-    """Writes bytes to a temporary file and maps it into memory; it is gone when nothing shows a part of it any more.
-
-    Args:
-        blocks (iterable): Arrays in uint8, which follow one another.
-    """
+    """Writes bytes to a temporary file and maps it into memory; it is gone when nothing shows a part of it any more."""
     with TemporaryFile() as file:
         for block in blocks:
             file.write(np.ascontiguousarray(block).data)

@@ -10,12 +10,7 @@ MAX_NAME = 2**16  # bytes
 
 
 def read_names(path: FilePath) -> list[str]:
-    """Reads a file of one name per line, without the spaces around it; empty lines at the end are left out.
-
-    Raises:
-        ValueError: If there is no name, a line before the last name is empty or too long, or the file is not UTF-8 or
-            cannot be unpacked.
-    """
+    """Reads a file of one name per line, without the spaces around it; empty lines at the end are left out."""
     names = [decode(line, path, number).strip() for number, line in byte_lines(path, MAX_NAME)]
     while names and not names[-1]:
         names.pop()

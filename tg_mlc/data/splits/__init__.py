@@ -1,7 +1,5 @@
 """Splits of a data set into training, validation and test samples, each deterministic and with its hash."""
 
-from __future__ import annotations
-
 from tg_mlc.data.splits.predefined import predefined_split
 from tg_mlc.data.splits.random import random_split
 from tg_mlc.data.splits.scaffold import scaffold_split

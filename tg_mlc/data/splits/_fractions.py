@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Fractions = tuple[float, float, float]
 DEFAULT_FRACTIONS: Fractions = (0.8, 0.1, 0.1)
@@ -17,12 +14,7 @@ NUM_PARTS = 3
 
 
 def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
-    """The sizes of the three parts: each fraction rounded down, what is left to the largest remainders.
-
-    Raises:
-        ValueError: If the fractions are not three numbers of at least 0 that sum to 1, or if a part that should have
-            samples would get none.
-    """
+    """The sizes of the three parts: each fraction rounded down, what is left to the largest remainders."""
     try:
         num_samples = index(num_samples)
     except TypeError:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tg_mlc.data.splits._fractions import NUM_PARTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MAX_DONORS = 64
 MAX_TAKERS = 256

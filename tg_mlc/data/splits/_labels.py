@@ -48,11 +48,7 @@ class SparseLabels(NamedTuple):
 
 
 def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> SparseLabels:
-    """Reads labels of any kind: dense or sparse, of torch, numpy or scipy; what a sparse matrix does not store is 0.
-
-    Raises:
-        ValueError: If there are not two dimensions, a value is not 0, 1 or NaN, or names are not one for each label.
-    """
+    """Reads labels of any kind: dense or sparse, of torch, numpy or scipy; what a sparse matrix does not store is 0."""
     matrix = _to_csr(y)
     if label_names is not None:
         check_names(label_names, matrix.shape[1], "label_names")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from tg_mlc.data.splits.split import PARTS, Split
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
-    from torch import Tensor
 
 
 def predefined_split(

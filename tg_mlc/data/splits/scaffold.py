@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from tg_mlc.data.splits._fractions import DEFAULT_FRACTIONS, NUM_PARTS, Fraction
 from tg_mlc.data.splits._groups import Groups
 from tg_mlc.data.splits._labels import LabelMatrix, SparseLabels, coverage_report, sparse_labels
 from tg_mlc.data.splits.split import Split
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 NUM_ATTEMPTS = 10
 
@@ -59,11 +56,7 @@ def scaffold_split(
 
 
 def murcko_scaffolds(smiles: Sequence[str]) -> list[str]:
-    """The Bemis-Murcko scaffold of each molecule as SMILES without stereochemistry, empty where there is no ring.
-
-    Raises:
-        ValueError: If a SMILES string is invalid.
-    """
+    """The Bemis-Murcko scaffold of each molecule as SMILES without stereochemistry, empty where there is no ring."""
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
         return [_scaffold(row, text) for row, text in enumerate(smiles)]
 

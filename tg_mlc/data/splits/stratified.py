@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from scipy.sparse import csr_array
 
 from tg_mlc.data.splits._fractions import DEFAULT_FRACTIONS, Fractions, part_sizes
 from tg_mlc.data.splits._labels import LabelMatrix, coverage_report, sparse_labels
 from tg_mlc.data.splits.split import Split
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 
 def stratified_split(
-    y: LabelMatrix,
-    fractions: Fractions = DEFAULT_FRACTIONS,
-    seed: int = 0,
-    label_names: list[str] | None = None,
+    y: LabelMatrix, fractions: Fractions = DEFAULT_FRACTIONS, seed: int = 0, label_names: list[str] | None = None
 ) -> Split:
     """Splits samples by iterative stratification from the `"On the Stratification of Multi-Label Data"
     <https://doi.org/10.1007/978-3-642-23808-6_10>`_ paper: the rarest label that has samples left is shared out first,

@@ -142,9 +142,4 @@ def _fake_backward(
     grad: Tensor, kept: Tensor, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
-    return (
-        grads[0],
-        grads[1],
-        grads[2],
-        query.new_empty((0, query.size(1)) if bias is None else bias.shape),
-    )
+    return (grads[0], grads[1], grads[2], query.new_empty((0, query.size(1)) if bias is None else bias.shape))

@@ -131,14 +131,7 @@ class _Work:
     """The threads, and what each works in."""
 
     def __init__(
-        self,
-        query: Tensor,
-        value: Tensor,
-        graph: Graph,
-        options: Options,
-        *,
-        backward: bool = False,
-        biased: int = 0,
+        self, query: Tensor, value: Tensor, graph: Graph, options: Options, *, backward: bool = False, biased: int = 0
     ) -> None:
         heads, size = query.size(1), graph.num_edges
         self.num_edges, self.num_groups = size, query.size(0) // graph.num_queries * heads

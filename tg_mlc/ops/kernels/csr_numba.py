@@ -424,15 +424,7 @@ _sum_widest, _sum_32, _sum_16, _sum_8, _sum_1 = _sum(WIDEST), _sum(32), _sum(16)
 
 @kernel
 def softmax_span(
-    low: int,
-    high: int,
-    group: int,
-    heads: int,
-    ptr: Array,
-    softmax: Softmax,
-    score: Array,
-    dropped: Array,
-    lse: Array,
+    low: int, high: int, group: int, heads: int, ptr: Array, softmax: Softmax, score: Array, dropped: Array, lse: Array
 ) -> None:
     """Turns the scores of the rows that begin in a span into weights, and drops some; keeps the sums if asked to."""
     first, last = rows_that_begin(ptr, low, high)

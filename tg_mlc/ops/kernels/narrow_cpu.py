@@ -9,15 +9,7 @@ import torch
 from torch import Tensor
 
 from tg_mlc.ops.kernels import threads
-from tg_mlc.ops.kernels.narrow_numba import (
-    LANES,
-    ROWS,
-    Blocked,
-    Space,
-    Tensors,
-    backward_groups,
-    forward_groups,
-)
+from tg_mlc.ops.kernels.narrow_numba import LANES, ROWS, Blocked, Space, Tensors, backward_groups, forward_groups
 
 
 def blocked(
