@@ -1,3 +1,5 @@
+"""Command line ``tg-mlc`` as ``python -m tg_mlc``."""
+
 import sys
 
 from tg_mlc.cli import main
