@@ -11,6 +11,7 @@ import tracemalloc
 import zipfile
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ from tg_mlc._files import (
     open_unpacked,
     read_bounded,
     read_lines,
+    read_tensors,
     read_unpacked,
     replace_when_done,
 )
@@ -201,3 +203,16 @@ def test_files_get_the_usual_permissions(tmp_path):
     (tmp_path / "usual").write_bytes(b"")
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("ours", "usual")]
     assert modes[0] == modes[1]
+
+
+def test_tensors_are_read_as_they_were_written(tmp_path):
+    path, x = tmp_path / "x.pt", torch.arange(100.0)
+    torch.save({"x": x}, path)
+    assert torch.equal(read_tensors(path)["x"], x)
+    content = bytearray(path.read_bytes())
+    content[content.index(x.numpy().tobytes()) + 50] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"x\.pt' to be whole \(got one that is damaged: wrong checksum"):
+        read_tensors(path)
+    with pytest.raises(FileNotFoundError):
+        read_tensors(tmp_path / "none.pt")

@@ -204,3 +204,14 @@ def test_errors() -> None:
     for encoder in (fully_connected(3), torch.nn.Linear(2, 2)):
         with pytest.raises(ValueError, match=rf"'encoder' to be a module .* \(got {type(encoder).__name__}\)"):
             LaMP(encoder, BagEncoder(10, 8))
+
+
+@pytest.mark.parametrize("options", [{"feature_kwargs": {"head": 2}}, {"feature_kwargs": {"edge_dim": 3}}])
+def test_options_of_no_feature_layers_are_checked(options: Any) -> None:
+    with pytest.raises(TypeError, match=r"Expected options of a block among .* \(got (head|edge_dim)\)"):
+        LaMP(MoleculeEncoder(8), GRAPH, num_feature_layers=0, **options)
+
+
+def test_edge_dim_is_no_option() -> None:
+    with pytest.raises(TypeError, match=r"Expected options of a block among .* \(got edge_dim\)"):
+        LaMP(MoleculeEncoder(8), GRAPH, edge_dim=3)  # type: ignore[call-arg]

@@ -80,3 +80,8 @@ def test_evidence_is_where_training_starts() -> None:
 def test_vectors_need_a_vector() -> None:
     with pytest.raises(ValueError, match=r"Expected samples with one of \('morgan'.* for encoder 'vectors'"):
         molecule_lamp(dataset(), fully_connected(3), "vectors")
+
+
+def test_unknown_encoders_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"'encoder' to be 'fmp', 'emb' or 'vectors' \(got 'fpm'\)"):
+        molecule_lamp(dataset(), fully_connected(3), "fpm")  # type: ignore[arg-type]

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.func import functional_call
+from torch_geometric.data import Data
 
 from tests.nn.samples import complete_edges, path_graph, ragged
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
@@ -370,3 +373,11 @@ def test_checkpointing_keeps_less() -> None:
             labels(x, batch)
         kept.append(sum(sizes))
     assert kept[1] < kept[0] / 4
+
+
+@pytest.mark.parametrize("kind", [torch.tensor(3), np.array("tree"), None])
+@pytest.mark.parametrize("names", [np.array(["a", "b"]), ("a", "b"), torch.tensor([0, 1]), None])
+def test_state_dicts_of_graphs_with_any_kind_and_names(names: Any, kind: Any) -> None:
+    graph = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, label_names=names, kind=kind)
+    layer = LabelMessagePassing(8, graph)
+    layer.load_state_dict(layer.state_dict())

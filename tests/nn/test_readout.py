@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import copy
+import io
+import pickle
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -76,3 +81,40 @@ def test_it_can_start_from_frequencies():
 def test_the_layer_is_expected() -> None:
     with pytest.raises(TypeError, match=r"'labels' to be a LabelMessagePassing \(got int\)"):
         LabelReadout(4)  # type: ignore[arg-type]
+
+
+class Tied(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.labels = LabelMessagePassing(8, path_graph(5))
+        self.readout = LabelReadout(self.labels, tied=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: setattr(model.labels, "embedding", torch.nn.Embedding.from_pretrained(torch.randn(5, 8))),
+        lambda model: model.to(torch.float64),
+        lambda model: model.to("meta").to_empty(device="cpu"),
+        lambda model: model.load_state_dict(Tied().state_dict(), assign=True),
+    ],
+    ids=["replace", "to", "to_empty", "assign"],
+)
+def test_tied_to_whatever_embedding_the_labels_have(change: Callable[[Tied], object]) -> None:
+    model = Tied()
+    before = model.labels.embedding.weight.data
+    change(model)
+    assert model.readout.weight is model.labels.embedding.weight
+    assert model.readout.weight.data is not before
+    assert sum(part is model.labels for part in model.modules()) == 1
+
+
+def test_copies_are_tied_to_their_own_labels() -> None:
+    model, file = Tied(), io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), torch.load(file, weights_only=False)):
+        assert other.readout.weight is other.labels.embedding.weight
+        assert other.readout.weight is not model.readout.weight
+        other.labels.embedding = torch.nn.Embedding(5, 8)
+        assert other.readout.weight is other.labels.embedding.weight

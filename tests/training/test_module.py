@@ -5,6 +5,15 @@ import torch
 from torch import nn
 
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module
+from tg_mlc.data.preprocess import (
+    Chain,
+    ClassifierScores,
+    DNAInputs,
+    MoleculeInputs,
+    Scale,
+    TableInputs,
+    TfIdf,
+)
 from tg_mlc.graphs import fully_connected
 from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.training import BinaryObjective, MultiLabelModule
@@ -45,6 +54,7 @@ def test_weight_decay_is_for_matrices():
         ({"weight_decay": -0.1}, r"'weight_decay' .* \(got -0\.1\)"),
         ({"eps": float("nan")}, r"'eps' .* \(got nan\)"),
         ({"betas": (0.9, 1.0)}, r"'betas\[1\]' to be a number in \[0, 1\) \(got 1\.0\)"),
+        ({"preprocessor": "nonsense"}, r"'preprocessor' to be a Preprocessor \(got str\)"),
         ({"config": {"path": torch.device("cpu")}}, r"'config\['path'\]' to be a tensor, number"),
     ],
 )
@@ -90,3 +100,28 @@ class OwnLabels(nn.Module):
 def test_label_graphs_are_found_in_layers_of_any_class():
     with pytest.raises(ValueError, match=r"'label_names' to hold 3 names, .* of the model's graph \(got 2\)"):
         MultiLabelModule(nn.Sequential(OwnLabels(fully_connected(3))), LABELS[:2])
+
+
+@pytest.mark.parametrize(
+    "preprocessor",
+    [TfIdf(), Scale(), TableInputs(), MoleculeInputs(), Chain(TfIdf()), ClassifierScores(["svm"])],
+    ids=repr,
+)
+def test_a_preprocessor_has_to_be_fitted(preprocessor):
+    with pytest.raises(ValueError, match=r"'preprocessor' to be fitted .*; call its 'fit' or 'fit_transform' first"):
+        MultiLabelModule(GINE(), LABELS, preprocessor=preprocessor)
+
+
+def inputs_of(label_names):
+    preprocessor = DNAInputs()
+    preprocessor.label_names = list(label_names)
+    return preprocessor
+
+
+def test_weights_of_another_preprocessor_are_refused():
+    checkpoint = {"hyper_parameters": {"label_names": LABELS}}
+    make_module(preprocessor=inputs_of(LABELS)).on_save_checkpoint(checkpoint)
+    make_module(preprocessor=inputs_of(LABELS)).on_load_checkpoint(checkpoint)
+    for other in (inputs_of("abc"), Chain(inputs_of(LABELS))):
+        with pytest.raises(ValueError, match=r"Expected the preprocessor of the checkpoint \(got a (DNAInputs|Chain)"):
+            make_module(preprocessor=other).on_load_checkpoint(checkpoint)

@@ -159,7 +159,13 @@ class LinearBaseline:
         return out
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns settings and coefficients as arrays of single precision, numbers and strings."""
+        """Returns settings and coefficients as arrays of single precision, numbers and strings.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+        """
+        if self.weight is None:
+            raise RuntimeError("Expected 'fit' to be called before 'state_dict'")
         return {
             "loss": self.loss,
             "C": self.C,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-from tg_mlc._files import replace_when_done
+from tg_mlc._files import read_tensors, replace_when_done
 
 FORMAT = 2
 
@@ -61,29 +60,20 @@ class Samples(NamedTuple):
             RuntimeError: If the file is damaged or was written by another version.
         """
         try:
-            content = _read_undamaged(path)
+            content = _read(path)
             names = content["feature_names"]
             content["feature_names"] = None if names is None else names.split("\n")
             content["data"] = Data.from_dict(content["data"])
             return cls(**{field: content[field] for field in cls._fields})
-        except (OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError, _BROKEN_ZIP, _BROKEN_PICKLE) as error:
+        except (OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError, pickle.UnpicklingError) as error:
             raise RuntimeError(
                 f"Expected '{path}' to be a processed data set of this version (got a file that cannot be used: "
                 f"{error!r}); pass 'force_reload=True' to build it again"
             ) from error
 
 
-_BROKEN_ZIP = zipfile.BadZipFile
-_BROKEN_PICKLE = pickle.UnpicklingError
-
-
-def _read_undamaged(path: str | Path) -> dict[str, Any]:
-    # torch.load does not look at the checksums that torch.save writes.
-    with zipfile.ZipFile(path) as archive:
-        damaged = archive.testzip()
-    if damaged is not None:
-        raise ValueError(f"wrong checksum of its member '{damaged}'")
-    content = torch.load(path, weights_only=True)
+def _read(path: str | Path) -> dict[str, Any]:
+    content = read_tensors(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError("unknown format")
     return content

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from typing_extensions import Unpack
 
 from tg_mlc.nn import FeatureMessagePassing, LabelMessagePassing, LabelReadout, StepAttention
-from tg_mlc.nn.attention import BlockOptions
+from tg_mlc.nn.attention import BlockOptions, check_options
 from tg_mlc.nn.encoders import Components
 from tg_mlc.nn.evidence import ScoreEncoder, SharedLogits
 from tg_mlc.nn.feature import FeatureAttention
@@ -106,6 +106,7 @@ class LaMP(nn.Module):
         channels, edge_dim = cast(Encoder, encoder).channels, cast(Encoder, encoder).edge_dim
         block = {"dropout": 0.1, **block}
         among_features: BlockOptions = {**block, **(feature_kwargs or {})}
+        check_options(among_features)
         self.encoder = encoder
         self.features = (
             FeatureMessagePassing(channels, num_feature_layers, edge_dim=edge_dim, **among_features)

@@ -39,8 +39,9 @@ def molecule_lamp(
     Args:
         train (MultiLabelDataset): The training samples, which scale the descriptors and give the frequencies.
         label_graph (LabelGraph): The label graph.
-        encoder (str, optional): :obj:`"fmp"` for feature message passing along the bonds, :obj:`"emb"` for none, and
-            :obj:`"vectors"` to leave out the atoms. (default: :obj:`"fmp"`)
+        encoder (str, optional): :obj:`"fmp"` for feature message passing along the bonds, :obj:`"emb"` for none,
+            whatever :obj:`num_feature_layers` says, and :obj:`"vectors"` to leave out the atoms as well.
+            (default: :obj:`"fmp"`)
         channels (int, optional): Size of all states. (default: :obj:`64`)
         num_components (int, optional): Number of components that a vector becomes. (default: :obj:`4`)
         vector_dropout (float, optional): Dropout on the entries of the vectors. (default: :obj:`0.5`)
@@ -48,8 +49,10 @@ def molecule_lamp(
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
-        ValueError: If the atoms are left out and there is no vector.
+        ValueError: If :obj:`encoder` is unknown, or the atoms are left out and there is no vector.
     """
+    if encoder not in ("fmp", "emb", "vectors"):
+        raise ValueError(f"Expected 'encoder' to be 'fmp', 'emb' or 'vectors' (got {encoder!r})")
     encoders = vector_encoders(train, channels, num_components, vector_dropout, vectors)
     atoms = [] if encoder == "vectors" else [MoleculeEncoder(channels)]
     if not atoms and not encoders:

@@ -40,8 +40,8 @@ def table_lamp(
     Args:
         train (MultiLabelDataset): The training samples, which say what kind they are, and give the frequencies.
         label_graph (LabelGraph): The label graph.
-        encoder (str, optional): :obj:`"fmp"` for feature message passing among the components, :obj:`"emb"` for none.
-            (default: :obj:`"emb"`)
+        encoder (str, optional): :obj:`"fmp"` for feature message passing among the components, :obj:`"emb"` for none,
+            whatever :obj:`num_feature_layers` says. (default: :obj:`"emb"`)
         channels (int, optional): Size of all states. (default: :obj:`64`)
         num_components (int, optional): Number of components that a vector becomes. (default: :obj:`8`)
         input_dropout (float, optional): Dropout on words, or on the entries of a vector. (default: :obj:`0.2`)

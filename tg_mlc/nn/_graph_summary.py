@@ -18,9 +18,10 @@ def summary_of(label_graph: Data) -> Tensor:
     """The kind, the names, the number of edges and their hash, in whatever order they come."""
     source, target = to_list(adjacency_of(label_graph)).cpu()
     places = (target * int(label_graph.num_nodes or 0) + source).sort().values
+    kind, names = label_graph.get("kind"), label_graph.get("label_names")
     summary = {
-        "kind": label_graph.get("kind"),
-        "label_names": label_graph.get("label_names"),
+        "kind": None if kind is None else str(kind),
+        "label_names": None if names is None else [str(name) for name in names],
         "num_edges": places.numel(),
         "edges": hashlib.sha256(places.numpy()).hexdigest(),
     }

@@ -40,9 +40,9 @@ class LabelReadout(nn.Module):
         if not isinstance(labels, LabelMessagePassing):
             raise TypeError(f"Expected 'labels' to be a LabelMessagePassing (got {type(labels).__name__})")
         self.tied = tied
-        # In a list, so that it is no submodule. A parameter of two modules comes apart where each gets a new one, as in
-        # 'to_empty' and 'load_state_dict(assign=True)'.
-        self._embedding = [labels.embedding] if tied else []
+        # In a tuple, so that it is no submodule. A parameter of two modules comes apart where each gets a new one, as in
+        # 'to_empty' and 'load_state_dict(assign=True)', and an embedding of two where one of them gets another.
+        self._labels = (labels,) if tied else ()
         self.own_weight = None if tied else nn.Parameter(torch.empty_like(labels.embedding.weight))
         self.bias = nn.Parameter(torch.empty(labels.num_labels)) if bias else None
         self.reset_parameters()
@@ -50,7 +50,7 @@ class LabelReadout(nn.Module):
     @property
     def weight(self) -> Tensor:
         r"""The weight :math:`\mathbf{W}^o`."""
-        return self._embedding[0].weight if self.own_weight is None else self.own_weight
+        return self._labels[0].embedding.weight if self.own_weight is None else self.own_weight
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module, a label embedding that is its weight among them.

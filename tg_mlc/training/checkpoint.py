@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tg_mlc import __version__
-from tg_mlc._files import replace_when_done
-from tg_mlc.data.preprocess import Preprocessor, from_state
+from tg_mlc._files import find_damage, replace_when_done
+from tg_mlc.data.preprocess import Preprocessor, from_state, to_state
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.training.settings import Settings
@@ -153,15 +153,10 @@ def check_whole(path: str | os.PathLike[str]) -> None:
     """
     if not Path(path).is_file():
         return
-    with Path(path).open("rb") as file:
-        try:
-            damaged = zipfile.ZipFile(file).testzip()
-        except Exception as error:
-            damaged = str(error)
-    if damaged is not None:
+    if (damage := find_damage(path)) is not None:
         raise ValueError(
             f"Expected '{os.fspath(path)}' to be a whole checkpoint (got {Path(path).stat().st_size:,} bytes that are "
-            f"cut short, damaged, or something else: {damaged}); copy it again, take another checkpoint beside it, or "
+            f"cut short, damaged, or something else: {damage}); copy it again, take another checkpoint beside it, or "
             f"train anew"
         )
 
@@ -200,6 +195,33 @@ def restore_preprocessor(entry: Mapping[str, Any]) -> Preprocessor | None:
     return None if state is None else from_state(state)
 
 
+def check_preprocessor(preprocessor: Any) -> None:
+    """Refuses what no checkpoint could hold: no preprocessor, or one that has nothing to store yet."""
+    if preprocessor is None:
+        return
+    if not isinstance(preprocessor, Preprocessor):
+        raise ValueError(f"Expected 'preprocessor' to be a Preprocessor (got {type(preprocessor).__name__})")
+    try:
+        state = to_state(preprocessor)
+        from_state(state)
+    except Exception as error:  # of any class, as state dicts are made by users' code too
+        raise ValueError(
+            f"Expected 'preprocessor' to be fitted (got {type(preprocessor).__name__}, whose state cannot be stored and "
+            f"read back: {error!r}); call its 'fit' or 'fit_transform' first"
+        ) from error
+    check_plain(state, "preprocessor")
+
+
+def check_same_preprocessor(entry: Mapping[str, Any], present: Preprocessor) -> None:
+    """Refuses weights that were trained on what another preprocessor made: their outputs would be silently wrong."""
+    stored = entry.get("preprocessor")
+    if stored is not None and not _alike(stored, to_state(present)):
+        raise ValueError(
+            f"Expected the preprocessor of the checkpoint (got a {type(present).__name__} of another kind, or fitted to "
+            f"other samples); take read_checkpoint(path).preprocessor, or leave 'preprocessor' out"
+        )
+
+
 def check_label_graph(entry: Mapping[str, Any], model: nn.Module) -> None:
     """Refuses weights that were trained along another label graph: their outputs would be silently wrong."""
     trained, present = (_restore_graph(graph) for graph in (entry["label_graph"], _describe_graph(model)))
@@ -229,6 +251,20 @@ def check_plain(value: Any, name: str) -> None:
             f"Expected '{name}' to be a tensor, number, string, list or dict, which load with weights_only=True (got "
             f"{type(value).__name__}); convert it first, e.g. a path with str()"
         )
+
+
+def _alike(stored: Any, present: Any) -> bool:
+    """Whether plain data are equal, up to the rounding in which machines differ."""
+    if isinstance(stored, Tensor) and isinstance(present, Tensor):
+        pair = [x.cpu().double() if x.is_floating_point() else x.cpu() for x in (stored, present)]
+        return stored.shape == present.shape and torch.allclose(*pair, rtol=1e-3, atol=1e-4, equal_nan=True)
+    if isinstance(stored, Mapping) and isinstance(present, Mapping):
+        return stored.keys() == present.keys() and all(_alike(stored[key], present[key]) for key in stored)
+    if isinstance(stored, (list, tuple)) and isinstance(present, (list, tuple)):
+        return len(stored) == len(present) and all(map(_alike, stored, present))
+    if isinstance(stored, float) and isinstance(present, float):
+        return math.isclose(stored, present, rel_tol=1e-3, abs_tol=1e-4) or (stored != stored and present != present)
+    return type(stored) is type(present) and bool(stored == present)
 
 
 def _describe_graph(model: nn.Module) -> dict[str, Any] | None:

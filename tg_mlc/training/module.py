@@ -23,6 +23,8 @@ from tg_mlc.training.checkpoint import (
     KEY,
     check_label_graph,
     check_plain,
+    check_preprocessor,
+    check_same_preprocessor,
     label_graph_users,
     make_entry,
     own_entry,
@@ -75,7 +77,7 @@ class MultiLabelModule(LightningModule):
 
     Raises:
         ValueError: If :obj:`model` is no module or none that :obj:`objective` can train, an option is out of range,
-            :obj:`config` is not plain data, or the model's label graph has more or fewer labels, names others, or the
+            :obj:`config` is not plain data, :obj:`preprocessor` is none or not fitted, or the model's label graph has more or fewer labels, names others, or the
             same in another order.
     """
 
@@ -105,6 +107,7 @@ class MultiLabelModule(LightningModule):
             check_number(f"betas[{i}]", beta, below=1.0)
         check_schedule(decay, warmup)
         check_plain(config, "config")
+        check_preprocessor(preprocessor)
         self.objective = make_objective(objective)
         self.objective.check_model(model)
         described = describe_objective(self.objective)
@@ -232,6 +235,8 @@ class MultiLabelModule(LightningModule):
         self._scored, self._tuners = None, restore_tuners(entry["thresholds"])
         if self.preprocessor is None:
             self.preprocessor = restore_preprocessor(entry)
+        else:
+            check_same_preprocessor(entry, self.preprocessor)
 
 
 def check_one_process(trainer: Trainer) -> None:

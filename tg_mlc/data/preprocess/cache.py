@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from tg_mlc._files import replace_when_done
+from tg_mlc._files import read_tensors, replace_when_done
 from tg_mlc.data.preprocess.preprocessor import as_tensors
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def fitted_once(
     kept = folder / f"{name}-{_key(settings, samples)}.pt"
     if kept.exists():
         try:
-            return dict(torch.load(kept, weights_only=True))
+            return dict(read_tensors(kept))
         except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
             logger.warning("Fitting classifiers again: '%s' cannot be read (%s)", kept, error)
     logger.info("Fitting classifiers for %s", kept)

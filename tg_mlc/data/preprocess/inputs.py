@@ -48,6 +48,8 @@ class Inputs(Preprocessor):
         return np.full((num_samples, len(self.label_names)), np.nan, dtype=np.float32)
 
     def state_dict(self) -> dict[str, Any]:
+        if not hasattr(self, "label_names"):
+            raise RuntimeError("Expected 'fit' to be called before 'state_dict'")
         return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
