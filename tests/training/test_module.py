@@ -105,7 +105,6 @@ def test_label_graphs_are_found_in_layers_of_any_class():
 @pytest.mark.parametrize(
     "preprocessor",
     [TfIdf(), Scale(), TableInputs(), MoleculeInputs(), Chain(TfIdf()), ClassifierScores(["svm"])],
-    ids=repr,
 )
 def test_a_preprocessor_has_to_be_fitted(preprocessor):
     with pytest.raises(ValueError, match=r"'preprocessor' to be fitted .*; call its 'fit' or 'fit_transform' first"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shutil
@@ -206,8 +205,8 @@ def check_preprocessor(preprocessor: Any) -> None:
         from_state(state)
     except Exception as error:  # of any class, as state dicts are made by users' code too
         raise ValueError(
-            f"Expected 'preprocessor' to be fitted (got {type(preprocessor).__name__}, whose state cannot be stored and "
-            f"read back: {error!r}); call its 'fit' or 'fit_transform' first"
+            f"Expected 'preprocessor' to be fitted (got {type(preprocessor).__name__}, whose state cannot be stored "
+            f"and read back: {error!r}); call its 'fit' or 'fit_transform' first"
         ) from error
     check_plain(state, "preprocessor")
 
@@ -217,8 +216,8 @@ def check_same_preprocessor(entry: Mapping[str, Any], present: Preprocessor) -> 
     stored = entry.get("preprocessor")
     if stored is not None and not _alike(stored, to_state(present)):
         raise ValueError(
-            f"Expected the preprocessor of the checkpoint (got a {type(present).__name__} of another kind, or fitted to "
-            f"other samples); take read_checkpoint(path).preprocessor, or leave 'preprocessor' out"
+            f"Expected the preprocessor of the checkpoint (got a {type(present).__name__} of another kind, or fitted "
+            f"to other samples); take read_checkpoint(path).preprocessor, or leave 'preprocessor' out"
         )
 
 
@@ -256,14 +255,14 @@ def check_plain(value: Any, name: str) -> None:
 def _alike(stored: Any, present: Any) -> bool:
     """Whether plain data are equal, up to the rounding in which machines differ."""
     if isinstance(stored, Tensor) and isinstance(present, Tensor):
-        pair = [x.cpu().double() if x.is_floating_point() else x.cpu() for x in (stored, present)]
+        pair = stored.cpu().double(), present.cpu().double()
         return stored.shape == present.shape and torch.allclose(*pair, rtol=1e-3, atol=1e-4, equal_nan=True)
     if isinstance(stored, Mapping) and isinstance(present, Mapping):
         return stored.keys() == present.keys() and all(_alike(stored[key], present[key]) for key in stored)
     if isinstance(stored, (list, tuple)) and isinstance(present, (list, tuple)):
         return len(stored) == len(present) and all(map(_alike, stored, present))
     if isinstance(stored, float) and isinstance(present, float):
-        return math.isclose(stored, present, rel_tol=1e-3, abs_tol=1e-4) or (stored != stored and present != present)
+        return _alike(torch.tensor(stored), torch.tensor(present))
     return type(stored) is type(present) and bool(stored == present)
 
 

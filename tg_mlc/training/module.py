@@ -77,8 +77,8 @@ class MultiLabelModule(LightningModule):
 
     Raises:
         ValueError: If :obj:`model` is no module or none that :obj:`objective` can train, an option is out of range,
-            :obj:`config` is not plain data, :obj:`preprocessor` is none or not fitted, or the model's label graph has more or fewer labels, names others, or the
-            same in another order.
+            :obj:`config` is not plain data, :obj:`preprocessor` is none or not fitted, or the model's label graph has
+            more or fewer labels, names others, or the same in another order.
     """
 
     def __init__(
