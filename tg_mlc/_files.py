@@ -136,11 +136,11 @@ def file_sha256(path: Path) -> str:
 
 def find_damage(path: FilePath) -> str | None:
     """What is wrong with a file of :func:`torch.save`, by the checksums that PyTorch writes and never reads."""
-    try:
-        with Path(os.fsdecode(path)).open("rb") as file, zipfile.ZipFile(file) as archive:
-            damaged = archive.testzip()
-    except Exception as error:  # of many classes, as any byte may be wrong
-        return str(error)
+    with Path(os.fsdecode(path)).open("rb") as file:
+        try:
+            damaged = zipfile.ZipFile(file).testzip()
+        except Exception as error:  # of many classes, as any byte may be wrong
+            return str(error)
     return None if damaged is None else f"wrong checksum of its member '{damaged}'"
 
 

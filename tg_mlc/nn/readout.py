@@ -42,7 +42,7 @@ class LabelReadout(nn.Module):
         self.tied = tied
         # In a tuple, so that it is no submodule. A parameter of two modules comes apart where each gets a new one, as
         # in 'to_empty' and 'load_state_dict(assign=True)', and so does an embedding of two where one gets another.
-        self._labels = (labels,) if tied else ()
+        self._labels: tuple[LabelMessagePassing, ...] = (labels,) if tied else ()
         self.own_weight = None if tied else nn.Parameter(torch.empty_like(labels.embedding.weight))
         self.bias = nn.Parameter(torch.empty(labels.num_labels)) if bias else None
         self.reset_parameters()
