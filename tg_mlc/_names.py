@@ -1,8 +1,9 @@
-"""Check that the parts of a model agree on the names of the labels."""
+"""Checks of names: of the labels that the parts of a model have, and of classes that are found by name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 def check_same_names(
@@ -17,3 +18,14 @@ def check_same_names(
         f"Expected {whose} to have the {len(label_names)} labels of {of} in the same order (got {len(found)}; "
         f"{what}); make both of the same data set, or permute one"
     )
+
+
+def register(classes: dict[str, Any], cls: type) -> None:
+    """Adds a class under its name, and refuses the name of a class of another module, which it would replace."""
+    known = classes.setdefault(cls.__name__, cls)
+    if known.__module__ != cls.__module__:
+        raise ValueError(
+            f"Expected '{cls.__module__}.{cls.__qualname__}' to have a name of its own, as checkpoints find classes by "
+            f"it (got that of '{known.__module__}.{known.__qualname__}'); give the class another name"
+        )
+    classes[cls.__name__] = cls

@@ -55,3 +55,17 @@ def test_vectors_are_refused():
     vectors = ArrayDataset(Records(np.ones((4, 2)), Y, ["a", "b"]).to_samples())
     with pytest.raises(ValueError, match="'bag' or 'sequence'"):
         bag_of_words(vectors)
+
+
+def test_a_single_sample_gets_attributes(documents):
+    single = documents.copy([3])
+    more = with_attribute(single, "evidence", torch.tensor([[1.0, 2.0]]))
+    assert more.rows("evidence").tolist() == [[1.0, 2.0]]
+    assert more.y.tolist() == single.y.tolist()
+    assert bag_of_words(more).toarray().tolist() == [[1, 1, 1]]
+    assert more[0].evidence.tolist() == [[1.0, 2.0]]
+
+
+def test_bags_keep_the_transform(documents):
+    documents.transform = lambda data: data.clone().update({"seen": True})
+    assert with_words(documents, bag_of_words(documents))[0].seen

@@ -335,3 +335,8 @@ def test_complete_journey(real_file):
     events = from_events(path, entity="household_id", time="week", label="product_id")
     assert (events.num_entities, events.num_events, events.num_labels) == (2_469, 69_674, 68_509)
     assert (events.amount.sum(), events.time.unique().numel()) == (1_469_307, 53)
+
+
+def test_equal_cells_of_other_types_have_names_of_their_own():
+    table = pd.DataFrame({"who": ["a", "a"], "day": [1, 2], "item": pd.Series([1, True], dtype=object)})
+    assert from_events(table, **USED).label_names == ["1", "True"]

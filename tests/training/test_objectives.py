@@ -106,3 +106,9 @@ def test_binary_validation_has_neither(batch):
 def test_binary_options_out_of_range(options, message):
     with pytest.raises(ValueError, match=message):
         BinaryObjective(**options)
+
+
+def test_the_name_of_an_objective_of_another_module_is_refused():
+    with pytest.raises(ValueError, match=r"a name of its own.*objectives\.BinaryObjective"):
+        type("BinaryObjective", (Ranks,), {})
+    assert type(make_module().objective) is BinaryObjective

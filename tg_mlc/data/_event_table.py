@@ -80,15 +80,16 @@ class EventTable:
         self, cells: Iterable[Any], column: str, convert: Callable[[Any], T], expected: str, hint: str = ""
     ) -> tuple[list[T], np.ndarray]:
         """What distinct cells are converted to, and which of them each row has."""
-        code: dict[Any, int] = {}
+        code: dict[tuple[type, Any], int] = {}  # as 1 and True are equal, but have two names
         try:
-            codes = np.fromiter((code.setdefault(cell, len(code)) for cell in cells), dtype=np.int64, count=len(self))
+            each = (code.setdefault((type(cell), cell), len(code)) for cell in cells)
+            codes = np.fromiter(each, dtype=np.int64, count=len(self))
         except TypeError as error:
             raise ValueError(
                 f"Expected one value per cell in column {column} of {self.source} (got an {error}); give each its row"
             ) from error
         converted = []
-        for i, cell in enumerate(code):
+        for i, (_, cell) in enumerate(code):
             try:
                 converted.append(convert(cell))
             except _UNREADABLE as error:

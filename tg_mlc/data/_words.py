@@ -46,10 +46,12 @@ def from_documents(
     feature_names: Sequence[str] | None,
     train: np.ndarray | None,
     num_words: int | None = None,
+    counts: bool = False,
 ) -> tuple[sp.csr_array | Tokens, list[str] | None]:
     """Bags or sequences of documents, and the vocabulary if the words are strings or it is given.
 
-    With :obj:`num_words`, the vocabulary is that of an old data set, and stays as it is.
+    With :obj:`num_words`, the vocabulary is that of an old data set, and stays as it is. With :obj:`counts`, bags have
+    how often each word occurs, and not only which ones are present.
     """
     if kind == "vector":
         raise ValueError("Expected a matrix of numbers for kind='vector' (got lists of words)")
@@ -67,7 +69,10 @@ def from_documents(
         tokens, unknown = Tokens.of(documents), NO_NUMBER
     if kind == "sequence":
         return tokens, words
-    return _bags(tokens, num_words if words is None else len(words), unknown), words
+    bags = _bags(tokens, num_words if words is None else len(words), unknown)
+    if not counts:
+        bags.data[:] = 1
+    return bags, words
 
 
 def _vocabulary(documents: list[Document], words: list[str] | None) -> list[str]:
@@ -103,12 +108,11 @@ def _check(documents: list[Document], is_right: Callable[[Any], bool], expected:
 
 
 def _bags(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_array:
-    """Which words are present, of those that are known."""
+    """How often each word occurs, of those that are known."""
     width = num_words if num_words is not None else int(tokens.ids.max()) + 1 if tokens.ids.size else 0
     rows = np.repeat(np.arange(len(tokens.ptr) - 1), np.diff(tokens.ptr))
     kept = tokens.ids != unknown
-    present = (np.ones(int(kept.sum()), dtype=np.float32), (rows[kept], tokens.ids[kept]))
-    bags = sp.csr_array(present, shape=(len(tokens.ptr) - 1, width))
+    occurrences = (np.ones(int(kept.sum()), dtype=np.float32), (rows[kept], tokens.ids[kept]))
+    bags = sp.csr_array(occurrences, shape=(len(tokens.ptr) - 1, width))
     bags.sum_duplicates()
-    bags.data[:] = 1
     return bags

@@ -60,7 +60,8 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
         words (scipy.sparse.csr_array): The matrix :math:`(N, V)`.
 
     Returns:
-        These samples, with what a published data set knows of its labels: descriptions and parents.
+        These samples, with the data set's :obj:`transform` and what a published one knows of its labels: descriptions
+        and parents.
     """
     # The rows of an official split are those of the whole data set.
     whole = dataset._indices is None
@@ -71,7 +72,7 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
     # Also where all weights are 1, as the next samples may have others.
     samples.data.weight = torch.from_numpy(words.data.astype(np.float32))
     ptr = torch.from_numpy(words.indptr.astype(np.int64))
-    bags = ArrayDataset(samples._replace(slices={**(samples.slices or {}), "weight": ptr}))
+    bags = ArrayDataset(samples._replace(slices={**(samples.slices or {}), "weight": ptr}), dataset.transform)
     for name in ("label_descriptions", "label_parents"):
         if hasattr(dataset, name):
             setattr(bags, name, getattr(dataset, name))
@@ -94,5 +95,6 @@ def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
     changed = copy(dataset) if dataset._indices is None else dataset.copy()
     changed._data, changed._data_list = copy(changed._data), None
     changed._data[key] = values
-    changed.slices = {**(changed.slices or {}), key: torch.arange(len(dataset) + 1)}
+    if changed.slices is not None:  # PyG keeps none of a single sample
+        changed.slices = {**changed.slices, key: torch.arange(len(dataset) + 1)}
     return changed

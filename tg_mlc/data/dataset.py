@@ -62,7 +62,7 @@ class MultiLabelDataset(InMemoryDataset):
             ValueError: If a sample has several rows of it, or none.
         """
         values: Tensor = self._data[key]
-        bounds: Tensor = torch.tensor([0, values.size(0)]) if self.slices is None else self.slices[key]
+        bounds: Tensor = (self.slices or {}).get(key, torch.tensor([0, values.size(0)]))  # none of a single sample
         if not torch.equal(bounds, torch.arange(bounds.numel())):
             raise ValueError(f"Expected 'key' to name an attribute of one row for every sample (got {key!r})")
         return values if self._indices is None else values[list(self._indices)]

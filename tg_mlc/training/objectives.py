@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
+from tg_mlc._names import register
 from tg_mlc._options import check_number
 from tg_mlc.losses import lamp_loss, masked_bce
 
@@ -41,7 +42,7 @@ class Objective(ABC):
     _classes: ClassVar[dict[str, type[Objective]]] = {}
 
     def __init_subclass__(cls) -> None:
-        Objective._classes[cls.__name__] = cls
+        register(Objective._classes, cls)
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:

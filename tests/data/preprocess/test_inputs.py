@@ -1,14 +1,20 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tg_mlc.data import MoleculeDataset, from_arrays, random_split
+from tg_mlc.data.bags import bag_of_words
 from tg_mlc.data.preprocess import DNAInputs, MoleculeInputs, TableInputs, from_state, to_state
 from tg_mlc.data.transforms import Fingerprint
 from tg_mlc.datasets import Planted
 
 Y = np.eye(4, 2)
+
+
+def repr_of(value):
+    return type(value).__name__
 
 
 def fitted(inputs, dataset):
@@ -83,3 +89,50 @@ def test_molecules_get_the_vectors_that_others_have():
     inputs.sizes["descriptors"] = 7
     with pytest.raises(ValueError, match=r"RDKit of 7 descriptors.*install the same version"):
         inputs.transform(["C"])
+
+
+@pytest.mark.parametrize("raw", ["CCO", b"ACGT"])
+@pytest.mark.parametrize("inputs", [TableInputs(), MoleculeInputs(), DNAInputs()], ids=repr_of)
+def test_a_string_is_not_taken_for_a_list(inputs, raw):
+    inputs.label_names = ["a", "b"]
+    with pytest.raises(ValueError, match=r"a list of raw inputs \(got the string .*\[input\]"):
+        inputs.transform(raw)
+
+
+@pytest.mark.parametrize("raw", [[], np.zeros((0, 3)), pd.Series([], dtype=object)], ids=["list", "matrix", "series"])
+@pytest.mark.parametrize("inputs", [TableInputs(), MoleculeInputs(), DNAInputs()], ids=repr_of)
+def test_no_inputs_are_refused(inputs, raw):
+    inputs.label_names = ["a", "b"]
+    with pytest.raises(ValueError, match=r"at least one raw input \(got none\)"):
+        inputs.transform(raw)
+
+
+@pytest.mark.parametrize("column", [list, tuple, np.array, pd.Series, lambda texts: np.array(texts, dtype=object)])
+def test_texts_may_be_a_column(column):
+    inputs = fitted(TableInputs(), from_arrays([["red"], ["pear"], ["red"], ["pear"]], Y, ["a", "b"]))
+    assert [data.x.tolist() for data in inputs.transform(column(["Red pear", "pear"]))] == [[2, 1], [1]]
+    dna = fitted(DNAInputs(), from_arrays([["A"], ["C"], ["G"], ["T"]], Y, ["a", "b"], kind="sequence"))
+    assert [data.x.tolist() for data in dna.transform(column(["AC", "T"]))] == [[0, 1], [3]]
+
+
+def bags(*rows):
+    return from_arrays(np.array(rows, dtype=float), Y, ["a", "b"], ["red", "pear"], kind="bag")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "expected"),
+    [(bags([1, 0], [0, 1], [1, 1], [0, 0]), [1, 1]), (bags([2, 0], [0, 2], [2, 2], [3, 3]), [2, 1])],
+    ids=["presence", "counts"],
+)
+@pytest.mark.parametrize("raw", ["Red, red pear or plum", ["red", "red", "pear"], [0, 0, 1]], ids=repr_of)
+def test_words_of_bags_are_counted_as_in_training(dataset, expected, raw):
+    samples = fitted(TableInputs(), dataset).transform([raw])
+    assert bag_of_words(samples).toarray().tolist() == [expected]
+    assert (samples.kind, samples.num_inputs, samples.label_names) == ("bag", 2, ["a", "b"])
+
+
+def test_texts_are_refused_where_words_had_weights():
+    inputs = fitted(TableInputs(), bags([0.5, 0], [0, 0.5], [0.5, 0.5], [0.5, 1]))
+    with pytest.raises(ValueError, match=r"a matrix with the weights of words.*\(got texts"):
+        inputs.transform(["red pear"])
+    assert inputs.transform(np.array([[0.5, 2]]))[0].weight.tolist() == [0.5, 2]

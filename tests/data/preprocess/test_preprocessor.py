@@ -52,3 +52,9 @@ def test_states_are_plain_and_restored_by_name():
 def test_classes_that_nobody_knows_are_named():
     with pytest.raises(ValueError, match=r"preprocessor among \[.*'TfIdf'.*\] \(got 'Stem'\); import its class first"):
         from_state({"name": "Stem", "state": {}})
+
+
+def test_the_name_of_a_class_of_another_module_is_refused():
+    with pytest.raises(ValueError, match=r"a name of its own.*'tg_mlc\.data\.preprocess\.tf_idf\.TfIdf'"):
+        type("TfIdf", (Shift,), {})
+    assert isinstance(from_state({"name": "TfIdf", "state": {"idf": np.ones(2), "counts": True}}), TfIdf)

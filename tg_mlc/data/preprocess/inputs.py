@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +11,11 @@ import torch
 from torch_geometric.transforms import Compose
 from typing_extensions import Self
 
+from tg_mlc._numbers import as_list
+from tg_mlc.data._inputs import num_rows
+from tg_mlc.data._words import Document, as_documents, from_documents
 from tg_mlc.data.arrays import from_arrays
+from tg_mlc.data.bags import bag_of_words
 from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.molecules import MoleculeDataset
 from tg_mlc.data.preprocess.preprocessor import Preprocessor
@@ -30,6 +34,9 @@ class Inputs(Preprocessor):
 
     Attributes:
         label_names (list[str]): The labels of the samples that it was fitted to.
+
+    Raises:
+        ValueError: On use, if there is no input, or a string in place of a list of them.
     """
 
     label_names: list[str]
@@ -39,7 +46,7 @@ class Inputs(Preprocessor):
         return self
 
     def transform(self, raw: Any) -> MultiLabelDataset:
-        return raw if isinstance(raw, MultiLabelDataset) else self._read(raw)
+        return raw if isinstance(raw, MultiLabelDataset) else self._read(_listed(raw))
 
     def _read(self, raw: Any) -> MultiLabelDataset:
         raise NotImplementedError
@@ -70,20 +77,24 @@ class TableInputs(Inputs):
         kind (str): What an input is, as of :class:`~tg_mlc.data.MultiLabelDataset`.
         feature_names (list[str], optional): The vocabulary, or the names of columns.
         num_inputs (int): The size of the vocabulary, or of a row.
+        values (str): What the words of training bags had: :obj:`"presence"` where all values are 1, :obj:`"counts"`,
+            as texts get too, or :obj:`"weights"`, which texts do not have.
 
     Raises:
         ValueError: On use, if samples are neither bags, sequences nor vectors, or have other words or columns than
-            those that it was fitted to.
+            those that it was fitted to, or texts are given where words had weights.
     """
 
     kind: Kind
     feature_names: list[str] | None
     num_inputs: int
+    values: Literal["presence", "counts", "weights"] = "presence"
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         if dataset.kind is None or dataset.num_inputs is None:
             raise ValueError(f"Expected samples of kind 'bag', 'sequence' or 'vector' (got {dataset})")
         self.kind, self.feature_names, self.num_inputs = dataset.kind, dataset.feature_names, dataset.num_inputs
+        self.values = _values(dataset[split.train]) if self.kind == "bag" else "presence"
         return super().fit(dataset, split)
 
     def transform(self, raw: Any) -> MultiLabelDataset:
@@ -98,7 +109,18 @@ class TableInputs(Inputs):
     def _read(self, raw: Any) -> MultiLabelDataset:
         if isinstance(raw, (list, tuple)) and any(isinstance(text, str) for text in raw):
             raw = [tokenize(text) if isinstance(text, str) else text for text in raw]
-        return from_arrays(raw, like=self._like())
+        documents = as_documents(raw) if self.values != "presence" else None
+        return from_arrays(raw, like=self._like()) if documents is None else self._counted(documents)
+
+    def _counted(self, documents: list[Document]) -> ArrayDataset:
+        """Documents as bags of how often each word occurs."""
+        if self.values == "weights":
+            raise ValueError(
+                "Expected a matrix with the weights of words, as training samples had weights that are no counts (got "
+                "texts or lists of words); weigh words as there, and pass a matrix with a row per sample"
+            )
+        x, words = from_documents(documents, "bag", self.feature_names, None, self.num_inputs, counts=True)
+        return ArrayDataset(Records(x, self._unknown(len(documents)), self.label_names, words).to_samples())
 
     def _like(self) -> ArrayDataset:
         """No samples, with words or columns and labels."""
@@ -149,6 +171,24 @@ class DNAInputs(Inputs):
     def _read(self, raw: Sequence[str]) -> MultiLabelDataset:
         tokens = Tokens.of([cast(Any, letter_codes(text)) for text in raw])
         return ArrayDataset(Records(tokens, self._unknown(len(raw)), self.label_names, list(LETTERS)).to_samples())
+
+
+def _listed(raw: Any) -> Any:
+    """Raw inputs, those of a column as a list."""
+    if isinstance(raw, (str, bytes)):
+        raise ValueError(f"Expected a list of raw inputs (got the string {raw[:40]!r}); pass one input as [input]")
+    raw = as_list(raw)
+    raw = raw.tolist() if isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype.kind == "U" else raw
+    if num_rows(raw) == 0:
+        raise ValueError("Expected at least one raw input (got none); pass a list with one entry per sample")
+    return raw
+
+
+def _values(bags: MultiLabelDataset) -> Literal["presence", "counts", "weights"]:
+    values = bag_of_words(bags).data
+    if (values == 1).all():
+        return "presence"
+    return "counts" if ((values >= 0) & (values == np.floor(values))).all() else "weights"
 
 
 def _vector(key: str, size: int) -> Any:

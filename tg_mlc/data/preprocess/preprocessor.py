@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from typing_extensions import Self
 
+from tg_mlc._names import register
 from tg_mlc.data.dataset import MultiLabelDataset
 from tg_mlc.data.splits import Split
 
@@ -20,7 +21,8 @@ class Preprocessor(ABC):
     """A step between raw inputs and a model, fitted to training samples.
 
     Its state is made of arrays and plain data, so that a checkpoint holds it without pickled code; :func:`from_state`
-    finds the class by its name. A class of your own has to be imported before its checkpoints are read.
+    finds the class by its name. A class of your own has to be imported before its checkpoints are read, and needs a
+    name that no class of another module has.
 
     .. code-block:: python
 
@@ -33,7 +35,7 @@ class Preprocessor(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        _CLASSES[cls.__name__] = cls
+        register(_CLASSES, cls)
 
     @abstractmethod
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
