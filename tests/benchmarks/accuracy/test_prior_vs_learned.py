@@ -144,6 +144,7 @@ def test_files_that_are_no_label_graph_of_the_data_set(root: Path, tmp_path: Pat
         own_graphs(f"el,{path}", ["el", "pr"])
     recipe = RECIPES["planted-50"]
     dataset = recipe.load_dataset(root)
+    edgeless(list(dataset.label_names)[::-1]).save(path)
     with pytest.raises(SystemExit, match="the labels of the data set, in its order"):
         with_graphs(recipe, {"two": path}).label_graph("two", dataset, recipe.split(dataset, "official", 0))
     edgeless(2).save(path)
