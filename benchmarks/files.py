@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Hashable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,31 @@ def check_replacement(replace: bool, **reduced: object) -> None:
     if replace and given:
         options = ", ".join(f"--{name}" for name in given)
         raise SystemExit(f"Expected a whole run with --replace (got {options}); leave out one of them")
+
+
+def check_kept(
+    name: str, of: Callable[[dict[str, Any]], Collection[Hashable]], made: Collection[Hashable], *, replace: bool
+) -> None:
+    """Refuses to replace tracked results with a run that makes less of them.
+
+    Args:
+        name: The name of the file.
+        of: What tells the rows and seeds of its content apart.
+        made: The same of what the run makes.
+        replace: Whether the run replaces tracked results.
+
+    Raises:
+        SystemExit: If the tracked file has rows or seeds that the run does not make.
+    """
+    path = RESULTS / f"{name}.json"
+    if not replace or not path.exists():
+        return
+    lost = sorted(set(of(json.loads(path.read_text()))) - set(made), key=str)
+    if lost:
+        raise SystemExit(
+            f"Expected --replace with all rows and seeds of '{path}' (got none for {len(lost)} of them, such as "
+            f"{lost[0]}); run them too, or remove the file first"
+        )
 
 
 def write_results(name: str, content: dict[str, Any], *, replace: bool = False) -> Path:

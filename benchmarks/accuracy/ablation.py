@@ -23,7 +23,7 @@ from benchmarks.accuracy.rows import LAMP, Row, recorded
 from benchmarks.accuracy.runs import Run, Task
 from benchmarks.command_line import run
 from benchmarks.environment import describe_dataset
-from benchmarks.files import check_replacement, write_results
+from benchmarks.files import check_kept, check_replacement, write_results
 from benchmarks.report.comparisons import read
 from benchmarks.report.tables import full
 from tg_mlc.data import Split
@@ -108,6 +108,7 @@ def main(
     task = Task(dataset, recipe.prepare(raw, split, root / dataset))
     changes = changes_of(recipe, classifier_scores(task.dataset).classifiers, graph)
     chosen = range(first_seed, first_seed + seeds)
+    check_kept(f"ablation-{dataset}", _unchanged, {(graph, seed) for seed in chosen}, replace=replace)
     calls: list[tuple[Callable[..., Any], Any, Any]] = [
         delayed(run_baseline)(task, split, first_seed, name, options)
         for name in baselines(task, split, first_seed, options)
@@ -129,6 +130,11 @@ def main(
     }
     path = write_results(f"ablation-{dataset}", content, replace=replace)
     print("\n".join(["", *full(read(path.stem, path)), "", f"Wrote {path}"]))
+
+
+def _unchanged(content: dict[str, Any]) -> set[tuple[str, int]]:
+    """The graphs and the seeds of the recipe as it is."""
+    return {(run["graph"], run["seed"]) for run in content["runs"] if run["model"] == LAMP and run["change"] is None}
 
 
 def run_change(task: Task, split: Split, seed: int, name: str | None, graph: str, options: dict[str, Any]) -> list[Run]:

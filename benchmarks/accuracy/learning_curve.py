@@ -15,6 +15,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from torch_geometric.loader import DataLoader
 
 from benchmarks.command_line import run
 from benchmarks.environment import describe_dataset
-from benchmarks.files import write_results
+from benchmarks.files import check_kept, write_results
 from benchmarks.speed.released_layout import ReleasedLayout
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import fully_connected
@@ -68,12 +69,16 @@ def main(
         jobs: How many trainings run at a time, each on one thread.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
+    if dataset not in RECIPES:
+        raise SystemExit(f"Expected --dataset to be one of {', '.join(RECIPES)} (got {dataset})")
     recipe = RECIPES[dataset]
     samples = recipe.load_dataset(root)
     if kind_of(samples) not in ("bag", "molecule"):
         raise SystemExit(f"Expected --dataset to be one of bags of words, or nci (got {dataset})")
     split = recipe.split(samples, recipe.splits[0], first_seed)
     chosen = range(first_seed, first_seed + seeds)
+    made = set(product(contenders(samples, channels), chosen, range(1, epochs + 1)))
+    check_kept(f"learning_curve-{dataset}", _points, made, replace=replace)
     calls = [
         delayed(curve)(name, samples, split, recipe.counted_labels(samples), seed, epochs, channels, lr)
         for seed in chosen
@@ -87,6 +92,10 @@ def main(
         "curves": points,
     }
     print(f"Wrote {write_results(f'learning_curve-{dataset}', content, replace=replace)}")
+
+
+def _points(content: dict[str, Any]) -> set[tuple[str, int, int]]:
+    return {(point["model"], point["seed"], point["epoch"]) for point in content["curves"]}
 
 
 def kind_of(samples: MultiLabelDataset) -> str | None:

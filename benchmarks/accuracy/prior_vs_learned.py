@@ -33,7 +33,7 @@ from benchmarks.accuracy.rows import LAMP, LEARNED, Row, Settings, recorded
 from benchmarks.accuracy.runs import Run, Task
 from benchmarks.command_line import chosen, run
 from benchmarks.environment import describe_dataset
-from benchmarks.files import check_replacement, earlier_file, name_of, write_partial, write_results
+from benchmarks.files import check_kept, check_replacement, earlier_file, name_of, write_partial, write_results
 from benchmarks.report.comparisons import read
 from benchmarks.report.tables import full
 from tg_mlc._files import sha256
@@ -124,6 +124,8 @@ def main(
     present = {(run.row, run.seed) for run in runs}
     present |= {(Row(model), seed) for model in without.split(";") for seed in all_seeds}
     calls = [*_baselines(trials, options, present), *_variants(trials, rows, options, priors, present)]
+    made = {(run.row.title, run.seed) for run in runs} | {_made(call) for call in calls}
+    check_kept(name, _rows_and_seeds, made, replace=replace)
     for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
         runs += done
         for each in done:
@@ -133,6 +135,10 @@ def main(
         write_partial(name, {**content, "runs": [run.to_dict() for run in runs]}, replace=replace)
     path = write_results(name, {**content, "runs": [run.to_dict() for run in runs]}, replace=replace)
     print("\n".join(["", *full(read(name, path)), "", f"Wrote {path}"]))
+
+
+def _rows_and_seeds(content: dict[str, Any]) -> set[tuple[str, int]]:
+    return {(run.row.title, run.seed) for run in map(Run.from_dict, content["runs"])}
 
 
 def own_graphs(text: str, known: Collection[str]) -> dict[str, Path]:
@@ -152,6 +158,11 @@ def with_graphs(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
     def reader(path: Path) -> Callable[[MultiLabelDataset, Split], LabelGraph]:
         def read(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
             graph = LabelGraph.load(path)
+            if graph.num_labels != dataset.num_labels:
+                raise SystemExit(
+                    f"Expected '{path}' to have the {dataset.num_labels} labels of the data set (got "
+                    f"{graph.num_labels}); build it anew"
+                )
             if list(graph.label_names or dataset.label_names) != list(dataset.label_names):
                 raise SystemExit(f"Expected '{path}' to have the labels of the data set, in its order; build it anew")
             return graph
@@ -175,6 +186,12 @@ class Trial(NamedTuple):
 
 #: A function, its arguments and its options, for joblib.
 Call = tuple[Callable[..., list[Run]], Any, Any]
+
+
+def _made(call: Call) -> tuple[str, int]:
+    """The title and the seed of the row that a call makes."""
+    _, _, seed, row, *_ = call[1]
+    return (row if isinstance(row, Row) else Row(row)).title, seed
 
 
 def _baselines(
@@ -213,10 +230,10 @@ def _try_out(trial: Trial, rows: Sequence[Row]) -> None:
         task.recipe.label_graph(graph, task.dataset, split)
     for row in {replace(row, graph=None) for row in rows}:
         recipe = task.with_settings(row.settings).recipe
+        # How embeddings start matters to no one here, and takes long.
+        options = {**recipe.model, **({"latent": False} if "latent" in recipe.model else {})}
         try:
-            recipe.build(
-                task.dataset[split.val], edgeless(task.dataset.label_names), encoder=row.encoder, **recipe.model
-            )
+            recipe.build(task.dataset[split.train], edgeless(task.dataset.label_names), encoder=row.encoder, **options)
         except ValueError as error:
             raise SystemExit(
                 f"Expected --encoders that models of {task.name} have (got {row.encoder}): {error}"

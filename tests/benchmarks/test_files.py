@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,18 @@ def test_reduced_runs_replace_nothing() -> None:
         files.check_replacement(True, max_epochs=3, quick=False)
     files.check_replacement(True, quick=False)
     files.check_replacement(False, quick=True)
+
+
+def test_results_are_replaced_by_no_fewer(results: Path) -> None:
+    def seeds(content: dict[str, Any]) -> set[int]:
+        return set(content["seeds"])
+
+    files.check_kept("one", seeds, {1}, replace=True)
+    files.write_results("one", {"seeds": [1, 2]}, replace=True)
+    files.check_kept("one", seeds, {1}, replace=False)
+    files.check_kept("one", seeds, {1, 2, 3}, replace=True)
+    with pytest.raises(SystemExit, match=r"all rows and seeds of .* 1 of them, such as 2\); run them too"):
+        files.check_kept("one", seeds, {1, 3}, replace=True)
 
 
 def test_a_comparison_goes_on_from_what_it_would_replace(results: Path, own_runs: Path) -> None:

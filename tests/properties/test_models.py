@@ -83,7 +83,7 @@ def test_the_order_of_words_does_not_matter_to_bags(num_feature_layers: int) -> 
     torch.testing.assert_close(model(Data(x=words.flip(0))), model(Data(x=words)), **LOOSE)
 
 
-def test_labels_that_hear_nobody_are_fine() -> None:
+def test_labels_without_sources_are_fine() -> None:
     graph = LabelGraph(torch.zeros(2, 0, dtype=torch.long), num_nodes=NUM_LABELS)
     for model in (lamp(graph), lamp(PRIOR)):
         logits = model(Batch.from_data_list(molecules(4)))

@@ -39,7 +39,7 @@ def test_the_graph_of_interactions(dataset):
 
 
 @pytest.mark.parametrize("encoder", ["emb", "fmp"])
-def test_a_model_hears_both_strands(dataset, encoder):
+def test_a_model_reads_both_strands(dataset, encoder):
     model = dna_lamp(dataset, fully_connected(FACTORS), encoder, channels=8, pool=2).eval()
     torch.testing.assert_close(model.readout.bias.sigmoid(), dataset.y.nanmean(dim=0))
     logits = model(Batch.from_data_list(dataset))

@@ -26,7 +26,7 @@ class DuplicateMolecule(NamedTuple):
 
 @dataclass(frozen=True)
 class MoleculeReport:
-    """What became of each row of a table of molecules.
+    """The outcome of each row of a table of molecules.
 
     Rows are counted from 0, without the header. Duplicates are kept in the data set: only their reader can know whether
     they are repeated measurements or mistakes.

@@ -17,7 +17,7 @@ _NOT_FACTOR = re.compile(r"DNase$|H[234][AB]?K\d|H2AZ$")
 
 
 class DeepSEAOutput(NamedTuple):
-    """What one of DeepSEA's outputs was measured on."""
+    """The cell and the target that one of DeepSEA's outputs was measured on."""
 
     cell: str
     target: str  #: a protein that binds, a histone mark, or DNase

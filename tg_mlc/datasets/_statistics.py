@@ -21,7 +21,7 @@ _BLOCK = 1 << 24
 
 @dataclass(frozen=True, kw_only=True)
 class Statistics:
-    r"""What can be counted in a data set, or what a paper reports of it; :obj:`None` is not known.
+    r"""The counts of a data set, or those that a paper reports of it; :obj:`None` is not known.
 
     The imbalance of a label is :math:`\mathrm{IRLbl}(l) = \max_{l'} n_{l'} / n_l` with :math:`n_l` its positives, as in
     the `"Addressing Imbalance in Multilabel Classification: Measures and Random Resampling Algorithms"

@@ -11,7 +11,7 @@ from tg_mlc.data.vocabulary import Vocabulary, check_at_least_one
 
 
 class TextOptions(NamedTuple):
-    """How texts become numbers."""
+    """The settings that turn texts into numbers."""
 
     min_count: int = 1  #: how often a word must occur in the training documents
     max_size: int | None = None  #: how many words to keep

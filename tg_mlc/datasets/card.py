@@ -14,7 +14,7 @@ from tg_mlc.datasets._statistics import Statistics
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What cannot be counted in a data set."""
+    """The facts of a data set that cannot be counted."""
 
     name: str  #: its name on the command line
     title: str  #: what it is, in one line

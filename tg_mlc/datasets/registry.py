@@ -22,7 +22,7 @@ CATALOGUE = Path(__file__).with_name("catalogue.json")
 
 @dataclass(frozen=True, kw_only=True)
 class RegistryEntry(Facts):
-    """What the catalogue has of a data set."""
+    """The catalogue's entry of a data set."""
 
     statistics: Statistics  #: counted from its files, or as papers report them
     maker: str = ""  #: ``module:class`` that loads it, or empty if there is no file to load
@@ -52,7 +52,7 @@ def names() -> list[str]:
 
 
 def published(name: str) -> RegistryEntry:
-    """What is known of a data set.
+    """Returns the catalogue's entry of a data set.
 
     Raises:
         ValueError: If there is none of this name.

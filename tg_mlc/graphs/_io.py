@@ -14,6 +14,7 @@ from torch import Tensor
 from tg_mlc._files import replace_when_done
 from tg_mlc.graphs.label_graph import LabelGraph
 
+#: The mark of the file format, which stays the same wherever the class is defined.
 FORMAT = "tg_mlc.LabelGraph/1"
 
 GraphT = TypeVar("GraphT", bound=LabelGraph)

@@ -33,7 +33,7 @@ class NeighborDifference:
 
 @dataclass(frozen=True)
 class GraphComparison:
-    """What :func:`compare` finds; NaN where a number is undefined, with the reason in :attr:`undefined`."""
+    """The result of :func:`compare`; NaN where a number is undefined, with the reason in :attr:`undefined`."""
 
     num_labels: int
     directed: bool  #: whether ordered pairs were compared

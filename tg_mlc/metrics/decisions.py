@@ -127,7 +127,7 @@ def _mean(values: FloatArray, where: BoolArray) -> FloatArray:
 
 
 class DecisionMetric(NamedTuple):
-    """How a metric is computed: the items that are counted and the formula from the counts [..., num_items]."""
+    """The definition of a metric: the items that are counted and the formula from the counts [..., num_items]."""
 
     per: int
     formula: Callable[[Counts, ZeroDivision], FloatArray]

@@ -34,7 +34,7 @@ def correlated(dataset: MultiLabelDataset, split: Split, *, top_k: int) -> Label
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to load a data set, how to divide it, and how to train on it."""
+    """The settings to load a data set, to divide it, and to train on it."""
 
     load: Callable[[Path], MultiLabelDataset]  #: from the folder of all data sets
     split: Callable[[MultiLabelDataset, str, int], Split]  #: from a method's name and a seed

@@ -43,7 +43,7 @@ class LabelGraphUser(Protocol):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What :func:`read_checkpoint` finds in a file.
+    """The content of a checkpoint, as :func:`read_checkpoint` returns it.
 
     .. code-block:: python
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 import torch
 
-from benchmarks.accuracy.prior_vs_learned import _recovered, main, own_graphs, run_variant, with_graphs
+from benchmarks.accuracy.prior_vs_learned import Trial, _recovered, _try_out, main, own_graphs, run_variant, with_graphs
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Run, Task
 from benchmarks.accuracy.summary import by_row
@@ -144,8 +144,44 @@ def test_files_that_are_no_label_graph_of_the_data_set(root: Path, tmp_path: Pat
         own_graphs(f"el,{path}", ["el", "pr"])
     recipe = RECIPES["planted-50"]
     dataset = recipe.load_dataset(root)
+    edgeless(list(dataset.label_names)[::-1]).save(path)
     with pytest.raises(SystemExit, match="the labels of the data set, in its order"):
         with_graphs(recipe, {"two": path}).label_graph("two", dataset, recipe.split(dataset, "official", 0))
+    edgeless(2).save(path)
+    with pytest.raises(SystemExit, match=rf"the {dataset.num_labels} labels of the data set \(got 2\)"):
+        with_graphs(recipe, {"two": path}).label_graph("two", dataset, recipe.split(dataset, "official", 0))
+
+
+class Parts:
+    """Samples of which only the parts and the labels are known."""
+
+    label_names = ("a", "b")
+
+    def __getitem__(self, part: str) -> str:
+        return part
+
+
+def test_models_are_tried_out_on_training_samples_without_what_takes_long() -> None:
+    built: list[Any] = []
+    recipe = SimpleNamespace(
+        model={"latent": True, "min_df": 8},
+        label_graph=lambda *args: None,
+        build=lambda part, graph, **options: built.append((part, options)),
+    )
+    task = SimpleNamespace(dataset=Parts(), recipe=recipe, with_settings=lambda settings: task)
+    _try_out(Trial(cast(Any, task), cast(Any, SimpleNamespace(train="train", val="val"))), [row("el")])
+    assert built == [("train", {"encoder": "emb", "latent": False, "min_df": 8})]
+
+
+@pytest.mark.usefixtures("few_baselines")
+def test_fewer_rows_or_seeds_replace_no_tracked_results(root: Path, results: Path) -> None:
+    runs = [
+        Run(each, seed, "", 0.0, {}, []).to_dict() for seed in (10, 11) for each in (Row("label frequency"), row("el"))
+    ]
+    (results / "prior_vs_learned-planted-50-official.json").write_text(json.dumps({"runs": runs}))
+    for options in ({"seeds": 1, "graphs": "el"}, {"seeds": 2, "graphs": "fc"}):
+        with pytest.raises(SystemExit, match="with all rows and seeds of"):
+            main(dataset="planted-50", encoders="emb", root=root, replace=True, **cast(Any, options))
 
 
 def test_the_learned_graph_is_that_of_a_trained_model(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ def bags(**attributes):
 
 
 @pytest.mark.parametrize("graph", [edgeless, fully_connected])
-def test_labels_hear_of_each_other_along_the_graph_only(graph):
+def test_messages_follow_the_graph_only(graph):
     torch.manual_seed(0)
     model = LaMP(BagEncoder(5, 8), graph(3), num_feature_layers=0, num_steps=1, evidence=Evidence()).eval()
     known = torch.zeros(3, 3)
@@ -29,10 +29,10 @@ def test_labels_hear_of_each_other_along_the_graph_only(graph):
     changed = (before != after).any(dim=0)
     assert changed[1]
     assert changed[0].item() == (graph is fully_connected)
-    assert torch.equal(before[1:], after[1:])  # other samples hear nothing
+    assert torch.equal(before[1:], after[1:])  # other samples are unaffected
 
 
-def test_a_model_hears_several_classifiers():
+def test_a_model_takes_scores_of_several_classifiers():
     torch.manual_seed(0)
     model = LaMP(BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, num_steps=1, evidence=Evidence(2)).eval()
     known = torch.zeros(3, 3, 2)

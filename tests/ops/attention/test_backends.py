@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 import torch
@@ -71,6 +72,8 @@ def keeps_no_weights(backend: str) -> bool:
     return backend != "auto" and registry.get(backend).refuse(call) is not None
 
 
+#: How torch refuses to derive a derivative of a custom operator, of its own, and of a function that is marked.
+REFUSED = "no autograd formula was registered|derivative for .* is not implemented|once_differentiable"
 WITHOUT_WEIGHTS = {backend for backend in BACKENDS if keeps_no_weights(backend)}
 
 
@@ -358,9 +361,9 @@ def test_second_derivatives_are_right_or_refused(backend: str, return_weights: b
     gradient = torch.autograd.grad(attend(query, key).square().sum(), query, create_graph=True)[0]
     try:
         gradient.square().sum().backward()
-    except RuntimeError:  # whatever a backend refuses with
-        assert not return_weights
-        assert backend not in ("reference", "scatter")
+    except RuntimeError as error:
+        if backend == "reference" or not re.search(REFUSED, str(error)):
+            raise
         return
     assert torch.autograd.gradgradcheck(attend, (query, key))
 

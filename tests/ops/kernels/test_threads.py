@@ -41,7 +41,7 @@ def test_threads_of_the_pool_work_alone_and_others_are_left_as_they_were() -> No
     assert in_a_new_thread(torch.get_num_threads) == torch.get_num_threads() == 3
 
 
-def test_what_fails_is_heard_of() -> None:
+def test_failures_are_raised() -> None:
     def fail(worker: int) -> None:
         raise ArithmeticError(worker)
 

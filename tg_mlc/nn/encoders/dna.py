@@ -65,6 +65,7 @@ class DNAEncoder(nn.Module):
         self.conv.reset_parameters()
 
     def forward(self, data: Data) -> Components:
+        """Encodes the sequences of a batch."""
         ptr = ptr_of(data)
         x = self.one_hot[_letters(data)]
         length = _common_length(ptr)

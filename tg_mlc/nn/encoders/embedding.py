@@ -39,6 +39,7 @@ class CategoricalEmbedding(nn.Module):
         nn.init.normal_(self.weight, std=len(self.num_categories) ** -0.5)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Embeds every row of categories."""
         if x.dim() != 2 or x.size(1) != len(self.num_categories):
             raise ValueError(
                 f"Expected categorical features of shape [N, {len(self.num_categories)}] (got {list(x.shape)})"

@@ -45,6 +45,7 @@ class JointEncoder(nn.Module):
         self.norm = nn.LayerNorm(self.channels)
 
     def forward(self, data: Data) -> Components:
+        """Encodes a batch with every encoder and joins the components of each sample."""
         parts: list[Components] = [encoder(data) for encoder in self.encoders]
         if any(part.to_label is not None for part in parts):
             raise ValueError("Expected components that all labels attend to (got 'to_label'); encode them alone")

@@ -31,4 +31,5 @@ class MoleculeEncoder(nn.Module):
         self.bonds = CategoricalEmbedding([len(values) for values in e_map.values()], channels)
 
     def forward(self, data: Data) -> Components:
+        """Encodes the atoms and bonds of a batch."""
         return Components(self.atoms(data.x), ptr_of(data), data.edge_index, self.bonds(data.edge_attr))

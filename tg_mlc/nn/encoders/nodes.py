@@ -37,6 +37,7 @@ class NodeEncoder(nn.Module):
         self.lin = Linear(in_channels, channels)
 
     def forward(self, data: Data) -> Components:
+        """Encodes the nodes of a batch."""
         check_columns(data.x, self.lin.in_channels, "features 'x'")
         x: Tensor = self.lin(data.x)
         return Components(x, ptr_of(data), data.get("edge_index"), to_label=data.get("to_label"))

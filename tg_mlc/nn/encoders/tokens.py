@@ -110,6 +110,7 @@ class BagEncoder(nn.Module):
         self.embedding.weight.copy_(words * torch.from_numpy(length).unsqueeze(-1))
 
     def forward(self, data: Data) -> Components:
+        """Encodes the tokens of a batch, without order."""
         tokens, weight, ptr, edge_index = self._kept(data)
         x = self.embedding(tokens)
         if weight is not None and self.normalized:
@@ -167,6 +168,7 @@ class SequenceEncoder(nn.Module):
         self.positions: Tensor | None
 
     def forward(self, data: Data) -> Components:
+        """Encodes the tokens of a batch, with their positions."""
         ptr = ptr_of(data)
         x: Tensor = self.embedding(_tokens(data, self.embedding.num_embeddings))
         position = torch.arange(x.size(0), device=x.device) - ptr[ptr2index(ptr, output_size=x.size(0))]

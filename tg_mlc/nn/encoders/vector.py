@@ -80,6 +80,7 @@ class VectorEncoder(nn.Module):
         return dropout(x, self.dropout, self.training)
 
     def forward(self, data: Data) -> Components:
+        """Encodes the vectors of a batch."""
         vectors = self.vectors(data)
         x = self.lin(vectors).view(-1, self.channels)
         ptr = torch.arange(vectors.size(0) + 1, device=x.device) * self.num_components
@@ -116,5 +117,6 @@ class LinearPath(nn.Module):
             nn.init.zeros_(parameter)
 
     def forward(self, data: Data) -> Tensor:
+        """Returns the logits of a batch."""
         logits = [lin(encoder.vectors(data)) for lin, encoder in zip(self.lins, self.encoders, strict=True)]
         return torch.stack(logits).sum(dim=0)

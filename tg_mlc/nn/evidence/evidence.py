@@ -31,6 +31,7 @@ class Evidence(nn.Module):
         self.key = key
 
     def forward(self, data: Data) -> Tensor:
+        """Returns the scores of a batch."""
         scores: Tensor | None = data.get(self.key)
         if scores is None:
             raise ValueError(

@@ -48,6 +48,7 @@ class ScoreEncoder(nn.Module):
             self.shift.copy_(-4.0 * places.expand_as(self.shift))
 
     def forward(self, scores: Tensor) -> Tensor:
+        """Encodes scores as states of labels."""
         steps = torch.sigmoid(torch.addcmul(self.shift, self._by_classifier(scores).unsqueeze(-1), self.scale))
         states: Tensor = self.lin(steps.flatten(2))
         return states
@@ -136,4 +137,5 @@ class SharedLogits(ScoreEncoder):
         return scores[sample, label].unsqueeze(1).to(self.scale), y[sample, label].to(self.scale), offsets
 
     def forward(self, scores: Tensor) -> Tensor:
+        """Turns scores into logits."""
         return super().forward(scores).squeeze(-1)

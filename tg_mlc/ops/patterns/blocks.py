@@ -86,15 +86,18 @@ class Blocks(Pattern):
 
     @property
     def num_edges(self) -> int:
+        """The number of (query, key) pairs of all samples."""
         if self._num_edges is None:
             self._num_edges = int((self.query_ptr.diff() * self.key_ptr.diff()).sum())
         return self._num_edges
 
     def to_edge_index(self) -> Tensor:
+        """The literal list of all pairs, sample after sample."""
         ptr, key, _ = self.csr()
         return torch.stack([key, ptr2index(ptr, output_size=self.num_edges)])
 
     def csr(self) -> CSR:
+        """The edges grouped by query."""
         sample = self.sample_of_query()
         ptr = cumsum(self.key_ptr.diff()[sample])
         row = ptr2index(ptr, output_size=self.num_edges)
@@ -118,6 +121,7 @@ class Blocks(Pattern):
         return [w.view(q, k, weights.size(-1)) for w, q, k in zip(parts, num_queries, num_keys, strict=True)]
 
     def to(self, device: torch.device | str) -> Blocks:
+        """The same pattern on another device."""
         return Blocks(
             self.query_ptr.to(device),
             self.key_ptr.to(device),

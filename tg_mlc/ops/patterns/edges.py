@@ -59,6 +59,7 @@ class Edges(Pattern):
 
     @property
     def num_edges(self) -> int:
+        """The number of edges."""
         return self.edge_index.size(1)
 
     @property
@@ -76,7 +77,7 @@ class Edges(Pattern):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every query attends to every key exactly once."""
+        """:obj:`True` if every query attends to every key exactly once."""
         return self.num_edges == self.num_queries * self.num_keys and not self.is_multigraph
 
     def mask(self) -> Tensor:
@@ -103,9 +104,11 @@ class Edges(Pattern):
         return self._finite_mask
 
     def to_edge_index(self) -> Tensor:
+        """The edges as they were given."""
         return self.edge_index
 
     def csr(self) -> CSR:
+        """The edges grouped by query, sorted once."""
         if self._csr is None:
             with _kept_for_training():
                 perm = torch.sort(self.edge_index[1] * self.num_keys + self.edge_index[0], stable=True).indices
@@ -140,6 +143,7 @@ class Edges(Pattern):
         self._finite_mask = self.finite_mask() if bool(self.isolated().any()) else mask
 
     def to(self, device: torch.device | str) -> Edges:
+        """The same pattern on another device."""
         moved = Edges(self.edge_index.to(device), self.num_queries, self.num_keys, validate=False)
         moved._multigraph = self._multigraph
         moved._csr = None if self._csr is None else self._csr.to(device)

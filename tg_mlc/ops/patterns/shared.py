@@ -59,6 +59,7 @@ class Shared(Pattern):
 
     @property
     def num_edges(self) -> int:
+        """The number of edges of all samples."""
         return self.num_samples * self.graph.num_edges
 
     @property
@@ -68,20 +69,25 @@ class Shared(Pattern):
 
     @property
     def weights_size(self) -> tuple[int, ...]:
+        """The leading sizes of attention weights: samples, and edges of the graph."""
         return (self.num_samples, self.graph.num_edges)
 
     @property
     def bias_size(self) -> int:
+        """The number of edges of the graph, whose bias all samples share."""
         return self.graph.num_edges
 
     def expand_bias(self, edge_bias: Tensor) -> Tensor:
+        """Repeats an edge bias for every sample."""
         return edge_bias.repeat(self.num_samples, 1)
 
     def to_edge_index(self) -> Tensor:
+        """The literal list of edges, sample after sample."""
         shifted = self.graph.edge_index.unsqueeze(1) + self._offsets(self.num_nodes)
         return shifted.reshape(2, self.num_edges)
 
     def csr(self) -> CSR:
+        """The edges of all samples grouped by query."""
         ptr, key, perm = self.graph.csr()
         ptrs = ptr[:-1] + self._offsets(self.graph.num_edges)
         last = torch.full((1,), self.num_edges, device=self.device)
@@ -93,6 +99,7 @@ class Shared(Pattern):
         return torch.arange(self.num_samples, device=self.device).unsqueeze(-1) * step
 
     def to(self, device: torch.device | str) -> Shared:
+        """The same pattern on another device."""
         return Shared(self.graph.to(device), self.num_samples)
 
     def __repr__(self) -> str:
