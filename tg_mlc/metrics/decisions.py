@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from tg_mlc.metrics._counts import LABELS, SAMPLES, Counts, count
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, read_decisions, read_targets
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_decisions, read_targets
 
 ZeroDivision = Literal[0, 1, "drop"]
 ZeroDivisions = ZeroDivision | Mapping[str, ZeroDivision] | None
@@ -82,9 +82,9 @@ def macro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivisio
 
 def resolve_zero_division(zero_division: ZeroDivisions = None) -> dict[str, ZeroDivision]:
     """Completes one choice for all F1s, or some choices by name, with the defaults, and checks it."""
-    named = zero_division if isinstance(zero_division, Mapping) else {}
-    if zero_division is not None and not isinstance(zero_division, Mapping):
-        named = dict.fromkeys(DEFAULT_ZERO_DIVISION, zero_division)
+    named = {} if zero_division is None else zero_division
+    if not isinstance(named, Mapping):
+        named = dict.fromkeys(DEFAULT_ZERO_DIVISION, named)
     if unknown := sorted(set(named) - set(DEFAULT_ZERO_DIVISION)):
         raise ValueError(f"Expected 'zero_division' only for {list(DEFAULT_ZERO_DIVISION)} (got {unknown})")
     for value in named.values():
@@ -143,8 +143,18 @@ DECISION_METRICS = {
 }
 
 
-def _measure(name: str, y_true: ArrayLike, y_pred: ArrayLike, zero_division: ZeroDivision | None = None) -> float:
-    chosen = resolve_zero_division(zero_division).get(name, 0)
-    targets = read_targets(y_true)
+def value_of(name: str, targets: Targets, decisions: BoolArray, zero_division: Mapping[str, ZeroDivision]) -> float:
+    """Value of a metric, given what :func:`resolve_zero_division` returned."""
     per, formula = DECISION_METRICS[name]
-    return float(formula(count(targets, read_decisions(y_pred, targets), per), chosen))
+    return float(formula(count(targets, decisions, per), zero_division.get(name, 0)))
+
+
+def check_metric(name: str) -> None:
+    """Refuses a name that is none of a decision metric."""
+    if name not in DECISION_METRICS:
+        raise ValueError(f"Expected 'metric' to be one of {list(DECISION_METRICS)} (got {name!r})")
+
+
+def _measure(name: str, y_true: ArrayLike, y_pred: ArrayLike, zero_division: ZeroDivision | None = None) -> float:
+    chosen, targets = resolve_zero_division(zero_division), read_targets(y_true)
+    return value_of(name, targets, read_decisions(y_pred, targets), chosen)

@@ -12,9 +12,8 @@ from scipy.special import logit
 from torch import Tensor
 from typing_extensions import Self
 
-from tg_mlc.metrics._counts import count
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_matrix, read_scores, read_targets
-from tg_mlc.metrics.decisions import DECISION_METRICS, resolve_zero_division
+from tg_mlc.metrics.decisions import DEFAULT_ZERO_DIVISION, check_metric, value_of
 from tg_mlc.metrics.thresholds import PAPER_GRID, check_scale
 
 #: What :meth:`LabelSets.tuned` tries: from all label sets alike to as often as they occur.
@@ -94,19 +93,14 @@ class LabelSets:
         Raises:
             ValueError: If the metric is not known, there is no candidate, or shapes or values are not allowed.
         """
-        if metric not in DECISION_METRICS:
-            raise ValueError(f"Expected 'metric' to be one of {list(DECISION_METRICS)} (got {metric!r})")
+        check_metric(metric)
         if not priors:
             raise ValueError("Expected 'priors' to hold at least one number (got none)")
         targets = read_targets(y, "y")
         scores = read_scores(scores, targets)
-        per, formula = DECISION_METRICS[metric]
-        division = resolve_zero_division(None).get(metric, 0)
-        sets = cls(y_train)
-        values = []
-        for prior in priors:
-            sets.prior = prior
-            values.append(formula(count(targets, sets.predict(scores).astype(bool), per), division))
+        sets, values = cls(y_train), []
+        for sets.prior in priors:
+            values.append(value_of(metric, targets, sets.predict(scores).astype(bool), DEFAULT_ZERO_DIVISION))
         sets.prior = priors[int(np.argmax(values))]
         return sets
 

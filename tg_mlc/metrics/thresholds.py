@@ -13,7 +13,14 @@ from typing_extensions import Self
 
 from tg_mlc.metrics._counts import LABELS, GridCounts
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, read_matrix, read_scores, read_targets
-from tg_mlc.metrics.decisions import DECISION_METRICS, ZeroDivision, ZeroDivisions, f1_per_item, resolve_zero_division
+from tg_mlc.metrics.decisions import (
+    DECISION_METRICS,
+    ZeroDivision,
+    ZeroDivisions,
+    check_metric,
+    f1_per_item,
+    resolve_zero_division,
+)
 
 #: 0.01 to 0.10 by 0.01 and 0.15 to 0.95 by 0.05, the grid of the LaMP, MPED and Graph2Graph papers.
 PAPER_GRID: tuple[float, ...] = tuple(percent / 100 for percent in (*range(1, 11), *range(15, 100, 5)))
@@ -61,8 +68,7 @@ class ThresholdTuner:
         grid: Sequence[float] = PAPER_GRID,
         zero_division: ZeroDivisions = None,
     ) -> None:
-        if metric not in DECISION_METRICS:
-            raise ValueError(f"Expected 'metric' to be one of {list(DECISION_METRICS)} (got {metric!r})")
+        check_metric(metric)
         self.metric = metric
         self.per_label = per_label
         self.grid = check_grid(grid)
@@ -127,16 +133,11 @@ class ThresholdTuner:
         Raises:
             KeyError: If an entry is missing.
         """
-        thresholds = state_dict["thresholds"]
-        restored = type(self)(
-            state_dict["metric"],
-            per_label=state_dict["per_label"],
-            grid=state_dict["grid"].tolist(),
-            zero_division=state_dict["zero_division"],
-        )
-        restored.thresholds = None if thresholds is None else thresholds.cpu().double().numpy().copy()
-        restored.best_value = state_dict["best_value"]
-        self.__dict__.update(restored.__dict__)
+        state = dict(state_dict)
+        thresholds, best_value, grid = state.pop("thresholds"), state.pop("best_value"), state.pop("grid").tolist()
+        type(self).__init__(self, grid=grid, **state)
+        self.thresholds = None if thresholds is None else thresholds.cpu().double().numpy().copy()
+        self.best_value = best_value
         return self
 
     def __repr__(self) -> str:
