@@ -40,11 +40,7 @@ class LabelFrequency:
         return self
 
     def predict_proba(self, num_samples: int) -> FloatArray:
-        """Returns the constant scores :math:`(N, L)` for a number :math:`N` of samples.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-        """
+        """Returns the constant scores :math:`(N, L)` of :math:`N` samples; a :obj:`RuntimeError` before :meth:`fit`."""
         if self.frequency is None:
             raise RuntimeError("Expected 'fit' to be called before 'predict_proba'")
         return np.tile(self.frequency, (num_samples, 1))

@@ -99,7 +99,8 @@ class LabelSets:
         targets = read_targets(y, "y")
         scores = read_scores(scores, targets)
         sets, values = cls(y_train), []
-        for sets.prior in priors:
+        for prior in priors:
+            sets.prior = prior
             values.append(value_of(metric, targets, sets.predict(scores).astype(bool), DEFAULT_ZERO_DIVISION))
         sets.prior = priors[int(np.argmax(values))]
         return sets

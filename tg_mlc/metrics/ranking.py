@@ -32,8 +32,8 @@ def macro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
     """The mean over labels of the area under their ROC curves.
 
     Labels without both a known positive and a known negative are left out, as the curve is undefined; they are the NaN
-    of :func:`roc_auc_per_label`, and :func:`evaluate` reports them by name. NaN if no label is left. Args and errors are
-    those of :func:`micro_roc_auc`.
+    of :func:`roc_auc_per_label`, and :func:`evaluate` reports them by name. NaN if no label is left. Args and errors
+    are those of :func:`micro_roc_auc`.
     """
     return _rank(y_true, scores).macro("roc_auc")
 

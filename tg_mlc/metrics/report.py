@@ -31,7 +31,7 @@ class Evaluation:
     thresholds: dict[str, float | list[float]]  #: that of each metric that has one; a list if there is one per label
     #: Names of the labels left out of maAUC and maAP: those without both a known positive and a known negative.
     undefined: list[str]
-    #: Names of the labels with neither a known positive nor a prediction, counted in maF1 as :attr:`zero_division` says.
+    #: Names of the labels with neither a known positive nor a prediction, which maF1 counts by :attr:`zero_division`.
     undefined_f1: list[str]
     zero_division: dict[str, ZeroDivision]  #: what each F1 counts as where there are neither positives nor predictions
     num_samples: int

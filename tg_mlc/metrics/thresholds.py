@@ -78,11 +78,7 @@ class ThresholdTuner:
 
     @property
     def threshold(self) -> float:
-        """The one threshold for all labels.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit` or if there is one threshold per label.
-        """
+        """The one threshold for all labels; a :obj:`RuntimeError` if there is one per label, or none yet."""
         thresholds = self.fitted()
         if self.per_label:
             raise RuntimeError("Expected one threshold for all labels (got per_label=True); read 'thresholds' instead")
@@ -133,11 +129,11 @@ class ThresholdTuner:
         Raises:
             KeyError: If an entry is missing.
         """
-        state = dict(state_dict)
-        thresholds, best_value, grid = state.pop("thresholds"), state.pop("best_value"), state.pop("grid").tolist()
-        type(self).__init__(self, grid=grid, **state)
-        self.thresholds = None if thresholds is None else thresholds.cpu().double().numpy().copy()
-        self.best_value = best_value
+        options = {name: state_dict[name] for name in ("metric", "per_label", "zero_division")}
+        restored, thresholds = type(self)(**options, grid=state_dict["grid"].tolist()), state_dict["thresholds"]
+        restored.thresholds = None if thresholds is None else thresholds.cpu().double().numpy().copy()
+        restored.best_value = state_dict["best_value"]
+        vars(self).update(vars(restored))
         return self
 
     def __repr__(self) -> str:
@@ -163,11 +159,7 @@ class ThresholdTuner:
         return cast("FloatArray", counts.grid[best])
 
     def fitted(self) -> FloatArray:
-        """Returns the thresholds, of shape :math:`(1)` or :math:`(L)`.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-        """
+        """Thresholds, of shape :math:`(1)` or :math:`(L)`; a :obj:`RuntimeError` before :meth:`fit`."""
         if self.thresholds is None:
             raise RuntimeError("Expected 'fit' to be called first (got a tuner without thresholds)")
         return self.thresholds
@@ -182,17 +174,13 @@ def tune_per_metric(
     grid: Sequence[float] = PAPER_GRID,
     zero_division: ZeroDivisions = None,
 ) -> dict[str, ThresholdTuner]:
-    """Chooses thresholds for every metric of the family, as the papers do, with one pass over the scores.
-
-    The result is what :func:`evaluate` takes.
+    """Chooses thresholds for every metric of the family, as the papers do and :func:`evaluate` takes them, with one
+    pass over the scores.
 
     Args:
         y, scores: As in :meth:`ThresholdTuner.fit`.
         metrics (Iterable[str], optional): Names of the metrics. (default: all)
-        per_label, grid, zero_division (optional): As in :class:`ThresholdTuner`.
-
-    Raises:
-        ValueError: If a metric is not known, or as :class:`ThresholdTuner` and its :meth:`~ThresholdTuner.fit` do.
+        per_label, grid, zero_division (optional): As in :class:`ThresholdTuner`, with its errors.
     """
     tuners = {
         metric: ThresholdTuner(metric, per_label=per_label, grid=grid, zero_division=zero_division)

@@ -23,7 +23,8 @@ class Encoder(Protocol):
     channels: int
     edge_dim: int | None
 
-    def __call__(self, data: Data) -> Components: ...
+    def __call__(self, data: Data) -> Components:
+        """Encodes a batch."""
 
 
 class LaMPOutput(NamedTuple):

@@ -112,11 +112,7 @@ class MultiLabelDataModule(LightningDataModule):
         return {"split": self.split.hash, "seed": self.seed, "batch_size": self.batch_size}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Checks that a training goes on with the data that it began with.
-
-        Raises:
-            ValueError: If the split, the seed or the size of batches differs.
-        """
+        """Refuses data with another split, seed or size of batches than those that a training began with."""
         present = self.state_dict()
         if changed := sorted(key for key, value in state_dict.items() if present[key] != value):
             raise ValueError(

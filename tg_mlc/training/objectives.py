@@ -72,11 +72,7 @@ class Objective(ABC):
         return self.scores(model, batch), self.loss(model, batch)
 
     def check_model(self, model: nn.Module) -> None:  # noqa: B027
-        """Refuses a model that this objective cannot train; any will do unless a subclass says otherwise.
-
-        Raises:
-            ValueError: If :obj:`model` does not fit.
-        """
+        """Refuses, by a :obj:`ValueError`, a model that this objective cannot train; takes any unless overridden."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +99,7 @@ class BinaryObjective(Objective):
         check_number("label_smoothing", self.label_smoothing, below=1.0)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns LaMP's loss."""
         if self.intermediate_weight > 0.0:
             output = model(batch, return_intermediate=True)
             logits, intermediate = output.logits, output.intermediate
@@ -111,14 +108,17 @@ class BinaryObjective(Objective):
         return lamp_loss(logits, batch.y, intermediate, self.intermediate_weight, label_smoothing=self.label_smoothing)
 
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns probabilities."""
         scores: Tensor = model(batch).float().sigmoid()
         return scores
 
     def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Returns probabilities and the loss of the final logits."""
         logits: Tensor = model(batch).float()
         return logits.sigmoid(), masked_bce(logits, batch.y)
 
     def check_model(self, model: nn.Module) -> None:
+        """Refuses a model without the intermediate readouts that are to be trained."""
         if self.intermediate_weight > 0.0 and "return_intermediate" not in inspect.signature(model.forward).parameters:
             raise ValueError(
                 f"Expected a model whose forward takes 'return_intermediate' for intermediate_weight > 0 (got "
