@@ -190,27 +190,42 @@ def differentiate(
 @kernel
 def products(x: Array, channels: int, lanes: int, columns: Array, stride: int, scale: float, out: Array) -> None:
     """The scaled products of rows ``[ROWS, lanes]`` with columns ``[channels, stride]``, as ``[ROWS, stride]``."""
-    width, step, none, factor = uintp(lanes), uintp(stride), zeros(out, LANES), out.dtype.type(scale)
+    width, step, none = uintp(lanes), uintp(stride), zeros(out, LANES)
     for column in range(uintp(0), step, uintp(LANES)):
-        s0, s1, s2, s3, s4, s5, s6, s7 = none, none, none, none, none, none, none, none
+        sums = none, none, none, none, none, none, none, none
         for c in range(uintp(channels)):
-            y = load(columns, c * step + column, LANES)
-            s0 = add_scaled(s0, x[c], y)
-            s1 = add_scaled(s1, x[width + c], y)
-            s2 = add_scaled(s2, x[uintp(2) * width + c], y)
-            s3 = add_scaled(s3, x[uintp(3) * width + c], y)
-            s4 = add_scaled(s4, x[uintp(4) * width + c], y)
-            s5 = add_scaled(s5, x[uintp(5) * width + c], y)
-            s6 = add_scaled(s6, x[uintp(6) * width + c], y)
-            s7 = add_scaled(s7, x[uintp(7) * width + c], y)
-        store(out, column, add_scaled(none, factor, s0))
-        store(out, step + column, add_scaled(none, factor, s1))
-        store(out, uintp(2) * step + column, add_scaled(none, factor, s2))
-        store(out, uintp(3) * step + column, add_scaled(none, factor, s3))
-        store(out, uintp(4) * step + column, add_scaled(none, factor, s4))
-        store(out, uintp(5) * step + column, add_scaled(none, factor, s5))
-        store(out, uintp(6) * step + column, add_scaled(none, factor, s6))
-        store(out, uintp(7) * step + column, add_scaled(none, factor, s7))
+            sums = add_each(sums, x, c, width, load(columns, c * step + column, LANES))
+        store_each(sums, none, out.dtype.type(scale), out, column, step)
+
+
+@kernel
+def add_each(sums: Any, weight: Array, first: int, step: int, y: Any) -> Any:
+    """Adds a vector to each of eight, weighed by numbers that stand a step apart."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = sums
+    return (
+        add_scaled(s0, weight[first], y),
+        add_scaled(s1, weight[first + step], y),
+        add_scaled(s2, weight[first + uintp(2) * step], y),
+        add_scaled(s3, weight[first + uintp(3) * step], y),
+        add_scaled(s4, weight[first + uintp(4) * step], y),
+        add_scaled(s5, weight[first + uintp(5) * step], y),
+        add_scaled(s6, weight[first + uintp(6) * step], y),
+        add_scaled(s7, weight[first + uintp(7) * step], y),
+    )
+
+
+@kernel
+def store_each(sums: Any, none: Any, factor: float, out: Array, first: int, step: int) -> None:
+    """Writes eight scaled vectors to places that are a step apart."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = sums
+    store(out, first, add_scaled(none, factor, s0))
+    store(out, first + step, add_scaled(none, factor, s1))
+    store(out, first + uintp(2) * step, add_scaled(none, factor, s2))
+    store(out, first + uintp(3) * step, add_scaled(none, factor, s3))
+    store(out, first + uintp(4) * step, add_scaled(none, factor, s4))
+    store(out, first + uintp(5) * step, add_scaled(none, factor, s5))
+    store(out, first + uintp(6) * step, add_scaled(none, factor, s6))
+    store(out, first + uintp(7) * step, add_scaled(none, factor, s7))
 
 
 @kernel
@@ -232,26 +247,11 @@ def weighted_sums(weight: Array, stride: int, keys: int, y: Array, lanes: int, o
 
 def _sums(lanes: int) -> Any:
     def sums(weight: Array, stride: int, keys: int, y: Array, out: Array) -> None:
-        step, none = uintp(stride), zeros(out, lanes)
-        s0, s1, s2, s3, s4, s5, s6, s7 = none, none, none, none, none, none, none, none
+        none = zeros(out, lanes)
+        total = none, none, none, none, none, none, none, none
         for j in range(uintp(keys)):
-            row = load(y, j * uintp(lanes), lanes)
-            s0 = add_scaled(s0, weight[j], row)
-            s1 = add_scaled(s1, weight[step + j], row)
-            s2 = add_scaled(s2, weight[uintp(2) * step + j], row)
-            s3 = add_scaled(s3, weight[uintp(3) * step + j], row)
-            s4 = add_scaled(s4, weight[uintp(4) * step + j], row)
-            s5 = add_scaled(s5, weight[uintp(5) * step + j], row)
-            s6 = add_scaled(s6, weight[uintp(6) * step + j], row)
-            s7 = add_scaled(s7, weight[uintp(7) * step + j], row)
-        store(out, uintp(0), s0)
-        store(out, uintp(lanes), s1)
-        store(out, uintp(2 * lanes), s2)
-        store(out, uintp(3 * lanes), s3)
-        store(out, uintp(4 * lanes), s4)
-        store(out, uintp(5 * lanes), s5)
-        store(out, uintp(6 * lanes), s6)
-        store(out, uintp(7 * lanes), s7)
+            total = add_each(total, weight, j, uintp(stride), load(y, j * uintp(lanes), lanes))
+        store_each(total, none, out.dtype.type(1), out, uintp(0), uintp(lanes))
 
     return named(sums, f"narrow_sums_{lanes}")
 
