@@ -27,7 +27,7 @@ from tg_mlc.ops.dropout import dropout
 
 
 def may_fold(states: Tensor, pattern: Blocks, query: Linear, out: Linear, heads: int, num_copies: int) -> bool:
-    """Whether folding takes fewer multiplications, and nobody forces a backend or looks into the projections."""
+    """Tells whether folding takes fewer multiplications, and nobody forces a backend or looks into the projections."""
     if states.device.type != "cpu" or torch.compiler.is_compiling() or is_forced():
         return False
     regular = pattern.num_samples * pattern.max_queries == pattern.num_queries
@@ -84,7 +84,7 @@ def _scores(states: Tensor, key: Tensor, pattern: Blocks, query: Linear) -> Tens
 
 
 def _shared_scores(states: Tensor, key: Tensor, pattern: Blocks, query: Linear) -> Tensor:
-    """The same of states that all samples share."""
+    """``[B, max_queries, heads, max_keys]`` of states that all samples share."""
     queries = query(states).view(states.size(0), *key.shape[1:])
     score = torch.einsum("lhc,bhsc->blhs", queries, pad(key, pattern.key_ptr, _num_keys(pattern)))
     absent = _absent(pattern)
@@ -111,9 +111,8 @@ def _offset(key: Tensor, bias: Tensor | None, pattern: Blocks) -> Tensor | None:
 
 
 def _absent(pattern: Blocks) -> Tensor | None:
-    """Which keys are padding, ``[B, 1, max_keys]``, if any is.
-
-    A sample without keys attends to one of them, whose value is zero, so that it yields zeros and never NaN.
+    """Mask of the keys that are padding, ``[B, 1, max_keys]``, if any is. A sample without keys attends to one of them,
+    whose value is zero, so that it yields zeros and never NaN.
     """
     size = _num_keys(pattern)
     if pattern.num_samples * size == pattern.num_keys:

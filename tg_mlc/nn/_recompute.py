@@ -8,7 +8,7 @@ from torch.nn.parameter import is_lazy
 
 
 def may_recompute(block: nn.Module) -> bool:
-    """Whether a block trains, and would do the same the second time.
+    """Tells whether a block trains, and would do the same the second time.
 
     Weights that are drawn at the first call are not drawn at the second, which would leave dropout with other random
     numbers. A compiler decides by itself what to keep.

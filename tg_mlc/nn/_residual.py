@@ -66,7 +66,7 @@ def _linears(layers: nn.Module) -> list[Linear]:
 
 
 def _may_fuse(tensors: tuple[Any, ...]) -> bool:
-    """Whether there are kernels for such tensors, and neither a compiler nor another kind of derivative looks on."""
+    """Tells whether there are kernels for such tensors, and neither a compiler nor another kind of derivative looks on."""
     if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or in_forward_mode():
         return False
     residual, x, *_, last, _, weight, bias = tensors

@@ -11,12 +11,12 @@ __all__ = ["in_forward_mode", "is_functorch_wrapped_tensor", "is_legacy_batchedt
 
 
 def in_forward_mode() -> bool:
-    """Whether derivatives are taken in forward mode."""
+    """Tells whether derivatives are taken in forward mode."""
     return forward_ad._current_level >= 0
 
 
 def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
-    """Whether a module is of that very kind, and nobody listens to it."""
+    """Tells whether a module is of that very kind, and nobody listens to it."""
     listeners = (module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, module._backward_hooks)
     changed = any(listeners) or "forward" in vars(module) or _has_any_global_hook()  # type: ignore[no-untyped-call]
     return type(module) is kind and not changed

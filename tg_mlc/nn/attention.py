@@ -314,7 +314,7 @@ class AttentionConv(FusedMessagePassing):
         return out
 
     def _may_fuse(self) -> bool:
-        """Whether nobody looks at single messages; PyG itself asks for neither hooks, nor the flow, nor subclasses."""
+        """Tells whether nobody looks at single messages; PyG asks neither for hooks, nor the flow, nor subclasses."""
         plain = self.flow == "source_to_target" and self.aggr in ("add", "sum")
         own = type(self).message is AttentionConv.message and type(self).aggregate is MessagePassing.aggregate
         return plain and own and not self.explain and not self.has_message_hooks()

@@ -1,7 +1,4 @@
-"""Blocks on a CPU: matrix products without padding, that keep only the sum of every row.
-
-Differentiable once, and opaque to a compiler, whose graph then does not depend on how a batch is composed.
-"""
+"""Blocks on a CPU: matrix products without padding, that keep only the sum of every row."""
 
 from __future__ import annotations
 
@@ -109,7 +106,7 @@ class _Task:
 
 
 class _Call(NamedTuple):
-    """What the operator takes in both passes."""
+    """Inputs of the operator in both passes."""
 
     query: Tensor
     key: Tensor
@@ -126,7 +123,7 @@ class _Call(NamedTuple):
         return self.bias is None and is_narrow(self.query, self.value)
 
     def blocked(self) -> Any:
-        """What the kernels of narrow heads are told beside queries, keys and values."""
+        """Inputs of the kernels of narrow heads beside queries, keys and values."""
         ptrs, options = (self.query_ptr, self.key_ptr), (self.scale, self.dropout_p, int(self.seed))
         return _narrow().blocked(self.query, self.value, *ptrs, *options)
 
@@ -202,7 +199,7 @@ _block_attention = opaque.register("block_attention", ("query_ptr", "key_ptr"), 
 
 
 def is_narrow(query: Tensor, value: Tensor) -> bool:
-    """Whether there are kernels for heads of so few channels."""
+    """Tells whether there are kernels for heads of so few channels."""
     channels = query.size(2), value.size(2)
     return 0 < min(channels) <= max(channels) <= MAX_NARROW and query.dtype == torch.float32 and numba_problem() is None
 
@@ -212,9 +209,7 @@ def _narrow() -> Any:
 
 
 def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
-    """All heads of a sample where their scores fit into a tile, else each head; where threads would be left over, some
-    of its tiles.
-    """
+    """All heads of a sample where their scores fit a tile, else each; some of its tiles where threads would be left."""
     heads, itemsize = query.size(1), accumulator(query).itemsize
     tasks: list[_Task] = []
     pair = 0
@@ -231,9 +226,7 @@ def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
 
 
 def _for_each(tasks: list[_Task], work: Callable[[_Task, Tensor], None], dtype: torch.dtype) -> None:
-    """Every thread takes the largest that is left when it is done with the one before, so that all end at about the
-    same time; each has room for two tiles of scores.
-    """
+    """Has every thread take the largest task left when it is done with one; each has room for two tiles of scores."""
     waiting = deque(sorted(tasks, key=lambda task: task.num_scores, reverse=True))
     tile_scores = max((task.tile_scores for task in tasks), default=0)
 
@@ -278,9 +271,7 @@ def _is_complete(pattern: Pattern) -> bool:
 
 
 def prefer(call: AttentionCall) -> str | None:
-    """Narrow heads, large blocks of different sizes, or some of whose weights are dropped, and those whose sizes a
-    compiler cannot know.
-    """
+    """Narrow heads, large blocks of different sizes or with dropout, and sizes that a compiler cannot know."""
     pattern = call.pattern
     if not isinstance(pattern, Blocks | Shared) or call.query.device.type != "cpu":
         return None

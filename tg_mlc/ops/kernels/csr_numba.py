@@ -65,7 +65,7 @@ class Target(NamedTuple):
 
 
 class Softmax(NamedTuple):
-    """How scores become weights."""
+    """Options of the softmax."""
 
     scale: float
     bias: Array
@@ -74,14 +74,14 @@ class Softmax(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What is kept between forward and backward, of which one is empty."""
+    """Arrays kept between forward and backward, of which one is empty."""
 
     weight: Array  #: the weights before dropout ``[groups, num_edges]``
     lse: Array  #: or the logarithm of every row's sum ``[groups, rows]``
 
 
 class Forward(NamedTuple):
-    """What the passes forward read and write."""
+    """Arrays that the passes forward read and write."""
 
     edges: Side
     query: Rows
@@ -93,7 +93,7 @@ class Forward(NamedTuple):
 
 
 class Backward(NamedTuple):
-    """What the passes backward read and write."""
+    """Arrays that the passes backward read and write."""
 
     edges: Side
     by_key: Side
@@ -109,7 +109,7 @@ class Backward(NamedTuple):
 
 
 class Space(NamedTuple):
-    """What a thread works in."""
+    """Scratch arrays of a thread."""
 
     tile: Array
     cursor: Array
@@ -244,7 +244,7 @@ def begin(ptr: Array, first: int, last: int, low: int, cursor: Array) -> None:
 
 @kernel
 def inspect(ptr: Array, other: Array, num_others: int) -> tuple[bool, bool]:
-    """Whether edges name rows that there are, and whether the other sides of every row ascend."""
+    """Tells whether edges name rows that there are, and whether the other sides of every row ascend."""
     right, ascends = ptr[0] == 0 and ptr[ptr.shape[0] - 1] == other.shape[0], True
     for row in range(ptr.shape[0] - 1):
         right = right and ptr[row] <= ptr[row + 1]
@@ -256,7 +256,7 @@ def inspect(ptr: Array, other: Array, num_others: int) -> tuple[bool, bool]:
 
 @kernel
 def rows_of_a_tile(num_edges: int, num_rows: int, ascends: bool, y: Rows, tile: Array) -> Any:
-    """How many rows of the other side to take at a time: as many as fit, or, where copies would not pay, all."""
+    """Number of rows of the other side to take at a time: as many as fit, or, where copies would not pay, all."""
     most = max(1, tile.shape[0] // max(1, y.channels))
     tiles = (y.rows + most - 1) // most
     tiled = tiles == 1 or (ascends and num_edges >= EDGES_PER_TILE * tiles * num_rows)
@@ -319,7 +319,7 @@ def dots(x: Array, offset: int, index: Array, low: int, high: int, y: Source, sc
 
 
 def _dots(lanes: int) -> Any:
-    """As above, for as many channels as are left of vectors; adds to what is there."""
+    """A kernel of :func:`dots`, which adds those of as many channels as are left of vectors."""
 
     def add(
         x: Array, offset: int, index: Array, low: int, high: int, y: Source, done: int, scale: float, out: Array
@@ -351,7 +351,7 @@ def weighted_sum(edges: Side, weight: Array, factor: float, low: int, high: int,
 
 
 def _sum(lanes: int) -> Any:
-    """As above, for as many channels as are left of vectors."""
+    """A kernel of :func:`weighted_sum`, for as many channels as are left of vectors."""
 
     def add(
         edges: Side, weight: Array, factor: float, low: int, high: int, y: Source, done: int, target: Target

@@ -90,7 +90,7 @@ def tile(num_rows: int, num_edges: int, block: int) -> tuple[int, int, int]:
 
 
 class _Launch:
-    """What all kernels of a call are given."""
+    """Arguments that all kernels of a call take."""
 
     def __init__(self, query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options) -> None:
         (num_queries, self.heads, channels), (num_keys, _, value_channels) = query.shape, value.shape
@@ -209,9 +209,8 @@ def weights_again(score: tl.tensor, lse: tl.tensor) -> Any:
 
 @kernel
 def dropout_factor(seed: tl.tensor, group: tl.tensor, edge: tl.tensor, dropout_p: tl.tensor, kept: tl.tensor) -> Any:
-    """Zero for a dropped weight, else what keeps the expected sum; both passes get the same.
-
-    The counter of the random numbers is that of edges and groups in two words, which never overflow.
+    """Zero for a dropped weight, else what keeps the expected sum: a hash of group and edge, each in a word of its
+    own.
     """
     place = edge.to(tl.uint32)
     zero = place * 0

@@ -15,7 +15,7 @@ from tg_mlc.ops.kernels.narrow_numba import LANES, ROWS, Blocked, Space, Tensors
 def blocked(
     query: Tensor, value: Tensor, query_ptr: Tensor, key_ptr: Tensor, scale: float, dropout_p: float, seed: int
 ) -> Blocked:
-    """What both passes are told beside queries, keys and values."""
+    """Inputs of both passes beside queries, keys and values."""
     _, heads, channels = query.shape
     lanes = -(-max(channels, value.size(2)) // LANES) * LANES
     ptrs = query_ptr.numpy(), key_ptr.numpy()

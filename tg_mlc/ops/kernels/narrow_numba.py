@@ -17,7 +17,7 @@ from numba import uintp
 from tg_mlc.ops.kernels.compile import Array, kernel, named
 from tg_mlc.ops.kernels.dropout_numba import is_kept, kept_factor, row_key
 from tg_mlc.ops.kernels.simd import add_scaled, load, store, zeros
-from tg_mlc.ops.kernels.softmax_numba import exp, highest_of
+from tg_mlc.ops.kernels.softmax_numba import differentiate_row, exp, highest_of
 
 #: Queries that are taken at a time, and keys whose scores with one of them fill a vector.
 ROWS, LANES = 8, 16
@@ -52,7 +52,7 @@ class Tensors(NamedTuple):
 
 
 class Space(NamedTuple):
-    """What a thread works in: rows of a few queries, and of the keys of a group."""
+    """Scratch arrays of a thread: rows of a few queries, and of the keys of a group."""
 
     query: Array
     grad: Array
@@ -116,7 +116,7 @@ def backward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, sp
             for i in range(size):
                 place = (row + i) * heads + head
                 lse = tensors.lse[place]
-                differentiate(score, grad_score, i * stride, stride, lse, dropout_p, seed, place, space.weight)
+                differentiate_row(score, grad_score, i * stride, stride, lse, dropout_p, seed, place, space.weight)
             weighted_sums(grad_score, stride, keys, space.key, lanes, space.sums)
             for i in range(size):
                 unpack(space.sums, i, lanes, scale, tensors.grad_query, row + i, heads, head, channels)
@@ -137,9 +137,7 @@ def bounds(block: int, blocks: Blocked) -> tuple[Any, Any, Any, Any, Any]:
 
 @kernel
 def weigh(score: Array, low: int, size: int, dropout_p: float, seed: int, place: int) -> tuple[Any, Any]:
-    """Turns the scores of a query into weights that are yet to be normalised, drops some, and returns what to multiply
-    them by and the logarithm of their sum.
-    """
+    """Turns scores into weights, some dropped, and returns what will normalise them and the logarithm of their sum."""
     start, stop, zero = uintp(low), uintp(low) + uintp(size), score.dtype.type(0)
     highest = max(highest_of(score, start, stop), score.dtype.type(-3e38))
     total = zero
@@ -157,34 +155,6 @@ def weigh(score: Array, low: int, size: int, dropout_p: float, seed: int, place:
     if total == 0:
         return zero, zero
     return score.dtype.type(1) / total, highest + np.log(total)
-
-
-@kernel
-def differentiate(
-    score: Array, grad: Array, low: int, size: int, lse: float, dropout_p: float, seed: int, place: int, weight: Array
-) -> None:
-    """Turns the scores of a query into weights, some of them dropped, and the gradients of these into those of the
-    scores; ``weight`` holds the weights before.
-    """
-    start, zero = uintp(low), score.dtype.type(0)
-    total = zero
-    if dropout_p > 0:
-        key, factor = row_key(seed, place), kept_factor(score, dropout_p)
-        for e in range(uintp(size)):
-            share = exp(min(score[start + e] - lse, zero))  # rounding may put a score above the sum
-            kept = factor * share if is_kept(key, e, dropout_p) else zero
-            weight[e] = share
-            score[start + e] = kept
-            total += kept * grad[start + e]
-        for e in range(uintp(size)):
-            grad[start + e] = score[start + e] * grad[start + e] - weight[e] * total
-    else:
-        for e in range(uintp(size)):
-            share = exp(min(score[start + e] - lse, zero))
-            score[start + e] = share
-            total += share * grad[start + e]
-        for e in range(uintp(size)):
-            grad[start + e] = score[start + e] * (grad[start + e] - total)
 
 
 @kernel
