@@ -97,11 +97,7 @@ class KernelRidgeBaseline:
         return best_of(fitted, lambda model: metric(y_val, model.predict_proba(x_val)))
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Fits all labels.
-
-        Args:
-            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
-            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        """Fits all labels to :obj:`x` and :obj:`y` as in :meth:`LinearBaseline.fit`.
 
         Raises:
             ValueError: If the numbers disagree, :obj:`y` is not allowed, :obj:`alpha` is too small for samples that

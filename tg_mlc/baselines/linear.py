@@ -188,13 +188,7 @@ def _read(x: Features, y: ArrayLike) -> tuple[Features, Targets]:
 
 
 def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "miF1") -> float:
-    """A metric at its best threshold, NaN if it is undefined.
-
-    Args:
-        y (Tensor or numpy.ndarray): Targets :math:`(N, L)`.
-        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)`.
-        metric (str, optional): As of :class:`~tg_mlc.metrics.ThresholdTuner`. (default: :obj:`"miF1"`)
-    """
+    """A metric of :class:`~tg_mlc.metrics.ThresholdTuner` at its best threshold, NaN if it is undefined."""
     best = ThresholdTuner(metric).fit(y, scores).best_value
     return float("nan") if best is None else best
 

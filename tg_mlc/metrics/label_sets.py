@@ -44,16 +44,13 @@ class LabelSets:
         y_pred = sets.predict(scores_test)
 
     Args:
-        y_train (Tensor or numpy.ndarray): Targets of training samples: 0, 1, or NaN for unknown; samples with unknown
-            labels are left out.
+        y_train (Tensor or numpy.ndarray): Targets :math:`(N, L)` of training samples: 0, 1, or NaN for unknown;
+            samples with unknown labels are left out.
         prior (float, optional): The strength :math:`\gamma` of how often sets occur. (default: :obj:`0.0`)
 
     Attributes:
         sets (scipy.sparse.csr_array): The label sets :math:`(S, L)`.
         counts (numpy.ndarray): How many training samples have each, of shape :math:`(S)`.
-
-    Shapes:
-        - **y_train:** :math:`(N, L)`
 
     Raises:
         ValueError: If no training sample is known entirely.
@@ -87,8 +84,7 @@ class LabelSets:
             scores (Tensor or numpy.ndarray): Their probabilities.
             priors (Sequence[float], optional): The candidates, of which the first of the best is taken.
                 (default: :obj:`PRIORS`)
-            metric (str, optional): One of :obj:`"ACC"`, :obj:`"HA"`, :obj:`"ebF1"`, :obj:`"miF1"` and
-                :obj:`"maF1"`. (default: :obj:`"ACC"`)
+            metric (str, optional): As in :class:`ThresholdTuner`. (default: :obj:`"ACC"`)
 
         Raises:
             ValueError: If the metric is not known, there is no candidate, or shapes or values are not allowed.

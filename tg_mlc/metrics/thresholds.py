@@ -88,11 +88,8 @@ class ThresholdTuner:
         """Chooses the thresholds.
 
         Args:
-            y (Tensor or numpy.ndarray): Targets of validation samples: 0, 1, or NaN for unknown.
-            scores (Tensor or numpy.ndarray): Their scores, on the scale of the grid.
-
-        Shapes:
-            - **y, scores:** :math:`(N, L)`
+            y (Tensor or numpy.ndarray): Targets :math:`(N, L)` of validation samples: 0, 1, or NaN for unknown.
+            scores (Tensor or numpy.ndarray): Their scores :math:`(N, L)`, on the scale of the grid.
 
         Raises:
             ValueError: If the shapes differ, a value is not allowed, no label is known, scores are not probabilities

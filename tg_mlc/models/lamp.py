@@ -164,10 +164,8 @@ class LaMP(nn.Module):
         attention: Sequence[FeatureAttention] = ()
         if self.features is not None:
             edges = {"ptr": ptr, "edge_index": edge_index, "edge_attr": edge_attr}
-            if return_attention_weights:
-                x, attention = self.features(x, **edges, return_attention_weights=True)
-            else:
-                x = self.features(x, **edges)
+            states = self.features(x, **edges, return_attention_weights=return_attention_weights)
+            x, attention = states if return_attention_weights else (states, ())
         if to_label is not None:
             to_label = torch.stack([torch.arange(x.size(0), device=x.device), to_label])
         return x, ptr, to_label, attention

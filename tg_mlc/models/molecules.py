@@ -79,15 +79,7 @@ def vector_encoders(
     dropout: float = 0.5,
     keys: Sequence[str] = VECTORS,
 ) -> list[VectorEncoder]:
-    """An encoder for each of the vectors that the training samples have.
-
-    Args:
-        train (MultiLabelDataset): The training samples, to which scalers are fitted.
-        channels (int): Size of all states.
-        num_components (int, optional): Number of components that a vector becomes. (default: :obj:`1`)
-        dropout (float, optional): Dropout on the entries of the vectors. (default: :obj:`0.5`)
-        keys (Sequence, optional): The vectors to take, as far as the samples have them. (default: all)
-    """
+    """An encoder for each of the vectors of the training samples, to which its scaler is fitted."""
     vectors = {key: train.rows(key) for key in keys if key in train[0]}
     scalers = {key: molecule_scaler(key, x.size(1)).fit(x) for key, x in vectors.items()}
     return [

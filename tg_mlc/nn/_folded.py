@@ -31,11 +31,8 @@ def may_fold(states: Tensor, pattern: Blocks, query: Linear, out: Linear, heads:
     if states.device.type != "cpu" or torch.compiler.is_compiling() or is_forced():
         return False
     regular = pattern.num_samples * pattern.max_queries == pattern.num_queries
-    if (
-        not regular
-        or num_copies not in (1, pattern.num_samples)
-        or not (is_plain(query, Linear) and is_plain(out, Linear))
-    ):
+    plain = is_plain(query, Linear) and is_plain(out, Linear)
+    if not (regular and plain and num_copies in (1, pattern.num_samples)):
         return False
     sizes = (query.in_channels, query.out_channels // heads, out.in_channels // heads)
     return folding_ratio(pattern, heads, *sizes, shared=num_copies > 1) > 1.0
@@ -52,18 +49,8 @@ def folded_attention(
     dropout_p: float,
     num_copies: int,
 ) -> Tensor:
-    """Messages to the targets, as ``out`` projects them, ``[num_queries, d]``.
-
-    Args:
-        states: The states that ``query`` would project, ``[num_queries / num_copies, d]``.
-        key: The keys ``[num_keys, heads, C]``.
-        value: The values ``[num_keys, heads, C_v]``.
-        pattern: The pairs of queries and keys; all samples have as many queries.
-        query: The projection to queries.
-        out: The projection of messages.
-        scale: The factor on the scores.
-        dropout_p: The probability with which a weight is dropped.
-        num_copies: How many samples share the states: one, or all, for which queries are projected once after all.
+    """Messages to the targets as ``out`` projects them, ``[num_queries, d]``, from the states that ``query`` would
+    project, ``[num_queries / num_copies, d]``. All samples have as many queries, and states of their own or the same.
     """
     channels, heads = out.weight.size(0), value.size(1)
     score = (_scores if num_copies == 1 else _shared_scores)(states, key * scale, pattern, query)

@@ -8,10 +8,8 @@ from torch.nn.parameter import is_lazy
 
 
 def may_recompute(block: nn.Module) -> bool:
-    """Tells whether a block trains, and would do the same the second time.
-
-    Weights that are drawn at the first call are not drawn at the second, which would leave dropout with other random
-    numbers. A compiler decides by itself what to keep.
+    """Tells whether a block trains, and would do the same the second time, when no lazy weights are left to draw and
+    dropout would get other random numbers. A compiler decides by itself what to keep.
     """
     if not block.training or not torch.is_grad_enabled() or torch.compiler.is_compiling():
         return False

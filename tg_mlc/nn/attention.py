@@ -240,11 +240,11 @@ class AttentionConv(FusedMessagePassing):
         """The message to every target, the layer that it has yet to pass, and the attention weights if asked for."""
         key = self._split_heads(self.lin_key(source))
         value = self._split_heads(self.lin_value(source))
-        if isinstance(edge_index, Blocks) and not return_weights and self._may_fold(states, edge_index, num_copies):
-            message = folded_attention(
-                states, key, value, edge_index, self.lin_query, self.lin_out, self.scale, self._dropout_p, num_copies
-            )
-            return message, nn.Identity(), None
+        linears = self.lin_query, self.lin_out
+        blocks = isinstance(edge_index, Blocks) and not return_weights and self.backend == "auto"
+        if blocks and may_fold(states, edge_index, *linears, self.heads, num_copies):
+            options = self.scale, self._dropout_p, num_copies
+            return folded_attention(states, key, value, edge_index, *linears, *options), nn.Identity(), None
         query = self._split_heads(self.lin_query(states))
         if num_copies != 1:  # the gradient of a single copy would be summed over nothing
             query = query.expand(num_copies, *query.shape).flatten(end_dim=1)
@@ -254,11 +254,6 @@ class AttentionConv(FusedMessagePassing):
             message = self._propagate(query, key, value, edge_index, edge_attr, return_weights)
             weights, self._alpha = self._alpha, None
         return message.flatten(start_dim=1), self.lin_out, weights
-
-    def _may_fold(self, states: Tensor, pattern: Blocks, num_copies: int) -> bool:
-        return self.backend == "auto" and may_fold(
-            states, pattern, self.lin_query, self.lin_out, self.heads, num_copies
-        )
 
     def _update(self, target: Tensor, message: Tensor, lin_out: nn.Module) -> Tensor:
         if self.norm == "post":

@@ -65,11 +65,8 @@ class Checkpoint:
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes a checkpoint beside its final name and renames it, so that a killed run never leaves half a file there,
-    and reads nothing but tensors and plain data.
-
-    Lightning's own writer goes through the system's temporary folder, from which moving to another disk is a copy that
-    can be cut short.
+    """Writes a checkpoint beside its final name and renames it, so that a killed run never leaves half a file there (as
+    Lightning's own writer may, through a temporary folder), and reads nothing but tensors and plain data.
     """
 
     def save_checkpoint(

@@ -112,10 +112,8 @@ def fit(
             ``logger=False``.
 
     Raises:
-        ValueError: If :obj:`module` or :obj:`data` is something else, :obj:`monitor` is not known, :obj:`patience` is
-            less than 1, :obj:`gradient_clip` is not positive, :obj:`ema_decay` is not in :math:`(0, 1)`, several
-            processes are asked for, a checkpoint to resume from lies in another folder or is damaged, or data set and
-            module name different labels.
+        ValueError: If an argument is of another type or out of range, several processes are asked for, a checkpoint to
+            resume from lies in another folder or is damaged, or data set and module name different labels.
         FileNotFoundError: If there is no checkpoint to resume from, or that of its best epoch is gone.
         OSError: If a checkpoint cannot be written.
         RuntimeError: If no epoch was validated, or another training writes to :obj:`folder`.

@@ -26,13 +26,8 @@ _EXPECTED_WARNINGS = (
 
 
 class RunProgressBar(ProgressBar):
-    """One bar for the whole training, with the time left until its last epoch (early stopping may come sooner).
-
-    Lightning's own bars tell the time left of one epoch, which here often takes about a second. Nothing is shown if the
-    output is no terminal.
-
-    Args:
-        monitor (str): The metric to show.
+    """One bar for the whole training, with the monitored metric and the time left until its last epoch; nothing if the
+    output is no terminal. Lightning's own bars tell the time left of one epoch, which here often takes about a second.
     """
 
     def __init__(self, monitor: str) -> None:

@@ -210,15 +210,7 @@ def _tokens(data: Data, num_tokens: int) -> Tensor:
 
 
 def sinusoid(position: Tensor, channels: int) -> Tensor:
-    """Sines in the even and cosines in the odd channels, computed in double precision.
-
-    Args:
-        position (torch.Tensor): Positions of any shape.
-        channels (int): The number :math:`d` of channels.
-
-    Shapes:
-        - **output:** :math:`(*, d)`
-    """
+    """Sines in the even and cosines in the odd channels, :math:`(*, d)`, computed in double precision."""
     channel = torch.arange(channels, device=position.device)
     exponent = (channel - channel % 2).double() / channels
     angle = position.double().unsqueeze(-1) / torch.pow(10000.0, exponent)
