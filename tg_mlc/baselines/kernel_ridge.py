@@ -35,9 +35,7 @@ class KernelRidgeBaseline:
 
     One factorisation serves all labels, and also says what the training samples would get from a model that was fitted
     without them, :math:`y_{ni} - A_{ni} / [(\mathbf{K} + \alpha \mathbf{I})^{-1}]_{nn}` (Rasmussen & Williams 2006,
-    *Gaussian Processes for Machine Learning*, equation 5.12).
-
-    An unknown label (NaN) counts as the frequency of that label among the known ones.
+    *Gaussian Processes for Machine Learning*, equation 5.12). An unknown label (NaN) counts as its frequency.
 
     .. code-block:: python
 
@@ -86,12 +84,8 @@ class KernelRidgeBaseline:
         """Fits with every pair of :obj:`gamma` and :obj:`alpha` and returns the best on validation data.
 
         Args:
-            x, y, x_val, y_val: As in :meth:`LinearBaseline.tuned`.
+            x, y, x_val, y_val, metric: As in :meth:`LinearBaseline.tuned`, with its errors.
             grid (Iterable[tuple[float, float]], optional): The pairs. (default: :obj:`DEFAULT_GRID`)
-            metric (Callable, optional): As there.
-
-        Raises:
-            ValueError: If the metric is undefined on the validation data.
         """
         fitted = (((gamma, alpha), cls(gamma, alpha).fit(x, y)) for gamma, alpha in grid)
         return best_of(fitted, lambda model: metric(y_val, model.predict_proba(x_val)))

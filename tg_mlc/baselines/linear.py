@@ -30,9 +30,8 @@ _NEVER = 10.0
 class LinearBaseline:
     r"""A linear support vector machine, or a logistic regression, for each label (:obj:`scikit-learn`, liblinear).
 
-    On bags of words this is as good as most of what has been published with neural networks, in seconds.
-
-    Unknown labels (NaN) are left out label by label. A label of one class only gets no weights and that class's side.
+    On bags of words this is as good as most of what has been published with neural networks, in seconds. Unknown labels
+    (NaN) are left out label by label. A label of one class only gets no weights and that class's side.
 
     .. code-block:: python
 
@@ -83,10 +82,7 @@ class LinearBaseline:
         """Fits with every :obj:`C` of a grid and returns the best on validation data.
 
         Args:
-            x (scipy.sparse matrix or numpy.ndarray): Training features :math:`(N, F)`.
-            y (Tensor or numpy.ndarray): Their targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-            x_val (scipy.sparse matrix or numpy.ndarray): Validation features.
-            y_val (Tensor or numpy.ndarray): Their targets.
+            x, y, x_val, y_val: Training and validation samples, as in :meth:`fit`.
             grid (Iterable[float], optional): Values of :obj:`C`. (default: :obj:`DEFAULT_GRID`)
             metric (Callable, optional): What to maximise, from targets and probabilities. (default: :obj:`None`,
                 micro-F1 at its best threshold)

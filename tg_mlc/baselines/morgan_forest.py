@@ -99,7 +99,7 @@ class MorganForest:
     Raises:
         ImportError: On use, if RDKit or scikit-learn is not installed (extra ``molecules``).
         RuntimeError: On use, if :meth:`fit` has not been called.
-        ValueError: On use, if a SMILES cannot be read.
+        ValueError: On use, if a SMILES cannot be read, or there is not one row of targets for each.
     """
 
     def __init__(
@@ -143,10 +143,7 @@ class MorganForest:
         """Fits a forest with every setting of a grid and returns the best one on validation data.
 
         Args:
-            smiles (Iterable[str]): Training molecules.
-            y (Tensor or numpy.ndarray): Their targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-            smiles_val (Iterable[str]): Validation molecules.
-            y_val (Tensor or numpy.ndarray): Their targets.
+            smiles, y, smiles_val, y_val: Training and validation samples, as in :meth:`fit`.
             grid (dict, optional): Values to try for :obj:`min_samples_leaf` and :obj:`max_features`.
             metric (Callable, optional): What to maximise, from targets and scores. (default: :func:`macro_roc_auc`)
             **kwargs (optional): Other arguments of :class:`MorganForest`.
@@ -163,15 +160,7 @@ class MorganForest:
         return best_of(fitted, lambda forest: metric(y_val, forest._predict_proba(bits_val)))
 
     def fit(self, smiles: Iterable[str], y: ArrayLike) -> Self:
-        """Fits the forests.
-
-        Args:
-            smiles (Iterable[str]): Training molecules.
-            y (Tensor or numpy.ndarray): Their targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-
-        Raises:
-            ValueError: If the numbers disagree, or :obj:`y` is not allowed.
-        """
+        """Fits the forests to molecules and their targets :math:`(N, L)`: 0, 1, or NaN for unknown."""
         return self._fit(self.fingerprints(smiles), read_targets(y, "y"))
 
     def predict_proba(self, smiles: Iterable[str]) -> FloatArray:

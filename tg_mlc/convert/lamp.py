@@ -66,9 +66,8 @@ def load_lamp_checkpoint(
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If the file is cut short, or holds more than tensors and plain settings, names or shapes are not
-            those of a released model with the graph decoder, the model has a part that is not supported (a recurrent
-            encoder or decoder, the convolutions over DNA), or the arguments contradict it or one another.
+        ValueError: If the file is damaged, or holds more than tensors and plain settings, the model is none with the
+            graph decoder or has a recurrent encoder or convolutions over DNA, or the arguments contradict it.
     """
     state, settings = read_released(state_dict)
     heads = settings.get("n_head") if heads is None else heads

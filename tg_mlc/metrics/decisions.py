@@ -18,16 +18,11 @@ DEFAULT_ZERO_DIVISION: dict[str, ZeroDivision] = {"ebF1": 1, "miF1": 0, "maF1": 
 
 
 def subset_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """The share of samples of which every known label is right (ACC).
-
-    Samples without any known label are left out.
+    """The share of samples with known labels of which all of these are right (ACC).
 
     Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        y_pred (Tensor or numpy.ndarray): Decisions: 0 or 1.
-
-    Shapes:
-        - **y_true, y_pred:** :math:`(N, L)`
+        y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        y_pred (Tensor or numpy.ndarray): Decisions :math:`(N, L)`: 0 or 1.
 
     Raises:
         ValueError: If the shapes differ, a value is not allowed, or no label is known.
@@ -44,9 +39,7 @@ def hamming_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
 
 def example_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 1) -> float:
-    """The mean over samples of the F1 of their known labels (ebF1).
-
-    Samples without any known label are left out.
+    """The mean over samples with known labels of the F1 of these (ebF1).
 
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
@@ -68,9 +61,7 @@ def micro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivisio
 
 
 def macro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 0) -> float:
-    """The mean over labels of the F1 of their known entries (maF1).
-
-    Labels without any known entry are left out.
+    """The mean over labels with known entries of the F1 of these (maF1).
 
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.

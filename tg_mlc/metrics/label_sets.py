@@ -30,13 +30,10 @@ class LabelSets:
     .. math::
         \hat{Y} = \arg\max_{Y} \; \sum_{i \in Y} \log p_i + \sum_{i \notin Y} \log (1 - p_i) + \gamma \log n_Y
 
-    over the sets :math:`Y` of training samples, of which :math:`n_Y` have this one. Probabilities below
-    :math:`10^{-4}` and above :math:`1 - 10^{-4}` are cut off there: no label alone may outvote all others.
-
-    Subset accuracy asks for the likeliest set as a whole, not for the likely labels (Dembczyński et al. 2012,
-    doi:10.1007/s10994-012-5285-8). Where most label sets of new samples are known from training ones, as topics of
-    news are, choosing among those finds more of them than any thresholds do; a set that no training sample has is
-    never found.
+    over the sets :math:`Y` of training samples, of which :math:`n_Y` have this one, with probabilities within
+    :math:`[10^{-4}, 1 - 10^{-4}]`: no label alone may outvote all others. Subset accuracy asks for the likeliest set as
+    a whole, not for the likely labels (Dembczyński et al. 2012, doi:10.1007/s10994-012-5285-8). Where most sets of new
+    samples are known from training ones, as topics of news are, this finds more of them than any thresholds do.
 
     .. code-block:: python
 

@@ -16,11 +16,8 @@ def micro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
     NaN if the known entries are all positive or all negative.
 
     Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
-
-    Shapes:
-        - **y_true, scores:** :math:`(N, L)`
+        y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)`, larger for positive: probabilities or logits.
 
     Raises:
         ValueError: If the shapes differ, a value is not allowed, or no label is known.
@@ -55,23 +52,17 @@ def macro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
 
 
 def roc_auc_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
-    """Returns the area under the ROC curve of every label, NaN where it is undefined.
+    """The area under the ROC curve of every label :math:`(L)`, NaN where it is undefined.
 
     Args and errors are those of :func:`micro_roc_auc`.
-
-    Shapes:
-        - **output:** :math:`(L)`
     """
     return _rank(y_true, scores).per_label("roc_auc")
 
 
 def average_precision_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
-    """Returns the average precision of every label, NaN where only one class is known.
+    """The average precision of every label :math:`(L)`, NaN where only one class is known.
 
     Args and errors are those of :func:`micro_roc_auc`.
-
-    Shapes:
-        - **output:** :math:`(L)`
     """
     return _rank(y_true, scores).per_label("average_precision")
 

@@ -91,8 +91,8 @@ def evaluate(
         print(evaluate(y_test, scores_test, tuners, dataset.label_names))
 
     Args:
-        y (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores on the scale of the thresholds: probabilities, unless others are given.
+        y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)` on the scale of thresholds: else probabilities.
         thresholds (float, Tensor, ThresholdTuner or dict, optional): What all decision metrics use (a number, one
             number per label, or a fitted tuner), or a dictionary with one such for each of ACC, HA, ebF1, miF1 and
             maF1. A score equal to the threshold counts as positive. If :obj:`None`, 0.5 for all.
@@ -101,9 +101,6 @@ def evaluate(
         zero_division (0, 1, "drop" or dict, optional): What an F1 counts as where there is neither a positive nor a
             prediction: one choice for all, or some of ebF1, miF1 and maF1 by name. (default: 1 for ebF1, 0 for miF1 and
             maF1)
-
-    Shapes:
-        - **y, scores:** :math:`(N, L)`
 
     Raises:
         ValueError: If shapes or sizes disagree, a value is not allowed, no label is known, a threshold is missing, or

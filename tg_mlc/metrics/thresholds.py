@@ -32,13 +32,11 @@ _TIE = 1e-12
 class ThresholdTuner:
     r"""Chooses, on validation data, the threshold from which a score means yes.
 
-    A label is predicted where its score is at least the threshold. With one threshold for all labels, it is the one of
-    the grid that maximises the metric. With one per label, each maximises the F1 of its label; a label for which every
-    threshold of the grid gives an F1 of zero (for one, a label without known positives) takes the threshold that is
-    best for all labels together.
-
-    Where several thresholds are equally good, the middle of the longest run of them is taken (the lower of two middles;
-    the lowest of runs equally long): the choice that is least sensitive to small changes of the scores.
+    A label is predicted where its score is at least the threshold. One threshold for all labels is the one of the grid
+    that maximises the metric. With one per label, each maximises the F1 of its label; where that is zero at every
+    threshold (for one, without known positives), the label takes the one that is best for all together. Of equally good
+    thresholds, the middle of the longest run is taken (the lower of two middles, the lowest of equally long runs): the
+    choice that is least sensitive to small changes of the scores.
 
     .. code-block:: python
 

@@ -77,9 +77,7 @@ class LaMP(nn.Module):
         - **output:** logits :math:`(B, L)`
 
     Raises:
-        TypeError: If an option is unknown.
-        ValueError: If :obj:`encoder` is no encoder, :obj:`num_feature_layers` is negative, or the blocks refuse a size
-            or an option.
+        ValueError: If :obj:`encoder` is no encoder, or :obj:`num_feature_layers` is negative.
     """
 
     linear_path: nn.Module | None

@@ -18,12 +18,12 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
 
-from tg_mlc.nn._torch import is_plain
 from tg_mlc.ops import Blocks
 from tg_mlc.ops.attention.crossovers import folding_ratio
 from tg_mlc.ops.attention.dense import pad
 from tg_mlc.ops.attention.registry import is_forced
 from tg_mlc.ops.dropout import dropout
+from tg_mlc.ops.torch_internals import is_plain
 
 
 def may_fold(states: Tensor, pattern: Blocks, query: Linear, out: Linear, heads: int, num_copies: int) -> bool:

@@ -14,9 +14,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import Linear
 
-from tg_mlc.nn._torch import in_forward_mode, is_functorch_wrapped_tensor, is_legacy_batchedtensor, is_plain
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.dropout import dropout
+from tg_mlc.ops.torch_internals import (
+    in_forward_mode,
+    is_functorch_wrapped_tensor,
+    is_legacy_batchedtensor,
+    is_plain,
+)
 
 
 def normalised_branch(

@@ -45,8 +45,7 @@ class FeatureMessagePassing(nn.Module):
         - **output:** component states :math:`(N, d)`
 
     Raises:
-        TypeError: If an option is unknown.
-        ValueError: If :obj:`num_layers` is less than 1, or the blocks refuse a size or an option.
+        ValueError: If :obj:`num_layers` is less than 1.
     """
 
     def __init__(

@@ -105,10 +105,8 @@ class LabelMessagePassing(nn.Module):
         - **output:** label states :math:`(B, L, d)`
 
     Raises:
-        TypeError: If :obj:`label_graph` is neither a :class:`~torch_geometric.data.Data` nor a sparse matrix, or an
-            option is unknown.
-        ValueError: If :obj:`num_steps` is less than 1, the label graph has no label, or the blocks refuse a size or an
-            option.
+        TypeError: If :obj:`label_graph` is neither a :class:`~torch_geometric.data.Data` nor a sparse matrix.
+        ValueError: If :obj:`num_steps` is less than 1, or the label graph has no label.
     """
 
     def __init__(

@@ -15,9 +15,9 @@ class LabelReadout(nn.Module):
     .. math::
         y_i = \mathbf{W}^o_i \mathbf{u}_i^{\top} + b_i
 
-    The paper writes :math:`\mathbf{W}^o = \mathbf{W}^y`, the label embedding. A state keeps its embedding in its
-    residual stream, so that all logits then start large and positive, and training begins with undoing that. By default
-    the readout therefore has a weight of its own, as in the authors' released code.
+    The paper writes :math:`\mathbf{W}^o = \mathbf{W}^y`, the label embedding. As a state keeps its embedding in its
+    residual stream, all logits would start large and positive. By default the readout therefore has a weight of its
+    own, as in the authors' released code.
 
     Args:
         labels (LabelMessagePassing): The layer whose states are read out.

@@ -76,9 +76,8 @@ class MultiLabelModule(LightningModule):
         - **output:** what :obj:`model` returns from :meth:`forward`, scores :math:`(B, L)` from :meth:`predict_step`
 
     Raises:
-        ValueError: If :obj:`model` is no module or none that :obj:`objective` can train, an option is out of range,
-            :obj:`config` is not plain data, :obj:`preprocessor` is none or not fitted, or the model's label graph has
-            more or fewer labels, names others, or the same in another order.
+        ValueError: If :obj:`model` is none that :obj:`objective` can train, an option is out of range, :obj:`config` is
+            not plain data, :obj:`preprocessor` is not fitted, or the model's label graph has other labels or order.
     """
 
     def __init__(

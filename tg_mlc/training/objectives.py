@@ -46,29 +46,14 @@ class Objective(ABC):
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns what training minimises, a mean over the known labels of a batch.
-
-        Shapes:
-            - **input:** a batch of :math:`B` samples with targets :obj:`y`, :math:`(B, L)`: 0, 1, or NaN for unknown
-            - **output:** a scalar
-        """
+        """Returns what training minimises: a mean over the known labels, those of ``batch.y`` that are not NaN."""
 
     @abstractmethod
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns how likely each label is, as decisions, metrics and predictions take it.
-
-        Shapes:
-            - **input:** a batch of :math:`B` samples
-            - **output:** scores in :math:`[0, 1]`, :math:`(B, L)`
-        """
+        """Returns scores :math:`(B, L)` in :math:`[0, 1]`, as decisions, metrics and predictions take them."""
 
     def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Returns scores and loss of a validation batch; override it where one forward pass gives both.
-
-        Shapes:
-            - **input:** a batch of :math:`B` samples
-            - **output:** scores :math:`(B, L)` and a scalar
-        """
+        """Returns scores and loss of a validation batch; override it where one forward pass gives both."""
         return self.scores(model, batch), self.loss(model, batch)
 
     def check_model(self, model: nn.Module) -> None:  # noqa: B027

@@ -72,7 +72,9 @@ class RunProgressBar(ProgressBar):
         if self._bar is not None:
             self._bar.close()
 
-    on_exception = on_train_end
+    def on_exception(self, *_: Any) -> None:
+        """Closes the bar."""
+        self.on_train_end()
 
     def print(self, *args: Any, **kwargs: Any) -> None:
         """Writes beside the bar."""

@@ -32,7 +32,7 @@ def register(
     taken = (
         f"Tensor query, Tensor key, Tensor value, Tensor? bias, {tensors}, float scale, float dropout_p, Tensor seed"
     )
-    given = {"mutates_args": (), "device_types": device}
+    given: Any = {"mutates_args": (), "device_types": device}
     operator: Any = torch.library.custom_op(
         f"tg_mlc::{name}", forward, schema=f"({taken}) -> (Tensor, Tensor)", **given
     )

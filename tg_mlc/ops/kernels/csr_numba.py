@@ -309,21 +309,27 @@ def pack(source: Rows, sample: int, head: int, first: int, last: int, out: Array
 @kernel
 def dots(x: Array, offset: int, index: Array, low: int, high: int, y: Source, scale: float, out: Array) -> None:
     """The scaled dot products of one row with the rows of its edges."""
-    if y.channels == 0:
+    done, size = uintp(0), uintp(y.channels)
+    if size == 0:
         out[low:high] = 0
-    done = _dots_widest(x, offset, index, low, high, y, uintp(0), scale, out)
-    done = _dots_32(x, offset, index, low, high, y, done, scale, out)
-    done = _dots_16(x, offset, index, low, high, y, done, scale, out)
-    done = _dots_8(x, offset, index, low, high, y, done, scale, out)
-    _dots_1(x, offset, index, low, high, y, done, scale, out)
+    if done + uintp(WIDEST) <= size:
+        done = _dots_widest(x, offset, index, low, high, y, done, scale, out)
+    if done + uintp(32) <= size:
+        done = _dots_32(x, offset, index, low, high, y, done, scale, out)
+    if done + uintp(16) <= size:
+        done = _dots_16(x, offset, index, low, high, y, done, scale, out)
+    if done + uintp(8) <= size:
+        done = _dots_8(x, offset, index, low, high, y, done, scale, out)
+    if done < size:
+        _dots_1(x, offset, index, low, high, y, done, scale, out)
 
 
 def _dots(lanes: int) -> Any:
     """A kernel of :func:`dots`, which adds those of as many channels as are left of vectors."""
 
     def add(
-        x: Array, offset: int, index: Array, low: int, high: int, y: Source, done: int, scale: float, out: Array
-    ) -> int:
+        x: Array, offset: int, index: Array, low: int, high: int, y: Source, done: Any, scale: float, out: Array
+    ) -> Any:
         factor = out.dtype.type(scale)
         while done + uintp(lanes) <= uintp(y.channels):
             row = load(x, uintp(offset) + done, lanes)
@@ -343,19 +349,25 @@ _dots_widest, _dots_32, _dots_16, _dots_8, _dots_1 = _dots(WIDEST), _dots(32), _
 @kernel
 def weighted_sum(edges: Side, weight: Array, factor: float, low: int, high: int, y: Source, target: Target) -> None:
     """The weighted sum of the rows of one row's edges, in place of what is there or added to it."""
-    done = _sum_widest(edges, weight, factor, low, high, y, uintp(0), target)
-    done = _sum_32(edges, weight, factor, low, high, y, done, target)
-    done = _sum_16(edges, weight, factor, low, high, y, done, target)
-    done = _sum_8(edges, weight, factor, low, high, y, done, target)
-    _sum_1(edges, weight, factor, low, high, y, done, target)
+    done, size = uintp(0), uintp(y.channels)
+    if done + uintp(WIDEST) <= size:
+        done = _sum_widest(edges, weight, factor, low, high, y, done, target)
+    if done + uintp(32) <= size:
+        done = _sum_32(edges, weight, factor, low, high, y, done, target)
+    if done + uintp(16) <= size:
+        done = _sum_16(edges, weight, factor, low, high, y, done, target)
+    if done + uintp(8) <= size:
+        done = _sum_8(edges, weight, factor, low, high, y, done, target)
+    if done < size:
+        _sum_1(edges, weight, factor, low, high, y, done, target)
 
 
 def _sum(lanes: int) -> Any:
     """A kernel of :func:`weighted_sum`, for as many channels as are left of vectors."""
 
     def add(
-        edges: Side, weight: Array, factor: float, low: int, high: int, y: Source, done: int, target: Target
-    ) -> int:
+        edges: Side, weight: Array, factor: float, low: int, high: int, y: Source, done: Any, target: Target
+    ) -> Any:
         ordered, one, out = edges.order.shape[0] > 0, weight.dtype.type(factor), target.data
         while done + uintp(lanes) <= uintp(y.channels):
             place = uintp(target.place) + done

@@ -18,6 +18,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language import constexpr, tensor
 
 from tg_mlc.ops.kernels.graph import Graph, Options
 
@@ -112,7 +113,6 @@ class _Launch:
             "heads": self.heads,
             "scale": options.scale,
             "dropout_p": options.dropout_p,
-            "kept": 1.0 / (1.0 - options.dropout_p) if options.dropout_p < 1.0 else 0.0,
             "seed": options.seed,
             "DROPOUT": options.dropout_p > 0.0,
             "C": channels,
@@ -137,7 +137,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 @kernel
-def rows_of_program(num_rows: tl.tensor, heads: tl.tensor, ROWS: tl.constexpr) -> Any:
+def rows_of_program(num_rows: tensor, heads: tensor, ROWS: constexpr) -> Any:
     """The sample, the head, the group of both and the rows that a program owns; beyond the last row it owns none."""
     portions = tl.cdiv(num_rows, ROWS)
     group, portion = tl.program_id(0) // portions, tl.program_id(0) % portions
@@ -148,13 +148,7 @@ def rows_of_program(num_rows: tl.tensor, heads: tl.tensor, ROWS: tl.constexpr) -
 
 @kernel
 def load_rows(
-    x: tl.tensor,
-    stride: tl.tensor,
-    row: tl.tensor,
-    head: tl.tensor,
-    mask: tl.tensor,
-    C: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x: tensor, stride: tensor, row: tensor, head: tensor, mask: tensor, C: constexpr, BLOCK: constexpr
 ) -> Any:
     """The channels of one head of some rows, as one more axis, in single precision."""
     channel = tl.arange(0, BLOCK)
@@ -164,14 +158,7 @@ def load_rows(
 
 @kernel
 def store_rows(
-    x: tl.tensor,
-    heads: tl.tensor,
-    row: tl.tensor,
-    head: tl.tensor,
-    mask: tl.tensor,
-    tile: tl.tensor,
-    C: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x: tensor, heads: tensor, row: tensor, head: tensor, mask: tensor, tile: tensor, C: constexpr, BLOCK: constexpr
 ) -> None:
     """Writes what :func:`load_rows` would read from a contiguous tensor."""
     channel = tl.arange(0, BLOCK)
@@ -180,21 +167,19 @@ def store_rows(
 
 
 @kernel
-def dots(x: tl.tensor, y: tl.tensor) -> Any:
+def dots(x: tensor, y: tensor) -> Any:
     """The dot products ``[ROWS, EDGES]`` of rows with the other ends of their edges."""
     return tl.sum(x[:, None, :] * y, axis=2)
 
 
 @kernel
-def weighted_sum(weight: tl.tensor, y: tl.tensor) -> Any:
+def weighted_sum(weight: tensor, y: tensor) -> Any:
     """The sums over the edges of every row, ``[ROWS, BLOCK]``."""
     return tl.sum(weight[:, :, None] * y, axis=1)
 
 
 @kernel
-def add_bias(
-    score: tl.tensor, bias: tl.tensor, edge: tl.tensor, head: tl.tensor, heads: tl.tensor, valid: tl.tensor
-) -> Any:
+def add_bias(score: tensor, bias: tensor, edge: tensor, head: tensor, heads: tensor, valid: tensor) -> Any:
     """Adds the bias, if there is any; an edge that there is not takes no part in a softmax."""
     if bias is not None:
         score += tl.load(bias + edge * heads + head, mask=valid, other=0.0).to(tl.float32)
@@ -202,49 +187,48 @@ def add_bias(
 
 
 @kernel
-def weights_again(score: tl.tensor, lse: tl.tensor) -> Any:
+def weights_again(score: tensor, lse: tensor) -> Any:
     """The weights of the forward pass, none of which was above one, even if huge scores differ in their last bits."""
     return tl.exp(tl.minimum(score - lse, 0.0, propagate_nan=tl.PropagateNan.ALL))
 
 
 @kernel
-def dropout_factor(seed: tl.tensor, group: tl.tensor, edge: tl.tensor, dropout_p: tl.tensor, kept: tl.tensor) -> Any:
+def dropout_factor(seed: tensor, group: tensor, edge: tensor, dropout_p: tensor) -> Any:
     """Zero for a dropped weight, else what keeps the expected sum: a hash of group and edge, each in a word of its
     own.
     """
     place = edge.to(tl.uint32)
     zero = place * 0
     random, _, _, _ = tl.philox(seed, place, zero + group.to(tl.uint32), zero, zero)
-    return tl.where(tl.uint_to_uniform_float(random) < dropout_p, 0.0, kept)
+    return tl.where(tl.uint_to_uniform_float(random) < dropout_p, 0.0, 1.0 / (1.0 - dropout_p))
 
 
 @kernel
 def attend(
-    query: tl.tensor,
-    query_stride: tl.tensor,
-    key: tl.tensor,
-    key_stride: tl.tensor,
-    value: tl.tensor,
-    value_stride: tl.tensor,
-    bias: tl.tensor,
-    ptr: tl.tensor,
-    index: tl.tensor,
-    num_queries: tl.tensor,
-    num_keys: tl.tensor,
-    heads: tl.tensor,
-    scale: tl.tensor,
-    dropout_p: tl.tensor,
-    kept: tl.tensor,
-    seed: tl.tensor,
-    out: tl.tensor,
-    lse: tl.tensor,
-    DROPOUT: tl.constexpr,
-    C: tl.constexpr,
-    C_V: tl.constexpr,
-    BLOCK_C: tl.constexpr,
-    BLOCK_V: tl.constexpr,
-    ROWS: tl.constexpr,
-    EDGES: tl.constexpr,
+    query: tensor,
+    query_stride: tensor,
+    key: tensor,
+    key_stride: tensor,
+    value: tensor,
+    value_stride: tensor,
+    bias: tensor,
+    ptr: tensor,
+    index: tensor,
+    num_queries: tensor,
+    num_keys: tensor,
+    heads: tensor,
+    scale: tensor,
+    dropout_p: tensor,
+    seed: tensor,
+    out: tensor,
+    lse: tensor,
+    DROPOUT: constexpr,
+    C: constexpr,
+    C_V: constexpr,
+    BLOCK_C: constexpr,
+    BLOCK_V: constexpr,
+    ROWS: constexpr,
+    EDGES: constexpr,
 ) -> None:
     """The outputs of some queries; the softmax is rescaled whenever a higher score is met."""
     sample, head, group, row = rows_of_program(num_queries, heads, ROWS)
@@ -267,7 +251,7 @@ def attend(
         share = tl.exp(highest - shift)
         total = total * share + tl.sum(weight, axis=1)
         if DROPOUT:
-            weight *= dropout_factor(seed, group, edge, dropout_p, kept)
+            weight *= dropout_factor(seed, group, edge, dropout_p)
         sums = sums * share[:, None] + weighted_sum(weight, v)
         highest = higher
 
@@ -279,34 +263,33 @@ def attend(
 
 @kernel
 def query_gradient(
-    query: tl.tensor,
-    query_stride: tl.tensor,
-    key: tl.tensor,
-    key_stride: tl.tensor,
-    value: tl.tensor,
-    value_stride: tl.tensor,
-    bias: tl.tensor,
-    ptr: tl.tensor,
-    index: tl.tensor,
-    num_queries: tl.tensor,
-    num_keys: tl.tensor,
-    heads: tl.tensor,
-    scale: tl.tensor,
-    dropout_p: tl.tensor,
-    kept: tl.tensor,
-    seed: tl.tensor,
-    grad: tl.tensor,
-    grad_stride: tl.tensor,
-    lse: tl.tensor,
-    delta: tl.tensor,
-    grad_query: tl.tensor,
-    DROPOUT: tl.constexpr,
-    C: tl.constexpr,
-    C_V: tl.constexpr,
-    BLOCK_C: tl.constexpr,
-    BLOCK_V: tl.constexpr,
-    ROWS: tl.constexpr,
-    EDGES: tl.constexpr,
+    query: tensor,
+    query_stride: tensor,
+    key: tensor,
+    key_stride: tensor,
+    value: tensor,
+    value_stride: tensor,
+    bias: tensor,
+    ptr: tensor,
+    index: tensor,
+    num_queries: tensor,
+    num_keys: tensor,
+    heads: tensor,
+    scale: tensor,
+    dropout_p: tensor,
+    seed: tensor,
+    grad: tensor,
+    grad_stride: tensor,
+    lse: tensor,
+    delta: tensor,
+    grad_query: tensor,
+    DROPOUT: constexpr,
+    C: constexpr,
+    C_V: constexpr,
+    BLOCK_C: constexpr,
+    BLOCK_V: constexpr,
+    ROWS: constexpr,
+    EDGES: constexpr,
 ) -> None:
     r"""The gradients of some queries, :math:`\sum_j \alpha_j (g_j - \Delta) k_j` with
     :math:`\Delta = \sum_j \alpha_j g_j`, in one walk: as :math:`\Delta` is only known at its end, both parts of the
@@ -331,7 +314,7 @@ def query_gradient(
         weight = weights_again(score, shift[:, None])
         grad_weight = weight * dots(g, v)
         if DROPOUT:
-            grad_weight *= dropout_factor(seed, group, edge, dropout_p, kept)
+            grad_weight *= dropout_factor(seed, group, edge, dropout_p)
         total += tl.sum(grad_weight, axis=1)
         sums += weighted_sum(grad_weight, k)
         mean += weighted_sum(weight, k)
@@ -343,38 +326,37 @@ def query_gradient(
 
 @kernel
 def key_gradient(
-    query: tl.tensor,
-    query_stride: tl.tensor,
-    key: tl.tensor,
-    key_stride: tl.tensor,
-    value: tl.tensor,
-    value_stride: tl.tensor,
-    bias: tl.tensor,
-    ptr: tl.tensor,
-    index: tl.tensor,
-    order: tl.tensor,
-    num_queries: tl.tensor,
-    num_keys: tl.tensor,
-    num_edges: tl.tensor,
-    heads: tl.tensor,
-    scale: tl.tensor,
-    dropout_p: tl.tensor,
-    kept: tl.tensor,
-    seed: tl.tensor,
-    grad: tl.tensor,
-    grad_stride: tl.tensor,
-    lse: tl.tensor,
-    delta: tl.tensor,
-    grad_key: tl.tensor,
-    grad_value: tl.tensor,
-    grad_scores: tl.tensor,
-    DROPOUT: tl.constexpr,
-    C: tl.constexpr,
-    C_V: tl.constexpr,
-    BLOCK_C: tl.constexpr,
-    BLOCK_V: tl.constexpr,
-    ROWS: tl.constexpr,
-    EDGES: tl.constexpr,
+    query: tensor,
+    query_stride: tensor,
+    key: tensor,
+    key_stride: tensor,
+    value: tensor,
+    value_stride: tensor,
+    bias: tensor,
+    ptr: tensor,
+    index: tensor,
+    order: tensor,
+    num_queries: tensor,
+    num_keys: tensor,
+    num_edges: tensor,
+    heads: tensor,
+    scale: tensor,
+    dropout_p: tensor,
+    seed: tensor,
+    grad: tensor,
+    grad_stride: tensor,
+    lse: tensor,
+    delta: tensor,
+    grad_key: tensor,
+    grad_value: tensor,
+    grad_scores: tensor,
+    DROPOUT: constexpr,
+    C: constexpr,
+    C_V: constexpr,
+    BLOCK_C: constexpr,
+    BLOCK_V: constexpr,
+    ROWS: constexpr,
+    EDGES: constexpr,
 ) -> None:
     """The gradients of some keys and of their values and, if there is a bias, of the scores of their edges."""
     sample, head, group, row = rows_of_program(num_keys, heads, ROWS)
@@ -400,7 +382,7 @@ def key_gradient(
         grad_weight = dots(v, g)
         summed = weight
         if DROPOUT:
-            factor = dropout_factor(seed, group, edge, dropout_p, kept)
+            factor = dropout_factor(seed, group, edge, dropout_p)
             grad_weight *= factor
             summed = weight * factor
         grad_score = weight * (grad_weight - mean)

@@ -86,7 +86,7 @@ class Edges(Pattern):
     def is_multigraph(self) -> bool:
         """:obj:`True` if a pair occurs more than once; it takes part in the softmax as often."""
         pair = self.edge_index[1] * self.num_keys + self.edge_index[0]
-        return torch.unique(pair).numel() < self.num_edges
+        return bool(torch.unique(pair).numel() < self.num_edges)
 
     @property
     def is_complete(self) -> bool:
