@@ -15,8 +15,8 @@ from tg_mlc.models import table_lamp
 from tg_mlc.recipes.recipe import GraphBuilder, Recipe, correlated, official_split
 
 
-def _preprocess(dataset: MultiLabelDataset, root: Path, *, kinds: Sequence[str]) -> Chain:
-    return table_preprocessor(dataset.kind, kinds, root / "evidence")
+def _preprocess(dataset: MultiLabelDataset, root: Path, classifiers: Sequence[str]) -> Chain:
+    return table_preprocessor(dataset.kind, classifiers, root / "evidence")
 
 
 def _co_occurrence(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
@@ -91,7 +91,8 @@ def _recipe(
         "split": official_split,
         "splits": ("official",),
         "graphs": _GRAPHS,
-        "preprocess": partial(_preprocess, kinds=kinds),
+        "preprocess": _preprocess,
+        "classifiers": kinds,
         "build": table_lamp,
         "model": _MODEL,
         "module": {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05},
