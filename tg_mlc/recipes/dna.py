@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -29,7 +30,7 @@ def _load(root: Path) -> BindingSites:
     return BindingSites(root / "binding-sites")
 
 
-def _preprocess(dataset: MultiLabelDataset, root: Path) -> DNAInputs:
+def _preprocess(dataset: MultiLabelDataset, root: Path, classifiers: Sequence[str]) -> DNAInputs:
     return DNAInputs()
 
 
