@@ -107,7 +107,10 @@ class _Fused(torch.autograd.Function):
             with torch.enable_grad():
                 found = _differentiable_gradients(grad, (residual, x, *parameters), *ctx.options)
             return *found, *(None,) * 4
-        branch, kept = _kernels().Branch(*parameters, *ctx.options), _kernels().Kept(hidden, normalised, deviation)
+        branch, kept = (
+            _kernels().Branch(*parameters, *ctx.options),
+            _kernels().Activations(hidden, normalised, deviation),
+        )
         of_sum, of_x, found = _kernels().backward(grad.contiguous(), x.contiguous(), branch, kept, ctx.same)
         if residual.shape != of_sum.shape:
             of_sum = of_sum.view(-1, *residual.shape).sum(dim=0)

@@ -123,7 +123,7 @@ class LabelMessagePassing(nn.Module):
         among_labels: BlockOptions = {**block, **(label_kwargs or {})}
         check_options(among_labels)
         source, self.channels = pair_of(channels)
-        self.num_labels = _count_labels(_as_data(label_graph))
+        self.num_labels = int(_as_data(label_graph).num_nodes or 0)
         self.num_steps = num_steps
         self.embedding = nn.Embedding(self.num_labels, self.channels)
         self.label_graph = label_graph
@@ -150,7 +150,7 @@ class LabelMessagePassing(nn.Module):
     @label_graph.setter
     def label_graph(self, label_graph: Data | Adj) -> None:
         label_graph = _as_data(label_graph)
-        num_labels = _count_labels(label_graph)
+        num_labels = int(label_graph.num_nodes or 0)
         if num_labels < 1:
             raise ValueError("Expected 'label_graph' to hold at least 1 label (got 0)")
         if num_labels != self.num_labels:
@@ -298,7 +298,3 @@ def _as_data(label_graph: Data | Adj) -> Data:
         f"{type(label_graph).__name__}); tg_mlc.graphs makes one: fully_connected, from_networkx, "
         f"LabelGraph(edge_index, num_nodes=...), ..."
     )
-
-
-def _count_labels(label_graph: Data) -> int:
-    return int(label_graph.num_nodes or 0)

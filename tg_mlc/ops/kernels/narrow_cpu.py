@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tg_mlc.ops.kernels import threads
-from tg_mlc.ops.kernels.narrow_numba import LANES, ROWS, Blocked, Space, Tensors, backward_groups, forward_groups
+from tg_mlc.ops.kernels.narrow_numba import LANES, ROWS, Blocked, Scratch, Tensors, backward_groups, forward_groups
 
 
 def blocked(
@@ -53,7 +53,7 @@ def _run(work: Callable[..., None], blocks: Blocked, tensors: list[Tensor]) -> N
     def share(worker: int) -> None:
         rows, many = (ROWS * blocks.lanes,), most * blocks.lanes
         sizes = (*rows * 3, ROWS * most, ROWS * most, ROWS, most, *(many,) * 5)
-        space = Space(*(torch.empty(size, dtype=dtype).numpy() for size in sizes))
+        space = Scratch(*(torch.empty(size, dtype=dtype).numpy() for size in sizes))
         work(bounds[worker], bounds[worker + 1], blocks, Tensors(*flat), space)
 
     threads.run(share, workers)

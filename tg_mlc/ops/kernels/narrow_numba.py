@@ -51,7 +51,7 @@ class Tensors(NamedTuple):
     grad_value: Array
 
 
-class Space(NamedTuple):
+class Scratch(NamedTuple):
     """Scratch arrays of a thread: rows of a few queries, and of the keys of a group."""
 
     query: Array
@@ -69,7 +69,7 @@ class Space(NamedTuple):
 
 
 @kernel
-def forward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, space: Space) -> None:
+def forward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, space: Scratch) -> None:
     """Outputs and logarithms of sums of whole groups."""
     heads, lanes, channels, width = blocks.heads, blocks.lanes, blocks.channels, blocks.value_channels
     dropout_p, seed, out, score = blocks.dropout_p, blocks.seed, tensors.out, space.score
@@ -93,7 +93,7 @@ def forward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, spa
 
 
 @kernel
-def backward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, space: Space) -> None:
+def backward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, space: Scratch) -> None:
     """Gradients of queries, keys and values of whole groups."""
     heads, lanes, channels, width = blocks.heads, blocks.lanes, blocks.channels, blocks.value_channels
     dropout_p, seed, score, grad_score = blocks.dropout_p, blocks.seed, space.score, space.grad_score

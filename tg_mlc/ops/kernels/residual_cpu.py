@@ -33,7 +33,7 @@ class Branch(NamedTuple):
     seed: int
 
 
-class Kept(NamedTuple):
+class Activations(NamedTuple):
     """Tensors kept between forward and backward."""
 
     hidden: Tensor  #: behind the ReLU, or empty
@@ -41,12 +41,12 @@ class Kept(NamedTuple):
     deviation: Tensor  #: one over the standard deviation of every row
 
 
-def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Tensor, Kept]:
+def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Tensor, Activations]:
     """The output, and what is kept, which is in vain unless asked for."""
     rows, size, step = x.size(0), branch.norm.numel(), _step(branch)
     inner = 0 if branch.first is None else branch.first.size(0)
     out, kept_rows = x.new_empty(rows, size), rows if keep else 0
-    kept = Kept(x.new_empty(kept_rows, inner), x.new_empty(kept_rows, size), x.new_empty(rows))
+    kept = Activations(x.new_empty(kept_rows, inner), x.new_empty(kept_rows, size), x.new_empty(rows))
 
     norm, flat_residual, written = _norm(branch), _flat(residual), (_flat(kept.deviation), _flat(out))
 
@@ -67,7 +67,9 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
     return out, kept
 
 
-def backward(grad: Tensor, x: Tensor, branch: Branch, kept: Kept, same: bool) -> tuple[Tensor, Tensor, list[Tensor]]:
+def backward(
+    grad: Tensor, x: Tensor, branch: Branch, kept: Activations, same: bool
+) -> tuple[Tensor, Tensor, list[Tensor]]:
     """The gradients of the sum (and the residual), the input (and the residual, if it is the same) and six
     parameters.
     """

@@ -7,7 +7,6 @@ wider than a register: LLVM takes as many registers as it fills, so that kernels
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import binding, ir
@@ -45,9 +44,8 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, vector, kind)  # type: ignore[no-untyped-call]
 
 
-def _function(typing: Callable[..., Any]) -> Any:
-    """A function of kernels, from one that takes Numba's types and returns a signature and what generates its code."""
-    return intrinsic(prefer_literal=True)(typing)
+#: Makes a function of kernels of one that takes Numba's types and returns a signature and what generates its code.
+_function: Any = intrinsic(prefer_literal=True)
 
 
 @_function
