@@ -201,9 +201,7 @@ class MultiLabelModule(LightningModule):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Self:
-        """Makes a module from a checkpoint and :obj:`model`; a :obj:`ValueError` if the two differ or the file is
-        damaged.
-        """
+        """Makes a module from a checkpoint and :obj:`model`; a :obj:`ValueError` if they differ or it is damaged."""
         with reading(checkpoint_path) if isinstance(checkpoint_path, str | os.PathLike) else nullcontext():
             module: Self = super().load_from_checkpoint(checkpoint_path, *args, **kwargs)
         return module

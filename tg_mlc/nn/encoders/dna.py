@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
 
-from tg_mlc._options import check_count
 from tg_mlc.nn.encoders.components import Components, ptr_of
 
 NUM_LETTERS = 4
@@ -48,8 +47,9 @@ class DNAEncoder(nn.Module):
 
     def __init__(self, channels: int, kernel_size: int = 16, pool: int = 2, *, both_strands: bool = False) -> None:
         super().__init__()
-        check_count("kernel_size", kernel_size)
-        check_count("pool", pool)
+        for name, value in (("kernel_size", kernel_size), ("pool", pool)):
+            if value < 1:
+                raise ValueError(f"Expected '{name}' to be at least 1 (got {value})")
         self.channels = channels
         self.pool = pool
         self.both_strands = both_strands

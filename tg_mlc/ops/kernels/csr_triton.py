@@ -113,6 +113,7 @@ class _Launch:
             "heads": self.heads,
             "scale": options.scale,
             "dropout_p": options.dropout_p,
+            "kept": 1.0 / (1.0 - options.dropout_p) if options.dropout_p < 1.0 else 0.0,
             "seed": options.seed,
             "DROPOUT": options.dropout_p > 0.0,
             "C": channels,
@@ -193,14 +194,15 @@ def weights_again(score: tensor, lse: tensor) -> Any:
 
 
 @kernel
-def dropout_factor(seed: tensor, group: tensor, edge: tensor, dropout_p: tensor) -> Any:
-    """Zero for a dropped weight, else what keeps the expected sum: a hash of group and edge, each in a word of its
-    own.
+def dropout_factor(seed: tensor, group: tensor, edge: tensor, dropout_p: tensor, kept: tensor) -> Any:
+    """Zero for a dropped weight, else what keeps the expected sum; both passes get the same.
+
+    The counter of the random numbers is that of edges and groups in two words, which never overflow.
     """
     place = edge.to(tl.uint32)
     zero = place * 0
     random, _, _, _ = tl.philox(seed, place, zero + group.to(tl.uint32), zero, zero)
-    return tl.where(tl.uint_to_uniform_float(random) < dropout_p, 0.0, 1.0 / (1.0 - dropout_p))
+    return tl.where(tl.uint_to_uniform_float(random) < dropout_p, 0.0, kept)
 
 
 @kernel
@@ -219,6 +221,7 @@ def attend(
     heads: tensor,
     scale: tensor,
     dropout_p: tensor,
+    kept: tensor,
     seed: tensor,
     out: tensor,
     lse: tensor,
@@ -251,7 +254,7 @@ def attend(
         share = tl.exp(highest - shift)
         total = total * share + tl.sum(weight, axis=1)
         if DROPOUT:
-            weight *= dropout_factor(seed, group, edge, dropout_p)
+            weight *= dropout_factor(seed, group, edge, dropout_p, kept)
         sums = sums * share[:, None] + weighted_sum(weight, v)
         highest = higher
 
@@ -277,6 +280,7 @@ def query_gradient(
     heads: tensor,
     scale: tensor,
     dropout_p: tensor,
+    kept: tensor,
     seed: tensor,
     grad: tensor,
     grad_stride: tensor,
@@ -314,7 +318,7 @@ def query_gradient(
         weight = weights_again(score, shift[:, None])
         grad_weight = weight * dots(g, v)
         if DROPOUT:
-            grad_weight *= dropout_factor(seed, group, edge, dropout_p)
+            grad_weight *= dropout_factor(seed, group, edge, dropout_p, kept)
         total += tl.sum(grad_weight, axis=1)
         sums += weighted_sum(grad_weight, k)
         mean += weighted_sum(weight, k)
@@ -342,6 +346,7 @@ def key_gradient(
     heads: tensor,
     scale: tensor,
     dropout_p: tensor,
+    kept: tensor,
     seed: tensor,
     grad: tensor,
     grad_stride: tensor,
@@ -382,7 +387,7 @@ def key_gradient(
         grad_weight = dots(v, g)
         summed = weight
         if DROPOUT:
-            factor = dropout_factor(seed, group, edge, dropout_p)
+            factor = dropout_factor(seed, group, edge, dropout_p, kept)
             grad_weight *= factor
             summed = weight * factor
         grad_score = weight * (grad_weight - mean)

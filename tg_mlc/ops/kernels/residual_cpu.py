@@ -70,9 +70,7 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
 def backward(
     grad: Tensor, x: Tensor, branch: Branch, kept: Activations, same: bool
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """The gradients of the sum (and the residual), the input (and the residual, if it is the same) and six
-    parameters.
-    """
+    """The gradients of the sum (and residual), the input (and residual, if the same) and six parameters."""
     rows, size, step = x.size(0), branch.norm.numel(), _step(branch)
     inner = kept.hidden.size(1)
     grad_sum = torch.empty_like(grad)
