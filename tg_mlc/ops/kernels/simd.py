@@ -7,6 +7,7 @@ wider than a register: LLVM takes as many registers as it fills, so that kernels
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import binding, ir
@@ -45,7 +46,7 @@ class _VectorModel(models.PrimitiveModel):
 
 
 #: Makes a function of kernels of one that takes Numba's types and returns a signature and what generates its code.
-_function: Any = intrinsic(prefer_literal=True)
+_function: Callable[[Callable[..., Any]], Any] = intrinsic(prefer_literal=True)
 
 
 @_function
