@@ -44,7 +44,7 @@ LOGISTIC = "logistic regression, with masks"
 METRICS = {"maAUC": macro_roc_auc, "miAUC": micro_roc_auc, "maAP": macro_average_precision}
 #: Masks that the regression sees of every training sample; LaMP sees a new one in every epoch.
 NUM_MASKS = 4
-C_GRID = (1.0, 10.0, 100.0)
+C_GRID = (0.1, 1.0, 10.0, 100.0)
 
 #: From known labels of the test samples, if any, to scores of all labels.
 Predict = Callable[[Tensor | None], Any]

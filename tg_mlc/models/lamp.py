@@ -163,7 +163,8 @@ class LaMP(nn.Module):
         known, states = given_labels(self, data), None if scores is None else self.evidence_encoder(scores)
         if known is None or self.known_labels is None:
             return states
-        return self.known_labels(known) if states is None else states + self.known_labels(known)
+        given: Tensor = self.known_labels(known)
+        return given if states is None else states + given
 
     def _read(self, intermediate: list[Tensor]) -> list[Tensor]:
         return [self.readout(u) for u in intermediate]
