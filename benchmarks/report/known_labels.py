@@ -131,5 +131,6 @@ def _trained_on(result: dict[str, Any]) -> str:
     return (
         f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation); "
         f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}; "
-        f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, PyG {machine['versions']['torch-geometric']}"
+        f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
+        f"PyG {machine['versions']['torch-geometric']}"
     )
