@@ -142,3 +142,22 @@ class Takes(GINE):
     """A model of another kind that says it takes known labels."""
 
     takes_known_labels = True
+
+
+def test_masks_are_the_same_after_resuming(tmp_path, dataset, split):
+    y = torch.cat([data.y for data in dataset])
+    vectors = from_arrays(torch.randn(len(y), 4), y, label_names=LABELS, kind="vector")
+    data = MultiLabelDataModule(vectors, split, batch_size=16)
+
+    def train(folder, epochs, **options):
+        seed_everything(0, verbose=False)
+        # Without dropout, masks are all that is random.
+        module = MultiLabelModule(lamp(known_labels=True, dropout=0.0), LABELS, BinaryObjective(max_known=0.75))
+        options = {"max_epochs": epochs, "patience": None, "logger": False, **options}
+        return torch.load(fit(module, data, tmp_path / folder, **options).last_checkpoint, weights_only=True)
+
+    straight = train("straight", 3)["state_dict"]
+    train("stopped", 2)
+    resumed = train("stopped", 3, resume=True)["state_dict"]
+    for name, weight in straight.items():
+        assert torch.equal(torch.as_tensor(resumed[name]), torch.as_tensor(weight)), name
