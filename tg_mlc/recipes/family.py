@@ -5,4 +5,8 @@ from __future__ import annotations
 from tg_mlc.recipes.recipe import Member
 
 #: By the names under which benchmarks and the command line know them.
-FAMILY: dict[str, Member] = {}
+FAMILY: dict[str, Member] = {
+    "lamp": Member(),
+    # The share of C-Tran (arXiv:2011.14027).
+    "lamp-known": Member(changes={"model": {"known_labels": True}, "objective": {"max_known": 0.75}}),
+}

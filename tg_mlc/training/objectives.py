@@ -14,6 +14,8 @@ from torch_geometric.data import Batch
 from tg_mlc._names import register
 from tg_mlc._options import check_number
 from tg_mlc.losses import lamp_loss, masked_bce
+from tg_mlc.nn.known import takes_known_labels
+from tg_mlc.training.known import reveal
 
 # Of the entry that names an objective's class among its options; no option has the name of a keyword.
 _CLASS = "class"
@@ -71,6 +73,10 @@ class BinaryObjective(Objective):
             than zero, ``model(batch, return_intermediate=True)`` returns an object with :obj:`logits` and
             :obj:`intermediate`, as :class:`~tg_mlc.models.LaMP` does. (default: :obj:`0.0`)
         label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
+        max_known (float, optional): Other than zero, random labels are given to the model in training, of every sample
+            a share from 0 to :obj:`max_known`, and the loss is that of the others; the model then takes labels that are
+            known already (see :class:`~tg_mlc.nn.KnownLabels`). The `"General Multi-label Image Classification with
+            Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. (default: :obj:`0.0`)
 
     Raises:
         ValueError: If an option is out of range.
@@ -78,13 +84,16 @@ class BinaryObjective(Objective):
 
     intermediate_weight: float = 0.0
     label_smoothing: float = 0.0
+    max_known: float = 0.0
 
     def __post_init__(self) -> None:
         check_number("intermediate_weight", self.intermediate_weight)
         check_number("label_smoothing", self.label_smoothing, below=1.0)
+        check_number("max_known", self.max_known, below=1.0)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns LaMP's loss."""
+        batch = reveal(batch, self.max_known) if self.max_known > 0.0 else batch
         if self.intermediate_weight > 0.0:
             output = model(batch, return_intermediate=True)
             logits, intermediate = output.logits, output.intermediate
@@ -108,6 +117,11 @@ class BinaryObjective(Objective):
             raise ValueError(
                 f"Expected a model whose forward takes 'return_intermediate' for intermediate_weight > 0 (got "
                 f"{type(model).__name__}); set intermediate_weight=0.0 to train without intermediate terms"
+            )
+        if self.max_known > 0.0 and not takes_known_labels(model):
+            raise ValueError(
+                f"Expected a model that takes known labels for max_known > 0, as LaMP(known_labels=True) does (got "
+                f"{type(model).__name__}); set max_known=0.0 to train without known labels"
             )
 
 
