@@ -11,13 +11,14 @@ from scipy.sparse.csgraph import connected_components, depth_first_order, revers
 from torch import Tensor
 from torch_geometric.utils import to_scipy_sparse_matrix
 
+from tg_mlc._options import check_choice
+
 Order = Literal["rcm", "tree"]
 
 
 def locality_order(edge_index: Tensor, num_labels: int, method: Order) -> Tensor:
     """The label that comes first, second, ...; see :meth:`tg_mlc.graphs.LabelGraph.locality_order`."""
-    if method not in get_args(Order):
-        raise ValueError(f"Expected 'method' to be one of {list(get_args(Order))} (got '{method}')")
+    check_choice("method", method, get_args(Order))
     directed = csr_array(to_scipy_sparse_matrix(edge_index.cpu(), num_nodes=num_labels))
     adjacency = (directed + directed.T).tocsr()
     if method == "rcm":

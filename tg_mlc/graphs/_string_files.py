@@ -49,9 +49,8 @@ def _alias_rows(path: PathLike) -> Iterator[tuple[str, str, int]]:
     for number, line in read_lines(path):
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) < 2 or not (cells[0] and cells[1]):
-            raise ValueError(
-                f"Expected line {number} of '{path}' to hold a protein and its name between tabs (got {line[:80]!r})"
-            )
+            expected = "a protein and its name between tabs"
+            raise ValueError(f"Expected line {number} of '{path}' to hold {expected} (got {line[:80]!r})")
         if line.startswith("#"):
             preferred = cells[1] == "preferred_name"
             continue
@@ -84,19 +83,18 @@ def read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score:
     for number, line in lines if has_header else chain([first], lines):
         cells = line.split(comma)
         if len(cells) < max(2, column + 1):
-            raise ValueError(
-                f"Expected line {number} of '{path}' to hold two proteins and their score (got {line[:80]!r})"
-            )
+            where = f"line {number} of '{path}'"
+            raise ValueError(f"Expected {where} to hold two proteins and their score (got {line[:80]!r})")
         example = example or cells[0]
-        a, b = find(cells[0]), find(cells[1])
-        if a is None and b is None:  # nearly all lines of a large file
+        found = [protein for protein in (find(cells[0]), find(cells[1])) if protein is not None]
+        if not found:  # nearly all lines of a large file
             continue
         value = MAX_SCORE if column < 0 else _score(cells[column], number, path)
-        seen |= {protein for protein in (a, b) if protein is not None}
-        if a is None or b is None or a == b:
+        seen.update(found)
+        pair = (min(found), max(found))
+        if pair[0] == pair[1]:
             continue
         highest = max(highest, value)
-        pair = (min(a, b), max(a, b))
         if value >= min_score:
             scores[pair] = max(value, scores.get(pair, 0.0))
     if example is None:
@@ -140,7 +138,6 @@ def _layout(cells: list[str], score: str, path: PathLike) -> tuple[int, bool]:
 def _score(cell: str, number: int, path: PathLike) -> float:
     value = parse_number(cell.strip())
     if value is None or not 0.0 <= value <= MAX_SCORE:
-        raise ValueError(
-            f"Expected line {number} of '{path}' to hold a score of 0 to {MAX_SCORE:g} (got {cell[:20]!r})"
-        )
+        where = f"line {number} of '{path}'"
+        raise ValueError(f"Expected {where} to hold a score of 0 to {MAX_SCORE:g} (got {cell[:20]!r})")
     return value

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
-from tg_mlc._options import check_count
+from tg_mlc._options import check_choice, check_count
 from tg_mlc.graphs._counts import PairCounts, count_pairs
 from tg_mlc.graphs._label_matrix import HasTrain, read_training_labels
 from tg_mlc.graphs._select import check_selection, select_with_loops, source_in_words
@@ -77,13 +77,14 @@ def co_occurrence(
         ValueError: If :obj:`y` is not a matrix of 0, 1 and NaN, is a whole data set without a split, or an option is
             out of range.
     """
-    _check_options(min_count, weight, threshold, top_k)
+    check_count("min_count", min_count)
+    check_choice("weight", weight, get_args(Weight))
+    check_selection(threshold, top_k)
     labels = read_training_labels(y, label_names, split)
     pairs = count_pairs(labels.values)
     strength = _weigh(pairs, weight)
-    often = pairs.both >= min_count
     keep = select_with_loops(
-        pairs.source, pairs.target, strength, threshold, top_k, labels.num_labels, self_loops, eligible=often
+        *pairs[:2], strength, threshold, top_k, labels.num_labels, self_loops, eligible=pairs.both >= min_count
     )
     return LabelGraph(
         torch.from_numpy(np.stack([pairs.source[keep], pairs.target[keep]])),
@@ -93,13 +94,6 @@ def co_occurrence(
         kind="co_occurrence",
         source=source_in_words(labels.origin, weight=weight, min_count=min_count, threshold=threshold, top_k=top_k),
     )
-
-
-def _check_options(min_count: int, weight: str, threshold: float | None, top_k: int | None) -> None:
-    check_count("min_count", min_count)
-    if weight not in get_args(Weight):
-        raise ValueError(f"Expected 'weight' to be one of {', '.join(get_args(Weight))} (got {weight!r})")
-    check_selection(threshold, top_k)
 
 
 def _weigh(pairs: PairCounts, weight: Weight) -> np.ndarray:

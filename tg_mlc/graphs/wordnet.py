@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import torch
 
-from tg_mlc.graphs._check import as_names, check_label_names
+from tg_mlc.graphs._check import as_names, check_keys, check_label_names
 from tg_mlc.graphs._nouns import NounFinder
 from tg_mlc.graphs._select import check_selection, select, source_in_words
 from tg_mlc.graphs._wordnet_files import Folder, find_folder, read_nouns
@@ -73,8 +73,7 @@ def wordnet(
     _check_words(words, names)
     nouns = read_nouns(find_folder(folder))
     finder = NounFinder(nouns)
-    looked_up = [_word(name, words) for name in names]
-    synsets = [finder.synsets(word, heads) if word else [] for word in looked_up]
+    synsets = [finder.synsets(word, heads) if (word := _word(name, words)) else [] for name in names]
     unmatched = [name for name, found in zip(names, synsets, strict=True) if not found]
     if unmatched:
         logger.warning(
@@ -82,30 +81,26 @@ def wordnet(
             len(unmatched), len(names), ", ".join(unmatched),
         )  # fmt: skip
     similarity = wu_palmer(nouns.hypernyms, synsets)
+    np.fill_diagonal(similarity, 0.0)
     target, source = np.nonzero(similarity)
-    different = source != target
-    source, target = source[different], target[different]
     keep = select(source, target, similarity[target, source], threshold, top_k)
+    nouns_of_names = f"{len(names) - len(unmatched)} nouns of {len(names)} names"
     graph = LabelGraph(
         torch.from_numpy(np.stack([source[keep], target[keep]])),
         edge_weight=torch.from_numpy(similarity[target[keep], source[keep]]).float(),
         label_names=names,
         kind="wordnet",
-        source=source_in_words(
-            f"{len(names) - len(unmatched)} nouns of {len(names)} names", threshold=threshold, top_k=top_k
-        ),
+        source=source_in_words(nouns_of_names, threshold=threshold, top_k=top_k),
         unmatched=unmatched,
     )
     return graph.add_self_loops(only_isolated=not self_loops)
 
 
 def _check_words(words: Words | None, names: list[str]) -> None:
-    if words is None or callable(words):
-        return
-    if not isinstance(words, Mapping):
+    if isinstance(words, Mapping):
+        check_keys("words", words, names)
+    elif words is not None and not callable(words):
         raise ValueError(f"Expected 'words' to be a dictionary or a function (got {type(words).__name__})")
-    if strange := sorted(set(words) - set(names)):
-        raise ValueError(f"Expected the keys of 'words' to be labels (got {strange[:5]}, not in 'label_names')")
 
 
 def _word(name: str, words: Words | None) -> str | None:
