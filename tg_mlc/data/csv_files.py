@@ -81,7 +81,7 @@ def from_csv(
         known = None if like is None else like.feature_names
         feature_columns = [name for name in table.header if name not in labels] if known is None else known
     features = list(feature_columns or ()) if text_column is None else [text_column]
-    table.check_columns(labels, features, may_lack_labels=like is not None)
+    table.require(labels, features, may_lack_labels=like is not None)
     X: Any = table.numbers(features) if text_column is None else [tokenizer(text) for text in table.texts(text_column)]
     Y: Any = table.labels(labels) if label_separator is None else table.label_sets(labels[0], label_separator)
     if like is not None:

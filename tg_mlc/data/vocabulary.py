@@ -10,6 +10,7 @@ from itertools import islice
 
 import numpy as np
 
+from tg_mlc._options import check_count
 from tg_mlc.data.records import Tokens
 
 #: What stands for every word outside the vocabulary; its number is 0.
@@ -72,8 +73,8 @@ class Vocabulary:
         Raises:
             ValueError: If an option is out of range, or a document is a string instead of a list of words.
         """
-        check_at_least_one("min_count", min_count)
-        check_at_least_one("max_size", max_size, or_none=True)
+        check_count("min_count", min_count)
+        check_count("max_size", max_size, or_none=True)
         counts: Counter[str] = Counter()
         for document in _lists_of_words(documents):
             counts.update(document)
@@ -122,14 +123,6 @@ def encode(documents: Iterable[Sequence[str]], numbers: Mapping[str, int], unkno
         ids.extend([numbers.get(word, unknown) for word in document])
         ends.append(len(ids))
     return Tokens(np.frombuffer(ids, dtype=np.intc), np.frombuffer(ends, dtype=np.int64))
-
-
-def check_at_least_one(name: str, value: int | None, or_none: bool = False) -> None:
-    """Raises :class:`ValueError` unless an option is a positive whole number."""
-    if value is None and or_none:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"Expected '{name}' to be at least 1{', or None' if or_none else ''} (got {value!r})")
 
 
 def _lists_of_words(documents: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:

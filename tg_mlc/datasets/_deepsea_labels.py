@@ -83,8 +83,7 @@ def unique_names(outputs: Sequence[DeepSEAOutput]) -> list[str]:
     """The names of outputs, with a number where several have the same: ``"K562|YY1|None (2)"`` is the second."""
     seen: Counter[str] = Counter()
     names = []
-    for output in outputs:
-        name = "|".join(output)
+    for name in map("|".join, outputs):
         seen[name] += 1
         names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return names

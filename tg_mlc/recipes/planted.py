@@ -16,11 +16,11 @@ from tg_mlc.recipes.recipe import Recipe, correlated, official_split
 SHARES = {f"planted-{percent}": percent / 100 for percent in (0, 25, 50, 75)}
 
 
-def _load(share: float, root: Path) -> Planted:
-    return Planted(share=share)
+def _load(root: Path, *, share: float) -> Planted:
+    return _draw(share=share)
 
 
-def _redraw(share: float, seed: int) -> Planted:
+def _draw(seed: int = 0, *, share: float) -> Planted:
     return Planted(share=share, seed=seed)
 
 
@@ -30,7 +30,7 @@ def _true_graph(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
 
 PLANTED = {
     name: Recipe(
-        load=partial(_load, share),
+        load=partial(_load, share=share),
         split=official_split,
         splits=("official",),
         graphs={"pr": partial(correlated, top_k=3), "planted": _true_graph},
@@ -40,7 +40,7 @@ PLANTED = {
         fit={"max_epochs": 40, "patience": None},
         batch_size=64,
         published={"model": {"num_steps": 2, "dropout": 0.1}},
-        redraw=partial(_redraw, share),
+        redraw=partial(_draw, share=share),
     )
     for name, share in SHARES.items()
 }

@@ -37,7 +37,7 @@ class LabelTable:
         first = next(blocks)
         others = [name for name in first.header if name != id_column]
         self.names = others if label_columns is None else list(label_columns)
-        first.check_columns(self.names, [id_column])
+        first.require(self.names, [id_column])
         self._row: dict[str, int] = {}
         self._lines = array("q")
         values = map_temporarily(self._read(block, id_column) for block in chain([first], blocks))
