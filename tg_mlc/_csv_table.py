@@ -144,10 +144,9 @@ def _read(
             yield block
             line = reader.line_num
     except _DAMAGED as error:
-        raise ValueError(
-            f"Expected '{path}' to be a CSV file in {encoding} (got {type(error).__name__} after line {line}: "
-            f"{error}); is it of another encoding, or a quote not closed?"
-        ) from error
+        got = f"{type(error).__name__} after line {line}: {error}"
+        hint = "is it of another encoding, or a quote not closed?"
+        raise ValueError(f"Expected '{path}' to be a CSV file in {encoding} (got {got}); {hint}") from error
 
 
 def _block(path: Path, header: list[str], rows: Iterator[tuple[int, list[str]]], first: int) -> CSVTable:

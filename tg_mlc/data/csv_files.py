@@ -69,10 +69,8 @@ def from_csv(
     if like is not None and not (label_columns is None or isinstance(label_columns, str)):
         raise ValueError("Expected 'like' or a list of 'label_columns' (got both); 'like' names the columns of labels")
     if (label_separator is None) == isinstance(label_columns, str):
-        raise ValueError(
-            "Expected 'label_columns' to be a list of columns, or one column with 'label_separator' "
-            f"(got label_columns={label_columns!r}, label_separator={label_separator!r})"
-        )
+        got = f"label_columns={label_columns!r}, label_separator={label_separator!r}"
+        raise ValueError(f"Expected 'label_columns' to be a list, or one column with 'label_separator' (got {got})")
     if text_column is not None and feature_columns is not None:
         raise ValueError("Expected one of 'text_column' and 'feature_columns' (got both)")
     table = read_csv_table(Path(path), delimiter, encoding)

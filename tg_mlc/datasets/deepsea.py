@@ -149,7 +149,7 @@ class DeepSEA(Dataset):
         """
         y = torch.empty(len(self), self.num_labels)
         for start, rows in self._blocks():
-            y[start : start + len(rows)] = self._dense(rows)
+            y[start : start + len(rows)] = torch.from_numpy(self._selection.take(self._bits[rows]))
         return y
 
     def sparse_y(self) -> sparse.csr_array:
@@ -169,9 +169,6 @@ class DeepSEA(Dataset):
         train, val, test = torch.arange(len(self)).tensor_split(ends[:-1].tolist())
         return Split(train, val, test, "official")
 
-    def _dense(self, rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(self._selection.take(self._bits[rows])).float()
-
     def _blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Where some samples begin, and their rows in the files."""
         chosen = np.asarray(self.indices())
@@ -185,10 +182,8 @@ class DeepSEA(Dataset):
 
     def _check(self, num_outputs: int) -> None:
         if self._bits.width != -(-num_outputs // 8) or not np.array_equal(self._bits.ends, self._letters.ends):
-            raise RuntimeError(
-                f"Expected letters and labels of the same samples in '{self.processed_dir}' (got other shapes); pass "
-                f"force_reload=True to convert the files again"
-            )
+            expected = f"letters and labels of the same samples in '{self.processed_dir}'"
+            raise RuntimeError(f"Expected {expected} (got other shapes); pass force_reload=True to convert them again")
 
     def _find(self, part: str) -> Path:
         shared = data_folder()

@@ -51,13 +51,10 @@ class MulanDataset(PublishedTable):
     Args:
         root (str or Path): Folder to keep the data sets in, each in a folder of its own.
         name (str): Which one, in the spelling above or any with other capitals, spaces and hyphens.
-        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`.
+        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
 
     Raises:
-        DatasetUnavailableError: If no source can be reached; the message says how to place the files by hand.
-        ChecksumError: If a raw file is another one; it is set aside with the suffix ``.bad``.
         ValueError: If there is no data set of that name, or a raw file is malformed.
-        RuntimeError: If the stored samples are damaged.
     """
 
     def __init__(self, root: str | Path, name: str, **options: Unpack[DatasetOptions]) -> None:

@@ -43,11 +43,11 @@ class NCIFunctionalGroups(PublishedMolecules):
 
     Args:
         root (str or Path): Folder to keep the graphs in.
-        transform, pre_transform, pre_filter, force_reload (optional): As of :class:`PublishedDataset`.
+        transform, pre_transform, pre_filter, force_reload (optional): As of
+            :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
 
     Raises:
         FileNotFoundError: If the installed RDKit came without its data files.
-        RuntimeError: If the stored graphs are damaged.
     """
 
     @property

@@ -102,22 +102,11 @@ class Planted(MultiLabelDataset):
 def _samples(x: np.ndarray, y: np.ndarray, label_names: list[str]) -> Samples:
     num_samples, num_labels, num_channels = x.shape
     each = torch.arange(num_samples + 1)
-    data = Data(
-        x=torch.from_numpy(x).view(-1, num_channels),
-        to_label=torch.arange(num_labels).repeat(num_samples),
-        y=torch.from_numpy(y),
-    )
+    to_label = torch.arange(num_labels).repeat(num_samples)
+    data = Data(x=torch.from_numpy(x).view(-1, num_channels), to_label=to_label, y=torch.from_numpy(y))
     slices = {"x": each * num_labels, "to_label": each * num_labels, "y": each}
-    first_test = num_samples - num_samples // 5
-    return Samples(
-        data,
-        slices,
-        label_names,
-        report=None,
-        num_features=num_channels,
-        train=torch.arange(first_test),
-        test=torch.arange(first_test, num_samples),
-    )
+    train, test = torch.arange(num_samples).tensor_split([num_samples - num_samples // 5])
+    return Samples(data, slices, label_names, None, num_features=num_channels, train=train, test=test)
 
 
 def _check(num_samples: int, num_labels: int, degree: int, share: float, frequency: float, num_channels: int) -> None:

@@ -87,7 +87,7 @@ class RCV1(PublishedTable):
             (default: :obj:`None`, all)
         data_home (str or Path, optional): The folder of scikit-learn, which keeps pickles there: give only one whose
             files you trust. (default: :obj:`None`, scikit-learn's own)
-        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`.
+        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
 
     Raises:
         DatasetUnavailableError: If a file is missing and cannot be had; the message says how to place it by hand.
@@ -157,10 +157,9 @@ class RCV1(PublishedTable):
         try:
             bunch = require("sklearn.datasets", extra="data").fetch_rcv1(data_home=home)
         except OSError as error:
-            raise DatasetUnavailableError(
-                f"Expected scikit-learn to have RCV1 or to reach its source (got {type(error).__name__}: {error}); "
-                f"run 'sklearn.datasets.fetch_rcv1(data_home=...)' on a machine with network and copy that folder"
-            ) from error
+            got = f"{type(error).__name__}: {error}"
+            hint = "run 'sklearn.datasets.fetch_rcv1(data_home=...)' on a machine with network and copy that folder"
+            raise DatasetUnavailableError(f"Expected scikit-learn to reach RCV1 (got {got}); {hint}") from error
         x = sp.csr_array(bunch.data)
         if self.binary:
             x = sp.csr_array((np.ones(x.nnz, dtype=np.float32), x.indices, x.indptr), shape=x.shape)

@@ -49,11 +49,9 @@ class Reuters21578(PublishedTable):
         max_size (int, optional): How many words to keep, the most frequent ones. (default: :obj:`None`, all)
         max_tokens (int, optional): How many words of a story to keep, from its beginning.
             (default: :obj:`None`, all)
-        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`.
+        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
 
     Raises:
-        DatasetUnavailableError: If no source can be reached; the message says how to place the files by hand.
-        ChecksumError: If a file in ``root/raw`` is another one; it is set aside with the suffix ``.bad``.
         ValueError: If an option is out of range.
     """
 

@@ -13,12 +13,10 @@ Labels = int | Sequence[str]
 
 def resolve_labels(labels: Labels) -> tuple[int, list[str] | None]:
     """Reads "how many labels, or which" as a number of labels and, where known, their names."""
-    if isinstance(labels, bool | str) or not isinstance(labels, int | Sequence):
-        raise ValueError(f"Expected 'labels' to be a number of labels or a list of names (got {labels!r})")
-    if isinstance(labels, int):
-        if labels < 0:
-            raise ValueError(f"Expected 'labels' to be a non-negative number of labels (got {labels})")
+    if isinstance(labels, int) and not isinstance(labels, bool) and labels >= 0:
         return labels, None
+    if isinstance(labels, int | str) or not isinstance(labels, Sequence):
+        raise ValueError(f"Expected 'labels' to be a non-negative number of labels or a list of names (got {labels!r})")
     return len(labels), check_label_names(labels, len(labels))
 
 

@@ -200,11 +200,11 @@ def _differing(in_a: _Pairs, in_b: _Pairs, names: Sequence[str], top: int) -> li
     shared, differences = in_a.sources & in_b.sources, (only_a | only_b).sum(axis=1)
 
     def named(sources: np.ndarray) -> list[str]:
-        return [names[source] for source in sources.nonzero()[0]]
+        return [names[source] for source in sources.nonzero()[0].tolist()]
 
     return [
         NeighborDifference(names[label], named(only_a[label]), named(only_b[label]), int(shared[label].sum()))
-        for label in np.argsort(-differences, kind="stable")[:top]
+        for label in np.argsort(-differences, kind="stable")[:top].tolist()
         if differences[label]
     ]
 

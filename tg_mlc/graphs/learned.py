@@ -66,9 +66,9 @@ def learned(
     if not total.num_samples:
         raise ValueError("Expected 'loader' to hold at least one sample (got none)")
     strength = total.weight / total.num_samples
-    keep = torch.from_numpy(
-        select_with_loops(*total.edge_index.numpy(), strength.numpy(), threshold, top_k, total.num_labels, self_loops)
-    )
+    source, target = total.edge_index.numpy()
+    chosen = select_with_loops(source, target, strength.numpy(), threshold, top_k, total.num_labels, self_loops)
+    keep = torch.from_numpy(chosen)
     origin = f"attention of {type(model).__name__} on {total.num_samples} samples"
     return LabelGraph(
         total.edge_index[:, keep],

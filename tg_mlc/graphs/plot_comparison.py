@@ -80,10 +80,8 @@ def check_same_labels(a: LabelGraph, b: LabelGraph) -> None:
     if a.label_names is None or b.label_names is None or a.label_names == b.label_names:
         return
     if sorted(a.label_names) == sorted(b.label_names):
-        raise ValueError(
-            "Expected both graphs to hold their labels in the same order (got the same names in two orders); "
-            "bring one in the other's with 'permute'"
-        )
+        hint = "bring one in the other's with 'permute'"
+        raise ValueError(f"Expected both graphs to hold their labels in the same order (got two orders); {hint}")
     missing = sorted(set(a.label_names) ^ set(b.label_names))
     raise ValueError(f"Expected both graphs to name the same labels (only one has {', '.join(map(repr, missing[:5]))})")
 

@@ -15,6 +15,7 @@ LETTERS = "ACGTN"
 UNKNOWN = LETTERS.index("N")
 # What IUPAC (https://doi.org/10.1093/nar/13.9.3021) has for two or more letters, and X for a masked one.
 AMBIGUOUS = "NRYSWKMBDHVX"
+_LETTERS_IN_WORDS = f"{', '.join(LETTERS)} or another of IUPAC"
 MAX_LETTERS = 1 << 28  # the longest human chromosome has 248 million
 MAX_BYTES = 1 << 32  # of all sequences; the human genome has 3.1 billion letters
 RECORD_BYTES = 128  # what a sequence takes in memory beside its letters and its name, rounded up
@@ -22,22 +23,15 @@ _STRANGE = 255
 _SPACES = b" \t\r\n\v\f"
 
 
-def _codes() -> bytes:
-    codes = bytearray([_STRANGE]) * 256
-    known = zip("ACGTU", (0, 1, 2, 3, 3), strict=True)
-    for letter, code in (*known, *((letter, UNKNOWN) for letter in AMBIGUOUS)):
-        codes[ord(letter)] = codes[ord(letter.lower())] = code
-    return bytes(codes)
-
-
-_CODES = _codes()
+_KNOWN = {**dict.fromkeys(AMBIGUOUS, UNKNOWN), "A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
+_CODES = bytes(_KNOWN.get(chr(byte).upper(), _STRANGE) if byte < 128 else _STRANGE for byte in range(256))
 
 
 def letter_codes(text: str) -> np.ndarray:
     """The codes of the letters of DNA, as :func:`read_fasta` gives them."""
     codes = np.frombuffer(text.encode().translate(_CODES, _SPACES), dtype=np.uint8)
     if not codes.size or (codes == _STRANGE).any():
-        raise ValueError(f"Expected letters of DNA ({', '.join(LETTERS)} or another of IUPAC; got {text[:40]!r})")
+        raise ValueError(f"Expected letters of DNA ({_LETTERS_IN_WORDS}; got {text[:40]!r})")
     return codes
 
 
@@ -66,10 +60,8 @@ def read_fasta(path: FilePath, max_bytes: int | None = None) -> Iterator[FastaRe
     for number, line in byte_lines(path, MAX_LETTERS):
         taken += len(line) + RECORD_BYTES * line.startswith(b">")
         if max_bytes is not None and taken > max_bytes:
-            raise ValueError(
-                f"Expected the sequences of '{path}' to take at most {max_bytes:,} bytes of memory (got more up to "
-                f"line {number}); divide the file"
-            )
+            expected = f"the sequences of '{path}' to take at most {max_bytes:,} bytes of memory"
+            raise ValueError(f"Expected {expected} (got more up to line {number}); divide the file")
         if line.startswith(b">"):
             if sequence is not None:
                 yield sequence.record()
@@ -88,25 +80,20 @@ class _Sequence:
 
     def __init__(self, path: str, line: int, header: str) -> None:
         self.path, self.line, self.header = path, line, header
+        self.where = f"line {line} of '{path}'"
         self.codes = bytearray()
 
     def add(self, number: int, line: bytes) -> None:
         codes = line.translate(_CODES, _SPACES)
         if _STRANGE in codes:
-            strange = line.translate(None, _SPACES)[codes.index(_STRANGE)]
-            raise ValueError(
-                f"Expected letters of DNA ({', '.join(LETTERS)} or another of IUPAC) in line {number} of '{self.path}' "
-                f"(got {bytes([strange])!r})"
-            )
+            strange = bytes([line.translate(None, _SPACES)[codes.index(_STRANGE)]])
+            where = f"line {number} of '{self.path}'"
+            raise ValueError(f"Expected letters of DNA ({_LETTERS_IN_WORDS}) in {where} (got {strange!r})")
         self.codes += codes
         if len(self.codes) > MAX_LETTERS:
-            raise ValueError(
-                f"Expected at most {MAX_LETTERS:,} letters after line {self.line} of '{self.path}' (got more)"
-            )
+            raise ValueError(f"Expected at most {MAX_LETTERS:,} letters after {self.where} (got more)")
 
     def record(self) -> FastaRecord:
         if not self.codes:
-            raise ValueError(
-                f"Expected letters after the name in line {self.line} of '{self.path}' (got none for '{self.header}')"
-            )
+            raise ValueError(f"Expected letters after the name in {self.where} (got none for '{self.header}')")
         return FastaRecord(self.header, np.frombuffer(self.codes, dtype=np.uint8), self.line)

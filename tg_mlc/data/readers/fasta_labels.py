@@ -81,10 +81,8 @@ def listed_labels(
         labels = np.zeros(len(column), dtype=np.uint8)
         for name in parse(header):
             if name not in column:
-                where = files.where(number)
-                raise ValueError(
-                    f"Expected the name in {where} to list some of the {len(column)} labels (got '{name}')"
-                )
+                expected = f"the name in {files.where(number)} to list some of the {len(column)} labels"
+                raise ValueError(f"Expected {expected} (got '{name}')")
             labels[column[name]] = 1
         yield labels
 
@@ -102,7 +100,6 @@ def one_known(files: FastaFiles, num_labels: int) -> Iterator[np.ndarray]:
 def _own_label(files: FastaFiles, number: int) -> int:
     header = files.headers[number]
     if header not in ("0", "1"):
-        raise ValueError(
-            f"Expected the name '0' or '1', the label of the sequence, in {files.where(number)} (got '{header[:80]}')"
-        )
+        where = files.where(number)
+        raise ValueError(f"Expected the name '0' or '1', the sequence's label, in {where} (got '{header[:80]}')")
     return int(header)
