@@ -175,7 +175,7 @@ def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
 
 
 def _hint_of_delimiter(header: Sequence[str]) -> str:
-    """What to do about a header of one cell that seems to be several."""
+    """Advice on a header of one cell that seems to be several."""
     found = [mark for mark in (";", "\t", "|", ",") if len(header) == 1 and mark in header[0]]
     return f"; if {found[0]!r} stands between cells, pass it as 'delimiter' of 'from_csv'" if found else ""
 

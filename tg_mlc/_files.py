@@ -131,7 +131,7 @@ def file_sha256(path: Path) -> str:
 
 
 def find_damage(path: FilePath) -> str | None:
-    """What is wrong with a file of :func:`torch.save`, by the checksums that PyTorch writes and never reads."""
+    """The damage of a file of :func:`torch.save`, by the checksums that PyTorch writes and never reads."""
     with Path(os.fsdecode(path)).open("rb") as file:
         try:
             damaged = zipfile.ZipFile(file).testzip()

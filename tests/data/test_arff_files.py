@@ -140,7 +140,7 @@ def test_unknown_labels_are_nan(write):
         (SPARSE, {"labels": 4}, "between 1 and 3.*got 4"),
         (SPARSE, {"labels": 0}, "between 1 and 3"),
         (SPARSE, {"labels": ["u", "v", "A", "B"]}, "got 4 labels alone"),
-        (SPARSE, {"labels": -2, "kind": "sequence"}, 'Expected \'kind\' to be "bag" or "vector"'),
+        (SPARSE, {"labels": -2, "kind": "sequence"}, "Expected 'kind' to be one of bag, vector"),
         (SPARSE + "{0 ?}\n", {"labels": -2}, r"got '\?' for 1 of them, first for 'u' in row 3"),
         (TRAIN + "0,?,1,1\n", {"labels": -2}, "first for 'v' in row 0"),
         (SPARSE.replace("A {0,1}", "A numeric") + "{2 7}\n", {"labels": -2}, r"got 7\.0 for 'A', row 3"),

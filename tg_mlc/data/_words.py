@@ -108,7 +108,7 @@ def _check(documents: list[Document], is_right: Callable[[Any], bool], expected:
 
 
 def _bags(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_array:
-    """How often each word occurs, of those that are known."""
+    """The number of times that each known word occurs."""
     width = num_words if num_words is not None else int(tokens.ids.max()) + 1 if tokens.ids.size else 0
     rows = np.repeat(np.arange(len(tokens.ptr) - 1), np.diff(tokens.ptr))
     kept = tokens.ids != unknown

@@ -43,7 +43,7 @@ class Records(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """What the input of a sample is, which the type of :obj:`x` tells."""
+        """The kind of input that a sample has, which the type of :obj:`x` tells."""
         if isinstance(self.x, Tokens):
             return "sequence"
         return "bag" if sp.issparse(self.x) else "vector"
@@ -54,7 +54,7 @@ class Records(NamedTuple):
         A bag has the numbers of its words as ``x`` of shape ``[n]`` and, unless all its entries are 1, their values as
         ``weight``; a vector is ``x`` of shape ``[1, F]``; a sequence has its words in order as ``x`` of shape ``[n]``.
         """
-        dense = self.y.toarray() if sp.issparse(self.y) else self.y
+        dense = sp.csr_array(self.y).toarray() if sp.issparse(self.y) else self.y
         y = torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
         each = torch.arange(y.size(0) + 1)
         attributes, ptr = self._inputs(each)

@@ -25,7 +25,7 @@ class DeepSEAOutput(NamedTuple):
 
     @property
     def is_factor(self) -> bool:
-        """Whether the target is a protein that binds to DNA: a transcription factor, in DeepSEA's words."""
+        """Tells whether the target is a protein that binds to DNA: a transcription factor, in DeepSEA's words."""
         return _NOT_FACTOR.match(self.target) is None
 
 
@@ -45,7 +45,7 @@ class Selection(NamedTuple):
         return labels
 
     def any(self, bits: np.ndarray) -> np.ndarray:
-        """Whether any label ``[N]`` is 1."""
+        """Tells whether any label ``[N]`` is 1."""
         chosen = np.zeros(8 * bits.shape[1], dtype=bool)
         chosen[self.columns] = True
         return np.asarray((bits & np.packbits(chosen)).any(axis=1))

@@ -130,7 +130,7 @@ def _whole(number: int, tokens: list[str], has_words: bool, where: str) -> Token
 
 
 def _rows(numbers: np.ndarray, judged: np.ndarray, path: Path) -> np.ndarray:
-    """Where the documents are among the judged ones, which have to be the same."""
+    """The places of the documents among the judged ones, which have to be the same."""
     found, counts = np.unique(numbers, return_counts=True)
     if (counts > 1).any():
         raise ValueError(f"Expected every document once (got document {found[counts > 1][0]} twice)")

@@ -40,7 +40,7 @@ def read_stories(content: bytes) -> Iterator[Story]:
 
 
 def _inside(markup: str, tag: str) -> str | None:
-    """What stands between a tag and its end."""
+    """The text between a tag and its end."""
     begin = markup.find(f"<{tag}")
     start = markup.find(">", begin)
     end = markup.rfind(f"</{tag}>")

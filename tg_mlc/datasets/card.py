@@ -55,7 +55,7 @@ class DatasetCard(Facts, Statistics):
 
     @property
     def statistics(self) -> Statistics:
-        """What was counted."""
+        """The statistics alone."""
         return Statistics(**values(self, Statistics))
 
     def differences(self, recorded: DatasetCard) -> list[str]:

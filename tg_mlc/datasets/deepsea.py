@@ -170,7 +170,7 @@ class DeepSEA(Dataset):
         return Split(train, val, test, "official")
 
     def _blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Where some samples begin, and their rows in the files."""
+        """The place of the first of some samples, and their rows in the files."""
         chosen = np.asarray(self.indices())
         for start in range(0, len(chosen), NUM_ROWS_AT_ONCE):
             block = chosen[start : start + NUM_ROWS_AT_ONCE]

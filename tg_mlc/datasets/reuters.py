@@ -77,7 +77,7 @@ class Reuters21578(PublishedTable):
 
     @property
     def label_descriptions(self) -> dict[str, str]:
-        """What each topic is, as in the collection's list; the commodities have no words there but their name."""
+        """Descriptions of the topics in the collection's list; the commodities have no words there but their name."""
         return _read_descriptions(read_checked(_DESCRIPTIONS, Path(self.raw_dir)).decode("latin-1"))
 
     @property

@@ -45,7 +45,7 @@ def _circle(network: nx.DiGraph[int]) -> Positions:
     strength = nx.Graph((j, i, {"weight": abs(w)}) for j, i, w in network.edges(data="weight", default=1.0))
     strength.add_nodes_from(network)
     groups = nx.community.greedy_modularity_communities(strength, weight="weight")
-    return dict(nx.circular_layout([node for group in groups for node in sorted(group)]))
+    return dict(nx.circular_layout(nx.empty_graph([node for group in groups for node in sorted(group)])))
 
 
 def _tree_like(network: nx.Graph[int]) -> Positions:
@@ -99,6 +99,8 @@ def _draw_edges(ax: Any, network: nx.Graph[int], positions: Positions) -> None:
     # Spread over 0 to 1, so that differences show even between numbers that are close.
     share = (size - size.min()) / spread if spread else np.full_like(size, 0.5)
     colors = [(*(POSITIVE if w >= 0 else NEGATIVE), 0.25 + 0.65 * s) for w, s in zip(weights, share, strict=True)]
-    curved = {"arrowsize": 9, "node_size": 90, "connectionstyle": "arc3,rad=0.12"} if network.is_directed() else {}
+    arrows: dict[str, Any] = {}
+    if network.is_directed():
+        arrows = {"arrowsize": 9, "node_size": 90, "connectionstyle": "arc3,rad=0.12"}
     widths = (0.5 + 1.5 * share).tolist()
-    nx.draw_networkx_edges(network, positions, ax=ax, width=widths, edge_color=colors, **curved)
+    nx.draw_networkx_edges(network, positions, ax=ax, width=widths, edge_color=colors, **arrows)

@@ -16,7 +16,7 @@ from tg_mlc.graphs._check import as_names, check_label_names
 
 @runtime_checkable
 class HasTrain(Protocol):
-    """What a :class:`tg_mlc.data.Split` has and a label graph needs."""
+    """The part of a :class:`tg_mlc.data.Split` that a label graph needs."""
 
     @property
     def train(self) -> Tensor: ...

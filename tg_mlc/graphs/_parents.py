@@ -53,10 +53,9 @@ def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto") -> P
     """
     check_choice("form", form, get_args(Form))
     if isinstance(path_or_text, str) and "\n" in path_or_text:
-        name = "the text"
-        lines = ((number, line) for number, line in enumerate(path_or_text.splitlines(), start=1) if line.strip())
+        name, lines = "the text", [(i, line) for i, line in enumerate(path_or_text.splitlines(), 1) if line.strip()]
     else:
-        name, lines = f"'{os.fspath(path_or_text)}'", read_lines(path_or_text)
+        name, lines = f"'{os.fspath(path_or_text)}'", list(read_lines(path_or_text))
     located = [(line, f"line {number} of {name}") for number, line in lines]
     if not located:
         raise ValueError(f"Expected {name} to hold pairs of child and parent (got no line of text)")

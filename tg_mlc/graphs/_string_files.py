@@ -59,7 +59,7 @@ def _alias_rows(path: PathLike) -> Iterator[tuple[str, str, int]]:
 
 
 class Links(NamedTuple):
-    """What a file of links says of the wanted proteins."""
+    """The links of the wanted proteins in a file."""
 
     scores: dict[tuple[int, int], float]  # from 0 to 1000, of pairs with the least score; the smaller index first
     seen: set[int]  # those that any link names, whatever its score

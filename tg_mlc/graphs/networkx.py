@@ -54,7 +54,7 @@ def from_networkx(
     return LabelGraph(
         edge_index,
         num_nodes=len(nodes),
-        edge_weight=_weights([attributes.get(weight) for _, _, attributes in edges], weight),
+        edge_weight=None if weight is None else _weights([each.get(weight) for _, _, each in edges], weight),
         label_names=names,
         kind=str(graph.graph.get("kind", "networkx")) if kind is None else kind,
         source=str(graph.graph.get("source", "")) if source is None else source,
@@ -112,9 +112,9 @@ def _in_order(nodes: list[Hashable], names: list[str] | None, label_names: list[
     return [node_of[label] for label in label_names]
 
 
-def _weights(weights: list[float | None], name: str | None) -> torch.Tensor | None:
+def _weights(weights: list[float | None], name: str) -> torch.Tensor | None:
     known = [float(weight) for weight in weights if weight is not None]
-    if name is None or not known:
+    if not known:
         return None
     if len(known) < len(weights):
         raise ValueError(f"Expected all edges or none to have the attribute {name!r} (got some); or set weight=None")

@@ -80,7 +80,7 @@ class Recipe:
         return prepared
 
     def counted_labels(self, dataset: MultiLabelDataset) -> Tensor:
-        """Which labels of a whole data set are frequent enough for metrics, a mask :math:`(L)`."""
+        """The labels of a whole data set that are frequent enough for metrics, a mask :math:`(L)`."""
         counted: Tensor = dataset.y.nansum(dim=0) >= self.min_positives
         return counted
 

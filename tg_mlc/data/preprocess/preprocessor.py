@@ -68,7 +68,7 @@ class Preprocessor(ABC):
         return self.fit(dataset, split).transform(dataset)
 
     def state_dict(self) -> dict[str, Any]:
-        """What was learned and chosen, as arrays, tensors, numbers, strings, and lists and dictionaries of these: all
+        """The learned and chosen values as arrays, tensors, numbers, strings, and lists and dictionaries of these: all
         attributes, unless a subclass says otherwise.
         """
         return dict(vars(self))

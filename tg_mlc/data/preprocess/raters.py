@@ -52,7 +52,7 @@ class Rater(ABC):
         return np.concatenate([classifier.decision_function(part) for part in parts])
 
     def samples(self, dataset: MultiLabelDataset) -> list[Any]:
-        """What a fit depends on: inputs and labels."""
+        """The inputs and labels that a fit depends on."""
         return [inputs_of(dataset), dataset.y]
 
     def state_dict(self) -> dict[str, Any]:

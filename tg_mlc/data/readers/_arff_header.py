@@ -29,12 +29,12 @@ class Attribute(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Whether its values are written as the numbers they are."""
+        """Tells whether its values are written as the numbers they are."""
         return not self.text and (self.values is None or all(text in ("0", "1") for text in self.values))
 
 
 class Header(NamedTuple):
-    """What stands before the rows of an ARFF file."""
+    """The part of an ARFF file before its rows."""
 
     relation: str
     attributes: list[Attribute]

@@ -57,7 +57,7 @@ def dense(table: Matrix) -> np.ndarray:
     """
     if math.prod(table.shape) > MAX_ENTRIES:
         raise ValueError(f"Expected a dense table of at most {MAX_ENTRIES:,} entries (got {table.shape})")
-    return np.asarray(table.toarray() if sp.issparse(table) else table)
+    return np.asarray(sp.csr_array(table).toarray() if sp.issparse(table) else table)
 
 
 def _label_names(train: Arff, labels: Sequence[str] | int | None) -> list[str]:
@@ -83,7 +83,7 @@ def _check_meaning(train: Arff, label_names: list[str]) -> None:
     for name in filter(train.ordered.__contains__, label_names):
         got = f"{_values(train, name)} for '{name}'"
         hint = "write {0,1} instead, and 1 where the label applies"
-        raise ValueError(f"Expected labels of values that mean 0 and 1, such as {{no,yes}} (got {got}); {hint}")
+        raise ValueError(f"Expected labels that mean 0 and 1, such as {{0,1}} or {{no,yes}} (got {got}); {hint}")
 
 
 def _in_order(test: Arff, train: Arff) -> Matrix:

@@ -59,7 +59,7 @@ def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> Spars
 
 
 def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list[str] | None) -> str:
-    """Says which labels lack a class in which part.
+    """A list of the labels that lack a class in a part.
 
     Args:
         labels: The labels of all samples.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,7 @@ def murcko_scaffolds(smiles: Sequence[str]) -> list[str]:
         return [_scaffold(row, text) for row, text in enumerate(smiles)]
 
 
-def _scaffold(row: int, smiles: str) -> str:
+def _scaffold(row: int, smiles: Any) -> str:
     chem = require("rdkit.Chem", extra="molecules")
     murcko = require("rdkit.Chem.Scaffolds.MurckoScaffold", extra="molecules")
     if not isinstance(smiles, str):
@@ -81,7 +82,7 @@ def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarra
     """The part of each group, from the attempt that lacks the fewest classes; the first one if it lacks no more."""
     used = part_sizes > 0
     possible = groups.fewest_lacking(used)
-    attempts = []
+    attempts: list[tuple[int, int, np.ndarray]] = []
     for order in _orders(groups, part_sizes, seed):
         part_of = groups.repair(groups.fill(order, part_sizes), used)
         attempts.append((groups.num_lacking(part_of, used), len(attempts), part_of))
