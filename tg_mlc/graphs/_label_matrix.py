@@ -44,10 +44,9 @@ def read_training_labels(y: Any, label_names: Sequence[str] | None, split: HasTr
         label_names = [str(column) for column in y.columns] if label_names is None else label_names
     elif (of_data_set := y.sparse_y() if hasattr(y, "sparse_y") else getattr(y, "y", None)) is not None:
         if split is None:
-            raise ValueError(
-                f"Expected the labels of training samples only (got the data set {type(y).__name__} without 'split'); "
-                f"give a whole data set with its 'split', or the labels alone, 'dataset[split.train].y'"
-            )
+            got = f"the data set {type(y).__name__} without 'split'"
+            hint = "give a whole data set with its 'split', or the labels alone, 'dataset[split.train].y'"
+            raise ValueError(f"Expected the labels of training samples only (got {got}); {hint}")
         label_names = getattr(y, "label_names", None) if label_names is None else label_names
         y = of_data_set
     values = to_label_csr(y)

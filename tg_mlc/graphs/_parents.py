@@ -88,10 +88,9 @@ def _rcv1_pair(line: str, where: str) -> tuple[str, str | None]:
 def _taxonomy(lines: Located, name: str, is_given: bool) -> Parentage:
     families = [_family(line, where) for line, where in lines]
     if not is_given and all(len(family) == 1 for family in families):
-        raise ValueError(
-            f"Expected 'form' for two columns between tabs, as in {name}, of which either may hold the parents (got "
-            f"'auto'); give 'pairs' if children come first, 'taxonomy' if parents do"
-        )
+        expected = f"'form' for two columns between tabs, as in {name}, of which either may hold the parents"
+        hint = "give 'pairs' if children come first, 'taxonomy' if parents do"
+        raise ValueError(f"Expected {expected} (got 'auto'); {hint}")
     return list(chain.from_iterable(families))
 
 
@@ -121,10 +120,9 @@ def _cells(line: str, delimiter: str, where: str) -> list[str]:
 
 def _pair(columns: list[str], cells: list[str], where: str) -> tuple[str, str | None]:
     if len(cells) != len(columns) or not cells[columns.index("child")]:
-        raise ValueError(
-            f"Expected {where} to hold a child and its parent, by tab or comma, in the columns {columns[:5]} (got "
-            f"{cells[:5]}); put names with a comma in double quotes, and name other columns in the first line"
-        )
+        expected = f"{where} to hold a child and its parent, by tab or comma, in the columns {columns[:5]}"
+        hint = "put names with a comma in double quotes, and name other columns in the first line"
+        raise ValueError(f"Expected {expected} (got {cells[:5]}); {hint}")
     return cells[columns.index("child")], _parent(cells[columns.index("parent")])
 
 

@@ -98,10 +98,8 @@ def read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score:
         if value >= min_score:
             scores[pair] = max(value, scores.get(pair, 0.0))
     if example is None:
-        raise ValueError(
-            f"Expected '{path}' to hold links of two proteins and their score (got one line, {first[1][:80]!r}, which "
-            f"ends in no score and is taken for names of columns)"
-        )
+        got = f"one line, {first[1][:80]!r}, which ends in no score and is taken for names of columns"
+        raise ValueError(f"Expected '{path}' to hold links of two proteins and their score (got {got})")
     if column >= 0:
         _check_scale(path, highest, min_score)
     if highest <= 1.0:
@@ -112,15 +110,12 @@ def read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score:
 def _check_scale(path: PathLike, highest: float, min_score: float) -> None:
     """Refuses a least score on another of the two scales, up to 1000 and up to 1, than the scores."""
     if 0.0 < highest <= 1.0 < min_score:
-        raise ValueError(
-            f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} (got none above {highest:g}); multiply them, or "
-            f"choose a 'min_score' of 0 to 1"
-        )
+        hint = "multiply them, or choose a 'min_score' of 0 to 1"
+        raise ValueError(f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} (got none above {highest:g}); {hint}")
     if 0.0 < min_score <= 1.0 < highest:
-        raise ValueError(
-            f"Expected 'min_score' on the scale of '{path}', whose scores reach {highest:g} (got {min_score:g}); "
-            f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
-        )
+        expected = f"'min_score' on the scale of '{path}', whose scores reach {highest:g}"
+        hint = f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
+        raise ValueError(f"Expected {expected} (got {min_score:g}); {hint}")
 
 
 def _layout(cells: list[str], score: str, path: PathLike) -> tuple[int, bool]:

@@ -101,10 +101,8 @@ def _add(total: _Total, model: nn.Module, batch: Any, step: int | None) -> None:
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     output = model(batch.to(device) if hasattr(batch, "to") else batch, return_attention_weights=True)
     if not hasattr(output, "attention") or not hasattr(output, "logits"):
-        raise TypeError(
-            f"Expected 'model' to return its 'logits' and its 'attention' when called with "
-            f"return_attention_weights=True (got {type(output).__name__}); see tg_mlc.models.LaMP"
-        )
+        expected = "'model' to return its 'logits' and its 'attention' with return_attention_weights=True"
+        raise TypeError(f"Expected {expected} (got {type(output).__name__}); see tg_mlc.models.LaMP")
     steps = _steps(output.attention, step)
     num_samples, total.num_labels = output.logits.shape
     total.num_samples += num_samples

@@ -105,10 +105,8 @@ def _in_order(nodes: list[Hashable], names: list[str] | None, label_names: list[
     missing = [label for label in label_names if label not in node_of]
     strange = sorted(set(node_of) - set(label_names))
     if missing or strange:
-        raise ValueError(
-            f"Expected the graph to hold just the labels of 'label_names' (missing: {missing[:5]}, "
-            f"unknown: {strange[:5]}); add the missing nodes or take the unknown out first"
-        )
+        got = f"missing: {missing[:5]}, unknown: {strange[:5]}"
+        raise ValueError(f"Expected the graph to hold just the labels of 'label_names' ({got}); add or drop nodes")
     return [node_of[label] for label in label_names]
 
 

@@ -85,10 +85,9 @@ def string_ppi(
     index = {key: i for i, key in enumerate(dict.fromkeys(key_of.values()))}
     found = read_links(links, index, score, least)
     if min_score and not found.scored:
-        raise ValueError(
-            f"Expected '{links}' to hold scores for 'min_score' (got min_score={min_score:g}, and two columns without "
-            f"a score); leave 'min_score' out to take all of its links"
-        )
+        got = f"min_score={min_score:g}, and two columns without a score"
+        hint = "leave 'min_score' out to take all of its links"
+        raise ValueError(f"Expected '{links}' to hold scores for 'min_score' (got {got}); {hint}")
     protein_of = {name: index[key_of[protein_key(name)]] for name in looked_up}
     unmatched = [name for name in looked_up if protein_of[name] not in found.seen]
     _report(unmatched, looked_up, links, found, least)
@@ -130,10 +129,9 @@ def _read_proteins(
 
 def _report(unmatched: list[str], looked_up: list[str], links: PathLike, found: Links, least: float) -> None:
     if looked_up and len(unmatched) == len(looked_up):
-        raise ValueError(
-            f"Expected '{links}' to hold at least one of the proteins (it writes names as {found.example!r}, and "
-            f"'proteins' as {looked_up[0]!r}); translate them with 'aliases', STRING's info or alias file"
-        )
+        got = f"it writes names as {found.example!r}, and 'proteins' as {looked_up[0]!r}"
+        hint = "translate them with 'aliases', STRING's info or alias file"
+        raise ValueError(f"Expected '{links}' to hold at least one of the proteins ({got}); {hint}")
     if unmatched:
         logger.warning(
             "%d of %d proteins are not in '%s', their labels get no interactions: %s",

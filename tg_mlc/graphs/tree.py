@@ -101,10 +101,8 @@ def _hierarchy(parents: Parents) -> nx.DiGraph[Node]:
 
 def _pairs(parents: Parents) -> Iterator[tuple[Any, Any]]:
     if isinstance(parents, str | os.PathLike) or not isinstance(parents, Iterable):
-        raise ValueError(
-            f"Expected 'parents' to be a dict or pairs (child, parent) (got {parents!r}); read them from a file with "
-            f"tg_mlc.graphs.read_parents"
-        )
+        hint = "read them from a file with tg_mlc.graphs.read_parents"
+        raise ValueError(f"Expected 'parents' to be a dict or pairs (child, parent) (got {parents!r}); {hint}")
     for item in parents.items() if isinstance(parents, Mapping) else parents:
         if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != 2:
             raise ValueError(f"Expected 'parents' to hold pairs (child, parent) (got {item!r})")
@@ -128,10 +126,8 @@ def _top(hierarchy: nx.DiGraph[Node], labels: Sequence[Node], root: Node | None)
     if root is None and len(strange) == 1 and hierarchy.in_degree(strange[0]) == 0:
         return strange[0]
     if strange:
-        raise ValueError(
-            f"Expected every node of 'parents' to be a label or the root (got {strange[:5]}); add them to "
-            f"'label_names', or name the root with 'root'"
-        )
+        hint = "add them to 'label_names', or name the root with 'root'"
+        raise ValueError(f"Expected every node of 'parents' to be a label or the root (got {strange[:5]}); {hint}")
     return root
 
 

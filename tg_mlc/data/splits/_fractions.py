@@ -18,8 +18,8 @@ def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
     try:
         num_samples = index(num_samples)
     except TypeError:
-        got = type(num_samples).__name__
-        raise ValueError(f"Expected 'num_samples' to be a whole number (got {got}); of a data set take its 'len'") from None
+        got = f"{type(num_samples).__name__}); of a data set take 'len(dataset)'"
+        raise ValueError(f"Expected 'num_samples' to be a whole number (got {got}") from None
     if not _are_three_numbers(fractions):
         raise ValueError(f"Expected 'fractions' to be three numbers of at least 0: train, val, test (got {fractions})")
     if abs(sum(fractions) - 1) > 1e-6:
