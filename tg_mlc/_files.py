@@ -30,6 +30,7 @@ DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 MAX_BYTES = 2**32  # of a file that is held whole
 MAX_LINE = 2**20  # bytes; a longer line is none of a table of names
+MAX_NAME = 2**16  # bytes of a line that is a name
 MAX_RATIO = 1_000  # gzip reaches 1,032 with nothing but zeros, tables of numbers and words stay below 200
 ALWAYS_UNPACKED = 2**26  # bytes that a compressed file may have, however small it is
 LINES_PER_BYTE = 8  # of a compressed file: a line holds more than one bit, and takes time however short it is
@@ -103,6 +104,19 @@ def read_lines(path: FilePath) -> Iterator[tuple[int, str]]:
         text = decode(line, path, number)
         if text and not text.isspace():
             yield number, text.rstrip("\r\n")
+
+
+def read_names(path: FilePath) -> list[str]:
+    """Reads a file of one name per line, without the spaces around it; empty lines at the end are left out."""
+    names = [decode(line, path, number).strip() for number, line in byte_lines(path, MAX_NAME)]
+    while names and not names[-1]:
+        names.pop()
+    called = f"'{os.fsdecode(path)}'"
+    if not names:
+        raise ValueError(f"Expected at least one name in {called} (got none)")
+    if "" in names:
+        raise ValueError(f"Expected a name in every line of {called} (got none in line {names.index('') + 1})")
+    return names
 
 
 def decode(line: bytes, path: FilePath, number: int) -> str:

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from torch import Tensor
 from torch_geometric.data import Data
 
-from tg_mlc._files import FilePath
+from tg_mlc._files import FilePath, read_names
 from tg_mlc.data._label_values import check_names
 from tg_mlc.data.dataset import MultiLabelDataset
 from tg_mlc.data.readers.fasta import LETTERS
@@ -21,7 +21,6 @@ from tg_mlc.data.readers.fasta_files import FastaFiles
 from tg_mlc.data.readers.fasta_labels import LabelTable, listed_labels, one_known
 from tg_mlc.data.readers.label_bytes import label_csr, label_floats
 from tg_mlc.data.readers.mapped import map_temporarily
-from tg_mlc.data.readers.names import read_names
 from tg_mlc.data.samples import Samples
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tg_mlc._files import FilePath
-from tg_mlc.data.readers.names import read_names
+from tg_mlc._files import FilePath, read_names
 
 # Open chromatin, and histones, modified (H3K4me3) or not of the usual kind (H2AZ); all others are proteins that bind.
 _NOT_FACTOR = re.compile(r"DNase$|H[234][AB]?K\d|H2AZ$")
