@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
+
+
+def check_names(names: Sequence[str], number: int, argument: str, of: str = "columns") -> None:
+    """Refuses names that are too few, too many, or not unique."""
+    if len(names) != number:
+        raise ValueError(f"Expected '{argument}' to name each of the {number} {of} (got {len(names)} names)")
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise ValueError(f"Expected '{argument}' to be unique (got {repeated[:5]} more than once)")
 
 
 def check_same_names(

@@ -94,7 +94,7 @@ def test_it_is_made_again_from_its_words():
     [
         ([], r"first of 'words' to be '<unk>' \(got \[\]\)"),
         (["a", UNKNOWN], r"first of 'words' to be '<unk>' \(got \['a'\]\)"),
-        ([UNKNOWN, "a", "b", "a"], r"distinct \(got \['a'\] more than once\)"),
+        ([UNKNOWN, "a", "b", "a"], r"unique \(got \['a'\] more than once\)"),
         ([UNKNOWN, "a\nb"], r"without line breaks \(got 'a\\nb'\)"),
     ],
 )

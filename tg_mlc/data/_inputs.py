@@ -9,9 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from tg_mlc._frames import take_by_name
+from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array, check_real, to_numbers, to_scipy
 from tg_mlc._options import check_choice
-from tg_mlc.data._label_values import check_names, in_order
+from tg_mlc.data._label_values import in_order
 from tg_mlc.data._words import as_documents, from_documents, may_be_rows
 from tg_mlc.data.records import Kind, Tokens
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tg_mlc._frames import take_by_name
+from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array, is_missing, to_numbers
 
 MAX_BYTES = 2**33  # of the labels of all samples, of which every one has a place in memory
@@ -45,15 +45,6 @@ def _from_matrix(Y: Any, label_names: Sequence[str] | None, num_labels: int | No
         where = f"row {row}, column {column}: label '{names[column]}'"
         raise ValueError(f"Expected labels to be 0, 1 or NaN (got {got} in {where})")
     return values, names
-
-
-def check_names(names: Sequence[str], number: int, argument: str) -> None:
-    """Refuses names that are too few, too many, or not unique."""
-    if len(names) != number:
-        raise ValueError(f"Expected '{argument}' to name each of the {number} columns (got {len(names)} names)")
-    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-    if repeated:
-        raise ValueError(f"Expected '{argument}' to be unique (got {repeated[:5]} more than once)")
 
 
 def in_order(frame: Any, names: Sequence[str] | None, argument: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from tg_mlc.data._label_values import check_names
+from tg_mlc._names import check_names
 from tg_mlc.data.records import Kind, Tokens
 from tg_mlc.data.vocabulary import UNKNOWN, Vocabulary, encode
 
@@ -60,9 +60,9 @@ def from_documents(
         check_names(words, len(words), "feature_names")
     if any(isinstance(word, str) for word in chain.from_iterable(documents)):
         _check(documents, lambda word: isinstance(word, str), "words to be all strings or all numbers")
-        if num_words is None and words is None:
+        if words is None and num_words is None:
             words = Vocabulary.build(documents if train is None else [documents[row] for row in train]).words
-        elif num_words is None:
+        elif words is not None and num_words is None:
             words = Vocabulary(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words]).words
         tokens, unknown = _encoded(documents, words, kind)
     else:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from tg_mlc._files import FilePath, read_names
-from tg_mlc.data._label_values import check_names
+from tg_mlc._names import check_names
 from tg_mlc.data.dataset import MultiLabelDataset
 from tg_mlc.data.readers.fasta import LETTERS
 from tg_mlc.data.readers.fasta_files import FastaFiles

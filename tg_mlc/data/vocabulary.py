@@ -10,6 +10,7 @@ from itertools import islice
 
 import numpy as np
 
+from tg_mlc._names import check_names
 from tg_mlc._options import check_count
 from tg_mlc.data.records import Tokens
 
@@ -52,9 +53,7 @@ class Vocabulary:
         if not self.words or self.words[0] != UNKNOWN:
             raise ValueError(f"Expected the first of 'words' to be {UNKNOWN!r} (got {self.words[:1]})")
         self._index = {word: number for number, word in enumerate(self.words)}
-        if len(self._index) < len(self.words):
-            twice = [word for word, count in Counter(self.words).most_common(3) if count > 1]
-            raise ValueError(f"Expected 'words' to be distinct (got {twice} more than once)")
+        check_names(self.words, len(self.words), "words")
         broken = next((word for word in self.words if "\n" in word), None)
         if broken is not None:  # the processed file of a data set keeps one word a line
             raise ValueError(f"Expected 'words' without line breaks (got {broken!r})")

@@ -85,8 +85,7 @@ def _open_hdf5(path: Path, part: str, num_labels: int) -> Iterator[_Source]:
     h5py = require("h5py", extra="data")
     try:
         with h5py.File(path, "r") as file:
-            missing = [name for name in _names(part) if not isinstance(file.get(name), h5py.Dataset)]
-            if missing:
+            if not all(isinstance(file.get(name), h5py.Dataset) for name in _names(part)):
                 raise _wrong(path, f"the arrays {' and '.join(_names(part))}", f"{list(file)}")
             x, y = (file[name] for name in _names(part))
             samples_first = _samples_first(path, part, x.shape, y.shape, num_labels)

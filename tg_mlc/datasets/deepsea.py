@@ -192,8 +192,6 @@ class DeepSEA(Dataset):
             if path.is_file():
                 return path
         tried = " or ".join(f"'{folder.absolute()}'" for folder in folders)
-        raise DatasetUnavailableError(
-            f"Expected DeepSEA's file '{part}.mat' (got none in {tried})\n"
-            f"Place train.mat, valid.mat and test.mat there by hand, from the authors' training bundle (unpack it):\n"
-            f"{published('deepsea').urls[0]}"
-        )
+        how = "Place train.mat, valid.mat and test.mat there by hand, from the authors' training bundle (unpack it)"
+        expected = f"Expected DeepSEA's file '{part}.mat' (got none in {tried})"
+        raise DatasetUnavailableError(f"{expected}\n{how}:\n{published('deepsea').urls[0]}")

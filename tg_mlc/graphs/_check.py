@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
+
+from tg_mlc._names import check_names
 
 Labels = int | Sequence[str]
 
@@ -40,14 +41,10 @@ def as_names(label_names: Sequence[str]) -> list[str]:
 def check_label_names(label_names: Sequence[str], num_labels: int) -> list[str]:
     """Returns the names as a list, one unique string per label."""
     names = as_names(label_names)
-    if len(names) != num_labels:
-        raise ValueError(f"Expected 'label_names' to hold one name per label (got {len(names)} for {num_labels})")
     strange = [name for name in names if not isinstance(name, str)]
     if strange:
         raise ValueError(f"Expected 'label_names' to hold strings only (got {strange[0]!r}); convert with 'str'")
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(f"Expected 'label_names' to be unique (got {', '.join(map(repr, twice[:5]))} more than once)")
+    check_names(names, num_labels, "label_names", of="labels")
     return names
 
 

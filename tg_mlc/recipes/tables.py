@@ -122,10 +122,5 @@ TABLES = {
     "bookmarks": _recipe(_mulan("bookmarks"), kinds=_FEW, epochs=4, graphs=_TEXT_GRAPHS, **_RANDOM),
     "nuswide": _recipe(_mulan("nuswide"), kinds=_FEW, epochs=2),
     "rcv1": _recipe(lambda root: RCV1(root / "rcv1"), kinds=_FEW, epochs=2, graphs=_TREE_GRAPHS),
-    "rcv1-sample": _recipe(
-        lambda root: RCV1(root / "rcv1-sample", "json"),
-        epochs=10,
-        graphs=_TREE_GRAPHS,
-        **_RANDOM,
-    ),
+    "rcv1-sample": _recipe(lambda root: RCV1(root / "rcv1-sample", "json"), epochs=10, graphs=_TREE_GRAPHS, **_RANDOM),
 }

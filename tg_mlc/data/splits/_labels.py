@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
+from tg_mlc._names import check_names
 from tg_mlc._numbers import to_label_csr
-from tg_mlc.data._label_values import check_names
 from tg_mlc.data.splits.split import PARTS
 
 LabelMatrix: TypeAlias = "Tensor | np.ndarray | sp.spmatrix | sp.sparray"
