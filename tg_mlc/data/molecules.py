@@ -149,7 +149,8 @@ class MoleculeDataset(LabeledMolecules):
             return molecule_samples(smiles, y, names, **options)
 
         columns = None if label_columns is None else list(label_columns)
-        key = settings_key(smiles_column, columns, sorted(options.items()))
+        changes = options.get("pre_transform"), options.get("pre_filter")
+        key = settings_key(smiles_column, columns, options.get("on_error", "skip"), *changes)
         if root is None or key is None:
             return cls(build(), transform)
         digest = sha256(Path(path).read_bytes() + key.encode())[:16]

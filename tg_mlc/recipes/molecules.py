@@ -43,7 +43,6 @@ def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
 
 
 def _hierarchy(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
-    assert isinstance(dataset, NCIFunctionalGroups)
     return tree(dataset.label_parents, dataset.label_names)
 
 

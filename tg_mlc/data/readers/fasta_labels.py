@@ -92,14 +92,10 @@ def one_known(files: FastaFiles, num_labels: int) -> Iterator[np.ndarray]:
     counted over and over, which is the name of the sequence.
     """
     for file, numbers in enumerate(files.of_each_file()):
+        strange = next((number for number in numbers if files.headers[number] not in ("0", "1")), None)
+        if strange is not None:
+            got = f"'{files.headers[strange][:80]}'"
+            raise ValueError(f"Expected the name '0' or '1', its label, in {files.where(strange)} (got {got})")
         labels = np.full((len(numbers), num_labels), UNKNOWN_LABEL, dtype=np.uint8)
-        labels[:, file % num_labels] = [_own_label(files, number) for number in numbers]
+        labels[:, file % num_labels] = [int(files.headers[number]) for number in numbers]
         yield labels
-
-
-def _own_label(files: FastaFiles, number: int) -> int:
-    header = files.headers[number]
-    if header not in ("0", "1"):
-        where = files.where(number)
-        raise ValueError(f"Expected the name '0' or '1', the sequence's label, in {where} (got '{header[:80]}')")
-    return int(header)
