@@ -80,7 +80,10 @@ def from_arrays(
     if like is not None:
         if label_names is not None or feature_names is not None:
             raise ValueError("Expected 'like' or names of labels and features (got both); 'like' has names")
-        num_inputs = _num_inputs(like)
+        num_inputs = like.num_inputs
+        if like.kind is None or num_inputs is None:
+            expected = "a data set of bags, vectors or sequences, with 'kind' and 'num_inputs'"
+            raise ValueError(f"Expected 'like' to be {expected} (got {like})")
         label_names, feature_names, kind = like.label_names, like.feature_names, kind or like.kind
         Y = in_order(Y, label_names, "Y")
     X, Y = as_list(X), _unknown(X, label_names) if Y is None else as_list(Y)
@@ -93,13 +96,6 @@ def from_arrays(
     x, words = read_inputs(X, kind or announce_kind(*infer_kind(X)), feature_names, train_rows, num_inputs)
     samples = Records(x, y, names, words, train_rows, test_rows).to_samples()
     return ArrayDataset(samples if num_inputs is None else samples._replace(num_features=num_inputs), transform)
-
-
-def _num_inputs(like: MultiLabelDataset) -> int:
-    if like.kind is None or like.num_inputs is None:
-        expected = "a data set of bags, vectors or sequences, with 'kind' and 'num_inputs'"
-        raise ValueError(f"Expected 'like' to be {expected} (got {like})")
-    return like.num_inputs
 
 
 def _unknown(X: Any, label_names: Sequence[str] | None) -> np.ndarray:

@@ -83,7 +83,9 @@ def from_csv(
     X: Any = table.numbers(features) if text_column is None else [tokenizer(text) for text in table.texts(text_column)]
     Y: Any = table.labels(labels) if label_separator is None else table.label_sets(labels[0], label_separator)
     if like is not None:
-        Y = _among(Y, labels, like.label_names) if label_separator is None else Y
+        if label_separator is None:  # labels without a column are unknown
+            read, Y = Y, np.full((len(Y), like.num_labels), np.nan, dtype=np.float32)
+            Y[:, [like.label_names.index(name) for name in labels]] = read
         return from_arrays(X, Y, kind=kind, train=train, test=test, transform=transform, like=like)
     label_names = labels if label_separator is None else None
     feature_names = features if text_column is None else None
@@ -94,10 +96,3 @@ def _label_columns(given: Sequence[str] | str | None, table: CSVTable, like: Mul
     if isinstance(given, str):
         return [given]
     return list(given or ()) if like is None else [name for name in like.label_names if name in table.header]
-
-
-def _among(y: np.ndarray, labels: Sequence[str], label_names: Sequence[str]) -> np.ndarray:
-    """The columns of some labels among those of all, of which the others are unknown."""
-    out = np.full((len(y), len(label_names)), np.nan, dtype=np.float32)
-    out[:, [label_names.index(name) for name in labels]] = y
-    return out

@@ -99,7 +99,10 @@ class DeepSEA(Dataset):
         self._letters = MappedRows([folder / f"{part}-letters.npy" for part in PARTS])
         self._bits = MappedRows([folder / f"{part}-labels.npy" for part in PARTS])
         self._check(len(outputs))
-        self._rows = self._labelled_rows() if labelled_only else None
+        self._rows: np.ndarray | None = None
+        if labelled_only:
+            blocks = np.array_split(np.arange(len(self._bits)), -(-len(self._bits) // NUM_ROWS_AT_ONCE))
+            self._rows = np.concatenate([rows[self._selection.any(self._bits[rows])] for rows in blocks])
 
     @property
     def processed_file_names(self) -> list[str]:
@@ -175,10 +178,6 @@ class DeepSEA(Dataset):
         for start in range(0, len(chosen), NUM_ROWS_AT_ONCE):
             block = chosen[start : start + NUM_ROWS_AT_ONCE]
             yield start, block if self._rows is None else self._rows[block]
-
-    def _labelled_rows(self) -> np.ndarray:
-        blocks = np.array_split(np.arange(len(self._bits)), -(-len(self._bits) // NUM_ROWS_AT_ONCE))
-        return np.concatenate([rows[self._selection.any(self._bits[rows])] for rows in blocks])
 
     def _check(self, num_outputs: int) -> None:
         if self._bits.width != -(-num_outputs // 8) or not np.array_equal(self._bits.ends, self._letters.ends):

@@ -75,7 +75,10 @@ def wordnet(
         raise ValueError(f"Expected 'threshold' to be a similarity of 0 to 1 (got {threshold!r})")
     names = as_names(label_names)
     names = check_label_names(names, len(names))
-    _check_words(words, names)
+    if isinstance(words, Mapping):
+        check_keys("words", words, names)
+    elif words is not None and not callable(words):
+        raise ValueError(f"Expected 'words' to be a dictionary or a function (got {type(words).__name__})")
     nouns = read_nouns(find_folder(folder))
     finder = _NounFinder(nouns)
     synsets = [finder.synsets(word, heads) if (word := _word(name, words)) else [] for name in names]
@@ -99,13 +102,6 @@ def wordnet(
         unmatched=unmatched,
     )
     return graph.add_self_loops(only_isolated=not self_loops)
-
-
-def _check_words(words: Words | None, names: list[str]) -> None:
-    if isinstance(words, Mapping):
-        check_keys("words", words, names)
-    elif words is not None and not callable(words):
-        raise ValueError(f"Expected 'words' to be a dictionary or a function (got {type(words).__name__})")
 
 
 def _word(name: str, words: Words | None) -> str | None:

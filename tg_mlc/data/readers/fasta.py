@@ -55,45 +55,37 @@ def read_fasta(path: FilePath, max_bytes: int | None = None) -> Iterator[FastaRe
             one by one)
     """
     path = os.fsdecode(path)
-    sequence: _Sequence | None = None
-    taken = 0
+    header: str | None = None
+    codes, begun, taken = bytearray(), 0, 0
     for number, line in byte_lines(path, MAX_LETTERS):
         taken += len(line) + RECORD_BYTES * line.startswith(b">")
         if max_bytes is not None and taken > max_bytes:
             expected = f"the sequences of '{path}' to take at most {max_bytes:,} bytes of memory"
             raise ValueError(f"Expected {expected} (got more up to line {number}); divide the file")
         if line.startswith(b">"):
-            if sequence is not None:
-                yield sequence.record()
-            sequence = _Sequence(path, number, decode(line[1:], path, number).strip())
-        elif sequence is not None:
-            sequence.add(number, line)
+            if header is not None:
+                yield _record(header, codes, begun, path)
+            header, codes, begun = decode(line[1:], path, number).strip(), bytearray(), number
+        elif header is not None:
+            codes += _codes_of(line, f" in line {number} of '{path}'")
+            if len(codes) > MAX_LETTERS:
+                raise ValueError(f"Expected at most {MAX_LETTERS:,} letters after line {begun} of '{path}' (got more)")
         elif line.strip():
             raise ValueError(f"Expected a name that begins with '>' in line {number} of '{path}' (got {line[:40]!r})")
-    if sequence is None:
+    if header is None:
         raise ValueError(f"Expected at least one sequence in '{path}' (got none)")
-    yield sequence.record()
+    yield _record(header, codes, begun, path)
 
 
-class _Sequence:
-    """A sequence of which not all lines are read."""
+def _codes_of(line: bytes, where: str) -> bytes:
+    codes = line.translate(_CODES, _SPACES)
+    if _STRANGE in codes:
+        strange = bytes([line.translate(None, _SPACES)[codes.index(_STRANGE)]])
+        raise ValueError(f"Expected letters of DNA ({_LETTERS_IN_WORDS}){where} (got {strange!r})")
+    return codes
 
-    def __init__(self, path: str, line: int, header: str) -> None:
-        self.path, self.line, self.header = path, line, header
-        self.where = f"line {line} of '{path}'"
-        self.codes = bytearray()
 
-    def add(self, number: int, line: bytes) -> None:
-        codes = line.translate(_CODES, _SPACES)
-        if _STRANGE in codes:
-            strange = bytes([line.translate(None, _SPACES)[codes.index(_STRANGE)]])
-            where = f"line {number} of '{self.path}'"
-            raise ValueError(f"Expected letters of DNA ({_LETTERS_IN_WORDS}) in {where} (got {strange!r})")
-        self.codes += codes
-        if len(self.codes) > MAX_LETTERS:
-            raise ValueError(f"Expected at most {MAX_LETTERS:,} letters after {self.where} (got more)")
-
-    def record(self) -> FastaRecord:
-        if not self.codes:
-            raise ValueError(f"Expected letters after the name in {self.where} (got none for '{self.header}')")
-        return FastaRecord(self.header, np.frombuffer(self.codes, dtype=np.uint8), self.line)
+def _record(header: str, codes: bytearray, line: int, path: str) -> FastaRecord:
+    if not codes:
+        raise ValueError(f"Expected letters after the name in line {line} of '{path}' (got none for '{header}')")
+    return FastaRecord(header, np.frombuffer(codes, dtype=np.uint8), line)
