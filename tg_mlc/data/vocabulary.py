@@ -16,7 +16,7 @@ from tg_mlc.data.records import Tokens
 
 #: What stands for every word outside the vocabulary; its number is 0.
 UNKNOWN = "<unk>"
-LETTERS = re.compile(r"[^\W\d_]+")
+_LETTERS = re.compile(r"[^\W\d_]+")
 
 
 def tokenize(text: str) -> list[str]:
@@ -29,7 +29,7 @@ def tokenize(text: str) -> list[str]:
     Args:
         text (str): The text.
     """
-    return LETTERS.findall(text.lower())
+    return _LETTERS.findall(text.lower())
 
 
 class Vocabulary:

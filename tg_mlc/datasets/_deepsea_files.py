@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from tg_mlc._files import most_unpacked, replace_when_done
 from tg_mlc._optional import require
-from tg_mlc.data.readers.fasta import LETTERS, UNKNOWN
+from tg_mlc.data.readers.fasta import LETTERS, UNKNOWN_LETTER
 
 ROWS = "AGCT"  # DeepSEA's order of one-hot letters
 BLOCK_BYTES = 1 << 24  # of an array that are read at once
@@ -26,7 +26,7 @@ _STRANGE = 255
 
 # The code of a letter by its one-hot column, read as bits.
 _LETTER_OF_ROWS = np.full(1 << len(ROWS), _STRANGE, dtype=np.uint8)
-_LETTER_OF_ROWS[0] = UNKNOWN
+_LETTER_OF_ROWS[0] = UNKNOWN_LETTER
 _LETTER_OF_ROWS[[1 << row for row in range(len(ROWS))]] = [LETTERS.index(letter) for letter in ROWS]
 
 

@@ -61,7 +61,7 @@ def read_outputs(path: FilePath) -> list[DeepSEAOutput]:
     return outputs
 
 
-def select(
+def select_outputs(
     outputs: Sequence[DeepSEAOutput], cells: Sequence[str] | None, factors_only: bool, per_target: bool
 ) -> Selection:
     """Chooses outputs and what they are labels of."""

@@ -18,7 +18,7 @@ from tg_mlc.data.readers.mapped import MappedRows
 from tg_mlc.data.records import Kind
 from tg_mlc.data.splits import Split
 from tg_mlc.datasets._deepsea_files import convert
-from tg_mlc.datasets._deepsea_labels import read_outputs, select
+from tg_mlc.datasets._deepsea_labels import read_outputs, select_outputs
 from tg_mlc.datasets._download import DatasetUnavailableError
 from tg_mlc.datasets._sources import data_folder, fetch_all
 from tg_mlc.datasets.registry import published
@@ -93,7 +93,7 @@ class DeepSEA(Dataset):
         super().__init__(str(root), transform, force_reload=force_reload)
         folder = Path(self.processed_dir)
         outputs = read_outputs(folder / NAMES.name)
-        self._selection = select(outputs, cells, factors_only, per_target)
+        self._selection = select_outputs(outputs, cells, factors_only, per_target)
         self.label_names = self._selection.names
         self.feature_names = list(LETTERS)
         self._letters = MappedRows([folder / f"{part}-letters.npy" for part in PARTS])

@@ -25,7 +25,7 @@ from tg_mlc.datasets.base import DatasetOptions, PublishedTable
 from tg_mlc.datasets.registry import published
 from tg_mlc.graphs._parents import read_parents
 
-Form = Literal["vectors", "tokens", "json"]
+RCV1Form = Literal["vectors", "tokens", "json"]
 
 ROOT = "Root"
 (DESCRIPTIONS,) = published("rcv1").optional_files
@@ -100,7 +100,7 @@ class RCV1(PublishedTable):
     def __init__(
         self,
         root: str | Path,
-        form: Form = "vectors",
+        form: RCV1Form = "vectors",
         *,
         reverse_split: bool = False,
         binary: bool = False,
@@ -183,7 +183,7 @@ class RCV1(PublishedTable):
         return {part: path for part in PARTS if (path := find(f"rcv1_{part}.json", Path(self.raw_dir)))}
 
     def _check_options(self) -> None:
-        check_choice("form", self.form, get_args(Form))
+        check_choice("form", self.form, get_args(RCV1Form))
         if self.form == "json" and self.reverse_split:
             raise ValueError("Expected 'reverse_split' for the LYRL2004 split only (got form='json')")
         if self.form != "vectors" and self.binary:

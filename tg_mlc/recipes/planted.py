@@ -12,9 +12,9 @@ from tg_mlc.recipes.recipe import Recipe, correlated, official_split
 SHARES = {f"planted-{percent}": percent / 100 for percent in (0, 25, 50, 75)}
 
 
-PLANTED = {
-    name: Recipe(
-        load=lambda root, share=share: Planted(share=share),
+def _recipe(share: float) -> Recipe:
+    return Recipe(
+        load=lambda root: Planted(share=share),
         split=official_split,
         splits=("official",),
         graphs={"pr": partial(correlated, top_k=3), "planted": lambda dataset, split: dataset.true_graph},
@@ -24,7 +24,8 @@ PLANTED = {
         fit={"max_epochs": 40, "patience": None},
         batch_size=64,
         published={"model": {"num_steps": 2, "dropout": 0.1}},
-        redraw=lambda seed, share=share: Planted(share=share, seed=seed),
+        redraw=lambda seed: Planted(share=share, seed=seed),
     )
-    for name, share in SHARES.items()
-}
+
+
+PLANTED = {name: _recipe(share) for name, share in SHARES.items()}

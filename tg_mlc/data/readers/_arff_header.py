@@ -91,7 +91,7 @@ def unquote(text: str) -> str:
     return re.sub(r"\\(.)", lambda match: " " if match[1] in "nrt" else match[1], text[1:-1], flags=re.DOTALL)
 
 
-def decode(line: bytes) -> str:
+def decode_line(line: bytes) -> str:
     """The text of a line."""
     try:
         text = line.decode("utf-8").strip()
@@ -116,7 +116,7 @@ def _lines(content: bytes) -> Iterator[tuple[str, int]]:
             return
         end = content.find(b"\n", start) + 1 or len(content) + 1
         try:
-            text = decode(content[start : end - 1])
+            text = decode_line(content[start : end - 1])
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
         yield text, end

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from tg_mlc._numbers import NUMBER
 from tg_mlc.data.readers._arff_columns import Columns
-from tg_mlc.data.readers._arff_header import decode, shorten, split_cells, unquote
+from tg_mlc.data.readers._arff_header import decode_line, shorten, split_cells, unquote
 
 _PLAIN_PAIR = rf"[0-9]{{1,9}}[ \t]+{NUMBER}[ \t]*"
 # Integers, which most sparse files hold, are parsed three times as fast.
@@ -51,7 +51,7 @@ class DenseRows:
 
     def parse(self, row: bytes) -> list[float]:
         """The numbers of one row."""
-        cells, width = split_cells(decode(row)), len(self.columns.attributes)
+        cells, width = split_cells(decode_line(row)), len(self.columns.attributes)
         if len(cells) != width:
             raise ValueError(f"Expected {width} values, one for each attribute (got {len(cells)}; is it cut off?)")
         return [self.columns.number(index, cells[index]) for index in self.columns.kept]
@@ -100,7 +100,7 @@ class SparseRows:
 
     def parse(self, row: bytes) -> dict[int, float]:
         """The numbers of one row by their columns."""
-        whole = decode(row)
+        whole = decode_line(row)
         if not (whole.startswith("{") and whole.endswith("}")):
             raise ValueError(f"Expected a row in braces, as the first one is (got {shorten(whole)}; is it cut off?)")
         text, cells, position = whole[1:-1], dict[int, str](), 0

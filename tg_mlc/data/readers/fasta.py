@@ -12,7 +12,7 @@ from tg_mlc._files import FilePath, byte_lines, decode
 
 #: The letters in the order of their codes; N stands for every letter that is not known.
 LETTERS = "ACGTN"
-UNKNOWN = LETTERS.index("N")
+UNKNOWN_LETTER = LETTERS.index("N")
 # What IUPAC (https://doi.org/10.1093/nar/13.9.3021) has for two or more letters, and X for a masked one.
 AMBIGUOUS = "NRYSWKMBDHVX"
 _LETTERS_IN_WORDS = f"{', '.join(LETTERS)} or another of IUPAC"
@@ -23,7 +23,7 @@ _STRANGE = 255
 _SPACES = b" \t\r\n\v\f"
 
 
-_KNOWN = {**dict.fromkeys(AMBIGUOUS, UNKNOWN), "A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
+_KNOWN = {**dict.fromkeys(AMBIGUOUS, UNKNOWN_LETTER), "A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
 _CODES = bytes(_KNOWN.get(chr(byte).upper(), _STRANGE) if byte < 128 else _STRANGE for byte in range(256))
 
 
