@@ -22,7 +22,9 @@ def infer_kind(X: Any) -> tuple[Kind, str]:
     documents = as_documents(X)
     if documents is not None:
         if may_be_rows(documents):
-            hint = "pass kind='vector' for rows of a matrix, kind='sequence' or kind='bag' for numbers of words"
+            hint = (
+                "if they are rows of a matrix, pass kind='vector'; if numbers of words, pass kind='sequence' or 'bag'"
+            )
             got = f"{len(documents)} of length {len(documents[0])}"
             raise ValueError(f"Expected 'kind' for lists of whole numbers all of one length (got {got}): {hint}")
         if any(isinstance(word, str) for document in documents for word in document):

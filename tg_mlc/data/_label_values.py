@@ -110,14 +110,14 @@ def _set_of_names(entry: Any, row: int) -> set[str] | None:
     if not isinstance(entry, (set, frozenset, list, tuple)):
         raise _strange("as a set or list, or None if unknown", entry, row)
     if any(is_missing(name) or not str(name).strip() for name in entry):
-        raise _strange("without missing or blank ones, or None if unknown", entry, row)
+        raise _strange("without missing or blank ones", entry, row, "; leave these out, or pass None if unknown")
     if not isinstance(entry, (set, frozenset)) and not all(isinstance(name, str) for name in entry):
         raise _strange("as strings, or in a set", entry, row)
     return set(map(str, entry))
 
 
-def _strange(expected: str, entry: Any, row: int) -> ValueError:
-    return ValueError(f"Expected the label names of a sample {expected} (got {entry!r} in row {row})")
+def _strange(expected: str, entry: Any, row: int, hint: str = "") -> ValueError:
+    return ValueError(f"Expected the label names of a sample {expected} (got {entry!r} in row {row}){hint}")
 
 
 def _matrix(Y: Any) -> np.ndarray:

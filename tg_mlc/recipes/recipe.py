@@ -19,6 +19,8 @@ from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, Mu
 
 #: What labels attend to: components as they are, after messages among them, or (molecules) vectors without any atoms.
 EncoderName = Literal["emb", "fmp", "vectors"]
+#: Settings of a model without other classifiers' help.
+ALONE: dict[str, Any] = {"evidence": None, "evidence_skip": False, "attention_dropout": None}
 GraphBuilder = Callable[[MultiLabelDataset, Split], LabelGraph]
 
 
