@@ -68,8 +68,9 @@ def classifier_scores(dataset: MultiLabelDataset) -> ClassifierScores:
 def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Made]:
     yield FREQUENCY, lambda: _frequency(task, split)
     if task.name in TABLES:
-        for name, classifier in classifier_scores(task.dataset).classifiers.items():
-            yield name, partial(_classifier, task, split, classifier)
+        if task.recipe.classifiers:
+            for name, classifier in classifier_scores(task.dataset).classifiers.items():
+                yield name, partial(_classifier, task, split, classifier)
         yield "logistic regression, tuned", lambda: _linear(inputs_of(task.dataset), task, split, "logistic")
     if task.name in DNA:
         yield from _both_linear("words of DNA", lambda: _words_of_dna(task, split), task, split)

@@ -108,16 +108,16 @@ def _set_of_names(entry: Any, row: int) -> set[str] | None:
     if is_missing(entry):
         return None
     if not isinstance(entry, (set, frozenset, list, tuple)):
-        raise _strange("as a set or list, or None if unknown", entry, row)
+        raise _strange("as a set or list, or None if unknown", f"{entry!r} in row {row}")
     if any(is_missing(name) or not str(name).strip() for name in entry):
-        raise _strange("without missing or blank ones", entry, row, "; leave these out, or pass None if unknown")
+        raise _strange("without missing or blank ones", f"{entry!r} in row {row}", "; leave these out, or pass None")
     if not isinstance(entry, (set, frozenset)) and not all(isinstance(name, str) for name in entry):
-        raise _strange("as strings, or in a set", entry, row)
+        raise _strange("as strings, or in a set", f"the list {entry!r} in row {row}")
     return set(map(str, entry))
 
 
-def _strange(expected: str, entry: Any, row: int, hint: str = "") -> ValueError:
-    return ValueError(f"Expected the label names of a sample {expected} (got {entry!r} in row {row}){hint}")
+def _strange(expected: str, got: str, hint: str = "") -> ValueError:
+    return ValueError(f"Expected the label names of a sample {expected} (got {got}){hint}")
 
 
 def _matrix(Y: Any) -> np.ndarray:
@@ -130,5 +130,6 @@ def _matrix(Y: Any) -> np.ndarray:
             f"Expected labels as a matrix of 0, 1 and NaN, or a list of sets of names ({error})"
         ) from error
     if values.ndim != 2:
-        raise ValueError(f"Expected labels of shape [num_samples, num_labels] (got {list(values.shape)})")
+        expected = "labels of shape [num_samples, num_labels], one column per label"
+        raise ValueError(f"Expected {expected} (got {list(values.shape)})")
     return to_numbers(values, getattr(Y, "columns", None), "labels").astype(np.float32)

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 
-def kept_words(documents: sp.csr_array, min_df: int) -> Tensor | None:
-    """A mask of the words that occur in at least so many documents, or :obj:`None` if one document is enough."""
-    if min_df <= 1:
-        return None
+def kept_words(documents: sp.csr_array, min_df: int) -> Tensor:
+    """A mask of the words that occur in at least so many documents."""
     return torch.from_numpy(np.asarray((documents != 0).sum(axis=0)).ravel() >= min_df)
 
 

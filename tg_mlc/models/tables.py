@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.models._compose import compose
-from tg_mlc.models._documents import kept_words, start_from_documents
+from tg_mlc.models._documents import start_from_documents
+from tg_mlc.models.inputs import table_encoder
 from tg_mlc.models.lamp import LaMP
-from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder, VectorEncoder
 
 
 def table_lamp(
@@ -58,23 +57,8 @@ def table_lamp(
     Raises:
         ValueError: If the samples are neither bags, sequences nor vectors.
     """
-    documents = bag_of_words(train) if train.kind == "bag" and (latent or min_df > 1) else None
-    kept = None if documents is None else kept_words(documents, min_df)
-    inputs = _inputs(train, channels, num_components, input_dropout, kept)
+    inputs = table_encoder(train, channels, num_components, input_dropout, min_df)
     model = compose(inputs, train, label_graph, encoder, frequency_strength, **kwargs)
-    if latent and documents is not None and not train.y.isnan().all():
-        start_from_documents(model, documents, train.y)
+    if latent and train.kind == "bag" and not train.y.isnan().all():
+        start_from_documents(model, bag_of_words(train), train.y)
     return model
-
-
-def _inputs(
-    train: MultiLabelDataset, channels: int, num_components: int, dropout: float, kept: Tensor | None
-) -> nn.Module:
-    size = cast(int, train.num_inputs)
-    if train.kind == "bag":
-        return BagEncoder(size, channels, dropout=dropout, normalized="weight" in train[0], kept=kept)
-    if train.kind == "sequence":
-        return SequenceEncoder(size, channels)
-    if train.kind == "vector":
-        return VectorEncoder(size, channels, num_components, dropout=dropout)
-    raise ValueError(f"Expected samples of kind 'bag', 'sequence' or 'vector' (got {train.kind!r})")

@@ -29,8 +29,8 @@ def _features() -> Compose:
     return Compose([*fingerprints, MoleculeDescriptors()])
 
 
-def _preprocess(dataset: MultiLabelDataset, root: Path, *, kinds: Sequence[str]) -> Chain:
-    return Chain(MoleculeInputs(), *([ClassifierScores(kinds, root / "evidence")] if kinds else []))
+def _preprocess(dataset: MultiLabelDataset, root: Path, classifiers: Sequence[str]) -> Chain:
+    return Chain(MoleculeInputs(), *([ClassifierScores(classifiers, root / "evidence")] if classifiers else []))
 
 
 def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
@@ -70,7 +70,8 @@ _SIDER = Recipe(
     # After the first epoch messages hardly add to the evidence yet: the lowest loss says how many more they are worth.
     fit={"max_epochs": 8, "monitor": "val/loss", "patience": None, "ema_decay": 0.98, "gradient_clip": 1.0},
     batch_size=64,
-    preprocess=partial(_preprocess, kinds=("forest", "molecule_ridge")),
+    preprocess=_preprocess,
+    classifiers=("forest", "molecule_ridge"),
     settings={"classifiers": ("forest", "ridge")},
     published=_PUBLISHED,
 )
@@ -83,7 +84,7 @@ MOLECULES = {
     "toxcast": replace(
         _SIDER,
         load=partial(_moleculenet, kind=ToxCast),
-        preprocess=partial(_preprocess, kinds=("molecule_ridge",)),
+        classifiers=("molecule_ridge",),
         settings={"classifiers": ("ridge",)},
     ),
     "nci": Recipe(
@@ -92,7 +93,7 @@ MOLECULES = {
         splits=("random", "scaffold", "stratified"),
         graphs={"pr": _hierarchy, "tree": _hierarchy},
         build=molecule_lamp,
-        preprocess=partial(_preprocess, kinds=()),
+        preprocess=_preprocess,
         model={"num_steps": 1, "num_feature_layers": 3, "dropout": 0.05},
         module={"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05},
         objective={"intermediate_weight": 0.1},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +15,15 @@ from torch_geometric.data import Dataset
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.preprocess import Preprocessor
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
-from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
+from tg_mlc.training import (
+    BinaryObjective,
+    FitResult,
+    MultiLabelDataModule,
+    MultiLabelModule,
+    Objective,
+    fit,
+    seed_everything,
+)
 
 #: What labels attend to: components as they are, after messages among them, or (molecules) vectors without any atoms.
 EncoderName = Literal["emb", "fmp", "vectors"]
@@ -34,6 +42,19 @@ def correlated(dataset: MultiLabelDataset, split: Split, *, top_k: int) -> Label
     return co_occurrence(dataset, weight="correlation", top_k=top_k, split=split)
 
 
+#: Arguments of :func:`~tg_mlc.models.input_encoder`, which all models of the family share.
+INPUT_OPTIONS = ("channels", "num_components", "input_dropout", "min_df", "latent")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A model of the family: how it is built, and what differs from LaMP as published in training it."""
+
+    build: Callable[..., nn.Module]  #: from training samples, a label graph, an encoder's name and options
+    changes: Mapping[str, dict[str, Any]] = field(default_factory=dict)  #: of a recipe's settings, by attribute
+    replaced: Mapping[str, Any] = field(default_factory=dict)  #: attributes of a recipe that are others altogether
+
+
 @dataclass(frozen=True)
 class Recipe:
     """The settings to load a data set, to divide it, and to train on it."""
@@ -47,9 +68,11 @@ class Recipe:
     module: dict[str, Any]  #: arguments of :class:`~tg_mlc.training.MultiLabelModule`
     fit: dict[str, Any]  #: arguments of :func:`~tg_mlc.training.fit`
     batch_size: int
-    #: What is fitted before the model, from the data set and a folder to keep fits in.
-    preprocess: Callable[[MultiLabelDataset, Path], Preprocessor] | None = None
-    objective: dict[str, Any] = field(default_factory=dict)  #: arguments of :class:`~tg_mlc.training.BinaryObjective`
+    #: What is fitted before the model, from the data set, a folder to keep fits in, and :attr:`classifiers`.
+    preprocess: Callable[[MultiLabelDataset, Path, Sequence[str]], Preprocessor] | None = None
+    classifiers: tuple[str, ...] = ()  #: whose scores are the evidence of samples
+    objective: dict[str, Any] = field(default_factory=dict)  #: arguments of :attr:`objective_class`
+    objective_class: type[Objective] = BinaryObjective
     redraw: Callable[[int], MultiLabelDataset] | None = None  #: draws samples anew, for data that are made from a seed
     min_positives: int = 0  #: a label that occurs less often in the whole data set is left out of metrics
     settings: dict[str, Any] = field(default_factory=dict)  #: of :attr:`preprocess`, for the record
@@ -59,7 +82,17 @@ class Recipe:
     def as_published(self) -> Recipe:
         """LaMP without other classifiers' help and without a linear path."""
         changed: dict[str, Any] = {k: {**getattr(self, k), **changes} for k, changes in self.published.items()}
-        return replace(self, **changed, published={})
+        return replace(self, **changed, classifiers=(), published={})
+
+    def as_member(self, member: Member) -> Recipe:
+        """Another model of the family in place of LaMP, on the same data and with the settings of LaMP as published,
+        as far as the model does not change them.
+        """
+        recipe = self.as_published()
+        inputs = {key: recipe.model[key] for key in INPUT_OPTIONS if key in recipe.model}
+        changed = {key: {**getattr(recipe, key), **changes} for key, changes in member.changes.items()}
+        model = {**inputs, **member.changes.get("model", {})}
+        return replace(recipe, **{**changed, "model": model, **member.replaced, "build": member.build})
 
     def load_dataset(self, root: str | os.PathLike[str]) -> MultiLabelDataset:
         """Loads the data set, which gets a folder of its own in :obj:`root`, the folder of all data sets."""
@@ -76,7 +109,7 @@ class Recipe:
         """
         if self.preprocess is None:
             return dataset
-        preprocessor = self.preprocess(dataset, Path(root))
+        preprocessor = self.preprocess(dataset, Path(root), self.classifiers)
         prepared = copy(preprocessor.fit_transform(dataset, split))
         prepared.preprocessor = preprocessor
         return prepared
@@ -142,7 +175,7 @@ class Recipe:
         module = MultiLabelModule(
             self.build(train_part, label_graph, **options),
             dataset.label_names,
-            BinaryObjective(**self.objective),
+            self.objective_class(**self.objective),
             preprocessor=dataset.preprocessor,
             config={**(config or {}), "split": split.hash, "seed": seed, "model": options},
             **self.module,

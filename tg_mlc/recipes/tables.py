@@ -15,8 +15,8 @@ from tg_mlc.models import table_lamp
 from tg_mlc.recipes.recipe import ALONE, GraphBuilder, Recipe, correlated, official_split
 
 
-def _preprocess(dataset: MultiLabelDataset, root: Path, *, kinds: Sequence[str]) -> Chain:
-    return table_preprocessor(dataset.kind, kinds, root / "evidence")
+def _preprocess(dataset: MultiLabelDataset, root: Path, classifiers: Sequence[str]) -> Chain:
+    return table_preprocessor(dataset.kind, classifiers, root / "evidence")
 
 
 def _co_occurrence(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
@@ -74,7 +74,8 @@ def _recipe(
         "split": official_split,
         "splits": ("official",),
         "graphs": _GRAPHS,
-        "preprocess": partial(_preprocess, kinds=kinds),
+        "preprocess": _preprocess,
+        "classifiers": kinds,
         "build": table_lamp,
         "model": _MODEL,
         "module": {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05},
@@ -116,7 +117,7 @@ TABLES = {
         published={
             **_PUBLISHED,
             "model": {**_PUBLISHED["model"], "input_dropout": 0.2, "min_df": 8},
-            "fit": {"max_epochs": 8, "ema_decay": 0.995},
+            "fit": {"max_epochs": 10, "ema_decay": 0.995, "gradient_clip": 1.0},
         },
     ),
     "yeast": _recipe(_mulan("yeast"), epochs=30),

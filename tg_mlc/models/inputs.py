@@ -1,0 +1,59 @@
+"""Encoders that fit the inputs of a data set, for any model of the family."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from torch import nn
+
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data.bags import bag_of_words
+from tg_mlc.models._documents import kept_words
+from tg_mlc.nn.encoders import BagEncoder, MoleculeEncoder, SequenceEncoder, VectorEncoder
+
+
+def input_encoder(
+    train: MultiLabelDataset,
+    channels: int,
+    *,
+    num_components: int = 8,
+    input_dropout: float = 0.2,
+    min_df: int = 1,
+    latent: bool = False,
+) -> nn.Module:
+    """Makes the encoder of bags or sequences of words, of vectors, or of the atoms of molecules.
+
+    Args:
+        train (MultiLabelDataset): The training samples, which say what kind they are.
+        channels (int): Size of all states.
+        num_components (int, optional): Number of components that a vector becomes. (default: :obj:`8`)
+        input_dropout (float, optional): Dropout on words of bags, or on the entries of a vector. (default: :obj:`0.2`)
+        min_df (int, optional): Number of training documents from which a word of a bag is kept. (default: :obj:`1`)
+        latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a latent semantic
+            analysis of the training documents (see :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`).
+            (default: :obj:`False`)
+
+    Raises:
+        ValueError: If no encoder is known for this kind of samples.
+    """
+    if train.kind is None and "edge_attr" in train[0]:
+        return MoleculeEncoder(channels)
+    encoder = table_encoder(train, channels, num_components, input_dropout, min_df)
+    if latent and isinstance(encoder, BagEncoder):
+        encoder.start_from_documents(bag_of_words(train))
+    return encoder
+
+
+def table_encoder(
+    train: MultiLabelDataset, channels: int, num_components: int, dropout: float, min_df: int
+) -> BagEncoder | SequenceEncoder | VectorEncoder:
+    """The encoder of words or vectors; see :func:`input_encoder`."""
+    size = cast(int, train.num_inputs)
+    if train.kind == "bag":
+        kept = kept_words(bag_of_words(train), min_df) if min_df > 1 else None
+        return BagEncoder(size, channels, dropout=dropout, normalized="weight" in train[0], kept=kept)
+    if train.kind == "sequence":
+        return SequenceEncoder(size, channels)
+    if train.kind == "vector":
+        return VectorEncoder(size, channels, num_components, dropout=dropout)
+    raise ValueError(f"Expected samples of kind 'bag', 'sequence' or 'vector', or molecules (got {train.kind!r})")
