@@ -126,9 +126,8 @@ def _matrix(Y: Any) -> np.ndarray:
     try:
         values = as_array(Y)
     except ValueError as error:
-        raise ValueError(
-            f"Expected labels as a matrix of 0, 1 and NaN, or a list of sets of names ({error})"
-        ) from error
+        expected = "labels as a matrix of 0, 1 and NaN, or as a list of sets of label names"
+        raise ValueError(f"Expected {expected} ({error})") from error
     if values.ndim != 2:
         expected = "labels of shape [num_samples, num_labels], one column per label"
         raise ValueError(f"Expected {expected} (got {list(values.shape)})")
