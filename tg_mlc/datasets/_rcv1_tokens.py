@@ -136,8 +136,7 @@ def _rows(numbers: np.ndarray, judged: np.ndarray, path: Path) -> np.ndarray:
         raise ValueError(f"Expected every document once (got document {found[counts > 1][0]} twice)")
     without, missing = np.setdiff1d(numbers, judged), np.setdiff1d(judged, numbers)
     if len(without) or len(missing):
-        got = (
-            f"{len(without)} that have no topic there, {without[:3]}, and {len(missing)} without tokens, {missing[:3]}"
-        )
-        raise ValueError(f"Expected the token files to have the documents of '{path}' (got {got}); is one truncated?")
+        got = f"{len(without)} that have no topic there, {without[:3]}, and "
+        got += f"{len(missing)} that have no tokens, {missing[:3]}"
+        raise ValueError(f"Expected the token files to hold those of '{path}' (got {got}); is a file truncated?")
     return np.searchsorted(judged, numbers)
