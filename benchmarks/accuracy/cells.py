@@ -87,10 +87,12 @@ def recipe_of(dataset: str, row: Row, channels: int | None = None, epochs: int |
     published = RECIPES[dataset].as_published()
     recipe = RECIPES[dataset].as_member(FAMILY[row.model]) if row.model in FAMILY else published
     steps = int(row.change.removeprefix(STEPS)) if row.change else None
-    model = {"channels": channels, "num_steps": steps}
+    # A model whose channels are None has no states.
+    sized = channels is not None and recipe.model.get("channels", channels) is not None
+    model = {**({"channels": channels} if sized else {}), **({} if steps is None else {"num_steps": steps})}
     return replace(
         recipe,
-        model={**recipe.model, **{key: value for key, value in model.items() if value is not None}},
+        model={**recipe.model, **model},
         fit=recipe.fit if epochs is None else {**recipe.fit, "max_epochs": epochs},
     )
 
@@ -101,6 +103,7 @@ def settings_of(row: Row, recipe: Recipe, data: Mapping[str, Any]) -> dict[str, 
     if row.encoder is not None:
         found |= {**recorded(recipe), "objective": recipe.objective_class.__name__}
         found["model"] = {**_defaults(recipe), **recipe.model}
+        found["settings"] = {key: value for key, value in recipe.settings.items() if key != "classifiers"}
     return cast("dict[str, Any]", json.loads(json.dumps(found)))
 
 

@@ -10,6 +10,31 @@ from benchmarks.accuracy.rows import FREQUENCY, Row
 #: Rows by what the papers call them; those without a name are ours. A row without an encoder is no network.
 Rows = Mapping[Row, tuple[str, ...]]
 GRAPHS = ("el", "fc", "pr", "learned")
+#: How tables write the models.
+NAMES = {
+    "emb-mlp": "Emb + MLP",
+    "gaml": "GAML",
+    "graph2graph": "Graph2Graph",
+    "graph2graph-ar": "Graph2Graph, autoregressive",
+    "graph2mlp": "Graph2MLP",
+    "infnet": "InfNet SPEN",
+    "lamp": "LaMP",
+    "lamp-known": "LaMP with known labels",
+    "linear-br": "BR, linear",
+    "mlp-br": "BR, MLP",
+    "mp-br": "MP BR",
+    "mped": "MPED",
+    "mped-ar": "MPED, autoregressive",
+    "seq2seq": "RNN Seq2Seq",
+    "spen": "SPEN",
+}
+
+
+def title(row: Row) -> str:
+    """A row as tables write it."""
+    # Only the rows of LaMP differ in their encoders.
+    parts = (NAMES.get(row.model, row.model), row.encoder if row.model == "lamp" else None, row.graph)
+    return ", ".join([" ".join(filter(None, parts)), *row.remarks])
 
 
 class Table(NamedTuple):

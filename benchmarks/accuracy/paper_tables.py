@@ -30,6 +30,7 @@ from benchmarks.accuracy.runs import Run, Task
 from benchmarks.command_line import chosen, run
 from benchmarks.environment import describe_dataset
 from benchmarks.files import write_results
+from benchmarks.report.papers import lines
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.recipes import MOLECULES, RECIPES, Recipe
 from tg_mlc.recipes.family import FAMILY
@@ -84,6 +85,13 @@ def main(
     cells = [Cell(name, row, seed) for seed, name, row in product(seeds_of_all, names, rows)]
     grid = Grid(Samples(root), channels, epochs, accelerator, tracked=replace, again=again)
     states = [grid.make(cell, end) for cell in cells if _exists(cell)]
+    there = [each for each in stored(tracked=replace) if each.cell.dataset in names]
+    try:
+        for name in chosen("--table", table, list(TABLES)):
+            print("\n".join(["", TABLES[name].title, "", *lines(name, there, names)]))
+    except ValueError as error:  # the cells are there all the same
+        states.append(OTHER)
+        print(error)
     print(", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states)))
     return int("failed" in states or OTHER in states)
 
