@@ -11,6 +11,8 @@ from pathlib import Path
 
 FIGURES = Path(__file__).parent / "papers.csv"
 PAPERS = {"lamp2019": "arXiv:1904.08049", "mped2019": "MPED 2019"}
+#: Those of the figures that are metrics of comparisons.
+METRICS = ("ACC", "HA", "ebF1", "miF1", "maF1")
 #: The row of what is best in each metric.
 BEST = "best of the papers' message passing"
 #: Data sets whose samples or labels are not those of the papers, and how they differ.
@@ -36,7 +38,7 @@ def figures(dataset: str) -> dict[str, dict[str, float]]:
     remark = f" ({DIFFERENT[dataset]})" if dataset in DIFFERENT else ""
     ours: dict[str, dict[str, float]] = {}
     for (paper, of, model, metric), value in reported().items():
-        if of == dataset and ("LaMP_" in model or "MPED" in model):
+        if of == dataset and metric in METRICS and ("LaMP_" in model or "MPED" in model):
             ours.setdefault(f"{PAPERS[paper]}, {model}{remark}", {})[metric] = value
     metrics = {metric for values in ours.values() for metric in values}
     best = {metric: max(values[metric] for values in ours.values() if metric in values) for metric in sorted(metrics)}

@@ -10,13 +10,13 @@ import numpy as np
 
 from benchmarks.accuracy.cells import Stored
 from benchmarks.accuracy.paper_rows import TABLES, Table, title
-from benchmarks.accuracy.papers import DIFFERENT, reported
+from benchmarks.accuracy.papers import DIFFERENT, METRICS, reported
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Run
 from benchmarks.accuracy.summary import summarise
 
 #: The metrics whose mean is MPED's "average".
-AVERAGED = ("ACC", "HA", "ebF1", "miF1", "maF1")
+AVERAGED = METRICS
 AVERAGE = "average"
 #: Settings of the papers, and how they are written.
 PAPERS: dict[str, dict[str, Any]] = {

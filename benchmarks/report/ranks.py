@@ -18,7 +18,7 @@ from benchmarks.report.papers import grouped, spread
 
 ALPHA = 0.05
 #: The metrics that are compared, as in MPED's Table 4.
-METRICS = ("ACC", "HA", "ebF1", "miF1", "maF1")
+
 #: Friedman's statistic has its distribution for enough data sets and models.
 FEWEST_DATASETS, FEWEST_MODELS = 3, 3
 
