@@ -46,15 +46,16 @@ class Table(NamedTuple):
     rows: Rows
 
 
-_BASELINES: Rows = {Row(FREQUENCY): (), Row("linear SVM"): ("SVM",), Row("random forest"): ()}
+_BASELINES: Rows = {Row(FREQUENCY): (), Row("linear SVM"): (), Row("random forest"): ()}
 _LAMP: Rows = {
     **_BASELINES,
+    Row("linear SVM"): ("SVM",),
     Row("emb-mlp", "emb"): ("Emb + MLP",),
     Row("spen", "emb"): ("SPEN",),
     Row("gaml", "emb"): ("GAML",),
     Row("seq2seq", "emb"): ("RNN Seq2Seq",),
     **{
-        Row("lamp", encoder, graph): (f"{paper} + LaMP_{graph}",)
+        Row("lamp", encoder, graph): (f"{paper} + LaMP_{graph}",) if graph != "learned" else ()
         for encoder, paper in {"emb": "Emb", "fmp": "FMP"}.items()
         for graph in GRAPHS
     },

@@ -14,11 +14,10 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from benchmarks.accuracy.cells import Stored
 from benchmarks.accuracy.paper_rows import title
+from benchmarks.accuracy.papers import METRICS
 from benchmarks.report.papers import grouped, spread
 
 ALPHA = 0.05
-#: The metrics that are compared, as in MPED's Table 4.
-
 #: Friedman's statistic has its distribution for enough data sets and models.
 FEWEST_DATASETS, FEWEST_MODELS = 3, 3
 
