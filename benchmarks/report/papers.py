@@ -159,8 +159,8 @@ def _notes(paper: str, groups: Mapping[Key, Sequence[Stored]]) -> list[str]:
             where.append(title(row))
     found = []
     for note, by_dataset in differing.items():
-        where = (f"{dataset} ({', '.join(rows)})" for dataset, rows in by_dataset.items())
-        found.append(f"{note}: {'; '.join(where)}")
+        places = (f"{dataset} ({', '.join(rows)})" for dataset, rows in by_dataset.items())
+        found.append(f"{note}: {'; '.join(places)}")
     data = sorted({dataset for dataset, _ in groups} & DIFFERENT.keys())
     found += [f"{dataset}: {DIFFERENT[dataset]} than in the papers" for dataset in data]
     return [f"- {line}" for line in (*found, *sources(groups))]
