@@ -29,6 +29,8 @@ from tg_mlc.recipes.family import FAMILY
 FOLDER = "cells"
 #: How the change of a row begins that has another number of steps.
 STEPS = "T="
+#: What models call them; those of LaMP hand theirs down.
+STEPS_OPTIONS = ("decoder_steps", "num_steps")
 
 
 @dataclass(frozen=True)
@@ -89,12 +91,17 @@ def recipe_of(dataset: str, row: Row, channels: int | None = None, epochs: int |
     steps = int(row.change.removeprefix(STEPS)) if row.change else None
     # A model whose channels are None has no states.
     sized = channels is not None and recipe.model.get("channels", channels) is not None
-    model = {**({"channels": channels} if sized else {}), **({} if steps is None else {"num_steps": steps})}
+    model = {**({"channels": channels} if sized else {}), **({} if steps is None else {_steps_option(recipe): steps})}
     return replace(
         recipe,
         model={**recipe.model, **model},
         fit=recipe.fit if epochs is None else {**recipe.fit, "max_epochs": epochs},
     )
+
+
+def _steps_option(recipe: Recipe) -> str:
+    """What the model calls its number of label message passing steps."""
+    return next((name for name in STEPS_OPTIONS if name in inspect.signature(recipe.build).parameters), "num_steps")
 
 
 def settings_of(row: Row, recipe: Recipe, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,11 +20,18 @@ AVERAGE = "average"
 #: Settings of the papers, and how they are written.
 PAPERS: dict[str, dict[str, Any]] = {
     "lamp2019": {"channels": 512, "num_steps": 2, "lr": 2e-4, "batch_size": 32},
-    "mped2019": {"channels": 512, "num_steps": 3, "lr": 2e-4, "batch_size": 32},
+    "mped2019": {"channels": 512, "encoder_steps": 3, "decoder_steps": 3, "lr": 2e-4, "batch_size": 32},
 }
-WRITTEN = {"channels": "d={}", "num_steps": "T={}", "lr": "learning rate {:g}", "batch_size": "batches of {}"}
+WRITTEN = {
+    "channels": "d={}",
+    "num_steps": "T={}",
+    "encoder_steps": "T={} in the encoder",
+    "decoder_steps": "T={}",
+    "lr": "learning rate {:g}",
+    "batch_size": "batches of {}",
+}
 #: Data sets on which a paper has other settings.
-SPECIAL = {("mped2019", "sider"): {"channels": 64, "num_steps": 1}}
+SPECIAL = {("mped2019", "sider"): {"channels": 64, "encoder_steps": 1, "decoder_steps": 1}}
 #: The data sets of the papers in their order; others follow.
 ORDER = ("reuters", "bibtex", "bookmarks", "delicious", "rcv1", "tfbs", "nuswide", "sider")
 Key = tuple[str, Row]  #: a data set and a row

@@ -20,7 +20,7 @@ def numbers(cells: Sequence[Stored]) -> dict[str, dict[int, Any]]:
     found: dict[str, dict[int, Any]] = {}
     for (dataset, row), group in grouped(cells).items():
         if replace(row, change=None) == MPED:
-            found.setdefault(dataset, {})[group[0].settings["model"]["num_steps"]] = spread(group)[AVERAGE]
+            found.setdefault(dataset, {})[group[0].settings["model"]["decoder_steps"]] = spread(group)[AVERAGE]
     return {name: dict(sorted(by_steps.items())) for name, by_steps in found.items() if len(by_steps) > 1}
 
 

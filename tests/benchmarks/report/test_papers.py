@@ -54,7 +54,7 @@ def test_all_metrics_of_a_data_set_and_their_average() -> None:
 
 
 def test_what_differs_from_a_paper() -> None:
-    cell = stored(MPED, 10, 0.5, "sider", channels=64, num_steps=2)
+    cell = stored(MPED, 10, 0.5, "sider", channels=64, decoder_steps=2)
     assert differences("mped2019", cell) == "T=2 instead of 1, 14 epochs"
     assert differences("lamp2019", stored(FC, 10, 0.5, channels=512)) == "14 epochs"
 
