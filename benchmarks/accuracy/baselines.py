@@ -96,7 +96,7 @@ def rivals(task: Task, split: Split, seed: int) -> dict[str, Callable[[], Scores
 def _plain_inputs(task: Task, split: Split) -> Any:
     """One vector for each sample."""
     if task.name in MOLECULES:
-        return _fingerprints(task)
+        return fingerprints(task)
     return _words_of_dna(task, split) if task.name in DNA else inputs_of(task.dataset)
 
 
@@ -140,7 +140,7 @@ def _all_components(task: Task) -> Any:
     return x / np.sqrt(x.shape[1])
 
 
-def _fingerprints(task: Task) -> Any:
+def fingerprints(task: Task) -> Any:
     """The bits that the random forests see, which are few of many."""
     return normalize(csr_matrix(MorganForest().fingerprints(task.dataset.smiles), dtype=np.float32))
 
@@ -153,7 +153,7 @@ def _best(task: Task, split: Split, messages: bool) -> Scores:
 
 
 def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Made]:
-    yield from _both_linear("fingerprints", lambda: _fingerprints(task), task, split)
+    yield from _both_linear("fingerprints", lambda: fingerprints(task), task, split)
     yield "random forest", lambda: _forest(task, split, seed, tuned=False)
     yield "random forest, tuned", lambda: _forest(task, split, seed, tuned=True)
     seed_everything(seed, verbose=False)
