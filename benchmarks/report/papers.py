@@ -182,7 +182,8 @@ def differences(paper: str, cell: Stored) -> str:
         for key, value in theirs.items()
         if settings.get(key) not in (None, value)
     ]
-    return ", ".join([*found, f"{cell.content['epochs']} epochs"])
+    epochs = cell.content["epochs"]
+    return ", ".join([*found, "1 epoch" if epochs == 1 else f"{epochs} epochs"])
 
 
 def sources(groups: Mapping[Key, Sequence[Stored]]) -> Iterator[str]:

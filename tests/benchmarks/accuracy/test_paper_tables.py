@@ -118,7 +118,7 @@ def test_emotions_end_to_end(
     assert main(**options) == 0
     printed = capsys.readouterr().out
     assert "| LaMP emb fc | 0." in printed
-    assert "- d=16 instead of 512, learning rate 0.002 instead of 0.0002, 1 epochs: emotions (LaMP emb fc)" in printed
+    assert "- d=16 instead of 512, learning rate 0.002 instead of 0.0002, 1 epoch: emotions (LaMP emb fc)" in printed
     assert "3 made" in printed
     cells = {each.cell.row: each for each in stored(tracked=False)}
     network = cells[FC].content
