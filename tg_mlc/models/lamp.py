@@ -64,6 +64,8 @@ class LaMP(nn.Module):
         evidence_skip (bool, optional): If set to :obj:`True`, these scores are also added to the final logits, each
             through one function that all labels share: what a score means is then learned for rare labels from
             frequent ones. (default: :obj:`False`)
+        label_messages (bool, optional): If set to :obj:`False`, there are no blocks among labels. (default:
+            :obj:`True`)
         label_kwargs (dict, optional): Options of the blocks among labels that differ from :obj:`block`, *e.g.*
             :obj:`{"heads": 2}`. (default: :obj:`None`)
         feature_kwargs (dict, optional): Options of the feature message passing blocks that differ from :obj:`block`.
@@ -93,6 +95,7 @@ class LaMP(nn.Module):
         tied: bool = False,
         evidence: nn.Module | None = None,
         evidence_skip: bool = False,
+        label_messages: bool = True,
         label_kwargs: BlockOptions | None = None,
         feature_kwargs: BlockOptions | None = None,
         **block: Unpack[BlockOptions],
@@ -113,7 +116,9 @@ class LaMP(nn.Module):
             if num_feature_layers != 0
             else None
         )
-        self.labels = LabelMessagePassing(channels, label_graph, num_steps, label_kwargs=label_kwargs, **block)
+        self.labels = LabelMessagePassing(
+            channels, label_graph, num_steps, label_messages=label_messages, label_kwargs=label_kwargs, **block
+        )
         self.readout = LabelReadout(self.labels, tied=tied, bias=True)
         self.register_module("linear_path", None)
         self.evidence = evidence

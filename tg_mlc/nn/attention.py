@@ -222,6 +222,16 @@ class AttentionConv(FusedMessagePassing):
             return out, edge_index.set_value(weights, layout="coo")
         return out, (edge_index, weights)
 
+    def project(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The keys and values of source states, for :meth:`attend`: projected once, however often attended to."""
+        return self._split_heads(self.lin_key(source)), self._split_heads(self.lin_value(source))
+
+    def attend(self, x: Tensor, key: Tensor, value: Tensor, pattern: Pattern) -> Tensor:
+        r"""The block with keys and values that :meth:`project` has made, for target states along a pattern."""
+        states = self.attention_norm(x) if self.norm == "pre" else x
+        message, _ = self._attend(self._split_heads(self.lin_query(states)), key, value, pattern, return_weights=False)
+        return self._update(x, message.flatten(start_dim=1), self.lin_out)
+
     def feed_forward(self, x: Tensor) -> Tensor:
         r"""The second half of the block, :math:`\mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)` with its normalisation."""
         if self.norm == "pre":
@@ -238,8 +248,7 @@ class AttentionConv(FusedMessagePassing):
         return_weights: bool,
     ) -> tuple[Tensor, nn.Module, Any]:
         """The message to every target, the layer that it has yet to pass, and the attention weights if asked for."""
-        key = self._split_heads(self.lin_key(source))
-        value = self._split_heads(self.lin_value(source))
+        key, value = self.project(source)
         if isinstance(edge_index, Blocks) and not return_weights and self._may_fold(states, edge_index, num_copies):
             message = folded_attention(
                 states, key, value, edge_index, self.lin_query, self.lin_out, self.scale, self._dropout_p, num_copies
