@@ -50,7 +50,9 @@ def test_a_beam_of_one_is_greedy():
                 break
             taken.append(last)
         assert found_of(found, sample) == tuple(taken)
-        assert found.log_probs[sample].item() == pytest.approx(log_prob(decoder, x[sample : sample + 1], taken), abs=1e-4)
+        assert found.log_probs[sample].item() == pytest.approx(
+            log_prob(decoder, x[sample : sample + 1], taken), abs=1e-4
+        )
 
 
 def test_a_wider_beam_finds_sequences_that_are_no_less_likely():

@@ -45,6 +45,8 @@ def test_probabilities_leave_out_labels_that_came_before_and_unknown_ones():
     logits = torch.randn(1, 3, 4, generator=torch.Generator().manual_seed(0))
     symbols = torch.tensor([[1, 0, 3]])
     probs = next_log_probs(logits, symbols, torch.tensor([[False, False, True]])).exp()
-    assert (probs > 0).tolist() == [[[True, True, False, True], [True, False, False, True], [False, False, False, True]]]
+    assert (probs > 0).tolist() == [
+        [[True, True, False, True], [True, False, False, True], [False, False, False, True]]
+    ]
     torch.testing.assert_close(probs.sum(dim=-1), torch.ones(1, 3))
     torch.testing.assert_close(probs[0, 0, [0, 1, 3]], logits[0, 0, [0, 1, 3]].softmax(dim=0))
