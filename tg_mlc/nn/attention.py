@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypedDict
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.typing import Adj, OptTensor, SparseTensor
@@ -226,11 +227,25 @@ class AttentionConv(FusedMessagePassing):
         r"""The keys and values of source states, for :meth:`attend`: projected once, however often attended to."""
         return self._split_heads(self.lin_key(source)), self._split_heads(self.lin_value(source))
 
-    def attend(self, x: Tensor, key: Tensor, value: Tensor, pattern: Pattern) -> Tensor:
-        r"""The block with keys and values that :meth:`project` has made, for target states along a pattern."""
+    def attend(self, x: Tensor, key: Tensor, value: Tensor, mask: OptTensor = None) -> Tensor:
+        r"""The block for targets in equal groups, with keys and values of each group that :meth:`project` has made.
+
+        Args:
+            x (torch.Tensor): The target states :math:`(G \cdot n, d)`.
+            key (torch.Tensor): The keys :math:`(G, m, K, C)`.
+            value (torch.Tensor): The values :math:`(G, m, K, C_v)`.
+            mask (torch.Tensor, optional): Which of them each group has, :math:`(G, m)`, all if :obj:`None`.
+                (default: :obj:`None`)
+        """
         states = self.attention_norm(x) if self.norm == "pre" else x
-        message, _ = self._attend(self._split_heads(self.lin_query(states)), key, value, pattern, return_weights=False)
-        return self._update(x, message.flatten(start_dim=1), self.lin_out)
+        query = self._split_heads(self.lin_query(states)).view(key.size(0), -1, self.heads, key.size(-1))
+        message = scaled_dot_product_attention(
+            *(each.transpose(1, 2) for each in (query, key, value)),
+            attn_mask=None if mask is None else mask[:, None, None],
+            dropout_p=self._dropout_p,
+            scale=self.scale,
+        )
+        return self._update(x, message.transpose(1, 2).reshape(x.size(0), -1), self.lin_out)
 
     def feed_forward(self, x: Tensor) -> Tensor:
         r"""The second half of the block, :math:`\mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)` with its normalisation."""

@@ -75,6 +75,14 @@ def test_a_search_gives_the_probabilities_of_the_whole_sequence(decoder, compone
             assert found.log_probs[sample, place].item() == pytest.approx(total, abs=1e-4)
 
 
+def test_samples_without_components_are_searched_too(decoder, components):
+    x, _ = components
+    ptr = torch.tensor([0, 0, 9, 9])
+    torch.testing.assert_close(stepwise(decoder, x, ptr, SYMBOLS), decoder(x, ptr, SYMBOLS))
+    alone = stepwise(decoder, x[:0], torch.tensor([0, 0]), SYMBOLS[:1])
+    torch.testing.assert_close(alone, decoder(x, ptr, SYMBOLS)[:1])
+
+
 def test_every_parameter_is_used(decoder, components):
     decoder(*components, SYMBOLS).square().sum().backward()
     unused = [name for name, parameter in decoder.named_parameters() if not parameter.grad.abs().sum() > 0]

@@ -39,6 +39,11 @@ def test_a_recurrent_encoder_reads_every_sample_on_its_own_in_both_directions(nu
     torch.testing.assert_close(changed[3:], x[3:])
 
 
+def test_a_recurrent_encoder_takes_a_document_without_words() -> None:
+    out = RecurrentEncoder(BagEncoder(9, 8)).eval()(documents([]))
+    assert out.x.shape == (0, 8)
+
+
 def test_half_of_the_channels_are_for_each_direction() -> None:
     with pytest.raises(ValueError, match=r"even number of 'channels'.*\(got 7\)"):
         RecurrentEncoder(BagEncoder(9, 7))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tg_mlc._options import check_count
-from tg_mlc.nn.decoders.decoder import to_components
+from tg_mlc.nn.decoders.decoder import padded
 from tg_mlc.nn.label import FeatureToLabelConv, LabelToLabelConv
 from tg_mlc.ops import Blocks, Edges, Shared
 
@@ -18,8 +18,8 @@ Projected = tuple[Tensor, Tensor]
 class AttentionState(NamedTuple):
     """State of an :class:`AttentionDecoder` after some symbols."""
 
-    ptr: Tensor  #: ``[B + 1]``, where the components of every sample begin and end
-    components: list[Projected]  #: for each step the keys and values of components, each ``[N, heads, C]``
+    mask: Tensor  #: ``[B, m]``, which components every sample has
+    components: list[Projected]  #: for each step the keys and values of components, each ``[B, m, heads, C]``
     labels: list[Projected]  #: for each step those of the symbols so far, each ``[R, n, heads, C]``
 
 
@@ -86,7 +86,7 @@ class AttentionDecoder(nn.Module):
         num_samples, length = symbols.shape
         target, source = torch.tril_indices(length, length, device=x.device)
         before = Shared(Edges(torch.stack([source, target]), length, length), num_samples)
-        across = to_components(symbols.numel(), ptr, x.size(0))
+        across = Blocks(torch.arange(num_samples + 1, device=x.device) * length, ptr)
         u = self.embedding(symbols).flatten(end_dim=1)
         for xy, yy in zip(self.feature_to_label, self.label_to_label, strict=True):
             u = yy(xy((x, u), across), before)
@@ -95,23 +95,21 @@ class AttentionDecoder(nn.Module):
 
     def start(self, x: Tensor, ptr: Tensor) -> AttentionState:
         """The state before any symbol; see :class:`~tg_mlc.nn.decoders.StepDecoder`."""
-        components = [xy.project(x) for xy in self.feature_to_label]
-        shape = (ptr.numel() - 1, 0, *components[0][0].shape[1:])
-        return AttentionState(ptr, components, [(x.new_empty(shape), x.new_empty(shape)) for _ in components])
+        pairs = [xy.project(x) for xy in self.feature_to_label]
+        components = [(padded(key, ptr)[0], padded(value, ptr)[0]) for key, value in pairs]
+        none = [(key[:, :0], value[:, :0]) for key, value in components]
+        return AttentionState(padded(x, ptr)[1], components, none)
 
     def step(self, state: AttentionState, symbols: Tensor) -> tuple[Tensor, AttentionState]:
         """The logits of what follows the last symbols, and the state after these."""
-        across = to_components(symbols.numel(), state.ptr, state.components[0][0].size(0))
-        rows = torch.arange(symbols.numel() + 1, device=symbols.device)
-        before = Blocks(rows, rows * (state.labels[0][0].size(1) + 1))
         u = self.embedding(symbols)
         kept = []
         for t, (xy, yy) in enumerate(zip(self.feature_to_label, self.label_to_label, strict=True)):
-            u = xy.attend(u, *state.components[t], across)
-            pairs = zip(state.labels[t], yy.project(u), strict=True)
-            kept.append(tuple(torch.cat([past, last.unsqueeze(1)], dim=1) for past, last in pairs))
-            u = yy.attend(u, *(each.flatten(end_dim=1) for each in kept[-1]), before)
-        return self.readout(u), AttentionState(state.ptr, state.components, kept)
+            u = xy.attend(u, *state.components[t], state.mask)
+            (past_key, past_value), (key, value) = state.labels[t], yy.project(u)
+            kept.append((torch.cat([past_key, key[:, None]], dim=1), torch.cat([past_value, value[:, None]], dim=1)))
+            u = yy.attend(u, *kept[-1])
+        return self.readout(u), state._replace(labels=kept)
 
     def select(self, state: AttentionState, rows: Tensor) -> AttentionState:
         """The state of other rows."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
-import torch
 from torch import Tensor
 
-from tg_mlc.ops import Blocks
+from tg_mlc.nn._batch import to_dense
 
 State = TypeVar("State")
 
@@ -30,15 +29,8 @@ class StepDecoder(Protocol[State]):
         """The state of other rows, each a continuation of a row of the same sample."""
 
 
-def to_components(num_rows: int, ptr: Tensor, num_components: int) -> Blocks:
-    """The pattern along which equally many rows of every sample attend to all components of their sample."""
-    num_samples = ptr.numel() - 1
-    per_sample = num_rows // num_samples
-    return Blocks(
-        torch.arange(num_samples + 1, device=ptr.device) * per_sample,
-        ptr,
-        num_queries=num_rows,
-        num_keys=num_components,
-        max_queries=per_sample,
-        validate=False,
-    )
+def padded(x: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
+    """Components of every sample, filled up with zeros, and which to attend to: of a sample without any, one zero."""
+    dense, mask = to_dense(x, ptr)
+    mask[:, 0] = True
+    return dense, mask

@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 from torch_geometric.utils import segment
 
 from tg_mlc._options import check_count, check_share
-from tg_mlc.nn.decoders.decoder import to_components
-from tg_mlc.ops import graph_attention
+from tg_mlc.nn.decoders.decoder import padded
 from tg_mlc.ops.dropout import dropout
 
 
 class RecurrentState(NamedTuple):
     """State of a :class:`RecurrentDecoder` after some symbols."""
 
-    ptr: Tensor  #: ``[B + 1]``, where the components of every sample begin and end
-    key: Tensor  #: ``[N, d]``, the keys of components
-    x: Tensor  #: ``[N, d]``, the components
+    mask: Tensor  #: ``[B, m]``, which components every sample has
+    key: Tensor  #: ``[B, m, d]``, the keys of components
+    x: Tensor  #: ``[B, m, d]``, the components
     hidden: Tensor  #: ``[layers, R, d]``
 
 
@@ -84,7 +84,8 @@ class RecurrentDecoder(nn.Module):
         """The state before any symbol; see :class:`~tg_mlc.nn.decoders.StepDecoder`."""
         start = self.lin_start(segment(x, ptr, reduce="mean"))
         hidden = start.tanh().view(ptr.numel() - 1, self.gru.num_layers, -1).transpose(0, 1)
-        return RecurrentState(ptr, self.lin_key(x), x, hidden.contiguous())
+        dense, mask = padded(x, ptr)
+        return RecurrentState(mask, self.lin_key(dense), dense, hidden.contiguous())
 
     def step(self, state: RecurrentState, symbols: Tensor) -> tuple[Tensor, RecurrentState]:
         """The logits of what follows the last symbols, and the state after these."""
@@ -96,8 +97,8 @@ class RecurrentDecoder(nn.Module):
         return state._replace(hidden=state.hidden[:, rows])
 
     def _read(self, h: Tensor, state: RecurrentState) -> Tensor:
-        across = to_components(h.size(0), state.ptr, state.x.size(0))
-        context = graph_attention(h.unsqueeze(1), state.key.unsqueeze(1), state.x.unsqueeze(1), across).squeeze(1)
-        combined = self.lin_out(torch.cat([h, context], dim=-1)).tanh()
+        query = h.view(state.x.size(0), -1, h.size(1))
+        context = scaled_dot_product_attention(query, state.key, state.x, attn_mask=state.mask.unsqueeze(1))
+        combined = self.lin_out(torch.cat([h, context.view_as(h)], dim=-1)).tanh()
         logits: Tensor = self.readout(dropout(combined, self.dropout, self.training))
         return logits

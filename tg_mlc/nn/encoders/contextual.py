@@ -7,11 +7,10 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch_geometric.data import Data
-from torch_geometric.index import ptr2index
-from torch_geometric.utils import to_dense_batch
 from typing_extensions import Unpack
 
 from tg_mlc._options import check_count
+from tg_mlc.nn._batch import to_dense
 from tg_mlc.nn.attention import BlockOptions
 from tg_mlc.nn.encoders.components import Components
 from tg_mlc.nn.feature import FeatureMessagePassing
@@ -87,8 +86,7 @@ class RecurrentEncoder(nn.Module):
         return Components(self._run(x, ptr), ptr)
 
     def _run(self, x: Tensor, ptr: Tensor) -> Tensor:
-        batch = ptr2index(ptr, output_size=x.size(0))
-        padded, mask = to_dense_batch(x, batch, batch_size=ptr.numel() - 1)
+        padded, mask = to_dense(x, ptr)
         lengths = ptr.diff().clamp(min=1).cpu()  # a GRU refuses samples without components
         out, _ = self.gru(pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False))
         states, _ = pad_packed_sequence(out, batch_first=True, total_length=padded.size(1))
