@@ -22,14 +22,13 @@ def dataset():
     return ArrayDataset(Records(sp.csr_array(WORDS), Y, list("abcd")).to_samples())
 
 
-@pytest.mark.parametrize("kind", ["el", "fc", "pr"])
 @pytest.mark.parametrize("name", FAMILY)
-def test_members_train_on_the_inputs_of_a_recipe(name, kind, dataset, tmp_path):
+def test_members_train_on_the_inputs_of_a_recipe(name, dataset, tmp_path):
     recipe = RECIPES["bibtex"].as_member(FAMILY[name])
     prepared = recipe.prepare(dataset, SPLIT, tmp_path)
-    graph = recipe.label_graph(kind, prepared, SPLIT)
+    graph = recipe.label_graph("pr", prepared, SPLIT)
     options = {"model_options": {"channels": 8}, "max_epochs": 1, "logger": False}
-    result, data = recipe.train(prepared, SPLIT, graph, tmp_path / "run", **options)
+    result, _ = recipe.train(prepared, SPLIT, graph, tmp_path / "run", **options)
     scores = result.module.eval().predict_step(Batch.from_data_list(prepared[SPLIT.test]))
     assert scores.shape == (8, 4)
     assert scores.isfinite().all()

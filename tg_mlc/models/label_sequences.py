@@ -46,8 +46,9 @@ class LabelSequenceModel(nn.Module):
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module, ranks: Tensor, max_length: int | None = None) -> None:
         super().__init__()
-        if ranks.shape != (decoder.num_labels,):
-            raise ValueError(f"Expected 'ranks' of shape [{decoder.num_labels}] (got {list(ranks.shape)})")
+        num_labels = cast(int, decoder.num_labels)
+        if list(ranks.shape) != [num_labels]:
+            raise ValueError(f"Expected 'ranks' of shape [{num_labels}] (got {list(ranks.shape)})")
         max_length = ranks.numel() if max_length is None else max_length
         check_count("max_length", max_length)
         self.encoder = encoder
@@ -76,8 +77,9 @@ class LabelSequenceModel(nn.Module):
             length_penalty (float, optional): Preference for long sequences. (default: :obj:`0.0`)
         """
         decoder = cast("StepDecoder[object]", self.decoder)
-        options = {"beam_size": beam_size, "length_penalty": length_penalty, "max_length": int(self.max_length)}
-        return beam_search(decoder, *self._encode(data), **options)
+        x, ptr = self._encode(data)
+        longest = int(self.max_length)
+        return beam_search(decoder, x, ptr, beam_size=beam_size, length_penalty=length_penalty, max_length=longest)
 
     def _encode(self, data: Data) -> tuple[Tensor, Tensor]:
         components: Components = self.encoder(data)

@@ -240,7 +240,9 @@ class AttentionConv(FusedMessagePassing):
         states = self.attention_norm(x) if self.norm == "pre" else x
         query = self._split_heads(self.lin_query(states)).view(key.size(0), -1, self.heads, key.size(-1))
         message = scaled_dot_product_attention(
-            *(each.transpose(1, 2) for each in (query, key, value)),
+            query.transpose(1, 2),
+            key.transpose(1, 2),
+            value.transpose(1, 2),
             attn_mask=None if mask is None else mask[:, None, None],
             dropout_p=self._dropout_p,
             scale=self.scale,

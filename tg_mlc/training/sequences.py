@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from tg_mlc._options import check_count, check_number
 from tg_mlc.losses import sequence_loss
+from tg_mlc.nn.decoders import Hypotheses
 from tg_mlc.training.objectives import Objective
 
 
@@ -43,9 +46,8 @@ class SequenceObjective(Objective):
         return sequence_loss(*model(batch), label_smoothing=self.label_smoothing)
 
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
-        found = model.search(batch, beam_size=self.beam_size, length_penalty=self.length_penalty)
-        scores: Tensor = found.scores()
-        return scores
+        search: Callable[..., Hypotheses] = cast(Any, model).search
+        return search(batch, beam_size=self.beam_size, length_penalty=self.length_penalty).scores()
 
     def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
         return self.scores(model, batch), sequence_loss(*model(batch))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from tg_mlc._options import check_count
+from tg_mlc.nn.attention import AttentionConv
 from tg_mlc.nn.decoders.decoder import padded
 from tg_mlc.nn.label import FeatureToLabelConv, LabelToLabelConv
 from tg_mlc.ops import Blocks, Edges, Shared
@@ -88,14 +89,14 @@ class AttentionDecoder(nn.Module):
         before = Shared(Edges(torch.stack([source, target]), length, length), num_samples)
         across = Blocks(torch.arange(num_samples + 1, device=x.device) * length, ptr)
         u = self.embedding(symbols).flatten(end_dim=1)
-        for xy, yy in zip(self.feature_to_label, self.label_to_label, strict=True):
+        for xy, yy in self._steps():
             u = yy(xy((x, u), across), before)
         logits: Tensor = self.readout(u)
         return logits.view(num_samples, length, -1)
 
     def start(self, x: Tensor, ptr: Tensor) -> AttentionState:
         """The state before any symbol; see :class:`~tg_mlc.nn.decoders.StepDecoder`."""
-        pairs = [xy.project(x) for xy in self.feature_to_label]
+        pairs = [xy.project(x) for xy, _ in self._steps()]
         components = [(padded(key, ptr)[0], padded(value, ptr)[0]) for key, value in pairs]
         none = [(key[:, :0], value[:, :0]) for key, value in components]
         return AttentionState(padded(x, ptr)[1], components, none)
@@ -104,7 +105,7 @@ class AttentionDecoder(nn.Module):
         """The logits of what follows the last symbols, and the state after these."""
         u = self.embedding(symbols)
         kept = []
-        for t, (xy, yy) in enumerate(zip(self.feature_to_label, self.label_to_label, strict=True)):
+        for t, (xy, yy) in enumerate(self._steps()):
             u = xy.attend(u, *state.components[t], state.mask)
             (past_key, past_value), (key, value) = state.labels[t], yy.project(u)
             kept.append((torch.cat([past_key, key[:, None]], dim=1), torch.cat([past_value, value[:, None]], dim=1)))
@@ -114,3 +115,7 @@ class AttentionDecoder(nn.Module):
     def select(self, state: AttentionState, rows: Tensor) -> AttentionState:
         """The state of other rows."""
         return state._replace(labels=[(key[rows], value[rows]) for key, value in state.labels])
+
+    def _steps(self) -> list[tuple[AttentionConv, AttentionConv]]:
+        pairs: Any = zip(self.feature_to_label, self.label_to_label, strict=True)
+        return list(pairs)
