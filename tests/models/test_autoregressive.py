@@ -41,12 +41,12 @@ def test_steps_know_of_the_input_and_of_labels_before(train, build, encoder):
 def test_presets_have_the_sizes_of_their_papers(train):
     model = mped_autoregressive(train)
     assert (len(model.encoder.features.convs), len(model.decoder.feature_to_label)) == (3, 3)
-    assert [conv.mlp[0].out_channels for conv in model.decoder.label_to_label] == [1024] * 3
-    assert model.encoder.features.convs[0].mlp[0].out_channels == 1024
+    assert [conv.mlp[0].out_channels for conv in model.decoder.label_to_label] == [128] * 3
+    assert model.encoder.features.convs[0].mlp[0].out_channels == 128
     model = graph2graph_autoregressive(train, channels=16, encoder_steps=1, decoder_steps=2)
     assert [conv.mlp[0].out_channels for conv in model.decoder.label_to_label] == [16] * 2
     model = seq2seq(train)
-    assert (model.encoder.gru.num_layers, model.decoder.gru.num_layers, model.encoder.channels) == (3, 3, 512)
+    assert (model.encoder.gru.num_layers, model.decoder.gru.num_layers, model.encoder.channels) == (3, 3, 64)
     assert model.encoder.gru.bidirectional
     assert isinstance(seq2seq(train, None, "emb", channels=16).encoder, BagEncoder)
 

@@ -19,7 +19,7 @@ def mped_autoregressive(
     label_graph: Data | None = None,
     encoder: Literal["fmp", "emb"] = "fmp",
     *,
-    channels: int = 512,
+    channels: int = 64,
     encoder_steps: int = 3,
     decoder_steps: int = 3,
     heads: int = 4,
@@ -38,7 +38,7 @@ def mped_autoregressive(
             before them. (default: :obj:`None`)
         encoder (str, optional): :obj:`"fmp"` for feature message passing among the components, :obj:`"emb"` for none.
             (default: :obj:`"fmp"`)
-        channels (int, optional): Size :math:`d` of all states. (default: :obj:`512`)
+        channels (int, optional): Size :math:`d` of all states; the papers take 512. (default: :obj:`64`)
         encoder_steps (int, optional): Number of blocks among components. (default: :obj:`3`)
         decoder_steps (int, optional): Number of steps of the decoder. (default: :obj:`3`)
         heads (int, optional): Number of attention heads. (default: :obj:`4`)
@@ -68,7 +68,7 @@ def graph2graph_autoregressive(
     label_graph: Data | None = None,
     encoder: Literal["fmp", "emb"] = "fmp",
     *,
-    channels: int = 512,
+    channels: int = 64,
     **kwargs: Any,
 ) -> LabelSequenceModel:
     r"""Builds the autoregressive form of :func:`~tg_mlc.models.graph2graph`:
@@ -78,7 +78,7 @@ def graph2graph_autoregressive(
         train (MultiLabelDataset): The training samples.
         label_graph (LabelGraph, optional): Any, as other factories of the family take one. (default: :obj:`None`)
         encoder (str, optional): :obj:`"fmp"` or :obj:`"emb"`. (default: :obj:`"fmp"`)
-        channels (int, optional): Size :math:`d` of all states. (default: :obj:`512`)
+        channels (int, optional): Size :math:`d` of all states; the papers take 512. (default: :obj:`64`)
         **kwargs (optional): Additional arguments of :func:`~tg_mlc.models.mped_autoregressive`.
     """
     options = {"mlp_channels": channels, **kwargs}
@@ -90,7 +90,7 @@ def seq2seq(
     label_graph: Data | None = None,
     encoder: Literal["fmp", "emb"] = "fmp",
     *,
-    channels: int = 512,
+    channels: int = 64,
     num_layers: int = 3,
     dropout: float = 0.2,
     label_order: LabelOrder = "frequency",
@@ -108,7 +108,8 @@ def seq2seq(
         label_graph (LabelGraph, optional): Any, as other factories of the family take one. (default: :obj:`None`)
         encoder (str, optional): :obj:`"fmp"` for a GRU over the components, in place of feature message passing,
             :obj:`"emb"` for none. (default: :obj:`"fmp"`)
-        channels (int, optional): Size :math:`d` of all states, an even number. (default: :obj:`512`)
+        channels (int, optional): Size :math:`d` of all states, an even number; the Graph2Graph paper takes 512.
+            (default: :obj:`64`)
         num_layers (int, optional): Number of layers of encoder and decoder, 1 to 3; the Graph2Graph paper takes 3.
             (default: :obj:`3`)
         dropout (float, optional): Dropout between layers and before the readout. (default: :obj:`0.2`)

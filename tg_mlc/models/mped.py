@@ -16,7 +16,7 @@ def mped(
     label_graph: LabelGraph,
     encoder: Literal["fmp", "emb"] = "fmp",
     *,
-    channels: int = 512,
+    channels: int = 64,
     encoder_steps: int = 3,
     decoder_steps: int = 3,
     frequency_strength: float = 0.5,
@@ -34,7 +34,7 @@ def mped(
         encoder (str, optional): :obj:`"fmp"` for feature message passing among the components, :obj:`"emb"` for none.
             (default: :obj:`"fmp"`)
         channels (int, optional): Size :math:`d` of all states; the paper takes 512, and 64 on SIDER.
-            (default: :obj:`512`)
+            (default: :obj:`64`)
         encoder_steps (int, optional): Number of blocks among components; the paper takes 3, and 1 on SIDER.
             (default: :obj:`3`)
         decoder_steps (int, optional): Number of label message passing steps, with the same sizes in the paper.
@@ -61,7 +61,7 @@ def graph2graph(
     label_graph: LabelGraph,
     encoder: Literal["fmp", "emb"] = "fmp",
     *,
-    channels: int = 512,
+    channels: int = 64,
     **kwargs: Any,
 ) -> LaMP:
     r"""Builds the Graph2Graph network: :func:`~tg_mlc.models.mped` with MLPs of hidden size :math:`d`.
@@ -70,7 +70,7 @@ def graph2graph(
         train (MultiLabelDataset): The training samples.
         label_graph (LabelGraph): The label graph.
         encoder (str, optional): :obj:`"fmp"` or :obj:`"emb"`. (default: :obj:`"fmp"`)
-        channels (int, optional): Size :math:`d` of all states. (default: :obj:`512`)
+        channels (int, optional): Size :math:`d` of all states. (default: :obj:`64`)
         **kwargs (optional): Additional arguments of :func:`~tg_mlc.models.mped`.
     """
     return mped(train, label_graph, encoder, channels=channels, **{"mlp_channels": channels, **kwargs})
