@@ -96,10 +96,10 @@ class AttentionDecoder(nn.Module):
 
     def start(self, x: Tensor, ptr: Tensor) -> AttentionState:
         """The state before any symbol; see :class:`~tg_mlc.nn.decoders.StepDecoder`."""
-        pairs = [xy.project(x) for xy, _ in self._steps()]
-        components = [(padded(key, ptr)[0], padded(value, ptr)[0]) for key, value in pairs]
-        none = [(key[:, :0], value[:, :0]) for key, value in components]
-        return AttentionState(padded(x, ptr)[1], components, none)
+        dense, mask = padded(x, ptr)
+        pairs = [xy.project(dense.flatten(end_dim=1)) for xy, _ in self._steps()]
+        components = [(key.unflatten(0, mask.shape), value.unflatten(0, mask.shape)) for key, value in pairs]
+        return AttentionState(mask, components, [(key[:, :0], value[:, :0]) for key, value in components])
 
     def step(self, state: AttentionState, symbols: Tensor) -> tuple[Tensor, AttentionState]:
         """The logits of what follows the last symbols, and the state after these."""
