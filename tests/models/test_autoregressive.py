@@ -70,3 +70,14 @@ def test_unknown_options_are_refused(train):
             build(train, channels=16, width=2)
     with pytest.raises(ValueError, match="'num_layers' among 1, 2 and 3"):
         seq2seq(train, channels=16, num_layers=4)
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+def test_a_saved_model_is_built_anew_from_a_sample_whose_labels_nobody_knows(train, build):
+    model = build(train, channels=16, latent=True).eval()
+    unknown = ArrayDataset(train[:1].copy().samples())
+    unknown._data.y = torch.full_like(unknown._data.y, torch.nan)
+    again = build(unknown, channels=16, latent=True).eval()
+    again.load_state_dict(model.state_dict())
+    batch = Batch.from_data_list(train[:5])
+    torch.testing.assert_close(again.search(batch).scores(), model.search(batch).scores())

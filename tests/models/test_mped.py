@@ -10,7 +10,7 @@ from tests.models.samples import molecules
 from tg_mlc.data import ArrayDataset
 from tg_mlc.data.records import Records
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
-from tg_mlc.models import graph2graph, mped
+from tg_mlc.models import graph2graph, mped, table_lamp
 from tg_mlc.nn.encoders import MoleculeEncoder
 
 rng = np.random.default_rng(0)
@@ -81,6 +81,17 @@ class MoleculesWithLabels(list):
     @property
     def y(self):
         return torch.cat([data.y for data in self])
+
+
+def test_words_and_labels_start_from_documents_as_those_of_lamp_do(train):
+    model = mped(train, PRIOR, channels=8, latent=True)
+    expected = table_lamp(train, PRIOR, channels=8, latent=True)
+    torch.testing.assert_close(model.encoder.embedding.weight, expected.encoder.embedding.weight)
+    torch.testing.assert_close(model.labels.embedding.weight, expected.labels.embedding.weight)
+    # A saved model is built anew from a sample whose labels nobody knows.
+    unknown = ArrayDataset(train[:1].copy().samples())
+    unknown._data.y = torch.full_like(unknown._data.y, torch.nan)
+    mped(unknown, PRIOR, channels=8, latent=True).load_state_dict(model.state_dict())
 
 
 def test_options_go_where_they_belong(train):

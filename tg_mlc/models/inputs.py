@@ -39,7 +39,7 @@ def input_encoder(
     if train.kind is None and "edge_attr" in train[0]:
         return MoleculeEncoder(channels)
     encoder = table_encoder(train, channels, num_components, input_dropout, min_df)
-    if latent and isinstance(encoder, BagEncoder):
+    if latent and isinstance(encoder, BagEncoder) and not train.y.isnan().all():
         encoder.start_from_documents(bag_of_words(train))
     return encoder
 

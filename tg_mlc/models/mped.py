@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data.bags import bag_of_words
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.models._compose import compose
+from tg_mlc.models._documents import start_from_documents
 from tg_mlc.models.inputs import pop_input_encoder
 from tg_mlc.models.lamp import LaMP
 
@@ -20,6 +22,7 @@ def mped(
     encoder_steps: int = 3,
     decoder_steps: int = 3,
     frequency_strength: float = 0.5,
+    latent: bool = False,
     **kwargs: Any,
 ) -> LaMP:
     r"""Builds the message passing encoder-decoder network (MPED) as a :class:`~tg_mlc.models.LaMP`.
@@ -41,6 +44,8 @@ def mped(
             (default: :obj:`3`)
         frequency_strength (float, optional): How far the readout's bias starts from the mean frequency of all labels
             towards that of each (see :meth:`~tg_mlc.nn.LabelReadout.start_from_frequencies`). (default: :obj:`0.5`)
+        latent (bool, optional): If set to :obj:`True`, words of bags and labels start from the training documents, as
+            in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`False`)
         **kwargs (optional): Additional arguments of :func:`~tg_mlc.models.input_encoder` and of
             :class:`~tg_mlc.models.LaMP`, whose :obj:`dropout` is :obj:`0.2` by default, as in the paper.
 
@@ -53,7 +58,10 @@ def mped(
     inputs = pop_input_encoder(train, channels, kwargs)
     if label_graph.density == 1.0:
         label_graph = label_graph.remove_self_loops()
-    return compose(inputs, train, label_graph, encoder, frequency_strength, **{**steps, **block, **kwargs})
+    model = compose(inputs, train, label_graph, encoder, frequency_strength, **{**steps, **block, **kwargs})
+    if latent and train.kind == "bag" and not train.y.isnan().all():
+        start_from_documents(model, bag_of_words(train), train.y)
+    return model
 
 
 def graph2graph(
