@@ -25,7 +25,8 @@ def mped(
     latent: bool = False,
     **kwargs: Any,
 ) -> LaMP:
-    r"""Builds the message passing encoder-decoder network (MPED) as a :class:`~tg_mlc.models.LaMP`.
+    r"""Builds the message passing encoder-decoder network (MPED) from the `"Neural Message Passing for Multi-Label
+    Classification" <https://openreview.net/forum?id=r1xYr3C5t7>`_ paper, a predecessor of LaMP's with the same title.
 
     It differs from LaMP as published in its steps, in MLPs of hidden size :math:`2 d`, and in the meaning of two label
     graphs: in the complete one, no label attends to itself, and in the edgeless one there are no blocks among labels at
@@ -72,7 +73,8 @@ def graph2graph(
     channels: int = 64,
     **kwargs: Any,
 ) -> LaMP:
-    r"""Builds the Graph2Graph network: :func:`~tg_mlc.models.mped` with MLPs of hidden size :math:`d`.
+    r"""Builds the network from the "Graph2Graph Networks for Multi-Label Classification" paper:
+    :func:`~tg_mlc.models.mped` with MLPs of hidden size :math:`d`.
 
     Args:
         train (MultiLabelDataset): The training samples.

@@ -25,8 +25,8 @@ class AttentionState(NamedTuple):
 
 
 class AttentionDecoder(nn.Module):
-    r"""The autoregressive decoder from the "Neural Message Passing for Multi-Label Classification" papers' MPED and
-    Graph2Graph: label message passing along the sequence of the labels that are known so far.
+    r"""The autoregressive decoder from the `"Neural Message Passing for Multi-Label Classification"
+    <https://openreview.net/forum?id=r1xYr3C5t7>`_ paper: label message passing along the sequence of labels so far.
 
     .. math::
         \mathbf{u}^{t.1}_i = \textrm{xy}^t \big( \mathbf{u}^{t-1}_i, \{ \mathbf{z}_j \} \big), \qquad
