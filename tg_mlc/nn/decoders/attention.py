@@ -98,7 +98,9 @@ class AttentionDecoder(nn.Module):
         """The state before any symbol; see :class:`~tg_mlc.nn.decoders.StepDecoder`."""
         dense, mask = padded(x, ptr)
         pairs = [xy.project(dense.flatten(end_dim=1)) for xy, _ in self._steps()]
-        components = [(key.unflatten(0, mask.shape), value.unflatten(0, mask.shape)) for key, value in pairs]
+        components = [
+            (key.view(*mask.shape, *key.shape[1:]), value.view(*mask.shape, *value.shape[1:])) for key, value in pairs
+        ]
         return AttentionState(mask, components, [(key[:, :0], value[:, :0]) for key, value in components])
 
     def step(self, state: AttentionState, symbols: Tensor) -> tuple[Tensor, AttentionState]:
