@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from torch import nn
 
@@ -39,9 +39,15 @@ def input_encoder(
     if train.kind is None and "edge_attr" in train[0]:
         return MoleculeEncoder(channels)
     encoder = table_encoder(train, channels, num_components, input_dropout, min_df)
-    if latent and isinstance(encoder, BagEncoder):
+    if latent and isinstance(encoder, BagEncoder) and not train.y.isnan().all():
         encoder.start_from_documents(bag_of_words(train))
     return encoder
+
+
+def pop_input_encoder(train: MultiLabelDataset, channels: int, options: dict[str, Any]) -> nn.Module:
+    """The encoder by :func:`input_encoder`, whose arguments are taken out of those of a whole model."""
+    taken = {key: options.pop(key) for key in (input_encoder.__kwdefaults__ or {}) if key in options}
+    return input_encoder(train, channels, **taken)
 
 
 def table_encoder(

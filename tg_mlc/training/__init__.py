@@ -11,6 +11,7 @@ from tg_mlc.training.data import EpochSampler, MultiLabelDataModule  # noqa: E40
 from tg_mlc.training.fitting import FitResult, fit  # noqa: E402
 from tg_mlc.training.module import MultiLabelModule  # noqa: E402
 from tg_mlc.training.objectives import BinaryObjective, Objective  # noqa: E402
+from tg_mlc.training.sequences import SequenceObjective  # noqa: E402
 
 __all__ = [
     "AtomicCheckpointIO",
@@ -21,6 +22,7 @@ __all__ = [
     "MultiLabelDataModule",
     "MultiLabelModule",
     "Objective",
+    "SequenceObjective",
     "fit",
     "read_checkpoint",
     "seed_everything",

@@ -1,6 +1,7 @@
 """Encoders: from a batch of inputs to components, states that labels can attend to."""
 
 from tg_mlc.nn.encoders.components import Components
+from tg_mlc.nn.encoders.contextual import MessageEncoder, RecurrentEncoder
 from tg_mlc.nn.encoders.dna import DNAEncoder
 from tg_mlc.nn.encoders.embedding import CategoricalEmbedding
 from tg_mlc.nn.encoders.joint import JointEncoder
@@ -16,8 +17,10 @@ __all__ = [
     "DNAEncoder",
     "JointEncoder",
     "LinearPath",
+    "MessageEncoder",
     "MoleculeEncoder",
     "NodeEncoder",
+    "RecurrentEncoder",
     "SequenceEncoder",
     "VectorEncoder",
 ]
