@@ -8,6 +8,20 @@ from torch import Tensor, nn
 from tg_mlc.nn.label import LabelMessagePassing
 
 
+def frequency_logits(y: Tensor, strength: float = 1.0) -> Tensor:
+    """The logits of label frequencies, as :meth:`LabelReadout.start_from_frequencies` sets them.
+
+    Args:
+        y (torch.Tensor): The training labels :math:`(N, L)`: 0, 1, or NaN for unknown.
+        strength (float, optional): How far each differs from their mean. (default: :obj:`1.0`)
+
+    Shapes:
+        - **output:** :math:`(L)`
+    """
+    odds = torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3)
+    return torch.lerp(odds.mean(), odds, strength)
+
+
 class LabelReadout(nn.Module):
     r"""The readout from the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, one dot product for each label.
@@ -83,8 +97,7 @@ class LabelReadout(nn.Module):
         """
         if self.bias is None:
             raise ValueError("Expected a readout with 'bias=True' (got one without a bias)")
-        odds = torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3)
-        self.bias.copy_(torch.lerp(odds.mean(), odds, strength))
+        self.bias.copy_(frequency_logits(y, strength))
 
     def forward(self, u: Tensor) -> Tensor:
         r"""Runs the forward pass of the module.

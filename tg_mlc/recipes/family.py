@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from tg_mlc.models.mlp import binary_relevance, pooled_mlp
 from tg_mlc.recipes.recipe import Member
 
+#: Models without label states have none to read out in between.
+_PLAIN: dict[str, Any] = {"objective": {"intermediate_weight": 0.0}}
+
+#: Rivals without a decoder.
+RIVALS: dict[str, Member] = {
+    "mp-br": Member(pooled_mlp, {**_PLAIN, "model": {"dropout": 0.2}}),
+    # The same under Graph2Graph's settings, which have one layer more.
+    "graph2mlp": Member(pooled_mlp, {**_PLAIN, "model": {"num_feature_layers": 3, "dropout": 0.2}}),
+    "emb-mlp": Member(pooled_mlp, {**_PLAIN, "model": {"num_feature_layers": 0, "num_layers": 4}}),
+    "mlp-br": Member(binary_relevance, _PLAIN),
+    "linear-br": Member(
+        binary_relevance,
+        {**_PLAIN, "model": {"channels": None, "latent": False}, "module": {"lr": 2e-2, "weight_decay": 0.0}},
+    ),
+}
+
 #: By the names under which benchmarks and the command line know them.
-FAMILY: dict[str, Member] = {}
+FAMILY: dict[str, Member] = {**RIVALS}
