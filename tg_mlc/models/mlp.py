@@ -133,7 +133,8 @@ class BinaryRelevance(nn.Module):
         super().__init__()
         channels = cast(Encoder, encoder).channels
         self.encoder = encoder
-        self.hidden = nn.Identity() if linear else _Hidden(channels, num_labels, dropout)
+        hidden = [] if linear else [nn.ReLU(), nn.Dropout(dropout), nn.Linear(channels, num_labels, bias=False)]
+        self.layers = nn.Sequential(*hidden)
         self.bias = nn.Parameter(torch.zeros(num_labels))
         if linear:
             for parameter in encoder.parameters():
@@ -142,7 +143,7 @@ class BinaryRelevance(nn.Module):
     def forward(self, data: Data) -> Tensor:
         """Returns the logits of a batch."""
         x, ptr, *_ = self.encoder(data)
-        logits: Tensor = self.hidden(_sum(x, ptr) / _sizes(x, ptr).sqrt())
+        logits: Tensor = self.layers(_sum(x, ptr) / _sizes(x, ptr).sqrt())
         return logits + self.bias
 
 
@@ -204,11 +205,6 @@ def binary_relevance(
     if isinstance(inner, SequenceEncoder):  # without positions
         inner = BagEncoder(inner.embedding.num_embeddings, size, dropout=inputs.get("input_dropout", 0.0))
     return _start(BinaryRelevance(inner, num_labels, channels is None, dropout), train, frequency_strength)
-
-
-class _Hidden(nn.Sequential):
-    def __init__(self, channels: int, num_labels: int, dropout: float) -> None:
-        super().__init__(nn.ReLU(), nn.Dropout(dropout), nn.Linear(channels, num_labels, bias=False))
 
 
 @torch.no_grad()
