@@ -3,8 +3,21 @@
 from tg_mlc.models.dna import dna_lamp
 from tg_mlc.models.inputs import input_encoder
 from tg_mlc.models.lamp import LaMP, LaMPOutput
+from tg_mlc.models.mlp import BinaryRelevance, PooledMLP, binary_relevance, pooled_mlp
 from tg_mlc.models.molecules import molecule_lamp
 from tg_mlc.models.nodes import node_lamp
 from tg_mlc.models.tables import table_lamp
 
-__all__ = ["LaMP", "LaMPOutput", "dna_lamp", "input_encoder", "molecule_lamp", "node_lamp", "table_lamp"]
+__all__ = [
+    "BinaryRelevance",
+    "LaMP",
+    "LaMPOutput",
+    "PooledMLP",
+    "binary_relevance",
+    "dna_lamp",
+    "input_encoder",
+    "molecule_lamp",
+    "node_lamp",
+    "pooled_mlp",
+    "table_lamp",
+]

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from tests.models.samples import molecules
+from tg_mlc.data import ArrayDataset, Split
+from tg_mlc.data.records import Records
+from tg_mlc.data.samples import Samples
+from tg_mlc.metrics import macro_roc_auc
+from tg_mlc.recipes import RECIPES
+from tg_mlc.recipes.family import FAMILY, RIVALS
+
+SPLIT = Split(torch.arange(160), torch.arange(160, 200), torch.arange(200, 240), "by hand")
+
+
+def words():
+    """Labels that each have a word of their own."""
+    x = (np.random.default_rng(0).random((240, 16)) < 0.4).astype(np.float32)
+    y = x[:, :3].copy()
+    y[:20, 0] = np.nan
+    return ArrayDataset(Records(sp.csr_array(x), y, list("abc")).to_samples())
+
+
+def atoms():
+    """Labels for most of a molecule's atoms being aromatic, or in a ring."""
+    samples = molecules(240, largest=12)
+    for sample in samples:
+        sample.y = (sample.x[:, 7:9].float().mean(dim=0, keepdim=True) > 0.5).float()
+    return ArrayDataset(Samples.collate(samples, list("ab"), None))
+
+
+@pytest.mark.parametrize(("name", "data", "encoder"), [("bibtex", words, "emb"), ("sider", atoms, "fmp")])
+@pytest.mark.parametrize("member", RIVALS)
+def test_rivals_learn_by_any_recipe(member, name, data, encoder, tmp_path):
+    recipe = replace(RECIPES[name].as_member(FAMILY[member]), preprocess=None, batch_size=16)
+    recipe.module["lr"] = max(recipe.module["lr"], 1e-2)
+    options = {} if recipe.model.get("channels", 16) is None else {"channels": 16}
+    dataset = data()
+    graph = recipe.label_graph("el", dataset, SPLIT)
+    settings = {"encoder": encoder, "model_options": options, "max_epochs": 8, "logger": False}
+    result, loaders = recipe.train(dataset, SPLIT, graph, tmp_path, **settings)
+    scores = result.predict(loaders.test_dataloader())
+    assert macro_roc_auc(dataset.y[SPLIT.test], scores) > 0.7
+
+
+def test_graph2mlp_has_one_layer_more():
+    layers = [FAMILY[name].changes["model"].get("num_feature_layers", 2) for name in ("mp-br", "graph2mlp")]
+    assert layers == [2, 3]
