@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tg_mlc.models.mlp import binary_relevance, pooled_mlp
+from tg_mlc.models import binary_relevance, gaml, infnet, pooled_mlp, spen
 from tg_mlc.recipes.recipe import Member
+from tg_mlc.training import InferenceNetworkObjective, UnrolledObjective
 
 #: Models without label states have none to read out in between.
 _PLAIN: dict[str, Any] = {"objective": {"intermediate_weight": 0.0}}
@@ -21,6 +22,9 @@ RIVALS: dict[str, Member] = {
         binary_relevance,
         {**_PLAIN, "model": {"channels": None, "latent": False}, "module": {"lr": 2e-2, "weight_decay": 0.0}},
     ),
+    "spen": Member(spen, replaced={"objective_class": UnrolledObjective, "objective": {}}),
+    "infnet": Member(infnet, replaced={"objective_class": InferenceNetworkObjective, "objective": {}}),
+    "gaml": Member(gaml, {**_PLAIN, "model": {"dropout": 0.1}}),
 }
 
 #: By the names under which benchmarks and the command line know them.

@@ -86,8 +86,20 @@ class Objective(ABC):
         """
 
 
+class SigmoidScores:
+    """Scores and validation of objectives whose models return logits."""
+
+    def scores(self, model: nn.Module, batch: Batch) -> Tensor:
+        scores: Tensor = model(batch).float().sigmoid()
+        return scores
+
+    def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+        logits: Tensor = model(batch).float()
+        return logits.sigmoid(), masked_bce(logits, batch.y)
+
+
 @dataclass(frozen=True)
-class BinaryObjective(Objective):
+class BinaryObjective(SigmoidScores, Objective):
     r"""Independent labels: :func:`~tg_mlc.losses.lamp_loss` on logits, and their sigmoid as scores.
 
     The loss of validation is :func:`~tg_mlc.losses.masked_bce` of the final logits alone.
@@ -132,14 +144,6 @@ class BinaryObjective(Objective):
         options = {"label_smoothing": self.label_smoothing, **self.loss_options}
         loss = LOSSES[self.loss_name]
         return lamp_loss(logits, batch.y, intermediate, self.intermediate_weight, loss=loss, **options)
-
-    def scores(self, model: nn.Module, batch: Batch) -> Tensor:
-        scores: Tensor = model(batch).float().sigmoid()
-        return scores
-
-    def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-        logits: Tensor = model(batch).float()
-        return logits.sigmoid(), masked_bce(logits, batch.y)
 
     def check_model(self, model: nn.Module) -> None:
         if self.intermediate_weight > 0.0 and "return_intermediate" not in inspect.signature(model.forward).parameters:
