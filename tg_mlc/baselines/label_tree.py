@@ -23,7 +23,8 @@ class LabelTrees:
     ensemble of trees whose cost grows with the logarithm of the number of labels; here it is labels that are divided,
     by clusters of their samples, and not samples.
 
-    The package knows no unknown labels: NaN counts as a label that does not apply.
+    The package knows no unknown labels: NaN counts as a label that does not apply. Its solver starts at random whatever
+    the seed, so that scores of two fits differ a little.
 
     Args:
         num_trees (int, optional): The number of trees. (default: :obj:`3`)

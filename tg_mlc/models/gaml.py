@@ -15,7 +15,7 @@ from tg_mlc.models.inputs import input_encoder
 from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import AttentionConv, FeatureMessagePassing, FeatureToLabelConv
 from tg_mlc.nn.attention import BlockOptions
-from tg_mlc.nn.readout import frequency_logits
+from tg_mlc.nn.readout import start_from_frequencies
 from tg_mlc.ops import Blocks
 
 
@@ -119,7 +119,6 @@ def gaml(
     inputs = input_encoder(
         train, channels, num_components=num_components, input_dropout=input_dropout, min_df=min_df, latent=latent
     )
-    model = GAML(inputs, int(label_graph.num_nodes or 0), num_steps, encoder == "fmp", **block)
-    with torch.no_grad():
-        model.bias.copy_(frequency_logits(train.y, frequency_strength))
+    model = GAML(inputs, train.num_labels, num_steps, encoder == "fmp", **block)
+    start_from_frequencies(model.bias, train.y, frequency_strength)
     return model

@@ -17,7 +17,7 @@ from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import FeatureMessagePassing
 from tg_mlc.nn.attention import BlockOptions
 from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder
-from tg_mlc.nn.readout import frequency_logits
+from tg_mlc.nn.readout import start_from_frequencies
 
 
 class PooledMLP(nn.Module):
@@ -37,8 +37,8 @@ class PooledMLP(nn.Module):
         num_layers (int, optional): Number of layers of the perceptron. (default: :obj:`2`)
         num_feature_layers (int, optional): Number of feature message passing blocks, :obj:`0` for none.
             (default: :obj:`2`)
-        dropout (float, optional): Dropout of blocks and of hidden layers. (default: :obj:`0.1`)
-        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`).
+        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`). Their :obj:`dropout`, which
+            is :obj:`0.1` by default, is also that of hidden layers.
 
     Shapes:
         - **input:** a batch of :math:`B` samples
@@ -55,13 +55,13 @@ class PooledMLP(nn.Module):
         num_labels: int,
         num_layers: int = 2,
         num_feature_layers: int = 2,
-        dropout: float = 0.1,
         **block: Unpack[BlockOptions],
     ) -> None:
         super().__init__()
-        self.pooled = PooledComponents(encoder, num_feature_layers, dropout=dropout, **block)
-        channels = self.pooled.channels
-        self.mlp = MLP([channels] * num_layers + [num_labels], dropout=dropout, norm=None)
+        block = {"dropout": 0.1, **block}
+        self.pooled = PooledComponents(encoder, num_feature_layers, **block)
+        sizes = [self.pooled.channels] * num_layers + [num_labels]
+        self.mlp = MLP(sizes, dropout=block["dropout"], norm=None)
 
     @property
     def bias(self) -> Tensor:
@@ -173,10 +173,10 @@ def pooled_mlp(
         **inputs (optional): Additional arguments of :func:`~tg_mlc.models.input_encoder`.
     """
     blocks = num_feature_layers if encoder == "fmp" else 0
-    model = PooledMLP(
-        input_encoder(train, channels, **inputs), int(label_graph.num_nodes or 0), num_layers, blocks, dropout
-    )
-    return _start(model, train, frequency_strength)
+    inner = input_encoder(train, channels, **inputs)
+    model = PooledMLP(inner, train.num_labels, num_layers, blocks, dropout=dropout)
+    start_from_frequencies(model.bias, train.y, frequency_strength)
+    return model
 
 
 def binary_relevance(
@@ -199,17 +199,12 @@ def binary_relevance(
         frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`0.5`)
         **inputs (optional): Additional arguments of :func:`~tg_mlc.models.input_encoder`.
     """
-    num_labels = int(label_graph.num_nodes or 0)
-    size = num_labels if channels is None else channels
+    size = train.num_labels if channels is None else channels
     inner = input_encoder(train, size, **{"num_components": 1, **inputs})
     if isinstance(inner, SequenceEncoder):  # without positions
         inner = BagEncoder(inner.embedding.num_embeddings, size, dropout=inputs.get("input_dropout", 0.0))
-    return _start(BinaryRelevance(inner, num_labels, channels is None, dropout), train, frequency_strength)
-
-
-@torch.no_grad()
-def _start(model: Any, train: MultiLabelDataset, strength: float) -> Any:
-    model.bias.copy_(frequency_logits(train.y, strength))
+    model = BinaryRelevance(inner, train.num_labels, channels is None, dropout)
+    start_from_frequencies(model.bias, train.y, frequency_strength)
     return model
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +15,7 @@ from tg_mlc._options import check_count
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.models.inputs import input_encoder
 from tg_mlc.models.mlp import PooledComponents
-from tg_mlc.nn.readout import frequency_logits
+from tg_mlc.nn.readout import start_from_frequencies
 
 
 class GlobalEnergy(nn.Module):
@@ -224,9 +224,9 @@ def spen(
         num_units, num_steps, num_feature_layers, dropout (optional): As in :class:`SPEN`.
     """
     blocks = num_feature_layers if encoder == "fmp" else 0
-    num_labels = int(label_graph.num_nodes or 0)
-    model = SPEN(input_encoder(train, channels, **inputs), num_labels, num_units, num_steps, blocks, dropout)
-    _start(model.local, train, frequency_strength)
+    inner = input_encoder(train, channels, **inputs)
+    model = SPEN(inner, train.num_labels, num_units, num_steps, blocks, dropout)
+    start_from_frequencies(model.local.lins[-1].bias, train.y, frequency_strength)
     return model
 
 
@@ -244,17 +244,11 @@ def infnet(
 ) -> InfNet:
     """Builds an :class:`InfNet` for the inputs of a data set; for the arguments see :func:`spen`."""
     blocks = num_feature_layers if encoder == "fmp" else 0
-    num_labels = int(label_graph.num_nodes or 0)
-    model = InfNet(input_encoder(train, channels, **inputs), num_labels, num_units, blocks, dropout)
+    model = InfNet(input_encoder(train, channels, **inputs), train.num_labels, num_units, blocks, dropout)
     for network in (model.local, model.augmented, model.inference):
-        _start(network, train, frequency_strength)
+        start_from_frequencies(network.lins[-1].bias, train.y, frequency_strength)
     return model
 
 
 def _perceptron(channels: int, num_labels: int, dropout: float) -> MLP:
     return MLP([channels, channels, num_labels], dropout=dropout, norm=None)
-
-
-@torch.no_grad()
-def _start(network: nn.Module, train: MultiLabelDataset, strength: float) -> None:
-    cast(Any, network).lins[-1].bias.copy_(frequency_logits(train.y, strength))

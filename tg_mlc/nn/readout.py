@@ -8,18 +8,11 @@ from torch import Tensor, nn
 from tg_mlc.nn.label import LabelMessagePassing
 
 
-def frequency_logits(y: Tensor, strength: float = 1.0) -> Tensor:
-    """The logits of label frequencies, as :meth:`LabelReadout.start_from_frequencies` sets them.
-
-    Args:
-        y (torch.Tensor): The training labels :math:`(N, L)`: 0, 1, or NaN for unknown.
-        strength (float, optional): How far each differs from their mean. (default: :obj:`1.0`)
-
-    Shapes:
-        - **output:** :math:`(L)`
-    """
+@torch.no_grad()
+def start_from_frequencies(bias: Tensor, y: Tensor, strength: float = 1.0) -> None:
+    """Sets a bias of logits :math:`(L)` as :meth:`LabelReadout.start_from_frequencies` does, which see."""
     odds = torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3)
-    return torch.lerp(odds.mean(), odds, strength)
+    bias.copy_(torch.lerp(odds.mean(), odds, strength))
 
 
 class LabelReadout(nn.Module):
@@ -76,7 +69,6 @@ class LabelReadout(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    @torch.no_grad()
     def start_from_frequencies(self, y: Tensor, strength: float = 1.0) -> None:
         r"""Sets the bias so that labels whose states say nothing get their frequency in training as probability.
 
@@ -97,7 +89,7 @@ class LabelReadout(nn.Module):
         """
         if self.bias is None:
             raise ValueError("Expected a readout with 'bias=True' (got one without a bias)")
-        self.bias.copy_(frequency_logits(y, strength))
+        start_from_frequencies(self.bias, y, strength)
 
     def forward(self, u: Tensor) -> Tensor:
         r"""Runs the forward pass of the module.
