@@ -113,15 +113,14 @@ class BinaryRelevance(nn.Module):
 
     The raw vector :math:`\mathbf{x}` of a sample of :math:`n` components is the sum of what they are over
     :math:`\sqrt{n}`: a vector as it is, a bag of words at unit length if its words weigh the same or its encoder is
-    :obj:`normalized`, and of a molecule the counts of its atoms in every category.
+    :obj:`normalized`, and of a molecule the counts of its atoms in every category. The last weights start from zero.
 
     Args:
         encoder (torch.nn.Module): Maps raw inputs linearly to components, *e.g.*
             :class:`~tg_mlc.nn.encoders.BagEncoder`; its :obj:`channels` are the hidden size, or, if linear, the number
             of labels.
         num_labels (int): The number of labels :math:`L`.
-        linear (bool, optional): If set to :obj:`True`, there is no hidden layer, and weights start from zero.
-            (default: :obj:`False`)
+        linear (bool, optional): If set to :obj:`True`, there is no hidden layer. (default: :obj:`False`)
         dropout (float, optional): Dropout on the hidden layer. (default: :obj:`0.1`)
 
     Shapes:
@@ -131,14 +130,13 @@ class BinaryRelevance(nn.Module):
 
     def __init__(self, encoder: nn.Module, num_labels: int, linear: bool = False, dropout: float = 0.1) -> None:
         super().__init__()
-        channels = cast(Encoder, encoder).channels
         self.encoder = encoder
-        hidden = [] if linear else [nn.ReLU(), nn.Dropout(dropout), nn.Linear(channels, num_labels, bias=False)]
-        self.layers = nn.Sequential(*hidden)
         self.bias = nn.Parameter(torch.zeros(num_labels))
-        if linear:
-            for parameter in encoder.parameters():
-                nn.init.zeros_(parameter)
+        last = nn.Linear(cast(Encoder, encoder).channels, num_labels, bias=False)
+        self.layers = nn.Identity() if linear else nn.Sequential(nn.ReLU(), nn.Dropout(dropout), last)
+        # Counts of many atoms would otherwise start with large logits.
+        for parameter in encoder.parameters() if linear else last.parameters():
+            nn.init.zeros_(parameter)
 
     def forward(self, data: Data) -> Tensor:
         """Returns the logits of a batch."""
