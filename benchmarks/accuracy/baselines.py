@@ -68,8 +68,9 @@ def classifier_scores(dataset: MultiLabelDataset) -> ClassifierScores:
 def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Made]:
     yield FREQUENCY, lambda: _frequency(task, split)
     if task.name in TABLES:
-        for name, classifier in classifier_scores(task.dataset).classifiers.items():
-            yield name, partial(_classifier, task, split, classifier)
+        if task.recipe.classifiers:
+            for name, classifier in classifier_scores(task.dataset).classifiers.items():
+                yield name, partial(_classifier, task, split, classifier)
         yield "logistic regression, tuned", lambda: _linear(inputs_of(task.dataset), task, split, "logistic")
     if task.name in DNA:
         yield from _both_linear("words of DNA", lambda: _words_of_dna(task, split), task, split)
@@ -121,7 +122,7 @@ def _all_components(task: Task) -> Any:
     return x / np.sqrt(x.shape[1])
 
 
-def _fingerprints(task: Task) -> Any:
+def fingerprints(task: Task) -> Any:
     """The bits that the random forests see, which are few of many."""
     return normalize(csr_matrix(MorganForest().fingerprints(task.dataset.smiles), dtype=np.float32))
 
@@ -134,7 +135,7 @@ def _best(task: Task, split: Split, messages: bool) -> Scores:
 
 
 def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Made]:
-    yield from _both_linear("fingerprints", lambda: _fingerprints(task), task, split)
+    yield from _both_linear("fingerprints", lambda: fingerprints(task), task, split)
     yield "random forest", lambda: _forest(task, split, seed, tuned=False)
     yield "random forest, tuned", lambda: _forest(task, split, seed, tuned=True)
     seed_everything(seed, verbose=False)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import replace as replace_fields
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
@@ -38,6 +38,7 @@ from benchmarks.report.comparisons import read
 from benchmarks.report.tables import full
 from tg_mlc._files import sha256
 from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data.preprocess.raters import NAMES
 from tg_mlc.graphs import LabelGraph, edgeless, learned
 from tg_mlc.recipes import RECIPES, EncoderName, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule
@@ -103,6 +104,9 @@ def main(
     split = recipe.splits[0] if split is None else split
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
     all_seeds = range(first_seed, first_seed + seeds)
+    if "best" not in with_settings:  # nothing but their own rows needs the classifiers
+        left_out = without.split(";")
+        recipe = replace_fields(recipe, classifiers=tuple(k for k in recipe.classifiers if NAMES[k] not in left_out))
     raw, trials = _trials(recipe, dataset, root, split, all_seeds)
     _try_out(trials[first_seed], rows)
     priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))
@@ -169,7 +173,7 @@ def with_graphs(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
 
         return read
 
-    return replace(recipe, graphs={**recipe.graphs, **{name: reader(path) for name, path in files.items()}})
+    return replace_fields(recipe, graphs={**recipe.graphs, **{name: reader(path) for name, path in files.items()}})
 
 
 def _by_name(text: str, files: Mapping[str, Path]) -> str:
@@ -228,7 +232,7 @@ def _try_out(trial: Trial, rows: Sequence[Row]) -> None:
     task, split = trial
     for graph in {row.graph for row in rows} - {"learned"}:
         task.recipe.label_graph(graph, task.dataset, split)
-    for row in {replace(row, graph=None) for row in rows}:
+    for row in {replace_fields(row, graph=None) for row in rows}:
         recipe = task.with_settings(row.settings).recipe
         # How embeddings start matters to no one here, and takes long.
         options = {**recipe.model, **({"latent": False} if "latent" in recipe.model else {})}

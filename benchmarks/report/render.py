@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks import files
 from benchmarks.command_line import run
-from benchmarks.report import learning_curves, pictures, planted, speed, tables
+from benchmarks.report import known_labels, learning_curves, pictures, planted, speed, tables
 from benchmarks.report.comparisons import load, names
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,9 @@ def pages() -> list[Path]:
 def texts() -> dict[Path, str]:
     """All pages with tables, as they should be."""
     full = {FULL / f"{name}.md": full_page(name) for name in (*names(), *ABLATIONS)}
-    return {**{page: render(page.read_text()) for page in pages()}, **full}
+    given = known_labels.results()
+    own = {DOCS / "results" / "known-labels.md": known_labels.page(given)} if given else {}
+    return {**{page: render(page.read_text()) for page in pages()}, **full, **own}
 
 
 def full_page(name: str) -> str:
@@ -92,7 +94,11 @@ def drawings() -> list[pictures.Picture]:
         for name in (*names(), *ABLATIONS)
         if not name.startswith("planted")
     ]
-    return [*curves, *compared, pictures.Picture(folder / "planted.svg", planted.numbers(), planted.draw)]
+    given = [
+        pictures.Picture(folder / f"known-labels-{name}.svg", known_labels.numbers(result), known_labels.draw)
+        for name, result in known_labels.results().items()
+    ]
+    return [*curves, *compared, *given, pictures.Picture(folder / "planted.svg", planted.numbers(), planted.draw)]
 
 
 def main(check: bool = False) -> int:

@@ -10,6 +10,7 @@ from tg_mlc.data.csv_files import from_csv
 from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.dna import DNADataset
 from tg_mlc.data.events import EventSequences, from_events
+from tg_mlc.data.known import known_labels
 from tg_mlc.data.molecule_report import DuplicateMolecule, InvalidMolecule, MoleculeReport
 from tg_mlc.data.molecules import MoleculeDataset
 from tg_mlc.data.smiles import MoleculeError, molecule_from_smiles
@@ -32,6 +33,7 @@ __all__ = [
     "from_arrays",
     "from_csv",
     "from_events",
+    "known_labels",
     "molecule_from_smiles",
     "predefined_split",
     "random_split",

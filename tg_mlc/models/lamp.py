@@ -15,6 +15,7 @@ from tg_mlc.nn.attention import BlockOptions, check_options
 from tg_mlc.nn.encoders import Components
 from tg_mlc.nn.evidence import ScoreEncoder, SharedLogits
 from tg_mlc.nn.feature import FeatureAttention
+from tg_mlc.nn.known import KnownLabels, given_labels
 
 
 class Encoder(Protocol):
@@ -64,6 +65,9 @@ class LaMP(nn.Module):
         evidence_skip (bool, optional): If set to :obj:`True`, these scores are also added to the final logits, each
             through one function that all labels share: what a score means is then learned for rare labels from
             frequent ones. (default: :obj:`False`)
+        known_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
+            :obj:`known` of a batch, into account (see :class:`~tg_mlc.nn.KnownLabels`); train it with
+            :obj:`max_known` of :class:`~tg_mlc.training.BinaryObjective`. (default: :obj:`False`)
         label_kwargs (dict, optional): Options of the blocks among labels that differ from :obj:`block`, *e.g.*
             :obj:`{"heads": 2}`. (default: :obj:`None`)
         feature_kwargs (dict, optional): Options of the feature message passing blocks that differ from :obj:`block`.
@@ -93,6 +97,7 @@ class LaMP(nn.Module):
         tied: bool = False,
         evidence: nn.Module | None = None,
         evidence_skip: bool = False,
+        known_labels: bool = False,
         label_kwargs: BlockOptions | None = None,
         feature_kwargs: BlockOptions | None = None,
         **block: Unpack[BlockOptions],
@@ -120,6 +125,7 @@ class LaMP(nn.Module):
         num_scores: int = getattr(evidence, "num_scores", 1)
         self.evidence_encoder = nn.Identity() if evidence is None else ScoreEncoder(channels, num_scores)
         self.skip = SharedLogits(num_scores) if evidence is not None and evidence_skip else None
+        self.known_labels = KnownLabels(channels) if known_labels else None
 
     def forward(
         self, data: Data, *, return_intermediate: bool = False, return_attention_weights: bool = False
@@ -140,7 +146,7 @@ class LaMP(nn.Module):
             x,
             ptr=ptr,
             edge_index=to_label,
-            evidence=None if scores is None else self.evidence_encoder(scores),
+            evidence=self._evidence(data, scores),
             return_intermediate=wanted,
             return_attention_weights=return_attention_weights,
         )
@@ -152,6 +158,13 @@ class LaMP(nn.Module):
         if not wanted:
             return logits
         return LaMPOutput(logits, self._read(states.intermediate), states.attention, feature_attention)
+
+    def _evidence(self, data: Data, scores: Tensor | None) -> Tensor | None:
+        known, states = given_labels(self, data), None if scores is None else self.evidence_encoder(scores)
+        if known is None or self.known_labels is None:
+            return states
+        given: Tensor = self.known_labels(known)
+        return given if states is None else states + given
 
     def _read(self, intermediate: list[Tensor]) -> list[Tensor]:
         return [self.readout(u) for u in intermediate]

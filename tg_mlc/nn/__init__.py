@@ -2,6 +2,7 @@
 
 from tg_mlc.nn.attention import AttentionConv, BlockOptions
 from tg_mlc.nn.feature import FeatureMessagePassing, FeatureStates
+from tg_mlc.nn.known import KnownLabels
 from tg_mlc.nn.label import FeatureToLabelConv, LabelMessagePassing, LabelStates, LabelToLabelConv, StepAttention
 from tg_mlc.nn.readout import LabelReadout
 
@@ -11,6 +12,7 @@ __all__ = [
     "FeatureMessagePassing",
     "FeatureStates",
     "FeatureToLabelConv",
+    "KnownLabels",
     "LabelMessagePassing",
     "LabelReadout",
     "LabelStates",

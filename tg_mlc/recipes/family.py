@@ -28,4 +28,9 @@ RIVALS: dict[str, Member] = {
 }
 
 #: By the names under which benchmarks and the command line know them.
-FAMILY: dict[str, Member] = {**RIVALS}
+FAMILY: dict[str, Member] = {
+    "lamp": Member(),
+    # The share of C-Tran (arXiv:2011.14027).
+    "lamp-known": Member(changes={"model": {"known_labels": True}, "objective": {"max_known": 0.75}}),
+    **RIVALS,
+}

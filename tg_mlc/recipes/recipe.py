@@ -48,7 +48,8 @@ INPUT_OPTIONS = ("channels", "num_components", "input_dropout", "min_df", "laten
 class Member:
     """A model of the family: how it is built, and what differs from LaMP as published in training it."""
 
-    build: Callable[..., nn.Module]  #: from training samples, a label graph, an encoder's name and options
+    #: From training samples, a label graph, an encoder's name and options; LaMP as the recipe builds it if not given.
+    build: Callable[..., nn.Module] | None = None
     changes: Mapping[str, dict[str, Any]] = field(default_factory=dict)  #: of a recipe's settings, by attribute
     replaced: Mapping[str, Any] = field(default_factory=dict)  #: attributes of a recipe that are others altogether
 
@@ -87,10 +88,11 @@ class Recipe:
         as far as the model does not change them.
         """
         recipe = self.as_published()
-        inputs = {key: recipe.model[key] for key in INPUT_OPTIONS if key in recipe.model}
+        kept = recipe.model if member.build is None else INPUT_OPTIONS
+        inputs = {key: recipe.model[key] for key in kept if key in recipe.model}
         changed = {key: {**getattr(recipe, key), **changes} for key, changes in member.changes.items()}
         model = {**inputs, **member.changes.get("model", {})}
-        return replace(recipe, **{**changed, "model": model, **member.replaced, "build": member.build})
+        return replace(recipe, **{**changed, "model": model, **member.replaced, "build": member.build or recipe.build})
 
     def load_dataset(self, root: str | os.PathLike[str]) -> MultiLabelDataset:
         """Loads the data set, which gets a folder of its own in :obj:`root`, the folder of all data sets."""

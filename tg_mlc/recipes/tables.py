@@ -134,7 +134,7 @@ TABLES = {
         published={
             **_PUBLISHED,
             "model": {**_PUBLISHED["model"], "input_dropout": 0.2, "min_df": 8},
-            "fit": {"max_epochs": 8, "ema_decay": 0.995},
+            "fit": {"max_epochs": 10, "ema_decay": 0.995, "gradient_clip": 1.0},
         },
     ),
     "yeast": _recipe(_mulan("yeast"), epochs=30),

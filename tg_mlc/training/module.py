@@ -19,6 +19,7 @@ from tg_mlc._names import check_same_names
 from tg_mlc._options import check_number
 from tg_mlc.data.preprocess import Preprocessor, to_state
 from tg_mlc.metrics import ThresholdTuner, evaluate, tune_per_metric
+from tg_mlc.nn.known import given_labels
 from tg_mlc.training.checkpoint import (
     KEY,
     check_label_graph,
@@ -32,6 +33,7 @@ from tg_mlc.training.checkpoint import (
     restore_preprocessor,
     restore_tuners,
 )
+from tg_mlc.training.known import as_given, without_given
 from tg_mlc.training.objectives import Objective, describe_objective, make_objective
 from tg_mlc.training.schedule import Decay, check_schedule, lr_factor
 from tg_mlc.training.settings import check_settings, describe_settings
@@ -142,11 +144,12 @@ class MultiLabelModule(LightningModule):
         return self.model(batch)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        loss = self.objective.loss(self.model, batch)
+        loss = self.objective.loss(self.model, without_given(self.model, batch))
         self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=batch.num_graphs)
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        batch = without_given(self.model, batch)
         scores, loss = self.objective.validate(self.model, batch)
         expected = [batch.num_graphs, len(self.label_names)]
         if list(scores.shape) != expected:
@@ -175,8 +178,10 @@ class MultiLabelModule(LightningModule):
         self._scored, self._tuners = None, {}
 
     def predict_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
-        """Returns the scores of a batch, :math:`(B, L)`."""
-        return self.objective.scores(self.model, batch)
+        """Returns the scores of a batch, :math:`(B, L)`, in which labels that are given as its attribute :obj:`known`
+        have 0 or 1, as they were given.
+        """
+        return as_given(self.objective.scores(self.model, batch), given_labels(self.model, batch))
 
     def configure_optimizers(self) -> Any:
         options = self.hparams

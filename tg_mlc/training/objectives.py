@@ -14,6 +14,8 @@ from torch_geometric.data import Batch
 from tg_mlc._names import register
 from tg_mlc._options import check_number
 from tg_mlc.losses import asymmetric_loss, focal_loss, lamp_loss, masked_bce, soft_f1_loss
+from tg_mlc.nn.known import takes_known_labels
+from tg_mlc.training.known import reveal
 
 #: The losses of :class:`BinaryObjective`, by name.
 LOSSES: dict[str, Callable[..., Tensor]] = {
@@ -109,6 +111,10 @@ class BinaryObjective(SigmoidScores, Objective):
             than zero, ``model(batch, return_intermediate=True)`` returns an object with :obj:`logits` and
             :obj:`intermediate`, as :class:`~tg_mlc.models.LaMP` does. (default: :obj:`0.0`)
         label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
+        max_known (float, optional): Other than zero, random labels are given to the model in training, of every sample
+            a share from 0 to :obj:`max_known`, and the loss is that of the others; the model then takes labels that are
+            known already (see :class:`~tg_mlc.nn.KnownLabels`). The `"General Multi-label Image Classification with
+            Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. (default: :obj:`0.0`)
         loss_name (str, optional): What each term is: :obj:`"bce"`, :obj:`"focal"`, :obj:`"asymmetric"` or
             :obj:`"soft_f1"` (see :mod:`tg_mlc.losses`). (default: :obj:`"bce"`)
         loss_options (dict, optional): Its options, as numbers or lists, *e.g.* :obj:`{"pos_weight": 5.0}`.
@@ -120,12 +126,14 @@ class BinaryObjective(SigmoidScores, Objective):
 
     intermediate_weight: float = 0.0
     label_smoothing: float = 0.0
+    max_known: float = 0.0
     loss_name: str = "bce"
     loss_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_number("intermediate_weight", self.intermediate_weight)
         check_number("label_smoothing", self.label_smoothing, below=1.0)
+        check_number("max_known", self.max_known, below=1.0)
         if self.loss_name not in LOSSES:
             raise ValueError(f"Expected 'loss_name' to be one of {list(LOSSES)} (got {self.loss_name!r})")
         allowed = set(inspect.signature(LOSSES[self.loss_name]).parameters) - {"logits", "y", "label_smoothing"}
@@ -136,6 +144,7 @@ class BinaryObjective(SigmoidScores, Objective):
             )
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        batch = reveal(batch, self.max_known) if self.max_known > 0.0 else batch
         if self.intermediate_weight > 0.0:
             output = model(batch, return_intermediate=True)
             logits, intermediate = output.logits, output.intermediate
@@ -150,6 +159,11 @@ class BinaryObjective(SigmoidScores, Objective):
             raise ValueError(
                 f"Expected a model whose forward takes 'return_intermediate' for intermediate_weight > 0 (got "
                 f"{type(model).__name__}); set intermediate_weight=0.0 to train without intermediate terms"
+            )
+        if self.max_known > 0.0 and not takes_known_labels(model):
+            raise ValueError(
+                f"Expected a model that takes known labels for max_known > 0, as LaMP(known_labels=True) does (got "
+                f"{type(model).__name__}); set max_known=0.0 to train without known labels"
             )
 
 

@@ -1,0 +1,276 @@
+"""Known labels: how well the other labels of a sample are predicted if some are known already.
+
+    python -m benchmarks.accuracy.known_labels --dataset sider --seeds 3
+
+LaMP is trained with random label masks, on a complete label graph and on none, and so is a logistic regression of every
+label, on the inputs and what is known of the other labels. Of each test sample shares from 0 to 90% of the labels are
+then given, the same labels to all; the scores are those of the labels that are not given. Beside them stand the scores
+of the very same labels if none is given. Settings are chosen on validation samples with masks like those of training.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from joblib import Parallel, delayed
+from torch import Tensor
+from torch_geometric.loader import DataLoader
+
+from benchmarks.accuracy.baselines import fingerprints
+from benchmarks.accuracy.rows import FREQUENCY, recorded
+from benchmarks.accuracy.runs import Task
+from benchmarks.command_line import run
+from benchmarks.environment import describe_dataset
+from benchmarks.files import check_kept, check_replacement, write_partial, write_results
+from tg_mlc.baselines import LabelFrequency, LinearBaseline
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data.bags import inputs_of, with_attribute
+from tg_mlc.metrics import macro_average_precision, macro_roc_auc, micro_roc_auc
+from tg_mlc.recipes import MOLECULES, RECIPES, TABLES, EncoderName
+from tg_mlc.recipes.family import FAMILY
+
+SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+WITH_MASKS, EDGELESS, PLAIN = "LaMP fc, with masks", "LaMP el, with masks", "LaMP fc, without masks"
+LOGISTIC = "logistic regression, with masks"
+METRICS = {"maAUC": macro_roc_auc, "miAUC": micro_roc_auc, "maAP": macro_average_precision}
+#: Masks that the regression sees of every training sample; LaMP sees a new one in every epoch.
+NUM_MASKS = 4
+C_GRID = (0.1, 1.0, 10.0, 100.0)
+
+#: From known labels of the test samples, if any, to scores of all labels.
+Predict = Callable[[Tensor | None], Any]
+
+
+def main(
+    dataset: str = "sider",
+    seeds: int = 3,
+    first_seed: int = 10,
+    root: Path = Path("data"),
+    jobs: int = 1,
+    max_epochs: int | None = None,
+    replace: bool = False,
+) -> None:
+    """Trains every row with every seed, gives more and more labels, and writes benchmarks/runs/.
+
+    Args:
+        dataset: A data set of words, vectors or molecules.
+        seeds: Number of seeds, of splits, weights and masks.
+        first_seed: The first of them; the recipes of molecules were found with seeds 0 to 3.
+        root: Folder that keeps the data.
+        jobs: How many trainings run at a time, each on one thread.
+        max_epochs: Number of epochs, if not that of the recipe.
+        replace: Whether to replace the tracked file in benchmarks/results/ instead.
+    """
+    check_replacement(replace, max_epochs=max_epochs)
+    if dataset not in {**TABLES, **MOLECULES}:
+        raise SystemExit(f"Expected --dataset to be one of {', '.join({**TABLES, **MOLECULES})} (got {dataset})")
+    options = {} if max_epochs is None else {"max_epochs": max_epochs}
+    raw = RECIPES[dataset].load_dataset(root)
+    chosen = range(first_seed, first_seed + seeds)
+    name = f"known_labels-{dataset}"
+    check_kept(name, _rows_and_seeds, {(row, seed) for row in ROWS for seed in chosen}, replace=replace)
+    content = {
+        "dataset": {
+            "name": dataset,
+            **describe_dataset(raw),
+            "counted_labels": int(RECIPES[dataset].counted_labels(raw).sum()),
+        },
+        "split": RECIPES[dataset].splits[0],
+        "seeds": list(chosen),
+        "recipes": {member: recorded(RECIPES[dataset].as_member(FAMILY[member])) | options for member in FAMILY_ROWS},
+        "logistic": {"num_masks": NUM_MASKS, "C": C_GRID, "encodings": list(ENCODINGS)},
+    }
+    points: list[dict[str, Any]] = []
+    calls = [delayed(run_row)(dataset, raw, root, seed, row, options) for seed in chosen for row in ROWS]
+    for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
+        points += done
+        for point in done:
+            print(_in_short(point), flush=True)
+        write_partial(name, {**content, "points": points}, replace=replace)
+    print(f"Wrote {write_results(name, {**content, 'points': points}, replace=replace)}")
+
+
+def _rows_and_seeds(content: dict[str, Any]) -> set[tuple[str, int]]:
+    return {(point["row"], point["seed"]) for point in content["points"]}
+
+
+def _in_short(point: dict[str, Any]) -> str:
+    values = ", ".join(f"{metric} {point[metric]:.4f}" for metric in METRICS if point[metric] is not None)
+    which = "given" if point["given"] else "none given"
+    return f"{point['row']:<32} seed {point['seed']}, {point['share']:.0%} {which}: {values} ({point['seconds']:.0f} s)"
+
+
+class Trial(NamedTuple):
+    """What one seed is run on."""
+
+    task: Task
+    split: Split
+    seed: int
+    options: dict[str, Any]
+
+    def with_member(self, name: str) -> Trial:
+        """The same with another model of the family."""
+        return self._replace(
+            task=Task(self.task.name, self.task.dataset, RECIPES[self.task.name].as_member(FAMILY[name]))
+        )
+
+    def given(self, part: Tensor, share: float | Tensor) -> Tensor:
+        """The labels of a part of which a share is given; those of a smaller share are among those of a larger one."""
+        y = self.task.dataset.y
+        draws = torch.rand(y.shape, generator=torch.Generator().manual_seed(self.seed))
+        return torch.where(draws < share, y, torch.nan)[part]
+
+    def masked(self, part: Tensor, seed: int) -> Tensor:
+        """The labels of a part of which random shares are given, up to that of training."""
+        y, draw = self.task.dataset.y[part], torch.Generator().manual_seed(seed)
+        share = self.task.recipe.objective["max_known"] * torch.rand(len(y), 1, generator=draw)
+        return torch.where(torch.rand(y.shape, generator=draw) < share, y, torch.nan)
+
+
+def run_row(
+    name: str, raw: MultiLabelDataset, root: Path, seed: int, row: str, options: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The scores of one row of one seed, for every share."""
+    torch.set_num_threads(1)
+    start = time.perf_counter()
+    recipe = RECIPES[name].as_member(FAMILY["lamp-known"])
+    split = recipe.split(raw, recipe.splits[0], seed)
+    trial = Trial(Task(name, recipe.prepare(raw, split, root / name), recipe), split, seed, options)
+    predict, settings = ROWS[row](trial)
+    seconds = time.perf_counter() - start
+    takes = row in TAKE_KNOWN
+    return [
+        {"row": row, "seed": seed, "seconds": seconds, "settings": settings, **scores}
+        for scores in _by_share(trial, predict, takes)
+    ]
+
+
+def _by_share(trial: Trial, predict: Predict, takes: bool) -> Iterator[dict[str, Any]]:
+    test = trial.split.test
+    y, alone = trial.task.dataset.y[test], predict(None)
+    for share in SHARES:
+        known = trial.given(test, share)
+        rest = y.masked_fill(~known.isnan(), torch.nan)[:, trial.task.counted]
+        yield {"share": share, "given": False, **_metrics(trial, rest, alone)}
+        if takes and share > 0:
+            yield {"share": share, "given": True, **_metrics(trial, rest, predict(known))}
+
+
+def _metrics(trial: Trial, y: Tensor, scores: Any) -> dict[str, float | None]:
+    counted = torch.as_tensor(np.asarray(scores), dtype=torch.float64)[:, trial.task.counted]
+    values = {name: metric(y, counted) for name, metric in METRICS.items()}
+    return {name: None if math.isnan(value) else value for name, value in values.items()}
+
+
+def _frequency(trial: Trial) -> tuple[Predict, dict[str, Any]]:
+    frequency = LabelFrequency().fit(trial.task.dataset.y[trial.split.train])
+    return lambda known: frequency.predict_proba(len(trial.split.test)), {}
+
+
+def _lamp(graph: str, trial: Trial) -> tuple[Predict, dict[str, Any]]:
+    """LaMP with masks; it keeps the weights of the epoch that is best on validation samples with masks too."""
+    dataset, split = trial.task.dataset, trial.split
+    known = torch.full_like(dataset.y, torch.nan)
+    known[split.val] = trial.masked(split.val, trial.seed)
+    return _trained(trial._replace(task=_with_known(trial.task, known)), graph)
+
+
+def _plain(trial: Trial) -> tuple[Predict, dict[str, Any]]:
+    return _trained(trial.with_member("lamp"), "fc")
+
+
+def _trained(trial: Trial, graph: str) -> tuple[Predict, dict[str, Any]]:
+    task, split, seed, options = trial
+    encoder: EncoderName = "fmp" if task.name in MOLECULES else "emb"
+    label_graph = task.recipe.label_graph(graph, task.dataset, split)
+    result, _ = task.train(split, seed, label_graph, encoder, options)
+
+    def predict(known: Tensor | None) -> Tensor:
+        test = task.dataset[split.test]
+        if "known" in test[0]:
+            test = with_attribute(test, "known", torch.full_like(test.y, torch.nan) if known is None else known)
+        return result.predict(DataLoader(test, task.recipe.batch_size))
+
+    return predict, {"best_value": result.best_value, "encoder": encoder}
+
+
+def _with_known(task: Task, known: Tensor) -> Task:
+    return Task(task.name, with_attribute(task.dataset, "known", known), task.changed)
+
+
+def _indicators(known: Tensor, frequency: Tensor) -> Tensor:
+    """Two columns for each label: known to apply, and known not to."""
+    return torch.cat([known == 1, known == 0], dim=1).float()
+
+
+def _filled(known: Tensor, frequency: Tensor) -> Tensor:
+    """One column for each label, in which its frequency stands for unknown, less that frequency."""
+    return (known - frequency).nan_to_num(0.0)
+
+
+#: How what is known enters the logistic regression; the better one on validation samples is taken.
+ENCODINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"indicators": _indicators, "filled": _filled}
+
+
+def _logistic(trial: Trial) -> tuple[Predict, dict[str, Any]]:
+    """For every label a regression on the inputs and on what is known of the others: where a label is given, its own
+    regression has no target.
+    """
+    (train, val, test), y = trial.split.parts, trial.task.dataset.y
+    rows = train.repeat(NUM_MASKS)
+    shown, on_val = trial.masked(rows, trial.seed + 1), trial.masked(val, trial.seed)
+    x = fingerprints(trial.task) if trial.task.name in MOLECULES else inputs_of(trial.task.dataset)
+    frequency = y[train].nanmean(dim=0).nan_to_num(0.5)
+    found = {}
+    for name, encode in ENCODINGS.items():
+        join = partial(_join, x, partial(encode, frequency=frequency))
+        model = LinearBaseline.tuned(
+            join(rows, shown),
+            _hide(y[rows], shown),
+            join(val, on_val),
+            _hide(y[val], on_val),
+            loss="logistic",
+            grid=C_GRID,
+            metric=macro_roc_auc,
+        )
+        found[name] = max(value for _, value in model.search), model, join
+    best = max(found, key=lambda name: found[name][0])
+    value, model, join = found[best]
+
+    def predict(known: Tensor | None) -> Any:
+        return model.predict_proba(join(test, torch.full_like(y[test], torch.nan) if known is None else known))
+
+    return predict, {"best_value": value, "encoding": best, "C": model.C}
+
+
+def _join(x: Any, encode: Callable[[Tensor], Tensor], part: Tensor, known: Tensor) -> Any:
+    """The inputs of a part beside what is known of its labels."""
+    return sp.hstack([sp.csr_array(x[part.numpy()]), sp.csr_array(encode(known).numpy())], format="csr")
+
+
+def _hide(y: Tensor, known: Tensor) -> Tensor:
+    return y.masked_fill(~known.isnan(), torch.nan)
+
+
+ROWS: dict[str, Callable[[Trial], tuple[Predict, dict[str, Any]]]] = {
+    FREQUENCY: _frequency,
+    LOGISTIC: _logistic,
+    PLAIN: _plain,
+    EDGELESS: partial(_lamp, "el"),
+    WITH_MASKS: partial(_lamp, "fc"),
+}
+TAKE_KNOWN = (LOGISTIC, EDGELESS, WITH_MASKS)
+FAMILY_ROWS = ("lamp", "lamp-known")
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

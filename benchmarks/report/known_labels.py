@@ -1,0 +1,136 @@
+"""Known labels: a page with a table and a picture for each data set that has been measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks import files
+from benchmarks.accuracy.known_labels import EDGELESS, LOGISTIC, PLAIN, TAKE_KNOWN, WITH_MASKS
+from benchmarks.accuracy.rows import FREQUENCY
+from benchmarks.accuracy.summary import corrected_p_value, p_in_words
+from tg_mlc.datasets.registry import published
+
+PREFIX = "known_labels-"
+METRIC, TITLE = "maAUC", "macro ROC-AUC"
+#: The shares that the table shows.
+SHOWN = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
+HALF = 0.5
+COLORS = {
+    WITH_MASKS: "tab:blue",
+    EDGELESS: "tab:red",
+    PLAIN: "tab:green",
+    LOGISTIC: "tab:purple",
+    FREQUENCY: "tab:gray",
+}
+INTRO = """\
+# Known labels
+
+How well are the other labels of a sample predicted if some are known already? Of each test sample a share of the labels
+is given, the same labels to all rows; the scores are those of the labels that are not given. LaMP "with masks" is
+`RECIPES[name].as_member(FAMILY["lamp-known"])`, LaMP as published that is trained with random label masks; along no
+edges ("el") what is known cannot reach other labels. The logistic regression has the inputs and what is known of the
+other labels, is trained with masks of the same kind, and represents what is known in the better of two ways on
+validation samples. Rows without masks are given nothing; their scores are those of the same labels.
+
+To repeat a measurement, run `python -m benchmarks.accuracy.known_labels --dataset sider`."""
+
+
+def results() -> dict[str, dict[str, Any]]:
+    """The tracked results by the name of their data set."""
+    paths = sorted(files.RESULTS.glob(f"{PREFIX}*.json"))
+    return {path.stem.removeprefix(PREFIX): json.loads(path.read_text()) for path in paths}
+
+
+def page(found: dict[str, dict[str, Any]]) -> str:
+    """The page of all of them."""
+    sections = [
+        "\n".join([f"## {published(name).title}", "", f"![{name}](known-labels-{name}.svg)", "", *table(result)])
+        for name, result in found.items()
+    ]
+    return "\n\n".join([INTRO, *sections]) + "\n"
+
+
+def table(result: dict[str, Any]) -> list[str]:
+    """Scores by the share that is given, and what half of the labels say of the other half."""
+    return [
+        f"| {TITLE} | {' | '.join(f'{share:.0%} given' for share in SHOWN)} |",
+        "|---|" + "---|" * len(SHOWN),
+        *(f"| {row} | {' | '.join(_cell(_values(result, row, share)) for share in SHOWN)} |" for row in _rows(result)),
+        "",
+        *(_half(result, row) for row in _rows(result) if row in TAKE_KNOWN),
+        _trained_on(result),
+    ]
+
+
+def numbers(result: dict[str, Any]) -> dict[str, Any]:
+    """What :func:`draw` shows: scores of all seeds by row, by share."""
+    shares = sorted({point["share"] for point in result["points"]})
+    return {
+        "shares": shares,
+        "given": {row: [_values(result, row, share) for share in shares] for row in _rows(result)},
+        "alone": {
+            row: [_values(result, row, share, given=False) for share in shares]
+            for row in _rows(result)
+            if row in TAKE_KNOWN
+        },
+    }
+
+
+def draw(numbers: dict[str, Any]) -> Figure:
+    """Draws the mean and the range over the seeds, by the share that is given; dotted, those without giving any."""
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    axes = figure.subplots()
+    percent = [100 * share for share in numbers["shares"]]
+    for row, values in numbers["given"].items():
+        axes.plot(percent, [np.mean(each) for each in values], color=COLORS[row], label=row)
+        lowest, highest = [min(each) for each in values], [max(each) for each in values]
+        axes.fill_between(percent, lowest, highest, color=COLORS[row], alpha=0.15, linewidth=0)
+    for row, values in numbers["alone"].items():
+        axes.plot(percent, [np.mean(each) for each in values], color=COLORS[row], linestyle=":")
+    axes.set(xlabel="labels given, % (dotted: none given, the same labels predicted)", ylabel=f"{TITLE}, test set")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="small")
+    return figure
+
+
+def _rows(result: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(point["row"] for point in result["points"]))
+
+
+def _values(result: dict[str, Any], row: str, share: float, given: bool = True) -> list[float]:
+    """Those of all seeds; with nothing given where a row takes nothing, or the share is 0."""
+    given = given and row in TAKE_KNOWN and share > 0
+    key = (row, share, given)
+    points = [point for point in result["points"] if (point["row"], point["share"], point["given"]) == key]
+    return [point[METRIC] for point in sorted(points, key=lambda point: point["seed"])]
+
+
+def _half(result: dict[str, Any], row: str) -> str:
+    given, alone = (np.array(_values(result, row, HALF, given)) for given in (True, False))
+    difference = given - alone
+    test = ""
+    if len(difference) > 1:
+        resampled = {} if result["split"] != "official" else {"test_share": 0.0}
+        test = f", {p_in_words(corrected_p_value(difference, **resampled))}"
+    return (
+        f"- {row}: half of the labels given takes {TITLE} of the other half from {_cell(alone)} to {_cell(given)} "
+        f"({difference.mean():+.3f}{test})"
+    )
+
+
+def _cell(values: Sequence[float] | np.ndarray) -> str:
+    return f"{np.mean(values):.3f}" + (f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else "")
+
+
+def _trained_on(result: dict[str, Any]) -> str:
+    data, machine, seeds = result["dataset"], result["environment"], result["seeds"]
+    return (
+        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation); "
+        f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}; "
+        f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
+        f"PyG {machine['versions']['torch-geometric']}"
+    )

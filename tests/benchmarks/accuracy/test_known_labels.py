@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from benchmarks.accuracy import known_labels
+from benchmarks.accuracy.known_labels import EDGELESS, LOGISTIC, PLAIN, ROWS, SHARES, WITH_MASKS, Trial
+from benchmarks.accuracy.rows import FREQUENCY
+from benchmarks.accuracy.runs import Task
+from tg_mlc.data import ArrayDataset, random_split
+from tg_mlc.data.records import Records
+from tg_mlc.recipes import RECIPES
+from tg_mlc.recipes.family import FAMILY
+
+NAMES = ["a", "b", "twin of a", "twin of b"]
+
+
+@pytest.fixture
+def twins() -> ArrayDataset:
+    """Bags of words that tell nothing of the labels, of which the last two are the first two again."""
+    rng = np.random.default_rng(0)
+    words = (rng.random((120, 12)) < 0.4).astype(np.float32)
+    y = (rng.random((120, 2)) < 0.5).astype(np.float32)
+    return ArrayDataset(Records(sp.csr_array(words), np.hstack([y, y]), NAMES).to_samples())
+
+
+def trial(dataset: ArrayDataset, seed: int = 0) -> Trial:
+    recipe = RECIPES["bookmarks"].as_member(FAMILY["lamp-known"])
+    return Trial(Task("bookmarks", dataset, recipe), random_split(len(dataset), seed=seed), seed, {"max_epochs": 1})
+
+
+def test_all_rows_are_given_the_same_labels_and_more_of_them(twins: ArrayDataset) -> None:
+    test = torch.arange(60)
+    shares = [trial(twins).given(test, share) for share in SHARES]
+    assert shares[0].isnan().all()
+    for fewer, more in pairwise(shares):
+        assert torch.equal(more[~fewer.isnan()], fewer[~fewer.isnan()])
+    assert (~shares[5].isnan()).float().mean() == pytest.approx(0.5, abs=0.1)
+    assert torch.equal(shares[5][~shares[5].isnan()], twins.y[test][~shares[5].isnan()])
+    assert not torch.equal(trial(twins, seed=1).given(test, 0.5).isnan(), shares[5].isnan())
+
+
+def test_the_regression_takes_what_is_known_of_other_labels(twins: ArrayDataset) -> None:
+    each = trial(twins)
+    predict, settings = ROWS[LOGISTIC](each)
+    y = twins.y[each.split.test]
+    scores = predict(torch.where(torch.arange(4) == 0, y, torch.nan))
+    assert ((scores[:, 2] > 0.5) == (y[:, 2] > 0).numpy()).all()
+    assert settings["encoding"] in known_labels.ENCODINGS
+    assert settings["best_value"] > 0.6
+
+
+def test_it_writes_scores_of_labels_that_are_not_given(
+    twins: ArrayDataset, tmp_path: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(RECIPES["bookmarks"]), "load_dataset", lambda self, root: twins)
+    known_labels.main(dataset="bookmarks", seeds=1, root=tmp_path, max_epochs=1)
+    result = json.loads((own_runs / "known_labels-bookmarks.json").read_text())
+    points = {(point["row"], point["share"], point["given"]): point for point in result["points"]}
+    for row in (FREQUENCY, PLAIN):
+        assert not any(key[0] == row and key[2] for key in points)
+    assert points[LOGISTIC, 0.9, True]["maAUC"] > points[LOGISTIC, 0.9, False]["maAUC"]
+    for share in SHARES[1:]:
+        assert points[EDGELESS, share, True]["maAUC"] == points[EDGELESS, share, False]["maAUC"]
+        assert points[FREQUENCY, share, False]["maAUC"] == 0.5
+    assert points[WITH_MASKS, 0.5, True] != points[WITH_MASKS, 0.5, False]
+    assert result["recipes"]["lamp-known"]["module"]["max_known"] == 0.75
+    assert result["seeds"] == [10]
+
+
+def test_only_data_sets_with_inputs_of_a_regression_are_taken(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"one of bibtex, .* \(got planted-50\)"):
+        known_labels.main(dataset="planted-50", root=tmp_path)
+
+
+def test_shortened_runs_replace_no_tracked_results(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="--max_epochs"):
+        known_labels.main(dataset="sider", root=tmp_path, max_epochs=1, replace=True)

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tg_mlc.data import known_labels
+
+LABELS = ["nausea", "rash", "fever"]
+NAN = float("nan")
+
+
+def same(known: torch.Tensor, expected: list[list[float]]) -> None:
+    torch.testing.assert_close(known, torch.tensor(expected), equal_nan=True)
+
+
+def test_labels_by_name():
+    same(known_labels(LABELS, {"fever": 1, "nausea": False}), [[0.0, NAN, 1.0]])
+    same(known_labels(LABELS, {"rash": 1.0, "fever": None}, batch_size=2), [[NAN, 1.0, NAN]] * 2)
+    same(known_labels(LABELS, {}), [[NAN] * 3])
+
+
+def test_each_sample_has_its_own():
+    same(known_labels(LABELS, [{"rash": 1}, {}, {"nausea": 0}]), [[NAN, 1, NAN], [NAN] * 3, [0, NAN, NAN]])
+
+
+def test_a_matrix_of_all_labels():
+    matrix = [[0.0, NAN, 1.0], [NAN, 1.0, NAN]]
+    same(known_labels(LABELS, matrix), matrix)
+    same(known_labels(LABELS, np.array(matrix)), matrix)
+    same(known_labels(LABELS, torch.tensor(matrix)), matrix)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_data_frame_of_some_labels(library):
+    frame = pytest.importorskip(library).DataFrame({"fever": [1.0, None], "nausea": [0, 1]})
+    same(known_labels(LABELS, frame), [[0.0, NAN, 1.0], [1.0, NAN, NAN]])
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        ({"cough": 1}, r"'known' to name labels of the model \(got \['cough'\]\); those are \['nausea'"),
+        ([{}, {"cough": 1}], r"got \['cough'\]"),
+        ({"rash": 2}, r"0, 1 or NaN \(got 2 in row 0, column 1: label 'rash'\)"),
+        ([[0.0, 0.5, 1.0]], r"0, 1 or NaN \(got 0\.5 in row 0, column 1: label 'rash'\)"),
+        ({"rash": "yes"}, r"to be numbers \(got 'yes' in row 0"),
+        ([[0.0, 1.0]], r"'label_names' to name each of the 2 columns \(got 3 names\)"),
+    ],
+)
+def test_what_cannot_be_known_is_refused(known, message):
+    with pytest.raises(ValueError, match=message):
+        known_labels(LABELS, known)
+
+
+def test_columns_of_one_name_are_refused():
+    frame = pytest.importorskip("pandas").DataFrame([[0, 1]], columns=["rash", "rash"])
+    with pytest.raises(ValueError, match=r"columns of known' to be unique"):
+        known_labels(LABELS, frame)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Batch, Data
+
+from tg_mlc.graphs import edgeless, fully_connected
+from tg_mlc.models import LaMP
+from tg_mlc.nn import KnownLabels, LabelMessagePassing
+from tg_mlc.nn.encoders import BagEncoder
+from tg_mlc.nn.known import given_labels, takes_known_labels
+
+NAN = float("nan")
+
+
+def bags(known: torch.Tensor | None = None) -> Batch:
+    samples = [Data(x=torch.tensor([0, 3])), Data(x=torch.tensor([4]))]
+    for i, sample in enumerate(samples if known is not None else []):
+        sample.known = known[i : i + 1]
+    return Batch.from_data_list(samples)
+
+
+def test_states_are_those_of_what_is_known():
+    layer = KnownLabels(4)
+    states = layer(torch.tensor([[0.0, 1.0, NAN], [1.0, NAN, 0.0]]))
+    assert states.shape == (2, 3, 4)
+    assert not states[0, 2].any()
+    assert not states[1, 1].any()
+    assert torch.equal(states[0, 0], states[1, 2])
+    assert torch.equal(states[0, 1], states[1, 0])
+    assert not torch.equal(states[0, 0], states[0, 1])
+
+
+def test_unknown_stays_at_zero():
+    layer = KnownLabels(4)
+    layer(torch.tensor([[0.0, 1.0, NAN]])).sum().backward()
+    assert layer.embedding.weight.grad.any(dim=1).tolist() == [False, True, True]
+    layer.reset_parameters()
+    assert layer.embedding.weight.any(dim=1).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("graph", [edgeless, fully_connected])
+def test_what_is_known_goes_along_the_graph_only(graph):
+    torch.manual_seed(0)
+    model = LaMP(BagEncoder(5, 8), graph(3), num_feature_layers=0, known_labels=True).eval()
+    without = model(bags())
+    assert torch.equal(model(bags(torch.full((2, 3), NAN))), without)
+    negative, positive = (model(bags(torch.tensor([[NAN, value, NAN], [NAN] * 3]))) for value in (0.0, 1.0))
+    assert (negative[0] != without[0]).tolist() == [graph is fully_connected, True, graph is fully_connected]
+    assert (positive[0] != negative[0]).tolist() == [graph is fully_connected, True, graph is fully_connected]
+    assert torch.equal(positive[1], without[1])  # other samples are unaffected
+
+
+def test_a_layer_of_ones_own_model_takes_them_as_evidence():
+    labels, known = LabelMessagePassing(8, fully_connected(3)).eval(), KnownLabels(8)
+    x, batch = torch.randn(4, 8), torch.tensor([0, 0, 1, 1])
+    states = labels(x, batch, evidence=known(torch.tensor([[1.0, NAN, NAN], [NAN] * 3])))
+    changed = (states != labels(x, batch)).flatten(1).any(dim=1)
+    assert changed.tolist() == [True, False]
+
+
+def test_known_labels_add_to_evidence():
+    torch.manual_seed(0)
+    evidence = nn.Module()
+    evidence.forward = lambda data: data.rated
+    model = LaMP(
+        BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, evidence=evidence, known_labels=True
+    ).eval()
+    batch = bags()
+    batch.rated = torch.randn(2, 3)
+    rated = model(batch)
+    batch.known = torch.tensor([[1.0, NAN, NAN], [NAN] * 3])
+    both = model(batch)
+    assert (both[0] != rated[0]).all()
+    assert torch.equal(both[1], rated[1])
+    batch.rated = torch.zeros(2, 3)
+    assert (model(batch)[0] != both[0]).all()
+
+
+def test_models_without_them_have_the_same_weights_as_ever():
+    plain = LaMP(BagEncoder(5, 8), fully_connected(3))
+    taking = LaMP(BagEncoder(5, 8), fully_connected(3), known_labels=True)
+    assert taking.state_dict().keys() - plain.state_dict().keys() == {"known_labels.embedding.weight"}
+    assert takes_known_labels(taking)
+    assert takes_known_labels(nn.Sequential(KnownLabels(2)))
+    assert not takes_known_labels(plain)
+
+
+def test_a_model_that_does_not_take_them_refuses_them():
+    model = LaMP(BagEncoder(5, 8), fully_connected(3))
+    with pytest.raises(ValueError, match=r"as LaMP does not take any .*LaMP\(known_labels=True\)"):
+        model(bags(torch.zeros(2, 3)))
+    assert given_labels(model, bags()) is None
+
+
+def test_known_labels_of_a_wrong_shape_are_named():
+    with pytest.raises(ValueError, match=r"'known' of shape \[B, L\].*got \[3\].*tg_mlc\.data\.known_labels"):
+        KnownLabels(4)(torch.zeros(3))

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from tests.training.conftest import GINE, LABELS, make_module
+from tg_mlc.data import from_arrays
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.graphs import edgeless, fully_connected
+from tg_mlc.models import LaMP
+from tg_mlc.nn.encoders import VectorEncoder
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
+from tg_mlc.training.known import as_given, reveal, without_given
+
+NAN = float("nan")
+
+
+def batch_of(y: torch.Tensor) -> Batch:
+    return Batch.from_data_list([Data(x=torch.randn(1, 4), y=row) for row in y.split(1)])
+
+
+def lamp(graph=fully_connected, **options) -> LaMP:
+    return LaMP(VectorEncoder(4, 8), graph(LABELS), num_feature_layers=0, heads=2, **options)
+
+
+def test_random_labels_are_revealed_up_to_a_share():
+    torch.manual_seed(0)
+    y = torch.randint(2, (2000, 20)).float()
+    y[:, 0] = NAN
+    batch = batch_of(y)
+    shown = reveal(batch, 0.6)
+    known, open_ = ~shown.known.isnan(), ~shown.y.isnan()
+    assert torch.equal(known ^ open_, ~y.isnan())  # every label with a value is on one side
+    assert torch.equal(shown.known[known], y[known])
+    assert torch.equal(shown.y[open_], y[open_])
+    shares = known[:, 1:].float().mean(dim=1)
+    assert abs(shares.mean() - 0.3) < 0.02
+    assert shares.min() == 0.0
+    assert 0.6 < shares.max() < 1.0
+    assert torch.equal(batch.y.isnan(), y.isnan())
+    assert "known" not in batch
+
+
+def test_labels_that_are_given_stay_given():
+    batch = batch_of(torch.tensor([[1.0, 0.0, NAN]]))
+    batch.known = torch.tensor([[NAN, NAN, 1.0]])
+    torch.testing.assert_close(reveal(batch, 0.0).known, batch.known, equal_nan=True)
+
+
+def test_masks_follow_the_seed():
+    batch = batch_of(torch.randint(2, (8, 3)).float())
+    masks = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        masks.append(reveal(batch, 0.9).known.isnan())
+    assert torch.equal(masks[0], masks[1])
+    assert not torch.equal(masks[0], masks[2])
+
+
+def test_given_labels_are_no_targets_and_no_predictions():
+    model, batch = lamp(known_labels=True), batch_of(torch.tensor([[1.0, 0.0, NAN], [1.0, 1.0, 0.0]]))
+    assert without_given(model, batch) is batch
+    batch.known = torch.tensor([[1.0, NAN, NAN], [NAN, 0.0, NAN]])
+    open_ = without_given(model, batch).y
+    torch.testing.assert_close(open_, torch.tensor([[NAN, 0.0, NAN], [1.0, NAN, 0.0]]), equal_nan=True)
+    scores = torch.full((2, 3), 0.5)
+    assert as_given(scores, batch.known).tolist() == [[1.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
+    assert as_given(scores, None) is scores
+
+
+def test_a_model_without_known_labels_is_not_trained_with_them():
+    with pytest.raises(ValueError, match=r"takes known labels for max_known > 0.*got GINE\); set max_known=0\.0"):
+        make_module(GINE, objective=BinaryObjective(max_known=0.5))
+    with pytest.raises(ValueError, match=r"'max_known' to be a number in \[0, 1\)"):
+        BinaryObjective(max_known=1.0)
+
+
+def test_the_loss_is_that_of_labels_that_are_not_revealed():
+    model = lamp(known_labels=True).eval()
+    batch = batch_of(torch.randint(2, (16, 3)).float())
+    torch.manual_seed(0)
+    loss = BinaryObjective(0.3, max_known=0.7).loss(model, batch)
+    torch.manual_seed(0)
+    assert torch.equal(loss, BinaryObjective(0.3).loss(model, reveal(batch, 0.7)))
+    assert not torch.equal(loss, BinaryObjective(0.3).loss(model, batch))
+
+
+def twins(num_samples: int = 64) -> Batch:
+    """Samples whose two labels are the same coin toss, of which the inputs tell nothing."""
+    coin = torch.randint(2, (num_samples, 1)).float().expand(-1, 2)
+    return Batch.from_data_list([Data(x=torch.ones(1, 1), y=y) for y in coin.split(1)])
+
+
+@pytest.mark.parametrize("graph", [fully_connected, edgeless])
+def test_messages_carry_what_is_known(graph):
+    torch.manual_seed(0)
+    options = {"num_feature_layers": 0, "num_steps": 1, "heads": 1, "dropout": 0.0, "known_labels": True}
+    model, batch = LaMP(VectorEncoder(1, 8), graph(2), **options), twins()
+    module = MultiLabelModule(model, ["a", "b"], BinaryObjective(max_known=0.75))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(60):
+        optimizer.zero_grad()
+        module.objective.loss(model, batch).backward()
+        optimizer.step()
+    module.eval()
+    alone = module.predict_step(batch)
+    batch.known = torch.where(torch.tensor([True, False]), batch.y, NAN)
+    scores = module.predict_step(batch)
+    assert torch.equal(scores[:, 0], batch.y[:, 0])
+    if graph is edgeless:
+        assert torch.equal(scores[:, 1], alone[:, 1])
+    else:
+        assert ((alone[:, 1] > 0.2) & (alone[:, 1] < 0.8)).all()
+        assert torch.equal(scores[:, 1] > 0.5, batch.y[:, 1] > 0)
+
+
+def test_samples_bring_them_along_to_training_and_prediction(tmp_path, dataset, split):
+    y = torch.cat([data.y for data in dataset])
+    known = torch.where(torch.arange(3) == 1, y, NAN)
+    seed_everything(0, verbose=False)
+    module = MultiLabelModule(lamp(known_labels=True), LABELS, BinaryObjective(max_known=0.5))
+    vectors = from_arrays(torch.randn(len(y), 4), y, label_names=LABELS, kind="vector")
+    data = MultiLabelDataModule(with_attribute(vectors, "known", known), split, batch_size=16)
+    result = fit(module, data, tmp_path, max_epochs=1, monitor="val/loss", logger=False)
+    scores = result.predict(data.test_dataloader())
+    expected = known[split.test]
+    assert torch.equal(scores[~expected.isnan()], expected[~expected.isnan()])
+    assert ((scores[:, 0] > 0) & (scores[:, 0] < 1)).all()
+
+
+def test_what_is_given_in_validation_is_not_scored(batch):
+    module = make_module(Takes)
+    batch.known = torch.where(torch.arange(3) == 1, batch.y, NAN)
+    module.validation_step(batch, 0)
+    y, _, _, num_known = module._validated[0]
+    assert y[:, 1].isnan().all()
+    assert num_known.item() == (~batch.y[:, [0, 2]].isnan()).sum()
+
+
+class Takes(GINE):
+    """A model of another kind that says it takes known labels."""
+
+    takes_known_labels = True
+
+
+def test_masks_are_the_same_after_resuming(tmp_path, dataset, split):
+    y = torch.cat([data.y for data in dataset])
+    vectors = from_arrays(torch.randn(len(y), 4), y, label_names=LABELS, kind="vector")
+    data = MultiLabelDataModule(vectors, split, batch_size=16)
+
+    def train(folder, epochs, **options):
+        seed_everything(0, verbose=False)
+        # Without dropout, masks are all that is random.
+        module = MultiLabelModule(lamp(known_labels=True, dropout=0.0), LABELS, BinaryObjective(max_known=0.75))
+        options = {"max_epochs": epochs, "patience": None, "logger": False, **options}
+        return torch.load(fit(module, data, tmp_path / folder, **options).last_checkpoint, weights_only=True)
+
+    straight = train("straight", 3)["state_dict"]
+    train("stopped", 2)
+    resumed = train("stopped", 3, resume=True)["state_dict"]
+    for name, weight in straight.items():
+        assert torch.equal(torch.as_tensor(resumed[name]), torch.as_tensor(weight)), name

@@ -1,0 +1,58 @@
+"""Known labels of samples whose other labels are to be predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tg_mlc._numbers import as_array
+from tg_mlc.data._label_values import check_names, read_labels
+
+
+def known_labels(label_names: Sequence[str], known: Any, batch_size: int = 1) -> Tensor:
+    r"""Makes the attribute :obj:`known` of a batch from what is known of its labels.
+
+    .. code-block:: python
+
+        batch.known = known_labels(module.label_names, {"nausea": 1, "rash": 0}, batch.num_graphs)
+        scores = module.predict_step(batch)
+
+    Args:
+        label_names (Sequence[str]): The names of all labels.
+        known (Any): 0, 1, or NaN or None for unknown: by name, the same for all samples; a list of such mappings, one
+            for each sample; a data frame, whose columns are some of the labels; or a matrix :math:`(B, L)` of
+            all of them.
+        batch_size (int, optional): The number of samples, for what is the same for all. (default: :obj:`1`)
+
+    Shapes:
+        - **output:** :math:`(B, L)`: 0, 1, or NaN for unknown
+
+    Raises:
+        ValueError: If a name is unknown, or a value is neither 0, 1 nor NaN.
+    """
+    rows = [known] * batch_size if isinstance(known, Mapping) else _by_name(known)
+    if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
+        _check_names({name for row in rows for name in row}, label_names)
+        rows = [[row.get(name) for name in label_names] for row in rows]
+    return torch.from_numpy(read_labels(as_array(rows), label_names)[0])
+
+
+def _by_name(known: Any) -> Any:
+    """The rows of a data frame by the names of its columns; anything else as it is."""
+    if not hasattr(known, "columns"):
+        return known
+    names = [str(name) for name in known.columns]
+    check_names(names, len(names), "columns of known")
+    return [dict(zip(names, row, strict=True)) for row in as_array(known)]
+
+
+def _check_names(names: Iterable[Any], label_names: Sequence[str]) -> None:
+    others = [name for name in names if name not in label_names]
+    if others:
+        raise ValueError(
+            f"Expected 'known' to name labels of the model (got {others[:5]}); those are {list(label_names[:5])}"
+            f"{' and so on' if len(label_names) > 5 else ''}"
+        )

@@ -1,0 +1,42 @@
+"""Known labels in training and prediction: drawn at random, left out of losses, returned as they were given."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from tg_mlc.nn.known import given_labels
+
+
+def reveal(batch: Batch, max_share: float) -> Batch:
+    """Label mask training from the `"General Multi-label Image Classification with Transformers"
+    <https://arxiv.org/abs/2011.14027>`_ paper: a batch of which random labels are given.
+
+    Of every sample a share is revealed that is drawn uniformly from 0 to :obj:`max_share`; the targets of these labels
+    become NaN.
+    """
+    y = batch.y
+    share = max_share * torch.rand(len(y), 1, device=y.device)
+    revealed = torch.rand(y.shape, device=y.device) < share
+    batch = copy(batch)
+    batch.known = torch.where(revealed, y, batch.get("known", torch.full_like(y, torch.nan)))
+    batch.y = y.masked_fill(revealed, torch.nan)
+    return batch
+
+
+def without_given(model: nn.Module, batch: Batch) -> Batch:
+    """The same batch with unknown targets where labels are given, as these are not to be predicted."""
+    known = given_labels(model, batch)
+    if known is None:
+        return batch
+    batch = copy(batch)
+    batch.y = batch.y.masked_fill(~known.isnan(), torch.nan)
+    return batch
+
+
+def as_given(scores: Tensor, known: Tensor | None) -> Tensor:
+    """Scores with those of known labels as they were given."""
+    return scores if known is None else torch.where(known.isnan(), scores, known.to(scores))
