@@ -90,31 +90,21 @@ class ChainEnsemble:
         num_chains (int, optional): The number of chains. (default: :obj:`10`)
         share (float, optional): The share of samples, drawn without replacement, that a chain is fitted to.
             (default: :obj:`0.63`, about that of a bootstrap sample, :math:`1 - 1 / e`)
-        loss (str, optional): As in :class:`LinearBaseline`. (default: :obj:`"logistic"`)
-        C (float, optional): As there. (default: :obj:`10.0`)
         seed (int, optional): Seed of orders and samples. (default: :obj:`0`)
+        **chain (optional): Other arguments of :class:`ClassifierChain`.
 
     Raises:
         ValueError: If an option is out of range.
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
-    def __init__(
-        self,
-        num_chains: int = 10,
-        share: float = 0.63,
-        *,
-        loss: Loss = "logistic",
-        C: float = 10.0,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, num_chains: int = 10, share: float = 0.63, *, seed: int = 0, **chain: Any) -> None:
         check_count("num_chains", num_chains)
         check_share("share", share)
         self.num_chains = num_chains
         self.share = share
-        self.loss: Loss = loss
-        self.C = C
         self.seed = seed
+        self.options = chain
         self.chains: list[ClassifierChain] = []
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
@@ -125,7 +115,7 @@ class ChainEnsemble:
         self.chains = []
         for seed in rng.integers(2**31, size=self.num_chains).tolist():
             rows = np.sort(rng.permutation(len(targets))[: max(1, round(self.share * len(targets)))])
-            self.chains.append(ClassifierChain(self.loss, self.C, seed=seed).fit(x[rows], targets[rows]))
+            self.chains.append(ClassifierChain(**self.options, seed=seed).fit(x[rows], targets[rows]))
         return self
 
     def predict_proba(self, x: Features) -> FloatArray:
@@ -139,7 +129,7 @@ class ChainEnsemble:
         return np.asarray(np.mean([chain.predict_proba(x) for chain in self.chains], axis=0))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(num_chains={self.num_chains}, share={self.share}, C={self.C})"
+        return f"{type(self).__name__}(num_chains={self.num_chains}, share={self.share}, seed={self.seed})"
 
 
 def _beside(x: Features, column: Any) -> Features:

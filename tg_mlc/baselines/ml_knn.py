@@ -85,17 +85,14 @@ class MLkNN:
         return np.asarray((self._index.kneighbors_graph(x) @ self._y).toarray().round(), dtype=np.int64)
 
     def _count(self, among: IntArray, targets: Targets) -> FloatArray:
-        prior = [self.smoothing + (targets.known & side).sum(axis=0) for side in self._sides(targets)]
-        likelihood = [self._likelihood(among, targets.known & side) for side in self._sides(targets)]
-        return np.asarray(np.log(prior[0] / prior[1]) + np.log(likelihood[0] / likelihood[1]))
+        yes, no = (self._joint(among, targets.known & side) for side in (targets.positive, ~targets.positive))
+        return np.asarray(np.log(yes) - np.log(no))
 
-    def _likelihood(self, among: IntArray, rows: BoolArray) -> FloatArray:
+    def _joint(self, among: IntArray, rows: BoolArray) -> FloatArray:
+        """The probability of one side of a label times that of numbers of neighbours with it, but for a factor."""
         counts = np.stack([((among == c) & rows).sum(axis=0) for c in range(self.k + 1)])
-        return np.asarray((self.smoothing + counts) / (self.smoothing * (self.k + 1) + counts.sum(axis=0)))
-
-    @staticmethod
-    def _sides(targets: Targets) -> tuple[BoolArray, BoolArray]:
-        return targets.positive, ~targets.positive
+        total, s = counts.sum(axis=0), self.smoothing
+        return np.asarray((s + total) * (s + counts) / (s * (self.k + 1) + total))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(k={self.k}, smoothing={self.smoothing}, metric={self.metric!r})"

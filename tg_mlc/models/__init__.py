@@ -7,7 +7,7 @@ from tg_mlc.models.lamp import LaMP, LaMPOutput
 from tg_mlc.models.mlp import BinaryRelevance, PooledMLP, binary_relevance, pooled_mlp
 from tg_mlc.models.molecules import molecule_lamp
 from tg_mlc.models.nodes import node_lamp
-from tg_mlc.models.spen import SPEN, InfNet, InfNetOutput, SPENOutput, infnet, spen
+from tg_mlc.models.spen import SPEN, InfNet, InfNetOutput, SPENOutput, energy_network
 from tg_mlc.models.tables import table_lamp
 
 __all__ = [
@@ -22,12 +22,11 @@ __all__ = [
     "SPENOutput",
     "binary_relevance",
     "dna_lamp",
+    "energy_network",
     "gaml",
-    "infnet",
     "input_encoder",
     "molecule_lamp",
     "node_lamp",
     "pooled_mlp",
-    "spen",
     "table_lamp",
 ]

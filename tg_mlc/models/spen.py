@@ -203,49 +203,32 @@ class InfNet(nn.Module):
         return together - (local.detach() * y).sum(dim=-1)
 
 
-def spen(
+def energy_network(
+    kind: type[SPEN] | type[InfNet],
     train: MultiLabelDataset,
     label_graph: Data,
     encoder: Literal["fmp", "emb"] = "emb",
     *,
     channels: int = 64,
     num_units: int = 64,
-    num_steps: int = 5,
     num_feature_layers: int = 2,
     dropout: float = 0.1,
     frequency_strength: float = 0.5,
     **inputs: Any,
-) -> SPEN:
-    """Builds a :class:`SPEN` for the inputs of a data set.
+) -> SPEN | InfNet:
+    """Builds a :class:`SPEN` or an :class:`InfNet` for the inputs of a data set.
 
     Args:
+        kind (type): Which of them.
         train, label_graph, encoder, channels, frequency_strength, **inputs: As in
             :func:`~tg_mlc.models.pooled_mlp`.
-        num_units, num_steps, num_feature_layers, dropout (optional): As in :class:`SPEN`.
+        num_units, num_feature_layers, dropout (optional): As in :class:`SPEN`.
     """
-    blocks = num_feature_layers if encoder == "fmp" else 0
     inner = input_encoder(train, channels, **inputs)
-    model = SPEN(inner, train.num_labels, num_units, num_steps, blocks, dropout)
-    start_from_frequencies(model.local.lins[-1].bias, train.y, frequency_strength)
-    return model
-
-
-def infnet(
-    train: MultiLabelDataset,
-    label_graph: Data,
-    encoder: Literal["fmp", "emb"] = "emb",
-    *,
-    channels: int = 64,
-    num_units: int = 64,
-    num_feature_layers: int = 2,
-    dropout: float = 0.1,
-    frequency_strength: float = 0.5,
-    **inputs: Any,
-) -> InfNet:
-    """Builds an :class:`InfNet` for the inputs of a data set; for the arguments see :func:`spen`."""
+    options: dict[str, Any] = {"num_units": num_units, "dropout": dropout}
     blocks = num_feature_layers if encoder == "fmp" else 0
-    model = InfNet(input_encoder(train, channels, **inputs), train.num_labels, num_units, blocks, dropout)
-    for network in (model.local, model.augmented, model.inference):
+    model = kind(inner, train.num_labels, num_feature_layers=blocks, **options)
+    for network in (model.local, *([model.augmented, model.inference] if isinstance(model, InfNet) else [])):
         start_from_frequencies(network.lins[-1].bias, train.y, frequency_strength)
     return model
 

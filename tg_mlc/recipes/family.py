@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from tg_mlc.models import binary_relevance, gaml, infnet, pooled_mlp, spen
+from tg_mlc.models import SPEN, InfNet, binary_relevance, energy_network, gaml, pooled_mlp
 from tg_mlc.recipes.recipe import Member
 from tg_mlc.training import InferenceNetworkObjective, UnrolledObjective
 
@@ -22,8 +23,10 @@ RIVALS: dict[str, Member] = {
         binary_relevance,
         {**_PLAIN, "model": {"channels": None, "latent": False}, "module": {"lr": 2e-2, "weight_decay": 0.0}},
     ),
-    "spen": Member(spen, replaced={"objective_class": UnrolledObjective, "objective": {}}),
-    "infnet": Member(infnet, replaced={"objective_class": InferenceNetworkObjective, "objective": {}}),
+    "spen": Member(partial(energy_network, SPEN), replaced={"objective_class": UnrolledObjective, "objective": {}}),
+    "infnet": Member(
+        partial(energy_network, InfNet), replaced={"objective_class": InferenceNetworkObjective, "objective": {}}
+    ),
     "gaml": Member(gaml, {**_PLAIN, "model": {"dropout": 0.1}}),
 }
 
