@@ -82,6 +82,24 @@ def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Itera
         yield from _molecules(task, split, seed, options)
 
 
+def rivals(task: Task, split: Split, seed: int) -> dict[str, Callable[[], Scores]]:
+    """What every model of the papers is compared with, on any data set."""
+    rows: dict[str, Callable[[], Scores]] = {
+        FREQUENCY: lambda: _frequency(task, split),
+        "linear SVM": lambda: _linear(_plain_inputs(task, split), task, split, "hinge"),
+    }
+    if task.name in MOLECULES:
+        rows["random forest"] = lambda: _forest(task, split, seed, tuned=True)
+    return rows
+
+
+def _plain_inputs(task: Task, split: Split) -> Any:
+    """One vector for each sample."""
+    if task.name in MOLECULES:
+        return fingerprints(task)
+    return _words_of_dna(task, split) if task.name in DNA else inputs_of(task.dataset)
+
+
 def _frequency(task: Task, split: Split) -> Scores:
     frequency = LabelFrequency().fit(task.dataset.y[split.train])
     return frequency.predict_proba(len(split.val)), frequency.predict_proba(len(split.test))

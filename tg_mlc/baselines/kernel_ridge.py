@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from typing_extensions import Self
 
 from tg_mlc._optional import require
+from tg_mlc.baselines._tuning import best_of, check_rows
 from tg_mlc.baselines.baseline import Features
 from tg_mlc.baselines.linear import best_value
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
@@ -33,9 +34,7 @@ class KernelRidgeBaseline:
 
     One factorisation serves all labels, and also says what the training samples would get from a model that was fitted
     without them, :math:`y_{ni} - A_{ni} / [(\mathbf{K} + \alpha \mathbf{I})^{-1}]_{nn}` (Rasmussen & Williams 2006,
-    *Gaussian Processes for Machine Learning*, equation 5.12).
-
-    An unknown label (NaN) counts as the frequency of that label among the known ones.
+    *Gaussian Processes for Machine Learning*, equation 5.12). An unknown label (NaN) counts as its frequency.
 
     .. code-block:: python
 
@@ -53,6 +52,8 @@ class KernelRidgeBaseline:
 
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
+        RuntimeError: On use, if :meth:`fit` has not been called.
+        ValueError: If :obj:`gamma` or :obj:`alpha` is not positive.
     """
 
     def __init__(self, gamma: float = 1.0, alpha: float = 1.0) -> None:
@@ -82,32 +83,14 @@ class KernelRidgeBaseline:
         """Fits with every pair of :obj:`gamma` and :obj:`alpha` and returns the best on validation data.
 
         Args:
-            x, y, x_val, y_val: As in :meth:`LinearBaseline.tuned`.
+            x, y, x_val, y_val, metric: As in :meth:`LinearBaseline.tuned`, with its errors.
             grid (Iterable[tuple[float, float]], optional): The pairs. (default: :obj:`DEFAULT_GRID`)
-            metric (Callable, optional): As there.
-
-        Raises:
-            ValueError: If the metric is undefined on the validation data.
         """
-        best, highest = None, -np.inf
-        search = []
-        for gamma, alpha in grid:
-            model = cls(gamma, alpha).fit(x, y)
-            value = metric(y_val, model.predict_proba(x_val))
-            search.append((gamma, alpha, value))
-            if value > highest:
-                best, highest = model, value
-        if best is None:
-            raise ValueError(f"Expected 'metric' to be defined on the validation data (got NaN for all of {search})")
-        best.search = search
-        return best
+        fitted = (((gamma, alpha), cls(gamma, alpha).fit(x, y)) for gamma, alpha in grid)
+        return best_of(fitted, lambda model: metric(y_val, model.predict_proba(x_val)))
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Fits all labels.
-
-        Args:
-            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
-            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        """Fits all labels to :obj:`x` and :obj:`y` as in :meth:`LinearBaseline.fit`.
 
         Raises:
             ValueError: If the numbers disagree, :obj:`y` is not allowed, :obj:`alpha` is too small for samples that
@@ -115,8 +98,7 @@ class KernelRidgeBaseline:
         """
         x = sp.csr_array(x) if sp.issparse(x) else np.asarray(x)
         positive, known = read_targets(y, "y")
-        if x.shape[0] != len(known):
-            raise ValueError(f"Expected one row of 'y' per row of 'x', {x.shape[0]} (got {len(known)})")
+        check_rows(x.shape[0], len(known))
         if len(known) > MAX_SAMPLES:
             raise ValueError(
                 f"Expected at most {MAX_SAMPLES} samples, as memory grows with their square (got {len(known)}); fit on "
@@ -130,37 +112,23 @@ class KernelRidgeBaseline:
         return self
 
     def predict_proba(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)`, cut off below 0 and above 1, where :meth:`decision_function` still ranks.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-        """
+        """Returns scores :math:`(N, L)`, cut off below 0 and above 1, where :meth:`decision_function` still ranks."""
         return np.clip(self._regress(x), 0.0, 1.0)
 
     def decision_function(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)` that are near -1 for no and near 1 for yes, as the distances of
-        :class:`LinearBaseline` are.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-        """
+        """Returns scores :math:`(N, L)` near -1 for no and near 1 for yes, as distances of :class:`LinearBaseline`."""
         return 2 * self._regress(x) - 1
 
     def leave_one_out(self) -> FloatArray:
         """Returns the :meth:`decision_function` :math:`(N, L)` of every training sample by a model fitted without it
         (but for the label's frequency, which counts it).
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
         """
         if self._left_out is None:
             raise RuntimeError("Expected 'fit' to be called before 'leave_one_out' (coefficients alone do not do)")
         return 2 * self._left_out - 1
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns settings, training features and coefficients as arrays, numbers and truth values; coefficients are in
-        single precision. What :meth:`leave_one_out` says is not among them.
-        """
+        """Returns settings, training features and coefficients (in single precision), without :meth:`leave_one_out`."""
         rows = sp.csr_array(self.x)
         return {
             "gamma": self.gamma,

@@ -12,10 +12,8 @@ class LabelFrequency:
     r"""Gives every sample the same scores: the share of positives of each label in the training data.
 
     On data with frequent labels its F1 can equal that of published models (on SIDER it does), so it belongs next to
-    every model, with thresholds tuned in the same way. Its macro ROC-AUC is 0.5 by construction.
-
-    Unknown labels (NaN) are left out of the mean. A label never known in training gets the share of positives among all
-    known entries.
+    every model, with thresholds tuned in the same way. Its macro ROC-AUC is 0.5 by construction. Unknown labels (NaN)
+    are left out of the mean; a label never known in training gets the share of positives among all known entries.
 
     Attributes:
         frequency (numpy.ndarray): The scores :math:`(L)`, after :meth:`fit`.
@@ -25,14 +23,7 @@ class LabelFrequency:
         self.frequency: FloatArray | None = None
 
     def fit(self, y: ArrayLike) -> Self:
-        """Counts the labels of the training samples.
-
-        Args:
-            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-
-        Raises:
-            ValueError: If :obj:`y` is not a matrix of 0, 1 and NaN with at least one known entry.
-        """
+        """Counts the labels of training samples, targets :math:`(N, L)`: 0, 1, or NaN for unknown."""
         positive, known = read_targets(y, "y")
         overall = positive.sum() / known.sum()
         counts = known.sum(axis=0)
@@ -40,11 +31,7 @@ class LabelFrequency:
         return self
 
     def predict_proba(self, num_samples: int) -> FloatArray:
-        """Returns the constant scores :math:`(N, L)` for a number :math:`N` of samples.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-        """
+        """Returns the constant scores :math:`(N, L)` of :math:`N` samples; a :obj:`RuntimeError` before :meth:`fit`."""
         if self.frequency is None:
             raise RuntimeError("Expected 'fit' to be called before 'predict_proba'")
         return np.tile(self.frequency, (num_samples, 1))

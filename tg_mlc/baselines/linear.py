@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from typing_extensions import Self
 
 from tg_mlc._optional import require
+from tg_mlc.baselines._tuning import best_of, check_rows
 from tg_mlc.baselines.baseline import Features
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
@@ -29,9 +30,8 @@ _NEVER = 10.0
 class LinearBaseline:
     r"""A linear support vector machine, or a logistic regression, for each label (:obj:`scikit-learn`, liblinear).
 
-    On bags of words this is as good as most of what has been published with neural networks, in seconds.
-
-    Unknown labels (NaN) are left out label by label. A label of one class only gets no weights and that class's side.
+    On bags of words this is as good as most of what has been published with neural networks, in seconds. Unknown labels
+    (NaN) are left out label by label. A label of one class only gets no weights and that class's side.
 
     .. code-block:: python
 
@@ -49,6 +49,8 @@ class LinearBaseline:
 
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
+        RuntimeError: On use, if :meth:`fit` has not been called.
+        ValueError: If :obj:`loss` is unknown, or :obj:`C` not positive.
     """
 
     def __init__(self, loss: Loss = "hinge", C: float = 1.0, *, n_jobs: int = 1) -> None:
@@ -80,10 +82,7 @@ class LinearBaseline:
         """Fits with every :obj:`C` of a grid and returns the best on validation data.
 
         Args:
-            x (scipy.sparse matrix or numpy.ndarray): Training features :math:`(N, F)`.
-            y (Tensor or numpy.ndarray): Their targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-            x_val (scipy.sparse matrix or numpy.ndarray): Validation features.
-            y_val (Tensor or numpy.ndarray): Their targets.
+            x, y, x_val, y_val: Training and validation samples, as in :meth:`fit`.
             grid (Iterable[float], optional): Values of :obj:`C`. (default: :obj:`DEFAULT_GRID`)
             metric (Callable, optional): What to maximise, from targets and probabilities. (default: :obj:`None`,
                 micro-F1 at its best threshold)
@@ -92,14 +91,9 @@ class LinearBaseline:
         Raises:
             ValueError: If the metric is undefined on the validation data.
         """
-        metric = best_value if metric is None else metric
-        tried = [cls(loss, C, n_jobs=n_jobs).fit(x, y) for C in (DEFAULT_GRID[loss] if grid is None else grid)]
-        values = [metric(y_val, model.predict_proba(x_val)) for model in tried]
-        if np.isnan(values).all():
-            raise ValueError("Expected 'metric' to be defined on the validation data (got NaN for every 'C')")
-        best = tried[int(np.nanargmax(values))]
-        best.search = [(model.C, value) for model, value in zip(tried, values, strict=True)]
-        return best
+        score, grid = best_value if metric is None else metric, DEFAULT_GRID[loss] if grid is None else grid
+        fitted = (((C,), cls(loss, C, n_jobs=n_jobs).fit(x, y)) for C in grid)
+        return best_of(fitted, lambda model: score(y_val, model.predict_proba(x_val)))
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Fits the classifiers.
@@ -116,11 +110,7 @@ class LinearBaseline:
         return self
 
     def decision_function(self, x: Features) -> FloatArray:
-        """Returns the signed distances :math:`(N, L)` for features :math:`(N, F)`.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-        """
+        """Returns the signed distances :math:`(N, L)` for features :math:`(N, F)`."""
         if self.weight is None or self.bias is None:
             raise RuntimeError("Expected 'fit' to be called before 'decision_function'")
         return np.asarray(x @ self.weight + self.bias)
@@ -129,9 +119,6 @@ class LinearBaseline:
         r"""Returns scores :math:`(N, L)` between 0 and 1 for features :math:`(N, F)`: the probabilities of logistic
         regression, and :math:`\sigma(2 s)` of the distances :math:`s` of a support vector machine, whose order is all
         that counts.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
         """
         slope = 2.0 if self.loss == "hinge" else 1.0
         return 1 / (1 + np.exp(-slope * self.decision_function(x)))
@@ -159,11 +146,7 @@ class LinearBaseline:
         return out
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns settings and coefficients as arrays of single precision, numbers and strings.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-        """
+        """Returns settings and coefficients as arrays of single precision, numbers and strings."""
         if self.weight is None:
             raise RuntimeError("Expected 'fit' to be called before 'state_dict'")
         return {
@@ -185,10 +168,9 @@ class LinearBaseline:
         positive, known = targets
         labels = range(positive.shape[1])
         joblib = require("joblib", extra="data")
-        fits: Sequence[tuple[FloatArray, float]] = joblib.Parallel(n_jobs=self.n_jobs)(
-            joblib.delayed(_fit_one)(self.loss, self.C, x, positive[:, i], known[:, i]) for i in labels
-        )
-        return np.stack([weight for weight, _ in fits], axis=1), np.array([bias for _, bias in fits])
+        calls = (joblib.delayed(_fit_one)(self.loss, self.C, x, positive[:, i], known[:, i]) for i in labels)
+        weights, biases = zip(*joblib.Parallel(n_jobs=self.n_jobs)(calls), strict=True)
+        return np.stack(weights, axis=1), np.array(biases)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(loss={self.loss!r}, C={self.C})"
@@ -198,19 +180,12 @@ def read_samples(x: Features, y: ArrayLike) -> tuple[Features, Targets]:
     """Features as liblinear takes them and targets, with as many rows."""
     targets = read_targets(y, "y")
     x = _for_liblinear(x) if sp.issparse(x) else np.asarray(x)
-    if x.shape[0] != len(targets.known):
-        raise ValueError(f"Expected one row of 'y' per row of 'x', {x.shape[0]} (got {len(targets.known)})")
+    check_rows(x.shape[0], len(targets.known))
     return x, targets
 
 
 def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "miF1") -> float:
-    """A metric at its best threshold, NaN if it is undefined.
-
-    Args:
-        y (Tensor or numpy.ndarray): Targets :math:`(N, L)`.
-        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)`.
-        metric (str, optional): As of :class:`~tg_mlc.metrics.ThresholdTuner`. (default: :obj:`"miF1"`)
-    """
+    """A metric of :class:`~tg_mlc.metrics.ThresholdTuner` at its best threshold, NaN if it is undefined."""
     best = ThresholdTuner(metric).fit(y, scores).best_value
     return float("nan") if best is None else best
 
@@ -230,8 +205,7 @@ def _fit_one(loss: Loss, C: float, x: Features, positive: BoolArray, known: Bool
     if loss == "hinge":
         model = require("sklearn.svm", extra="data").LinearSVC(C=C, random_state=0)
     else:
-        model = require("sklearn.linear_model", extra="data").LogisticRegression(
-            C=C, solver="liblinear", random_state=0
-        )
+        linear_model = require("sklearn.linear_model", extra="data")
+        model = linear_model.LogisticRegression(C=C, solver="liblinear", random_state=0)
     model.fit(x if len(rows) == x.shape[0] else x[rows], target)
     return model.coef_[0], float(model.intercept_[0])

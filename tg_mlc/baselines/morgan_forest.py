@@ -10,6 +10,7 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 from tg_mlc._optional import require
+from tg_mlc.baselines._tuning import best_of, check_rows
 from tg_mlc.baselines.label_frequency import LabelFrequency
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
@@ -97,6 +98,8 @@ class MorganForest:
 
     Raises:
         ImportError: On use, if RDKit or scikit-learn is not installed (extra ``molecules``).
+        RuntimeError: On use, if :meth:`fit` has not been called.
+        ValueError: On use, if a SMILES cannot be read, or there is not one row of targets for each.
     """
 
     def __init__(
@@ -140,10 +143,7 @@ class MorganForest:
         """Fits a forest with every setting of a grid and returns the best one on validation data.
 
         Args:
-            smiles (Iterable[str]): Training molecules.
-            y (Tensor or numpy.ndarray): Their targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-            smiles_val (Iterable[str]): Validation molecules.
-            y_val (Tensor or numpy.ndarray): Their targets.
+            smiles, y, smiles_val, y_val: Training and validation samples, as in :meth:`fit`.
             grid (dict, optional): Values to try for :obj:`min_samples_leaf` and :obj:`max_features`.
             metric (Callable, optional): What to maximise, from targets and scores. (default: :func:`macro_roc_auc`)
             **kwargs (optional): Other arguments of :class:`MorganForest`.
@@ -156,56 +156,27 @@ class MorganForest:
         settings = list(require("sklearn.model_selection", extra="molecules").ParameterGrid(grid))
         targets = read_targets(y, "y")
         bits, bits_val = (cls(**kwargs).fingerprints(molecules) for molecules in (smiles, smiles_val))
-        best, best_value, search = cls(**kwargs), -np.inf, []
-        for setting in settings:
-            forest = cls(**kwargs, **setting)._fit(bits, targets)
-            value = metric(y_val, forest._predict_proba(bits_val))
-            search.append((setting, value))
-            if value > best_value:
-                best, best_value = forest, value
-        if not np.isfinite(best_value):
-            raise ValueError("Expected 'metric' to be defined on the validation data for some setting (got only NaN)")
-        best.search = search
-        return best
+        fitted = (((setting,), cls(**kwargs, **setting)._fit(bits, targets)) for setting in settings)
+        return best_of(fitted, lambda forest: metric(y_val, forest._predict_proba(bits_val)))
 
     def fit(self, smiles: Iterable[str], y: ArrayLike) -> Self:
-        """Fits the forests.
-
-        Args:
-            smiles (Iterable[str]): Training molecules.
-            y (Tensor or numpy.ndarray): Their targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-
-        Raises:
-            ValueError: If a SMILES cannot be read, the numbers disagree, or :obj:`y` is not allowed.
-        """
+        """Fits the forests to molecules and their targets :math:`(N, L)`: 0, 1, or NaN for unknown."""
         return self._fit(self.fingerprints(smiles), read_targets(y, "y"))
 
     def predict_proba(self, smiles: Iterable[str]) -> FloatArray:
-        """Returns scores :math:`(N, L)` of molecules, given as SMILES.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-            ValueError: If a SMILES cannot be read.
-        """
+        """Returns scores :math:`(N, L)` of molecules, given as SMILES."""
         return self._predict_proba(self.fingerprints(smiles))
 
     def out_of_bag(self) -> FloatArray:
         """Returns scores :math:`(N, L)` of the training molecules, each by the trees that were grown without it
-        (Breiman 2001, doi:10.1023/A:1010933404324).
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`, or without :obj:`oob_score`.
+        (Breiman 2001, doi:10.1023/A:1010933404324), if fitted with :obj:`oob_score`.
         """
         if self._out_of_bag is None:
             raise RuntimeError("Expected 'fit' to be called with 'oob_score=True' before 'out_of_bag'")
         return self._out_of_bag
 
     def fingerprints(self, smiles: Iterable[str]) -> npt.NDArray[np.uint8]:
-        """Returns what the forests see of molecules, one bit for each substructure, :math:`(N, B)`.
-
-        Raises:
-            ValueError: If a SMILES cannot be read.
-        """
+        """Returns what the forests see of molecules, one bit for each substructure, :math:`(N, B)`."""
         chem = require("rdkit.Chem", extra="molecules")
         generators = require("rdkit.Chem.rdFingerprintGenerator", extra="molecules")
         generator = generators.GetMorganGenerator(radius=self.radius, fpSize=self.num_bits)
@@ -219,18 +190,12 @@ class MorganForest:
         return np.stack(rows) if rows else np.zeros((0, self.num_bits), dtype=np.uint8)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns settings, frequencies and trees as arrays, numbers and strings. What :meth:`out_of_bag` says is not
-        among them.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-        """
-        if self._constant is None:
-            raise RuntimeError("Expected 'fit' to be called before 'state_dict'")
+        """Returns settings, frequencies and trees as arrays, numbers and strings, without :meth:`out_of_bag`."""
+        constant = self._fitted("state_dict")
         return {
             "settings": {name: getattr(self, name) for name in _SETTINGS},
             "search": [list(row) for row in self.search],
-            "frequency": self._constant.frequency,
+            "frequency": constant.frequency,
             "forests": [trees._asdict() for trees in self._forests],
         }
 
@@ -248,8 +213,7 @@ class MorganForest:
 
     def _fit(self, bits: npt.NDArray[np.uint8], targets: Targets) -> Self:
         positive, known = targets
-        if len(bits) != len(known):
-            raise ValueError(f"Expected one row of 'y' per molecule, {len(bits)} (got {len(known)})")
+        check_rows(len(bits), len(known), "molecule")
         self._constant = LabelFrequency().fit(np.where(known, positive, np.nan))
         learnable = np.flatnonzero(positive.any(axis=0) & (known & ~positive).any(axis=0))
         groups = [learnable] if known.all() else np.split(learnable, len(learnable))
@@ -278,10 +242,13 @@ class MorganForest:
         )
         return forest.fit(bits[rows], target[:, 0] if len(labels) == 1 else target)
 
-    def _predict_proba(self, bits: npt.NDArray[np.uint8]) -> FloatArray:
+    def _fitted(self, method: str) -> LabelFrequency:
         if self._constant is None:
-            raise RuntimeError("Expected 'fit' to be called before 'predict_proba'")
-        scores = self._constant.predict_proba(len(bits))
+            raise RuntimeError(f"Expected 'fit' to be called before '{method}'")
+        return self._constant
+
+    def _predict_proba(self, bits: npt.NDArray[np.uint8]) -> FloatArray:
+        scores = self._fitted("predict_proba").predict_proba(len(bits))
         for trees in self._forests:
             for start in range(0, len(bits), _CHUNK):
                 scores[start : start + _CHUNK, trees.labels] = trees.predict(bits[start : start + _CHUNK])

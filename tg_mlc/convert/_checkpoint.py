@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 
-class Checkpoint(NamedTuple):
+class ReleasedFile(NamedTuple):
     """A state dict by the names of the bare model, and the settings of the run as far as they are known."""
 
     state: dict[str, Tensor]
     settings: dict[str, Any]
 
 
-def read_checkpoint(source: Mapping[str, Any] | str | os.PathLike[str]) -> Checkpoint:
+def read_released(source: Mapping[str, Any] | str | os.PathLike[str]) -> ReleasedFile:
     """Takes a file, the dict that the training script saves, or a bare state dict."""
     content = source if isinstance(source, Mapping) else _load(source)
     settings: dict[str, Any] = {}
@@ -35,7 +35,7 @@ def read_checkpoint(source: Mapping[str, Any] | str | os.PathLike[str]) -> Check
             f"Expected 'state_dict' to hold tensors, or to be a dict with a state dict under 'model' "
             f"(got {', '.join(strange[:5])}, which are none)"
         )
-    return Checkpoint(state, settings)
+    return ReleasedFile(state, settings)
 
 
 def _as_tensor(value: Any) -> Any:

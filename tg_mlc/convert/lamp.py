@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from tg_mlc.convert._checkpoint import read_checkpoint
+from tg_mlc.convert._checkpoint import read_released
 from tg_mlc.convert._lamp_layout import EMBEDDING, POSITIONS, Layout, State, infer_layout
 from tg_mlc.convert.released import ReleasedLaMP
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
@@ -66,11 +66,10 @@ def load_lamp_checkpoint(
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If the file is cut short, or holds more than tensors and plain settings, names or shapes are not
-            those of a released model with the graph decoder, the model has a part that is not supported (a recurrent
-            encoder or decoder, the convolutions over DNA), or the arguments contradict it or one another.
+        ValueError: If the file is damaged, or holds more than tensors and plain settings, the model is none with the
+            graph decoder or has a recurrent encoder or convolutions over DNA, or the arguments contradict it.
     """
-    state, settings = read_checkpoint(state_dict)
+    state, settings = read_released(state_dict)
     heads = settings.get("n_head") if heads is None else heads
     enc_transform = settings.get("enc_transform", "") if enc_transform is None else enc_transform
     if enc_transform not in ("", "mean", "sum"):

@@ -47,24 +47,17 @@ class ReleasedLaMP(LaMP):
     readout's weight and leave out its bias.
 
     Args:
-        encoder (torch.nn.Module): As in :class:`~tg_mlc.models.LaMP`.
-        label_graph (LabelGraph): As there.
-        num_steps (int, optional): As there. (default: :obj:`2`)
-        num_feature_layers (int, optional): As there. (default: :obj:`2`)
+        encoder, label_graph, num_steps, num_feature_layers, label_kwargs: As in :class:`~tg_mlc.models.LaMP`.
         label_attention (bool, optional): If set to :obj:`False`, there is no attention among labels but only its MLP,
             and a step hands out one state, as with the flag :obj:`-no_dec_self_att`. (default: :obj:`True`)
         readout_bias (bool, optional): If set to :obj:`True`, the readout has a bias. (default: :obj:`True`)
         pool (str or Aggregation, optional): Aggregates the components of a sample into one, *e.g.* :obj:`"mean"`,
             before labels attend to it. (default: :obj:`None`)
-        label_kwargs (dict, optional): As there. (default: :obj:`None`)
         **block (optional): As there.
 
     Shapes:
         - **input:** a batch of :math:`B` samples
         - **output:** logits :math:`(B, L)`
-
-    Raises:
-        ValueError: As in :class:`~tg_mlc.models.LaMP`.
     """
 
     def __init__(

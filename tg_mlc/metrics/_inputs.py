@@ -15,7 +15,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Targets(NamedTuple):
-    """What is known of the labels: ``positive`` implies ``known``; both are [num_samples, num_labels]."""
+    """Entries known and positive, which implies known, of [num_samples, num_labels]."""
 
     positive: BoolArray
     known: BoolArray

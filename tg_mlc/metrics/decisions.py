@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from tg_mlc.metrics._counts import LABELS, SAMPLES, Counts, count
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, read_decisions, read_targets
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_decisions, read_targets
 
 ZeroDivision = Literal[0, 1, "drop"]
 ZeroDivisions = ZeroDivision | Mapping[str, ZeroDivision] | None
@@ -18,16 +18,11 @@ DEFAULT_ZERO_DIVISION: dict[str, ZeroDivision] = {"ebF1": 1, "miF1": 0, "maF1": 
 
 
 def subset_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """The share of samples of which every known label is right (ACC).
-
-    Samples without any known label are left out.
+    """The share of samples with known labels of which all of these are right (ACC).
 
     Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        y_pred (Tensor or numpy.ndarray): Decisions: 0 or 1.
-
-    Shapes:
-        - **y_true, y_pred:** :math:`(N, L)`
+        y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        y_pred (Tensor or numpy.ndarray): Decisions :math:`(N, L)`: 0 or 1.
 
     Raises:
         ValueError: If the shapes differ, a value is not allowed, or no label is known.
@@ -44,9 +39,7 @@ def hamming_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
 
 def example_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 1) -> float:
-    """The mean over samples of the F1 of their known labels (ebF1).
-
-    Samples without any known label are left out.
+    """The mean over samples with known labels of the F1 of these (ebF1).
 
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
@@ -68,9 +61,7 @@ def micro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivisio
 
 
 def macro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 0) -> float:
-    """The mean over labels of the F1 of their known entries (maF1).
-
-    Labels without any known entry are left out.
+    """The mean over labels with known entries of the F1 of these (maF1).
 
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
@@ -82,9 +73,9 @@ def macro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivisio
 
 def resolve_zero_division(zero_division: ZeroDivisions = None) -> dict[str, ZeroDivision]:
     """Completes one choice for all F1s, or some choices by name, with the defaults, and checks it."""
-    named = zero_division if isinstance(zero_division, Mapping) else {}
-    if zero_division is not None and not isinstance(zero_division, Mapping):
-        named = dict.fromkeys(DEFAULT_ZERO_DIVISION, zero_division)
+    named = {} if zero_division is None else zero_division
+    if not isinstance(named, Mapping):
+        named = dict.fromkeys(DEFAULT_ZERO_DIVISION, named)
     if unknown := sorted(set(named) - set(DEFAULT_ZERO_DIVISION)):
         raise ValueError(f"Expected 'zero_division' only for {list(DEFAULT_ZERO_DIVISION)} (got {unknown})")
     for value in named.values():
@@ -143,8 +134,18 @@ DECISION_METRICS = {
 }
 
 
-def _measure(name: str, y_true: ArrayLike, y_pred: ArrayLike, zero_division: ZeroDivision | None = None) -> float:
-    chosen = resolve_zero_division(zero_division).get(name, 0)
-    targets = read_targets(y_true)
+def value_of(name: str, targets: Targets, decisions: BoolArray, zero_division: Mapping[str, ZeroDivision]) -> float:
+    """Value of a metric, given what :func:`resolve_zero_division` returned."""
     per, formula = DECISION_METRICS[name]
-    return float(formula(count(targets, read_decisions(y_pred, targets), per), chosen))
+    return float(formula(count(targets, decisions, per), zero_division.get(name, 0)))
+
+
+def check_metric(name: str) -> None:
+    """Refuses a name that is none of a decision metric."""
+    if name not in DECISION_METRICS:
+        raise ValueError(f"Expected 'metric' to be one of {list(DECISION_METRICS)} (got {name!r})")
+
+
+def _measure(name: str, y_true: ArrayLike, y_pred: ArrayLike, zero_division: ZeroDivision | None = None) -> float:
+    chosen, targets = resolve_zero_division(zero_division), read_targets(y_true)
+    return value_of(name, targets, read_decisions(y_pred, targets), chosen)

@@ -43,18 +43,12 @@ def tune_by_frequency(
         print(evaluate(y_test, scores_test, tuners))
 
     Args:
-        y (Tensor or numpy.ndarray): Targets of validation samples: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Their probabilities.
-        y_train (Tensor or numpy.ndarray): Targets of training samples, which give the frequencies.
+        y (Tensor or numpy.ndarray): Targets :math:`(N, L)` of validation samples: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Their probabilities :math:`(N, L)`.
+        y_train (Tensor or numpy.ndarray): Targets :math:`(N_{train}, L)` of training samples.
         strengths (Sequence[float], optional): The candidates for :math:`\tau`; of equally good ones the first is taken.
             (default: :obj:`STRENGTHS`)
-        metrics (Sequence[str], optional): As in :func:`tune_per_metric`. (default: all)
-        grid (Sequence[float], optional): The candidates for :math:`\theta`. (default: :obj:`PAPER_GRID`)
-        zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`. (default: :obj:`None`)
-
-    Shapes:
-        - **y, scores:** :math:`(N, L)`
-        - **y_train:** :math:`(N_{train}, L)`
+        metrics, grid, zero_division (optional): As in :func:`tune_per_metric`, with :obj:`grid` for :math:`\theta`.
 
     Raises:
         ValueError: If there is no strength, the numbers of labels differ, or as :func:`tune_per_metric` does.

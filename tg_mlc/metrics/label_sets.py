@@ -12,9 +12,8 @@ from scipy.special import logit
 from torch import Tensor
 from typing_extensions import Self
 
-from tg_mlc.metrics._counts import count
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_matrix, read_scores, read_targets
-from tg_mlc.metrics.decisions import DECISION_METRICS, resolve_zero_division
+from tg_mlc.metrics.decisions import DEFAULT_ZERO_DIVISION, check_metric, value_of
 from tg_mlc.metrics.thresholds import PAPER_GRID, check_scale
 
 #: What :meth:`LabelSets.tuned` tries: from all label sets alike to as often as they occur.
@@ -31,13 +30,10 @@ class LabelSets:
     .. math::
         \hat{Y} = \arg\max_{Y} \; \sum_{i \in Y} \log p_i + \sum_{i \notin Y} \log (1 - p_i) + \gamma \log n_Y
 
-    over the sets :math:`Y` of training samples, of which :math:`n_Y` have this one. Probabilities below
-    :math:`10^{-4}` and above :math:`1 - 10^{-4}` are cut off there: no label alone may outvote all others.
-
-    Subset accuracy asks for the likeliest set as a whole, not for the likely labels (Dembczyński et al. 2012,
-    doi:10.1007/s10994-012-5285-8). Where most label sets of new samples are known from training ones, as topics of
-    news are, choosing among those finds more of them than any thresholds do; a set that no training sample has is
-    never found.
+    over the sets :math:`Y` of training samples, of which :math:`n_Y` have this one, with probabilities within
+    :math:`[10^{-4}, 1 - 10^{-4}]`: no label alone may outvote all others. Subset accuracy asks for the likeliest set as
+    a whole, not for the likely labels (Dembczyński et al. 2012, doi:10.1007/s10994-012-5285-8). Where most sets of new
+    samples are known from training ones, as topics of news are, this finds more of them than any thresholds do.
 
     .. code-block:: python
 
@@ -45,16 +41,13 @@ class LabelSets:
         y_pred = sets.predict(scores_test)
 
     Args:
-        y_train (Tensor or numpy.ndarray): Targets of training samples: 0, 1, or NaN for unknown; samples with unknown
-            labels are left out.
+        y_train (Tensor or numpy.ndarray): Targets :math:`(N, L)` of training samples: 0, 1, or NaN for unknown;
+            samples with unknown labels are left out.
         prior (float, optional): The strength :math:`\gamma` of how often sets occur. (default: :obj:`0.0`)
 
     Attributes:
         sets (scipy.sparse.csr_array): The label sets :math:`(S, L)`.
         counts (numpy.ndarray): How many training samples have each, of shape :math:`(S)`.
-
-    Shapes:
-        - **y_train:** :math:`(N, L)`
 
     Raises:
         ValueError: If no training sample is known entirely.
@@ -88,25 +81,20 @@ class LabelSets:
             scores (Tensor or numpy.ndarray): Their probabilities.
             priors (Sequence[float], optional): The candidates, of which the first of the best is taken.
                 (default: :obj:`PRIORS`)
-            metric (str, optional): One of :obj:`"ACC"`, :obj:`"HA"`, :obj:`"ebF1"`, :obj:`"miF1"` and
-                :obj:`"maF1"`. (default: :obj:`"ACC"`)
+            metric (str, optional): As in :class:`ThresholdTuner`. (default: :obj:`"ACC"`)
 
         Raises:
             ValueError: If the metric is not known, there is no candidate, or shapes or values are not allowed.
         """
-        if metric not in DECISION_METRICS:
-            raise ValueError(f"Expected 'metric' to be one of {list(DECISION_METRICS)} (got {metric!r})")
+        check_metric(metric)
         if not priors:
             raise ValueError("Expected 'priors' to hold at least one number (got none)")
         targets = read_targets(y, "y")
         scores = read_scores(scores, targets)
-        per, formula = DECISION_METRICS[metric]
-        division = resolve_zero_division(None).get(metric, 0)
-        sets = cls(y_train)
-        values = []
+        sets, values = cls(y_train), []
         for prior in priors:
             sets.prior = prior
-            values.append(formula(count(targets, sets.predict(scores).astype(bool), per), division))
+            values.append(value_of(metric, targets, sets.predict(scores).astype(bool), DEFAULT_ZERO_DIVISION))
         sets.prior = priors[int(np.argmax(values))]
         return sets
 

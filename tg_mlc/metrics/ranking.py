@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -16,69 +16,55 @@ def micro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
     NaN if the known entries are all positive or all negative.
 
     Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
-
-    Shapes:
-        - **y_true, scores:** :math:`(N, L)`
+        y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)`, larger for positive: probabilities or logits.
 
     Raises:
         ValueError: If the shapes differ, a value is not allowed, or no label is known.
     """
-    return _read_and_rank(y_true, scores).micro_roc_auc
+    return _rank(y_true, scores).pooled.roc_auc
 
 
 def macro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
     """The mean over labels of the area under their ROC curves.
 
     Labels without both a known positive and a known negative are left out, as the curve is undefined; they are the NaN
-    of :func:`roc_auc_per_label`, and :func:`evaluate` reports them by name. NaN if no label is left.
-
-    Args and errors are those of :func:`micro_roc_auc`.
+    of :func:`roc_auc_per_label`, and :func:`evaluate` reports them by name. NaN if no label is left. Args and errors
+    are those of :func:`micro_roc_auc`.
     """
-    return _read_and_rank(y_true, scores).macro_roc_auc
+    return _rank(y_true, scores).macro("roc_auc")
 
 
 def micro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
     r"""The average precision :math:`\sum_n (R_n - R_{n-1}) P_n` of all known entries, pooled over samples and labels.
 
-    NaN if the known entries are all positive or all negative.
-
-    Args and errors are those of :func:`micro_roc_auc`.
+    NaN if the known entries are all positive or all negative. Args and errors are those of :func:`micro_roc_auc`.
     """
-    return _read_and_rank(y_true, scores).micro_average_precision
+    return _rank(y_true, scores).pooled.average_precision
 
 
 def macro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
     """The mean over labels of their average precision.
 
-    The labels left out are those of :func:`macro_roc_auc`.
-
-    Args and errors are those of :func:`micro_roc_auc`.
+    The labels left out are those of :func:`macro_roc_auc`. Args and errors are those of :func:`micro_roc_auc`.
     """
-    return _read_and_rank(y_true, scores).macro_average_precision
+    return _rank(y_true, scores).macro("average_precision")
 
 
 def roc_auc_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
-    """Returns the area under the ROC curve of every label, NaN where it is undefined.
+    """The area under the ROC curve of every label :math:`(L)`, NaN where it is undefined.
 
     Args and errors are those of :func:`micro_roc_auc`.
-
-    Shapes:
-        - **output:** :math:`(L)`
     """
-    return _read_and_rank(y_true, scores).roc_auc_per_label
+    return _rank(y_true, scores).per_label("roc_auc")
 
 
 def average_precision_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
-    """Returns the average precision of every label, NaN where only one class is known.
+    """The average precision of every label :math:`(L)`, NaN where only one class is known.
 
     Args and errors are those of :func:`micro_roc_auc`.
-
-    Shapes:
-        - **output:** :math:`(L)`
     """
-    return _read_and_rank(y_true, scores).average_precision_per_label
+    return _rank(y_true, scores).per_label("average_precision")
 
 
 class Curve(NamedTuple):
@@ -89,7 +75,7 @@ class Curve(NamedTuple):
 
     @property
     def is_defined(self) -> bool:
-        """Whether both classes occur."""
+        """:obj:`True` if both classes occur."""
         return self.hits.size > 0 and self.hits[-1] > 0 and self.false_alarms[-1] > 0
 
     @property
@@ -129,43 +115,18 @@ class Ranking:
         """Curve of all known entries together."""
         return _curve(self._targets.positive[self._targets.known], self._scores[self._targets.known])
 
-    @property
-    def is_defined(self) -> BoolArray:
-        """Which labels have a curve ``[num_labels]``."""
-        return np.array([curve.is_defined for curve in self.labels])
+    def per_label(self, metric: Literal["roc_auc", "average_precision"]) -> FloatArray:
+        """Metric of every label ``[num_labels]``, NaN where only one class is known."""
+        return np.array([getattr(curve, metric) for curve in self.labels])
 
-    @property
-    def roc_auc_per_label(self) -> FloatArray:
-        """Areas under the labels' ROC curves ``[num_labels]``."""
-        return np.array([curve.roc_auc for curve in self.labels])
-
-    @property
-    def average_precision_per_label(self) -> FloatArray:
-        """Average precisions of the labels ``[num_labels]``."""
-        return np.array([curve.average_precision for curve in self.labels])
-
-    @property
-    def micro_roc_auc(self) -> float:
-        """Area under the pooled ROC curve."""
-        return self.pooled.roc_auc
-
-    @property
-    def micro_average_precision(self) -> float:
-        """Average precision of all known entries."""
-        return self.pooled.average_precision
-
-    @property
-    def macro_roc_auc(self) -> float:
-        """Mean area of the labels whose curve is defined."""
-        return _mean(self.roc_auc_per_label)
-
-    @property
-    def macro_average_precision(self) -> float:
-        """Mean average precision of the labels whose curve is defined."""
-        return _mean(self.average_precision_per_label)
+    def macro(self, metric: Literal["roc_auc", "average_precision"]) -> float:
+        """Mean of a metric over the labels for which it is defined."""
+        values = self.per_label(metric)
+        defined = values[~np.isnan(values)]
+        return float(defined.mean()) if defined.size else float("nan")
 
 
-def _read_and_rank(y_true: ArrayLike, scores: ArrayLike) -> Ranking:
+def _rank(y_true: ArrayLike, scores: ArrayLike) -> Ranking:
     targets = read_targets(y_true)
     return Ranking(targets, read_scores(scores, targets))
 
@@ -176,8 +137,3 @@ def _curve(positive: BoolArray, scores: FloatArray) -> Curve:
     ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))[: len(scores)]
     hits = positive[order].cumsum()[ends]
     return Curve(hits, ends + 1 - hits)
-
-
-def _mean(values: FloatArray) -> float:
-    values = values[~np.isnan(values)]
-    return float(values.mean()) if values.size else float("nan")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from tg_mlc.metrics._counts import LABELS, count
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_array, read_scores, read_targets
-from tg_mlc.metrics.decisions import DECISION_METRICS, ZeroDivision, ZeroDivisions, resolve_zero_division
+from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_array, read_scores, read_targets
+from tg_mlc.metrics.decisions import DECISION_METRICS, ZeroDivision, ZeroDivisions, resolve_zero_division, value_of
 from tg_mlc.metrics.ranking import Ranking
 from tg_mlc.metrics.thresholds import ThresholdTuner, check_scale, decide
 
@@ -22,30 +23,20 @@ _EVEN = 0.5
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of :func:`evaluate`. ``print(evaluation)`` shows it as a table.
+    """The result of :func:`evaluate`. ``print(evaluation)`` shows it as a table."""
 
-    Attributes:
-        values (dict): The metrics: ACC, HA, ebF1, miF1, maF1, miAUC and maAUC (ROC-AUC), miAP and maAP (average
-            precision), the last four NaN where undefined.
-        thresholds (dict): The threshold of each metric that has one; a list if there is one per label.
-        undefined (list): Names of the labels left out of maAUC and maAP: those without both a known positive and a
-            known negative.
-        undefined_f1 (list): Names of the labels with neither a known positive nor a prediction, which maF1 counts as
-            :obj:`zero_division` says.
-        zero_division (dict): What each F1 counts a sample or label as that has neither positives nor predictions.
-        num_samples (int): Number of samples.
-        num_labels (int): Number of labels.
-        num_unknown (int): Number of entries whose label is unknown, left out everywhere.
-    """
-
+    #: The metrics: ACC, HA, ebF1, miF1, maF1, miAUC and maAUC (ROC-AUC), miAP and maAP (average precision), the last
+    #: four NaN where undefined.
     values: dict[str, float]
-    thresholds: dict[str, float | list[float]]
+    thresholds: dict[str, float | list[float]]  #: that of each metric that has one; a list if there is one per label
+    #: Names of the labels left out of maAUC and maAP: those without both a known positive and a known negative.
     undefined: list[str]
+    #: Names of the labels with neither a known positive nor a prediction, which maF1 counts by :attr:`zero_division`.
     undefined_f1: list[str]
-    zero_division: dict[str, ZeroDivision]
+    zero_division: dict[str, ZeroDivision]  #: what each F1 counts as where there are neither positives nor predictions
     num_samples: int
     num_labels: int
-    num_unknown: int
+    num_unknown: int  #: entries whose label is unknown, left out everywhere
 
     def __getitem__(self, metric: str) -> float:
         return self.values[metric]
@@ -100,8 +91,8 @@ def evaluate(
         print(evaluate(y_test, scores_test, tuners, dataset.label_names))
 
     Args:
-        y (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores on the scale of the thresholds: probabilities, unless others are given.
+        y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Scores :math:`(N, L)` on the scale of thresholds: else probabilities.
         thresholds (float, Tensor, ThresholdTuner or dict, optional): What all decision metrics use (a number, one
             number per label, or a fitted tuner), or a dictionary with one such for each of ACC, HA, ebF1, miF1 and
             maF1. A score equal to the threshold counts as positive. If :obj:`None`, 0.5 for all.
@@ -111,66 +102,37 @@ def evaluate(
             prediction: one choice for all, or some of ebF1, miF1 and maF1 by name. (default: 1 for ebF1, 0 for miF1 and
             maF1)
 
-    Shapes:
-        - **y, scores:** :math:`(N, L)`
-
     Raises:
         ValueError: If shapes or sizes disagree, a value is not allowed, no label is known, a threshold is missing, or
             scores are not probabilities while the thresholds are tuned on probabilities, or not given.
         RuntimeError: If a tuner is not fitted.
     """
     targets = read_targets(y, "y")
-    score_matrix = read_scores(scores, targets)
+    matrix = read_scores(scores, targets)
     if thresholds is None:
-        check_scale(score_matrix, (_EVEN,))
+        check_scale(matrix, (_EVEN,))
         thresholds = _EVEN
     names = _check_names(label_names, targets.known.shape[1])
-    chosen = {name: _read_threshold(thresholds, name, score_matrix) for name in DECISION_METRICS}
+    chosen = {name: _read_threshold(thresholds, name, matrix) for name in DECISION_METRICS}
     divisions = resolve_zero_division(zero_division)
-    ranking = Ranking(targets, score_matrix)
+    decisions = {name: decide(matrix, chosen[name]) for name in DECISION_METRICS}
+    ranking, counts = Ranking(targets, matrix), count(targets, decisions["maF1"], LABELS)
     return Evaluation(
-        values={**_decision_values(targets, score_matrix, chosen, divisions), **_ranking_values(ranking)},
+        values={
+            **{name: value_of(name, targets, decisions[name], divisions) for name in DECISION_METRICS},
+            "miAUC": ranking.pooled.roc_auc,
+            "maAUC": ranking.macro("roc_auc"),
+            "miAP": ranking.pooled.average_precision,
+            "maAP": ranking.macro("average_precision"),
+        },
         thresholds={name: value.item() if value.size == 1 else value.tolist() for name, value in chosen.items()},
-        undefined=_named(names, ~ranking.is_defined),
-        undefined_f1=_named(names, _has_nothing(targets, score_matrix, chosen["maF1"])),
+        undefined=list(compress(names, np.isnan(ranking.per_label("roc_auc")))),
+        undefined_f1=list(compress(names, counts.predicted + counts.positive == 0)),
         zero_division=divisions,
         num_samples=targets.known.shape[0],
         num_labels=targets.known.shape[1],
         num_unknown=int((~targets.known).sum()),
     )
-
-
-def _named(names: Sequence[str], where: BoolArray) -> list[str]:
-    return [name for name, chosen in zip(names, where, strict=True) if chosen]
-
-
-def _has_nothing(targets: Targets, scores: FloatArray, thresholds: FloatArray) -> BoolArray:
-    counts = count(targets, decide(scores, thresholds), LABELS)
-    return np.asarray(counts.predicted + counts.positive == 0)
-
-
-def _decision_values(
-    targets: Targets,
-    scores: FloatArray,
-    thresholds: Mapping[str, FloatArray],
-    zero_division: Mapping[str, ZeroDivision],
-) -> dict[str, float]:
-    def decisions(name: str) -> BoolArray:
-        return decide(scores, thresholds[name])
-
-    return {
-        name: float(metric.formula(count(targets, decisions(name), metric.per), zero_division.get(name, 0)))
-        for name, metric in DECISION_METRICS.items()
-    }
-
-
-def _ranking_values(ranking: Ranking) -> dict[str, float]:
-    return {
-        "miAUC": ranking.micro_roc_auc,
-        "maAUC": ranking.macro_roc_auc,
-        "miAP": ranking.micro_average_precision,
-        "maAP": ranking.macro_average_precision,
-    }
 
 
 def _read_threshold(thresholds: Threshold | Mapping[str, Threshold], name: str, scores: FloatArray) -> FloatArray:

@@ -13,7 +13,14 @@ from typing_extensions import Self
 
 from tg_mlc.metrics._counts import LABELS, GridCounts
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, read_matrix, read_scores, read_targets
-from tg_mlc.metrics.decisions import DECISION_METRICS, ZeroDivision, ZeroDivisions, f1_per_item, resolve_zero_division
+from tg_mlc.metrics.decisions import (
+    DECISION_METRICS,
+    ZeroDivision,
+    ZeroDivisions,
+    check_metric,
+    f1_per_item,
+    resolve_zero_division,
+)
 
 #: 0.01 to 0.10 by 0.01 and 0.15 to 0.95 by 0.05, the grid of the LaMP, MPED and Graph2Graph papers.
 PAPER_GRID: tuple[float, ...] = tuple(percent / 100 for percent in (*range(1, 11), *range(15, 100, 5)))
@@ -25,13 +32,11 @@ _TIE = 1e-12
 class ThresholdTuner:
     r"""Chooses, on validation data, the threshold from which a score means yes.
 
-    A label is predicted where its score is at least the threshold. With one threshold for all labels, it is the one of
-    the grid that maximises the metric. With one per label, each maximises the F1 of its label; a label for which every
-    threshold of the grid gives an F1 of zero (for one, a label without known positives) takes the threshold that is
-    best for all labels together.
-
-    Where several thresholds are equally good, the middle of the longest run of them is taken (the lower of two middles;
-    the lowest of runs equally long): the choice that is least sensitive to small changes of the scores.
+    A label is predicted where its score is at least the threshold. One threshold for all labels is the one of the grid
+    that maximises the metric. With one per label, each maximises the F1 of its label; where that is zero at every
+    threshold (for one, without known positives), the label takes the one that is best for all together. Of equally good
+    thresholds, the middle of the longest run is taken (the lower of two middles, the lowest of equally long runs): the
+    choice that is least sensitive to small changes of the scores.
 
     .. code-block:: python
 
@@ -61,8 +66,7 @@ class ThresholdTuner:
         grid: Sequence[float] = PAPER_GRID,
         zero_division: ZeroDivisions = None,
     ) -> None:
-        if metric not in DECISION_METRICS:
-            raise ValueError(f"Expected 'metric' to be one of {list(DECISION_METRICS)} (got {metric!r})")
+        check_metric(metric)
         self.metric = metric
         self.per_label = per_label
         self.grid = check_grid(grid)
@@ -72,11 +76,7 @@ class ThresholdTuner:
 
     @property
     def threshold(self) -> float:
-        """The one threshold for all labels.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit` or if there is one threshold per label.
-        """
+        """The one threshold for all labels; a :obj:`RuntimeError` if there is one per label, or none yet."""
         thresholds = self.fitted()
         if self.per_label:
             raise RuntimeError("Expected one threshold for all labels (got per_label=True); read 'thresholds' instead")
@@ -86,11 +86,8 @@ class ThresholdTuner:
         """Chooses the thresholds.
 
         Args:
-            y (Tensor or numpy.ndarray): Targets of validation samples: 0, 1, or NaN for unknown.
-            scores (Tensor or numpy.ndarray): Their scores, on the scale of the grid.
-
-        Shapes:
-            - **y, scores:** :math:`(N, L)`
+            y (Tensor or numpy.ndarray): Targets :math:`(N, L)` of validation samples: 0, 1, or NaN for unknown.
+            scores (Tensor or numpy.ndarray): Their scores :math:`(N, L)`, on the scale of the grid.
 
         Raises:
             ValueError: If the shapes differ, a value is not allowed, no label is known, scores are not probabilities
@@ -127,16 +124,11 @@ class ThresholdTuner:
         Raises:
             KeyError: If an entry is missing.
         """
-        thresholds = state_dict["thresholds"]
-        restored = type(self)(
-            state_dict["metric"],
-            per_label=state_dict["per_label"],
-            grid=state_dict["grid"].tolist(),
-            zero_division=state_dict["zero_division"],
-        )
+        options = {name: state_dict[name] for name in ("metric", "per_label", "zero_division")}
+        restored, thresholds = type(self)(**options, grid=state_dict["grid"].tolist()), state_dict["thresholds"]
         restored.thresholds = None if thresholds is None else thresholds.cpu().double().numpy().copy()
         restored.best_value = state_dict["best_value"]
-        self.__dict__.update(restored.__dict__)
+        vars(self).update(vars(restored))
         return self
 
     def __repr__(self) -> str:
@@ -162,11 +154,7 @@ class ThresholdTuner:
         return cast("FloatArray", counts.grid[best])
 
     def fitted(self) -> FloatArray:
-        """Returns the thresholds, of shape :math:`(1)` or :math:`(L)`.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-        """
+        """Thresholds, of shape :math:`(1)` or :math:`(L)`; a :obj:`RuntimeError` before :meth:`fit`."""
         if self.thresholds is None:
             raise RuntimeError("Expected 'fit' to be called first (got a tuner without thresholds)")
         return self.thresholds
@@ -181,17 +169,13 @@ def tune_per_metric(
     grid: Sequence[float] = PAPER_GRID,
     zero_division: ZeroDivisions = None,
 ) -> dict[str, ThresholdTuner]:
-    """Chooses thresholds for every metric of the family, as the papers do, with one pass over the scores.
-
-    The result is what :func:`evaluate` takes.
+    """Chooses thresholds for every metric of the family, as the papers do and :func:`evaluate` takes them, with one
+    pass over the scores.
 
     Args:
         y, scores: As in :meth:`ThresholdTuner.fit`.
         metrics (Iterable[str], optional): Names of the metrics. (default: all)
-        per_label, grid, zero_division (optional): As in :class:`ThresholdTuner`.
-
-    Raises:
-        ValueError: If a metric is not known, or as :class:`ThresholdTuner` and its :meth:`~ThresholdTuner.fit` do.
+        per_label, grid, zero_division (optional): As in :class:`ThresholdTuner`, with its errors.
     """
     tuners = {
         metric: ThresholdTuner(metric, per_label=per_label, grid=grid, zero_division=zero_division)

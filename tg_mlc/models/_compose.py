@@ -20,11 +20,9 @@ def compose(
     strength: float = 1.0,
     **kwargs: Any,
 ) -> LaMP:
-    """A LaMP with feature message passing or without, that takes the evidence of its samples, if they have any. Its
-    readout starts from the frequencies of labels, and, with evidence in its logits, with what the scores of training
-    samples mean.
-
-    Samples whose labels nobody knows tell only the sizes of layers, into which to load weights.
+    """A LaMP with feature message passing or without, that takes the evidence of its samples, if they have any, and
+    starts from the frequencies of labels and what the scores of training samples mean (unless nobody knows their
+    labels).
     """
     if messages not in ("fmp", "emb"):
         raise ValueError(f"Expected 'encoder' to be 'fmp' or 'emb' (got '{messages}')")

@@ -36,11 +36,6 @@ def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> Non
     label :math:`i` and that of all documents. A label thus attends first to the words by which its documents differ,
     which a label of few documents would hardly find otherwise. Labels of no document, and all labels if the readout is
     tied to them, keep their start.
-
-    Args:
-        model (LaMP): A model of bags of words.
-        documents (scipy.sparse.csr_array): Weights of words in training documents, *e.g.* TF-IDF, :math:`(N, V)`.
-        y (torch.Tensor): Their labels :math:`(N, L)`: 0, 1, or NaN for unknown.
     """
     encoder = cast(BagEncoder, model.encoder)
     encoder.start_from_documents(documents)

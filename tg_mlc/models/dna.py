@@ -25,11 +25,8 @@ def dna_lamp(
     r"""Builds a :class:`~tg_mlc.models.LaMP` whose components are pieces of DNA under a convolution.
 
     Args:
-        train (MultiLabelDataset): The training samples, which give the frequency of every label.
-        label_graph (LabelGraph): The label graph.
-        encoder (str, optional): :obj:`"fmp"` for feature message passing among the pieces, :obj:`"emb"` for none,
-            whatever :obj:`num_feature_layers` says. (default: :obj:`"fmp"`)
-        channels (int, optional): Size of all states. (default: :obj:`64`)
+        train, label_graph: As in :func:`table_lamp`.
+        encoder, channels (optional): As there. (default: :obj:`"fmp"` and :obj:`64`)
         kernel_size (int, optional): The number of letters that a convolution sees. (default: :obj:`16`)
         pool (int, optional): The number of letters that become one component. (default: :obj:`4`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.

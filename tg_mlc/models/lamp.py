@@ -24,7 +24,8 @@ class Encoder(Protocol):
     channels: int
     edge_dim: int | None
 
-    def __call__(self, data: Data) -> Components: ...
+    def __call__(self, data: Data) -> Components:
+        """Encodes a batch."""
 
 
 class LaMPOutput(NamedTuple):
@@ -80,9 +81,7 @@ class LaMP(nn.Module):
         - **output:** logits :math:`(B, L)`
 
     Raises:
-        TypeError: If an option is unknown.
-        ValueError: If :obj:`encoder` is no encoder, :obj:`num_feature_layers` is negative, or the blocks refuse a size
-            or an option.
+        ValueError: If :obj:`encoder` is no encoder, or :obj:`num_feature_layers` is negative.
     """
 
     linear_path: nn.Module | None
@@ -176,10 +175,8 @@ class LaMP(nn.Module):
         attention: Sequence[FeatureAttention] = ()
         if self.features is not None:
             edges = {"ptr": ptr, "edge_index": edge_index, "edge_attr": edge_attr}
-            if return_attention_weights:
-                x, attention = self.features(x, **edges, return_attention_weights=True)
-            else:
-                x = self.features(x, **edges)
+            states = self.features(x, **edges, return_attention_weights=return_attention_weights)
+            x, attention = states if return_attention_weights else (states, ())
         if to_label is not None:
             to_label = torch.stack([torch.arange(x.size(0), device=x.device), to_label])
         return x, ptr, to_label, attention

@@ -37,13 +37,11 @@ def molecule_lamp(
     nothing to add. In a model of samples without it, a linear path leads from the vectors to the logits.
 
     Args:
-        train (MultiLabelDataset): The training samples, which scale the descriptors and give the frequencies.
-        label_graph (LabelGraph): The label graph.
+        train, label_graph: As in :func:`table_lamp`; the training samples also scale the descriptors.
         encoder (str, optional): :obj:`"fmp"` for feature message passing along the bonds, :obj:`"emb"` for none,
             whatever :obj:`num_feature_layers` says, and :obj:`"vectors"` to leave out the atoms as well.
             (default: :obj:`"fmp"`)
-        channels (int, optional): Size of all states. (default: :obj:`64`)
-        num_components (int, optional): Number of components that a vector becomes. (default: :obj:`4`)
+        channels, num_components (optional): As in :func:`table_lamp`. (default: :obj:`64` and :obj:`4`)
         vector_dropout (float, optional): Dropout on the entries of the vectors. (default: :obj:`0.5`)
         vectors (Sequence, optional): The vectors to take, as far as the samples have them. (default: all)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
@@ -79,15 +77,7 @@ def vector_encoders(
     dropout: float = 0.5,
     keys: Sequence[str] = VECTORS,
 ) -> list[VectorEncoder]:
-    """An encoder for each of the vectors that the training samples have.
-
-    Args:
-        train (MultiLabelDataset): The training samples, to which scalers are fitted.
-        channels (int): Size of all states.
-        num_components (int, optional): Number of components that a vector becomes. (default: :obj:`1`)
-        dropout (float, optional): Dropout on the entries of the vectors. (default: :obj:`0.5`)
-        keys (Sequence, optional): The vectors to take, as far as the samples have them. (default: all)
-    """
+    """An encoder for each of the vectors of the training samples, to which its scaler is fitted."""
     vectors = {key: train.rows(key) for key in keys if key in train[0]}
     scalers = {key: molecule_scaler(key, x.size(1)).fit(x) for key, x in vectors.items()}
     return [

@@ -23,10 +23,8 @@ def node_lamp(
     r"""Builds a :class:`~tg_mlc.models.LaMP` whose components are nodes with features.
 
     Args:
-        train (MultiLabelDataset): The training samples, which give the frequency of every label.
-        label_graph (LabelGraph): The label graph.
-        encoder (str, optional): :obj:`"emb"` or :obj:`"fmp"`. (default: :obj:`"emb"`)
-        channels (int, optional): Size of all states. (default: :obj:`32`)
+        train, label_graph: As in :func:`table_lamp`.
+        encoder, channels (optional): As there. (default: :obj:`"emb"` and :obj:`32`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
     """
     return compose(NodeEncoder(train[0].x.size(1), channels), train, label_graph, encoder, **kwargs)

@@ -18,24 +18,21 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
 
-from tg_mlc.nn._torch import is_plain
 from tg_mlc.ops import Blocks
 from tg_mlc.ops.attention.crossovers import folding_ratio
 from tg_mlc.ops.attention.dense import pad
 from tg_mlc.ops.attention.registry import is_forced
 from tg_mlc.ops.dropout import dropout
+from tg_mlc.ops.torch_internals import is_plain
 
 
 def may_fold(states: Tensor, pattern: Blocks, query: Linear, out: Linear, heads: int, num_copies: int) -> bool:
-    """Whether folding takes fewer multiplications, and nobody forces a backend or looks into the projections."""
+    """Tells whether folding takes fewer multiplications, and nobody forces a backend or looks into the projections."""
     if states.device.type != "cpu" or torch.compiler.is_compiling() or is_forced():
         return False
     regular = pattern.num_samples * pattern.max_queries == pattern.num_queries
-    if (
-        not regular
-        or num_copies not in (1, pattern.num_samples)
-        or not (is_plain(query, Linear) and is_plain(out, Linear))
-    ):
+    plain = is_plain(query, Linear) and is_plain(out, Linear)
+    if not (regular and plain and num_copies in (1, pattern.num_samples)):
         return False
     sizes = (query.in_channels, query.out_channels // heads, out.in_channels // heads)
     return folding_ratio(pattern, heads, *sizes, shared=num_copies > 1) > 1.0
@@ -52,18 +49,8 @@ def folded_attention(
     dropout_p: float,
     num_copies: int,
 ) -> Tensor:
-    """Messages to the targets, as ``out`` projects them, ``[num_queries, d]``.
-
-    Args:
-        states: The states that ``query`` would project, ``[num_queries / num_copies, d]``.
-        key: The keys ``[num_keys, heads, C]``.
-        value: The values ``[num_keys, heads, C_v]``.
-        pattern: The pairs of queries and keys; all samples have as many queries.
-        query: The projection to queries.
-        out: The projection of messages.
-        scale: The factor on the scores.
-        dropout_p: The probability with which a weight is dropped.
-        num_copies: How many samples share the states: one, or all, for which queries are projected once after all.
+    """Messages to the targets as ``out`` projects them, ``[num_queries, d]``, from the states that ``query`` would
+    project, ``[num_queries / num_copies, d]``. All samples have as many queries, and states of their own or the same.
     """
     channels, heads = out.weight.size(0), value.size(1)
     score = (_scores if num_copies == 1 else _shared_scores)(states, key * scale, pattern, query)
@@ -84,7 +71,7 @@ def _scores(states: Tensor, key: Tensor, pattern: Blocks, query: Linear) -> Tens
 
 
 def _shared_scores(states: Tensor, key: Tensor, pattern: Blocks, query: Linear) -> Tensor:
-    """The same of states that all samples share."""
+    """``[B, max_queries, heads, max_keys]`` of states that all samples share."""
     queries = query(states).view(states.size(0), *key.shape[1:])
     score = torch.einsum("lhc,bhsc->blhs", queries, pad(key, pattern.key_ptr, _num_keys(pattern)))
     absent = _absent(pattern)
@@ -111,9 +98,8 @@ def _offset(key: Tensor, bias: Tensor | None, pattern: Blocks) -> Tensor | None:
 
 
 def _absent(pattern: Blocks) -> Tensor | None:
-    """Which keys are padding, ``[B, 1, max_keys]``, if any is.
-
-    A sample without keys attends to one of them, whose value is zero, so that it yields zeros and never NaN.
+    """Mask of the keys that are padding, ``[B, 1, max_keys]``, if any is. A sample without keys attends to one of them,
+    whose value is zero, so that it yields zeros and never NaN.
     """
     size = _num_keys(pattern)
     if pattern.num_samples * size == pattern.num_keys:

@@ -23,7 +23,7 @@ class FusedMessagePassing(MessagePassing):
 
     @property
     def explain(self) -> bool | None:
-        """Whether an explainer looks at the messages, set by PyG."""
+        """Tells whether an explainer looks at the messages, set by PyG."""
         return cast("bool | None", self._explain)
 
     @explain.setter
@@ -35,7 +35,7 @@ class FusedMessagePassing(MessagePassing):
                 setattr(parent, "propagate", vars(parent)["_orig_propagate"])  # noqa: B010 (a class of any kind)
 
     def has_message_hooks(self) -> bool:
-        """Whether somebody listens to single messages or to their sum."""
+        """Tells whether somebody listens to single messages or to their sum."""
         return any(
             (
                 self._message_forward_pre_hooks,

@@ -14,23 +14,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import Linear
 
-from tg_mlc.nn._torch import in_forward_mode, is_functorch_wrapped_tensor, is_legacy_batchedtensor, is_plain
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.dropout import dropout
+from tg_mlc.ops.torch_internals import (
+    in_forward_mode,
+    is_functorch_wrapped_tensor,
+    is_legacy_batchedtensor,
+    is_plain,
+)
 
 
 def normalised_branch(
     residual: Tensor, x: Tensor, layers: nn.Module, norm: nn.LayerNorm, p: float, training: bool
 ) -> Tensor:
-    r"""The normalised sum of a residual and of what layers make of an input, after dropout.
-
-    Args:
-        residual (torch.Tensor): The residual :math:`\mathbf{r}`, whose rows repeat if they are fewer.
-        x (torch.Tensor): The input :math:`\mathbf{x}`.
-        layers (torch.nn.Module): What to apply to the input.
-        norm (torch.nn.LayerNorm): The normalisation.
-        p (float): The probability of dropout.
-        training (bool): Whether anything is dropped.
+    """The normalised sum of a residual, whose rows repeat if they are fewer, and of what layers make of an input, after
+    dropout with probability :obj:`p` in training.
     """
     linears, p = _linears(layers), p if training else 0.0
     if not linears or not is_plain(norm, nn.LayerNorm) or numba_problem() is not None:
@@ -66,7 +64,7 @@ def _linears(layers: nn.Module) -> list[Linear]:
 
 
 def _may_fuse(tensors: tuple[Any, ...]) -> bool:
-    """Whether there are kernels for such tensors, and neither a compiler nor another kind of derivative looks on."""
+    """Tells whether there are kernels for such tensors, and no compiler or other kind of derivative looks on."""
     if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or in_forward_mode():
         return False
     residual, x, *_, last, _, weight, bias = tensors
@@ -109,7 +107,10 @@ class _Fused(torch.autograd.Function):
             with torch.enable_grad():
                 found = _differentiable_gradients(grad, (residual, x, *parameters), *ctx.options)
             return *found, *(None,) * 4
-        branch, kept = _kernels().Branch(*parameters, *ctx.options), _kernels().Kept(hidden, normalised, deviation)
+        branch, kept = (
+            _kernels().Branch(*parameters, *ctx.options),
+            _kernels().Activations(hidden, normalised, deviation),
+        )
         of_sum, of_x, found = _kernels().backward(grad.contiguous(), x.contiguous(), branch, kept, ctx.same)
         if residual.shape != of_sum.shape:
             of_sum = of_sum.view(-1, *residual.shape).sum(dim=0)

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypedDict
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.typing import Adj, OptTensor, SparseTensor
@@ -16,7 +17,6 @@ from tg_mlc._options import check_count, check_share
 from tg_mlc.nn._adjacency import to_edges
 from tg_mlc.nn._folded import folded_attention, may_fold
 from tg_mlc.nn._pyg import MESSAGE_PASSING_OPTIONS, FusedMessagePassing
-from tg_mlc.nn._recompute import may_recompute
 from tg_mlc.nn._residual import add_repeated, normalised_branch
 from tg_mlc.ops import Blocks, Pattern, graph_attention
 from tg_mlc.ops.adjacency import to_list
@@ -91,11 +91,9 @@ class AttentionConv(FusedMessagePassing):
         - **output:** node states :math:`(N, d)` or :math:`(N_t, d)`
 
     Raises:
-        TypeError: If :obj:`channels` is neither a size nor a pair of sizes, an option is unknown, or states are of
-            another type than the parameters.
-        ValueError: If a size or a dropout is out of range, :obj:`heads` does not divide the target's size, :obj:`norm`
-            or :obj:`backend` is unknown, :obj:`edge_dim` is given beside values of another size than the keys, or
-            states are of another size than :obj:`channels`.
+        TypeError: If :obj:`channels` is no size or pair of sizes, an option is unknown, or states are of another type.
+        ValueError: If an option is out of range, :obj:`heads` does not divide the target's size, :obj:`edge_dim` is
+            given beside values of another size than the keys, or states are of another size than :obj:`channels`.
     """
 
     SUPPORTS_FUSED_EDGE_INDEX: Final[bool] = True
@@ -191,7 +189,9 @@ class AttentionConv(FusedMessagePassing):
                 :obj:`(out, (edge_index, attention_weights))`, in whatever form the edges were given.
                 (default: :obj:`None`)
         """
-        if self.checkpointing and not return_attention_weights and may_recompute(self):
+        trains = self.training and torch.is_grad_enabled() and not torch.compiler.is_compiling()
+        # Lazy weights are drawn at the first call alone, and would leave dropout with other numbers at the second.
+        if self.checkpointing and trains and not (return_attention_weights or any(map(is_lazy, self.parameters()))):
             return checkpoint(self._forward, x, edge_index, edge_attr, num_copies, False, use_reentrant=False)
         return self._forward(x, edge_index, edge_attr, num_copies, bool(return_attention_weights))
 
@@ -240,10 +240,10 @@ class AttentionConv(FusedMessagePassing):
         """The message to every target, the layer that it has yet to pass, and the attention weights if asked for."""
         key = self._split_heads(self.lin_key(source))
         value = self._split_heads(self.lin_value(source))
-        if isinstance(edge_index, Blocks) and not return_weights and self._may_fold(states, edge_index, num_copies):
-            message = folded_attention(
-                states, key, value, edge_index, self.lin_query, self.lin_out, self.scale, self._dropout_p, num_copies
-            )
+        linears, scale, p = (self.lin_query, self.lin_out), self.scale, self._dropout_p
+        blocks = edge_index if isinstance(edge_index, Blocks) and not return_weights else None
+        if blocks is not None and self.backend == "auto" and may_fold(states, blocks, *linears, self.heads, num_copies):
+            message = folded_attention(states, key, value, blocks, *linears, scale, p, num_copies)
             return message, nn.Identity(), None
         query = self._split_heads(self.lin_query(states))
         if num_copies != 1:  # the gradient of a single copy would be summed over nothing
@@ -254,11 +254,6 @@ class AttentionConv(FusedMessagePassing):
             message = self._propagate(query, key, value, edge_index, edge_attr, return_weights)
             weights, self._alpha = self._alpha, None
         return message.flatten(start_dim=1), self.lin_out, weights
-
-    def _may_fold(self, states: Tensor, pattern: Blocks, num_copies: int) -> bool:
-        return self.backend == "auto" and may_fold(
-            states, pattern, self.lin_query, self.lin_out, self.heads, num_copies
-        )
 
     def _update(self, target: Tensor, message: Tensor, lin_out: nn.Module) -> Tensor:
         if self.norm == "post":
@@ -314,7 +309,7 @@ class AttentionConv(FusedMessagePassing):
         return out
 
     def _may_fuse(self) -> bool:
-        """Whether nobody looks at single messages; PyG itself asks for neither hooks, nor the flow, nor subclasses."""
+        """Tells whether nobody looks at single messages; PyG asks neither for hooks, nor the flow, nor subclasses."""
         plain = self.flow == "source_to_target" and self.aggr in ("add", "sum")
         own = type(self).message is AttentionConv.message and type(self).aggregate is MessagePassing.aggregate
         return plain and own and not self.explain and not self.has_message_hooks()

@@ -45,8 +45,7 @@ class FeatureMessagePassing(nn.Module):
         - **output:** component states :math:`(N, d)`
 
     Raises:
-        TypeError: If an option is unknown.
-        ValueError: If :obj:`num_layers` is less than 1, or the blocks refuse a size or an option.
+        ValueError: If :obj:`num_layers` is less than 1.
     """
 
     def __init__(
@@ -81,17 +80,11 @@ class FeatureMessagePassing(nn.Module):
         r"""Runs the forward pass of the module.
 
         Args:
-            x (torch.Tensor): The component states.
-            batch (torch.Tensor, optional): The sample of every component, in ascending order. (default: :obj:`None`)
-            ptr (torch.Tensor, optional): Where the components of every sample begin and end, instead of
-                :obj:`batch`. (default: :obj:`None`)
+            x, batch, ptr, batch_size, max_num_nodes: As in :meth:`LabelMessagePassing.forward`; the last two are
+                needed under :meth:`torch.compile` where there is no :obj:`edge_index`.
             edge_index (torch.Tensor or SparseTensor, optional): The known graph among the components. If :obj:`None`,
                 each attends to all of its sample, itself included. (default: :obj:`None`)
             edge_attr (torch.Tensor, optional): The features of those edges. (default: :obj:`None`)
-            batch_size (int, optional): The number of samples, needed beside :obj:`batch` under :meth:`torch.compile`.
-                (default: :obj:`None`)
-            max_num_nodes (int, optional): The most components of a sample, needed under :meth:`torch.compile` where
-                there is no :obj:`edge_index`. (default: :obj:`None`)
             return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`FeatureStates` with the
                 attention of every block. (default: :obj:`False`)
         """
@@ -99,15 +92,9 @@ class FeatureMessagePassing(nn.Module):
         edges: Adj | Blocks = edge_index
         if edges is None:
             ptr = to_ptr(x, batch, ptr, batch_size, max_num_nodes)
-            edges = Blocks(
-                ptr,
-                ptr,
-                num_queries=x.size(0),
-                num_keys=x.size(0),
-                max_queries=max_num_nodes,
-                max_keys=max_num_nodes,
-                validate=False,  # the pointers have been checked
-            )
+            sizes = {"num_queries": x.size(0), "num_keys": x.size(0)}
+            bounds = {"max_queries": max_num_nodes, "max_keys": max_num_nodes}
+            edges = Blocks(ptr, ptr, **sizes, **bounds, validate=False)  # the pointers have been checked
         attention: list[FeatureAttention] = []
         for conv in self.convs:
             if return_attention_weights:

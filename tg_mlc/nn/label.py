@@ -33,14 +33,11 @@ class FeatureToLabelConv(AttentionConv):
     Args:
         channels (int or tuple): Size :math:`d` of a label state, or the sizes of component and label states.
         heads (int, optional): Number of attention heads, a divisor of the label states' size. (default: :obj:`4`)
-        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`.
+        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`, whose errors are raised.
 
     Shapes:
         - **input:** component and label states :math:`((N, d_x), (B \cdot L, d))`, edges from components to labels
         - **output:** label states :math:`(B \cdot L, d)`
-
-    Raises:
-        ValueError: If :obj:`heads` does not divide the label states' size.
     """
 
 
@@ -55,14 +52,11 @@ class LabelToLabelConv(AttentionConv):
     Args:
         channels (int): Size :math:`d` of a label state.
         heads (int, optional): Number of attention heads, a divisor of :obj:`channels`. (default: :obj:`4`)
-        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`.
+        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`, whose errors are raised.
 
     Shapes:
         - **input:** label states :math:`(B \cdot L, d)`, edges among the labels of a sample
         - **output:** label states :math:`(B \cdot L, d)`
-
-    Raises:
-        ValueError: If :obj:`channels` is not divisible by :obj:`heads`.
     """
 
 
@@ -111,10 +105,8 @@ class LabelMessagePassing(nn.Module):
         - **output:** label states :math:`(B, L, d)`
 
     Raises:
-        TypeError: If :obj:`label_graph` is neither a :class:`~torch_geometric.data.Data` nor a sparse matrix, or an
-            option is unknown.
-        ValueError: If :obj:`num_steps` is less than 1, the label graph has no label, or the blocks refuse a size or an
-            option.
+        TypeError: If :obj:`label_graph` is neither a :class:`~torch_geometric.data.Data` nor a sparse matrix.
+        ValueError: If :obj:`num_steps` is less than 1, or the label graph has no label.
     """
 
     def __init__(
@@ -131,7 +123,7 @@ class LabelMessagePassing(nn.Module):
         among_labels: BlockOptions = {**block, **(label_kwargs or {})}
         check_options(among_labels)
         source, self.channels = pair_of(channels)
-        self.num_labels = _count_labels(_as_data(label_graph))
+        self.num_labels = int(_as_data(label_graph).num_nodes or 0)
         self.num_steps = num_steps
         self.embedding = nn.Embedding(self.num_labels, self.channels)
         self.label_graph = label_graph
@@ -143,10 +135,7 @@ class LabelMessagePassing(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        r"""Resets all learnable parameters of the module.
-
-        The embedding is drawn with unit variance, that of normalised states.
-        """
+        """Resets all learnable parameters; the embedding is drawn with unit variance, that of normalised states."""
         nn.init.normal_(self.embedding.weight)
         for conv in (*self.feature_to_label, *self.label_to_label):
             conv.reset_parameters()
@@ -161,7 +150,7 @@ class LabelMessagePassing(nn.Module):
     @label_graph.setter
     def label_graph(self, label_graph: Data | Adj) -> None:
         label_graph = _as_data(label_graph)
-        num_labels = _count_labels(label_graph)
+        num_labels = int(label_graph.num_nodes or 0)
         if num_labels < 1:
             raise ValueError("Expected 'label_graph' to hold at least 1 label (got 0)")
         if num_labels != self.num_labels:
@@ -181,11 +170,7 @@ class LabelMessagePassing(nn.Module):
         return self._summary
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Compares a summary with that of the present label graph.
-
-        Raises:
-            ValueError: If they are of different graphs.
-        """
+        """Refuses, by a :obj:`ValueError`, a summary of another label graph."""
         check_summary(state, self.get_extra_state())
 
     def _place_label_edges(self) -> None:
@@ -262,9 +247,9 @@ class LabelMessagePassing(nn.Module):
         return LabelStates(states[-1], states[:-1], attention)
 
     def _flatten(self, evidence: Tensor, num_samples: int) -> Tensor:
-        expected = (num_samples, self.num_labels, self.channels)
-        if tuple(evidence.shape) != expected:
-            raise ValueError(f"Expected 'evidence' of shape {list(expected)} (got {list(evidence.shape)})")
+        expected = [num_samples, self.num_labels, self.channels]
+        if list(evidence.shape) != expected:
+            raise ValueError(f"Expected 'evidence' of shape {expected} (got {list(evidence.shape)})")
         return evidence.reshape(-1, self.channels)
 
     def _edges(self, x: Tensor, ptr: Tensor, edge_index: Adj | None, max_num_nodes: int | None) -> Tensor | Pattern:
@@ -313,7 +298,3 @@ def _as_data(label_graph: Data | Adj) -> Data:
         f"{type(label_graph).__name__}); tg_mlc.graphs makes one: fully_connected, from_networkx, "
         f"LabelGraph(edge_index, num_nodes=...), ..."
     )
-
-
-def _count_labels(label_graph: Data) -> int:
-    return int(label_graph.num_nodes or 0)

@@ -22,9 +22,9 @@ class LabelReadout(nn.Module):
     .. math::
         y_i = \mathbf{W}^o_i \mathbf{u}_i^{\top} + b_i
 
-    The paper writes :math:`\mathbf{W}^o = \mathbf{W}^y`, the label embedding. A state keeps its embedding in its
-    residual stream, so that all logits then start large and positive, and training begins with undoing that. By default
-    the readout therefore has a weight of its own, as in the authors' released code.
+    The paper writes :math:`\mathbf{W}^o = \mathbf{W}^y`, the label embedding. As a state keeps its embedding in its
+    residual stream, all logits would start large and positive. By default the readout therefore has a weight of its
+    own, as in the authors' released code.
 
     Args:
         labels (LabelMessagePassing): The layer whose states are read out.
@@ -60,10 +60,8 @@ class LabelReadout(nn.Module):
         return self._labels[0].embedding.weight if self.own_weight is None else self.own_weight
 
     def reset_parameters(self) -> None:
-        r"""Resets all learnable parameters of the module, a label embedding that is its weight among them.
-
-        The weight is drawn with variance :math:`1 / d`, so that logits of normalised states that it is independent of
-        have unit variance.
+        """Resets all learnable parameters of the module, a label embedding that is its weight among them, with variance
+        :math:`1 / d`, so that logits of normalised states that it is independent of have unit variance.
         """
         nn.init.normal_(self.weight, std=self.weight.size(1) ** -0.5)
         if self.bias is not None:
@@ -92,15 +90,10 @@ class LabelReadout(nn.Module):
         start_from_frequencies(self.bias, y, strength)
 
     def forward(self, u: Tensor) -> Tensor:
-        r"""Runs the forward pass of the module.
-
-        Args:
-            u (torch.Tensor): The label states.
-        """
-        if u.shape[-2:] != self.weight.shape:
-            raise ValueError(
-                f"Expected 'u' of shape [*, {', '.join(map(str, self.weight.shape))}] (got {list(u.shape)})"
-            )
+        """Reads logits :math:`(*, L)` out of label states :obj:`u`."""
+        num_labels, channels = self.weight.shape
+        if u.shape[-2:] != (num_labels, channels):
+            raise ValueError(f"Expected 'u' of shape [*, {num_labels}, {channels}] (got {list(u.shape)})")
         logits = (u * self.weight).sum(dim=-1)
         return logits if self.bias is None else logits + self.bias
 

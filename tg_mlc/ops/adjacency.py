@@ -10,9 +10,7 @@ from torch_geometric.utils import is_sparse, to_edge_index
 
 
 def to_list(edge_index: Adj) -> Tensor:
-    """The plain ``[2, num_edges]`` list, sources in row 0; that of an adjacency, which has targets in its rows, in the
-    order of its entries.
-    """
+    """List ``[2, num_edges]`` with sources in row 0; of an adjacency, whose rows are targets, in its entries' order."""
     return with_values(edge_index)[0]
 
 
@@ -28,7 +26,7 @@ def with_values(edge_index: Adj) -> tuple[Tensor, Tensor | None]:
 
 
 def adjacency_of(graph: Data) -> Adj:
-    """What a graph holds: its :obj:`edge_index`, or else its :obj:`adj_t`."""
+    """Adjacency that a graph holds: its :obj:`edge_index`, or else its :obj:`adj_t`."""
     for name in ("edge_index", "adj_t"):
         if (adjacency := graph.get(name)) is not None:
             return adjacency

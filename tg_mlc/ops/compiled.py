@@ -23,7 +23,7 @@ def _numba_problem() -> str | None:
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def numba_problem() -> str | None:
-    """Why Numba cannot be had, if so: it is missing, or does not fit the other packages. It is imported at the first
-    call, as that takes a while; a compiler takes the answer as it is.
+    """Reason why there is no Numba, if so. It is imported at the first call, and a compiler takes the answer as it
+    is.
     """
     return _numba_problem()

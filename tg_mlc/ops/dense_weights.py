@@ -41,7 +41,7 @@ def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
 
 
 def _ptrs(pattern: Pattern) -> tuple[Tensor, Tensor]:
-    """Where the queries and the keys of every sample begin and end."""
+    """Pointers to the queries and the keys of every sample."""
     if isinstance(pattern, Blocks):
         return pattern.query_ptr, pattern.key_ptr
     if isinstance(pattern, Shared):

@@ -1,8 +1,5 @@
-"""Dropout whose random numbers cost little on a CPU.
-
-PyTorch draws a number of its own for every entry there, on one thread, which takes longer than the matrix product
-before it. Here the numbers are hashes of places, by all threads, or where Numba is missing, four entries share the 64
-bits of one draw.
+"""Dropout on a CPU whose random numbers are hashes of places, by all threads, or where Numba is missing, shares of the
+64 bits that PyTorch draws for every entry on one thread, which takes longer than the matrix product before it.
 """
 
 from __future__ import annotations

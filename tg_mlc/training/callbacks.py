@@ -17,14 +17,13 @@ from tg_mlc.training.checkpoint import check_whole
 
 
 class RandomState(Callback):
-    """Keeps the state of all random number generators in checkpoints, which Lightning does not, so that dropout after
-    resuming is what it would have been.
-    """
+    """State of all random number generators, which Lightning leaves out of checkpoints and dropout depends on."""
 
     def __init__(self) -> None:
         self._restored: dict[str, Any] | None = None
 
     def state_dict(self) -> dict[str, Any]:
+        """Returns the present state."""
         name, keys, *rest = np.random.get_state()  # noqa: NPY002 - the generator that seed_everything seeds
         return {
             "python": random.getstate(),
@@ -34,10 +33,11 @@ class RandomState(Callback):
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes a state, which the next epoch starts from."""
         self._restored = state_dict
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        # As late as can be: setting up a training draws random numbers too.
+        """Restores the state, as late as can be: setting up a training draws random numbers too."""
         if self._restored is not None:
             _set_random_state(self._restored)
             self._restored = None
@@ -78,7 +78,7 @@ class ExponentialMovingAverage(WeightAveraging):
         super().__init__(use_buffers=False, multi_avg_fn=average)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        # At this point the model is not on its device yet, and an average left behind would copy at every step.
+        """Puts the average where the model is about to be, as one left behind would be copied at every step."""
         self._device = trainer.strategy.root_device
         super().setup(trainer, pl_module, stage)
 
@@ -87,13 +87,12 @@ class PatientStopping(EarlyStopping):
     """Early stopping that, resumed after it has stopped, stops at once instead of training one more epoch."""
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Stops if patience had run out before."""
         trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
 
 
 class FileCheckpoint(ModelCheckpoint):
-    """Keeps one checkpoint under a fixed name, that of the best or, without a metric, of the last epoch; the folder may
-    be moved between two runs.
-    """
+    """Checkpoint of the best or, without a metric, the last epoch under a fixed name, in a folder that may be moved."""
 
     def __init__(self, path: Path, monitor: str | None = None, mode: str = "min") -> None:
         super().__init__(
@@ -106,6 +105,7 @@ class FileCheckpoint(ModelCheckpoint):
         )
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Writes the checkpoint, unless the metric is NaN, which is an error."""
         value = trainer.callback_metrics.get(self.monitor or "")
         if value is not None and value.isnan():
             raise ValueError(
@@ -115,6 +115,7 @@ class FileCheckpoint(ModelCheckpoint):
         super().on_train_epoch_end(trainer, pl_module)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes the state over, with the path of the present folder."""
         if not state_dict["best_model_path"]:
             return
         path = str(Path(str(self.dirpath)) / f"{self.filename}{self.FILE_EXTENSION}")

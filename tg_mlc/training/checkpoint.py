@@ -53,36 +53,26 @@ class Checkpoint:
         model = LaMP(encoder, checkpoint.label_graph, **checkpoint.config)
         model.load_state_dict(checkpoint.state_dict)
 
-    Attributes:
-        label_names (list): The name of each label.
-        config (dict): What the user had stored beside the weights.
-        label_graph (LabelGraph, optional): The label graph, if the model passes messages between labels.
-        tuners (dict): The thresholds fitted on the validation scores of these weights, by metric.
-        state_dict (dict): The weights of the model, without the Lightning module around it.
-        version (str): The version of :obj:`tg_mlc` that wrote the file.
-        preprocessor (Preprocessor, optional): What makes samples of raw inputs, if the module had one.
     """
 
     label_names: list[str]
-    config: dict[str, Any]
-    label_graph: LabelGraph | None
-    tuners: dict[str, ThresholdTuner]
-    state_dict: dict[str, Tensor]
-    version: str
-    preprocessor: Preprocessor | None = None
+    config: dict[str, Any]  #: what the user had stored beside the weights
+    label_graph: LabelGraph | None  #: the label graph, if the model passes messages between labels
+    tuners: dict[str, ThresholdTuner]  #: thresholds fitted on the validation scores of these weights, by metric
+    state_dict: dict[str, Tensor]  #: the weights of the model, without the Lightning module around it
+    version: str  #: that of :obj:`tg_mlc` which wrote the file
+    preprocessor: Preprocessor | None = None  #: what makes samples of raw inputs, if the module had one
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes a checkpoint beside its final name and renames it, so that a killed run never leaves half a file there,
-    and reads nothing but tensors and plain data.
-
-    Lightning's own writer goes through the system's temporary folder, from which moving to another disk is a copy that
-    can be cut short.
+    """Writes a checkpoint beside its final name and renames it, so that a killed run never leaves half a file there (as
+    Lightning's own writer may, through a temporary folder), and reads nothing but tensors and plain data.
     """
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | os.PathLike[str], storage_options: Any = None
     ) -> None:
+        """Writes a checkpoint; an error names the free space of the disk."""
         if storage_options is not None:
             raise TypeError(f"Expected no 'storage_options': checkpoints are local files (got {storage_options!r})")
         path = Path(path)
@@ -102,6 +92,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         map_location: Any = lambda storage, _: storage,
         weights_only: bool | None = True,
     ) -> dict[str, Any]:
+        """Reads a checkpoint, if it is whole."""
         with reading(path):
             checkpoint: dict[str, Any] = super().load_checkpoint(str(path), map_location, weights_only is not False)
         return checkpoint
@@ -147,16 +138,11 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def check_whole(path: str | os.PathLike[str]) -> None:
-    """Refuses a file of which a single bit is lost or changed, by the checksums that PyTorch writes and never reads; a
-    file that is missing is left to the reader.
-    """
-    if not Path(path).is_file():
-        return
-    if (damage := find_damage(path)) is not None:
+    """Refuses a file of which a bit is lost or changed, by PyTorch's checksums; a missing one is left to the reader."""
+    if Path(path).is_file() and (damage := find_damage(path)) is not None:
         raise ValueError(
             f"Expected '{os.fspath(path)}' to be a whole checkpoint (got {Path(path).stat().st_size:,} bytes that are "
-            f"cut short, damaged, or something else: {damage}); copy it again, take another checkpoint beside it, or "
-            f"train anew"
+            f"cut short, damaged, or something else: {damage}); copy it again, take another one, or train anew"
         )
 
 
@@ -253,7 +239,7 @@ def check_plain(value: Any, name: str) -> None:
 
 
 def _alike(stored: Any, present: Any) -> bool:
-    """Whether plain data are equal, up to the rounding in which machines differ."""
+    """Equality of plain data, up to the rounding in which machines differ."""
     if isinstance(stored, Tensor) and isinstance(present, Tensor):
         pair = stored.cpu().double(), present.cpu().double()
         return stored.shape == present.shape and torch.allclose(*pair, rtol=1e-3, atol=1e-4, equal_nan=True)

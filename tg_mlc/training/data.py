@@ -17,16 +17,14 @@ from tg_mlc.data import Split
 
 
 class EpochSampler(Sampler[int]):
-    """Draws every sample once, in an order that is a function of the seed and the epoch alone, so that a training that
-    is resumed sees the batches that an uninterrupted one would have seen.
+    """Draws every sample once, in an order that is a function of the seed and the epoch alone, for exact resuming.
 
     Args:
         num_samples (int): Number of samples.
         seed (int): A number of at least zero.
 
     Attributes:
-        generator (torch.Generator): What a data loader is to draw the seeds of its workers from; it depends on the seed
-            and the epoch too.
+        generator (torch.Generator): Source of the seeds of a data loader's workers, a function of both as well.
     """
 
     def __init__(self, num_samples: int, seed: int) -> None:
@@ -66,8 +64,7 @@ class MultiLabelDataModule(LightningDataModule):
         seed (int, optional): Decides the order of the training samples. (default: :obj:`0`)
 
     Raises:
-        ValueError: If the split does not fit the data set, or leaves nothing to train or validate with, or
-            :obj:`batch_size` is less than 1.
+        ValueError: If the split does not fit, or leaves nothing to train or validate with, or a size is less than 1.
     """
 
     def __init__(
@@ -112,11 +109,7 @@ class MultiLabelDataModule(LightningDataModule):
         return {"split": self.split.hash, "seed": self.seed, "batch_size": self.batch_size}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Checks that a training goes on with the data that it began with.
-
-        Raises:
-            ValueError: If the split, the seed or the size of batches differs.
-        """
+        """Refuses data with another split, seed or size of batches than those that a training began with."""
         present = self.state_dict()
         if changed := sorted(key for key, value in state_dict.items() if present[key] != value):
             raise ValueError(

@@ -30,6 +30,7 @@ class UnrolledObjective(SigmoidScores, Objective):
     """
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns the weighted loss of all steps."""
         output = model(batch, return_intermediate=True)
         found = [*output.intermediate, output.logits]
         weights = [1.0 / (len(found) - t) for t in range(len(found))]
@@ -37,6 +38,7 @@ class UnrolledObjective(SigmoidScores, Objective):
         return torch.stack(losses).sum() / sum(weights)
 
     def check_model(self, model: nn.Module) -> None:
+        """Refuses a model whose steps cannot be seen."""
         if "return_intermediate" not in inspect.signature(model.forward).parameters:
             raise ValueError(
                 f"Expected a model whose forward takes 'return_intermediate', such as SPEN (got {type(model).__name__})"
@@ -75,6 +77,7 @@ class InferenceNetworkObjective(SigmoidScores, Objective):
         check_number("entropy_weight", self.entropy_weight)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns the sum of what all networks minimise."""
         model = cast(InfNet, model)
         networks = model.networks(batch)
         wrong, right = networks.augmented.sigmoid(), networks.inference.sigmoid()
@@ -89,6 +92,7 @@ class InferenceNetworkObjective(SigmoidScores, Objective):
         return total.mean() / y.size(1) + self.local_weight * local
 
     def check_model(self, model: nn.Module) -> None:
+        """Refuses any other model than :class:`~tg_mlc.models.InfNet`."""
         if not isinstance(model, InfNet):
             raise ValueError(f"Expected an InfNet (got {type(model).__name__})")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -40,23 +40,13 @@ _TRAINER_OPTIONS = {"devices": 1, "enable_model_summary": False, "num_sanity_val
 
 @dataclass(frozen=True)
 class FitResult:
-    """The result of :func:`fit`.
+    """The result of :func:`fit`."""
 
-    Attributes:
-        module (MultiLabelModule): The module with the best weights; its :obj:`tuners` are fitted on their validation
-            scores.
-        checkpoint (Path): The checkpoint of the best epoch.
-        last_checkpoint (Path): The checkpoint of the last epoch, to resume from.
-        best_value (float): The best value of the monitored metric.
-        num_epochs (int): How many epochs were trained, those before resuming included.
-        trainer (Trainer): Lightning's trainer.
-    """
-
-    module: MultiLabelModule
-    checkpoint: Path
-    last_checkpoint: Path
-    best_value: float
-    num_epochs: int
+    module: MultiLabelModule  #: with the best weights, and :obj:`tuners` fitted on their validation scores
+    checkpoint: Path  #: that of the best epoch
+    last_checkpoint: Path  #: that of the last epoch, to resume from
+    best_value: float  #: of the monitored metric
+    num_epochs: int  #: how many epochs were trained, those before resuming included
     trainer: Trainer
 
     def predict(self, loader: DataLoader) -> Tensor:
@@ -122,10 +112,8 @@ def fit(
             ``logger=False``.
 
     Raises:
-        ValueError: If :obj:`module` or :obj:`data` is something else, :obj:`monitor` is not known, :obj:`patience` is
-            less than 1, :obj:`gradient_clip` is not positive, :obj:`ema_decay` is not in :math:`(0, 1)`, several
-            processes are asked for, a checkpoint to resume from lies in another folder or is damaged, or data set and
-            module name different labels.
+        ValueError: If an argument is of another type or out of range, several processes are asked for, a checkpoint to
+            resume from lies in another folder or is damaged, or data set and module name different labels.
         FileNotFoundError: If there is no checkpoint to resume from, or that of its best epoch is gone.
         OSError: If a checkpoint cannot be written.
         RuntimeError: If no epoch was validated, or another training writes to :obj:`folder`.
@@ -153,7 +141,7 @@ def fit(
             **{**_TRAINER_OPTIONS, **trainer_options},
         )
         check_one_process(trainer)
-        with _alone_in(folder):
+        with _lock(folder):
             _initialize_lazy(module, data)
             trainer.fit(module, data, ckpt_path=start)
             _load_best(module, best.best_model_path)
@@ -168,16 +156,13 @@ def fit(
 
 
 def _check_types(module: Any, data: Any) -> None:
-    if not isinstance(module, MultiLabelModule):
-        raise ValueError(
-            f"Expected 'module' to be a MultiLabelModule (got {type(module).__name__}); make one: "
-            f"MultiLabelModule(model, dataset.label_names)"
-        )
-    if not isinstance(data, MultiLabelDataModule):
-        raise ValueError(
-            f"Expected 'data' to be a MultiLabelDataModule (got {type(data).__name__}); make one: "
-            f"MultiLabelDataModule(dataset, split)"
-        )
+    for name, value, kind, made_of in (
+        ("module", module, MultiLabelModule, "model, dataset.label_names"),
+        ("data", data, MultiLabelDataModule, "dataset, split"),
+    ):
+        if not isinstance(value, kind):
+            wanted = f"Expected '{name}' to be a {kind.__name__} (got {type(value).__name__})"
+            raise ValueError(f"{wanted}; make one: {kind.__name__}({made_of})")
 
 
 def _check_options(monitor: str, patience: int | None, gradient_clip: float | None) -> None:
@@ -200,22 +185,16 @@ def _find_checkpoint(folder: Path, resume: str | os.PathLike[str] | bool) -> Pat
     return path
 
 
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Locks a folder; the system unlocks it if the process dies."""
+def _lock(folder: Path) -> AbstractContextManager[Any]:
+    """Lock on a folder, which the system releases if the process dies."""
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".lock", blocking=False)
     try:
-        lock.acquire()
+        return FileLock(folder / ".lock", blocking=False).acquire()
     except Timeout:
         raise RuntimeError(
             f"Expected no other training that writes to '{folder}' (got one that is under way); wait for it, or choose "
             f"another folder"
         ) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _callbacks(monitor: str, patience: int | None, ema_decay: float | None, log: bool) -> list[Callback]:

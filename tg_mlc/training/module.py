@@ -78,9 +78,8 @@ class MultiLabelModule(LightningModule):
         - **output:** what :obj:`model` returns from :meth:`forward`, scores :math:`(B, L)` from :meth:`predict_step`
 
     Raises:
-        ValueError: If :obj:`model` is no module or none that :obj:`objective` can train, an option is out of range,
-            :obj:`config` is not plain data, :obj:`preprocessor` is none or not fitted, or the model's label graph has
-            more or fewer labels, names others, or the same in another order.
+        ValueError: If :obj:`model` is none that :obj:`objective` can train, an option is out of range, :obj:`config` is
+            not plain data, :obj:`preprocessor` is not fitted, or the model's label graph has other labels or order.
     """
 
     def __init__(
@@ -129,14 +128,13 @@ class MultiLabelModule(LightningModule):
 
     @property
     def tuners(self) -> dict[str, ThresholdTuner]:
-        """The thresholds by metric, as :func:`~tg_mlc.metrics.evaluate` takes them, fitted on the validation scores of
-        the present weights; empty where there are none.
-        """
+        """Thresholds by metric, fitted on the validation scores of the present weights; empty where there are none."""
         if not self._tuners and self._scored is not None:
             self._tuners = tune_per_metric(*self._scored)
         return self._tuners
 
     def setup(self, stage: str) -> None:
+        """Refuses several processes."""
         check_one_process(self.trainer)
 
     def forward(self, batch: Batch) -> Any:
@@ -144,11 +142,13 @@ class MultiLabelModule(LightningModule):
         return self.model(batch)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """Returns the loss of a batch."""
         loss = self.objective.loss(self.model, without_given(self.model, batch))
         self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=batch.num_graphs)
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        """Collects targets, scores and loss of a batch."""
         batch = without_given(self.model, batch)
         scores, loss = self.objective.validate(self.model, batch)
         expected = [batch.num_graphs, len(self.label_names)]
@@ -160,6 +160,7 @@ class MultiLabelModule(LightningModule):
         self._validated.append((batch.y, scores, loss.view(1), num_known))
 
     def on_validation_epoch_end(self) -> None:
+        """Logs loss and metrics of all validation samples."""
         y, scores, losses, num_known = (torch.cat(parts) for parts in zip(*self._validated, strict=True))
         self._validated.clear()
         loss = (losses * num_known).sum() / num_known.sum().clamp(min=1)
@@ -174,7 +175,7 @@ class MultiLabelModule(LightningModule):
         self.log_dict({"val/loss": loss, **{f"val/{name}": values[key] for name, key in _LOGGED.items()}})
 
     def on_train_epoch_start(self) -> None:
-        # From here on the weights are no longer those that the scores came from.
+        """Forgets the scores, which are those of weights that are about to change."""
         self._scored, self._tuners = None, {}
 
     def predict_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
@@ -184,6 +185,7 @@ class MultiLabelModule(LightningModule):
         return as_given(self.objective.scores(self.model, batch), given_labels(self.model, batch))
 
     def configure_optimizers(self) -> Any:
+        """Returns AdamW and the schedule of its learning rate."""
         options = self.hparams
         optimizer = AdamW(
             _decay_groups(self.model, options["weight_decay"]),
@@ -204,16 +206,13 @@ class MultiLabelModule(LightningModule):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Self:
-        """Makes a module from a checkpoint, for which :obj:`model` is to be given.
-
-        Raises:
-            ValueError: If the file is damaged or holds code, or its weights belong to another kind of model.
-        """
+        """Makes a module from a checkpoint and :obj:`model`; a :obj:`ValueError` if they differ or it is damaged."""
         with reading(checkpoint_path) if isinstance(checkpoint_path, str | os.PathLike) else nullcontext():
             module: Self = super().load_from_checkpoint(checkpoint_path, *args, **kwargs)
         return module
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Loads weights; those of another model are a :obj:`ValueError`."""
         try:
             return super().load_state_dict(state_dict, *args, **kwargs)
         except RuntimeError as error:
@@ -227,10 +226,12 @@ class MultiLabelModule(LightningModule):
             ) from None
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Adds the entry that :func:`read_checkpoint` reads."""
         checkpoint[KEY] = make_entry(self.model, self.tuners, self._settings)
         checkpoint[KEY]["preprocessor"] = None if self.preprocessor is None else to_state(self.preprocessor)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Refuses another label graph, other settings or names; takes thresholds and preprocessor over."""
         entry = own_entry(checkpoint)
         stored = checkpoint["hyper_parameters"]["label_names"]
         if stored != self.label_names:

@@ -55,47 +55,30 @@ class Objective(ABC):
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns what training minimises, a mean over the known labels of a batch.
-
-        Shapes:
-            - **input:** a batch of :math:`B` samples with targets :obj:`y`, :math:`(B, L)`: 0, 1, or NaN for unknown
-            - **output:** a scalar
-        """
+        """Returns what training minimises: a mean over the known labels, those of ``batch.y`` that are not NaN."""
 
     @abstractmethod
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns how likely each label is, as decisions, metrics and predictions take it.
-
-        Shapes:
-            - **input:** a batch of :math:`B` samples
-            - **output:** scores in :math:`[0, 1]`, :math:`(B, L)`
-        """
+        """Returns scores :math:`(B, L)` in :math:`[0, 1]`, as decisions, metrics and predictions take them."""
 
     def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Returns scores and loss of a validation batch; override it where one forward pass gives both.
-
-        Shapes:
-            - **input:** a batch of :math:`B` samples
-            - **output:** scores :math:`(B, L)` and a scalar
-        """
+        """Returns scores and loss of a validation batch; override it where one forward pass gives both."""
         return self.scores(model, batch), self.loss(model, batch)
 
     def check_model(self, model: nn.Module) -> None:  # noqa: B027
-        """Refuses a model that this objective cannot train; any will do unless a subclass says otherwise.
-
-        Raises:
-            ValueError: If :obj:`model` does not fit.
-        """
+        """Refuses, by a :obj:`ValueError`, a model that this objective cannot train; takes any unless overridden."""
 
 
 class SigmoidScores:
     """Scores and validation of objectives whose models return logits."""
 
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns probabilities."""
         scores: Tensor = model(batch).float().sigmoid()
         return scores
 
     def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Returns probabilities and the cross-entropy of the final logits."""
         logits: Tensor = model(batch).float()
         return logits.sigmoid(), masked_bce(logits, batch.y)
 
@@ -144,6 +127,7 @@ class BinaryObjective(SigmoidScores, Objective):
             )
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns LaMP's loss."""
         batch = reveal(batch, self.max_known) if self.max_known > 0.0 else batch
         if self.intermediate_weight > 0.0:
             output = model(batch, return_intermediate=True)
@@ -155,6 +139,7 @@ class BinaryObjective(SigmoidScores, Objective):
         return lamp_loss(logits, batch.y, intermediate, self.intermediate_weight, loss=loss, **options)
 
     def check_model(self, model: nn.Module) -> None:
+        """Refuses a model without the intermediate readouts that are to be trained."""
         if self.intermediate_weight > 0.0 and "return_intermediate" not in inspect.signature(model.forward).parameters:
             raise ValueError(
                 f"Expected a model whose forward takes 'return_intermediate' for intermediate_weight > 0 (got "

@@ -26,13 +26,8 @@ _EXPECTED_WARNINGS = (
 
 
 class RunProgressBar(ProgressBar):
-    """One bar for the whole training, with the time left until its last epoch (early stopping may come sooner).
-
-    Lightning's own bars tell the time left of one epoch, which here often takes about a second. Nothing is shown if the
-    output is no terminal.
-
-    Args:
-        monitor (str): The metric to show.
+    """One bar for the whole training, with the monitored metric and the time left until its last epoch; nothing if the
+    output is no terminal. Lightning's own bars tell the time left of one epoch, which here often takes about a second.
     """
 
     def __init__(self, monitor: str) -> None:
@@ -42,12 +37,15 @@ class RunProgressBar(ProgressBar):
         self._bar: Any = None
 
     def enable(self) -> None:
+        """Shows the bar."""
         self._enabled = True
 
     def disable(self) -> None:
+        """Hides the bar."""
         self._enabled = False
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Opens the bar."""
         self._bar = tqdm(
             total=trainer.estimated_stepping_batches,
             initial=trainer.global_step,
@@ -60,25 +58,27 @@ class RunProgressBar(ProgressBar):
         )
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        """Moves the bar."""
         self._bar.update(trainer.global_step - self._bar.n)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        metrics = {name: f"{float(value):.4f}" for name, value in trainer.callback_metrics.items()}
-        shown = {"epoch": trainer.current_epoch + 1, self.monitor: metrics.get(self.monitor, "")}
-        self._bar.set_postfix(shown)
+        """Shows epoch and metric."""
+        value = trainer.callback_metrics.get(self.monitor)
+        shown = "" if value is None else f"{float(value):.4f}"
+        self._bar.set_postfix({"epoch": trainer.current_epoch + 1, self.monitor: shown})
 
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._close()
-
-    def on_exception(self, *_: Any) -> None:
-        self._close()
-
-    def print(self, *args: Any, **kwargs: Any) -> None:
-        tqdm.write(kwargs.get("sep", " ").join(map(str, args)))
-
-    def _close(self) -> None:
+    def on_train_end(self, *_: Any) -> None:
+        """Closes the bar."""
         if self._bar is not None:
             self._bar.close()
+
+    def on_exception(self, *_: Any) -> None:
+        """Closes the bar."""
+        self.on_train_end()
+
+    def print(self, *args: Any, **kwargs: Any) -> None:
+        """Writes beside the bar."""
+        tqdm.write(kwargs.get("sep", " ").join(map(str, args)))
 
 
 @contextmanager

@@ -24,15 +24,8 @@ def check_schedule(decay: str, warmup: float) -> None:
 
 
 def lr_factor(decay: Decay, warmup: float, total_steps: int) -> Callable[[int], float]:
-    """Returns the factor on the learning rate as a function of the optimiser steps taken so far.
-
-    It rises linearly during the warm-up, reaching 1 with its last step, and then decays, reaching 0 after
-    :obj:`total_steps` steps.
-
-    Args:
-        decay (str): :obj:`"none"`, :obj:`"cosine"` or :obj:`"linear"`.
-        warmup (float): Share of the steps that warm up.
-        total_steps (int): Number of steps of the whole training.
+    """Returns the factor on the learning rate as a function of the optimiser steps taken so far: it rises linearly
+    during the warm-up (a share of all steps), reaching 1 with its last step, and then decays, reaching 0 at the end.
     """
     warmup_steps = round(warmup * total_steps)
 

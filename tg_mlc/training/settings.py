@@ -30,10 +30,7 @@ def describe_settings(model: nn.Module) -> dict[str, dict[str, str]]:
 
 
 def check_settings(trained: Settings, present: Settings) -> None:
-    """Refuses weights that were trained with other settings: their outputs would be silently wrong.
-
-    Attributes that only one side has are left alone, as other versions of the same model may know more or fewer.
-    """
+    """Refuses weights that were trained with other settings, as far as both sides know them: outputs would be wrong."""
     changed = [
         f"{module}.{name}={now} instead of {was}".lstrip(".")
         for module in dict.fromkeys(chain(trained, present))

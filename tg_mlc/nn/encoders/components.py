@@ -29,7 +29,7 @@ def check_columns(x: Tensor, num_columns: int, name: str) -> None:
 
 
 def ptr_of(data: Data) -> Tensor:
-    """Where the nodes of every sample begin and end in a :class:`~torch_geometric.data.Data` or a batch of them."""
+    """Pointers to the nodes of every sample of a :class:`~torch_geometric.data.Data` or a batch of them."""
     ptr: Tensor | None = data.get("ptr")
     batch: Tensor | None = data.get("batch") if ptr is None else None
     # Only a Batch knows how many samples it holds, the last of which may be empty.

@@ -23,8 +23,7 @@ class DNAEncoder(nn.Module):
     with the unit vectors :math:`\mathbf{e}` of A, C, G and T. A letter that is not known counts as a quarter of each,
     and there are zeros beyond the ends. Samples may differ in length; none sees its neighbours in the batch.
 
-    The defaults are those of the first layer of the authors' released code. Message passing among components is
-    quadratic in their number: of 1,000 letters, :obj:`pool=10` leaves 100.
+    The defaults are those of the first layer of the authors' released code.
 
     Args:
         channels (int): Size :math:`d` of a state.
@@ -32,8 +31,7 @@ class DNAEncoder(nn.Module):
         pool (int, optional): The number :math:`p` of letters that become one component; the last one of a sample may
             have fewer. (default: :obj:`2`)
         both_strands (bool, optional): If set to :obj:`True`, a letter gets the larger of what the convolution finds
-            there on this strand and on the other one, which is read backwards with A and T, and C and G, exchanged:
-            what binds to DNA may do so on either. (default: :obj:`False`)
+            there on this strand and on its reverse complement. (default: :obj:`False`)
 
     Shapes:
         - **input:** a batch with letters :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`: 0 to 3 for A, C, G and T, 4
@@ -41,8 +39,7 @@ class DNAEncoder(nn.Module):
         - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(\sum_b \lceil n_b / p \rceil, d)`
 
     Raises:
-        ValueError: If :obj:`kernel_size` or :obj:`pool` is no positive number, or the letters are of another shape, no
-            whole numbers, or beyond 4.
+        ValueError: If :obj:`kernel_size` or :obj:`pool` is less than 1, or the letters are of another shape or type.
     """
 
     edge_dim: int | None = None

@@ -49,17 +49,13 @@ class JointEncoder(nn.Module):
         parts: list[Components] = [encoder(data) for encoder in self.encoders]
         if any(part.to_label is not None for part in parts):
             raise ValueError("Expected components that all labels attend to (got 'to_label'); encode them alone")
-        x, samples = torch.cat([part.x for part in parts]), torch.cat([_samples(part) for part in parts])
+        x = torch.cat([part.x for part in parts])
+        samples = torch.cat([ptr2index(part.ptr, output_size=part.x.size(0)) for part in parts])
         # A stable sort keeps the order of each encoder's components within a sample.
         samples, order = torch.sort(samples, stable=True)
         ptr = torch.stack([part.ptr for part in parts]).sum(dim=0)
         edge_index, edge_attr = _edges(parts, order)
         return Components(self.norm(x[order]), ptr, edge_index, edge_attr)
-
-
-def _samples(part: Components) -> Tensor:
-    samples: Tensor = ptr2index(part.ptr, output_size=part.x.size(0))
-    return samples
 
 
 def _edges(parts: list[Components], order: Tensor) -> tuple[Tensor | None, Tensor | None]:

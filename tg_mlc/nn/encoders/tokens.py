@@ -75,18 +75,16 @@ class BagEncoder(nn.Module):
             {\lVert \mathbf{\Sigma} \mathbf{v}_w \rVert}, \qquad i_w = 1 + \log \frac{1 + N}{1 + N_w}
 
         with a random rotation :math:`\mathbf{R}`, as no channel is to be more than another, and :math:`N_w` of the
-        :math:`N` documents with the word: the factor :math:`i_w` that TF-IDF has for rare words is half undone, as
-        labels that attend to the rarest words first learn single documents by heart. With :math:`c`, the mean length of
-        the states of all words in all documents is :math:`\sqrt{d}`. A word of no document starts at zero, and so do
-        words that are not :obj:`kept`.
+        :math:`N` documents with the word: TF-IDF's factor :math:`i_w` is half undone, as labels that attend to the
+        rarest words first learn documents by heart. With :math:`c`, the mean length of all words' states in all
+        documents is :math:`\sqrt{d}`. Words of no document, and those that are not :obj:`kept`, start at zero.
 
         Args:
             documents (scipy.sparse.sparray): Weights of words in training documents, *e.g.* TF-IDF, :math:`(N, V)`.
             seed (int, optional): Seed of the rotation. (default: :obj:`0`)
 
         Raises:
-            ValueError: If the documents have another vocabulary, there are fewer than two of them or of words, or all
-                are empty.
+            ValueError: If the vocabulary is another, all documents are empty, or there are fewer than two, or words.
         """
         num_words, channels = self.embedding.weight.shape
         if documents.ndim != 2 or documents.shape[1] != num_words or min(documents.shape) < 2:
@@ -210,15 +208,7 @@ def _tokens(data: Data, num_tokens: int) -> Tensor:
 
 
 def sinusoid(position: Tensor, channels: int) -> Tensor:
-    """Sines in the even and cosines in the odd channels, computed in double precision.
-
-    Args:
-        position (torch.Tensor): Positions of any shape.
-        channels (int): The number :math:`d` of channels.
-
-    Shapes:
-        - **output:** :math:`(*, d)`
-    """
+    """Sines in the even and cosines in the odd channels, :math:`(*, d)`, computed in double precision."""
     channel = torch.arange(channels, device=position.device)
     exponent = (channel - channel % 2).double() / channels
     angle = position.double().unsqueeze(-1) / torch.pow(10000.0, exponent)

@@ -58,17 +58,7 @@ class VectorEncoder(nn.Module):
         self.lin = Linear(in_channels, num_components * channels)
 
     def vectors(self, data: Data) -> Tensor:
-        r"""The scaled vectors of a batch, with dropout.
-
-        Args:
-            data (Data): The batch.
-
-        Shapes:
-            - **output:** :math:`(B, F)`
-
-        Raises:
-            ValueError: If the vectors are of another size, or no floating-point numbers.
-        """
+        """The scaled vectors :math:`(B, F)` of a batch, with dropout."""
         x = data[self.key]
         if not x.is_floating_point():
             raise ValueError(

@@ -99,8 +99,7 @@ class SharedLogits(ScoreEncoder):
             y (torch.Tensor): Their labels :math:`(N, L)`: 0, 1, or NaN for unknown.
             offset (torch.Tensor or float, optional): What else adds to the logits, *e.g.* the bias :math:`(L)` of a
                 readout. (default: :obj:`0.0`)
-            seed (int, optional): Which pairs of sample and label are taken, as so few parameters do not need more than
-                :obj:`MAX_PAIRS`. (default: :obj:`0`)
+            seed (int, optional): Seed of the choice of :obj:`MAX_PAIRS` pairs, if there are more. (default: :obj:`0`)
 
         Raises:
             ValueError: If scores and labels do not belong together, scores are not finite, or no label is known.

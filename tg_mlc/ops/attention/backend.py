@@ -38,19 +38,12 @@ SPARSE = "is sparse, so only its edges are computed"
 
 @dataclass(frozen=True)
 class Backend:
-    """One way to compute the operator.
+    """One way to compute the operator."""
 
-    Args:
-        name (str): Its name, the value of the argument :obj:`backend`.
-        run (callable): Computes the output and, if asked for, the weights ``[*pattern.weights_size, heads]``.
-        refuse (callable): Says why the backend cannot take a call, or returns :obj:`None` if it can.
-        prefer (callable): Says why the backend is the one to take, as what follows the pattern's name in a sentence, or
-            returns :obj:`None` if another might be better.
-    """
-
-    name: str
-    run: Callable[[AttentionCall], Output]
-    refuse: Callable[[AttentionCall], str | None]
+    name: str  #: the value of the argument :obj:`backend`
+    run: Callable[[AttentionCall], Output]  #: output and, if asked for, weights ``[*pattern.weights_size, heads]``
+    refuse: Callable[[AttentionCall], str | None]  #: why it cannot take a call; :obj:`None` if it can
+    #: Why it is the one to take, as what follows the pattern's name in a sentence; :obj:`None` if another might be.
     prefer: Callable[[AttentionCall], str | None]
 
 

@@ -1,7 +1,4 @@
-"""Blocks on a CPU: matrix products without padding, that keep only the sum of every row.
-
-Differentiable once, and opaque to a compiler, whose graph then does not depend on how a batch is composed.
-"""
+"""Blocks on a CPU: matrix products without padding, that keep only the sum of every row."""
 
 from __future__ import annotations
 
@@ -32,17 +29,9 @@ MIN_ROWS = 64
 def run(call: AttentionCall) -> Output:
     """Hands the boundaries of the blocks to the operator."""
     pattern = _as_blocks(call.pattern)
-    out, _ = block_attention(
-        call.query,
-        call.key,
-        call.value,
-        call.edge_bias,
-        pattern.query_ptr,
-        pattern.key_ptr,
-        call.scale,
-        call.dropout_p,
-        opaque.draw_seed(call.dropout_p),
-    )
+    ptrs, seed = (pattern.query_ptr, pattern.key_ptr), opaque.draw_seed(call.dropout_p)
+    inputs = _Call(call.query, call.key, call.value, call.edge_bias, *ptrs, call.scale, call.dropout_p, seed)
+    out, _ = _block_attention(*inputs)
     return out, None
 
 
@@ -116,67 +105,64 @@ class _Task:
         return pairs.view(-1, self.num_keys, pairs.size(1)).movedim(-1, 0)
 
 
-@torch.library.custom_op("tg_mlc::block_attention", mutates_args=(), device_types="cpu")
-def block_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    query_ptr: Tensor,
-    key_ptr: Tensor,
-    scale: float,
-    dropout_p: float,
-    seed: Tensor,
-) -> tuple[Tensor, Tensor]:
+class _Call(NamedTuple):
+    """Inputs of the operator in both passes."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    bias: Tensor | None
+    query_ptr: Tensor
+    key_ptr: Tensor
+    scale: float
+    dropout_p: float
+    seed: Tensor
+
+    @property
+    def is_narrow(self) -> bool:
+        return self.bias is None and is_narrow(self.query, self.value)
+
+    def blocked(self) -> Any:
+        """Inputs of the kernels of narrow heads beside queries, keys and values."""
+        ptrs, options = (self.query_ptr, self.key_ptr), (self.scale, self.dropout_p, int(self.seed))
+        return _narrow().blocked(self.query, self.value, *ptrs, *options)
+
+
+def _forward(*inputs: Any) -> tuple[Tensor, Tensor]:
     """The output, and the logarithm of the sum that every query's weights were divided by."""
-    if bias is None and is_narrow(query, value):
-        blocked = _narrow().blocked(query, value, query_ptr, key_ptr, scale, dropout_p, int(seed))
-        return _narrow().forward(query, key, value, blocked)  # type: ignore[no-any-return]
+    call = _Call(*inputs)
+    query, key, value, bias, *_ = call
+    if call.is_narrow:
+        return _narrow().forward(query, key, value, call.blocked())  # type: ignore[no-any-return]
     out = query.new_zeros(query.size(0), query.size(1), value.size(2))
-    lse = query.new_zeros(query.size(0), query.size(1), 1, dtype=accumulator(query))
-    start = int(seed)
+    lse = query.new_zeros(_kept_size(query), dtype=accumulator(query))
+    start = int(call.seed)
 
     def attend(task: _Task, scratch: Tensor) -> None:
-        k, v = _exact(task.of(key, task.cols)) * scale, _exact(task.of(value, task.cols))
+        k, v = _exact(task.of(key, task.cols)) * call.scale, _exact(task.of(value, task.cols))
         for tile in task.tiles():
             weight = _product(_exact(task.of(query, tile.rows)), k.mT, scratch[0])
             if bias is not None:
                 weight += task.pairs(bias, tile)
-            total = softmax().forward(weight, dropout_p, start + tile.place)
+            total = softmax().forward(weight, call.dropout_p, start + tile.place)
             task.of(out, tile.rows).copy_(torch.bmm(weight, v))
             task.of(lse, tile.rows).copy_(total)
 
-    _for_each(_tasks(query_ptr, key_ptr, query), attend, accumulator(query))
+    _for_each(_tasks(call.query_ptr, call.key_ptr, query), attend, accumulator(query))
     return out, lse
 
 
-@block_attention.register_fake
-def _(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-    num_rows, heads = query.size(0), query.size(1)
-    return query.new_empty(num_rows, heads, value.size(2)), query.new_empty(
-        num_rows, heads, 1, dtype=accumulator(query)
-    )
+def _kept_size(query: Tensor, *_: Any) -> tuple[int, int, int]:
+    return query.size(0), query.size(1), 1
 
 
-@torch.library.custom_op("tg_mlc::block_attention_backward", mutates_args=(), device_types="cpu")
-def block_attention_backward(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    query_ptr: Tensor,
-    key_ptr: Tensor,
-    scale: float,
-    dropout_p: float,
-    seed: Tensor,
-    lse: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
     """The gradients of query, key, value and bias; the last is empty if there is no bias."""
-    if bias is None and is_narrow(query, value):
-        blocked = _narrow().blocked(query, value, query_ptr, key_ptr, scale, dropout_p, int(seed))
-        return *_narrow().backward(grad, query, key, value, lse, blocked), query.new_zeros(0, query.size(1))
-    tasks, start, dtype = _tasks(query_ptr, key_ptr, query), int(seed), accumulator(query)
+    call = _Call(*inputs)
+    query, key, value, bias, *_ = call
+    if call.is_narrow:
+        return *_narrow().backward(grad, query, key, value, lse, call.blocked()), query.new_zeros(0, query.size(1))
+    tasks, start, dtype = _tasks(call.query_ptr, call.key_ptr, query), int(call.seed), accumulator(query)
     grad_query = torch.zeros_like(query, memory_format=torch.contiguous_format)
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
     # Where several threads share the queries of a sample, each has sums of its own, which are added in one order:
@@ -185,20 +171,20 @@ def block_attention_backward(
     grad_key, grad_value = (x.new_zeros(parts, *x.shape, dtype=sums) for x in (key, value))
 
     def differentiate(task: _Task, scratch: Tensor) -> None:
-        k, v = _exact(task.of(key, task.cols)) * scale, _exact(task.of(value, task.cols))
+        k, v = _exact(task.of(key, task.cols)) * call.scale, _exact(task.of(value, task.cols))
         sum_key, sum_value = torch.zeros_like(k), torch.zeros_like(v)
         for tile in task.tiles():
             q, g = _exact(task.of(query, tile.rows)), _exact(task.of(grad, tile.rows))
             weight, grad_score = _product(q, k.mT, scratch[0]), _product(g, v.mT, scratch[1])
             if bias is not None:
                 weight += task.pairs(bias, tile)
-            softmax().backward(weight, grad_score, task.of(lse, tile.rows), dropout_p, start + tile.place)
+            softmax().backward(weight, grad_score, task.of(lse, tile.rows), call.dropout_p, start + tile.place)
             sum_value.baddbmm_(weight.mT, g)
             sum_key.baddbmm_(grad_score.mT, q)
             task.of(grad_query, tile.rows).copy_(torch.bmm(grad_score, k))
             if bias is not None:
                 task.pairs(grad_bias, tile).copy_(grad_score)
-        task.of(grad_key[task.part], task.cols).copy_(sum_key.mul_(scale))
+        task.of(grad_key[task.part], task.cols).copy_(sum_key.mul_(call.scale))
         task.of(grad_value[task.part], task.cols).copy_(sum_value)
 
     _for_each(tasks, differentiate, dtype)
@@ -209,34 +195,11 @@ def _added(parts: Tensor) -> Tensor:
     return parts[0] if parts.size(0) == 1 else parts.sum(dim=0)
 
 
-@block_attention_backward.register_fake
-def _(
-    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
-    return grads[0], grads[1], grads[2], query.new_empty(0 if bias is None else bias.size(0), query.size(1))
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    *tensors, ctx.scale, ctx.dropout_p, seed = inputs
-    ctx.save_for_backward(*tensors, seed, output[1])
-    ctx.mark_non_differentiable(output[1])
-    ctx.set_materialize_grads(False)
-
-
-def _backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:
-    if grad is None:
-        return (None,) * 9
-    *tensors, seed, lse = ctx.saved_tensors
-    *grads, grad_bias = block_attention_backward(grad, *tensors, ctx.scale, ctx.dropout_p, seed, lse)
-    return *grads, None if tensors[3] is None else grad_bias, *(None,) * 5
-
-
-block_attention.register_autograd(_backward, setup_context=_setup_context)
+_block_attention = opaque.register("block_attention", ("query_ptr", "key_ptr"), "cpu", _forward, _backward, _kept_size)
 
 
 def is_narrow(query: Tensor, value: Tensor) -> bool:
-    """Whether there are kernels for heads of so few channels."""
+    """Tells whether there are kernels for heads of so few channels."""
     channels = query.size(2), value.size(2)
     return 0 < min(channels) <= max(channels) <= MAX_NARROW and query.dtype == torch.float32 and numba_problem() is None
 
@@ -246,9 +209,7 @@ def _narrow() -> Any:
 
 
 def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
-    """All heads of a sample where their scores fit into a tile, else each head; where threads would be left over, some
-    of its tiles.
-    """
+    """All heads of a sample where their scores fit a tile, else each; some of its tiles where threads would be left."""
     heads, itemsize = query.size(1), accumulator(query).itemsize
     tasks: list[_Task] = []
     pair = 0
@@ -265,9 +226,7 @@ def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
 
 
 def _for_each(tasks: list[_Task], work: Callable[[_Task, Tensor], None], dtype: torch.dtype) -> None:
-    """Every thread takes the largest that is left when it is done with the one before, so that all end at about the
-    same time; each has room for two tiles of scores.
-    """
+    """Has every thread take the largest task left when it is done with one; each has room for two tiles of scores."""
     waiting = deque(sorted(tasks, key=lambda task: task.num_scores, reverse=True))
     tile_scores = max((task.tile_scores for task in tasks), default=0)
 
@@ -312,9 +271,7 @@ def _is_complete(pattern: Pattern) -> bool:
 
 
 def prefer(call: AttentionCall) -> str | None:
-    """Narrow heads, large blocks of different sizes, or some of whose weights are dropped, and those whose sizes a
-    compiler cannot know.
-    """
+    """Narrow heads, large blocks of different sizes or with dropout, and sizes that a compiler cannot know."""
     pattern = call.pattern
     if not isinstance(pattern, Blocks | Shared) or call.query.device.type != "cpu":
         return None

@@ -52,15 +52,8 @@ def folding_ratio(
     pattern: Blocks, heads: int, channels: int, head_channels: int, value_channels: int, *, shared: bool = False
 ) -> float:
     """By how many times as many multiplications the projections of queries and messages take apart from the attention
-    as folded into keys and values, where it is worth while above 1.
-
-    Args:
-        pattern: The blocks of targets and sources.
-        heads: Number of heads.
-        channels: Size of a target's state.
-        head_channels: Size of a head's queries and keys.
-        value_channels: Size of a head's values.
-        shared: Whether all samples share the targets' states, whose queries are then projected once in either case.
+    as folded into keys and values, where it is worth while above 1; with ``shared`` states of the targets, queries are
+    projected once in either case.
     """
     size = heads * (value_channels if shared else head_channels + value_channels)
     apart = (pattern.num_queries * channels + pattern.num_edges) * size
@@ -70,7 +63,7 @@ def folding_ratio(
 
 
 def _sparse_way(call: AttentionCall) -> str:
-    """What would compute the edges alone."""
+    """Entry of the table for what would compute the edges alone."""
     if call.return_weights:
         return "scatter"
     if call.query.device.type == "cuda":

@@ -82,7 +82,7 @@ _FORCED: list[str] = []
 
 
 def is_forced() -> bool:
-    """Whether backends were set."""
+    """Tells whether backends were set."""
     return bool(_FORCED)
 
 

@@ -1,7 +1,5 @@
-"""Segment softmax and aggregation over a list of edges sorted by query.
-
-PyTorch's own operators are differentiable any number of times, in both modes. Where no derivatives are needed,
-torch-scatter's kernels compute the softmax; their second derivatives are wrong.
+"""Segment softmax and aggregation over a list of edges sorted by query: by PyTorch's own operators, or, where no
+derivatives are needed, by torch-scatter's kernels, whose second derivatives are wrong.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ def run(call: AttentionCall) -> Output:
 
 
 def _differentiates(call: AttentionCall) -> bool:
-    """Whether somebody may ask for derivatives, or a compiler, which does not know the kernels, looks on."""
+    """Tells whether somebody may ask for derivatives, or a compiler, which does not know the kernels, looks on."""
     backwards = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in call.tensors)
     return torch.compiler.is_compiling() or backwards or differentiates_forward(call) or is_transformed(call)
 

@@ -33,7 +33,7 @@ def _refuse_graph(pattern: Pattern) -> str | None:
 
 
 def prefer(call: AttentionCall) -> str:
-    """What no kernels of ours are at hand for."""
+    """Takes what no kernels of ours are at hand for."""
     return SPARSE
 
 

@@ -31,9 +31,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function at its first call, and keeps the result on disk for as long as no kernel changes (Numba looks
-    at the file of a function alone, not at those that it calls).
-    """
+    """Compiles a function at its first call, and keeps the result on disk until a kernel of any file changes."""
     function.__qualname__ += f"@{_SOURCES}"
     try:
         compiled: Callable[..., Any] = njit(cache=True, **OPTIONS)(function)

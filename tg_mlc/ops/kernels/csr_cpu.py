@@ -91,7 +91,7 @@ def _flat(rows: int, tensor: Tensor) -> Rows:
 
 
 def _streams(flat: Tensor, stride: int, channels: int) -> bool:
-    """Whether to write a tensor past the caches: it is larger than they are, and its rows begin where lines do."""
+    """Tells whether to write a tensor past the caches: it is larger, and its rows begin where lines do."""
     size = flat.element_size()
     aligned = (flat.data_ptr() | stride * size | channels * size) % 64 == 0
     return aligned and flat.numel() * size > STREAMED
@@ -120,7 +120,7 @@ def _by_key(graph: Graph) -> Side:
 
 
 def _ascends(ptr: Array, index: Array, num_others: int) -> bool:
-    """Whether the other sides of every row ascend; a compiled model comes here without a check of its edges."""
+    """Tells whether the other sides of every row ascend; a compiled model comes here without a check of its edges."""
     right, ascends = csr_numba.inspect(ptr, index, num_others)
     if not right:
         raise ValueError("Expected 'edge_index' to name nodes that there are (got others, or pointers that decrease)")
@@ -154,7 +154,7 @@ class _Work:
             self.spaces.append(Space(*(tensor.numpy() for tensor in tensors)))
 
     def _groups_alone(self, element_size: int) -> int:
-        """How many groups are taken by one thread each."""
+        """Number of groups that are taken by one thread each."""
         if self.num_workers == 1 or self.num_edges < MIN_SHARED:
             return self.num_groups
         if self.num_edges * element_size > LARGE:

@@ -46,8 +46,26 @@ class Side(NamedTuple):
     ascends: bool  #: whether the other sides of a row ascend, so that its edges of one tile follow each other
 
 
+class Source(NamedTuple):
+    """Rows of the other side, of which number ``i`` begins at ``origin + i * step``."""
+
+    data: Array
+    origin: int
+    step: int
+    channels: int
+
+
+class Target(NamedTuple):
+    """Row to write a sum to, in place of what is there if it is new."""
+
+    data: Array
+    place: int
+    new: bool
+    streamed: bool
+
+
 class Softmax(NamedTuple):
-    """How scores become weights."""
+    """Options of the softmax."""
 
     scale: float
     bias: Array
@@ -56,14 +74,14 @@ class Softmax(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What is kept between forward and backward, of which one is empty."""
+    """Arrays kept between forward and backward, of which one is empty."""
 
     weight: Array  #: the weights before dropout ``[groups, num_edges]``
     lse: Array  #: or the logarithm of every row's sum ``[groups, rows]``
 
 
 class Forward(NamedTuple):
-    """What the passes forward read and write."""
+    """Arrays that the passes forward read and write."""
 
     edges: Side
     query: Rows
@@ -75,7 +93,7 @@ class Forward(NamedTuple):
 
 
 class Backward(NamedTuple):
-    """What the passes backward read and write."""
+    """Arrays that the passes backward read and write."""
 
     edges: Side
     by_key: Side
@@ -91,7 +109,7 @@ class Backward(NamedTuple):
 
 
 class Space(NamedTuple):
-    """What a thread works in."""
+    """Scratch arrays of a thread."""
 
     tile: Array
     cursor: Array
@@ -170,10 +188,7 @@ def score_span(
     begin(edges.ptr, first, last, low, space.cursor)
     tile = rows_of_a_tile(high - low, last - first, edges.ascends, y, space.tile)
     for bound in range(tile, y.rows + tile, tile):
-        source, origin, step = y.data, sample * y.rows * y.stride + head * y.channels, y.stride
-        if tile * y.channels <= space.tile.shape[0]:
-            pack(y, sample, head, bound - tile, min(bound, y.rows), space.tile)
-            source, origin, step = space.tile, (tile - bound) * y.channels, y.channels
+        source = source_of(y, sample, head, tile, bound, space.tile)
         for row in range(first, last):
             edge = space.cursor[row - first]
             stop = advance(edges.other, edge, min(edges.ptr[row + 1], high), bound)
@@ -181,7 +196,7 @@ def score_span(
             if edge < stop:
                 place = (sample * x.rows + row) * x.stride + head * x.channels
                 ask_for(x.data, place + AHEAD * x.stride, x.channels)
-                dots(x.data, place, edges.other, edge, stop, source, origin, step, x.channels, scale, out)
+                dots(x.data, place, edges.other, edge, stop, source, scale, out)
 
 
 @kernel
@@ -196,22 +211,17 @@ def sum_span(
     sample, head = divmod(group, y.heads)
     begun = -1
     first, last = rows_that_begin(edges.ptr, low, high)
-    unpacked = sample * y.rows * y.stride + head * y.channels
     if first > 0 and edges.ptr[first - 1] < low < edges.ptr[first]:
         begun = (sample * out.rows + first - 1) * out.stride + head * out.channels
         stop = min(edges.ptr[first], high)
-        weighted_sum(
-            edges, weight, factor, low, stop, y.data, unpacked, y.stride, y.channels, space.partial, 0, True, False
-        )
+        source = Source(y.data, sample * y.rows * y.stride + head * y.channels, y.stride, y.channels)
+        weighted_sum(edges, weight, factor, low, stop, source, Target(space.partial, 0, True, False))
         low = stop
     begin(edges.ptr, first, last, low, space.cursor)
     tile = rows_of_a_tile(high - low, last - first, edges.ascends, y, space.tile)
     streamed = out.streams and tile >= y.rows
     for bound in range(tile, y.rows + tile, tile):
-        source, origin, step = y.data, unpacked, y.stride
-        if tile * y.channels <= space.tile.shape[0]:
-            pack(y, sample, head, bound - tile, min(bound, y.rows), space.tile)
-            source, origin, step = space.tile, (tile - bound) * y.channels, y.channels
+        source = source_of(y, sample, head, tile, bound, space.tile)
         for row in range(first, last):
             edge = space.cursor[row - first]
             stop = advance(edges.other, edge, min(edges.ptr[row + 1], high), bound)
@@ -221,9 +231,7 @@ def sum_span(
             if new or edge < stop:
                 if not streamed:
                     ask_for(out.data, place + AHEAD * out.stride, out.channels)
-                weighted_sum(
-                    edges, weight, factor, edge, stop, source, origin, step, y.channels, out.data, place, new, streamed
-                )
+                weighted_sum(edges, weight, factor, edge, stop, source, Target(out.data, place, new, streamed))
     return begun
 
 
@@ -236,7 +244,7 @@ def begin(ptr: Array, first: int, last: int, low: int, cursor: Array) -> None:
 
 @kernel
 def inspect(ptr: Array, other: Array, num_others: int) -> tuple[bool, bool]:
-    """Whether edges name rows that there are, and whether the other sides of every row ascend."""
+    """Tells whether edges name rows that there are, and whether the other sides of every row ascend."""
     right, ascends = ptr[0] == 0 and ptr[ptr.shape[0] - 1] == other.shape[0], True
     for row in range(ptr.shape[0] - 1):
         right = right and ptr[row] <= ptr[row + 1]
@@ -248,7 +256,7 @@ def inspect(ptr: Array, other: Array, num_others: int) -> tuple[bool, bool]:
 
 @kernel
 def rows_of_a_tile(num_edges: int, num_rows: int, ascends: bool, y: Rows, tile: Array) -> Any:
-    """How many rows of the other side to take at a time: as many as fit, or, where copies would not pay, all."""
+    """Number of rows of the other side to take at a time: as many as fit, or, where copies would not pay, all."""
     most = max(1, tile.shape[0] // max(1, y.channels))
     tiles = (y.rows + most - 1) // most
     tiled = tiles == 1 or (ascends and num_edges >= EDGES_PER_TILE * tiles * num_rows)
@@ -275,6 +283,15 @@ def advance(index: Array, edge: int, stop: int, bound: int) -> int:
 
 
 @kernel
+def source_of(y: Rows, sample: int, head: int, tile: int, bound: int, packed: Array) -> Any:
+    """The rows of the other side up to a bound, copied to where they are contiguous if they fit."""
+    if tile * y.channels <= packed.shape[0]:
+        pack(y, sample, head, bound - tile, min(bound, y.rows), packed)
+        return Source(packed, (tile - bound) * y.channels, y.channels, y.channels)
+    return Source(y.data, sample * y.rows * y.stride + head * y.channels, y.stride, y.channels)
+
+
+@kernel
 def pack(source: Rows, sample: int, head: int, first: int, last: int, out: Array) -> None:
     """Copies rows of one head of one sample to where they are contiguous."""
     size = uintp(source.channels)
@@ -290,62 +307,38 @@ def pack(source: Rows, sample: int, head: int, first: int, last: int, out: Array
 
 
 @kernel
-def dots(
-    x: Array,
-    offset: int,
-    index: Array,
-    low: int,
-    high: int,
-    y: Array,
-    origin: int,
-    step: int,
-    channels: int,
-    scale: float,
-    out: Array,
-) -> None:
+def dots(x: Array, offset: int, index: Array, low: int, high: int, y: Source, scale: float, out: Array) -> None:
     """The scaled dot products of one row with the rows of its edges."""
-    done, size = uintp(0), uintp(channels)
+    done, size = uintp(0), uintp(y.channels)
     if size == 0:
         out[low:high] = 0
-    while done + uintp(WIDEST) <= size:
-        _dots_widest(x, offset, index, low, high, y, origin, step, done, scale, out)
-        done += uintp(WIDEST)
-    while done + uintp(32) <= size:
-        _dots_32(x, offset, index, low, high, y, origin, step, done, scale, out)
-        done += uintp(32)
-    while done + uintp(16) <= size:
-        _dots_16(x, offset, index, low, high, y, origin, step, done, scale, out)
-        done += uintp(16)
-    while done + uintp(8) <= size:
-        _dots_8(x, offset, index, low, high, y, origin, step, done, scale, out)
-        done += uintp(8)
-    while done < size:
-        _dots_1(x, offset, index, low, high, y, origin, step, done, scale, out)
-        done += uintp(1)
+    if done + uintp(WIDEST) <= size:
+        done = _dots_widest(x, offset, index, low, high, y, done, scale, out)
+    if done + uintp(32) <= size:
+        done = _dots_32(x, offset, index, low, high, y, done, scale, out)
+    if done + uintp(16) <= size:
+        done = _dots_16(x, offset, index, low, high, y, done, scale, out)
+    if done + uintp(8) <= size:
+        done = _dots_8(x, offset, index, low, high, y, done, scale, out)
+    if done < size:
+        _dots_1(x, offset, index, low, high, y, done, scale, out)
 
 
 def _dots(lanes: int) -> Any:
-    """As above, for as many channels; adds to what is there."""
+    """A kernel of :func:`dots`, which adds those of as many channels as are left of vectors."""
 
     def add(
-        x: Array,
-        offset: int,
-        index: Array,
-        low: int,
-        high: int,
-        y: Array,
-        origin: int,
-        step: int,
-        done: int,
-        scale: float,
-        out: Array,
-    ) -> None:
+        x: Array, offset: int, index: Array, low: int, high: int, y: Source, done: Any, scale: float, out: Array
+    ) -> Any:
         factor = out.dtype.type(scale)
-        row = load(x, uintp(offset) + done, lanes)
-        for e in range(uintp(low), uintp(high)):
-            place = uintp(origin) + uintp(index[e]) * uintp(step) + done
-            product = factor * dot(row, load(y, place, lanes))
-            out[e] = product if done == 0 else out[e] + product
+        while done + uintp(lanes) <= uintp(y.channels):
+            row = load(x, uintp(offset) + done, lanes)
+            for e in range(uintp(low), uintp(high)):
+                place = uintp(y.origin) + uintp(index[e]) * uintp(y.step) + done
+                product = factor * dot(row, load(y.data, place, lanes))
+                out[e] = product if done == 0 else out[e] + product
+            done += uintp(lanes)
+        return done
 
     return named(add, f"dots_{lanes}")
 
@@ -354,67 +347,41 @@ _dots_widest, _dots_32, _dots_16, _dots_8, _dots_1 = _dots(WIDEST), _dots(32), _
 
 
 @kernel
-def weighted_sum(
-    edges: Side,
-    weight: Array,
-    factor: float,
-    low: int,
-    high: int,
-    y: Array,
-    origin: int,
-    step: int,
-    channels: int,
-    out: Array,
-    offset: int,
-    new: bool,
-    streamed: bool,
-) -> None:
+def weighted_sum(edges: Side, weight: Array, factor: float, low: int, high: int, y: Source, target: Target) -> None:
     """The weighted sum of the rows of one row's edges, in place of what is there or added to it."""
-    done, size = uintp(0), uintp(channels)
-    while done + uintp(WIDEST) <= size:
-        _sum_widest(edges, weight, factor, low, high, y, origin, step, done, out, offset, new, streamed)
-        done += uintp(WIDEST)
-    while done + uintp(32) <= size:
-        _sum_32(edges, weight, factor, low, high, y, origin, step, done, out, offset, new, streamed)
-        done += uintp(32)
-    while done + uintp(16) <= size:
-        _sum_16(edges, weight, factor, low, high, y, origin, step, done, out, offset, new, streamed)
-        done += uintp(16)
-    while done + uintp(8) <= size:
-        _sum_8(edges, weight, factor, low, high, y, origin, step, done, out, offset, new, streamed)
-        done += uintp(8)
-    while done < size:
-        _sum_1(edges, weight, factor, low, high, y, origin, step, done, out, offset, new, streamed)
-        done += uintp(1)
+    done, size = uintp(0), uintp(y.channels)
+    if done + uintp(WIDEST) <= size:
+        done = _sum_widest(edges, weight, factor, low, high, y, done, target)
+    if done + uintp(32) <= size:
+        done = _sum_32(edges, weight, factor, low, high, y, done, target)
+    if done + uintp(16) <= size:
+        done = _sum_16(edges, weight, factor, low, high, y, done, target)
+    if done + uintp(8) <= size:
+        done = _sum_8(edges, weight, factor, low, high, y, done, target)
+    if done < size:
+        _sum_1(edges, weight, factor, low, high, y, done, target)
 
 
 def _sum(lanes: int) -> Any:
-    """As above, for as many channels."""
+    """A kernel of :func:`weighted_sum`, for as many channels as are left of vectors."""
 
     def add(
-        edges: Side,
-        weight: Array,
-        factor: float,
-        low: int,
-        high: int,
-        y: Array,
-        origin: int,
-        step: int,
-        done: int,
-        out: Array,
-        offset: int,
-        new: bool,
-        streamed: bool,
-    ) -> None:
-        place, ordered, one = uintp(offset) + done, edges.order.shape[0] > 0, weight.dtype.type(factor)
-        total = zeros(out, lanes) if new else load(out, place, lanes)
-        for e in range(uintp(low), uintp(high)):
-            w = one * (weight[edges.order[e]] if ordered else weight[e])
-            total = add_scaled(total, w, load(y, uintp(origin) + uintp(edges.other[e]) * uintp(step) + done, lanes))
-        if streamed:
-            stream(out, place, total)
-        else:
-            store(out, place, total)
+        edges: Side, weight: Array, factor: float, low: int, high: int, y: Source, done: Any, target: Target
+    ) -> Any:
+        ordered, one, out = edges.order.shape[0] > 0, weight.dtype.type(factor), target.data
+        while done + uintp(lanes) <= uintp(y.channels):
+            place = uintp(target.place) + done
+            total = zeros(out, lanes) if target.new else load(out, place, lanes)
+            for e in range(uintp(low), uintp(high)):
+                w = one * (weight[edges.order[e]] if ordered else weight[e])
+                row = uintp(y.origin) + uintp(edges.other[e]) * uintp(y.step) + done
+                total = add_scaled(total, w, load(y.data, row, lanes))
+            if target.streamed:
+                stream(out, place, total)
+            else:
+                store(out, place, total)
+            done += uintp(lanes)
+        return done
 
     return named(add, f"sum_{lanes}")
 

@@ -1,7 +1,4 @@
-"""Attention over compressed edges by PyTorch's own sparse matrix products, one head of one sample at a time.
-
-Scores are sampled products of two dense matrices, and outputs are products of a sparse with a dense one.
-"""
+"""Attention over compressed edges by sampled and sparse matrix products, one head of one sample at a time."""
 
 from __future__ import annotations
 
@@ -105,7 +102,7 @@ class _Work:
         return values[:, self._rows()]
 
     def kept(self, weight: Tensor) -> Tensor | float:
-        """What dropout multiplies weights by, the same in both passes."""
+        """Factors of dropout on weights, the same in both passes."""
         dropout_p = self.options.dropout_p
         if dropout_p == 0.0:
             return 1.0

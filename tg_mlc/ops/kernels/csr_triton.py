@@ -18,6 +18,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language import constexpr, tensor
 
 from tg_mlc.ops.kernels.graph import Graph, Options
 
@@ -90,7 +91,7 @@ def tile(num_rows: int, num_edges: int, block: int) -> tuple[int, int, int]:
 
 
 class _Launch:
-    """What all kernels of a call are given."""
+    """Arguments that all kernels of a call take."""
 
     def __init__(self, query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options) -> None:
         (num_queries, self.heads, channels), (num_keys, _, value_channels) = query.shape, value.shape
@@ -137,7 +138,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 @kernel
-def rows_of_program(num_rows: tl.tensor, heads: tl.tensor, ROWS: tl.constexpr) -> Any:
+def rows_of_program(num_rows: tensor, heads: tensor, ROWS: constexpr) -> Any:
     """The sample, the head, the group of both and the rows that a program owns; beyond the last row it owns none."""
     portions = tl.cdiv(num_rows, ROWS)
     group, portion = tl.program_id(0) // portions, tl.program_id(0) % portions
@@ -148,13 +149,7 @@ def rows_of_program(num_rows: tl.tensor, heads: tl.tensor, ROWS: tl.constexpr) -
 
 @kernel
 def load_rows(
-    x: tl.tensor,
-    stride: tl.tensor,
-    row: tl.tensor,
-    head: tl.tensor,
-    mask: tl.tensor,
-    C: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x: tensor, stride: tensor, row: tensor, head: tensor, mask: tensor, C: constexpr, BLOCK: constexpr
 ) -> Any:
     """The channels of one head of some rows, as one more axis, in single precision."""
     channel = tl.arange(0, BLOCK)
@@ -164,14 +159,7 @@ def load_rows(
 
 @kernel
 def store_rows(
-    x: tl.tensor,
-    heads: tl.tensor,
-    row: tl.tensor,
-    head: tl.tensor,
-    mask: tl.tensor,
-    tile: tl.tensor,
-    C: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x: tensor, heads: tensor, row: tensor, head: tensor, mask: tensor, tile: tensor, C: constexpr, BLOCK: constexpr
 ) -> None:
     """Writes what :func:`load_rows` would read from a contiguous tensor."""
     channel = tl.arange(0, BLOCK)
@@ -180,21 +168,19 @@ def store_rows(
 
 
 @kernel
-def dots(x: tl.tensor, y: tl.tensor) -> Any:
+def dots(x: tensor, y: tensor) -> Any:
     """The dot products ``[ROWS, EDGES]`` of rows with the other ends of their edges."""
     return tl.sum(x[:, None, :] * y, axis=2)
 
 
 @kernel
-def weighted_sum(weight: tl.tensor, y: tl.tensor) -> Any:
+def weighted_sum(weight: tensor, y: tensor) -> Any:
     """The sums over the edges of every row, ``[ROWS, BLOCK]``."""
     return tl.sum(weight[:, :, None] * y, axis=1)
 
 
 @kernel
-def add_bias(
-    score: tl.tensor, bias: tl.tensor, edge: tl.tensor, head: tl.tensor, heads: tl.tensor, valid: tl.tensor
-) -> Any:
+def add_bias(score: tensor, bias: tensor, edge: tensor, head: tensor, heads: tensor, valid: tensor) -> Any:
     """Adds the bias, if there is any; an edge that there is not takes no part in a softmax."""
     if bias is not None:
         score += tl.load(bias + edge * heads + head, mask=valid, other=0.0).to(tl.float32)
@@ -202,13 +188,13 @@ def add_bias(
 
 
 @kernel
-def weights_again(score: tl.tensor, lse: tl.tensor) -> Any:
+def weights_again(score: tensor, lse: tensor) -> Any:
     """The weights of the forward pass, none of which was above one, even if huge scores differ in their last bits."""
     return tl.exp(tl.minimum(score - lse, 0.0, propagate_nan=tl.PropagateNan.ALL))
 
 
 @kernel
-def dropout_factor(seed: tl.tensor, group: tl.tensor, edge: tl.tensor, dropout_p: tl.tensor, kept: tl.tensor) -> Any:
+def dropout_factor(seed: tensor, group: tensor, edge: tensor, dropout_p: tensor, kept: tensor) -> Any:
     """Zero for a dropped weight, else what keeps the expected sum; both passes get the same.
 
     The counter of the random numbers is that of edges and groups in two words, which never overflow.
@@ -221,31 +207,31 @@ def dropout_factor(seed: tl.tensor, group: tl.tensor, edge: tl.tensor, dropout_p
 
 @kernel
 def attend(
-    query: tl.tensor,
-    query_stride: tl.tensor,
-    key: tl.tensor,
-    key_stride: tl.tensor,
-    value: tl.tensor,
-    value_stride: tl.tensor,
-    bias: tl.tensor,
-    ptr: tl.tensor,
-    index: tl.tensor,
-    num_queries: tl.tensor,
-    num_keys: tl.tensor,
-    heads: tl.tensor,
-    scale: tl.tensor,
-    dropout_p: tl.tensor,
-    kept: tl.tensor,
-    seed: tl.tensor,
-    out: tl.tensor,
-    lse: tl.tensor,
-    DROPOUT: tl.constexpr,
-    C: tl.constexpr,
-    C_V: tl.constexpr,
-    BLOCK_C: tl.constexpr,
-    BLOCK_V: tl.constexpr,
-    ROWS: tl.constexpr,
-    EDGES: tl.constexpr,
+    query: tensor,
+    query_stride: tensor,
+    key: tensor,
+    key_stride: tensor,
+    value: tensor,
+    value_stride: tensor,
+    bias: tensor,
+    ptr: tensor,
+    index: tensor,
+    num_queries: tensor,
+    num_keys: tensor,
+    heads: tensor,
+    scale: tensor,
+    dropout_p: tensor,
+    kept: tensor,
+    seed: tensor,
+    out: tensor,
+    lse: tensor,
+    DROPOUT: constexpr,
+    C: constexpr,
+    C_V: constexpr,
+    BLOCK_C: constexpr,
+    BLOCK_V: constexpr,
+    ROWS: constexpr,
+    EDGES: constexpr,
 ) -> None:
     """The outputs of some queries; the softmax is rescaled whenever a higher score is met."""
     sample, head, group, row = rows_of_program(num_queries, heads, ROWS)
@@ -280,34 +266,34 @@ def attend(
 
 @kernel
 def query_gradient(
-    query: tl.tensor,
-    query_stride: tl.tensor,
-    key: tl.tensor,
-    key_stride: tl.tensor,
-    value: tl.tensor,
-    value_stride: tl.tensor,
-    bias: tl.tensor,
-    ptr: tl.tensor,
-    index: tl.tensor,
-    num_queries: tl.tensor,
-    num_keys: tl.tensor,
-    heads: tl.tensor,
-    scale: tl.tensor,
-    dropout_p: tl.tensor,
-    kept: tl.tensor,
-    seed: tl.tensor,
-    grad: tl.tensor,
-    grad_stride: tl.tensor,
-    lse: tl.tensor,
-    delta: tl.tensor,
-    grad_query: tl.tensor,
-    DROPOUT: tl.constexpr,
-    C: tl.constexpr,
-    C_V: tl.constexpr,
-    BLOCK_C: tl.constexpr,
-    BLOCK_V: tl.constexpr,
-    ROWS: tl.constexpr,
-    EDGES: tl.constexpr,
+    query: tensor,
+    query_stride: tensor,
+    key: tensor,
+    key_stride: tensor,
+    value: tensor,
+    value_stride: tensor,
+    bias: tensor,
+    ptr: tensor,
+    index: tensor,
+    num_queries: tensor,
+    num_keys: tensor,
+    heads: tensor,
+    scale: tensor,
+    dropout_p: tensor,
+    kept: tensor,
+    seed: tensor,
+    grad: tensor,
+    grad_stride: tensor,
+    lse: tensor,
+    delta: tensor,
+    grad_query: tensor,
+    DROPOUT: constexpr,
+    C: constexpr,
+    C_V: constexpr,
+    BLOCK_C: constexpr,
+    BLOCK_V: constexpr,
+    ROWS: constexpr,
+    EDGES: constexpr,
 ) -> None:
     r"""The gradients of some queries, :math:`\sum_j \alpha_j (g_j - \Delta) k_j` with
     :math:`\Delta = \sum_j \alpha_j g_j`, in one walk: as :math:`\Delta` is only known at its end, both parts of the
@@ -344,38 +330,38 @@ def query_gradient(
 
 @kernel
 def key_gradient(
-    query: tl.tensor,
-    query_stride: tl.tensor,
-    key: tl.tensor,
-    key_stride: tl.tensor,
-    value: tl.tensor,
-    value_stride: tl.tensor,
-    bias: tl.tensor,
-    ptr: tl.tensor,
-    index: tl.tensor,
-    order: tl.tensor,
-    num_queries: tl.tensor,
-    num_keys: tl.tensor,
-    num_edges: tl.tensor,
-    heads: tl.tensor,
-    scale: tl.tensor,
-    dropout_p: tl.tensor,
-    kept: tl.tensor,
-    seed: tl.tensor,
-    grad: tl.tensor,
-    grad_stride: tl.tensor,
-    lse: tl.tensor,
-    delta: tl.tensor,
-    grad_key: tl.tensor,
-    grad_value: tl.tensor,
-    grad_scores: tl.tensor,
-    DROPOUT: tl.constexpr,
-    C: tl.constexpr,
-    C_V: tl.constexpr,
-    BLOCK_C: tl.constexpr,
-    BLOCK_V: tl.constexpr,
-    ROWS: tl.constexpr,
-    EDGES: tl.constexpr,
+    query: tensor,
+    query_stride: tensor,
+    key: tensor,
+    key_stride: tensor,
+    value: tensor,
+    value_stride: tensor,
+    bias: tensor,
+    ptr: tensor,
+    index: tensor,
+    order: tensor,
+    num_queries: tensor,
+    num_keys: tensor,
+    num_edges: tensor,
+    heads: tensor,
+    scale: tensor,
+    dropout_p: tensor,
+    kept: tensor,
+    seed: tensor,
+    grad: tensor,
+    grad_stride: tensor,
+    lse: tensor,
+    delta: tensor,
+    grad_key: tensor,
+    grad_value: tensor,
+    grad_scores: tensor,
+    DROPOUT: constexpr,
+    C: constexpr,
+    C_V: constexpr,
+    BLOCK_C: constexpr,
+    BLOCK_V: constexpr,
+    ROWS: constexpr,
+    EDGES: constexpr,
 ) -> None:
     """The gradients of some keys and of their values and, if there is a bias, of the scores of their edges."""
     sample, head, group, row = rows_of_program(num_keys, heads, ROWS)

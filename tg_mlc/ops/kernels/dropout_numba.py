@@ -38,7 +38,7 @@ def drop_rows(first: int, last: int, x: Array, p: float, seed: int, out: Array) 
 
 @kernel
 def kept_factor(like: Array, dropout_p: float) -> Any:
-    """What an entry is multiplied by that is not dropped."""
+    """Factor on an entry that is not dropped."""
     return like.dtype.type(1 / (1 - dropout_p) if dropout_p < 1 else 0)
 
 
@@ -52,7 +52,7 @@ def dropped(value: float, factor: float, key: int, column: int, dropout_p: float
 
 @kernel
 def row_key(seed: int, row: int) -> Any:
-    """Where the hash of a row starts."""
+    """Start of the hash of a row."""
     return uint32(mix(seed, row + 1))
 
 
@@ -74,9 +74,7 @@ def mix(seed: int, place: int) -> Any:
 
 @kernel
 def is_kept(key: int, column: int, dropout_p: float) -> bool:
-    """Whether dropout keeps an entry: a hash of 32 bits, many of which fit a register, with constants that the
-    hash-prospector search found (https://github.com/skeeto/hash-prospector).
-    """
+    """Fate of an entry: a hash of 32 bits with constants that https://github.com/skeeto/hash-prospector found."""
     state = uint32(uint32(column) * uint32(0x9E3779B9) + uint32(key))
     state = uint32(uint32(state ^ (state >> uint32(16))) * uint32(0x21F0AAAD))
     state = uint32(uint32(state ^ (state >> uint32(15))) * uint32(0x735A2D97))

@@ -10,7 +10,7 @@ _STEPS = 2**16
 
 
 def kept(like: Tensor, p: float, generator: torch.Generator | None = None) -> tuple[Tensor, float]:
-    """Which entries to keep (ones and zeros of one byte), and what to multiply them by."""
+    """Mask of the entries to keep (ones and zeros of one byte), and their factor."""
     dropped = round(p * _STEPS)
     if dropped == _STEPS:
         return torch.zeros(like.shape, dtype=torch.uint8, device=like.device), 1.0

@@ -33,19 +33,19 @@ class Graph:
         return self.index.numel()
 
     def keeps_weights(self, channels: int) -> bool:
-        """Whether the weights of a sample's edges take no more than its output, of as many channels for each head."""
+        """Tells whether the weights of a sample take no more than its output, of as many channels for each head."""
         return 0 < self.num_edges <= self.num_queries * channels
 
 
 def num_kept(query: Tensor, value: Tensor, graph: Graph) -> int:
-    """How many numbers ``csr`` keeps between forward and backward: weights, or the logarithm of every row's sum."""
+    """Number of entries ``csr`` keeps between forward and backward: weights, or the logarithm of every row's sum."""
     sums = query.size(0) * query.size(1)
     return sums // graph.num_queries * graph.num_edges if graph.keeps_weights(value.size(2)) else sums
 
 
 @dataclass(frozen=True)
 class Options:
-    """How scores become weights."""
+    """Options of the softmax."""
 
     scale: float
     dropout_p: float

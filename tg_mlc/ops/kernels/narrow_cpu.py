@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from tg_mlc.ops.kernels import threads
-from tg_mlc.ops.kernels.narrow_numba import LANES, ROWS, Blocked, Space, Tensors, backward_groups, forward_groups
+from tg_mlc.ops.kernels.narrow_numba import LANES, ROWS, Blocked, Scratch, Tensors, backward_groups, forward_groups
 
 
 def blocked(
     query: Tensor, value: Tensor, query_ptr: Tensor, key_ptr: Tensor, scale: float, dropout_p: float, seed: int
 ) -> Blocked:
-    """What both passes are told beside queries, keys and values."""
+    """Inputs of both passes beside queries, keys and values."""
     _, heads, channels = query.shape
     lanes = -(-max(channels, value.size(2)) // LANES) * LANES
     ptrs = query_ptr.numpy(), key_ptr.numpy()
@@ -53,7 +53,7 @@ def _run(work: Callable[..., None], blocks: Blocked, tensors: list[Tensor]) -> N
     def share(worker: int) -> None:
         rows, many = (ROWS * blocks.lanes,), most * blocks.lanes
         sizes = (*rows * 3, ROWS * most, ROWS * most, ROWS, most, *(many,) * 5)
-        space = Space(*(torch.empty(size, dtype=dtype).numpy() for size in sizes))
+        space = Scratch(*(torch.empty(size, dtype=dtype).numpy() for size in sizes))
         work(bounds[worker], bounds[worker + 1], blocks, Tensors(*flat), space)
 
     threads.run(share, workers)

@@ -17,7 +17,7 @@ from numba import uintp
 from tg_mlc.ops.kernels.compile import Array, kernel, named
 from tg_mlc.ops.kernels.dropout_numba import is_kept, kept_factor, row_key
 from tg_mlc.ops.kernels.simd import add_scaled, load, store, zeros
-from tg_mlc.ops.kernels.softmax_numba import exp, highest_of
+from tg_mlc.ops.kernels.softmax_numba import differentiate_row, exp, highest_of
 
 #: Queries that are taken at a time, and keys whose scores with one of them fill a vector.
 ROWS, LANES = 8, 16
@@ -51,8 +51,8 @@ class Tensors(NamedTuple):
     grad_value: Array
 
 
-class Space(NamedTuple):
-    """What a thread works in: rows of a few queries, and of the keys of a group."""
+class Scratch(NamedTuple):
+    """Scratch arrays of a thread: rows of a few queries, and of the keys of a group."""
 
     query: Array
     grad: Array
@@ -69,7 +69,7 @@ class Space(NamedTuple):
 
 
 @kernel
-def forward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, space: Space) -> None:
+def forward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, space: Scratch) -> None:
     """Outputs and logarithms of sums of whole groups."""
     heads, lanes, channels, width = blocks.heads, blocks.lanes, blocks.channels, blocks.value_channels
     dropout_p, seed, out, score = blocks.dropout_p, blocks.seed, tensors.out, space.score
@@ -93,7 +93,7 @@ def forward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, spa
 
 
 @kernel
-def backward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, space: Space) -> None:
+def backward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, space: Scratch) -> None:
     """Gradients of queries, keys and values of whole groups."""
     heads, lanes, channels, width = blocks.heads, blocks.lanes, blocks.channels, blocks.value_channels
     dropout_p, seed, score, grad_score = blocks.dropout_p, blocks.seed, space.score, space.grad_score
@@ -116,7 +116,7 @@ def backward_groups(first: int, last: int, blocks: Blocked, tensors: Tensors, sp
             for i in range(size):
                 place = (row + i) * heads + head
                 lse = tensors.lse[place]
-                differentiate(score, grad_score, i * stride, stride, lse, dropout_p, seed, place, space.weight)
+                differentiate_row(score, grad_score, i * stride, stride, lse, dropout_p, seed, place, space.weight)
             weighted_sums(grad_score, stride, keys, space.key, lanes, space.sums)
             for i in range(size):
                 unpack(space.sums, i, lanes, scale, tensors.grad_query, row + i, heads, head, channels)
@@ -137,9 +137,7 @@ def bounds(block: int, blocks: Blocked) -> tuple[Any, Any, Any, Any, Any]:
 
 @kernel
 def weigh(score: Array, low: int, size: int, dropout_p: float, seed: int, place: int) -> tuple[Any, Any]:
-    """Turns the scores of a query into weights that are yet to be normalised, drops some, and returns what to multiply
-    them by and the logarithm of their sum.
-    """
+    """Turns scores into weights, some dropped, and returns what will normalise them and the logarithm of their sum."""
     start, stop, zero = uintp(low), uintp(low) + uintp(size), score.dtype.type(0)
     highest = max(highest_of(score, start, stop), score.dtype.type(-3e38))
     total = zero
@@ -160,57 +158,44 @@ def weigh(score: Array, low: int, size: int, dropout_p: float, seed: int, place:
 
 
 @kernel
-def differentiate(
-    score: Array, grad: Array, low: int, size: int, lse: float, dropout_p: float, seed: int, place: int, weight: Array
-) -> None:
-    """Turns the scores of a query into weights, some of them dropped, and the gradients of these into those of the
-    scores; ``weight`` holds the weights before.
-    """
-    start, zero = uintp(low), score.dtype.type(0)
-    total = zero
-    if dropout_p > 0:
-        key, factor = row_key(seed, place), kept_factor(score, dropout_p)
-        for e in range(uintp(size)):
-            share = exp(min(score[start + e] - lse, zero))  # rounding may put a score above the sum
-            kept = factor * share if is_kept(key, e, dropout_p) else zero
-            weight[e] = share
-            score[start + e] = kept
-            total += kept * grad[start + e]
-        for e in range(uintp(size)):
-            grad[start + e] = score[start + e] * grad[start + e] - weight[e] * total
-    else:
-        for e in range(uintp(size)):
-            share = exp(min(score[start + e] - lse, zero))
-            score[start + e] = share
-            total += share * grad[start + e]
-        for e in range(uintp(size)):
-            grad[start + e] = score[start + e] * (grad[start + e] - total)
+def products(x: Array, channels: int, lanes: int, columns: Array, stride: int, scale: float, out: Array) -> None:
+    """The scaled products of rows ``[ROWS, lanes]`` with columns ``[channels, stride]``, as ``[ROWS, stride]``."""
+    width, step, none = uintp(lanes), uintp(stride), zeros(out, LANES)
+    for column in range(uintp(0), step, uintp(LANES)):
+        sums = none, none, none, none, none, none, none, none
+        for c in range(uintp(channels)):
+            sums = add_each(sums, x, c, width, load(columns, c * step + column, LANES))
+        store_each(sums, none, out.dtype.type(scale), out, column, step)
 
 
 @kernel
-def products(x: Array, channels: int, lanes: int, columns: Array, stride: int, scale: float, out: Array) -> None:
-    """The scaled products of rows ``[ROWS, lanes]`` with columns ``[channels, stride]``, as ``[ROWS, stride]``."""
-    width, step, none, factor = uintp(lanes), uintp(stride), zeros(out, LANES), out.dtype.type(scale)
-    for column in range(uintp(0), step, uintp(LANES)):
-        s0, s1, s2, s3, s4, s5, s6, s7 = none, none, none, none, none, none, none, none
-        for c in range(uintp(channels)):
-            y = load(columns, c * step + column, LANES)
-            s0 = add_scaled(s0, x[c], y)
-            s1 = add_scaled(s1, x[width + c], y)
-            s2 = add_scaled(s2, x[uintp(2) * width + c], y)
-            s3 = add_scaled(s3, x[uintp(3) * width + c], y)
-            s4 = add_scaled(s4, x[uintp(4) * width + c], y)
-            s5 = add_scaled(s5, x[uintp(5) * width + c], y)
-            s6 = add_scaled(s6, x[uintp(6) * width + c], y)
-            s7 = add_scaled(s7, x[uintp(7) * width + c], y)
-        store(out, column, add_scaled(none, factor, s0))
-        store(out, step + column, add_scaled(none, factor, s1))
-        store(out, uintp(2) * step + column, add_scaled(none, factor, s2))
-        store(out, uintp(3) * step + column, add_scaled(none, factor, s3))
-        store(out, uintp(4) * step + column, add_scaled(none, factor, s4))
-        store(out, uintp(5) * step + column, add_scaled(none, factor, s5))
-        store(out, uintp(6) * step + column, add_scaled(none, factor, s6))
-        store(out, uintp(7) * step + column, add_scaled(none, factor, s7))
+def add_each(sums: Any, weight: Array, first: int, step: int, y: Any) -> Any:
+    """Adds a vector to each of eight, weighed by numbers that stand a step apart."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = sums
+    return (
+        add_scaled(s0, weight[first], y),
+        add_scaled(s1, weight[first + step], y),
+        add_scaled(s2, weight[first + uintp(2) * step], y),
+        add_scaled(s3, weight[first + uintp(3) * step], y),
+        add_scaled(s4, weight[first + uintp(4) * step], y),
+        add_scaled(s5, weight[first + uintp(5) * step], y),
+        add_scaled(s6, weight[first + uintp(6) * step], y),
+        add_scaled(s7, weight[first + uintp(7) * step], y),
+    )
+
+
+@kernel
+def store_each(sums: Any, none: Any, factor: float, out: Array, first: int, step: int) -> None:
+    """Writes eight scaled vectors to places that are a step apart."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = sums
+    store(out, first, add_scaled(none, factor, s0))
+    store(out, first + step, add_scaled(none, factor, s1))
+    store(out, first + uintp(2) * step, add_scaled(none, factor, s2))
+    store(out, first + uintp(3) * step, add_scaled(none, factor, s3))
+    store(out, first + uintp(4) * step, add_scaled(none, factor, s4))
+    store(out, first + uintp(5) * step, add_scaled(none, factor, s5))
+    store(out, first + uintp(6) * step, add_scaled(none, factor, s6))
+    store(out, first + uintp(7) * step, add_scaled(none, factor, s7))
 
 
 @kernel
@@ -232,26 +217,11 @@ def weighted_sums(weight: Array, stride: int, keys: int, y: Array, lanes: int, o
 
 def _sums(lanes: int) -> Any:
     def sums(weight: Array, stride: int, keys: int, y: Array, out: Array) -> None:
-        step, none = uintp(stride), zeros(out, lanes)
-        s0, s1, s2, s3, s4, s5, s6, s7 = none, none, none, none, none, none, none, none
+        none = zeros(out, lanes)
+        total = none, none, none, none, none, none, none, none
         for j in range(uintp(keys)):
-            row = load(y, j * uintp(lanes), lanes)
-            s0 = add_scaled(s0, weight[j], row)
-            s1 = add_scaled(s1, weight[step + j], row)
-            s2 = add_scaled(s2, weight[uintp(2) * step + j], row)
-            s3 = add_scaled(s3, weight[uintp(3) * step + j], row)
-            s4 = add_scaled(s4, weight[uintp(4) * step + j], row)
-            s5 = add_scaled(s5, weight[uintp(5) * step + j], row)
-            s6 = add_scaled(s6, weight[uintp(6) * step + j], row)
-            s7 = add_scaled(s7, weight[uintp(7) * step + j], row)
-        store(out, uintp(0), s0)
-        store(out, uintp(lanes), s1)
-        store(out, uintp(2 * lanes), s2)
-        store(out, uintp(3 * lanes), s3)
-        store(out, uintp(4 * lanes), s4)
-        store(out, uintp(5 * lanes), s5)
-        store(out, uintp(6 * lanes), s6)
-        store(out, uintp(7 * lanes), s7)
+            total = add_each(total, weight, j, uintp(stride), load(y, j * uintp(lanes), lanes))
+        store_each(total, none, out.dtype.type(1), out, uintp(0), uintp(lanes))
 
     return named(sums, f"narrow_sums_{lanes}")
 

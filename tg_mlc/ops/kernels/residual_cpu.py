@@ -1,6 +1,5 @@
-"""Residual branches on a CPU, some rows at a time: what one step makes of them stays in cache for the next.
-
-Every thread takes consecutive rows. Each sums up gradients of parameters of its own, which are added in one order.
+"""Residual branches on a CPU, some rows at a time: what one step makes of them stays in cache for the next. Gradients
+of parameters are summed by each thread for consecutive rows, and then added in one order.
 """
 
 from __future__ import annotations
@@ -34,23 +33,22 @@ class Branch(NamedTuple):
     seed: int
 
 
-class Kept(NamedTuple):
-    """What is kept between forward and backward."""
+class Activations(NamedTuple):
+    """Tensors kept between forward and backward."""
 
     hidden: Tensor  #: behind the ReLU, or empty
     normalised: Tensor
     deviation: Tensor  #: one over the standard deviation of every row
 
 
-def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Tensor, Kept]:
+def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Tensor, Activations]:
     """The output, and what is kept, which is in vain unless asked for."""
     rows, size, step = x.size(0), branch.norm.numel(), _step(branch)
     inner = 0 if branch.first is None else branch.first.size(0)
     out, kept_rows = x.new_empty(rows, size), rows if keep else 0
-    kept = Kept(x.new_empty(kept_rows, inner), x.new_empty(kept_rows, size), x.new_empty(rows))
+    kept = Activations(x.new_empty(kept_rows, inner), x.new_empty(kept_rows, size), x.new_empty(rows))
 
-    of_norm = _flat(branch.norm), _flat(branch.norm_bias), branch.eps, branch.dropout_p, branch.seed
-    flat_residual, written = _flat(residual), (_flat(kept.deviation), _flat(out))
+    norm, flat_residual, written = _norm(branch), _flat(residual), (_flat(kept.deviation), _flat(out))
 
     def work(_: int, begin: int, end: int) -> None:
         hidden, normalised = kept[:2] if keep else (x.new_empty(step, inner), x.new_empty(step, size))
@@ -63,16 +61,16 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
                 y = _linear(y, branch.first, branch.first_bias, hidden[of])
                 residual_numba.rectify(_flat(y))
             _linear(y, branch.last, branch.last_bias, normalised[of])
-            residual_numba.add_and_normalise(low, high, flat_residual, flat, offset, *of_norm, *written)
+            residual_numba.add_and_normalise(low, high, flat_residual, flat, offset, norm, *written)
 
     _share(work, rows)
     return out, kept
 
 
-def backward(grad: Tensor, x: Tensor, branch: Branch, kept: Kept, same: bool) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """The gradients of the sum (and so of the residual), of the input, and of the six parameters; where the input is
-    the residual, its gradient is of both.
-    """
+def backward(
+    grad: Tensor, x: Tensor, branch: Branch, kept: Activations, same: bool
+) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """The gradients of the sum (and residual), the input (and residual, if the same) and six parameters."""
     rows, size, step = x.size(0), branch.norm.numel(), _step(branch)
     inner = kept.hidden.size(1)
     grad_sum = torch.empty_like(grad)
@@ -82,7 +80,7 @@ def backward(grad: Tensor, x: Tensor, branch: Branch, kept: Kept, same: bool) ->
     weights = [x.new_zeros(parts, *weight.shape) for weight in like]
     hidden_sums, sums = x.new_zeros(parts, inner), x.new_zeros(parts, 3, size)
 
-    read = _flat(grad), _flat(kept.normalised), _flat(branch.norm), branch.dropout_p, branch.seed, _flat(kept.deviation)
+    read = _flat(grad), _flat(kept.normalised), _norm(branch), _flat(kept.deviation)
     written = _flat(grad_sum)
 
     def work(part: int, begin: int, end: int) -> None:
@@ -90,7 +88,7 @@ def backward(grad: Tensor, x: Tensor, branch: Branch, kept: Kept, same: bool) ->
         flat, flat_sums = _flat(scratch), _flat(sums[part])
         for low in range(begin, end, step):
             high = min(low + step, end)
-            residual_numba.differentiate(low, high, *read, written, flat, flat_sums)
+            residual_numba.differentiate((low, high), *read, written, flat, flat_sums)
             g, y = scratch[: high - low], x[low:high]
             if branch.first is not None:
                 hidden = kept.hidden[low:high]
@@ -108,7 +106,7 @@ def backward(grad: Tensor, x: Tensor, branch: Branch, kept: Kept, same: bool) ->
 
 
 def kept_entries(like: Tensor, dropout_p: float, seed: int) -> Tensor:
-    """What both passes multiply the entries of the branch by."""
+    """Factors on the entries of the branch in both passes."""
     factors = torch.ones_like(like, requires_grad=False)
     residual_numba.drop_rows(like.size(1), dropout_p, seed, _flat(factors))
     return factors
@@ -116,6 +114,10 @@ def kept_entries(like: Tensor, dropout_p: float, seed: int) -> Tensor:
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
     return torch.mm(x, weight.t(), out=out) if bias is None else torch.addmm(bias, x, weight.t(), out=out)
+
+
+def _norm(branch: Branch) -> residual_numba.Norm:
+    return residual_numba.Norm(_flat(branch.norm), _flat(branch.norm_bias), branch.eps, branch.dropout_p, branch.seed)
 
 
 def _flat(x: Tensor) -> np.ndarray[Any, Any]:
@@ -131,6 +133,5 @@ def _workers(rows: int) -> int:
 
 
 def _share(work: Callable[[int, int, int], None], rows: int) -> None:
-    workers = _workers(rows)
-    bounds = threads.divide(rows, workers)
-    threads.run_apart(lambda worker: work(worker, bounds[worker], bounds[worker + 1]), workers)
+    bounds = threads.divide(rows, _workers(rows))
+    threads.run_apart(lambda worker: work(worker, *bounds[worker : worker + 2]), _workers(rows))

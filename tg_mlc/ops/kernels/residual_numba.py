@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import uintp
 
@@ -9,24 +11,24 @@ from tg_mlc.ops.kernels.compile import Array, kernel
 from tg_mlc.ops.kernels.dropout_numba import dropped, kept_factor, row_key
 
 
+class Norm(NamedTuple):
+    """Parameters of the normalisation, and options of the dropout before it."""
+
+    weight: Array
+    bias: Array
+    eps: float
+    dropout_p: float
+    seed: int
+
+
 @kernel
 def add_and_normalise(
-    first: int,
-    last: int,
-    residual: Array,
-    hidden: Array,
-    offset: int,
-    weight: Array,
-    bias: Array,
-    eps: float,
-    dropout_p: float,
-    seed: int,
-    deviation: Array,
-    out: Array,
+    first: int, last: int, residual: Array, hidden: Array, offset: int, norm: Norm, deviation: Array, out: Array
 ) -> None:
     """Some rows of the output; leaves them in ``hidden``, which begins with row ``offset``, as they are before the
     weight, and one over their standard deviations. Rows of the residual repeat.
     """
+    weight, bias, eps, dropout_p, seed = norm
     size, zero, one = uintp(weight.shape[0]), out.dtype.type(0), out.dtype.type(1)
     factor, repeated = kept_factor(out, dropout_p), residual.shape[0] // weight.shape[0]
     for row in range(first, last):
@@ -50,21 +52,12 @@ def add_and_normalise(
 
 @kernel
 def differentiate(
-    first: int,
-    last: int,
-    grad: Array,
-    normalised: Array,
-    weight: Array,
-    dropout_p: float,
-    seed: int,
-    deviation: Array,
-    grad_sum: Array,
-    grad_hidden: Array,
-    sums: Array,
+    rows: Any, grad: Array, hidden: Array, norm: Norm, deviation: Array, out: Array, out_hidden: Array, sums: Array
 ) -> None:
-    """The gradients of the sum and of what was dropped before, the latter in an array that begins with the first row;
-    adds the gradients of weight, bias and of what all rows were shifted by before to ``sums``.
+    """The gradients of the sum and of what was dropped before it, the latter in an array that begins with the first
+    row; adds those of weight, bias and of what all rows were shifted by to ``sums``.
     """
+    (first, last), (weight, _, _, dropout_p, seed) = rows, norm
     size, zero = uintp(weight.shape[0]), grad.dtype.type(0)
     factor, share = kept_factor(grad, dropout_p), grad.dtype.type(1) / grad.dtype.type(size)
     for row in range(first, last):
@@ -73,17 +66,17 @@ def differentiate(
         for c in range(size):
             value = grad[low + c] * weight[c]
             mean += value
-            along += value * normalised[low + c]
+            along += value * hidden[low + c]
         mean, along = mean * share, along * share
         for c in range(size):
             value = grad[low + c]
-            sums[c] += value * normalised[low + c]
+            sums[c] += value * hidden[low + c]
             sums[size + c] += value
-            grad_sum[low + c] = scale * (value * weight[c] - mean - normalised[low + c] * along)
+            out[low + c] = scale * (value * weight[c] - mean - hidden[low + c] * along)
         for c in range(size):
-            grad_hidden[target + c] = dropped(grad_sum[low + c], factor, key, c, dropout_p)
+            out_hidden[target + c] = dropped(out[low + c], factor, key, c, dropout_p)
         for c in range(size):
-            sums[uintp(2) * size + c] += grad_hidden[target + c]
+            sums[uintp(2) * size + c] += out_hidden[target + c]
 
 
 @kernel

@@ -45,14 +45,13 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, vector, kind)  # type: ignore[no-untyped-call]
 
 
-def _function(typing: Callable[..., Any]) -> Any:
-    """A function of kernels, from one that takes Numba's types and returns a signature and what generates its code."""
-    return intrinsic(prefer_literal=True)(typing)
+#: Makes a function of kernels of one that takes Numba's types and returns a signature and what generates its code.
+_function: Callable[[Callable[..., Any]], Any] = intrinsic(prefer_literal=True)
 
 
 @_function
 def zeros(_: Any, like: Any, lanes: Any) -> Any:
-    """As many zeros of an array's type."""
+    """A vector of zeros of an array's type."""
     vector = Vector(like.dtype, lanes.literal_value)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -63,7 +62,7 @@ def zeros(_: Any, like: Any, lanes: Any) -> Any:
 
 @_function
 def load(_: Any, array: Any, offset: Any, lanes: Any) -> Any:
-    """As many numbers from an offset on."""
+    """A vector of the numbers from an offset on."""
     vector = Vector(array.dtype, lanes.literal_value)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -87,9 +86,7 @@ def store(_: Any, array: Any, offset: Any, vector: Any) -> Any:
 
 @_function
 def stream(_: Any, array: Any, offset: Any, vector: Any) -> Any:
-    """As above past the caches, which spares reading what is overwritten; the place has to be aligned to 64 bytes, or
-    to the vector if that is shorter.
-    """
+    """Writes a vector past the caches, to a place that is aligned to 64 bytes or, if shorter, to the vector."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _address(context, builder, array, arguments[0], arguments[1], vector)
@@ -170,7 +167,7 @@ def _llvm(builder: Any, name: str, kind: Any) -> Any:
 
 
 def _address(context: Any, builder: Any, array: Any, value: Any, offset: Any, vector: Vector) -> Any:
-    """Where a vector begins in an array that is contiguous."""
+    """Address of a vector in an array that is contiguous."""
     first = builder.gep(context.make_array(array)(context, builder, value).data, [offset])
     return builder.bitcast(first, context.get_value_type(vector).as_pointer())
 

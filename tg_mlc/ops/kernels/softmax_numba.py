@@ -11,14 +11,14 @@ from numba.extending import overload
 from torch import Tensor
 
 from tg_mlc.ops.kernels.compile import OPTIONS, Array, kernel
-from tg_mlc.ops.kernels.dropout_numba import dropped, kept_factor, row_key
+from tg_mlc.ops.kernels.dropout_numba import dropped, is_kept, kept_factor, row_key
 from tg_mlc.ops.kernels.simd import larger, largest, load
 
 
 def forward(scores: Tensor, dropout_p: float, seed: int) -> Tensor:
     """Turns contiguous scores ``[..., n]`` into weights, and returns the logarithms of the sums."""
     flat, lse = scores.view(-1).numpy(), scores.new_empty(scores.shape[:-1])
-    weigh(0, lse.numel(), scores.size(-1), flat, flat[:0], dropout_p, seed, lse.view(-1).numpy())
+    weigh(lse.numel(), scores.size(-1), flat, flat[:0], dropout_p, seed, lse.view(-1).numpy())
     return lse.unsqueeze(-1)
 
 
@@ -26,16 +26,14 @@ def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: 
     """Turns contiguous scores into weights, and the gradient of these weights into that of the scores."""
     flat, grads, sums = scores.view(-1).numpy(), grad.view(-1).numpy(), lse.reshape(-1).numpy()
     scratch = scores.new_empty(scores.size(-1)).numpy()
-    differentiate(0, sums.size, scratch.size, flat, grads, dropout_p, seed, sums, scratch)
+    differentiate(sums.size, scratch.size, flat, grads, dropout_p, seed, sums, scratch)
 
 
 @kernel
-def weigh(
-    first: int, last: int, columns: int, score: Array, no_bias: Array, dropout_p: float, seed: int, lse: Array
-) -> None:
-    """Some rows, forward."""
+def weigh(rows: int, columns: int, score: Array, no_bias: Array, dropout_p: float, seed: int, lse: Array) -> None:
+    """All rows, forward."""
     factor = kept_factor(score, dropout_p)
-    for row in range(first, last):
+    for row in range(rows):
         low = uintp(row) * uintp(columns)
         lse[row] = normalise(score, no_bias, 0, 1, low, low + uintp(columns))
         if dropout_p > 0:
@@ -46,29 +44,39 @@ def weigh(
 
 @kernel
 def differentiate(
-    first: int,
-    last: int,
-    columns: int,
-    score: Array,
-    grad: Array,
-    dropout_p: float,
-    seed: int,
-    lse: Array,
-    scratch: Array,
+    rows: int, size: int, score: Array, grad: Array, dropout_p: float, seed: int, lse: Array, scratch: Array
 ) -> None:
-    """Some rows, backward; ``scratch`` holds the weights of one before some are dropped."""
-    factor, size = kept_factor(score, dropout_p), uintp(columns)
-    for row in range(first, last):
-        low, shift, zero, key = uintp(row) * size, lse[row], score.dtype.type(0), row_key(seed, row)
-        total = zero
-        for e in range(size):
-            scratch[e] = exp(min(score[low + e] - shift, zero))  # rounding may put a score above the sum
-        for e in range(size):
-            score[low + e] = dropped(scratch[e], factor, key, e, dropout_p)
-        for e in range(size):
-            total += score[low + e] * grad[low + e]
-        for e in range(size):
-            grad[low + e] = score[low + e] * grad[low + e] - scratch[e] * total
+    """All rows, backward."""
+    for row in range(rows):
+        differentiate_row(score, grad, row * size, size, lse[row], dropout_p, seed, row, scratch)
+
+
+@kernel
+def differentiate_row(
+    score: Array, grad: Array, low: int, size: int, lse: float, dropout_p: float, seed: int, place: int, weight: Array
+) -> None:
+    """Turns the scores of a row into weights, some of them dropped, and the gradients of these into those of the
+    scores; ``weight`` is scratch.
+    """
+    start, zero = uintp(low), score.dtype.type(0)
+    total = zero
+    if dropout_p > 0:
+        key, factor = row_key(seed, place), kept_factor(score, dropout_p)
+        for e in range(uintp(size)):
+            share = exp(min(score[start + e] - lse, zero))  # rounding may put a score above the sum
+            kept = factor * share if is_kept(key, e, dropout_p) else zero
+            weight[e] = share
+            score[start + e] = kept
+            total += kept * grad[start + e]
+        for e in range(uintp(size)):
+            grad[start + e] = score[start + e] * grad[start + e] - weight[e] * total
+    else:
+        for e in range(uintp(size)):
+            share = exp(min(score[start + e] - lse, zero))
+            score[start + e] = share
+            total += share * grad[start + e]
+        for e in range(uintp(size)):
+            grad[start + e] = score[start + e] * (grad[start + e] - total)
 
 
 @kernel

@@ -32,5 +32,5 @@ def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: 
 
 
 def _kept(like: Tensor, dropout_p: float, seed: int) -> tuple[Tensor, float]:
-    """Which weights stay, the same in both passes."""
+    """Mask of the weights that stay, the same in both passes, and their factor."""
     return kept(like, dropout_p, torch.Generator().manual_seed(seed))

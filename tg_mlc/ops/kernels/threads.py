@@ -12,7 +12,7 @@ import torch
 
 
 def num_workers() -> int:
-    """As many as PyTorch's own operators take."""
+    """Number of threads that PyTorch's own operators take."""
     return int(torch.get_num_threads())
 
 
@@ -30,9 +30,7 @@ def run(work: Callable[[int], None], workers: int) -> None:
 
 
 def run_apart(work: Callable[[int], None], workers: int) -> None:
-    """The same for work that calls PyTorch's operators: several workers run in threads where these take no others;
-    the caller waits.
-    """
+    """Runs work that calls PyTorch's operators, which take no other threads; the caller waits."""
     inference = torch.is_inference_mode_enabled()
 
     def alone(worker: int) -> None:
@@ -56,7 +54,7 @@ def share(work: Callable[[int, int], None], size: int, workers: int) -> None:
 
 
 def divide(size: int, workers: int) -> list[int]:
-    """Where each worker's part of a range begins, and where the last one ends."""
+    """Bounds of each worker's part of a range."""
     return [worker * size // max(workers, 1) for worker in range(workers + 1)]
 
 
@@ -69,8 +67,7 @@ def _take_one_thread() -> None:
     """Has PyTorch's operators take no other thread than this one, which works beside others.
 
     PyTorch sets the number at once for a thread and for all that are yet to be born. Another thread puts the latter
-    back right away, so only what is born or set in that moment, once in the life of a thread of the pool, may be
-    mistaken.
+    back right away, so that only what is born or set in that moment may be mistaken.
     """
     with _BIRTHS:
         others = torch.get_num_threads()  # asked first, or this thread would take up theirs at its first operator

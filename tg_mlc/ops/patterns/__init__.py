@@ -1,11 +1,7 @@
-"""Patterns of attention: which queries attend to which keys.
+"""Patterns of attention: which queries attend to which keys, as values that say what can be fast: complete blocks are
+matrix products, and one label graph that all samples share need not be repeated for each of them.
 
-A pattern is the sparsity structure of one attention call. It is a value of its own, rather than an edge list made too
-early, because the structure decides what can be fast: complete blocks are matrix products, and one label graph that all
-samples share never has to be repeated for each of them.
-
-Every pattern has one canonical order of its edges, that of :meth:`Pattern.to_edge_index`. Attention weights, edge
-biases and the compressed form all follow it.
+Attention weights, edge biases and the compressed form of a pattern follow the order of :meth:`Pattern.to_edge_index`.
 """
 
 from tg_mlc.ops.patterns.base import CSC, CSR, Pattern

@@ -10,8 +10,8 @@ from torch import Tensor
 
 
 class CSR(NamedTuple):
-    """Edges grouped by query: those of query ``i`` stand at ``ptr[i]:ptr[i + 1]``, their keys ascending unless the
-    edges came grouped already.
+    """Edges grouped by query: those of ``i`` stand at ``ptr[i]:ptr[i + 1]``, by key unless they came grouped
+    already.
     """
 
     ptr: Tensor  #: ``[num_queries + 1]``
@@ -36,9 +36,7 @@ class CSC(NamedTuple):
 
 
 class Pattern(ABC):
-    """Base class of all attention patterns: :class:`~tg_mlc.ops.Edges`, :class:`~tg_mlc.ops.Blocks` and
-    :class:`~tg_mlc.ops.Shared`.
-    """
+    """Base of :class:`~tg_mlc.ops.Edges`, :class:`~tg_mlc.ops.Blocks` and :class:`~tg_mlc.ops.Shared`."""
 
     num_queries: int
     num_keys: int

@@ -67,7 +67,7 @@ class Blocks(Pattern):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the sizes of the largest sample are known without asking the device."""
+        """Tells whether the sizes of the largest sample are known without asking the device."""
         return self._max_queries is not None and self._max_keys is not None
 
     @property
@@ -107,11 +107,6 @@ class Blocks(Pattern):
     def sample_of_query(self) -> Tensor:
         """The sample of every query."""
         sample: Tensor = ptr2index(self.query_ptr, output_size=self.num_queries)
-        return sample
-
-    def sample_of_key(self) -> Tensor:
-        """The sample of every key."""
-        sample: Tensor = ptr2index(self.key_ptr, output_size=self.num_keys)
         return sample
 
     def split(self, weights: Tensor) -> list[Tensor]:

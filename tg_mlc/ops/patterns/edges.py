@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import wraps
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,6 +15,23 @@ from torch_geometric.typing import Adj
 from tg_mlc.ops.adjacency import to_list
 from tg_mlc.ops.checks import check_edge_index
 from tg_mlc.ops.patterns.base import CSC, CSR, Pattern
+
+Form = TypeVar("Form")
+
+
+def _kept(derive: Callable[[Edges], Form]) -> Callable[[Edges], Form]:
+    """Derives a form once. One that is asked for in inference first must serve training all the same."""
+
+    @wraps(derive)
+    def get(edges: Edges) -> Form:
+        if derive.__name__ not in edges._kept:
+            tracing = torch.compiler.is_compiling() or not torch.is_inference_mode_enabled()
+            with nullcontext() if tracing else torch.inference_mode(False):
+                edges._kept[derive.__name__] = derive(edges)
+        form: Form = edges._kept[derive.__name__]
+        return form
+
+    return get
 
 
 class Edges(Pattern):
@@ -40,12 +59,7 @@ class Edges(Pattern):
         self.num_queries = num_queries
         self.num_keys = num_keys
         self.device = self.edge_index.device
-        self._csr: CSR | None = None
-        self._csc: CSC | None = None
-        self._mask: Tensor | None = None
-        self._isolated: Tensor | None = None
-        self._finite_mask: Tensor | None = None
-        self._multigraph: bool | None = None
+        self._kept: dict[str, Any] = {}
 
     @classmethod
     def from_csr(cls, ptr: Tensor, key: Tensor, num_queries: int, num_keys: int) -> Edges:
@@ -54,7 +68,7 @@ class Edges(Pattern):
         if ptr.numel() <= num_queries:
             ptr = torch.cat([ptr, ptr[-1:].expand(num_queries + 1 - ptr.numel())])
         ptr = ptr[: num_queries + 1]  # no edge lies beyond, as has been checked
-        edges._csr = CSR(ptr, key, None)
+        edges._kept["csr"] = CSR(ptr, key, None)
         return edges
 
     @property
@@ -64,93 +78,73 @@ class Edges(Pattern):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether calls find what they ask for without waiting for the device."""
-        return self._multigraph is not None
+        """:obj:`True` if calls find what they ask for without waiting for the device."""
+        return "is_multigraph" in self._kept
 
     @property
+    @_kept
     def is_multigraph(self) -> bool:
-        """Whether a pair occurs more than once, in which case it takes part in the softmax as often."""
-        if self._multigraph is None:
-            pair = self.edge_index[1] * self.num_keys + self.edge_index[0]
-            self._multigraph = torch.unique(pair).numel() < self.num_edges
-        return self._multigraph
+        """:obj:`True` if a pair occurs more than once; it takes part in the softmax as often."""
+        pair = self.edge_index[1] * self.num_keys + self.edge_index[0]
+        return bool(torch.unique(pair).numel() < self.num_edges)
 
     @property
     def is_complete(self) -> bool:
         """:obj:`True` if every query attends to every key exactly once."""
         return self.num_edges == self.num_queries * self.num_keys and not self.is_multigraph
 
+    @_kept
     def mask(self) -> Tensor:
         """The dense form ``[num_queries, num_keys]``."""
-        if self._mask is None:
-            with _kept_for_training():
-                mask = torch.zeros(self.num_queries, self.num_keys, dtype=torch.bool, device=self.device)
-                mask[self.edge_index[1], self.edge_index[0]] = True
-            self._mask = mask
-        return self._mask
+        mask = torch.zeros(self.num_queries, self.num_keys, dtype=torch.bool, device=self.device)
+        mask[self.edge_index[1], self.edge_index[0]] = True
+        return mask
 
+    @_kept
     def isolated(self) -> Tensor:
-        """Which queries have no neighbour, ``[num_queries]``."""
-        if self._isolated is None:
-            with _kept_for_training():
-                self._isolated = self.csr().ptr.diff() == 0
-        return self._isolated
+        """A mask of the queries without neighbours, ``[num_queries]``."""
+        return self.csr().ptr.diff() == 0
 
+    @_kept
     def finite_mask(self) -> Tensor:
         """The dense form in which an isolated query sees all keys, so that its softmax is finite."""
-        if self._finite_mask is None:
-            with _kept_for_training():
-                self._finite_mask = self.mask() | self.isolated().unsqueeze(-1)
-        return self._finite_mask
+        return self.mask() | self.isolated().unsqueeze(-1)
 
     def to_edge_index(self) -> Tensor:
         """The edges as they were given."""
         return self.edge_index
 
+    @_kept
     def csr(self) -> CSR:
         """The edges grouped by query, sorted once."""
-        if self._csr is None:
-            with _kept_for_training():
-                perm = torch.sort(self.edge_index[1] * self.num_keys + self.edge_index[0], stable=True).indices
-                key, query = self.edge_index[:, perm]
-                self._csr = CSR(_pointers(query, self.num_queries), key, perm)
-        return self._csr
+        perm = torch.sort(self.edge_index[1] * self.num_keys + self.edge_index[0], stable=True).indices
+        key, query = self.edge_index[:, perm]
+        return CSR(_pointers(query, self.num_queries), key, perm)
 
+    @_kept
     def csc(self) -> CSC:
         """The edges grouped by key."""
-        if self._csc is None:
-            ptr, key, _ = self.csr()
-            with _kept_for_training():
-                key, order = torch.sort(key, stable=True)
-                query = ptr2index(ptr, output_size=self.num_edges)
-                self._csc = CSC(_pointers(key, self.num_keys), query[order], order)
-        return self._csc
+        ptr, key, _ = self.csr()
+        key, order = torch.sort(key, stable=True)
+        query = ptr2index(ptr, output_size=self.num_edges)
+        return CSC(_pointers(key, self.num_keys), query[order], order)
 
     def prepare(self) -> Edges:
-        """Derives and keeps whatever calls will ask for, so that they need not wait for the device or be traced.
-
-        The dense form is kept unless the graph is so large and sparse that no backend would take it.
+        """Derives whatever calls will ask for (the dense form unless no backend would take it), so that they need not
+        wait for the device or be traced.
         """
         _ = self.is_multigraph
         self.csc()
         if self.num_queries * self.num_keys <= 64 * max(self.num_edges, 2**14):
-            self._prepare_masks()
+            # One tensor in place of two, wherever both are the same:
+            self._kept["finite_mask"] = self.finite_mask() if bool(self.isolated().any()) else self.mask()
+            self.mask()
         return self
-
-    def _prepare_masks(self) -> None:
-        mask = self.mask()
-        # One tensor in place of two, wherever both are the same:
-        self._finite_mask = self.finite_mask() if bool(self.isolated().any()) else mask
 
     def to(self, device: torch.device | str) -> Edges:
         """The same pattern on another device."""
         moved = Edges(self.edge_index.to(device), self.num_queries, self.num_keys, validate=False)
-        moved._multigraph = self._multigraph
-        moved._csr = None if self._csr is None else self._csr.to(device)
-        moved._csc = None if self._csc is None else self._csc.to(device)
-        moved._mask = None if self._mask is None else self._mask.to(device)
-        moved._isolated = None if self._isolated is None else self._isolated.to(device)
-        moved._finite_mask = None if self._finite_mask is None else self._finite_mask.to(device)
+        moved._kept = {name: form if isinstance(form, bool) else form.to(device) for name, form in self._kept.items()}
         return moved
 
     def __repr__(self) -> str:
@@ -158,15 +152,8 @@ class Edges(Pattern):
 
 
 def _pointers(index: Tensor, size: int) -> Tensor:
-    """Where each value begins in an ascending index, which nobody has checked while a model is compiled."""
+    """Places where each value begins in an ascending index, which nobody has checked while a model is compiled."""
     if torch.compiler.is_compiling():
         return torch.searchsorted(index, torch.arange(size + 1, device=index.device))
     pointers: Tensor = index2ptr(index, size)
     return pointers
-
-
-def _kept_for_training() -> AbstractContextManager[Any]:
-    """What is kept may be asked for in inference first, and must serve training all the same."""
-    if torch.compiler.is_compiling() or not torch.is_inference_mode_enabled():
-        return nullcontext()
-    return torch.inference_mode(False)
