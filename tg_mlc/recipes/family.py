@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from tg_mlc.models import graph2graph, graph2graph_autoregressive, mped, mped_autoregressive, seq2seq
+from functools import partial
+from typing import Any
+
+from tg_mlc.models import (
+    SPEN,
+    InfNet,
+    binary_relevance,
+    energy_network,
+    gaml,
+    graph2graph,
+    graph2graph_autoregressive,
+    mped,
+    mped_autoregressive,
+    pooled_mlp,
+    seq2seq,
+)
 from tg_mlc.recipes.recipe import Member
-from tg_mlc.training import SequenceObjective
+from tg_mlc.training import InferenceNetworkObjective, SequenceObjective, UnrolledObjective
 
 #: The losses of the papers have no terms of intermediate readouts. Of the learning rates, this one was seen to learn
 #: within half an epoch of Bibtex; the papers' 2e-4 is for four times the width.
@@ -23,6 +38,27 @@ _RECURRENT = {
     "seq2seq": Member(seq2seq, replaced={"objective_class": SequenceObjective, "objective": {"label_smoothing": 0.1}}),
 }
 
+#: Models without label states have none to read out in between.
+_PLAIN: dict[str, Any] = {"objective": {"intermediate_weight": 0.0}}
+
+#: Rivals without a decoder.
+RIVALS: dict[str, Member] = {
+    "mp-br": Member(pooled_mlp, {**_PLAIN, "model": {"dropout": 0.2}}),
+    # The same under Graph2Graph's settings, which have one layer more.
+    "graph2mlp": Member(pooled_mlp, {**_PLAIN, "model": {"num_feature_layers": 3, "dropout": 0.2}}),
+    "emb-mlp": Member(pooled_mlp, {**_PLAIN, "model": {"num_feature_layers": 0, "num_layers": 4}}),
+    "mlp-br": Member(binary_relevance, _PLAIN),
+    "linear-br": Member(
+        binary_relevance,
+        {**_PLAIN, "model": {"channels": None, "latent": False}, "module": {"lr": 2e-2, "weight_decay": 0.0}},
+    ),
+    "spen": Member(partial(energy_network, SPEN), replaced={"objective_class": UnrolledObjective, "objective": {}}),
+    "infnet": Member(
+        partial(energy_network, InfNet), replaced={"objective_class": InferenceNetworkObjective, "objective": {}}
+    ),
+    "gaml": Member(gaml, {**_PLAIN, "model": {"dropout": 0.1}}),
+}
+
 #: By the names under which benchmarks and the command line know them.
 FAMILY: dict[str, Member] = {
     "lamp": Member(),
@@ -31,4 +67,5 @@ FAMILY: dict[str, Member] = {
     **_ENCODER_DECODERS,
     **_SEQUENCES,
     **_RECURRENT,
+    **RIVALS,
 }

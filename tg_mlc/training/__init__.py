@@ -8,6 +8,7 @@ from lightning.pytorch import seed_everything  # noqa: E402
 
 from tg_mlc.training.checkpoint import AtomicCheckpointIO, Checkpoint, read_checkpoint  # noqa: E402
 from tg_mlc.training.data import EpochSampler, MultiLabelDataModule  # noqa: E402
+from tg_mlc.training.energies import InferenceNetworkObjective, UnrolledObjective  # noqa: E402
 from tg_mlc.training.fitting import FitResult, fit  # noqa: E402
 from tg_mlc.training.module import MultiLabelModule  # noqa: E402
 from tg_mlc.training.objectives import BinaryObjective, Objective  # noqa: E402
@@ -19,10 +20,12 @@ __all__ = [
     "Checkpoint",
     "EpochSampler",
     "FitResult",
+    "InferenceNetworkObjective",
     "MultiLabelDataModule",
     "MultiLabelModule",
     "Objective",
     "SequenceObjective",
+    "UnrolledObjective",
     "fit",
     "read_checkpoint",
     "seed_everything",

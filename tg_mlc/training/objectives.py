@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -13,10 +13,17 @@ from torch_geometric.data import Batch
 
 from tg_mlc._names import register
 from tg_mlc._options import check_number
-from tg_mlc.losses import lamp_loss, masked_bce
+from tg_mlc.losses import asymmetric_loss, focal_loss, lamp_loss, masked_bce, soft_f1_loss
 from tg_mlc.nn.known import takes_known_labels
 from tg_mlc.training.known import reveal
 
+#: The losses of :class:`BinaryObjective`, by name.
+LOSSES: dict[str, Callable[..., Tensor]] = {
+    "bce": masked_bce,
+    "focal": focal_loss,
+    "asymmetric": asymmetric_loss,
+    "soft_f1": soft_f1_loss,
+}
 # Of the entry that names an objective's class among its options; no option has the name of a keyword.
 _CLASS = "class"
 
@@ -62,8 +69,22 @@ class Objective(ABC):
         """Refuses, by a :obj:`ValueError`, a model that this objective cannot train; takes any unless overridden."""
 
 
+class SigmoidScores:
+    """Scores and validation of objectives whose models return logits."""
+
+    def scores(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns probabilities."""
+        scores: Tensor = model(batch).float().sigmoid()
+        return scores
+
+    def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Returns probabilities and the cross-entropy of the final logits."""
+        logits: Tensor = model(batch).float()
+        return logits.sigmoid(), masked_bce(logits, batch.y)
+
+
 @dataclass(frozen=True)
-class BinaryObjective(Objective):
+class BinaryObjective(SigmoidScores, Objective):
     r"""Independent labels: :func:`~tg_mlc.losses.lamp_loss` on logits, and their sigmoid as scores.
 
     The loss of validation is :func:`~tg_mlc.losses.masked_bce` of the final logits alone.
@@ -77,6 +98,10 @@ class BinaryObjective(Objective):
             a share from 0 to :obj:`max_known`, and the loss is that of the others; the model then takes labels that are
             known already (see :class:`~tg_mlc.nn.KnownLabels`). The `"General Multi-label Image Classification with
             Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. (default: :obj:`0.0`)
+        loss_name (str, optional): What each term is: :obj:`"bce"`, :obj:`"focal"`, :obj:`"asymmetric"` or
+            :obj:`"soft_f1"` (see :mod:`tg_mlc.losses`). (default: :obj:`"bce"`)
+        loss_options (dict, optional): Its options, as numbers or lists, *e.g.* :obj:`{"pos_weight": 5.0}`.
+            (default: :obj:`{}`)
 
     Raises:
         ValueError: If an option is out of range.
@@ -85,11 +110,21 @@ class BinaryObjective(Objective):
     intermediate_weight: float = 0.0
     label_smoothing: float = 0.0
     max_known: float = 0.0
+    loss_name: str = "bce"
+    loss_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_number("intermediate_weight", self.intermediate_weight)
         check_number("label_smoothing", self.label_smoothing, below=1.0)
         check_number("max_known", self.max_known, below=1.0)
+        if self.loss_name not in LOSSES:
+            raise ValueError(f"Expected 'loss_name' to be one of {list(LOSSES)} (got {self.loss_name!r})")
+        allowed = set(inspect.signature(LOSSES[self.loss_name]).parameters) - {"logits", "y", "label_smoothing"}
+        if unknown := sorted(set(self.loss_options) - allowed):
+            raise ValueError(
+                f"Expected 'loss_options' of {self.loss_name!r} among {sorted(allowed)} (got {unknown}); "
+                f"'label_smoothing' is an option of the objective"
+            )
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns LaMP's loss."""
@@ -99,17 +134,9 @@ class BinaryObjective(Objective):
             logits, intermediate = output.logits, output.intermediate
         else:
             logits, intermediate = model(batch), ()
-        return lamp_loss(logits, batch.y, intermediate, self.intermediate_weight, label_smoothing=self.label_smoothing)
-
-    def scores(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns probabilities."""
-        scores: Tensor = model(batch).float().sigmoid()
-        return scores
-
-    def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Returns probabilities and the loss of the final logits."""
-        logits: Tensor = model(batch).float()
-        return logits.sigmoid(), masked_bce(logits, batch.y)
+        options = {"label_smoothing": self.label_smoothing, **self.loss_options}
+        loss = LOSSES[self.loss_name]
+        return lamp_loss(logits, batch.y, intermediate, self.intermediate_weight, loss=loss, **options)
 
     def check_model(self, model: nn.Module) -> None:
         """Refuses a model without the intermediate readouts that are to be trained."""
