@@ -46,7 +46,9 @@ class Table(NamedTuple):
     rows: Rows
 
 
-_BASELINES: Rows = {Row(FREQUENCY): (), Row("linear SVM"): (), Row("random forest"): ()}
+_BASELINES: Rows = {
+    Row(name): () for name in (FREQUENCY, "linear SVM", "random forest", "classifier chain", "ML-kNN", "label trees")
+}
 _LAMP: Rows = {
     **_BASELINES,
     Row("linear SVM"): ("SVM",),

@@ -19,6 +19,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace as changed
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -224,7 +225,9 @@ def _has_both(row: Row, rows: Iterable[Row]) -> bool:
 
 
 def _exists(cell: Cell) -> bool:
-    """Whether the data set has what the row needs."""
+    """Whether the data set, and this environment, have what the row needs."""
+    if cell.row.model == "label trees":
+        return find_spec("napkinxc") is not None
     return cell.row.model != "random forest" or cell.dataset in MOLECULES
 
 
