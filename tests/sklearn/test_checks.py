@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tg_mlc.sklearn import (
@@ -15,24 +16,27 @@ from tg_mlc.sklearn import (
     MLkNNClassifier,
 )
 
-# The smallest model, as the checks fit it some hundred times. LabelTreesClassifier has a solver of its own randomness,
-# and MorganForestClassifier takes SMILES where the checks pass numbers: both have tests of their own.
-SMALL = LaMPClassifier(channels=4, num_steps=1, heads=1, evidence=("svm",), max_epochs=1, random_state=0)
+# The smallest model, as the checks fit it some hundred times. LabelTreesClassifier has a solver whose random numbers
+# nothing decides, and MorganForestClassifier takes SMILES where the checks pass numbers: test_baselines.py tests both.
 ESTIMATORS = [
-    SMALL,
+    LaMPClassifier(channels=4, num_steps=1, heads=1, evidence=("svm",), max_epochs=1, random_state=0),
     LinearClassifier(),
     KernelRidgeClassifier(),
     ChainEnsembleClassifier(num_chains=3),
     MLkNNClassifier(k=3),
     LabelFrequencyClassifier(),
 ]
+#: The checks that are skipped, by class and name, and why.
+SKIPPED = {
+    ("LaMPClassifier", "check_methods_subset_invariance"): (
+        "log odds in single precision, sums of terms of about 10, differ by 2e-6 between batches; where one is near 0 "
+        "that is more than the 1e-4 of it that are allowed. test_lamp.py tests the same with an absolute tolerance"
+    )
+}
 
 
-def skipped(estimator: Any) -> dict[str, str]:
-    """The checks that an estimator cannot pass, with the reason."""
-    return {}
-
-
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=skipped)
+@parametrize_with_checks(ESTIMATORS)
 def test_checks(estimator: Any, check: Any) -> None:
+    if reason := SKIPPED.get((type(estimator).__name__, check.func.__name__)):
+        pytest.skip(reason)
     check(estimator)

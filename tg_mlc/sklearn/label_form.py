@@ -38,7 +38,7 @@ class LabelForm:
         Args:
             y (Any): Labels, as of :meth:`LaMPClassifier.fit`.
         """
-        y = as_list(y)
+        y = _plain(y)
         if _are_sets(y):
             matrix, names = read_labels(y, None)
             form = cls("sets", np.array(names), object)
@@ -67,7 +67,7 @@ class LabelForm:
 
     def encode(self, y: Any) -> FloatArray:
         """The matrix :math:`(N, L)` of more labels."""
-        y = as_list(y)
+        y = _plain(y)
         if self.kind == "classes":
             y = _read_classes(y)
             if unknown := sorted({*y.tolist()} - {*self.classes.tolist()}):
@@ -97,6 +97,12 @@ class LabelForm:
     def _one_hot(self, y: npt.NDArray[Any]) -> FloatArray:
         matrix = (y[:, None] == (self.classes[1:] if self.is_binary else self.classes)).astype(np.float32)
         return np.asarray(matrix)
+
+
+def _plain(y: Any) -> Any:
+    """Labels as a list, a matrix or a data frame, of what may only be convertible to an array."""
+    y = as_list(y)
+    return y if isinstance(y, (list, tuple)) or hasattr(y, "shape") else np.asarray(y)
 
 
 def _are_sets(y: Any) -> bool:

@@ -28,6 +28,7 @@ MIN_SAMPLES, MAX_SAMPLES = 20, 10_000
 #: A training takes about so many steps, of so many epochs at least and at most: those of the recipes for tables.
 NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
 
+_BATCH_SIZE = 256  # of predictions
 _OBJECTIVE = BinaryObjective(intermediate_weight=0.1)
 # Those of the recipes, but that the loss of few validation samples says more than how they are ranked.
 _MODULE: dict[str, Any] = {"decay": "cosine", "warmup": 0.05}
@@ -46,8 +47,10 @@ class TrainedModel:
     def logits(self, samples: MultiLabelDataset, device: torch.device) -> FloatArray:
         """The logits :math:`(N, L)` of preprocessed samples."""
         model = self.model.to(device).eval()
+        # Without a generator of its own a loader draws from the global one.
+        loader = DataLoader(samples, batch_size=_BATCH_SIZE, generator=torch.Generator())
         with torch.inference_mode():
-            parts = [model(batch.to(device)).cpu() for batch in DataLoader(samples, batch_size=256)]
+            parts = [model(batch.to(device)).cpu() for batch in loader]
         model.cpu()  # as it is pickled
         logits: FloatArray = torch.cat(parts).numpy()
         return logits
