@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from typing_extensions import Self
 
+from tg_mlc._options import check_share
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.label_form import LabelForm
 
@@ -101,10 +102,12 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
     def _margins(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         logits = self._logits(self._read_inputs(X))
-        return logits - logit(self.thresholds_).astype(logits.dtype)
+        margins: FloatArray = logits - logit(self.thresholds_).astype(logits.dtype)
+        return margins
 
     def _fix_threshold(self, threshold: float) -> Self:
         """One threshold for all labels; classes compete at a half."""
+        check_share("threshold", threshold)
         self.thresholds_ = np.array([0.5 if self._form.kind == "classes" else threshold])
         return self
 

@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from tg_mlc._numbers import as_list, is_missing
-from tg_mlc.data._label_values import read_labels
+from tg_mlc.data._label_values import are_names, read_labels
 from tg_mlc.metrics._inputs import FloatArray
 
 
@@ -39,7 +39,7 @@ class LabelForm:
             y (Any): Labels, as of :meth:`LaMPClassifier.fit`.
         """
         y = _plain(y)
-        if _are_sets(y):
+        if are_names(y):
             matrix, names = read_labels(y, None)
             form = cls("sets", np.array(names), object)
         elif sp.issparse(y) or (np.ndim(y) > 1 and not _is_column_of_classes(y)):
@@ -103,15 +103,6 @@ def _plain(y: Any) -> Any:
     """Labels as a list, a matrix or a data frame, of what may only be convertible to an array."""
     y = as_list(y)
     return y if isinstance(y, (list, tuple)) or hasattr(y, "shape") else np.asarray(y)
-
-
-def _are_sets(y: Any) -> bool:
-    """Whether labels are sets of names, or lists of strings."""
-    return isinstance(y, (list, tuple)) and any(
-        isinstance(entry, (set, frozenset))
-        or (isinstance(entry, (list, tuple)) and any(isinstance(name, str) for name in entry))
-        for entry in y
-    )
 
 
 def _is_column_of_classes(y: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 from typing_extensions import Self
 
-from tg_mlc._options import check_choice
+from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset, Split, predefined_split, stratified_split
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import ThresholdTuner
@@ -128,6 +128,7 @@ class LaMPClassifier(MultiLabelEstimator):
         Raises:
             ValueError: If inputs, labels or options are not allowed, or a warm start has other labels or columns.
         """
+        tuner = self._tuner()
         start = self.trained_ if self.warm_start and hasattr(self, "trained_") else None
         before = self._form.names if start is not None else None
         X = self._read_training_inputs(X)
@@ -144,7 +145,7 @@ class LaMPClassifier(MultiLabelEstimator):
         samples = self._samples(X, matrix, split, start)
         self.trained_, logits = train(samples, split, self._settings(start), seed)
         self.n_iter_ = self.trained_.num_epochs
-        return self._fit_threshold(matrix[split.val.numpy()], expit(logits))
+        return self._fit_threshold(tuner, matrix[split.val.numpy()], expit(logits))
 
     def _logits(self, X: Any) -> FloatArray:
         return self.trained_.logits(self.trained_.preprocessor.transform(X), self._device())
@@ -192,12 +193,19 @@ class LaMPClassifier(MultiLabelEstimator):
         found = "cuda" if torch.cuda.is_available() else "cpu"
         return torch.device(found if self.device == "auto" else self.device)
 
-    def _fit_threshold(self, y: FloatArray, scores: FloatArray) -> Self:
-        if isinstance(self.threshold, float):
-            return self._fix_threshold(self.threshold)
+    def _tuner(self) -> ThresholdTuner | None:
+        """A tuner that is not fitted, unless the threshold is a number."""
+        given = self.threshold
+        if not isinstance(given, (str, ThresholdTuner)):
+            check_share("threshold", given)
+            return None
+        state = (ThresholdTuner(given) if isinstance(given, str) else given).state_dict()
+        return ThresholdTuner().load_state_dict(state)
+
+    def _fit_threshold(self, tuner: ThresholdTuner | None, y: FloatArray, scores: FloatArray) -> Self:
+        if tuner is None:
+            return self._fix_threshold(cast(float, self.threshold))
         if self._form.kind == "classes" or not (y == 1).any():
             return self._fix_threshold(0.5)
-        given = self.threshold
-        state = (given if isinstance(given, ThresholdTuner) else ThresholdTuner(given)).state_dict()
-        self.thresholds_ = ThresholdTuner().load_state_dict(state).fit(y, scores).fitted()
+        self.thresholds_ = tuner.fit(y, scores).fitted()
         return self

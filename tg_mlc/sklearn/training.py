@@ -12,7 +12,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch_geometric.loader import DataLoader
 
-from tg_mlc._options import check_choice
+from tg_mlc._options import check_choice, check_count
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.preprocess import Chain
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
@@ -81,6 +81,8 @@ def train(samples: MultiLabelDataset, split: Split, settings: Settings, seed: in
         settings (Settings): How.
         seed (int): Seed of weights, dropout and the order of samples; that of PyTorch stays as it is.
     """
+    check_count("max_epochs", settings.max_epochs, or_none=True)
+    on_gpu = settings.device.type == "cuda"
     preprocessor = preprocessor_of(settings.inputs, _classifiers(settings, samples, split))
     prepared = preprocessor.fit_transform(samples, split)
     with torch.random.fork_rng(), tempfile.TemporaryDirectory() as folder:
@@ -92,7 +94,8 @@ def train(samples: MultiLabelDataset, split: Split, settings: Settings, seed: in
             MultiLabelDataModule(prepared, split, settings.batch_size, seed=seed),
             folder,
             max_epochs=settings.max_epochs or _num_epochs(split, settings.batch_size),
-            accelerator="gpu" if settings.device.type == "cuda" else settings.device.type,
+            accelerator="gpu" if on_gpu else settings.device.type,
+            devices=[settings.device.index or 0] if on_gpu else 1,
             logger=False,
             callbacks=[] if settings.verbose else [_Silence()],
             **_FIT,
@@ -136,9 +139,10 @@ def _num_epochs(split: Split, batch_size: int) -> int:
     return int(np.clip(NUM_STEPS // steps, MIN_EPOCHS, MAX_EPOCHS))
 
 
-class _Silence(Callback):  # type: ignore[misc]
+class _Silence(Callback):
     """Hides the progress bar."""
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Hides it before it is opened."""
-        trainer.progress_bar_callback.disable()
+        if trainer.progress_bar_callback is not None:
+            trainer.progress_bar_callback.disable()
