@@ -110,7 +110,7 @@ class MultiLabelModule(LightningModule):
         check_plain(config, "config")
         check_preprocessor(preprocessor)
         self.objective = make_objective(objective)
-        self.objective.check_model(model)
+        self.objective.check(model)
         described = describe_objective(self.objective)
         check_plain(described, "objective")
         _check_labels_of_graphs(model, label_names)
@@ -143,7 +143,7 @@ class MultiLabelModule(LightningModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Returns the loss of a batch."""
-        loss = self.objective.loss(self.model, without_given(self.model, batch))
+        loss = self.objective.training_loss(self.model, without_given(self.model, batch))
         self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=batch.num_graphs)
         return loss
 
