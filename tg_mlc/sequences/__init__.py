@@ -1,8 +1,30 @@
 """Histories of dated label sets: windows of events, and predictors of the next set."""
 
+from tg_mlc.sequences.attention_ablations import TimeAttention, TwoAttentions
+from tg_mlc.sequences.c2ae import C2AE, C2AEObjective
 from tg_mlc.sequences.dataset import NextSetDataset
+from tg_mlc.sequences.lanet import LANET, LANETOutput
 from tg_mlc.sequences.loading import NextSetDataModule
+from tg_mlc.sequences.memory import PersonalMemory
 from tg_mlc.sequences.preprocessor import EventPreprocessor
+from tg_mlc.sequences.rivals import LSTMBaseline, TransformerBase
 from tg_mlc.sequences.split import TIME_FRACTIONS, time_split
+from tg_mlc.sequences.windows import WindowViews
 
-__all__ = ["TIME_FRACTIONS", "EventPreprocessor", "NextSetDataModule", "NextSetDataset", "time_split"]
+__all__ = [
+    "C2AE",
+    "LANET",
+    "TIME_FRACTIONS",
+    "C2AEObjective",
+    "EventPreprocessor",
+    "LANETOutput",
+    "LSTMBaseline",
+    "NextSetDataModule",
+    "NextSetDataset",
+    "PersonalMemory",
+    "TimeAttention",
+    "TransformerBase",
+    "TwoAttentions",
+    "WindowViews",
+    "time_split",
+]
