@@ -1,6 +1,15 @@
 """Histories of dated label sets: windows of events, and predictors of the next set."""
 
 from tg_mlc.sequences.attention_ablations import TimeAttention, TwoAttentions
+from tg_mlc.sequences.baselines import (
+    TIFUKNN,
+    GlobalFrequency,
+    LastSet,
+    LogisticHistory,
+    NextSetBaseline,
+    PersonalFrequency,
+    past_events,
+)
 from tg_mlc.sequences.c2ae import C2AE, C2AEObjective
 from tg_mlc.sequences.dataset import NextSetDataset
 from tg_mlc.sequences.lanet import LANET, LANETOutput
@@ -14,17 +23,24 @@ from tg_mlc.sequences.windows import WindowViews
 __all__ = [
     "C2AE",
     "LANET",
+    "TIFUKNN",
     "TIME_FRACTIONS",
     "C2AEObjective",
     "EventPreprocessor",
+    "GlobalFrequency",
     "LANETOutput",
     "LSTMBaseline",
+    "LastSet",
+    "LogisticHistory",
+    "NextSetBaseline",
     "NextSetDataModule",
     "NextSetDataset",
+    "PersonalFrequency",
     "PersonalMemory",
     "TimeAttention",
     "TransformerBase",
     "TwoAttentions",
     "WindowViews",
+    "past_events",
     "time_split",
 ]

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def ranges(start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns for all numbers from ``start[i]`` to ``stop[i]`` (which is not among them) their :obj:`i` and themselves."""
+    """Returns the numbers from each ``start[i]`` up to ``stop[i] - 1``, after the :obj:`i` of each."""
     lengths = stop - start
     row = np.repeat(np.arange(len(lengths)), lengths)
     first = np.cumsum(lengths) - lengths

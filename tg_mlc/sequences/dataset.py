@@ -41,6 +41,7 @@ class NextSetDataset(Dataset[Batch]):
           :attr:`memory_features` says of all labels in the whole history, in the order of sample and label
 
     Attributes:
+        y (scipy.sparse.csr_array): The labels of all events, :math:`(N, L)`.
         label_names (list of str): The labels, those of training.
         num_entities (int): The number of entities of training.
         num_bins (int): The number of bins, the one of missing amounts included.
@@ -63,7 +64,7 @@ class NextSetDataset(Dataset[Batch]):
         num_bins: int,
         tau: int | None,
     ) -> None:
-        self.ptr, self.time, self._y = ptr, time, y
+        self.ptr, self.time, self.y = ptr, time, y
         self._amount, self._bin = amount, bins
         self.entity_of = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
         self._entity = entity
@@ -81,14 +82,9 @@ class NextSetDataset(Dataset[Batch]):
         return len(self.label_names)
 
     @cached_property
-    def y(self) -> sp.csr_array:
-        """The labels of all targets, :math:`(N, L)`."""
-        return sp.csr_array((np.ones(len(self._y.indices), np.float32), self._y.indices, self._y.indptr), self._y.shape)
-
-    @cached_property
     def memory(self) -> LabelMemory:
         """What :obj:`memory` is read from; made when a batch first needs it."""
-        return LabelMemory(self.ptr, self.time, self._y)
+        return LabelMemory(self.ptr, self.time, self.y)
 
     def batch(self, targets: Sequence[int] | Tensor | np.ndarray) -> Batch:
         """Makes a batch of targets, in the given order."""
@@ -96,13 +92,13 @@ class NextSetDataset(Dataset[Batch]):
         entity = self.entity_of[target]
         first = self.ptr[entity]
         start = first if self.tau is None else np.maximum(first, target - self.tau)
-        sample, place = ranges(self._y.indptr[start], self._y.indptr[target])
+        sample, place = ranges(self.y.indptr[start], self.y.indptr[target])
         event = self._event[place]
         memory_label, memory_sample, memory = self.memory(entity, target)
         arrays = {
-            "y": self._y[target].toarray(),
+            "y": self.y[target].toarray(),
             "entity": self._entity[entity],
-            "label": self._y.indices[place].astype(np.int64),
+            "label": self.y.indices[place].astype(np.int64),
             "sample": sample,
             "position": target[sample] - event,
             "dt": self._dt[event],

@@ -63,20 +63,14 @@ class EventPreprocessor(Preprocessor):
         split.check_fits(events.num_events, "'dataset'")
         if split.train.numel() == 0:
             raise ValueError(f"Expected a split with training events (got {split})")
-        entity_of = np.repeat(np.arange(events.num_entities), events.ptr.diff().numpy())
-        last = np.full(events.num_entities, -1)
-        last[entity_of[split.train.numpy()]] = split.train.numpy()  # ascending, so that the last one stays
-        amount = events.amount[np.arange(events.num_events) <= last[entity_of]]
-        known = ~np.isnan(amount.data)
-        counts = np.bincount(amount.indices, minlength=events.num_labels)
-        sums = np.bincount(amount.indices[known], np.abs(amount.data[known]), events.num_labels)
-        num_known = np.bincount(amount.indices[known], minlength=events.num_labels)
-        labels = np.flatnonzero(counts)
+        in_training, entities = _training_events(events, split)
+        amount = events.amount[in_training]
+        labels = np.unique(amount.indices)
         self.label_names = [events.label_names[label] for label in labels]
-        self.entities = [events.entities[i] for i in np.flatnonzero(last >= 0)]
-        self.edges = np.unique(np.quantile(amount.data[known], np.linspace(0, 1, self.num_bins + 1)[1:-1]))
-        mean = sums[labels] / np.maximum(num_known[labels], 1)
-        self.scale = np.where(mean > 0, mean, 1.0)
+        self.entities = [events.entities[entity] for entity in entities]
+        known = ~np.isnan(amount.data)
+        self.edges = _quantiles(amount.data[known], self.num_bins)
+        self.scale = _mean_size(amount.data[known], amount.indices[known], events.num_labels)[labels]
         return self
 
     def transform(self, raw: Any) -> Any:
@@ -134,3 +128,24 @@ class EventPreprocessor(Preprocessor):
         """Takes what another one has learned."""
         vars(self).update({**state, "edges": np.asarray(state["edges"]), "scale": np.asarray(state["scale"])})
         return self
+
+
+def _training_events(events: EventSequences, split: Split) -> tuple[np.ndarray, np.ndarray]:
+    """Which events are training events, and the entities that have any."""
+    entity_of = np.repeat(np.arange(events.num_entities), events.ptr.diff().numpy())
+    last = np.full(events.num_entities, -1)
+    last[entity_of[split.train.numpy()]] = split.train.numpy()  # ascending, so that the last one stays
+    return np.arange(events.num_events) <= last[entity_of], np.flatnonzero(last >= 0)
+
+
+def _quantiles(amounts: np.ndarray, num_bins: int) -> np.ndarray:
+    """The amounts between bins, each once."""
+    inner = np.linspace(0, 1, num_bins + 1)[1:-1]
+    return np.unique(np.quantile(amounts, inner)) if amounts.size else np.empty(0)
+
+
+def _mean_size(amounts: np.ndarray, labels: np.ndarray, num_labels: int) -> np.ndarray:
+    """The mean of the absolute amounts of each label, or 1 where there is nothing to divide by."""
+    counts = np.bincount(labels, minlength=num_labels)
+    mean = np.bincount(labels, np.abs(amounts), num_labels) / np.maximum(counts, 1)
+    return np.where(mean > 0, mean, 1.0)
