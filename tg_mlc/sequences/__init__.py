@@ -14,7 +14,7 @@ from tg_mlc.sequences.c2ae import C2AE, C2AEObjective
 from tg_mlc.sequences.dataset import NextSetDataset
 from tg_mlc.sequences.lanet import LANET, LANETOutput
 from tg_mlc.sequences.loading import NextSetDataModule
-from tg_mlc.sequences.memory import PersonalMemory
+from tg_mlc.sequences.memory import PersonalMemory, personal_memory
 from tg_mlc.sequences.preprocessor import EventPreprocessor
 from tg_mlc.sequences.rivals import LSTMBaseline, TransformerBase
 from tg_mlc.sequences.split import TIME_FRACTIONS, time_split
@@ -42,5 +42,6 @@ __all__ = [
     "TwoAttentions",
     "WindowViews",
     "past_events",
+    "personal_memory",
     "time_split",
 ]

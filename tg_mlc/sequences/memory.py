@@ -1,77 +1,47 @@
-"""Memory of an entity's whole history: what it says about each label, as a state and as a logit."""
+"""Memory of an entity's whole history: what it says about each label, as a view and as a logit."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tg_mlc._options import check_count
+from tg_mlc.sequences.dataset import NextSetDataset
+from tg_mlc.sequences.neighbours import Neighbours, log_share
 
-#: Added to shares before their logarithm, about that of one event in a thousand.
-FLOOR = 1e-3
-
-
-class Neighbours(nn.Module):
-    r"""Neighbours of an entity: how often similar entities have each label, as TIFU-KNN asks in the `"Modeling
-    Personalized Item Frequency Information for Next-basket Recommendation" <https://arxiv.org/abs/2006.00556>`_ paper.
-
-    .. math::
-        \mathbf{n} = \sum_j \textrm{softmax}_j \Big( s \, \frac{(\mathbf{w} \odot \mathbf{p})^{\top} (\mathbf{w} \odot
-        \mathbf{q}_j)}{\Vert \mathbf{w} \odot \mathbf{p} \Vert \, \Vert \mathbf{w} \odot \mathbf{q}_j \Vert} \Big)
-        \mathbf{q}_j
-
-    with the shares :math:`\mathbf{p}` of the events so far that have each label, and those :math:`\mathbf{q}_j` of all
-    training events of another entity. The paper takes the mean of the nearest by Euclidean distance; here the sharpness
-    :math:`s` and the weights :math:`\mathbf{w}` of labels are learned.
-
-    Args:
-        profiles (torch.Tensor): The share of each training entity's training events that have each label.
-
-    Shapes:
-        - **profiles:** :math:`(N, L)`
-        - **input:** shares :math:`(B, L)`, entities :math:`(B)`, of which :math:`N` is one that is not in training
-        - **output:** shares :math:`(B, L)`
-    """
-
-    profiles: Tensor
-
-    def __init__(self, profiles: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("profiles", profiles)
-        self.sharpness = nn.Parameter(torch.tensor(20.0))
-        self.weight = nn.Parameter(torch.ones(profiles.size(1)))
-
-    def forward(self, share: Tensor, entity: Tensor) -> Tensor:
-        """Returns the shares of neighbours."""
-        query, key = (nn.functional.normalize(x * self.weight, dim=1) for x in (share, self.profiles))
-        itself = torch.arange(key.size(0), device=entity.device) == entity.unsqueeze(1)
-        near = (self.sharpness * query @ key.T).masked_fill(itself, -torch.inf).softmax(dim=1)
-        return near.nan_to_num(0.0) @ self.profiles  # an entity that is alone has no neighbours
+#: Training targets whose features say how to scale them.
+NUM_SCALED = 512
 
 
 class PersonalMemory(nn.Module):
     r"""What the whole history of an entity says about each label, for :class:`LANET`: a view and a logit.
 
     .. math::
-        \mathbf{h}_k = \textrm{MLP} \big( [ \mathbf{f}_k \Vert \log (n_k + \epsilon) \Vert \log (\pi_k + \epsilon) ]
-        \big), \qquad \mathbf{e}^{\textrm{memory}}_k = \mathbf{W} \mathbf{h}_k, \qquad
-        y^{\textrm{memory}}_k = b_k + \mathbf{w}^{\top} \mathbf{h}_k
+        \mathbf{h}_k = \textrm{MLP} \Big( \big[ \mathbf{f}_k \, \Vert \, \textstyle\sum_j \mathbf{f}_j \, \Vert \,
+        \mathbf{n}_k \, \Vert \, \log \pi_k \big] \Big), \qquad
+        \mathbf{e}_k = \mathbf{W} \mathbf{h}_k, \qquad y_k = b_k + \mathbf{w}^{\top} \mathbf{h}_k
 
-    with the features :math:`\mathbf{f}_k` of the label in the history (zero for one that the entity never had), the
-    share :math:`n_k` of neighbours that have it, and its frequency :math:`\pi_k` in training. One function serves all
-    labels, so that rare ones learn from frequent ones. The logit begins at that of :math:`\pi_k`.
+    with the features :math:`\mathbf{f}_k` of the label in the history (:obj:`memory` of a batch; zero for a label that
+    the entity never had), those of the history as a whole, what :class:`Neighbours` say, and the frequency
+    :math:`\pi_k` in training. One function serves all labels, so that rare ones learn from frequent ones. The logits
+    start at those of :math:`\pi_k`. :func:`personal_memory` makes one of a data set.
 
     Args:
         frequency (torch.Tensor): The share of training targets that have each label.
-        num_features (int): Number :math:`F` of features, of which the last is the share of the entity's events.
+        num_features (int): Number :math:`F` of features, of which the last is the share of events.
         channels (int): Size :math:`C` of a view.
-        profiles (torch.Tensor, optional): What :class:`Neighbours` takes; without, there are none.
-            (default: :obj:`None`)
+        profiles (torch.Tensor, optional): What :class:`Neighbours` take, in memory of :math:`N \cdot L + L^2`; without,
+            there are none. (default: :obj:`None`)
         hidden_channels (int, optional): Size of the two hidden layers. (default: :obj:`32`)
 
     Shapes:
         - **frequency:** :math:`(L)`
+        - **profiles:** :math:`(N, L)`
         - **input:** a batch of :math:`B` histories
         - **output:** views :math:`(B, L, C)` and logits :math:`(B, L)`
 
@@ -80,6 +50,8 @@ class PersonalMemory(nn.Module):
     """
 
     frequency: Tensor
+    mean: Tensor
+    std: Tensor
 
     def __init__(
         self,
@@ -91,40 +63,73 @@ class PersonalMemory(nn.Module):
         hidden_channels: int = 32,
     ) -> None:
         super().__init__()
-        for name, value in {
-            "num_features": num_features,
-            "channels": channels,
-            "hidden_channels": hidden_channels,
-        }.items():
+        sizes = {"num_features": num_features, "channels": channels, "hidden_channels": hidden_channels}
+        for name, value in sizes.items():
             check_count(name, value)
         self.channels = channels
         self.num_features = num_features
-        self.register_buffer("frequency", frequency)
         self.neighbours = None if profiles is None else Neighbours(profiles)
-        num_inputs = num_features + 1 + int(profiles is not None)
-        self.mlp = nn.Sequential(
-            nn.Linear(num_inputs, hidden_channels),
-            nn.ReLU(),
-            nn.Linear(hidden_channels, hidden_channels),
-            nn.ReLU(),
-        )
+        num_inputs = 2 * num_features + 1 + (0 if profiles is None else Neighbours.num_features)
+        self.register_buffer("frequency", frequency.clone())
+        self.register_buffer("mean", torch.zeros(num_inputs))
+        self.register_buffer("std", torch.ones(num_inputs))
+        first, second = nn.Linear(num_inputs, hidden_channels), nn.Linear(hidden_channels, hidden_channels)
+        self.mlp = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
         self.to_view = nn.Linear(hidden_channels, channels)
         self.to_logit = nn.Linear(hidden_channels, 1, bias=False)
         nn.init.zeros_(self.to_logit.weight)
-        self.bias = nn.Parameter(torch.logit(frequency.clone(), eps=FLOOR))
+        self.bias = nn.Parameter(torch.logit(frequency, eps=1e-3))
 
     def forward(self, data: Data) -> tuple[Tensor, Tensor]:
         """Returns the views and the logits."""
-        hidden = self.mlp(self.features(data))
+        hidden = self.mlp((self.features(data) - self.mean) / self.std)
         return self.to_view(hidden), self.to_logit(hidden).squeeze(-1) + self.bias
 
+    def scale_by(self, data: Data) -> None:
+        """Scales features to zero mean and unit variance over the labels of these training targets."""
+        std, mean = torch.std_mean(self.features(data).flatten(end_dim=1), dim=0)
+        self.mean.copy_(mean)
+        self.std.copy_(std.where(std > 0, 1.0))
+
     def features(self, data: Data) -> Tensor:
-        """The features of all labels, ``[B, L, F + 1]``, or one more with neighbours."""
+        """The inputs of the function of all labels, unscaled, ``[B, L, 2 F + 1]``, or 3 more with neighbours."""
         size = (data.num_graphs, self.frequency.numel())
         place = data.memory_sample * size[1] + data.memory_label
         own = data.memory.new_zeros(size[0] * size[1], self.num_features).index_copy(0, place, data.memory)
         own = own.view(*size, -1)
-        shares = [self.frequency.expand(size)]
+        whole = own.sum(dim=1, keepdim=True).log1p().expand_as(own)
+        parts = [own, whole, log_share(self.frequency).expand(size).unsqueeze(-1)]
         if self.neighbours is not None:
-            shares.append(self.neighbours(own[..., -1], data.entity))
-        return torch.cat([own, torch.log(torch.stack(shares, dim=-1) + FLOOR)], dim=-1)
+            parts.append(self.neighbours(own[..., -1], data.entity))
+        return torch.cat(parts, dim=-1)
+
+
+def personal_memory(
+    dataset: NextSetDataset, train: Tensor, channels: int, *, neighbours: bool = True, **options: Any
+) -> PersonalMemory:
+    """Makes a memory with the frequencies, the profiles and the scales of training targets.
+
+    Args:
+        dataset (NextSetDataset): The events.
+        train (torch.Tensor): The training targets, of which every training entity has some.
+        channels (int): Size of a view.
+        neighbours (bool, optional): If set to :obj:`False`, leaves out neighbours, whose memory grows with the square
+            of the number of labels. (default: :obj:`True`)
+        **options (optional): Further arguments of :class:`PersonalMemory`.
+    """
+    targets = train.numpy()
+    y = dataset.y[targets]
+    frequency = torch.from_numpy(np.asarray(y.mean(axis=0), dtype=np.float32).ravel())
+    profiles = _profiles(dataset, targets, y) if neighbours else None
+    memory = PersonalMemory(frequency, len(dataset.memory_features), channels, profiles=profiles, **options)
+    memory.scale_by(dataset.batch(targets[:: -(-len(targets) // NUM_SCALED)]))
+    return memory
+
+
+def _profiles(dataset: NextSetDataset, targets: np.ndarray, y: sp.csr_array) -> Tensor:
+    """The share of each training entity's targets that have each label."""
+    entity = dataset._entity[dataset.entity_of[targets]]
+    shape = (dataset.num_entities, len(targets))
+    of_entity = sp.csr_array((np.ones(len(targets)), (entity, np.arange(len(targets)))), shape)
+    share = (of_entity @ y).toarray() / of_entity.sum(axis=1)[:, None].clip(min=1)
+    return torch.from_numpy(share.astype(np.float32))
