@@ -24,7 +24,7 @@ class EventSource:
     label: str
     amount: str
     time_format: str | None = None
-    join: str | None = None  #: the column that both files have
+    join: str = ""  #: the column that both files have
     columns: tuple[str, ...] = ()  #: what the events need beside entity, label and amount
     prepare: Callable[[Any], Any] = lambda frame: frame
     package: str | None = None  #: installs the files in its folder "data"
@@ -139,7 +139,7 @@ def _find(source: EventSource, folder: str | Path | None) -> Path:
     """The folder that has all files."""
     if folder is None:
         package = None if source.package is None else find_spec(source.package)  # without importing it
-        folder = Path(package.submodule_search_locations[0], "data") if package is not None else Path()
+        folder = Path() if package is None else Path(package.origin or "").parent / "data"
     missing = [file for file in source.files if not Path(folder, file).is_file()]
     if missing:
         raise FileNotFoundError(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from tg_mlc._options import check_count
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, read_scores, read_targets
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, IntArray, read_scores, read_targets
 
 
 def recall_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
@@ -57,7 +60,7 @@ def hit_rate_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
     return _mean(hits.any(axis=1))
 
 
-def _hits(y_true: ArrayLike, scores: ArrayLike, k: int) -> tuple[BoolArray, FloatArray]:
+def _hits(y_true: ArrayLike, scores: ArrayLike, k: int) -> tuple[BoolArray, IntArray]:
     """Whether each of the first k labels is positive, and the number of positive labels, of samples that have any."""
     check_count("k", k)
     positive, known = targets = read_targets(y_true)
@@ -67,5 +70,5 @@ def _hits(y_true: ArrayLike, scores: ArrayLike, k: int) -> tuple[BoolArray, Floa
     return np.take_along_axis(positive[some], top, axis=1), positive[some].sum(axis=1)
 
 
-def _mean(values: FloatArray | BoolArray) -> float:
+def _mean(values: npt.NDArray[Any]) -> float:
     return float(values.mean()) if values.size else float("nan")

@@ -223,10 +223,10 @@ class LogisticHistory(NextSetBaseline):
             optimizer.zero_grad()
             loss = F.binary_cross_entropy_with_logits(x @ weight + bias, y, reduction="sum")
             loss = (loss + self.weight_decay / 2 * weight.square().sum()) / len(y)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             return loss
 
-        optimizer.step(closure)
+        optimizer.step(closure)  # type: ignore[no-untyped-call]
         self._weight, self._bias = weight.detach(), bias.detach()
         return self
 
