@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_FEATURES, NUM_LABELS, TAU, batch
-from tg_mlc.graphs import LabelGraph, fully_connected
+from tg_mlc.graphs import LabelGraph, fully_connected, learned
 from tg_mlc.sequences.lanet import LANET
 from tg_mlc.sequences.memory import PersonalMemory
 
@@ -48,9 +48,12 @@ def as_the_paper_writes_it(model, data):
     return torch.stack(logits)
 
 
+def linear_of(w):
+    return lambda name, x: x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+
+
 def encoder_layer(x, w, heads=4):
-    def linear(name, x):
-        return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+    linear = linear_of(w)
 
     def norm(name, x):
         return F.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"])
@@ -105,3 +108,57 @@ def test_every_part_learns_and_samples_do_not_mix(name):
         alone[key] = alone[key][kept]
     alone.entity, alone._num_graphs = alone.entity[:3], 3
     torch.testing.assert_close(model(alone), logits[:3], **LOOSE)
+
+
+@pytest.mark.parametrize("graph", [None, PATH], ids=["complete", "path"])
+def test_attention_is_that_of_the_edges_of_the_label_graph(graph):
+    model, data = lanet(graph), batch()
+    states = model.views.by_label(data)
+    x = torch.cat([model.entity(data.entity).unsqueeze(1), states], dim=1)
+    output = model(data, return_attention_weights=True)
+    pattern, weights = output.attention[0].label_to_label
+    source, target = pattern.graph.edge_index
+    w = {name.removeprefix("labels.convs.0."): value for name, value in model.state_dict().items()}
+    for head in range(4):
+        query, key = (linear_of(w)(name, x).chunk(4, dim=-1)[head] for name in ("lin_query", "lin_key"))
+        score = query @ key.mT / query.size(-1) ** 0.5
+        allowed = torch.zeros(NUM_LABELS + 1, NUM_LABELS + 1, dtype=torch.bool)
+        allowed[0] = allowed[:, 0] = True
+        allowed[target + 1, source + 1] = True
+        alpha = score.masked_fill(~allowed, -torch.inf).softmax(dim=-1)
+        torch.testing.assert_close(weights[..., head], alpha[:, target + 1, source + 1], **LOOSE)
+    torch.testing.assert_close(output.logits, model(data), **LOOSE)
+
+
+def test_attention_makes_a_label_graph():
+    graph = learned(lanet(), [batch(7), batch(3, seed=1)])
+    assert graph.num_labels == NUM_LABELS
+    assert 0.0 < float(graph.edge_weight.sum()) < NUM_LABELS  # the entity takes its share
+
+
+def test_weights_of_another_graph_are_refused():
+    model = lanet()
+    with pytest.raises(ValueError, match="weights of a model with the same label graph"):
+        model.load_state_dict(lanet(PATH).state_dict())
+    model.load_state_dict(lanet().state_dict())
+
+
+def test_ten_thousand_labels_along_a_sparse_graph():
+    generator = torch.Generator().manual_seed(0)
+    graph = LabelGraph(torch.randint(10_000, (2, 50_000), generator=generator).unique(dim=1), num_nodes=10_000)
+    window = {"tau": TAU, "num_bins": NUM_BINS}
+    model, data = LANET(graph, NUM_ENTITIES, 4, heads=2, window=window), batch(2)
+    data.y = torch.zeros(2, 10_000)
+    F.binary_cross_entropy_with_logits(model(data), data.y).backward()
+    assert model.views.label.weight.grad.isfinite().all()
+
+
+def test_options_are_checked():
+    with pytest.raises(ValueError, match="'num_entities' to be a whole number"):
+        LANET(PATH, 0)
+    with pytest.raises(ValueError, match="'readout_dropout' to be a number in"):
+        LANET(PATH, 3, 8, readout_dropout=1.5)
+    with pytest.raises(ValueError, match="'num_layers' to be a whole number"):
+        LANET(PATH, 3, 8, num_layers=0)
+    with pytest.raises(TypeError, match="options of a block"):
+        LANET(PATH, 3, 8, head=2)

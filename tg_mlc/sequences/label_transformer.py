@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +12,14 @@ from typing_extensions import Unpack
 from tg_mlc._options import check_count
 from tg_mlc.nn import BlockOptions, LabelToLabelConv
 from tg_mlc.nn._graph_summary import check_summary, summary_of
-from tg_mlc.ops import Edges, Pattern, Shared
+from tg_mlc.ops import Edges, Shared
 from tg_mlc.ops.adjacency import adjacency_of, to_list
 
-#: The edges of a layer, and their weights ``[B, |E|, heads]``.
-LayerAttention = tuple[Pattern, Tensor]
+
+class LayerAttention(NamedTuple):
+    """The attention of one layer, as :func:`~tg_mlc.graphs.learned` takes it."""
+
+    label_to_label: tuple[Shared, Tensor]  #: the edges of the label graph, and their weights ``[B, |E|, heads]``
 
 
 class LabelTransformer(nn.Module):
@@ -85,9 +88,14 @@ class LabelTransformer(nn.Module):
         for conv in self.convs:
             u = conv(u, pattern, return_attention_weights=return_attention_weights)
             if return_attention_weights:
-                u, weights = u
-                attention.append(weights)
+                u, (_, weights) = u
+                attention.append(self._among_labels(weights))
         return u.view_as(x), attention
+
+    def _among_labels(self, weights: Tensor) -> LayerAttention:
+        edge_index = to_list(adjacency_of(self.label_graph)).to(weights.device)
+        edges = Edges(edge_index, self.num_labels, self.num_labels)
+        return LayerAttention((Shared(edges, weights.size(0)), weights[:, : edge_index.size(1)]))
 
 
 def _hub_edges(num_labels: int, device: torch.device) -> Tensor:
