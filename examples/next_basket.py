@@ -55,7 +55,7 @@ def main(
         label: What a household buys from: one of 302 categories, or of 30 departments.
         folder: Where transactions.parquet and products.parquet lie; by default in the package, or in
             complete_journey/raw in the folder that TG_MLC_DATA names.
-        logistic: Whether to fit logistic regressions too, which takes a minute each.
+        logistic: Whether to fit logistic regressions too, which takes a minute or two each.
     """
     events = load_events("complete_journey", folder or find_folder(), label=label)
     longer = events.with_at_least(7)

@@ -57,7 +57,7 @@ def hit_rate_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
     Args, errors, ties and samples left out are those of :func:`recall_at_k`.
     """
     hits, _ = _hits(y_true, scores, k)
-    return _mean(hits.any(axis=1))
+    return _mean(np.asarray(hits.any(axis=1)))
 
 
 def _hits(y_true: ArrayLike, scores: ArrayLike, k: int) -> tuple[BoolArray, IntArray]:

@@ -13,7 +13,6 @@ from tg_mlc.sequences.baselines import (
 from tg_mlc.sequences.c2ae import C2AE, C2AEObjective
 from tg_mlc.sequences.dataset import NextSetDataset
 from tg_mlc.sequences.lanet import LANET, LANETOutput
-from tg_mlc.sequences.loading import NextSetDataModule
 from tg_mlc.sequences.memory import PersonalMemory, personal_memory
 from tg_mlc.sequences.preprocessor import EventPreprocessor
 from tg_mlc.sequences.rivals import LSTMBaseline, TransformerBase
@@ -33,7 +32,6 @@ __all__ = [
     "LastSet",
     "LogisticHistory",
     "NextSetBaseline",
-    "NextSetDataModule",
     "NextSetDataset",
     "PersonalFrequency",
     "PersonalMemory",

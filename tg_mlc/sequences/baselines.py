@@ -1,4 +1,4 @@
-"""Predictors of the next label set that need no gradient, or one of a convex loss alone."""
+"""Predictors of the next label set without a network."""
 
 from __future__ import annotations
 
@@ -188,8 +188,7 @@ class LogisticHistory(NextSetBaseline):
     r"""Logistic regression of each label on what the entity had before: the weighted share of its events, whole or the
     last :obj:`tau` of them, that have each label.
 
-    All labels are fitted at once by L-BFGS, from their frequencies on, which takes seconds where a solver for one label
-    takes as long for each of them.
+    All labels are fitted at once by L-BFGS, which starts from their frequencies.
 
     Args:
         tau (int, optional): The number of events; :obj:`None` for all. (default: :obj:`None`)

@@ -107,7 +107,8 @@ class EventPreprocessor(Preprocessor):
         """The labels of events that training does not have, each with the number of events that it is left out of."""
         known = set(self.label_names)
         counts = np.bincount(events.y.indices, minlength=events.num_labels).tolist()
-        return {name: count for name, count in zip(events.label_names, counts, strict=True) if name not in known}
+        found = zip(events.label_names, counts, strict=True)
+        return {name: count for name, count in found if count and name not in known}
 
     def _of_known_labels(self, events: EventSequences) -> sp.csr_array:
         """The amounts of the labels of training, whose zeros stay."""

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import nn
 
 from tests.sequences.histories import histories
-from tg_mlc.sequences import EventPreprocessor, NextSetDataModule, time_split
-from tg_mlc.training import MultiLabelModule, fit
+from tg_mlc.sequences import EventPreprocessor, time_split
+from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
 
 
 class LastCounts(nn.Module):
@@ -27,7 +26,7 @@ def make(**options):
     split = time_split(events)
     preprocessor = EventPreprocessor()
     dataset = preprocessor.fit_transform(events, split)
-    return NextSetDataModule(dataset, split, batch_size=16, **options), preprocessor
+    return MultiLabelDataModule(dataset, split, batch_size=16, **options), preprocessor
 
 
 def test_loaders_hold_their_parts():
@@ -57,10 +56,3 @@ def test_a_model_is_trained_and_saved_with_what_makes_its_samples(tmp_path):
     loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, model=LastCounts(len(names)), weights_only=True)
     batch = loaded.preprocessor.transform(histories()).batch(data.split.test)
     assert torch.equal(loaded.predict_step(batch), scores) or torch.allclose(loaded.predict_step(batch), scores)
-
-
-@pytest.mark.parametrize("batch_size", [0, 2.5])
-def test_batches_hold_samples(batch_size):
-    data, _ = make()
-    with pytest.raises(ValueError, match="'batch_size' to be a whole number"):
-        NextSetDataModule(data.dataset, data.split, batch_size)
