@@ -118,11 +118,13 @@ def main(
         "heap": RETAINED_HEAP if heap_is_retained() else "default",
     }
     few = [int(size) for size in channels.split(",")]
-    rows = [compare(Sizes(12, 8, 4) if quick else Sizes(num_labels, size), settings) for size in few]
-    many = Sizes(40, 8, 4, degree=3) if quick else Sizes(many_labels, few[0], degree=10)
-    content = {"settings": settings, "lanet": rows, "many_labels": alone(many, settings)}
-    for row in [*rows, content["many_labels"]]:
-        print("\n".join(["", *table(row)]), flush=True)
+    rows = []
+    for size in few:
+        rows.append(compare(Sizes(12, 8, 4) if quick else Sizes(num_labels, size), settings))
+        print("\n".join(["", *table(rows[-1])]), flush=True)
+    many = alone(Sizes(40, 8, 4, degree=3) if quick else Sizes(many_labels, few[0], degree=10), settings)
+    print("\n".join(["", *table(many)]), flush=True)
+    content = {"settings": settings, "lanet": rows, "many_labels": many}
     print(f"\nWrote {write_results(name_of('lanet', 'cpu', machine), content, replace=replace)}")
     return int(any(row["state"] == "disagrees" for row in rows))
 
