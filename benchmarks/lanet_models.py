@@ -15,7 +15,6 @@ from tg_mlc.sequences import (
     C2AE,
     LANET,
     TIFUKNN,
-    C2AEObjective,
     LogisticHistory,
     LSTMBaseline,
     NextSetBaseline,
@@ -27,7 +26,7 @@ from tg_mlc.sequences import (
     personal_memory,
 )
 from tg_mlc.sequences.presets import MEMORY, PAPER
-from tg_mlc.training import Objective
+from tg_mlc.training import C2AEObjective, Objective
 
 Build = Callable[[NextSetDataset, Split, int], nn.Module]
 

@@ -30,8 +30,8 @@ from tg_mlc.data import EventSequences, Split
 from tg_mlc.datasets import load_events
 from tg_mlc.graphs import learned
 from tg_mlc.metrics import evaluate, ndcg_at_k, recall_at_k, roc_auc_per_label, tune_per_metric
-from tg_mlc.sequences import EventPreprocessor, NextSetDataModule, NextSetDataset, time_split
-from tg_mlc.training import FitResult, MultiLabelModule, fit, seed_everything
+from tg_mlc.sequences import EventPreprocessor, NextSetDataset, time_split
+from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
 COLUMNS = ("miAUC", "maAUC", "maAUC10", "miF1", "maF1", "R@10", "NDCG@10")
 #: Labels and batches of a picture of attention: more are not to be read.
@@ -99,7 +99,7 @@ def make(cell: Cell, seed: int, events: EventSequences, split: Split, place: Pat
     dataset = EventPreprocessor(tau=cell.tau).fit_transform(events, split)
     model = cell.build(dataset, split, cell.channels)
     module = MultiLabelModule(model, dataset.label_names, cell.objective(), **cell.preset["module"])
-    loader = NextSetDataModule(dataset, split, seed=seed, **cell.preset["data"])
+    loader = MultiLabelDataModule(dataset, split, seed=seed, **cell.preset["data"])
     run_folder = place / path.stem
     resume = (run_folder / "last.ckpt").exists()
     result = fit(module, loader, run_folder, resume=resume, logger=False, **{**cell.preset["fit"], **options})
@@ -109,7 +109,7 @@ def make(cell: Cell, seed: int, events: EventSequences, split: Split, place: Pat
     draw(result, loader, place / f"{path.stem}.svg")
 
 
-def _parts(loader: NextSetDataModule) -> Found:
+def _parts(loader: MultiLabelDataModule) -> Found:
     return {"val": loader.val_dataloader(), "test": loader.test_dataloader()}
 
 
@@ -148,7 +148,7 @@ def metrics(y_val: np.ndarray, val: np.ndarray, y_test: np.ndarray, test: np.nda
     }
 
 
-def draw(result: FitResult, loader: NextSetDataModule, path: Path) -> None:
+def draw(result: FitResult, loader: MultiLabelDataModule, path: Path) -> None:
     """Draws the mean attention among the first labels on test targets, where the model has any."""
     model = result.module.model
     if not hasattr(model, "labels"):

@@ -10,7 +10,7 @@ from tg_mlc.sequences.baselines import (
     PersonalFrequency,
     past_events,
 )
-from tg_mlc.sequences.c2ae import C2AE, C2AEObjective
+from tg_mlc.sequences.c2ae import C2AE
 from tg_mlc.sequences.dataset import NextSetDataset
 from tg_mlc.sequences.lanet import LANET, LANETOutput
 from tg_mlc.sequences.memory import PersonalMemory, personal_memory
@@ -24,7 +24,6 @@ __all__ = [
     "LANET",
     "TIFUKNN",
     "TIME_FRACTIONS",
-    "C2AEObjective",
     "EventPreprocessor",
     "GlobalFrequency",
     "LANETOutput",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 #: Arguments of :class:`~tg_mlc.training.MultiLabelModule`, :func:`~tg_mlc.training.fit` and
-#: :class:`~tg_mlc.sequences.NextSetDataModule` from the `"Label Attention Network for Sequential Multi-Label
+#: :class:`~tg_mlc.training.MultiLabelDataModule` from the `"Label Attention Network for Sequential Multi-Label
 #: Classification" <https://arxiv.org/abs/2303.00280>`_ paper; patience and epochs are those of its released code, which
 #: starts from a learning rate of 1e-4.
 PAPER: dict[str, dict[str, Any]] = {

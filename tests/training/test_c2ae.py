@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from tests.sequences.batches import NUM_ENTITIES, NUM_LABELS, TAU, batch
-from tg_mlc.sequences.c2ae import C2AE, C2AEObjective, pairwise_loss
+from tg_mlc.sequences.c2ae import C2AE
 from tg_mlc.sequences.rivals import LSTMBaseline
+from tg_mlc.training.c2ae import C2AEObjective, pairwise_loss
 
 NAN = float("nan")
 
