@@ -45,7 +45,7 @@ class PaddedWindows(Dataset[Sample]):
             "label": torch.from_numpy(label),
             "bin": torch.from_numpy(bins),
             "days": torch.from_numpy(days),
-            "entity": torch.tensor(data._entity[entity]),
+            "entity": torch.tensor(data.entity_index[entity]),
             "y": torch.from_numpy(data.y[[index]].toarray()[0]),
         }
 

@@ -42,6 +42,8 @@ class NextSetDataset(Dataset[Batch]):
 
     Attributes:
         y (scipy.sparse.csr_array): The labels of all events, :math:`(N, L)`.
+        entity_of (numpy.ndarray): The entity of each event.
+        entity_index (numpy.ndarray): What :obj:`entity` of a batch says of each entity.
         label_names (list of str): The labels, those of training.
         num_entities (int): The number of entities of training.
         num_bins (int): The number of bins, the one of missing amounts included.
@@ -57,7 +59,7 @@ class NextSetDataset(Dataset[Batch]):
         y: sp.csr_array,
         amount: np.ndarray,
         bins: np.ndarray,
-        entity: np.ndarray,
+        entity_index: np.ndarray,
         *,
         label_names: list[str],
         num_entities: int,
@@ -67,7 +69,7 @@ class NextSetDataset(Dataset[Batch]):
         self.ptr, self.time, self.y = ptr, time, y
         self._amount, self._bin = amount, bins
         self.entity_of = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-        self._entity = entity
+        self.entity_index = entity_index
         self._event = np.repeat(np.arange(len(time)), np.diff(y.indptr))
         self._dt = np.diff(time, prepend=time[:1]).astype(np.float32)
         self._dt[ptr[:-1]] = 0.0
@@ -97,7 +99,7 @@ class NextSetDataset(Dataset[Batch]):
         memory_label, memory_sample, memory = self.memory(entity, target)
         arrays = {
             "y": self.y[target].toarray(),
-            "entity": self._entity[entity],
+            "entity": self.entity_index[entity],
             "label": self.y.indices[place].astype(np.int64),
             "sample": sample,
             "position": target[sample] - event,

@@ -128,7 +128,7 @@ def personal_memory(
 
 def _profiles(dataset: NextSetDataset, targets: np.ndarray, y: sp.csr_array) -> Tensor:
     """The share of each training entity's targets that have each label."""
-    entity = dataset._entity[dataset.entity_of[targets]]
+    entity = dataset.entity_index[dataset.entity_of[targets]]
     shape = (dataset.num_entities, len(targets))
     of_entity = sp.csr_array((np.ones(len(targets)), (entity, np.arange(len(targets)))), shape)
     share = (of_entity @ y).toarray() / of_entity.sum(axis=1)[:, None].clip(min=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -45,8 +46,8 @@ class C2AEObjective(Objective):
         check_number("penalty", self.penalty)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        x, e, logits = model.autoencode(batch)
-        correlated = (x - e).square().mean() + self.penalty * (_not_white(x) + _not_white(e))
+        x, e, logits = cast("C2AE", model).autoencode(batch)
+        correlated: Tensor = (x - e).square().mean() + self.penalty * (_not_white(x) + _not_white(e))
         return correlated + self.alpha * pairwise_loss(logits, batch.y)
 
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
