@@ -19,19 +19,24 @@ METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 }
 
 
-def compare(place: Path, events: EventSequences, split: Split, against: str, draws: int) -> list[str]:
-    """The difference of every row to one, with its 95 % interval, in Markdown; scores of seeds are averaged."""
+def compare(
+    place: Path, events: EventSequences, split: Split, against: str, draws: int
+) -> dict[str, dict[str, list[float]]]:
+    """The difference of every row to one, with the ends of its 95 % interval; scores of seeds are averaged.
+
+    Raises:
+        ValueError: If there are no scores of that one.
+    """
     means = {name: np.mean([np.load(path) for path in paths], axis=0) for name, paths in _scores(place).items()}
     if against not in means:
-        return [f"No scores of '{against}' to compare with in {place}"]
+        raise ValueError(f"Expected 'against' to be one of {sorted(means)} (got {against!r})")
     dataset = EventPreprocessor().fit_transform(events, split)
     test = split.test.numpy()
     y, entity = dataset.y[test].toarray(), dataset.entity_of[test]
-    lines = [f"| minus {against} | {' | '.join(METRICS)} |", "|---" * (len(METRICS) + 1) + "|"]
-    for name in means.keys() - {against}:
-        cells = [_interval(metric, y, means[name], means[against], entity, draws) for metric in METRICS.values()]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return [*lines[:2], *sorted(lines[2:])]
+    return {
+        name: {key: _interval(metric, y, means[name], means[against], entity, draws) for key, metric in METRICS.items()}
+        for name in sorted(means.keys() - {against})
+    }
 
 
 def _scores(place: Path) -> dict[str, list[Path]]:
@@ -48,10 +53,9 @@ def _interval(
     others: np.ndarray,
     entity: np.ndarray,
     draws: int,
-) -> str:
+) -> list[float]:
     drawn = [metric(y[rows], scores[rows]) - metric(y[rows], others[rows]) for rows in resamples(entity, draws)]
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return f"{metric(y, scores) - metric(y, others):+.4f} ({low:+.4f} to {high:+.4f})"
+    return [metric(y, scores) - metric(y, others), *np.quantile(drawn, (0.025, 0.975)).tolist()]
 
 
 def resamples(entity: np.ndarray, draws: int, seed: int = 0) -> Iterator[np.ndarray]:

@@ -5,8 +5,9 @@
     python -m benchmarks.lanet_tables --data demand --folder DIR --tables "table 4,table 5"
 
 Every cell of every seed is a file in benchmarks/runs/lanet/, which is not made again, with the scores of its test
-targets beside it; training goes on where it stopped. At the end the tables are printed, with a paired bootstrap over
-entities against the row that --against names. Pictures of the attention among labels (Figure 4) lie beside the cells.
+targets beside it; training goes on where it stopped. At the end, all cells that are there become one file of results and
+are printed, with a paired bootstrap over entities against the row that --against names. Pictures of the attention among
+labels (Figure 4) lie beside the cells.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from benchmarks.command_line import run
 from benchmarks.environment import describe_environment
 from benchmarks.lanet_bootstrap import compare
 from benchmarks.lanet_models import BASELINES, CELLS, Cell
+from benchmarks.report import lanet as report
 from tg_mlc.data import EventSequences, Split
 from tg_mlc.datasets import load_events
 from tg_mlc.graphs import learned
@@ -33,7 +35,6 @@ from tg_mlc.metrics import evaluate, ndcg_at_k, recall_at_k, roc_auc_per_label, 
 from tg_mlc.sequences import EventPreprocessor, NextSetDataset, time_split
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
-COLUMNS = ("miAUC", "maAUC", "maAUC10", "miF1", "maF1", "R@10", "NDCG@10")
 #: Labels and batches of a picture of attention: more are not to be read.
 DRAWN_LABELS, DRAWN_BATCHES = 40, 8
 Found = dict[str, Any]
@@ -51,6 +52,7 @@ def main(
     max_epochs: int | None = None,
     against: str = "TIFU-KNN",
     draws: int = 200,
+    replace: bool = False,
 ) -> None:
     """Makes the cells that are missing, and prints the tables.
 
@@ -66,6 +68,7 @@ def main(
         max_epochs: Instead of those of the settings.
         against: The row that others are compared with, in points that differ.
         draws: Draws of the bootstrap, none for 0.
+        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
     """
     events = load_events(data, folder, label=label).with_at_least(min_events)
     split = time_split(events)
@@ -79,9 +82,11 @@ def main(
             make(cell, seed, events, split, place, options)
     for name in BASELINES:
         make_baseline(name, events, split, place)
-    print("\n".join(["", *table(place)]))
-    if draws:
-        print("\n".join(["", *compare(place, events, split, against, draws)]))
+    settings = {"data": data, "label": label, "min_events": min_events, "seeds": seeds, "limits": options}
+    differences = compare(place, events, split, against, draws) if draws else {}
+    content = {"settings": settings, "rows": rows(place), "against": against, "differences": differences}
+    print("\n".join(["", *report.cells(content)]))
+    print(f"\nWrote {files.write_results(files.name_of('lanet', data, label or ''), content, replace=replace)}")
 
 
 def _of(tables: Iterable[str]) -> list[Cell]:
@@ -132,7 +137,7 @@ def _write(path: Path, found: Found, dataset: NextSetDataset, split: Split, scor
     np.save(path.parent / f"{path.stem}.npy", scores["test"].astype(np.float32))
     content = {**found, "split": split.hash, "metrics": values, "environment": describe_environment()}
     path.write_text(json.dumps(content, indent=1))
-    print(f"{path.name}: " + ", ".join(f"{key} {values[key]:.4f}" for key in COLUMNS), flush=True)
+    print(f"{path.name}: " + ", ".join(f"{key} {values[key]:.4f}" for key in report.COLUMNS), flush=True)
 
 
 def metrics(y_val: np.ndarray, val: np.ndarray, y_test: np.ndarray, test: np.ndarray) -> dict[str, float]:
@@ -163,20 +168,13 @@ def draw(result: FitResult, loader: MultiLabelDataModule, path: Path) -> None:
     figure.savefig(path)
 
 
-def table(place: Path) -> list[str]:
-    """Mean and standard deviation over seeds of every cell that is there, in Markdown."""
+def rows(place: Path) -> list[Found]:
+    """The runs of every cell that is there."""
     found: dict[str, list[Found]] = {}
     for path in sorted(place.glob("*.json")):
         content = json.loads(path.read_text())
-        found.setdefault(content["cell"], []).append(content["metrics"])
-    names = (*COLUMNS, "miF1 per label", "maF1 per label")
-    lines = [f"| {' | '.join(['', 'seeds', *names])} |", "|---" * (len(names) + 2) + "|"]
-    for cell, seeds in found.items():
-        columns = [[values[name] for values in seeds] for name in names]
-        texts = [f"{np.mean(column):.4f} ± {np.std(column):.4f}" for column in columns]
-        title = CELLS[cell].title if cell in CELLS else cell
-        lines.append(f"| {' | '.join([title, str(len(seeds)), *texts])} |")
-    return lines
+        found.setdefault(content["cell"], []).append(content)
+    return [{"title": CELLS[cell].title if cell in CELLS else cell, "runs": runs} for cell, runs in found.items()]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 
 A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``. NAME is a comparison, such as
 ``bibtex-official``, ``ablation-bibtex``, ``planted`` or ``label-graphs`` (those of all comparisons); a learning curve;
-or a file of speeds in benchmarks/results, ``NAME growth`` for the exponents that it holds.
+or a file in benchmarks/results: of speeds (``NAME growth`` for the exponents that it holds), or of LANET's tables.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks import files
 from benchmarks.command_line import run
-from benchmarks.report import learning_curves, pictures, planted, speed, tables
+from benchmarks.report import lanet, learning_curves, pictures, planted, speed, tables
 from benchmarks.report.comparisons import load, names
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +49,9 @@ def table(name: str) -> list[str]:
     if name.startswith(("attention-", "models-")):
         result = read(name)
         return speed.attention(result) if "regimes" in result else speed.models(result)
+    if name.startswith("lanet"):
+        result = read(name)
+        return lanet.epochs(result) if "lanet" in result else lanet.cells(result)
     return learning_curves.table(read(name)) if name in CURVES else tables.short(load(name))
 
 

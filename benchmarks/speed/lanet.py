@@ -125,7 +125,7 @@ def main(
     many = alone(Sizes(40, 8, 4, degree=3) if quick else Sizes(many_labels, few[0], degree=10), settings)
     print("\n".join(["", *table(many)]), flush=True)
     content = {"settings": settings, "lanet": rows, "many_labels": many}
-    print(f"\nWrote {write_results(name_of('lanet', 'cpu', machine), content, replace=replace)}")
+    print(f"\nWrote {write_results(name_of('lanet_epoch', 'cpu', machine), content, replace=replace)}")
     return int(any(row["state"] == "disagrees" for row in rows))
 
 
