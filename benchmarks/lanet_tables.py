@@ -5,7 +5,7 @@
     python -m benchmarks.lanet_tables --data demand --folder DIR --tables "table 4,table 5"
 
 Every cell of every seed is a file in benchmarks/runs/lanet/, which is not made again, with the scores of its test
-targets beside it; training goes on where it stopped. At the end, all cells that are there become one file of results and
+targets beside it; training goes on where it stopped. At the end, all cells that are there become a file of results and
 are printed, with a paired bootstrap over entities against the row that --against names. Pictures of the attention among
 labels (Figure 4) lie beside the cells.
 """
