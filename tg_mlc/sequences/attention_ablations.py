@@ -87,7 +87,7 @@ class TwoAttentions(nn.Module):
         self.time = time
         num_labels = label.views.num_labels
         self.gate = nn.Parameter(torch.zeros(())) if gated else None
-        self.readout = None if gated else nn.Linear(2 * num_labels, num_labels)
+        self.readout = nn.Identity() if gated else nn.Linear(2 * num_labels, num_labels)
 
     def forward(self, data: Data) -> Tensor:
         """Returns the logits."""

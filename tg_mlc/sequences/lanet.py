@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -116,4 +117,4 @@ class LANET(nn.Module):
         if not self.tied:
             return read.squeeze(-1)
         label = self.views.label.weight
-        return (read * label).sum(dim=-1) * label.size(1) ** -0.5
+        return (read * label).sum(dim=-1) / math.sqrt(label.size(1))

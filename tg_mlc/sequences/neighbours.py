@@ -78,4 +78,5 @@ def log_share(share: Tensor) -> Tensor:
 def _regression(x: Tensor) -> Tensor:
     """The weights ``[L, L]`` of all labels but itself for each, with a ridge."""
     inverse = torch.linalg.inv(x.T @ x + RIDGE * torch.eye(x.size(1)))
-    return (-inverse / inverse.diagonal()).fill_diagonal_(0.0)
+    weights: Tensor = -inverse / inverse.diagonal()
+    return weights.fill_diagonal_(0.0)

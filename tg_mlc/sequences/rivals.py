@@ -130,7 +130,8 @@ class LSTMEncoder(nn.Module):
         padded = padded.index_put((step, sample), x)
         states, _ = self.lstm(padded)
         last = states[(lengths - 1).clamp(min=0), torch.arange(lengths.numel(), device=x.device)]
-        return last * (lengths > 0).unsqueeze(-1)
+        found: Tensor = last * (lengths > 0).unsqueeze(-1)
+        return found
 
 
 class LSTMBaseline(nn.Module):
