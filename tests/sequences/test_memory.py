@@ -5,7 +5,9 @@ import torch
 import torch.nn.functional as F
 
 from tests.sequences.batches import NUM_ENTITIES, NUM_FEATURES, NUM_LABELS, batch
-from tg_mlc.sequences.memory import PersonalMemory
+from tests.sequences.histories import histories
+from tg_mlc.sequences import EventPreprocessor, time_split
+from tg_mlc.sequences.memory import PersonalMemory, personal_memory
 
 FREQUENCY = torch.linspace(0.1, 0.6, NUM_LABELS)
 PROFILES = torch.rand(NUM_ENTITIES, NUM_LABELS, generator=torch.Generator().manual_seed(1))
@@ -70,3 +72,22 @@ def test_sizes_are_checked(size):
     options = {"num_features": 7, "channels": 4, "hidden_channels": 8, size: 0}
     with pytest.raises(ValueError, match=f"'{size}' to be a whole number"):
         PersonalMemory(FREQUENCY, **options)
+
+
+def test_a_memory_of_a_data_set_knows_training_targets_alone():
+    torch.manual_seed(0)
+    events = histories()
+    split = time_split(events)
+    dataset = EventPreprocessor().fit_transform(events, split)
+    expected = personal_memory(dataset, split.train, 4)
+    y = torch.from_numpy(dataset.y[split.train.numpy()].toarray())
+    torch.testing.assert_close(expected.frequency, y.mean(dim=0))
+    entity = torch.from_numpy(dataset.entity_of[split.train.numpy()])
+    for i in range(events.num_entities):
+        torch.testing.assert_close(expected.neighbours.profiles[i], y[entity == i].mean(dim=0))
+    later = split.val.tolist() + split.test.tolist()
+    dataset.y.indices[[dataset.y.indptr[event] for event in later]] = 0  # other labels after training
+    again = personal_memory(dataset, split.train, 4)
+    for name in ("frequency", "mean", "std"):
+        assert torch.equal(getattr(again, name), getattr(expected, name))
+    assert torch.equal(again.neighbours.profiles, expected.neighbours.profiles)
