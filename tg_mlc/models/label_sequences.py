@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -80,12 +80,14 @@ class LabelSequenceModel(nn.Module):
         """
         decoder = cast("StepDecoder[object]", self.decoder)
         known = given_labels(self, data)
-        options: dict[str, Any] = {
-            "beam_size": beam_size,
-            "length_penalty": length_penalty,
-            "max_length": int(self.max_length),
-        }
-        return beam_search(decoder, *self._encode(data), **options, excluded=None if known is None else ~known.isnan())
+        return beam_search(
+            decoder,
+            *self._encode(data),
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            max_length=int(self.max_length),
+            excluded=None if known is None else ~known.isnan(),
+        )
 
     def _encode(self, data: Data) -> tuple[Tensor, Tensor]:
         components: Components = self.encoder(data)
