@@ -5,8 +5,8 @@
 
 A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``. NAME is a comparison, such as
 ``bibtex-official``, ``ablation-bibtex``, ``planted`` or ``label-graphs`` (those of all comparisons); a learning curve;
-a table of the papers, such as ``papers-lamp-1`` or ``papers-ranks``; or a file of speeds in benchmarks/results, ``NAME
-growth`` for the exponents that it holds.
+a table of the papers, such as ``papers-lamp-1`` or ``papers-ranks``; or a file in benchmarks/results: of speeds (``NAME
+growth`` for the exponents that it holds), or of LANET's tables.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks import files
 from benchmarks.command_line import run
-from benchmarks.report import known_labels, learning_curves, paper_pages, pictures, planted, speed, tables
+from benchmarks.report import known_labels, lanet, learning_curves, paper_pages, pictures, planted, speed, tables
 from benchmarks.report.comparisons import load, names
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +54,9 @@ def table(name: str) -> list[str]:
     if name.startswith(("attention-", "models-")):
         result = read(name)
         return speed.attention(result) if "regimes" in result else speed.models(result)
+    if name.startswith("lanet"):
+        result = read(name)
+        return lanet.epochs(result) if "lanet" in result else lanet.cells(result)
     return learning_curves.table(read(name)) if name in CURVES else tables.short(load(name))
 
 

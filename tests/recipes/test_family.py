@@ -15,6 +15,7 @@ from tg_mlc.data.samples import Samples
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.recipes import RECIPES
 from tg_mlc.recipes.family import FAMILY, RIVALS
+from tg_mlc.training import MultiLabelModule
 
 rng = np.random.default_rng(0)
 WORDS = (rng.random((40, 12)) < 0.4).astype(np.float32)
@@ -72,4 +73,19 @@ def test_members_train_on_the_inputs_of_a_recipe(name, dataset, tmp_path):
     result, _ = recipe.train(prepared, FEW, graph, tmp_path / "run", **options)
     scores = result.module.eval().predict_step(Batch.from_data_list(prepared[FEW.test]))
     assert scores.shape == (8, 4)
+    assert scores.isfinite().all()
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_members_take_known_labels(name, dataset, tmp_path):
+    recipe = RECIPES["bibtex"].as_member(FAMILY[name])
+    prepared = recipe.prepare(dataset, FEW, tmp_path)
+    options = {**recipe.model, "channels": None if name == "linear-br" else 8, "known_labels": True}
+    model = recipe.build(prepared[FEW.train], recipe.label_graph("fc", prepared, FEW), encoder="emb", **options)
+    module = MultiLabelModule(model, list("abcd"), recipe.objective_class(**{**recipe.objective, "max_known": 0.5}))
+    batch = Batch.from_data_list(prepared[FEW.test])
+    module.objective.training_loss(model, batch).backward()
+    batch.known = torch.where(torch.arange(4) == 2, batch.y, torch.nan)
+    scores = module.eval().predict_step(batch)
+    assert torch.equal(scores[:, 2], batch.y[:, 2])
     assert scores.isfinite().all()

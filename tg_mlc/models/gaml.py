@@ -104,6 +104,7 @@ def gaml(
     input_dropout: float = 0.2,
     min_df: int = 1,
     latent: bool = False,
+    known_labels: bool = False,
     **block: Unpack[BlockOptions],
 ) -> GAML:
     """Builds a :class:`GAML` for the inputs of a data set.
@@ -113,11 +114,18 @@ def gaml(
         encoder (str, optional): :obj:`"fmp"` for messages among the components, :obj:`"emb"` for none.
             (default: :obj:`"fmp"`)
         num_steps (int, optional): As in :class:`GAML`. (default: :obj:`2`)
-        num_components, input_dropout, min_df, latent (optional): As in :func:`~tg_mlc.models.input_encoder`.
+        num_components, input_dropout, min_df, latent, known_labels (optional): As in
+            :func:`~tg_mlc.models.input_encoder`.
         **block (optional): As in :class:`GAML`.
     """
     inputs = input_encoder(
-        train, channels, num_components=num_components, input_dropout=input_dropout, min_df=min_df, latent=latent
+        train,
+        channels,
+        num_components=num_components,
+        input_dropout=input_dropout,
+        min_df=min_df,
+        latent=latent,
+        known_labels=known_labels,
     )
     model = GAML(inputs, train.num_labels, num_steps, encoder == "fmp", **block)
     start_from_frequencies(model.bias, train.y, frequency_strength)

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from tg_mlc._options import check_count
 from tg_mlc.nn.decoders import Hypotheses, StepDecoder, beam_search, label_sequences, next_log_probs, shifted
 from tg_mlc.nn.encoders import Components
+from tg_mlc.nn.known import given_labels
 
 
 class LabelSequenceModel(nn.Module):
@@ -69,7 +70,8 @@ class LabelSequenceModel(nn.Module):
         return next_log_probs(logits, symbols, data.y.isnan()), symbols
 
     def search(self, data: Data, *, beam_size: int = 5, length_penalty: float = 0.0) -> Hypotheses:
-        r"""Searches for the likeliest label sets of a batch (see :func:`~tg_mlc.nn.decoders.beam_search`).
+        r"""Searches for the likeliest sets of labels that are not yet known (see
+        :func:`~tg_mlc.nn.decoders.beam_search`).
 
         Args:
             data (Data): A batch of samples.
@@ -77,9 +79,15 @@ class LabelSequenceModel(nn.Module):
             length_penalty (float, optional): Preference for long sequences. (default: :obj:`0.0`)
         """
         decoder = cast("StepDecoder[object]", self.decoder)
-        x, ptr = self._encode(data)
-        longest = int(self.max_length)
-        return beam_search(decoder, x, ptr, beam_size=beam_size, length_penalty=length_penalty, max_length=longest)
+        known = given_labels(self, data)
+        return beam_search(
+            decoder,
+            *self._encode(data),
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            max_length=int(self.max_length),
+            excluded=None if known is None else ~known.isnan(),
+        )
 
     def _encode(self, data: Data) -> tuple[Tensor, Tensor]:
         components: Components = self.encoder(data)

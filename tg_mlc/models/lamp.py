@@ -68,7 +68,7 @@ class LaMP(nn.Module):
             frequent ones. (default: :obj:`False`)
         known_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
             :obj:`known` of a batch, into account (see :class:`~tg_mlc.nn.KnownLabels`); train it with
-            :obj:`max_known` of :class:`~tg_mlc.training.BinaryObjective`. (default: :obj:`False`)
+            :obj:`max_known` of an :class:`~tg_mlc.training.Objective`. (default: :obj:`False`)
         label_messages (bool, optional): If set to :obj:`False`, there are no blocks among labels. (default:
             :obj:`True`)
         label_kwargs (dict, optional): Options of the blocks among labels that differ from :obj:`block`, *e.g.*

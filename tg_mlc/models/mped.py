@@ -55,7 +55,12 @@ def mped(
     """
     steps = {"num_feature_layers": encoder_steps, "num_steps": decoder_steps}
     source, target = label_graph.edge_index
-    block = {"mlp_channels": 2 * channels, "dropout": 0.2, "label_messages": bool((source != target).any())}
+    block: dict[str, Any] = {
+        "mlp_channels": 2 * channels,
+        "dropout": 0.2,
+        "label_messages": bool((source != target).any()),
+    }
+    block["known_labels"] = kwargs.pop("known_labels", False)  # whatever has label states has a place for them
     inputs = pop_input_encoder(train, channels, kwargs)
     if label_graph.density == 1.0:
         label_graph = label_graph.remove_self_loops()

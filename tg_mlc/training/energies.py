@@ -73,6 +73,7 @@ class InferenceNetworkObjective(SigmoidScores, Objective):
     entropy_weight: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_number("local_weight", self.local_weight)
         check_number("entropy_weight", self.entropy_weight)
 

@@ -28,6 +28,7 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
 _CLASS = "class"
 
 
+@dataclass(frozen=True, kw_only=True)
 class Objective(ABC):
     """Base class of the losses and scores that :class:`~tg_mlc.training.MultiLabelModule` trains and predicts with.
 
@@ -46,12 +47,25 @@ class Objective(ABC):
 
 
         module = MultiLabelModule(model, label_names, Brier())
+
+    Args:
+        max_known (float, optional): Other than zero, random labels are given to the model in training, of every sample
+            a share from 0 to :obj:`max_known`, and the loss is that of the others; the model then takes labels that are
+            known already (see :class:`~tg_mlc.nn.KnownLabels`). The `"General Multi-label Image Classification with
+            Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. (default: :obj:`0.0`)
+
+    Raises:
+        ValueError: If an option is out of range.
     """
 
     _classes: ClassVar[dict[str, type[Objective]]] = {}
+    max_known: float = 0.0
 
     def __init_subclass__(cls) -> None:
         register(Objective._classes, cls)
+
+    def __post_init__(self) -> None:
+        check_number("max_known", self.max_known, below=1.0)
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -64,6 +78,19 @@ class Objective(ABC):
     def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
         """Returns scores and loss of a validation batch; override it where one forward pass gives both."""
         return self.scores(model, batch), self.loss(model, batch)
+
+    def training_loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns the loss of a training batch, some labels of which are given if :attr:`max_known` says so."""
+        return self.loss(model, reveal(batch, self.max_known) if self.max_known > 0.0 else batch)
+
+    def check(self, model: nn.Module) -> None:
+        """Refuses, by a :obj:`ValueError`, a model that cannot be trained as the options say."""
+        if self.max_known > 0.0 and not takes_known_labels(model):
+            raise ValueError(
+                f"Expected a model that takes known labels for max_known > 0, as LaMP(known_labels=True) does (got "
+                f"{type(model).__name__}); set max_known=0.0 to train without known labels"
+            )
+        self.check_model(model)
 
     def check_model(self, model: nn.Module) -> None:  # noqa: B027
         """Refuses, by a :obj:`ValueError`, a model that this objective cannot train; takes any unless overridden."""
@@ -94,10 +121,6 @@ class BinaryObjective(SigmoidScores, Objective):
             than zero, ``model(batch, return_intermediate=True)`` returns an object with :obj:`logits` and
             :obj:`intermediate`, as :class:`~tg_mlc.models.LaMP` does. (default: :obj:`0.0`)
         label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
-        max_known (float, optional): Other than zero, random labels are given to the model in training, of every sample
-            a share from 0 to :obj:`max_known`, and the loss is that of the others; the model then takes labels that are
-            known already (see :class:`~tg_mlc.nn.KnownLabels`). The `"General Multi-label Image Classification with
-            Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. (default: :obj:`0.0`)
         loss_name (str, optional): What each term is: :obj:`"bce"`, :obj:`"focal"`, :obj:`"asymmetric"` or
             :obj:`"soft_f1"` (see :mod:`tg_mlc.losses`). (default: :obj:`"bce"`)
         loss_options (dict, optional): Its options, as numbers or lists, *e.g.* :obj:`{"pos_weight": 5.0}`.
@@ -109,14 +132,13 @@ class BinaryObjective(SigmoidScores, Objective):
 
     intermediate_weight: float = 0.0
     label_smoothing: float = 0.0
-    max_known: float = 0.0
     loss_name: str = "bce"
     loss_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_number("intermediate_weight", self.intermediate_weight)
         check_number("label_smoothing", self.label_smoothing, below=1.0)
-        check_number("max_known", self.max_known, below=1.0)
         if self.loss_name not in LOSSES:
             raise ValueError(f"Expected 'loss_name' to be one of {list(LOSSES)} (got {self.loss_name!r})")
         allowed = set(inspect.signature(LOSSES[self.loss_name]).parameters) - {"logits", "y", "label_smoothing"}
@@ -128,7 +150,6 @@ class BinaryObjective(SigmoidScores, Objective):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns LaMP's loss."""
-        batch = reveal(batch, self.max_known) if self.max_known > 0.0 else batch
         if self.intermediate_weight > 0.0:
             output = model(batch, return_intermediate=True)
             logits, intermediate = output.logits, output.intermediate
@@ -144,11 +165,6 @@ class BinaryObjective(SigmoidScores, Objective):
             raise ValueError(
                 f"Expected a model whose forward takes 'return_intermediate' for intermediate_weight > 0 (got "
                 f"{type(model).__name__}); set intermediate_weight=0.0 to train without intermediate terms"
-            )
-        if self.max_known > 0.0 and not takes_known_labels(model):
-            raise ValueError(
-                f"Expected a model that takes known labels for max_known > 0, as LaMP(known_labels=True) does (got "
-                f"{type(model).__name__}); set max_known=0.0 to train without known labels"
             )
 
 

@@ -38,6 +38,7 @@ class SequenceObjective(Objective):
     length_penalty: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_number("label_smoothing", self.label_smoothing, below=1.0)
         check_count("beam_size", self.beam_size)
         check_number("length_penalty", self.length_penalty)

@@ -47,6 +47,7 @@ def beam_search(
     beam_size: int = 5,
     length_penalty: float = 0.0,
     max_length: int | None = None,
+    excluded: Tensor | None = None,
 ) -> Hypotheses:
     r"""Searches for the likeliest label sequences, of all samples and hypotheses at once.
 
@@ -65,6 +66,8 @@ def beam_search(
             with a higher mean log-probability. (default: :obj:`0.0`)
         max_length (int, optional): The most labels of a sequence, all if :obj:`None`. If a best one is cut there,
             before all labels are in it, a warning says so. (default: :obj:`None`)
+        excluded (torch.Tensor, optional): A mask of labels that a sample's sequences leave out, :math:`(B, L)`.
+            (default: :obj:`None`)
 
     Shapes:
         - **input:** component states :math:`(N, d)`, pointers :math:`(B + 1)`
@@ -78,7 +81,9 @@ def beam_search(
     max_length = decoder.num_labels if max_length is None else max_length
     check_count("max_length", max_length)
     with torch.no_grad():
-        beam, state = _Beam.empty(ptr.numel() - 1, decoder.num_labels, x.device), decoder.start(x, ptr)
+        if excluded is None:
+            excluded = torch.zeros(ptr.numel() - 1, decoder.num_labels, dtype=torch.bool, device=x.device)
+        beam, state = _Beam.without(excluded), decoder.start(x, ptr)
         for _ in range(min(max_length, decoder.num_labels)):
             logits, state = decoder.step(state, beam.last)
             beam, rows = beam.extend(logits, beam_size, length_penalty)
@@ -100,11 +105,11 @@ class _Beam(NamedTuple):
     peaks: Tensor  # [B, K, L]
 
     @classmethod
-    def empty(cls, num_samples: int, num_labels: int, device: torch.device) -> _Beam:
+    def without(cls, excluded: Tensor) -> _Beam:
         """The one hypothesis before any label."""
-        none = torch.zeros(num_samples, 1, num_labels, dtype=torch.bool, device=device)
-        start = torch.full((num_samples, 1, 1), num_labels, device=device)
-        return cls(start, none.new_zeros(none.shape[:2], dtype=torch.float), none, ~none, none.float())
+        none = torch.zeros_like(excluded).unsqueeze(1)
+        start = torch.full_like(none[..., :1], excluded.size(1), dtype=torch.long)
+        return cls(start, none.new_zeros(none.shape[:2], dtype=torch.float), none, ~excluded.unsqueeze(1), none.float())
 
     @property
     def last(self) -> Tensor:

@@ -5,6 +5,7 @@ from tg_mlc.nn.encoders.contextual import MessageEncoder, RecurrentEncoder
 from tg_mlc.nn.encoders.dna import DNAEncoder
 from tg_mlc.nn.encoders.embedding import CategoricalEmbedding
 from tg_mlc.nn.encoders.joint import JointEncoder
+from tg_mlc.nn.encoders.known import KnownComponents
 from tg_mlc.nn.encoders.molecule import MoleculeEncoder
 from tg_mlc.nn.encoders.nodes import NodeEncoder
 from tg_mlc.nn.encoders.tokens import BagEncoder, SequenceEncoder
@@ -16,6 +17,7 @@ __all__ = [
     "Components",
     "DNAEncoder",
     "JointEncoder",
+    "KnownComponents",
     "LinearPath",
     "MessageEncoder",
     "MoleculeEncoder",
