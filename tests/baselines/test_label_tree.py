@@ -10,7 +10,7 @@ from tg_mlc.baselines import LabelTrees
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "napkinxc", None)
+    monkeypatch.setitem(sys.modules, "napkinxc.models", None)  # which another test may have imported
     with pytest.raises(ImportError, match=r"tg_mlc\[extreme\]"):
         LabelTrees().fit(X, Y)
 
@@ -22,3 +22,8 @@ def test_unknown_labels_do_not_apply():
     # Its solver stops early, and starts at random whatever the seed.
     scores = [LabelTrees().fit(X, labels).predict_proba(X) for labels in (y, Y)]
     np.testing.assert_allclose(*scores, atol=0.03)
+
+
+def test_inputs_may_be_whole_numbers():
+    pytest.importorskip("napkinxc")
+    assert LabelTrees().fit(X.round().astype(int), Y).predict_proba(X.round().astype(int)).shape == Y.shape
