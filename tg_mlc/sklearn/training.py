@@ -30,9 +30,10 @@ NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
 
 _BATCH_SIZE = 256  # of predictions
 _OBJECTIVE = BinaryObjective(intermediate_weight=0.1)
-# Those of the recipes, but that the loss of few validation samples says more than how they are ranked.
+# Those of the recipes, but that the loss of few validation samples says more than how they are ranked, and that nobody
+# waits for epochs that are not going to be better.
 _MODULE: dict[str, Any] = {"decay": "cosine", "warmup": 0.05}
-_FIT: dict[str, Any] = {"monitor": "val/loss", "patience": None, "ema_decay": 0.998, "gradient_clip": 1.0}
+_FIT: dict[str, Any] = {"monitor": "val/loss", "patience": 10, "ema_decay": 0.998, "gradient_clip": 1.0}
 _MODEL: dict[str, Any] = {"attention_dropout": 0.0, "evidence_skip": True}
 
 
