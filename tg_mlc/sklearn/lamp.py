@@ -49,7 +49,7 @@ class LaMPClassifier(MultiLabelEstimator):
         dropout (float, optional): Dropout of the blocks. (default: :obj:`0.2`)
         learning_rate (float, optional): The highest learning rate. (default: :obj:`1e-3`)
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.01`)
-        max_epochs (int, optional): Number of epochs, of which 10 without a better one are the last.
+        max_epochs (int, optional): Number of epochs at most; training stops after 10 without a better one.
             (default: :obj:`None`, those of about 1000 steps, 4 to 60)
         batch_size (int, optional): Number of samples in a step. (default: :obj:`32`)
         threshold (float, str or ThresholdTuner, optional): The probability from which a label applies: a number; a
