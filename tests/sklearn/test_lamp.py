@@ -140,6 +140,8 @@ def test_own_validation_samples() -> None:
     classifier = small().fit(X[:50], Y[:50], eval_set=(X[50:], Y[50:]))
     tuner = ThresholdTuner("miF1").fit(Y[50:], classifier.predict_proba(X[50:]))
     assert classifier.thresholds_.tolist() == pytest.approx(tuner.fitted().tolist())
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        small().fit(X[:50], Y[:50], eval_set=(X[50:], Y[51:]))
     texts = small().fit(TEXTS, SETS, eval_set=(["a saw"], [{"tool"}]))
     assert texts.thresholds_.shape == (1,)
 
@@ -160,6 +162,7 @@ def test_a_warm_start_refuses_other_labels() -> None:
     classifier = small(warm_start=True).fit(TEXTS, SETS)
     with pytest.raises(ValueError, match="Expected the labels of the last fit for a warm start"):
         classifier.fit(TEXTS, [{"other"} for _ in TEXTS])
+    assert classifier.predict(TEXTS[:1])[0] <= {"food", "tool", "toy"}
 
 
 def test_label_graphs() -> None:

@@ -82,15 +82,17 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
         known = np.where(np.isnan(target), decisions, target).astype(int)
         return float(accuracy_score(known, decisions.astype(int), sample_weight=sample_weight))
 
-    def _read_labels(self, X: Any, y: Any) -> FloatArray:
-        """Takes over the form of labels."""
+    def _read_labels(self, X: Any, y: Any) -> tuple[LabelForm, FloatArray]:
+        """The form of labels, and their matrix."""
         if y is None:
             expected = f"This {type(self).__name__} estimator requires y to be passed"
             raise ValueError(f"{expected}, but the target y is None.")  # scikit-learn's own words
-        self._form, matrix = LabelForm.read(y)
+        form, matrix = LabelForm.read(y)
         check_consistent_length(X, matrix)
-        self.classes_ = self._form.classes
-        return matrix
+        return form, matrix
+
+    def _take_form(self, form: LabelForm) -> None:
+        self._form, self.classes_ = form, form.classes
 
     def _read_matrix(self, X: Any, *, reset: bool) -> Any:
         return validate_data(self, X, accept_sparse="csr", reset=reset, ensure_min_samples=2 if reset else 1)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from scipy.special import expit
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length
 from typing_extensions import Self
 
 from tg_mlc._options import check_choice, check_share
@@ -131,18 +132,14 @@ class LaMPClassifier(MultiLabelEstimator):
         """
         tuner = self._tuner()
         start = self.trained_ if self.warm_start and hasattr(self, "trained_") else None
-        before = self._form.names if start is not None else None
         X = self._read_training_inputs(X)
-        matrix = self._read_labels(X, y)
-        if before not in (None, self._form.names):
-            raise ValueError(f"Expected the labels of the last fit for a warm start, {before} (got {self._form.names})")
+        form, matrix = self._read_labels(X, y)
+        if start is not None and form.names != self._form.names:
+            expected = f"the labels of the last fit for a warm start, {self._form.names}"
+            raise ValueError(f"Expected {expected} (got {form.names}); set warm_start=False to start anew")
+        self._take_form(form)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        if eval_set is None:
-            split = self._share(matrix, seed)
-        else:
-            num_train, X_val = len(matrix), self._read_inputs(eval_set[0])
-            X, matrix = stack_rows(X, X_val), np.concatenate([matrix, self._form.encode(eval_set[1])])
-            split = predefined_split(range(num_train), range(num_train, len(matrix)), [], len(matrix))
+        X, matrix, split = self._divide(X, matrix, eval_set, seed)
         samples = self._samples(X, matrix, split, start)
         self.trained_, logits = train(samples, split, self._settings(start), seed)
         self.n_iter_ = self.trained_.num_epochs
@@ -165,10 +162,18 @@ class LaMPClassifier(MultiLabelEstimator):
             raise ValueError(f"Expected a list or column of strings for inputs '{self.inputs_}' (got {X!r:.60})")
         return texts
 
-    def _share(self, matrix: FloatArray, seed: int) -> Split:
-        """A share of the samples for validation, at least one of them."""
-        share = max(self.validation_fraction, 1 / len(matrix))
-        return stratified_split(matrix, (1 - share, share, 0.0), seed)
+    def _divide(
+        self, X: Any, matrix: FloatArray, eval_set: tuple[Any, Any] | None, seed: int
+    ) -> tuple[Any, FloatArray, Split]:
+        """All samples, and which are for training: but for a share, of at least one, or those that others follow."""
+        if eval_set is None:
+            share = max(self.validation_fraction, 1 / len(matrix))
+            return X, matrix, stratified_split(matrix, (1 - share, share, 0.0), seed)
+        X_val, val = self._read_inputs(eval_set[0]), self._form.encode(eval_set[1])
+        check_consistent_length(X_val, val)
+        num_train, num_samples = len(matrix), len(matrix) + len(val)
+        split = predefined_split(range(num_train), range(num_train, num_samples), [], num_samples)
+        return stack_rows(X, X_val), np.concatenate([matrix, val]), split
 
     def _samples(self, X: Any, matrix: FloatArray, split: Split, start: TrainedModel | None) -> MultiLabelDataset:
         if start is not None:
