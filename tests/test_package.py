@@ -31,7 +31,7 @@ OPTIONAL = (
     "triton",
 )
 # What trains cannot exist without Lightning.
-NEEDS_AN_EXTRA = {"training", "recipes"}
+NEEDS_AN_EXTRA = {"training", "recipes", "sklearn"}
 
 IMPORT_WITHOUT = """
 import importlib

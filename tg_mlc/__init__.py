@@ -8,6 +8,7 @@ The modules of the package are imported one by one, so that ``import tg_mlc`` st
 * :mod:`tg_mlc.data`: data sets of your own, splits; :mod:`tg_mlc.datasets`: published ones.
 * :mod:`tg_mlc.losses` and :mod:`tg_mlc.metrics`: losses, metrics, thresholds.
 * :mod:`tg_mlc.training`: training with Lightning; :mod:`tg_mlc.recipes`: settings for published data sets.
+* :mod:`tg_mlc.sklearn`: estimators for scikit-learn.
 * :mod:`tg_mlc.baselines`: classifiers to compare with; :mod:`tg_mlc.convert`: weights of the authors' released code.
 """
 

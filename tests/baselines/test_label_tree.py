@@ -23,3 +23,8 @@ def test_unknown_labels_do_not_apply():
     # Its solver stops early, and starts at random whatever the seed.
     scores = [LabelTrees().fit(X, labels).predict_proba(X) for labels in (y, Y)]
     np.testing.assert_allclose(*scores, atol=0.03)
+
+
+def test_inputs_may_be_whole_numbers():
+    pytest.importorskip("napkinxc")
+    assert LabelTrees().fit(X.round().astype(int), Y).predict_proba(X.round().astype(int)).shape == Y.shape

@@ -49,7 +49,7 @@ class LabelTrees:
         """Grows the trees; for the arguments and errors see :meth:`LinearBaseline.fit`."""
         x, (positive, _) = read_samples(x, y)
         labels, self._num_labels = [np.flatnonzero(row).tolist() for row in positive], positive.shape[1]
-        self._trees = [self._grow(sp.csr_matrix(x), labels, self.seed + i) for i in range(self.num_trees)]
+        self._trees = [self._grow(_rows(x), labels, self.seed + i) for i in range(self.num_trees)]
         return self
 
     def _grow(self, x: sp.csr_matrix, labels: list[list[int]], seed: int) -> Any:
@@ -70,10 +70,14 @@ class LabelTrees:
             raise RuntimeError("Expected 'fit' to be called before 'predict_proba'")
         scores = np.zeros((x.shape[0], self._num_labels))
         for tree in self._trees:
-            for row, found in zip(scores, tree.predict_proba(sp.csr_matrix(x), top_k=self._num_labels), strict=True):
+            for row, found in zip(scores, tree.predict_proba(_rows(x), top_k=self._num_labels), strict=True):
                 for label, score in found:
                     row[label] += score / self.num_trees
         return scores
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(num_trees={self.num_trees}, C={self.C})"
+
+
+def _rows(x: Features) -> sp.csr_matrix:
+    return sp.csr_matrix(x, dtype=np.float32)  # the package takes no whole numbers

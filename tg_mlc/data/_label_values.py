@@ -23,7 +23,7 @@ def read_labels(
     """
     if isinstance(label_names, str):
         raise ValueError(f"Expected 'label_names' to be a list of names (got the string '{label_names}')")
-    read = _from_names if _is_names(Y) else _from_matrix
+    read = _from_names if are_names(Y) else _from_matrix
     values, names = read(Y, label_names, num_labels)
     if 0 in values.shape:
         raise ValueError(f"Expected at least one sample and one label (got labels of shape {list(values.shape)})")
@@ -72,7 +72,7 @@ def _check_size(num_samples: int, num_labels: int) -> None:
         raise ValueError(f"Expected labels whose matrix takes at most {MAX_BYTES >> 30} GiB (got {got}); {hint}")
 
 
-def _is_names(Y: Any) -> bool:
+def are_names(Y: Any) -> bool:
     """Tells whether labels are given as sets of names, or as lists of strings."""
     if not isinstance(Y, Sequence) or isinstance(Y, str):
         return False

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tg_mlc.graphs import LabelGraph, tree
+from tg_mlc.metrics import ThresholdTuner
+from tg_mlc.sklearn import LaMPClassifier
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(80, 5)).astype(np.float32)
+Y = (X[:, :3] + 0.3 * X[:, 1:4] > 0).astype(int)
+HOLES = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
+SMALL = {"channels": 8, "num_steps": 1, "heads": 2, "max_epochs": 1, "evidence": ("svm",), "random_state": 0}
+WORDS = {"food": "apple pear bread", "tool": "hammer saw nail", "toy": "doll ball kite"}
+TEXTS = [f"a {word} and a {other}" for words in WORDS.values() for word in words.split() for other in words.split()]
+SETS = [{name} for name in WORDS for _ in range(9)]
+SMILES = ["CCO", "CCN", "c1ccccc1O", "CC(=O)O", "CCCl", "NCCO"]
+
+
+def small(**options: Any) -> LaMPClassifier:
+    return LaMPClassifier(**{**SMALL, **options})
+
+
+@pytest.fixture(scope="module")
+def fitted() -> LaMPClassifier:
+    return small().fit(X, Y)
+
+
+def test_it_learns() -> None:
+    assert small(max_epochs=20, evidence=None, learning_rate=0.03).fit(X, Y).score(X, Y) > 0.7
+    assert small(evidence="auto").fit(X[:60], Y[:60]).score(X[60:], Y[60:]) > 0.7
+
+
+def test_predictions_do_not_depend_on_the_batch(fitted: LaMPClassifier) -> None:
+    single = np.concatenate([fitted.decision_function(row[None]) for row in X[:20]])
+    np.testing.assert_allclose(fitted.decision_function(X)[:20], single, rtol=1e-4, atol=1e-4)
+
+
+def test_decisions_are_log_odds_above_those_of_thresholds() -> None:
+    classifier = small(threshold=ThresholdTuner("maF1", per_label=True)).fit(X, Y)
+    assert classifier.thresholds_.shape == (3,)
+    applies = classifier.predict_proba(X) >= classifier.thresholds_
+    np.testing.assert_array_equal(classifier.predict(X), applies)
+    np.testing.assert_array_equal(classifier.decision_function(X) >= 0, applies)
+
+
+def test_a_number_is_the_threshold() -> None:
+    classifier = small(threshold=0.9).fit(X, Y)
+    np.testing.assert_array_equal(classifier.predict(X), classifier.predict_proba(X) >= 0.9)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"threshold": 1.5}, r"Expected 'threshold' to be a number in \[0, 1\] \(got 1.5\)"),
+        ({"threshold": "f1"}, "'metric'"),
+        ({"max_epochs": 0}, "Expected 'max_epochs' to be a whole number of at least 1"),
+        ({"evidence": ["knn"]}, "Expected 'kinds' among"),
+    ],
+)
+def test_options_are_checked(options: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
+        small(**options).fit(X, Y)
+
+
+def test_a_tuner_is_not_changed() -> None:
+    tuner = ThresholdTuner("ebF1")
+    small(threshold=tuner).fit(X, Y)
+    assert tuner.thresholds is None
+
+
+@pytest.mark.parametrize("convert", [sp.csr_array, sp.csr_matrix, lambda y: y.tolist(), torch.tensor])
+def test_labels_may_be_a_matrix_in_any_form(fitted: LaMPClassifier, convert: Any) -> None:
+    classifier = small().fit(X, convert(Y))
+    np.testing.assert_array_equal(classifier.predict_proba(X), fitted.predict_proba(X))
+    assert classifier.score(X, convert(Y)) == fitted.score(X, Y)
+
+
+def test_frames_name_inputs_and_labels() -> None:
+    frame, labels = pd.DataFrame(X, columns=list("abcde")), pd.DataFrame(Y, columns=["up", "down", "left"])
+    classifier = small().fit(frame, labels)
+    assert classifier.classes_.tolist() == ["up", "down", "left"]
+    assert classifier.feature_names_in_.tolist() == list("abcde")
+    assert classifier.score(frame, labels[["left", "up", "down"]]) == classifier.score(frame, labels)
+    with pytest.raises(ValueError, match="feature names"):
+        classifier.predict(frame.rename(columns={"a": "z"}))
+
+
+def test_unknown_labels_are_left_out() -> None:
+    classifier = small().fit(X, HOLES)
+    assert set(np.unique(classifier.predict(X))) <= {0.0, 1.0}
+    known = ~np.isnan(HOLES)
+    right = (classifier.predict(X) == HOLES) | ~known
+    assert classifier.score(X, HOLES) == pytest.approx(right.all(axis=1).mean())
+
+
+def test_texts_with_sets_of_names() -> None:
+    classifier = small(max_epochs=10).fit(TEXTS, SETS)
+    assert classifier.inputs_ == "texts"
+    assert not hasattr(classifier, "n_features_in_")
+    assert classifier.classes_.tolist() == ["food", "tool", "toy"]
+    assert classifier.predict(["an apple", "the kite"]) == [{"food"}, {"toy"}]
+    assert classifier.score(TEXTS, SETS) > 0.8
+
+
+@pytest.mark.parametrize("convert", [np.array, pd.Series, lambda texts: [text.split() for text in texts]])
+def test_texts_in_any_form(convert: Any) -> None:
+    scores = [small().fit(texts, SETS).predict_proba(texts) for texts in (TEXTS, convert(TEXTS))]
+    np.testing.assert_allclose(*scores, atol=0.2 if isinstance(convert(TEXTS), list) else 0)  # "a" is a letter
+
+
+def test_smiles() -> None:
+    y = np.array([["C" in s[1:], "N" in s] for s in SMILES] * 4)
+    classifier = small(evidence=("molecule_ridge",)).fit(SMILES * 4, y)
+    assert classifier.inputs_ == "smiles"
+    assert classifier.predict(["OCC"]).dtype == bool
+    np.testing.assert_allclose(classifier.predict_proba(["OCC"]), classifier.predict_proba(["CCO"]), atol=1e-4)
+    with pytest.raises(ValueError, match="valid molecule"):
+        classifier.predict(["no molecule"])
+
+
+def test_inputs_can_be_told() -> None:
+    assert small(inputs="texts").fit(SMILES * 4, [{"a"}, {"b"}] * 12).inputs_ == "texts"
+    with pytest.raises(ValueError, match="Expected a list or column of strings for inputs 'texts'"):
+        small(inputs="texts").fit(X, Y)
+    with pytest.raises(ValueError, match="Expected 'inputs' to be one of"):
+        small(inputs="images").fit(X, Y)
+
+
+def test_own_validation_samples() -> None:
+    classifier = small().fit(X[:50], Y[:50], eval_set=(X[50:], Y[50:]))
+    tuner = ThresholdTuner("miF1").fit(Y[50:], classifier.predict_proba(X[50:]))
+    assert classifier.thresholds_.tolist() == pytest.approx(tuner.fitted().tolist())
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        small().fit(X[:50], Y[:50], eval_set=(X[50:], Y[51:]))
+    texts = small().fit(TEXTS, SETS, eval_set=(["a saw"], [{"tool"}]))
+    assert texts.thresholds_.shape == (1,)
+
+
+def test_a_warm_start_goes_on() -> None:
+    first = small(evidence=None, warm_start=True, max_epochs=10).fit(X, Y)
+    before = first.trained_
+    first.set_params(max_epochs=1, learning_rate=1e-6).fit(X, Y)
+    assert first.trained_ is not before
+    cold = small(evidence=None, max_epochs=1, learning_rate=1e-6).fit(X, Y)
+    samples = before.preprocessor.transform(X)
+    was, warm = before.logits(samples, torch.device("cpu")), first.trained_.logits(samples, torch.device("cpu"))
+    np.testing.assert_allclose(warm, was, atol=1e-2)
+    assert np.abs(cold.trained_.logits(samples, torch.device("cpu")) - was).max() > 0.1
+
+
+def test_a_warm_start_refuses_other_labels() -> None:
+    classifier = small(warm_start=True).fit(TEXTS, SETS)
+    with pytest.raises(ValueError, match="Expected the labels of the last fit for a warm start"):
+        classifier.fit(TEXTS, [{"other"} for _ in TEXTS])
+    assert classifier.predict(TEXTS[:1])[0] <= {"food", "tool", "toy"}
+
+
+def test_label_graphs() -> None:
+    own = tree([("1", "0"), ("2", "0")], ["0", "1", "2"])
+    for given, edges in (("fully_connected", 9), ("edgeless", 3), (own, own.num_edges), ("co_occurrence", None)):
+        graph = small(label_graph=given).fit(X, Y).trained_.model.labels.label_graph
+        assert isinstance(graph, LabelGraph)
+        assert edges in (None, graph.num_edges)
+    with pytest.raises(ValueError, match="Expected 'label_graph' to be one of"):
+        small(label_graph="complete").fit(X, Y)
+
+
+def test_fits_repeat_and_leave_random_numbers_alone(fitted: LaMPClassifier) -> None:
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    np.testing.assert_array_equal(clone(fitted).fit(X, Y).predict_proba(X), fitted.predict_proba(X))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert (small(random_state=1).fit(X, Y).predict_proba(X) != fitted.predict_proba(X)).any()
+
+
+def test_pickled_it_predicts_the_same(fitted: LaMPClassifier, tmp_path: Any) -> None:
+    joblib.dump(fitted, tmp_path / "classifier")
+    for other in (pickle.loads(pickle.dumps(fitted)), joblib.load(tmp_path / "classifier")):
+        np.testing.assert_array_equal(other.predict_proba(X), fitted.predict_proba(X))
+
+
+def test_pipelines() -> None:
+    y = np.array([[name in names for name in WORDS] for names in SETS])
+    pipeline = make_pipeline(TfidfVectorizer(), small(max_epochs=10))
+    assert pipeline.fit(TEXTS, y).score(TEXTS, y) > 0.8
+    assert pipeline[-1].inputs_ == "bags"
+    assert cross_val_score(make_pipeline(StandardScaler(), small()), X, Y, cv=2).min() > 0.3
+
+
+def test_nested_cross_validation() -> None:
+    search = GridSearchCV(small(), {"num_steps": [1, 2], "threshold": [0.5]}, cv=2, error_score="raise")
+    assert cross_val_score(search, X, Y, cv=2, error_score="raise").min() > 0.3
+
+
+def test_cross_validated_predictions() -> None:
+    assert cross_val_predict(small(), X, Y, cv=2, method="predict_proba").shape == (80, 3)
+    assert cross_val_predict(small(), X, HOLES, cv=KFold(2)).shape == (80, 3)
+
+
+def test_a_progress_bar_on_demand_only(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    small().fit(X, Y)
+    assert capsys.readouterr().out == ""
+    small(verbose=True).fit(X, Y)
+    assert "Training" in capsys.readouterr().out
+
+
+def test_classes_are_not_changed_in_number() -> None:
+    classifier = small().fit(X, np.array(["a", "b", "c", "d"])[Y[:, 0] + 2 * Y[:, 1]])
+    assert classifier.predict_proba(X).shape == (80, 4)
+    with pytest.raises(ValueError, match="Expected labels of at least 2 classes"):
+        small().fit(X, ["a"] * 80)

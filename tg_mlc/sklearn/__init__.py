@@ -1,0 +1,27 @@
+"""Estimators for scikit-learn: LaMP and the baselines, in its pipelines, grid searches and cross-validation."""
+
+from tg_mlc._optional import require
+
+require("sklearn.base", extra="train")
+
+from tg_mlc.sklearn.baselines import (  # noqa: E402
+    ChainEnsembleClassifier,
+    KernelRidgeClassifier,
+    LabelFrequencyClassifier,
+    LabelTreesClassifier,
+    LinearClassifier,
+    MLkNNClassifier,
+    MorganForestClassifier,
+)
+from tg_mlc.sklearn.lamp import LaMPClassifier  # noqa: E402
+
+__all__ = [
+    "ChainEnsembleClassifier",
+    "KernelRidgeClassifier",
+    "LaMPClassifier",
+    "LabelFrequencyClassifier",
+    "LabelTreesClassifier",
+    "LinearClassifier",
+    "MLkNNClassifier",
+    "MorganForestClassifier",
+]

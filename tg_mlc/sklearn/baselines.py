@@ -1,0 +1,243 @@
+"""The baselines as estimators."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import logit
+from sklearn.utils import check_random_state
+from typing_extensions import Self
+
+from tg_mlc import baselines
+from tg_mlc.baselines.linear import Loss
+from tg_mlc.metrics._inputs import FloatArray
+from tg_mlc.sklearn.estimator import MultiLabelEstimator
+from tg_mlc.sklearn.inputs import as_texts
+
+# From 0 and 1, so that log odds are finite.
+_MARGIN = 1e-12
+
+
+class BaselineEstimator(MultiLabelEstimator):
+    """Base of the baselines as estimators, which have the arguments of the baseline, with :obj:`random_state` for
+    its seed, and a threshold.
+
+    Attributes:
+        baseline_ (Baseline): The fitted baseline.
+    """
+
+    baseline: ClassVar[type[Any]]
+    baseline_: Any
+    threshold: float
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fits the baseline.
+
+        Args:
+            X (Any): A matrix (dense or sparse) or a data frame.
+            y (Any): Labels, as of :meth:`LaMPClassifier.fit`.
+        """
+        X = self._read_training_inputs(X)
+        form, matrix = self._read_labels(X, y)
+        self._take_form(form)
+        self.baseline_ = self.baseline(**self._options())
+        self._fit_baseline(X, matrix)
+        return self._fix_threshold(self.threshold)
+
+    def _fit_baseline(self, X: Any, matrix: FloatArray) -> None:
+        self.baseline_.fit(X, matrix)
+
+    def _logits(self, X: Any) -> FloatArray:
+        logits: FloatArray = logit(np.clip(self.baseline_.predict_proba(X), _MARGIN, 1 - _MARGIN))
+        return logits
+
+    def _read_training_inputs(self, X: Any) -> Any:
+        return self._read_matrix(X, reset=True)
+
+    def _options(self) -> dict[str, Any]:
+        options = self.get_params(deep=False)
+        del options["threshold"]
+        if "random_state" in options:
+            options["seed"] = int(check_random_state(options.pop("random_state")).randint(2**31 - 1))
+        return dict(options)
+
+
+class LinearClassifier(BaselineEstimator):
+    """Linear classifiers, one for each label: :class:`~tg_mlc.baselines.LinearBaseline`.
+
+    Args:
+        loss, C, n_jobs (optional): As there. (default: :obj:`"hinge"`, :obj:`1.0` and :obj:`1`)
+        threshold (float, optional): The score from which a label applies. (default: :obj:`0.5`)
+    """
+
+    baseline = baselines.LinearBaseline
+
+    def __init__(self, loss: Loss = "hinge", C: float = 1.0, *, n_jobs: int = 1, threshold: float = 0.5) -> None:
+        self.loss = loss
+        self.C = C
+        self.n_jobs = n_jobs
+        self.threshold = threshold
+
+
+class KernelRidgeClassifier(BaselineEstimator):
+    """Kernel ridge regression of all labels: :class:`~tg_mlc.baselines.KernelRidgeBaseline`.
+
+    Args:
+        gamma, alpha (optional): As there. (default: :obj:`1.0` each)
+        threshold (float, optional): The score from which a label applies. (default: :obj:`0.5`)
+    """
+
+    baseline = baselines.KernelRidgeBaseline
+
+    def __init__(self, gamma: float = 1.0, alpha: float = 1.0, *, threshold: float = 0.5) -> None:
+        self.gamma = gamma
+        self.alpha = alpha
+        self.threshold = threshold
+
+
+class ChainEnsembleClassifier(BaselineEstimator):
+    """An ensemble of classifier chains: :class:`~tg_mlc.baselines.ChainEnsemble`.
+
+    Args:
+        num_chains, share, loss, C (optional): As there. (default: :obj:`10`, :obj:`0.63`, :obj:`"logistic"` and
+            :obj:`10.0`)
+        random_state (int or RandomState, optional): What decides orders and samples. (default: :obj:`None`)
+        threshold (float, optional): The score from which a label applies. (default: :obj:`0.5`)
+    """
+
+    baseline = baselines.ChainEnsemble
+
+    def __init__(
+        self,
+        num_chains: int = 10,
+        share: float = 0.63,
+        loss: Loss = "logistic",
+        C: float = 10.0,
+        *,
+        random_state: Any = None,
+        threshold: float = 0.5,
+    ) -> None:
+        self.num_chains = num_chains
+        self.share = share
+        self.loss = loss
+        self.C = C
+        self.random_state = random_state
+        self.threshold = threshold
+
+
+class MLkNNClassifier(BaselineEstimator):
+    """ML-kNN, counts of the labels of nearest neighbours: :class:`~tg_mlc.baselines.MLkNN`.
+
+    Args:
+        k, smoothing, metric (optional): As there. (default: :obj:`10`, :obj:`1.0` and :obj:`"euclidean"`)
+        threshold (float, optional): The score from which a label applies. (default: :obj:`0.5`)
+    """
+
+    baseline = baselines.MLkNN
+
+    def __init__(
+        self, k: int = 10, smoothing: float = 1.0, *, metric: str = "euclidean", threshold: float = 0.5
+    ) -> None:
+        self.k = k
+        self.smoothing = smoothing
+        self.metric = metric
+        self.threshold = threshold
+
+
+class LabelTreesClassifier(BaselineEstimator):
+    """Probabilistic label trees: :class:`~tg_mlc.baselines.LabelTrees`.
+
+    Args:
+        num_trees, C, n_jobs (optional): As there. (default: :obj:`3`, :obj:`10.0` and :obj:`1`)
+        random_state (int or RandomState, optional): What decides the clusters. (default: :obj:`None`)
+        threshold (float, optional): The score from which a label applies. (default: :obj:`0.5`)
+    """
+
+    baseline = baselines.LabelTrees
+
+    def __init__(
+        self,
+        num_trees: int = 3,
+        C: float = 10.0,
+        *,
+        n_jobs: int = 1,
+        random_state: Any = None,
+        threshold: float = 0.5,
+    ) -> None:
+        self.num_trees = num_trees
+        self.C = C
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.threshold = threshold
+
+
+class LabelFrequencyClassifier(BaselineEstimator):
+    """The frequencies of labels, whatever the input: :class:`~tg_mlc.baselines.LabelFrequency`.
+
+    Args:
+        threshold (float, optional): The frequency from which a label applies. (default: :obj:`0.5`)
+    """
+
+    baseline = baselines.LabelFrequency
+
+    def __init__(self, *, threshold: float = 0.5) -> None:
+        self.threshold = threshold
+
+    def _fit_baseline(self, X: Any, matrix: FloatArray) -> None:
+        self.baseline_.fit(matrix)
+
+    def _logits(self, X: Any) -> FloatArray:
+        return super()._logits(X.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class MorganForestClassifier(BaselineEstimator):
+    """Random forests on Morgan fingerprints of molecules, given as SMILES: :class:`~tg_mlc.baselines.MorganForest`.
+
+    Args:
+        num_trees, radius, num_bits, min_samples_leaf, max_features, n_jobs (optional): As there, but for one process.
+        random_state (int or RandomState, optional): What decides the trees. (default: :obj:`None`)
+        threshold (float, optional): The score from which a label applies. (default: :obj:`0.5`)
+    """
+
+    baseline = baselines.MorganForest
+
+    def __init__(
+        self,
+        num_trees: int = 500,
+        radius: int = 2,
+        num_bits: int = 2048,
+        *,
+        min_samples_leaf: int | float = 1,
+        max_features: str | float = "sqrt",
+        n_jobs: int | None = 1,
+        random_state: Any = None,
+        threshold: float = 0.5,
+    ) -> None:
+        self.num_trees = num_trees
+        self.radius = radius
+        self.num_bits = num_bits
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.threshold = threshold
+
+    def _read_training_inputs(self, X: Any) -> Any:
+        return self._read_inputs(X)
+
+    def _read_inputs(self, X: Any) -> Any:
+        smiles = as_texts(X)
+        if smiles is None:
+            raise ValueError(f"Expected a list or column of SMILES (got {X!r:.60})")
+        return smiles
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.string = False, True
+        return tags

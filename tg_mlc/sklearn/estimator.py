@@ -1,0 +1,127 @@
+"""Base of the estimators: labels in all their forms, thresholds, decisions and scores."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, logit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from typing_extensions import Self
+
+from tg_mlc._options import check_share
+from tg_mlc.metrics._inputs import FloatArray
+from tg_mlc.sklearn.label_form import LabelForm
+
+# Of several classes that are all as good as excluded, one has to have a probability.
+_SMALLEST = 1e-12
+
+
+class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
+    """Base of classifiers that take labels as a matrix, as sets of names, or as classes.
+
+    Attributes:
+        classes_ (numpy.ndarray): The names of labels, their numbers where they have no names, or the classes.
+        thresholds_ (numpy.ndarray): The scores from which labels apply, :math:`(1)` or :math:`(L)`.
+        n_features_in_ (int): The number of columns of a matrix.
+        feature_names_in_ (numpy.ndarray): The names of a data frame's columns.
+    """
+
+    classes_: Any
+    thresholds_: FloatArray
+    _form: LabelForm
+
+    @abstractmethod
+    def _logits(self, X: Any) -> FloatArray:
+        """The log odds :math:`(N, L)` of the labels of inputs that have been read."""
+
+    def predict(self, X: Any) -> Any:
+        """Returns labels, in the form of those in :meth:`fit`; all sets of names for sets.
+
+        Args:
+            X (Any): Inputs :math:`(N, F)`, as in :meth:`fit`.
+        """
+        margins = self._margins(X)
+        return self._form.decide(margins)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
+
+        Args:
+            X (Any): Inputs :math:`(N, F)`, as in :meth:`fit`.
+        """
+        check_is_fitted(self)
+        return self._form.probabilities(np.clip(expit(self._logits(self._read_inputs(X))), _SMALLEST, 1))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Returns the log odds :math:`(N, L)` of all labels, less those of their thresholds: labels from 0 on apply. Of
+        two classes, it is the second that they tell of, :math:`(N)`.
+
+        Args:
+            X (Any): Inputs :math:`(N, F)`, as in :meth:`fit`.
+        """
+        margins = self._margins(X)
+        return margins[:, 0] if self._form.is_binary else margins
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Returns the share of samples of which all known labels are right (subset accuracy).
+
+        Args:
+            X (Any): Inputs :math:`(N, F)`, as in :meth:`fit`.
+            y (Any): Their labels, as in :meth:`fit`.
+            sample_weight (array, optional): Weights of samples. (default: :obj:`None`)
+        """
+        margins = self._margins(X)
+        if self._form.kind == "classes":
+            return float(accuracy_score(y, self._form.decide(margins), sample_weight=sample_weight))
+        target, decisions = self._form.encode(y), margins >= 0
+        known = np.where(np.isnan(target), decisions, target).astype(int)
+        return float(accuracy_score(known, decisions.astype(int), sample_weight=sample_weight))
+
+    def _read_labels(self, X: Any, y: Any) -> tuple[LabelForm, FloatArray]:
+        """The form of labels, and their matrix."""
+        if y is None:
+            expected = f"This {type(self).__name__} estimator requires y to be passed"
+            raise ValueError(f"{expected}, but the target y is None.")  # scikit-learn's own words
+        form, matrix = LabelForm.read(y)
+        check_consistent_length(X, matrix)
+        return form, matrix
+
+    def _take_form(self, form: LabelForm) -> None:
+        self._form, self.classes_ = form, form.classes
+
+    def _read_matrix(self, X: Any, *, reset: bool) -> Any:
+        return validate_data(self, X, accept_sparse="csr", reset=reset, ensure_min_samples=2 if reset else 1)
+
+    def _read_inputs(self, X: Any) -> Any:
+        """Inputs to predict for; matrices unless a class says otherwise."""
+        return self._read_matrix(X, reset=False)
+
+    def _margins(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        logits = self._logits(self._read_inputs(X))
+        margins: FloatArray = logits - logit(self.thresholds_).astype(logits.dtype)
+        return margins
+
+    def _fix_threshold(self, threshold: float) -> Self:
+        """One threshold for all labels; classes compete at a half."""
+        check_share("threshold", threshold)
+        self.thresholds_ = np.array([0.5 if self._form.kind == "classes" else threshold])
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def stack_rows(first: Any, second: Any) -> Any:
+    """Matrices or lists, one after the other."""
+    if isinstance(first, list):
+        return first + second
+    return sp.vstack([first, second], format="csr") if sp.issparse(first) else np.concatenate([first, second])

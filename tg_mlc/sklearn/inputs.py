@@ -1,0 +1,83 @@
+"""Inputs of the estimator: what they are, and samples of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch_geometric.transforms import Compose
+
+from tg_mlc._numbers import as_list
+from tg_mlc._optional import is_installed, require
+from tg_mlc.data import MoleculeDataset, MultiLabelDataset, from_arrays, tokenize
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.data.preprocess import Chain, ClassifierScores, MoleculeInputs, Preprocessor, table_preprocessor
+from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
+from tg_mlc.metrics._inputs import FloatArray
+
+Inputs = Literal["vectors", "bags", "texts", "smiles"]
+
+_KINDS: dict[str, Any] = {"vectors": "vector", "bags": "bag", "texts": "sequence"}
+
+
+def infer_inputs(X: Any) -> Inputs:
+    """What inputs are: a sparse matrix holds bags of words, a dense one vectors; strings are SMILES if all are
+    molecules, and texts if not.
+    """
+    texts = as_texts(X)
+    if texts is None:
+        return "bags" if sp.issparse(X) else "vectors"
+    return "smiles" if is_installed("rdkit") and all(map(_is_molecule, texts)) else "texts"
+
+
+def as_texts(X: Any) -> list[Any] | None:
+    """A list of texts, or of lists of words, or nothing if inputs are none."""
+    values = as_list(X)
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind == "U":
+        values = values.tolist()
+    return values if isinstance(values, list) and values and all(map(_is_text, values)) else None
+
+
+def make_samples(
+    inputs: Inputs, X: Any, y: FloatArray, names: Sequence[str], train: npt.NDArray[np.intp]
+) -> MultiLabelDataset:
+    """Samples of inputs; the vocabulary of texts is that of training samples."""
+    if inputs == "smiles":
+        return MoleculeDataset.from_smiles(X, y, names, on_error="raise", pre_transform=_describe())
+    X = [tokenize(text) if isinstance(text, str) else text for text in X] if inputs == "texts" else X
+    return from_arrays(X, y, names, kind=_KINDS[inputs], train=train)
+
+
+def samples_like(preprocessor: Chain, X: Any, y: FloatArray) -> MultiLabelDataset:
+    """Samples of inputs with the words or columns of those before."""
+    return with_attribute(preprocessor.steps[0].transform(X), "y", torch.from_numpy(y))
+
+
+def preprocessor_of(inputs: Inputs, classifiers: Sequence[str]) -> Chain:
+    """What is fitted to samples before a model."""
+    if inputs != "smiles":
+        return table_preprocessor(_KINDS[inputs], classifiers)
+    steps: list[Preprocessor] = [MoleculeInputs(), *([ClassifierScores(classifiers)] if classifiers else [])]
+    return Chain(*steps)
+
+
+def _describe() -> Compose:
+    fingerprints: list[Any] = [Fingerprint("morgan"), Fingerprint("atom_pair"), Fingerprint("torsion")]
+    return Compose([*fingerprints, Fingerprint("maccs"), MoleculeDescriptors()])
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) or (
+        isinstance(value, (list, tuple)) and bool(value) and all(isinstance(word, str) for word in value)
+    )
+
+
+def _is_molecule(value: Any) -> bool:
+    if not isinstance(value, str) or not value or any(letter.isspace() for letter in value):
+        return False
+    with require("rdkit.rdBase", extra="molecules").BlockLogs():
+        return require("rdkit.Chem", extra="molecules").MolFromSmiles(value) is not None

@@ -1,0 +1,124 @@
+"""Forms in which labels are given, in which predictions are returned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from tg_mlc._numbers import as_list, is_missing
+from tg_mlc.data._label_values import are_names, read_labels
+from tg_mlc.metrics._inputs import FloatArray
+
+
+@dataclass(frozen=True)
+class LabelForm:
+    """The form of the labels that an estimator was fitted to.
+
+    Args:
+        kind (str): :obj:`"matrix"` of 0, 1 and NaN, :obj:`"sets"` of names, or :obj:`"classes"`, of which each sample
+            has one.
+        classes (numpy.ndarray): The names or numbers of labels, or the classes.
+        dtype (numpy.dtype): The type of predictions.
+    """
+
+    kind: Literal["matrix", "sets", "classes"]
+    classes: npt.NDArray[Any]
+    dtype: npt.DTypeLike
+
+    @classmethod
+    def read(cls, y: Any) -> tuple[LabelForm, FloatArray]:
+        """The form of labels, and their matrix :math:`(N, L)`; two classes have one column.
+
+        Args:
+            y (Any): Labels, as of :meth:`LaMPClassifier.fit`.
+        """
+        y = _plain(y)
+        if are_names(y):
+            matrix, names = read_labels(y, None)
+            form = cls("sets", np.array(names), object)
+        elif sp.issparse(y) or (np.ndim(y) > 1 and not _is_column_of_classes(y)):
+            matrix, names = read_labels(y, None)
+            classes = np.array(names) if hasattr(y, "columns") else np.arange(len(names))
+            form = cls("matrix", classes, _dtype(y))
+        else:
+            y = _read_classes(y)
+            classes = np.unique(y)
+            if len(classes) < 2:
+                raise ValueError(f"Expected labels of at least 2 classes (got 1 class: {classes.tolist()})")
+            form = cls("classes", classes, classes.dtype)
+            matrix = form._one_hot(y)
+        return form, matrix
+
+    @property
+    def names(self) -> list[str]:
+        """The name of each column of the matrix."""
+        return [str(name) for name in (self.classes[1:] if self.is_binary else self.classes)]
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether each sample has one of two classes, of which the matrix tells the second."""
+        return self.kind == "classes" and len(self.classes) == 2
+
+    def encode(self, y: Any) -> FloatArray:
+        """The matrix :math:`(N, L)` of more labels."""
+        y = _plain(y)
+        if self.kind == "classes":
+            y = _read_classes(y)
+            if unknown := sorted({*y.tolist()} - {*self.classes.tolist()}):
+                raise ValueError(f"Expected 'y' to hold classes among {self.classes.tolist()} (got {unknown[:5]})")
+            return self._one_hot(y)
+        named = self.kind == "sets" or hasattr(y, "columns")
+        matrix, _ = read_labels(y, self.names if named else None, len(self.classes))
+        return matrix
+
+    def decide(self, margins: FloatArray) -> Any:
+        """Labels, in this form, for which margins :math:`(N, L)` are in favour: each of its own, or the best class."""
+        if self.is_binary:
+            return self.classes[(margins[:, 0] > 0).astype(int)]
+        if self.kind == "classes":
+            return self.classes[margins.argmax(axis=1)]
+        applies = margins >= 0
+        return (
+            [set(self.classes[row].tolist()) for row in applies] if self.kind == "sets" else applies.astype(self.dtype)
+        )
+
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """Scores :math:`(N, L)` of labels as they are; as probabilities of classes, they sum to one."""
+        if self.is_binary:
+            return np.hstack([1 - scores, scores])
+        return scores / scores.sum(axis=1, keepdims=True) if self.kind == "classes" else scores
+
+    def _one_hot(self, y: npt.NDArray[Any]) -> FloatArray:
+        matrix = (y[:, None] == (self.classes[1:] if self.is_binary else self.classes)).astype(np.float32)
+        return np.asarray(matrix)
+
+
+def _plain(y: Any) -> Any:
+    """Labels as a list, a matrix or a data frame, of what may only be convertible to an array."""
+    y = as_list(y)
+    return y if isinstance(y, (list, tuple)) or hasattr(y, "shape") else np.asarray(y)
+
+
+def _is_column_of_classes(y: Any) -> bool:
+    """Whether one column holds something else than whether a label applies."""
+    values = np.asarray(y)
+    return values.ndim == 2 and values.shape[1] == 1 and any(not (is_missing(v) or v in (0, 1)) for v in values.flat)
+
+
+def _read_classes(y: Any) -> npt.NDArray[Any]:
+    classes = column_or_1d(y, warn=True)
+    assert_all_finite(classes, input_name="y")
+    check_classification_targets(classes)
+    return np.asarray(classes)
+
+
+def _dtype(y: Any) -> npt.DTypeLike:
+    """The type of a matrix of labels, if it is one of numbers."""
+    dtype = y.dtype if sp.issparse(y) else np.asarray(y).dtype
+    return dtype if dtype.kind in "biuf" else np.dtype(float)

@@ -1,0 +1,149 @@
+"""Training of the estimator's model, and its scores."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from torch_geometric.loader import DataLoader
+
+from tg_mlc._options import check_choice, check_count
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data.preprocess import Chain
+from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
+from tg_mlc.metrics._inputs import FloatArray
+from tg_mlc.models import LaMP, molecule_lamp, table_lamp
+from tg_mlc.sklearn.inputs import Inputs, preprocessor_of
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit
+
+GraphName = Literal["fully_connected", "co_occurrence", "edgeless"]
+
+#: Below, classifiers cannot be fitted without some of the samples; above, kernels take too much memory and time.
+MIN_SAMPLES, MAX_SAMPLES = 20, 10_000
+#: A training takes about so many steps, of so many epochs at least and at most: those of the recipes for tables.
+NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
+
+_BATCH_SIZE = 256  # of predictions
+_OBJECTIVE = BinaryObjective(intermediate_weight=0.1)
+# Those of the recipes, but that the loss of few validation samples says more than how they are ranked, and that nobody
+# waits for epochs that are not going to be better.
+_MODULE: dict[str, Any] = {"decay": "cosine", "warmup": 0.05}
+_FIT: dict[str, Any] = {"monitor": "val/loss", "patience": 10, "ema_decay": 0.998, "gradient_clip": 1.0}
+_MODEL: dict[str, Any] = {"attention_dropout": 0.0, "evidence_skip": True}
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model with the preprocessor of its inputs."""
+
+    preprocessor: Chain
+    model: LaMP
+    num_epochs: int = 0
+
+    def logits(self, samples: MultiLabelDataset, device: torch.device) -> FloatArray:
+        """The logits :math:`(N, L)` of preprocessed samples."""
+        model = self.model.to(device).eval()
+        # Without a generator of its own a loader draws from the global one.
+        loader = DataLoader(samples, batch_size=_BATCH_SIZE, generator=torch.Generator())
+        with torch.inference_mode():
+            parts = [model(batch.to(device)).cpu() for batch in loader]
+        model.cpu()  # as it is pickled
+        logits: FloatArray = torch.cat(parts).numpy()
+        return logits
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model is built and trained."""
+
+    inputs: Inputs
+    label_graph: GraphName | LabelGraph
+    evidence: Sequence[str] | Literal["auto"] | None
+    model: dict[str, Any]
+    module: dict[str, Any]
+    max_epochs: int | None
+    batch_size: int
+    device: torch.device
+    verbose: bool
+    start: TrainedModel | None  #: whose weights to start from
+
+
+def train(samples: MultiLabelDataset, split: Split, settings: Settings, seed: int) -> tuple[TrainedModel, FloatArray]:
+    """Trains a model, and returns it with the logits of the validation samples.
+
+    Args:
+        samples (MultiLabelDataset): All samples.
+        split (Split): Which to train and to validate with.
+        settings (Settings): How.
+        seed (int): Seed of weights, dropout and the order of samples; that of PyTorch stays as it is.
+    """
+    check_count("max_epochs", settings.max_epochs, or_none=True)
+    on_gpu = settings.device.type == "cuda"
+    preprocessor = preprocessor_of(settings.inputs, _classifiers(settings, samples, split))
+    prepared = preprocessor.fit_transform(samples, split)
+    with torch.random.fork_rng(), tempfile.TemporaryDirectory() as folder:
+        torch.manual_seed(seed)
+        model = _build(prepared, split, settings)
+        module = MultiLabelModule(model, samples.label_names, _OBJECTIVE, **_MODULE, **settings.module)
+        result = fit(
+            module,
+            MultiLabelDataModule(prepared, split, settings.batch_size, seed=seed),
+            folder,
+            max_epochs=settings.max_epochs or _num_epochs(split, settings.batch_size),
+            accelerator="gpu" if on_gpu else settings.device.type,
+            devices=[settings.device.index or 0] if on_gpu else 1,
+            logger=False,
+            callbacks=[] if settings.verbose else [_Silence()],
+            **_FIT,
+        )
+    trained = TrainedModel(preprocessor, model.cpu(), result.num_epochs)
+    return trained, trained.logits(prepared[split.val], settings.device)
+
+
+def _build(prepared: MultiLabelDataset, split: Split, settings: Settings) -> LaMP:
+    factory = molecule_lamp if settings.inputs == "smiles" else table_lamp
+    model = factory(prepared[split.train], _label_graph(prepared, split, settings), **_MODEL, **settings.model)
+    if settings.start is not None:
+        model.load_state_dict(settings.start.model.state_dict())
+    return model
+
+
+def _label_graph(samples: MultiLabelDataset, split: Split, settings: Settings) -> LabelGraph:
+    if isinstance(settings.label_graph, LabelGraph):
+        return settings.label_graph
+    check_choice("label_graph", settings.label_graph, ("fully_connected", "co_occurrence", "edgeless"))
+    if settings.label_graph == "co_occurrence":
+        return co_occurrence(samples, split=split)
+    return (fully_connected if settings.label_graph == "fully_connected" else edgeless)(samples.label_names)
+
+
+def _classifiers(settings: Settings, samples: MultiLabelDataset, split: Split) -> Sequence[str]:
+    """The classifiers whose scores are evidence: those that are asked for, or those that samples suffice for."""
+    if settings.evidence != "auto":
+        return settings.evidence or ()
+    num_train, y_val = split.train.numel(), samples.y[split.val]
+    # Validation samples choose their settings.
+    if num_train < MIN_SAMPLES or not (y_val == 1).any():
+        return ()
+    if settings.inputs == "smiles":
+        return ("forest", "molecule_ridge")
+    return ("svm", "ridge") if num_train <= MAX_SAMPLES else ("svm",)
+
+
+def _num_epochs(split: Split, batch_size: int) -> int:
+    steps = -(-split.train.numel() // batch_size)
+    return int(np.clip(NUM_STEPS // steps, MIN_EPOCHS, MAX_EPOCHS))
+
+
+class _Silence(Callback):
+    """Hides the progress bar."""
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Hides it before it is opened."""
+        if trainer.progress_bar_callback is not None:
+            trainer.progress_bar_callback.disable()
