@@ -30,7 +30,7 @@ OPTIONAL = (
     "triton",
 )
 # What trains cannot exist without Lightning.
-NEEDS_AN_EXTRA = {"training", "recipes"}
+NEEDS_AN_EXTRA = {"predict", "recipes", "training"}
 
 IMPORT_WITHOUT = """
 import importlib

@@ -1,5 +1,6 @@
 """Whole models, each a few lines of composition."""
 
+from tg_mlc.models.builders import builder
 from tg_mlc.models.dna import dna_lamp
 from tg_mlc.models.inputs import input_encoder
 from tg_mlc.models.lamp import LaMP, LaMPOutput
@@ -7,4 +8,4 @@ from tg_mlc.models.molecules import molecule_lamp
 from tg_mlc.models.nodes import node_lamp
 from tg_mlc.models.tables import table_lamp
 
-__all__ = ["LaMP", "LaMPOutput", "dna_lamp", "input_encoder", "molecule_lamp", "node_lamp", "table_lamp"]
+__all__ = ["LaMP", "LaMPOutput", "builder", "dna_lamp", "input_encoder", "molecule_lamp", "node_lamp", "table_lamp"]
