@@ -20,14 +20,15 @@ from tg_mlc.recipes.recipe import Recipe, correlated
 
 
 def _load_sider(root: Path) -> SIDER:
-    return SIDER(str(root / "sider"), pre_transform=_features())
+    return SIDER(str(root / "sider"), pre_transform=molecule_features())
 
 
 def _moleculenet(kind: type[Tox21] | type[ClinTox] | type[ToxCast], root: Path) -> MultiLabelDataset:
-    return kind(str(root / kind.__name__.lower()), pre_transform=_features())
+    return kind(str(root / kind.__name__.lower()), pre_transform=molecule_features())
 
 
-def _features() -> Compose:
+def molecule_features() -> Compose:
+    """The transform that adds all vectors to molecules."""
     fingerprints = [Fingerprint(kind) for kind in ("morgan", "atom_pair", "torsion", "maccs")]
     return Compose([*fingerprints, MoleculeDescriptors()])
 

@@ -112,7 +112,7 @@ def data_hash(dataset: Dataset) -> str | None:
     for part in (dataset._data.to_dict(), dataset.slices or {}):
         for name, value in sorted(part.items()):
             digest.update(name.encode())
-            digest.update(value.cpu().contiguous().numpy() if isinstance(value, Tensor) else repr(value).encode())
+            digest.update(value.cpu().numpy().tobytes() if isinstance(value, Tensor) else repr(value).encode())
     return digest.hexdigest()
 
 
