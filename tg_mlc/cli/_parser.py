@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any
 
 from tg_mlc._optional import require
 
@@ -94,7 +94,7 @@ def _parser_class() -> Any:
             super().__init__(allow_abbrev=False, **options)
             self.children: dict[str, Parser] = {}
 
-        def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        def error(self, message: str, ex: Exception | None = None) -> None:
             if message.startswith(_MISSING):
                 *names, _ = message.removeprefix(_MISSING).split(",")[0].split(".")
                 if names:

@@ -51,7 +51,7 @@ def predict(
     if len(given) + (csv is not None) != 1 or not given.keys() <= {inputs.kind}:
         got = ", ".join(f"--{name}" for name in [*given, *(["csv"] if csv is not None else [])]) or "none"
         raise ValueError(f"Expected --{wanted} for a model of {inputs.kind} (got {got})")
-    options = {"known": _known(known), "metric": metric, "batch_size": batch_size}
+    options: dict[str, Any] = {"known": _known(known), "metric": metric, "batch_size": batch_size}
     if csv is None:
         [value] = given.values()
         _show_one(predictor.predict([value], **options), json)

@@ -87,6 +87,19 @@ def _study(optuna: Any, run: Run, seed: int) -> Any:
     )
 
 
+def _settings_of(run: Run) -> dict[str, Any]:
+    """The settings of the recipe, which the first trial takes."""
+    found = {
+        "channels": 64,
+        "num_steps": 2,
+        "dropout": 0.1,
+        "weight_decay": 0.0,
+        **run.recipe.model,
+        **run.recipe.module,
+    }
+    return {name: found[name] for name in ("channels", "num_steps", "dropout", "lr", "weight_decay")}
+
+
 def _num_lines(path: Any) -> int:
     return len(path.read_bytes().splitlines()) if path.exists() else 0
 
@@ -124,6 +137,8 @@ def _optimise(optuna: Any, study: Any, run: Run, trials: int, fit_options: dict[
         predictor = run.train(options, f"trial-{trial.number}", **changes)
         return float(predictor.facts["validation"]["val/loss"])
 
+    if not study.trials:
+        study.enqueue_trial(_settings_of(run))
     done = sum(trial.state in ended for trial in study.trials)
     for _ in trange(done, trials, desc="Trials", initial=done, total=trials, disable=None, leave=False):
         study.optimize(objective, n_trials=1)
