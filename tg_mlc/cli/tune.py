@@ -51,6 +51,7 @@ def tune(
     """
     from tg_mlc.cli._inputs import make_inputs
     from tg_mlc.cli._training import Run
+    from tg_mlc.predict import load
 
     optuna = require("optuna", extra="tune")
     inputs = make_inputs(labels, {"smiles": smiles, "text": text, "dna": dna}, features, label_separator)
@@ -58,23 +59,19 @@ def tune(
     with run.started({"epochs": epochs, "tune": True}):
         study = _study(optuna, run, seed)
         _optimise(optuna, study, run, trials, {} if epochs is None else {"max_epochs": epochs})
-        from tg_mlc.predict import load
-
-        predictor = load(run.folder / f"trial-{study.best_trial.number}" / "model")
-        predictor.facts["tuned"] = {"settings": study.best_params, "trials": len(study.trials)}
+        best = study.best_trial
+        predictor = load(run.folder / f"trial-{best.number}" / "model")
+        predictor.facts["tuned"] = {"settings": best.params, "trials": len(study.trials)}
         report = run.finish(predictor)
-    text_of = "\n".join(f"{name}: {value:.4g}" for name, value in study.best_params.items())
-    show(
-        {"model": out, "settings": study.best_params, **report},
-        f"{run.report}\nBest of {len(study.trials)} trials:\n{text_of}\nThe model is in '{out}'.",
-        json,
-    )
+    settings = "\n".join(f"{name}: {value:.4g}" for name, value in best.params.items())
+    result = {"model": out, "settings": best.params, **report}
+    show(result, f"{run.report}\nThe settings of the best trial:\n{settings}\nThe model is in '{out}'.", json)
     return 0
 
 
 def _study(optuna: Any, run: Run, seed: int) -> Any:
     """The trials so far, which a file keeps."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it warns of an interruption by a traceback
     run.folder.mkdir(parents=True, exist_ok=True)
     file = optuna.storages.journal.JournalFileBackend(str(run.folder / "trials.log"))
     return optuna.create_study(
