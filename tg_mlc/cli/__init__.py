@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _expected() -> tuple[type[Exception], ...]:
-    """What a person can mend, as the message says; anything else is a mistake of ours and shows its traceback."""
+    """Errors that a person can mend, as the message says; any other is a mistake of ours and shows its traceback."""
     from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
 
     return ValueError, ImportError, OSError, ChecksumError, DatasetUnavailableError, DamagedError

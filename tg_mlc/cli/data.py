@@ -38,9 +38,8 @@ def info(name: str, *, root: str | None = None) -> int:
     """
     from tg_mlc.datasets import registry
 
-    recorded = registry.card(name)
     if root is None:
-        print(recorded)  # noqa: T201
+        print(registry.card(name))  # noqa: T201
         return 0
     if not Path(root).is_dir():
         raise ValueError(f"Expected '--root' to be the folder of all data sets (got '{root}', which is none)")
@@ -51,10 +50,8 @@ def list_() -> int:
     """Lists the published data sets."""
     from tg_mlc.datasets import registry
 
-    names = registry.names()
-    width = max(map(len, names))
-    for name in names:
-        card = registry.card(name)
+    width = max(map(len, registry.names()))
+    for name, card in ((name, registry.card(name)) for name in registry.names()):
         print(f"{name:<{width}} {card.samples:>9,} x {card.labels:<4} {card.kind:<9} {card.title}")  # noqa: T201
     return 0
 

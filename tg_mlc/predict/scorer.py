@@ -83,6 +83,7 @@ class ModuleScorer(Scorer):
 
     @torch.inference_mode()
     def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> Tensor:
+        """Returns scores :math:`(N, L)`; known labels have 0 or 1, as they were given."""
         samples = self._samples(raw)
         if known is not None:
             samples = with_attribute(samples, "known", known_labels(self.label_names, known, len(samples)))
@@ -100,12 +101,15 @@ class ModuleScorer(Scorer):
         return raw
 
     def state_dict(self) -> dict[str, Any]:
+        """Returns the state of the module, with all that it takes to build its model again."""
         return module_state(self.module)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Makes a scorer of a module that is built again."""
         return cls(restore_module(state))
 
     def to(self, device: torch.device | str) -> Self:
+        """Moves the module to a device."""
         self.module.to(device)
         return self
