@@ -50,7 +50,7 @@ class Inputs(NamedTuple):
 
     def raw(self, table: CSVTable) -> Any:
         """The raw inputs of some rows."""
-        table.check_columns([], self.columns, may_lack_labels=True)
+        table.require([], self.columns, may_lack_labels=True)
         return table.numbers(self.columns) if self.kind == "rows" else table.texts(self.columns[0])
 
     def blocks(self, path: Path) -> Iterator[tuple[CSVTable, Any]]:
@@ -61,7 +61,7 @@ class Inputs(NamedTuple):
                 bar.update(len(table.lines))
 
     def _dna(self, table: CSVTable) -> ArrayDataset:
-        table.check_columns(self.labels, self.columns)
+        table.require(self.labels, self.columns)
         tokens: Any = Tokens.of([letter_codes(text) for text in self.raw(table)])  # type: ignore[misc]
         return ArrayDataset(Records(tokens, table.labels(self.labels), self.labels, list(LETTERS)).to_samples())
 

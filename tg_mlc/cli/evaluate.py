@@ -28,7 +28,7 @@ def evaluate(model: str, *, csv: str, batch_size: int = 256, device: str = "cpu"
     inputs = inputs_of(predictor, model)
     scores, targets = [], []
     for table, raw in inputs.blocks(Path(csv)):
-        table.check_columns(predictor.label_names if inputs.separator is None else inputs.labels, inputs.columns)
+        table.require(predictor.label_names if inputs.separator is None else inputs.labels, inputs.columns)
         scores.append(predictor.scores(raw, batch_size=batch_size))
         targets.append(inputs.targets(table, predictor.label_names))
     y = torch.from_numpy(np.concatenate(targets))
