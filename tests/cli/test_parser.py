@@ -59,3 +59,14 @@ def test_help_of_flags(capsys):
     assert " --force " in printed
     assert "{true,false}" not in printed
     assert "The columns of labels, between commas" in printed
+
+
+def test_an_interruption_imports_nothing(capsys, monkeypatch):
+    """Packages that were being imported would fail to be imported again, in ways of their own."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "parse", interrupted)
+    monkeypatch.setattr(cli, "_expected", lambda: pytest.fail("imported"))
+    assert cli.main([]) == 130

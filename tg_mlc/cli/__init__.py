@@ -33,15 +33,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Python flushes once more when it exits, see the note on SIGPIPE in the documentation of its module signal.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except _expected() as error:
-        print(f"tg-mlc: {error}", file=sys.stderr)  # noqa: T201
-        return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # before others, whose names need PyTorch, which may be imported by half
         return _interrupted()
     except SystemExit as stop:
         if isinstance(stop.__context__, KeyboardInterrupt):  # as Lightning makes of one
             return _interrupted()
         raise
+    except _expected() as error:
+        print(f"tg-mlc: {error}", file=sys.stderr)  # noqa: T201
+        return 1
 
 
 def _expected() -> tuple[type[Exception], ...]:
