@@ -10,6 +10,7 @@ from tg_mlc.baselines import LabelTrees
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.delitem(sys.modules, "napkinxc.models", raising=False)
     monkeypatch.setitem(sys.modules, "napkinxc", None)
     with pytest.raises(ImportError, match=r"tg_mlc\[extreme\]"):
         LabelTrees().fit(X, Y)
