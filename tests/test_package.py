@@ -31,7 +31,7 @@ OPTIONAL = (
     "triton",
 )
 # What trains cannot exist without Lightning.
-NEEDS_AN_EXTRA = {"training", "recipes", "sklearn"}
+NEEDS_AN_EXTRA = {"predict", "recipes", "sklearn", "training"}
 
 IMPORT_WITHOUT = """
 import importlib

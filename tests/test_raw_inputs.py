@@ -47,6 +47,7 @@ IN_ANOTHER_PROCESS = """
 import sys, torch
 from pathlib import Path
 from torch_geometric.loader import DataLoader
+import tg_mlc
 import tg_mlc.models
 from tg_mlc.training import read_checkpoint
 
@@ -58,6 +59,8 @@ for folder in map(Path, sys.argv[1:]):
     model.load_state_dict(checkpoint.state_dict)
     with torch.no_grad():
         torch.save(model.eval()(next(iter(DataLoader(samples, 8)))).sigmoid(), folder / "scores.pt")
+    raw = torch.load(folder / "raw.pt", weights_only=True)
+    torch.save(torch.from_numpy(tg_mlc.load(folder / "model").scores(raw, batch_size=8)), folder / "loaded.pt")
 """
 
 
@@ -143,7 +146,8 @@ def test_a_saved_model_takes_raw_inputs(name: str, trained: dict[str, tuple[FitR
     assert samples.y.isnan().all()
     expected = result.predict(DataLoader(samples, 8))
     assert expected.isfinite().all()
-    assert torch.equal(torch.load(folder / "scores.pt", weights_only=True), expected)
+    for scores in ("scores.pt", "loaded.pt"):
+        assert torch.equal(torch.load(folder / scores, weights_only=True), expected)
     # Raw inputs one by one are those of the batch.
     alone = torch.cat([result.predict(DataLoader(preprocessor.transform([each]), 1)) for each in raw])
     torch.testing.assert_close(alone, expected, atol=1e-5, rtol=1e-5)

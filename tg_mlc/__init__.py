@@ -9,6 +9,7 @@ The modules of the package are imported one by one, so that ``import tg_mlc`` st
 * :mod:`tg_mlc.losses` and :mod:`tg_mlc.metrics`: losses, metrics, thresholds.
 * :mod:`tg_mlc.training`: training with Lightning; :mod:`tg_mlc.recipes`: settings for published data sets.
 * :mod:`tg_mlc.sklearn`: estimators for scikit-learn.
+* :mod:`tg_mlc.predict`: saved models that take raw inputs; :func:`tg_mlc.load` loads one.
 * :mod:`tg_mlc.baselines`: classifiers to compare with; :mod:`tg_mlc.convert`: weights of the authors' released code.
 """
 
@@ -18,7 +19,7 @@ from typing import Any
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["__version__", "set_backend"]
+__all__ = ["__version__", "load", "set_backend"]
 
 
 def __getattr__(name: str) -> Any:
@@ -26,4 +27,8 @@ def __getattr__(name: str) -> Any:
         from tg_mlc.ops import set_backend
 
         return set_backend
+    if name == "load":
+        from tg_mlc.predict import load
+
+        return load
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,6 +1,7 @@
 """Whole models, each a few lines of composition."""
 
 from tg_mlc.models.autoregressive import graph2graph_autoregressive, mped_autoregressive, seq2seq
+from tg_mlc.models.builders import builder
 from tg_mlc.models.dna import dna_lamp
 from tg_mlc.models.gaml import GAML, gaml
 from tg_mlc.models.inputs import input_encoder
@@ -25,6 +26,7 @@ __all__ = [
     "PooledMLP",
     "SPENOutput",
     "binary_relevance",
+    "builder",
     "dna_lamp",
     "energy_network",
     "gaml",

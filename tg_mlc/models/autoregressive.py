@@ -8,12 +8,14 @@ from torch import nn
 from torch_geometric.data import Data
 
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.models.builders import builder
 from tg_mlc.models.inputs import pop_input_encoder
 from tg_mlc.models.label_sequences import LabelSequenceModel
 from tg_mlc.nn.decoders import AttentionDecoder, LabelOrder, RecurrentDecoder, label_ranks
 from tg_mlc.nn.encoders import MessageEncoder, RecurrentEncoder
 
 
+@builder
 def mped_autoregressive(
     train: MultiLabelDataset,
     label_graph: Data | None = None,
@@ -63,6 +65,7 @@ def mped_autoregressive(
     return _sequence_model(train, inputs, decoder, label_order)
 
 
+@builder
 def graph2graph_autoregressive(
     train: MultiLabelDataset,
     label_graph: Data | None = None,
@@ -85,6 +88,7 @@ def graph2graph_autoregressive(
     return mped_autoregressive(train, label_graph, encoder, channels=channels, **options)
 
 
+@builder
 def seq2seq(
     train: MultiLabelDataset,
     label_graph: Data | None = None,

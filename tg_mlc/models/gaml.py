@@ -11,6 +11,7 @@ from typing_extensions import Unpack
 
 from tg_mlc._options import check_count
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.models.builders import builder
 from tg_mlc.models.inputs import input_encoder
 from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import AttentionConv, FeatureMessagePassing, FeatureToLabelConv
@@ -92,6 +93,7 @@ class GAML(nn.Module):
         return (states * self.weight).sum(dim=-1) + self.bias
 
 
+@builder
 def gaml(
     train: MultiLabelDataset,
     label_graph: Data,

@@ -12,6 +12,7 @@ from torch_geometric.utils import segment
 from typing_extensions import Unpack
 
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.models.builders import builder
 from tg_mlc.models.inputs import input_encoder
 from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import FeatureMessagePassing
@@ -145,6 +146,7 @@ class BinaryRelevance(nn.Module):
         return logits + self.bias
 
 
+@builder
 def pooled_mlp(
     train: MultiLabelDataset,
     label_graph: Data,
@@ -177,6 +179,7 @@ def pooled_mlp(
     return model
 
 
+@builder
 def binary_relevance(
     train: MultiLabelDataset,
     label_graph: Data,

@@ -9,10 +9,12 @@ from tg_mlc.data.bags import bag_of_words
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.models._compose import compose
 from tg_mlc.models._documents import start_from_documents
+from tg_mlc.models.builders import builder
 from tg_mlc.models.inputs import pop_input_encoder
 from tg_mlc.models.lamp import LaMP
 
 
+@builder
 def mped(
     train: MultiLabelDataset,
     label_graph: LabelGraph,
@@ -70,6 +72,7 @@ def mped(
     return model
 
 
+@builder
 def graph2graph(
     train: MultiLabelDataset,
     label_graph: LabelGraph,

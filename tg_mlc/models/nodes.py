@@ -8,10 +8,12 @@ from torch_geometric.data import Data
 
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.models._compose import compose
+from tg_mlc.models.builders import builder
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.encoders import NodeEncoder
 
 
+@builder
 def node_lamp(
     train: MultiLabelDataset,
     label_graph: Data,

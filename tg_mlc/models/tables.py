@@ -10,10 +10,12 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.models._compose import compose
 from tg_mlc.models._documents import start_from_documents
+from tg_mlc.models.builders import builder
 from tg_mlc.models.inputs import table_encoder
 from tg_mlc.models.lamp import LaMP
 
 
+@builder
 def table_lamp(
     train: MultiLabelDataset,
     label_graph: Data,

@@ -21,10 +21,11 @@ from tg_mlc.recipes.recipe import ALONE, Recipe, correlated
 
 
 def _moleculenet(root: Path, *, kind: type[MoleculeNetTable]) -> MultiLabelDataset:
-    return kind(root / kind.name, pre_transform=_features())
+    return kind(root / kind.name, pre_transform=molecule_features())
 
 
-def _features() -> Compose:
+def molecule_features() -> Compose:
+    """The transform that adds all vectors to molecules."""
     fingerprints = [Fingerprint(kind) for kind in ("morgan", "atom_pair", "torsion", "maccs")]
     return Compose([*fingerprints, MoleculeDescriptors()])
 

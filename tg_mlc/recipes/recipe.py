@@ -150,6 +150,7 @@ class Recipe:
         encoder: EncoderName = "fmp",
         seed: int = 0,
         model_options: dict[str, Any] | None = None,
+        module_options: dict[str, Any] | None = None,
         config: dict[str, Any] | None = None,
         **fit_options: Any,
     ) -> tuple[FitResult, MultiLabelDataModule]:
@@ -163,6 +164,8 @@ class Recipe:
             encoder (str, optional): What labels attend to. (default: :obj:`"fmp"`)
             seed (int, optional): Seed of the weights, of dropout and of the order of samples. (default: :obj:`0`)
             model_options (dict, optional): Arguments of the model that differ from the recipe. (default: :obj:`None`)
+            module_options (dict, optional): Arguments of :class:`~tg_mlc.training.MultiLabelModule` that differ from
+                the recipe. (default: :obj:`None`)
             config (dict, optional): What else to store in checkpoints. (default: :obj:`None`)
             **fit_options (optional): Arguments of :func:`~tg_mlc.training.fit` that differ from the recipe.
 
@@ -180,7 +183,7 @@ class Recipe:
             self.objective_class(**self.objective),
             preprocessor=dataset.preprocessor,
             config={**(config or {}), "split": split.hash, "seed": seed, "model": options},
-            **self.module,
+            **{**self.module, **(module_options or {})},
         )
         data = MultiLabelDataModule(dataset, split, batch_size=self.batch_size, seed=seed)
         return fit(module, data, folder, **{**self.fit, **fit_options}), data

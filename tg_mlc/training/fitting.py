@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -20,11 +21,13 @@ from torch_geometric.loader import DataLoader
 
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
+from tg_mlc.models.builders import blueprint_of
 from tg_mlc.training.callbacks import ExponentialMovingAverage, FileCheckpoint, PatientStopping, RandomState
 from tg_mlc.training.checkpoint import AtomicCheckpointIO
 from tg_mlc.training.data import MultiLabelDataModule
 from tg_mlc.training.module import MultiLabelModule, check_one_process
 from tg_mlc.training.progress import RunProgressBar, quiet
+from tg_mlc.training.saving import data_hash, save_module
 
 #: What "best" can mean, and whether more or less of it is better.
 MONITORS = {
@@ -48,6 +51,7 @@ class FitResult:
     best_value: float  #: of the monitored metric
     num_epochs: int  #: how many epochs were trained, those before resuming included
     trainer: Trainer
+    model_folder: Path | None = None  #: what :func:`tg_mlc.load` reads, of a model that a builder made
 
     def predict(self, loader: DataLoader) -> Tensor:
         """Returns the scores of all samples of a loader, :math:`(N, L)`, in its order."""
@@ -75,7 +79,8 @@ def fit(
     """Trains a module and returns it with the weights of its best epoch.
 
     The folder gets ``best.ckpt``, ``last.ckpt``, under ``logs`` the metrics of every epoch as CSV and for TensorBoard,
-    and ``.lock``, which keeps a second training out while one is under way. Checkpoints are written at the end of an
+    ``model``, which :func:`tg_mlc.load` reads, if a :func:`~tg_mlc.models.builder` made the model, and ``.lock``, which
+    keeps a second training out while one is under way. Checkpoints are written at the end of an
     epoch, and replaced as a whole. Training that was stopped at any moment therefore resumes from the end of its last
     complete epoch; called with the same arguments, it gives bit for bit the weights of an uninterrupted one on a CPU
     with the same number of threads.
@@ -145,7 +150,7 @@ def fit(
             _initialize_lazy(module, data)
             trainer.fit(module, data, ckpt_path=start)
             _load_best(module, best.best_model_path)
-    return FitResult(
+    result = FitResult(
         module=module,
         checkpoint=Path(best.best_model_path),
         last_checkpoint=Path(last.best_model_path),
@@ -153,6 +158,7 @@ def fit(
         num_epochs=trainer.current_epoch,
         trainer=trainer,
     )
+    return replace(result, model_folder=_save_model(result, data, monitor, folder / "model"))
 
 
 def _check_types(module: Any, data: Any) -> None:
@@ -230,3 +236,20 @@ def _load_best(module: MultiLabelModule, path: str) -> None:
     module.on_load_checkpoint(checkpoint)
     module.load_state_dict(checkpoint["state_dict"])
     module.eval()
+
+
+def _save_model(result: FitResult, data: MultiLabelDataModule, monitor: str, folder: Path) -> Path | None:
+    if blueprint_of(result.module.model) is None:
+        return None
+    thresholds = {metric: tuner.best_value for metric, tuner in result.module.tuners.items()}
+    facts = {
+        "validation": {monitor: result.best_value, **thresholds},
+        "epochs": result.num_epochs,
+        "data": data_hash(data.dataset),
+        "split": data.split.hash,
+    }
+    try:
+        return save_module(result.module, folder, facts)
+    except ValueError as error:
+        warnings.warn(f"The model is in '{result.checkpoint}' only, as no folder can hold it: {error}", stacklevel=3)
+        return None

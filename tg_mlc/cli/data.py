@@ -1,17 +1,11 @@
-"""Command line ``tg-mlc``. Imports that take seconds are made while it runs, so that they can be interrupted."""
+"""The commands ``tg-mlc data``: published data sets."""
 
 from __future__ import annotations
 
 import logging
-import os
 import re
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import tg_mlc
-from tg_mlc._optional import require
 
 if TYPE_CHECKING:
     from torch_geometric.data import Dataset
@@ -21,47 +15,7 @@ class DamagedError(Exception):
     """A data set that was processed before cannot be used."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs ``tg-mlc`` and returns its exit status: 0; 1 if something went wrong; 2 if the command is not one; 130 if it
-    was interrupted, and 141 if nobody reads on what it prints.
-    """
-    try:
-        return _run(sys.argv[1:] if argv is None else argv)
-    except BrokenPipeError:
-        # Python flushes once more when it exits, see the note on SIGPIPE in the documentation of its module signal.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-    except _expected() as error:
-        print(f"tg-mlc: {error}", file=sys.stderr)  # noqa: T201
-        return 1
-    except KeyboardInterrupt:
-        print("tg-mlc: interrupted; run it again to go on", file=sys.stderr)  # noqa: T201
-        return 130
-
-
-def _expected() -> tuple[type[Exception], ...]:
-    """Errors that a person can mend, as the message says; any other is a mistake of ours and shows its traceback."""
-    from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
-
-    return ValueError, ImportError, OSError, ChecksumError, DatasetUnavailableError, DamagedError
-
-
-def _run(words: Sequence[str]) -> int:
-    try:
-        return int(
-            require("jsonargparse", extra="data").CLI(
-                {"data": {"get": get, "info": info, "list": list_}},
-                args=_spell_out(words),
-                prog="tg-mlc",
-                version=tg_mlc.__version__,
-                description=tg_mlc.__doc__.splitlines()[0],
-            )
-        )
-    finally:
-        sys.stdout.flush()  # else Python notices only at its exit that nobody reads
-
-
-def get(name: str, root: str = "data", force: bool = False) -> int:
+def get(name: str, *, root: str = "data", force: bool = False) -> int:
     """Downloads a data set where needed, and processes it.
 
     Args:
@@ -74,7 +28,7 @@ def get(name: str, root: str = "data", force: bool = False) -> int:
     return 0
 
 
-def info(name: str, root: str | None = None) -> int:
+def info(name: str, *, root: str | None = None) -> int:
     """Prints the card of a data set.
 
     Args:
@@ -132,9 +86,3 @@ def _load(name: str, root: str, force: bool, download: bool) -> Dataset:
         if not mentioned:
             raise
         raise DamagedError(message) from error
-
-
-def _spell_out(words: Sequence[str]) -> list[str]:
-    """Gives the option ``--force`` its value, which jsonargparse wants of every option."""
-    pairs = zip(words, [*words, ""][1:], strict=True)
-    return ["--force=true" if word == "--force" and after not in ("true", "false") else word for word, after in pairs]

@@ -1,0 +1,32 @@
+"""The transcript of the command line in the docs, run again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from tests.snippets import ROOT, python_blocks
+from tg_mlc import cli
+
+PAGE = "docs/command_line.md"
+[TRANSCRIPT] = re.findall(r"^```console\n(.*?)^```", (ROOT / PAGE).read_text(), re.DOTALL | re.MULTILINE)
+
+
+def without_numbers(text):
+    """Words and signs alone, as the digits differ between machines, and the widths of columns with them."""
+    return re.sub(r"-?\d[\d.]*(e-?\d+)?", "#", " ".join(text.split()))
+
+
+def test_the_transcript_is_what_the_commands_print(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("rdkit")
+    monkeypatch.chdir(tmp_path)
+    exec(python_blocks(PAGE)[0], {})
+    entries = re.findall(r"^\$ tg-mlc (.*)\n((?:[^$].*\n)*)", TRANSCRIPT, re.MULTILINE)
+    assert len(entries) == 6
+    for command, expected in entries:
+        cli.main(shlex.split(command))
+        printed = capsys.readouterr()
+        assert without_numbers(printed.out + printed.err) == without_numbers(expected), command
+    assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 81

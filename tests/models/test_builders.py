@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+
+from tg_mlc.data import from_arrays
+from tg_mlc.graphs import fully_connected
+from tg_mlc.models import (
+    binary_relevance,
+    builder,
+    gaml,
+    graph2graph,
+    mped,
+    mped_autoregressive,
+    pooled_mlp,
+    table_lamp,
+)
+from tg_mlc.models.builders import Blueprint, blueprint_of, describe_samples
+
+rng = np.random.default_rng(0)
+Y = rng.random((30, 3)) < 0.5
+INPUTS = {
+    "bag": from_arrays(rng.random((30, 6)) * (rng.random((30, 6)) < 0.7), Y, kind="bag"),
+    "vector": from_arrays(rng.random((30, 6)), Y, kind="vector"),
+    "sequence": from_arrays([["a", "b", "a"], ["c"]] * 15, Y, kind="sequence"),
+}
+BUILDERS = [table_lamp, binary_relevance, gaml, graph2graph, mped, pooled_mlp]
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+@pytest.mark.parametrize("kind", INPUTS)
+def test_a_model_is_built_again_without_samples(build, kind):
+    dataset = INPUTS[kind]
+    model = build(dataset, fully_connected(3), channels=8).eval()
+    blueprint = blueprint_of(model)
+    assert blueprint.builder == build.__name__
+    assert blueprint.options == {"channels": 8}
+    again = blueprint.build(fully_connected(3)).eval()
+    again.load_state_dict(model.state_dict())
+    assert blueprint_of(again) == blueprint
+    batch = next(iter(DataLoader(dataset, 30)))
+    torch.testing.assert_close(again(batch), model(batch), rtol=0, atol=0)
+
+
+def test_a_model_of_sequences_of_labels_is_built_again():
+    model = mped_autoregressive(INPUTS["bag"], None, "emb", channels=8)
+    blueprint = blueprint_of(model)
+    assert blueprint.options == {"encoder": "emb", "channels": 8}
+    again = blueprint.build(None)
+    again.load_state_dict(model.state_dict())
+    batch = next(iter(DataLoader(INPUTS["bag"], 30)))
+    torch.testing.assert_close(again.eval().search(batch), model.eval().search(batch), rtol=0, atol=0)
+
+
+def test_words_that_were_left_out_stay_so():
+    dataset = INPUTS["bag"]
+    model = table_lamp(dataset, fully_connected(3), channels=8, min_df=20).eval()
+    again = blueprint_of(model).build(fully_connected(3))
+    again.load_state_dict(model.state_dict())
+    torch.testing.assert_close(again.encoder.kept, model.encoder.kept)
+
+
+def test_samples_are_described_by_sizes_alone():
+    described = describe_samples(INPUTS["vector"])
+    assert described == {
+        "kind": "vector",
+        "num_inputs": 6,
+        "attributes": {"x": {"shape": [1, 6], "dtype": "float32"}, "y": {"shape": [1, 3], "dtype": "float32"}},
+    }
+
+
+def test_one_name_is_that_of_one_builder():
+    def table_lamp(train, label_graph):
+        return SimpleNamespace()
+
+    with pytest.raises(ValueError, match=r"Expected 'tests.*' to have a name of its own"):
+        builder(table_lamp)
+
+
+def test_an_unknown_builder_is_refused():
+    with pytest.raises(ValueError, match=r"Expected a builder among .* \(got 'system'\)"):
+        Blueprint("system", {}, describe_samples(INPUTS["bag"])).build(None)

@@ -1,0 +1,64 @@
+"""The command line ``tg-mlc``, also as ``python -m tg_mlc``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import tg_mlc
+from tg_mlc.cli._parser import parse
+from tg_mlc.cli.data import DamagedError, get, info, list_
+from tg_mlc.cli.evaluate import evaluate
+from tg_mlc.cli.predict import predict
+from tg_mlc.cli.train import train
+from tg_mlc.cli.tune import tune
+
+_COMMANDS = {
+    "train": train,
+    "predict": predict,
+    "evaluate": evaluate,
+    "tune": tune,
+    "data": {"get": get, "info": info, "list": list_},
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs ``tg-mlc`` and returns its exit status: 0; 1 if something went wrong; 2 if the command is not one; 130 if it
+    was interrupted, and 141 if nobody reads on what it prints.
+    """
+    try:
+        return _run(sys.argv[1:] if argv is None else argv)
+    except BrokenPipeError:
+        # Python flushes once more when it exits, see the note on SIGPIPE in the documentation of its module signal.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except KeyboardInterrupt:  # before others, whose names need PyTorch, which may be imported by half
+        return _interrupted()
+    except SystemExit as stop:
+        if isinstance(stop.__context__, KeyboardInterrupt):  # as Lightning makes of one
+            return _interrupted()
+        raise
+    except _expected() as error:
+        print(f"tg-mlc: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+
+
+def _expected() -> tuple[type[Exception], ...]:
+    """Errors that a person can mend, as the message says; any other is a mistake of ours and shows its traceback."""
+    from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
+
+    return ValueError, ImportError, OSError, ChecksumError, DatasetUnavailableError, DamagedError
+
+
+def _interrupted() -> int:
+    print("tg-mlc: interrupted; run it again to go on", file=sys.stderr)  # noqa: T201
+    return 130
+
+
+def _run(words: Sequence[str]) -> int:
+    try:
+        run, options = parse(words, _COMMANDS, "tg-mlc", tg_mlc.__doc__.splitlines()[0], tg_mlc.__version__)
+        return int(run(**options))
+    finally:
+        sys.stdout.flush()  # else Python notices only at its exit that nobody reads

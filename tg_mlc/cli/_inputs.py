@@ -1,0 +1,105 @@
+"""Inputs and labels of CSV files, for training and for a saved model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from tg_mlc._csv_table import CSVTable, read_csv_blocks, read_csv_table
+from tg_mlc.data import ArrayDataset, MoleculeDataset, MultiLabelDataset, from_csv
+from tg_mlc.data._label_values import read_labels
+from tg_mlc.data.readers.fasta import LETTERS, letter_codes
+from tg_mlc.data.records import Records, Tokens
+from tg_mlc.predict import Predictor
+from tg_mlc.recipes.molecules import molecule_features
+
+#: What a column can hold; without one, all columns but the labels are numbers.
+KINDS = ("smiles", "text", "dna")
+
+
+class Inputs(NamedTuple):
+    """Where inputs and labels are in a file; a saved model knows this of the file that it was trained on."""
+
+    kind: str  #: one of :obj:`KINDS`, or "rows"
+    columns: list[str]  #: of inputs
+    labels: list[str]  #: the columns of labels, or the one that lists names
+    separator: str | None  #: what stands between names
+
+    def dataset(self, path: Path, folder: Path) -> MultiLabelDataset:
+        """The samples of a file for training, with what takes long kept in a folder."""
+        if self.kind == "smiles":
+            [column] = self.columns
+            return MoleculeDataset.from_csv(path, column, self.labels, root=folder, pre_transform=molecule_features())
+        if self.kind == "dna":
+            return self._dna(read_csv_table(path))
+        labels: Any = self.labels if self.separator is None else self.labels[0]
+        if self.kind == "text":
+            [column] = self.columns
+            return from_csv(path, labels, text_column=column, label_separator=self.separator, kind="bag")
+        return from_csv(path, labels, self.columns or None, label_separator=self.separator)
+
+    def targets(self, table: CSVTable, label_names: list[str]) -> np.ndarray:
+        """The labels of some rows."""
+        if self.separator is None:
+            return table.labels(label_names)
+        return read_labels(table.label_sets(self.labels[0], self.separator), label_names)[0]
+
+    def raw(self, table: CSVTable) -> Any:
+        """The raw inputs of some rows."""
+        table.require([], self.columns, may_lack_labels=True)
+        return table.numbers(self.columns) if self.kind == "rows" else table.texts(self.columns[0])
+
+    def blocks(self, path: Path) -> Iterator[tuple[CSVTable, Any]]:
+        """Some rows of a file at a time, and their raw inputs; a bar shows the time left."""
+        with tqdm(total=_num_lines(path), desc="Predicting", unit="row", disable=None, leave=False) as bar:
+            for table in read_csv_blocks(path):
+                yield table, self.raw(table)
+                bar.update(len(table.lines))
+
+    def _dna(self, table: CSVTable) -> ArrayDataset:
+        table.require(self.labels, self.columns)
+        tokens: Any = Tokens.of([letter_codes(text) for text in self.raw(table)])  # type: ignore[misc]
+        return ArrayDataset(Records(tokens, table.labels(self.labels), self.labels, list(LETTERS)).to_samples())
+
+
+def make_inputs(
+    labels: str | list[str], columns: dict[str, str | None], features: str | list[str] | None, separator: str | None
+) -> Inputs:
+    """Checks the options that say where inputs and labels are."""
+    given = {kind: column for kind, column in columns.items() if column is not None}
+    if len(given) + (features is not None) > 1:
+        names = [f"--{name}" for name in [*given, *(["features"] if features is not None else [])]]
+        raise ValueError(f"Expected one of {', '.join(f'--{kind}' for kind in KINDS)} and --features (got {names})")
+    names = _split(labels)
+    [kind], found = list(given) or ["rows"], list(given.values()) or _split(features or [])
+    if separator is not None and (len(names) != 1 or kind in ("smiles", "dna")):
+        raise ValueError(
+            f"Expected --label_separator with one column of names in --labels, and texts or numbers (got {kind}, "
+            f"{names})"
+        )
+    return Inputs(kind, found, names, separator)
+
+
+def inputs_of(predictor: Predictor, model: str) -> Inputs:
+    """Where a model that the command line trained found its inputs."""
+    if "inputs" not in predictor.facts:
+        raise ValueError(
+            f"Expected '{model}' to be trained by 'tg-mlc train', which writes down what its inputs are (got a model "
+            f"that does not say so); use it with tg_mlc.load"
+        )
+    return Inputs(**predictor.facts["inputs"])
+
+
+def _split(names: str | list[str]) -> list[str]:
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+
+
+def _num_lines(path: Path) -> int | None:
+    if path.suffix in (".gz", ".bz2", ".xz"):
+        return None
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))

@@ -1,0 +1,121 @@
+"""Builders of models: functions of training samples whose models can be built again without any sample."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from tg_mlc.data import ArrayDataset, MultiLabelDataset
+from tg_mlc.data.samples import Samples
+
+BuildT = TypeVar("BuildT", bound=Callable[..., nn.Module])
+
+_BUILDERS: dict[str, Callable[..., nn.Module]] = {}
+_BLUEPRINT = "_tg_mlc_blueprint"
+# What a model may be told of its samples beside the sizes of their attributes.
+_FACTS = ("kind", "num_inputs")
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What it takes to build a model again, as plain data."""
+
+    builder: str  #: the name of the function
+    options: dict[str, Any]  #: its arguments beside training samples and label graph
+    samples: dict[str, Any]  #: the sizes and types of what a sample is made of
+
+    def build(self, label_graph: Data | None) -> nn.Module:
+        """Builds the model, with weights that are those of no training; random numbers elsewhere do not change.
+
+        Args:
+            label_graph (LabelGraph, optional): The label graph.
+
+        Raises:
+            ValueError: If no builder of that name is known.
+        """
+        if self.builder not in _BUILDERS:
+            raise ValueError(
+                f"Expected a builder among {sorted(_BUILDERS)} (got {self.builder!r}); import the module of it"
+            )
+        with torch.random.fork_rng(devices=[]):
+            return _BUILDERS[self.builder](_stand_in(self.samples), label_graph, **self.options)
+
+
+def builder(build: BuildT) -> BuildT:
+    """Registers a function that builds models, which a model's folder finds by its name.
+
+    Of samples whose labels nobody knows, the function has to build a model with all the shapes and settings that it has
+    of training samples: their content may decide only what a state dict holds.
+
+    .. code-block:: python
+
+        @builder
+        def my_model(train: MultiLabelDataset, label_graph: LabelGraph, channels: int = 64) -> torch.nn.Module:
+            return MyModel(train.num_inputs, channels, label_graph)
+
+    Args:
+        build (Callable): Makes a model of training samples, a label graph, and options that are plain data.
+
+    Raises:
+        ValueError: If a builder of another module has this name.
+    """
+    name = build.__name__
+    known = _BUILDERS.setdefault(name, build)
+    if known.__module__ != build.__module__:
+        raise ValueError(
+            f"Expected '{build.__module__}.{name}' to have a name of its own, as saved models find builders by it (got "
+            f"that of '{known.__module__}.{name}'); give the function another name"
+        )
+    signature = inspect.signature(build)
+
+    @wraps(build)
+    def recorded(train: MultiLabelDataset, *args: Any, **kwargs: Any) -> nn.Module:
+        model = build(train, *args, **kwargs)
+        bound = signature.bind(train, *args, **kwargs)
+        model.__dict__[_BLUEPRINT] = Blueprint(name, _options(bound), describe_samples(train))
+        return model
+
+    _BUILDERS[name] = recorded
+    return cast(BuildT, recorded)
+
+
+def blueprint_of(model: nn.Module) -> Blueprint | None:
+    """What it takes to build a model again, if a builder made it."""
+    return cast("Blueprint | None", vars(model).get(_BLUEPRINT))
+
+
+def describe_samples(dataset: MultiLabelDataset) -> dict[str, Any]:
+    """The sizes and types of the first sample's attributes, which say nothing of its content."""
+    attributes = {
+        name: {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
+        for name, value in dataset[0].to_dict().items()
+        if isinstance(value, Tensor)
+    }
+    return {**{fact: getattr(dataset, fact) for fact in _FACTS}, "attributes": attributes}
+
+
+def _options(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """The arguments by name, but for the first two."""
+    options: dict[str, Any] = {}
+    for index, (name, value) in enumerate(bound.arguments.items()):
+        is_rest = bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
+        options.update(value if is_rest else {name: value} if index >= 2 else {})
+    return options
+
+
+def _stand_in(samples: Mapping[str, Any]) -> MultiLabelDataset:
+    """One sample of zeros, whose labels nobody knows."""
+    data = Data()
+    for name, entry in samples["attributes"].items():
+        data[name] = torch.zeros(entry["shape"], dtype=getattr(torch, entry["dtype"]))
+    data.y = torch.full_like(data.y, torch.nan)
+    label_names = [f"label_{index}" for index in range(data.y.size(1))]
+    single = Samples.collate([data], label_names, report=None)
+    return ArrayDataset(single._replace(kind=samples["kind"], num_features=samples["num_inputs"]))

@@ -1,0 +1,175 @@
+"""Predictor: a saved model that takes raw inputs and returns named probabilities, decisions and thresholds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from tg_mlc._folder import CONTENT, read_folder, write_folder
+from tg_mlc._optional import require
+from tg_mlc._options import check_count
+from tg_mlc.metrics import evaluate
+from tg_mlc.metrics.report import Evaluation
+from tg_mlc.predict.scorer import ModuleScorer, Scorer
+from tg_mlc.training import MultiLabelModule
+from tg_mlc.training.saving import versions
+
+
+class Predictor:
+    r"""A model that takes raw inputs (SMILES, texts, lists of words, rows, DNA) and returns named probabilities.
+
+    .. code-block:: python
+
+        predictor = tg_mlc.load("model")
+        frame = predictor.predict(["CCO", "c1ccccc1"])
+        frame["probability"]["nausea"], frame["decision"]["nausea"]
+
+    Args:
+        scorer (Scorer or MultiLabelModule): What computes the scores.
+        facts (dict, optional): What is known of the model: versions, validation metrics, hashes of data and split.
+            (default: :obj:`None`)
+    """
+
+    def __init__(self, scorer: Scorer | MultiLabelModule, facts: Mapping[str, Any] | None = None) -> None:
+        self.scorer = ModuleScorer(scorer) if isinstance(scorer, MultiLabelModule) else scorer
+        self.facts: dict[str, Any] = dict(facts or {})
+
+    @property
+    def label_names(self) -> list[str]:
+        """The labels, in the order of columns."""
+        return self.scorer.label_names
+
+    def thresholds(self, metric: str = "miF1") -> np.ndarray:
+        """The probability from which each label is predicted, :math:`(L)`: 0.5 where validation samples gave none.
+
+        Args:
+            metric (str, optional): The metric that they were chosen for. (default: :obj:`"miF1"`)
+
+        Raises:
+            ValueError: If there are thresholds, but none for this metric.
+        """
+        tuners = self.scorer.tuners
+        if tuners and metric not in tuners:
+            raise ValueError(f"Expected 'metric' to be one of {list(tuners)} (got {metric!r})")
+        found = tuners[metric].fitted() if tuners else np.array([0.5])
+        return np.broadcast_to(found, len(self.label_names))
+
+    def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> np.ndarray:
+        """Returns probabilities :math:`(N, L)`.
+
+        Args:
+            raw, known, batch_size: As in :meth:`predict`.
+        """
+        check_count("batch_size", batch_size)
+        return self.scorer.scores(raw, known, batch_size).numpy()
+
+    def predict(self, raw: Any, *, known: Any = None, metric: str = "miF1", batch_size: int = 256) -> Any:
+        """Returns a data frame with three columns for each label: its ``"probability"``, the ``"decision"`` (whether
+        that reaches the threshold), and the ``"threshold"``. The outer level of columns is what, the inner which label.
+
+        Args:
+            raw (Any): A list, column, matrix or data frame with one raw input per row, or samples.
+            known (Any, optional): Labels that are known already, in any form that :func:`~tg_mlc.data.known_labels`
+                takes, by models that were trained for it. (default: :obj:`None`)
+            metric (str, optional): The metric that thresholds were chosen for. (default: :obj:`"miF1"`)
+            batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
+
+        Raises:
+            ValueError: If an input is none that the model takes.
+            ImportError: If pandas is not installed (extra ``train``).
+        """
+        pandas = require("pandas", extra="train")
+        probability, threshold = self.scores(raw, known, batch_size), self.thresholds(metric)
+        blocks = {
+            "probability": probability,
+            "decision": probability >= threshold,
+            "threshold": np.broadcast_to(threshold, probability.shape),
+        }
+        index = raw.index if hasattr(raw, "iloc") else None
+        frames = {what: pandas.DataFrame(block, index, self.label_names) for what, block in blocks.items()}
+        return pandas.concat(frames, axis=1)
+
+    def stream(
+        self, raw: Iterable[Any], *, known: Mapping[str, Any] | None = None, rows: int = 4096, **options: Any
+    ) -> Iterator[Any]:
+        """Yields the data frames of :meth:`predict` for any number of inputs, some rows at a time.
+
+        Args:
+            raw (iterable): The inputs one by one, *e.g.* the lines of a file.
+            known (dict, optional): Labels that are known of all inputs. (default: :obj:`None`)
+            rows (int, optional): The number of rows of a data frame. (default: :obj:`4096`)
+            **options (optional): Further arguments of :meth:`predict`.
+        """
+        check_count("rows", rows)
+        inputs, first = iter(raw), 0
+        while chunk := list(islice(inputs, rows)):
+            frame = self.predict(chunk, known=known, **options)
+            yield frame.set_index(frame.index + first)
+            first += len(chunk)
+
+    def evaluate(self, raw: Any, y: Any, *, known: Any = None, batch_size: int = 256) -> Evaluation:
+        """Returns all metrics, at the thresholds of the model.
+
+        Args:
+            raw, known, batch_size: As in :meth:`predict`.
+            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        """
+        scores = torch.from_numpy(self.scores(raw, known, batch_size))
+        return evaluate(y, scores, self.scorer.tuners or self.thresholds(), self.label_names)
+
+    def to(self, device: torch.device | str) -> Predictor:
+        """Moves the model to a device.
+
+        Args:
+            device (torch.device or str): The device.
+        """
+        self.scorer.to(device)
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes a folder that :func:`tg_mlc.load` reads, replacing a model that is there as a whole.
+
+        Args:
+            path (str or PathLike): The folder.
+
+        Raises:
+            ValueError: If the model cannot be built again, as no :func:`~tg_mlc.models.builder` made it.
+        """
+        state = self.scorer.state_dict()
+        type(self.scorer).from_state(state)  # raises what loading would
+        about = {"label_names": self.label_names, "facts": {"versions": versions(), **self.facts}}
+        return write_folder(path, {"kind": self.scorer.kind, **about, self.scorer.kind: state})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self.scorer).__name__}, {len(self.label_names)} labels)"
+
+
+def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Predictor:
+    """Loads a model that :func:`tg_mlc.training.fit` or :meth:`~tg_mlc.predict.Predictor.save` wrote to a folder.
+
+    Nothing in the folder is run: it holds tensors and plain data, and all of it has to be as it was written.
+
+    Args:
+        path (str or PathLike): The folder.
+        device (torch.device or str, optional): Where to compute. (default: :obj:`"cpu"`)
+
+    Raises:
+        FileNotFoundError: If there is no saved model.
+        ValueError: If it is damaged, or this version of the package cannot build it.
+    """
+    content = read_folder(path)
+    try:
+        kind = content["kind"]
+        scorer = Scorer.kinds[kind].from_state(content[kind])
+        return Predictor(scorer, content["facts"]).to(device)
+    except Exception as error:  # of any class, as any value may be one that another version wrote
+        raise ValueError(
+            f"Expected '{path}' to hold a model that this version of tg_mlc can build (got {type(error).__name__}: "
+            f"{error}); '{Path(path) / CONTENT}' says which versions saved it"
+        ) from error

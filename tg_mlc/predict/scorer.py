@@ -1,0 +1,115 @@
+"""Scorers: what turns raw inputs into scores of labels, and can be saved without any sample."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch_geometric.loader import DataLoader
+from typing_extensions import Self
+
+from tg_mlc.data import MultiLabelDataset, known_labels
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.metrics import ThresholdTuner
+from tg_mlc.training import MultiLabelModule
+from tg_mlc.training.saving import module_state, restore_module
+
+
+class Scorer(ABC):
+    """What a :class:`~tg_mlc.predict.Predictor` takes its scores from; a folder finds the class by its :attr:`kind`.
+
+    Attributes:
+        label_names (list[str]): The labels.
+        tuners (dict[str, ThresholdTuner]): Thresholds by the metric that they are chosen for.
+    """
+
+    kind: ClassVar[str]
+    label_names: list[str]
+    tuners: Mapping[str, ThresholdTuner]
+    kinds: ClassVar[dict[str, type[Scorer]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Scorer.kinds[cls.kind] = cls
+
+    @abstractmethod
+    def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> Tensor:
+        """Returns scores :math:`(N, L)` in :math:`[0, 1]`.
+
+        Args:
+            raw (Any): Raw inputs, or samples.
+            known (Any, optional): What is known of their labels, as :func:`~tg_mlc.data.known_labels` takes it.
+                (default: :obj:`None`)
+            batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
+        """
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Any]:
+        """Returns all that it takes to make it again, as tensors and plain data."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Makes a scorer of its state.
+
+        Args:
+            state (dict): What :meth:`state_dict` returned.
+        """
+
+    @abstractmethod
+    def to(self, device: torch.device | str) -> Self:
+        """Moves it to a device.
+
+        Args:
+            device (torch.device or str): The device.
+        """
+
+
+class ModuleScorer(Scorer):
+    """Scores of a trained module, whose preprocessor makes samples of raw inputs.
+
+    Args:
+        module (MultiLabelModule): The module.
+    """
+
+    kind = "module"
+
+    def __init__(self, module: MultiLabelModule) -> None:
+        self.module = module.eval()
+        self.label_names = module.label_names
+        self.tuners = module.tuners
+
+    @torch.inference_mode()
+    def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> Tensor:
+        """Returns scores :math:`(N, L)`; known labels have 0 or 1, as they were given."""
+        samples = self._samples(raw)
+        if known is not None:
+            samples = with_attribute(samples, "known", known_labels(self.label_names, known, len(samples)))
+        batches = DataLoader(samples, batch_size)  # type: ignore[arg-type, unused-ignore]
+        return torch.cat([self.module.predict_step(batch.to(self.module.device)).cpu() for batch in batches])
+
+    def _samples(self, raw: Any) -> MultiLabelDataset:
+        if self.module.preprocessor is not None:
+            return self.module.preprocessor.transform(raw)
+        if not isinstance(raw, MultiLabelDataset):
+            raise ValueError(
+                f"Expected samples as the model was trained on, as it was saved without a preprocessor (got "
+                f"{type(raw).__name__}); pass a data set, or 'preprocessor' to MultiLabelModule before training"
+            )
+        return raw
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the state of the module, with all that it takes to build its model again."""
+        return module_state(self.module)
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Makes a scorer of a module that is built again."""
+        return cls(restore_module(state))
+
+    def to(self, device: torch.device | str) -> Self:
+        """Moves the module to a device."""
+        self.module.to(device)
+        return self
