@@ -1,5 +1,6 @@
 """Metrics and thresholds. A NaN target is unknown: it is left out everywhere."""
 
+from tg_mlc.metrics.cross_fitted import FINE_GRID, tune_cross_fitted
 from tg_mlc.metrics.decisions import (
     DECISION_METRICS,
     DEFAULT_ZERO_DIVISION,
@@ -25,6 +26,7 @@ from tg_mlc.metrics.thresholds import PAPER_GRID, ThresholdTuner, tune_per_metri
 __all__ = [
     "DECISION_METRICS",
     "DEFAULT_ZERO_DIVISION",
+    "FINE_GRID",
     "PAPER_GRID",
     "PRIORS",
     "STRENGTHS",
@@ -44,5 +46,6 @@ __all__ = [
     "roc_auc_per_label",
     "subset_accuracy",
     "tune_by_frequency",
+    "tune_cross_fitted",
     "tune_per_metric",
 ]
