@@ -23,7 +23,7 @@ from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, Mu
 #: With more labels than this each attends to the ten that it is most correlated with, not to all.
 MAX_COMPLETE, TOP_K = 64, 10
 NUM_FOLDS = (5, 3, 2)  #: as many as the time allows to train for at least :obj:`MIN_EPOCHS`
-MIN_EPOCHS, MAX_EPOCHS = 2, 40
+MIN_EPOCHS, MAX_EPOCHS = 3, 40
 NUM_STEPS = 1500  #: enough for messages that start from evidence; larger data sets take 8 epochs at least if they can
 BATCH_SIZE = 32
 _TIMED = 4  # batches
@@ -39,6 +39,8 @@ class Family:
     intermediate_weight: float
     #: What is tried in turn on the first fold, as changes of :attr:`model`, while there is time.
     trials: tuple[Mapping[str, Any], ...] = field(default=({},))
+    #: What changes of :attr:`model` where time is too short for two epochs of two folds.
+    light: Mapping[str, Any] = field(default_factory=lambda: {"num_steps": 1, "channels": 32})
 
 
 _MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
@@ -107,9 +109,13 @@ def train_folds(dataset: MultiLabelDataset, seconds: float, seed: int) -> Folds 
     """
     start, name = time.monotonic(), family_of(dataset)
     family, graph = FAMILIES[name], label_graph_of(dataset)
-    an_epoch = seconds_per_epoch(build(name, dataset, graph, family.model), dataset)
-    # A half for the trials beside the first one, validation, and a machine that may become slower.
-    plan = _plan(len(dataset), an_epoch, seconds / 2)
+    plan, light = None, {}
+    for light in ({}, family.light):
+        an_epoch = seconds_per_epoch(build(name, dataset, graph, {**family.model, **light}), dataset)
+        # What is left is for trials, and for a machine that may become slower.
+        plan = _plan(len(dataset), an_epoch, 0.7 * seconds)
+        if plan is not None:
+            break
     if plan is None:
         return None
     num_folds, epochs = plan
@@ -117,9 +123,10 @@ def train_folds(dataset: MultiLabelDataset, seconds: float, seed: int) -> Folds 
     splits = [_split(fold, part) for part in range(num_folds)]
     tried: list[tuple[float, dict[str, Any], FitResult]] = []
     for trial in family.trials:
-        if tried and time.monotonic() - start > seconds / 4:
+        spent = time.monotonic() - start
+        if tried and spent * (1 + num_folds / len(tried)) > seconds:
             break
-        options = {**family.model, **trial}
+        options = {**family.model, **trial, **light}
         result = _train(name, dataset, splits[0], graph, options, epochs, seed)
         tried.append((result.best_value, options, result))
     _, options, first = min(tried, key=lambda each: each[0])
@@ -144,8 +151,8 @@ def seconds_per_epoch(model: nn.Module, dataset: MultiLabelDataset) -> float:
         before = time.monotonic()
         model(batch).sum().backward()
         times.append(time.monotonic() - before)
-    # The first one may compile kernels. Collating, the optimiser and validation take about as long again.
-    return 2 * float(np.median(times)) * len(loader)
+    # The first ones may compile kernels. Collating, the optimiser and validation take about half as long again.
+    return 1.5 * min(times) * len(loader)
 
 
 def _plan(num_samples: int, an_epoch: float, seconds: float) -> tuple[int, int] | None:
@@ -153,7 +160,7 @@ def _plan(num_samples: int, an_epoch: float, seconds: float) -> tuple[int, int] 
     wanted = int(np.clip(NUM_STEPS * BATCH_SIZE / num_samples, 8, MAX_EPOCHS))
     for num_folds in (number for number in NUM_FOLDS if number <= num_samples):
         affordable = int(seconds / (num_folds * an_epoch))
-        if affordable >= MIN_EPOCHS:
+        if affordable >= MIN_EPOCHS or (num_folds == NUM_FOLDS[-1] and affordable > 0):
             return num_folds, min(wanted, affordable)
     return None
 

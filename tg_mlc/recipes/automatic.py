@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy.special import expit, logit
+from scipy.special import expit
 from torch import nn
 from torch_geometric.data import Data
 from typing_extensions import Self
@@ -28,15 +28,25 @@ from tg_mlc.data.preprocess import (
     from_state,
     to_state,
 )
-from tg_mlc.data.preprocess.tuned_scores import TITLES
+from tg_mlc.data.preprocess.tuned_scores import EVIDENCE_SCALE, TITLES, ranks_and_decides
 from tg_mlc.data.readers.fasta import LETTERS
 from tg_mlc.data.samples import Samples
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, macro_average_precision, tune_cross_fitted
+from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_cross_fitted
 from tg_mlc.recipes import _folds
 
 #: The share of the time that classifiers may take before label message passing.
 CLASSIFIER_SHARE = 0.4
+# One classifier has to be better than all together on this many parts of the samples, of which chance gives 1 in 32.
+_PARTS = 5
+
+
+class ClassifierScore(NamedTuple):
+    """Probabilities :math:`(N, L)` by one classifier."""
+
+    held_out: np.ndarray  #: of training samples, by classifiers that were fitted without them
+    scores: np.ndarray  #: of the samples that were asked for
+    seconds: float  #: that tuning and fitting it took
 
 
 def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> AutoModel:
@@ -116,7 +126,10 @@ class AutoModel:
         self.combination, values = _best_combination(logits, y, [*scores.tuned, "lamp"])
         self.tuners = tune_cross_fitted(y, self.combination.predict_proba(logits), seed=self.seed)
         self.report = {
-            "classifiers": {k: {"view": t.view, "setting": list(t.setting), "seconds": t.seconds} for k, t in scores.tuned.items()},
+            "classifiers": {
+                kind: {"view": each.view, "setting": list(each.setting), "seconds": each.seconds}
+                for kind, each in scores.tuned.items()
+            },
             "lamp": None if folds is None else {"folds": len(folds.models), "epochs": folds.epochs, **folds.options},
             "values": values,
             "weights": self.combination.weight.tolist() if self.combination.weight is not None else [],
@@ -151,10 +164,15 @@ class AutoModel:
         """Evaluates probabilities and decisions on samples with known labels."""
         return evaluate(dataset.y, self.predict_proba(dataset), self.tuners, self.label_names)
 
-    def classifier_scores(self, raw: Any) -> dict[str, np.ndarray]:
-        """Probabilities :math:`(N, L)` by each of the classifiers alone, by their titles in tables of results."""
-        samples = self.preprocessor.transform(raw)
-        return _by_title(self.scores.tuned, samples.rows("evidence").numpy())
+    def classifier_scores(self, raw: Any) -> dict[str, ClassifierScore]:
+        """What each of the classifiers says alone, by its title in tables of results; only after :meth:`fit`, as
+        scores of training samples are not saved.
+        """
+        evidence = self.preprocessor.transform(raw).rows("evidence").double().numpy() / EVIDENCE_SCALE
+        return {
+            TITLES[kind]: ClassifierScore(expit(each.held_out), expit(evidence[..., place]), each.seconds)
+            for place, (kind, each) in enumerate(self.scores.tuned.items())
+        }
 
     @property
     def scores(self) -> TunedScores:
@@ -195,10 +213,11 @@ class AutoModel:
         self.models = [] if folds is None else folds.models
         self._built: dict[str, Any] = {}
         if folds is not None:
+            graph = folds.label_graph
             self._built = {
                 "family": _folds.family_of(train),
                 "options": folds.options,
-                "label_graph": {"edge_index": folds.label_graph.edge_index, "edge_weight": folds.label_graph.edge_weight},
+                "label_graph": {"edge_index": graph.edge_index, "edge_weight": graph.edge_weight},
                 "sample": _folds.kept_sample(train),
             }
 
@@ -224,7 +243,7 @@ def _steps(dataset: MultiLabelDataset) -> list[Preprocessor]:
         return [TableInputs(), TfIdf()]
     if "smiles" in dataset[0]:
         return [Described(), MoleculeInputs()]
-    raise ValueError(f"Expected bags, sequences, vectors, molecules or DNA (got {dataset}); see tg_mlc.data.from_arrays")
+    raise ValueError(f"Expected bags, sequences, vectors, molecules or DNA (got {dataset}); see from_arrays")
 
 
 def _all_of(dataset: MultiLabelDataset) -> Split:
@@ -232,28 +251,26 @@ def _all_of(dataset: MultiLabelDataset) -> Split:
     return Split(rows, rows[:0], rows[:0], "all training samples")
 
 
-def _best_combination(
-    logits: np.ndarray, y: np.ndarray, names: Sequence[str]
-) -> tuple[Combination, dict[str, float]]:
-    """The weights of all, or of the one that alone does better; and the value of each."""
+def _best_combination(logits: np.ndarray, y: np.ndarray, names: Sequence[str]) -> tuple[Combination, dict[str, float]]:
+    """The weights of all, or of the one that alone does better on every part of the samples; and the value of each."""
     found = {"all": Combination().fit(logits, y)}
     for place, name in zip(range(logits.shape[-1]), names, strict=False):
         alone = Combination().fit(logits[..., [place]], y)
         weight = np.zeros(logits.shape[-1])
         weight[place] = alone.weight[0] if alone.weight is not None else 0.0
         found[name] = Combination().load_state_dict({"weight": weight, "bias": alone.bias})
-    values = {name: _value(y, each.predict_proba(logits)) for name, each in found.items()}
-    return found[max(values, key=values.__getitem__)], values
+    probabilities = {name: each.predict_proba(logits) for name, each in found.items()}
+    values = {name: _values(y, scores) for name, scores in probabilities.items()}
+    better = [name for name in found if (values[name] > values["all"]).all()]
+    return found[max(better, key=lambda name: values[name].sum(), default="all")], {
+        name: float(each.mean()) for name, each in values.items()
+    }
 
 
-def _value(y: np.ndarray, scores: np.ndarray) -> float:
-    """Macro average precision and the best micro-F1, of equal importance."""
-    decided = ThresholdTuner("miF1").fit(y, scores).best_value
-    return float(np.nan_to_num(macro_average_precision(y, scores))) + float(decided or 0.0)
-
-
-def _by_title(kinds: Sequence[str] | Mapping[str, Any], evidence: np.ndarray) -> dict[str, np.ndarray]:
-    return {TITLES[kind]: expit(evidence[..., place]) for place, kind in enumerate(kinds)}
+def _values(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """How well scores rank and decide, on each of a few parts of the samples."""
+    part = np.arange(len(y)) % min(_PARTS, len(y))
+    return np.array([ranks_and_decides(y[part == i], scores[part == i]) for i in range(part.max() + 1)])
 
 
 def _build_arguments(built: Mapping[str, Any]) -> tuple[str, MultiLabelDataset, LabelGraph, dict[str, Any]]:

@@ -21,7 +21,7 @@ from tg_mlc.data.preprocess.preprocessor import Preprocessor
 from tg_mlc.data.preprocess.views import View, make_view, views_of
 from tg_mlc.data.samples import Samples
 from tg_mlc.data.splits import Split
-from tg_mlc.metrics import ThresholdTuner, macro_average_precision
+from tg_mlc.metrics import ThresholdTuner, macro_average_precision, macro_roc_auc
 
 #: What is tried of each classifier, the most likely first, as time may end the search: the loss and the inverse
 #: strength of regularisation of linear ones, ``gamma`` and ``alpha`` of kernels, and of forests the least number of
@@ -49,8 +49,8 @@ _FOLDS = (3, 5)  # of linear classifiers while they are tuned, and afterwards
 _GROWTH = {"svm": 1.3, "logistic": 1.3, "ridge": 3.0, "forest": 1.2}
 # Logits beyond this, or probabilities this close to 0 and 1, say no more: forests and regressions overstep both.
 _LARGEST, _CLOSEST = 8.0, 0.01
-# Brings logits to where the steps of a ScoreEncoder lie.
-_SCALE = 1 / 3
+#: Brings logits to where the steps of a ScoreEncoder lie.
+EVIDENCE_SCALE = 1 / 3
 
 
 @dataclass
@@ -73,7 +73,7 @@ class TunedScores(Preprocessor):
     """Logits of linear, kernel and tree classifiers as the attribute :obj:`evidence` of samples, :math:`(1, L, C)`.
 
     Every classifier chooses its settings and the scale of its inputs by how well it ranks and decides training samples
-    that it was fitted without: macro average precision plus the best micro-F1. Settings are compared on at most 1,500
+    that it was fitted without: macro ROC-AUC, macro average precision and the best micro-F1 together. Settings are compared on at most 1,500
     samples, and the best is then fitted to as many as its share of the time allows. :meth:`fit_transform` gives
     training samples the logits of fits without them; of vectors, it also scales :obj:`x` as the best view does.
 
@@ -166,7 +166,7 @@ def _tune(kind: str, matrices: Mapping[str, Any], y: np.ndarray, seconds: float,
         before = time.monotonic()
         classifier = _make(kind, setting, seed)
         held_out = _held_out(kind, classifier, matrices[view][few], y[few], _FOLDS[0])
-        cost, reached = time.monotonic() - before, _value(y[few], held_out)
+        cost, reached = time.monotonic() - before, ranks_and_decides(y[few], expit(held_out))
         best, value = ((view, setting), reached) if reached > value else (best, value)
     found = Tuned(kind, *best, _make(kind, best[1], seed))
     _fit(found, matrices[found.view], y, order, (seconds - time.monotonic() + start) / max(cost, 1e-3), len(few))
@@ -226,9 +226,10 @@ def _soft_logit(p: np.ndarray) -> np.ndarray:
     return logits
 
 
-def _value(y: np.ndarray, logits: np.ndarray) -> float:
-    decided = ThresholdTuner("miF1").fit(y, expit(logits)).best_value
-    return float(np.nan_to_num(macro_average_precision(y, logits))) + float(decided or 0.0)
+def ranks_and_decides(y: np.ndarray, scores: np.ndarray) -> float:
+    """Macro ROC-AUC, macro average precision and the best micro-F1 of probabilities together, each 0 if undefined."""
+    decided = ThresholdTuner("miF1").fit(y, scores).best_value
+    return float(np.nan_to_num([macro_roc_auc(y, scores), macro_average_precision(y, scores), decided or 0.0]).sum())
 
 
 def _make(kind: str, setting: Sequence[Any], seed: int = 0) -> Any:
@@ -240,7 +241,7 @@ def _make(kind: str, setting: Sequence[Any], seed: int = 0) -> Any:
 
 
 def _stack(logits: Sequence[Any]) -> torch.Tensor:
-    return torch.from_numpy(np.stack(logits, axis=-1) * _SCALE).float()
+    return torch.from_numpy(np.stack(logits, axis=-1) * EVIDENCE_SCALE).float()
 
 
 def _state(each: Tuned) -> dict[str, Any]:
