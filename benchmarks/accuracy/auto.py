@@ -3,13 +3,14 @@
     python -m benchmarks.accuracy.auto --datasets emotions,scene --seeds 5
 
 Every seed divides all samples anew, 70% for training and 30% for testing, stratified by labels; there are no validation
-samples. Each classifier is tuned on training samples as the default tunes it, with the same thresholds, fitted to scores
-of classifiers that had not seen a sample. Rows that are there already are kept: the same command goes on.
+samples. Each classifier is tuned on training samples as the default tunes it, with thresholds of the same kind, fitted
+to scores of classifiers that had not seen a sample. Rows that are there already are kept: the same command goes on.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -100,7 +101,7 @@ def _classifiers(
 
 
 def _point(row: str, metrics: dict[str, float], seconds: float, chosen: Any = None) -> dict[str, Any]:
-    values = {name: None if value != value else value for name, value in metrics.items()}
+    values = {name: None if math.isnan(value) else value for name, value in metrics.items()}
     return {"row": row, "seconds": seconds, "metrics": values, "chosen": chosen}
 
 

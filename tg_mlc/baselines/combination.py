@@ -12,6 +12,8 @@ from typing_extensions import Self
 
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, read_targets
 
+#: Labels with fewer positives or negatives say nothing of weights, unless all labels have fewer.
+MIN_CLASS = 5
 #: Pairs of sample and label for a handful of weights.
 MAX_PAIRS = 2**20
 
@@ -60,7 +62,7 @@ class Combination:
         positive, known = read_targets(y, "y")
         if logits.shape[:2] != known.shape:
             raise ValueError(f"Expected 'logits' of shape {[*known.shape, 'C']} (got {list(logits.shape)})")
-        sample, label = _pairs(known)
+        sample, label = _pairs(known & learnable_labels(np.where(known, positive, np.nan)))
         share = (positive.sum(axis=0) + 1) / (known.sum(axis=0) + 2)
         importance = 1 / np.sqrt(share * (1 - share))
         self.weight, self.bias = _minimise(
@@ -93,6 +95,13 @@ class Combination:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(weight={None if self.weight is None else self.weight.round(3).tolist()})"
+
+
+def learnable_labels(y: FloatArray) -> BoolArray:
+    """Which labels have at least :obj:`MIN_CLASS` known positives and negatives :math:`(L)`; all if none has."""
+    positives = np.nansum(y, axis=0)
+    enough = np.minimum(positives, (~np.isnan(y)).sum(axis=0) - positives) >= MIN_CLASS
+    return enough if enough.any() else np.ones_like(enough)
 
 
 def _pairs(known: BoolArray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Recipes: settings by which the data sets are trained, shared by examples and benchmarks, and a default for data without any."""
+"""Recipes: settings by which the data sets are trained, and a default for data without any."""
 
 from tg_mlc.recipes.automatic import AutoModel, auto
 from tg_mlc.recipes.dna import DNA

@@ -28,6 +28,7 @@ from tg_mlc.data.preprocess import (
     from_state,
     to_state,
 )
+from tg_mlc.data.preprocess.preprocessor import as_tensors
 from tg_mlc.data.preprocess.tuned_scores import EVIDENCE_SCALE, TITLES, ranks_and_decides
 from tg_mlc.data.readers.fasta import LETTERS
 from tg_mlc.data.samples import Samples
@@ -182,6 +183,10 @@ class AutoModel:
 
     def state_dict(self) -> dict[str, Any]:
         """Returns all that predictions need, as tensors, numbers, strings, and lists and dictionaries of these."""
+        state: dict[str, Any] = as_tensors(self._state())
+        return state
+
+    def _state(self) -> dict[str, Any]:
         return {
             "label_names": self.label_names,
             "preprocessor": to_state(self.preprocessor),
