@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ class Family:
     intermediate_weight: float
     #: What is tried in turn on the first fold, as changes of :attr:`model`, while there is time.
     trials: tuple[Mapping[str, Any], ...] = field(default=({},))
-    #: What changes of :attr:`model` where time is too short for two epochs of two folds.
+    #: What changes of :attr:`model` where time is too short for an epoch of two folds.
     light: Mapping[str, Any] = field(default_factory=lambda: {"num_steps": 1, "channels": 32})
 
 
@@ -109,33 +109,26 @@ def train_folds(dataset: MultiLabelDataset, seconds: float, seed: int) -> Folds 
     """
     start, name = time.monotonic(), family_of(dataset)
     family, graph = FAMILIES[name], label_graph_of(dataset)
-    plan, light = None, {}
-    for light in ({}, family.light):
-        an_epoch = seconds_per_epoch(build(name, dataset, graph, {**family.model, **light}), dataset)
-        # What is left is for trials, and for a machine that may become slower.
-        plan = _plan(len(dataset), an_epoch, 0.7 * seconds)
-        if plan is not None:
-            break
+    plan = _plan(name, dataset, graph, seconds)
     if plan is None:
         return None
-    num_folds, epochs = plan
-    fold = stratified_folds(dataset.y, num_folds, seed)
-    splits = [_split(fold, part) for part in range(num_folds)]
+    fold = stratified_folds(dataset.y, plan.num_folds, seed)
+    splits = [_split(fold, part) for part in range(plan.num_folds)]
     tried: list[tuple[float, dict[str, Any], FitResult]] = []
     for trial in family.trials:
         spent = time.monotonic() - start
-        if tried and spent * (1 + num_folds / len(tried)) > seconds:
+        if tried and spent * (1 + plan.num_folds / len(tried)) > seconds:
             break
-        options = {**family.model, **trial, **light}
-        result = _train(name, dataset, splits[0], graph, options, epochs, seed)
+        options = {**family.model, **trial, **plan.changes}
+        result = _train(name, dataset, splits[0], graph, options, plan.epochs, seed)
         tried.append((result.best_value, options, result))
     _, options, first = min(tried, key=lambda each: each[0])
-    results = [first, *(_train(name, dataset, split, graph, options, epochs, seed) for split in splits[1:])]
+    results = [first, *(_train(name, dataset, split, graph, options, plan.epochs, seed) for split in splits[1:])]
     models = [_frozen(result) for result in results]
     held_out = torch.empty_like(dataset.y)
     for model, split in zip(models, splits, strict=True):
         held_out[split.val] = logits_of(model, dataset[split.val])
-    return Folds(models, options, graph, held_out.double().numpy(), epochs)
+    return Folds(models, options, graph, held_out.double().numpy(), plan.epochs)
 
 
 @torch.no_grad()
@@ -155,13 +148,26 @@ def seconds_per_epoch(model: nn.Module, dataset: MultiLabelDataset) -> float:
     return 1.5 * min(times) * len(loader)
 
 
-def _plan(num_samples: int, an_epoch: float, seconds: float) -> tuple[int, int] | None:
-    """The number of folds and of epochs that the time allows."""
+class _Plan(NamedTuple):
+    """What the time allows."""
+
+    changes: Mapping[str, Any]  #: of the settings of a family
+    num_folds: int
+    epochs: int
+
+
+def _plan(name: str, dataset: MultiLabelDataset, label_graph: LabelGraph, seconds: float) -> _Plan | None:
+    family, num_samples = FAMILIES[name], len(dataset)
     wanted = int(np.clip(NUM_STEPS * BATCH_SIZE / num_samples, 8, MAX_EPOCHS))
-    for num_folds in (number for number in NUM_FOLDS if number <= num_samples):
-        affordable = int(seconds / (num_folds * an_epoch))
-        if affordable >= MIN_EPOCHS or (num_folds == NUM_FOLDS[-1] and affordable > 0):
-            return num_folds, min(wanted, affordable)
+    changes: Mapping[str, Any]
+    for changes in ({}, family.light):
+        model = build(name, dataset, label_graph, {**family.model, **changes})
+        # What is left is for trials, and for a machine that may become slower.
+        affordable = 0.7 * seconds / seconds_per_epoch(model, dataset)
+        for num_folds in (number for number in NUM_FOLDS if number <= num_samples):
+            epochs = int(affordable / num_folds)
+            if epochs >= MIN_EPOCHS or (num_folds == NUM_FOLDS[-1] and epochs > 0):
+                return _Plan(changes, num_folds, min(wanted, epochs))
     return None
 
 

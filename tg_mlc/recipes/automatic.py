@@ -105,6 +105,7 @@ class AutoModel:
     combination: Combination
     tuners: dict[str, ThresholdTuner]
     report: dict[str, Any]
+    _built: dict[str, Any]
 
     def __init__(self, seconds: float = 300.0, seed: int = 0) -> None:
         check_number("seconds", seconds)
@@ -216,7 +217,7 @@ class AutoModel:
 
     def _keep(self, train: MultiLabelDataset, folds: _folds.Folds | None) -> None:
         self.models = [] if folds is None else folds.models
-        self._built: dict[str, Any] = {}
+        self._built = {}
         if folds is not None:
             graph = folds.label_graph
             self._built = {

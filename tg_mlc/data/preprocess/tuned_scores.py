@@ -43,7 +43,7 @@ TITLES = {
 }
 
 TUNED_ROWS = 1500  # of which settings differ by more than by chance, and kernels take a tenth of a second
-NUM_TREES, MIN_TREES, MAX_TREES = 50, 25, 300  # of forests while they are tuned, and of the one that is kept
+NUM_TREES, MIN_TREES, MAX_TREES = 50, 30, 300  # of forests while they are tuned, and of the one that is kept
 MAX_KERNEL_ROWS = 12_000  # for memory: two matrices of 1.2 GB
 _FOLDS = (3, 5)  # of linear classifiers while they are tuned, and afterwards
 # How fast the time of a fit grows with its samples.

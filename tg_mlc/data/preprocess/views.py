@@ -83,8 +83,9 @@ class Scaled(View):
         x = dataset.rows("x")
         self.fill = x.nanmean(dim=0).nan_to_num()
         self.scaler = self._scaler(x.size(1)).fit(self._whole(x))
-        if self.scaling == "centred":
-            self.scaler.spread.fill_(float(self._whole(x).std(dim=0, correction=0).square().mean().sqrt()) or 1.0)
+        if self.scaling == "centred" and isinstance(self.scaler, StandardScaler):
+            spread = self._whole(x).std(dim=0, correction=0).square().mean().sqrt()
+            self.scaler.spread.fill_(float(spread) or 1.0)
         return self
 
     def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
