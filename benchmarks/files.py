@@ -83,7 +83,7 @@ def _folder(replace: bool) -> Path:
 
 def _write(path: Path, content: dict[str, Any]) -> Path:
     """Writes a file as a whole, with the machine and the versions."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.unfinished")
     # JSON has no NaN; what is undefined is null.
     text = json.dumps({"environment": describe_environment(), **content}, indent=1, allow_nan=False)

@@ -29,3 +29,16 @@ def real_file():
         return path
 
     return find
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a text to a file of the test's own folder."""
+
+    def write_file(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_file

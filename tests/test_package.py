@@ -18,6 +18,7 @@ OPTIONAL = (
     "jsonargparse",
     "lightning",
     "matplotlib",
+    "napkinxc",
     "numba",
     "pandas",
     "pooch",

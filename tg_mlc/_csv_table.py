@@ -36,14 +36,12 @@ class CSVTable(NamedTuple):
     lines: array[int]  #: where in the file each row ends
     first: int = 0  #: the number in the file of the first of these rows
 
-    def check_columns(self, labels: Sequence[str], features: Sequence[str], *, may_lack_labels: bool = False) -> None:
+    def require(self, labels: Sequence[str], features: Sequence[str], *, may_lack_labels: bool = False) -> None:
         """Refuses columns that are missing, used twice, or none."""
         check_columns([*labels, *features], self.header, f"'{self.path}'")
         if not (labels or may_lack_labels) or not features:
-            raise ValueError(
-                f"Expected at least one column of labels and one of inputs (got labels={list(labels)}, "
-                f"inputs={list(features)}) in '{self.path}'"
-            )
+            got = f"labels={list(labels)}, inputs={list(features)}"
+            raise ValueError(f"Expected at least one column of labels and one of inputs (got {got}) in '{self.path}'")
 
     def texts(self, column: str) -> list[str]:
         """The cells of a column as they are."""
@@ -68,8 +66,7 @@ class CSVTable(NamedTuple):
     ) -> np.ndarray:
         values = np.empty((len(self.lines), len(columns)), dtype=np.float64)
         for target, column in enumerate(columns):
-            cells = self.texts(column)
-            converted = convert(cells)
+            converted = convert(cells := self.texts(column))
             if None in converted:
                 row = converted.index(None)
                 where = f"row {self.first + row} (line {self.lines[row]}), column '{column}' of '{self.path}'"
@@ -82,9 +79,8 @@ def check_columns(used: Sequence[str], header: Sequence[str], source: str) -> No
     """Refuses columns that are missing, or used twice."""
     missing = [name for name in used if name not in header]
     if missing:
-        raise ValueError(
-            f"Expected the columns {missing} in {source} (got the columns {header}){_hint_of_delimiter(header)}"
-        )
+        hint = _hint_of_delimiter(header)
+        raise ValueError(f"Expected the columns {missing} in {source} (got the columns {header}){hint}")
     repeated = sorted({name for name in used if used.count(name) > 1 or header.count(name) > 1})
     if repeated:
         raise ValueError(f"Expected every column to be used once (got {repeated} more than once in {source})")
@@ -126,9 +122,8 @@ def read_csv_blocks(
     with open_unpacked(path, MAX_BYTES) as file:
         for block in _read(path, file, delimiter, encoding, header):
             if block.first + len(block.lines) < min_rows:
-                raise ValueError(
-                    f"Expected a header and at least one row in '{path}' (got {len(block.header)} columns and no row)"
-                )
+                got = f"{len(block.header)} columns and no row"
+                raise ValueError(f"Expected a header and at least one row in '{path}' (got {got})")
             yield block
 
 
@@ -149,10 +144,9 @@ def _read(
             yield block
             line = reader.line_num
     except _DAMAGED as error:
-        raise ValueError(
-            f"Expected '{path}' to be a CSV file in {encoding} (got {type(error).__name__} after line {line}: "
-            f"{error}); is it of another encoding, or a quote not closed?"
-        ) from error
+        got = f"{type(error).__name__} after line {line}: {error}"
+        hint = "is it of another encoding, or a quote not closed?"
+        raise ValueError(f"Expected '{path}' to be a CSV file in {encoding} (got {got}); {hint}") from error
 
 
 def _block(path: Path, header: list[str], rows: Iterator[tuple[int, list[str]]], first: int) -> CSVTable:
@@ -166,24 +160,22 @@ def _block(path: Path, header: list[str], rows: Iterator[tuple[int, list[str]]],
 def _rows(reader: Any, path: Path, header: list[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     for row, cells in enumerate(filter(None, reader)):
         if len(cells) != len(header):
-            raise ValueError(
-                f"Expected {len(header)} cells, as in the header, in row {row} (line {reader.line_num}) of '{path}' "
-                f"(got {len(cells)}); quote cells that contain '{delimiter}'{_hint_of_delimiter(header)}"
-            )
+            hint = f"quote cells that contain '{delimiter}'{_hint_of_delimiter(header)}"
+            where = f"row {row} (line {reader.line_num}) of '{path}'"
+            raise ValueError(f"Expected {len(header)} cells, as in the header, in {where} (got {len(cells)}); {hint}")
         yield reader.line_num, cells
 
 
 def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
     for number, line in enumerate(iter(partial(text.readline, MAX_LINE + 1), ""), start=1):
         if len(line) > MAX_LINE:
-            raise ValueError(
-                f"Expected at most {MAX_LINE:,} characters in line {number} of '{path}' (got more); is it a CSV file?"
-            )
+            where = f"line {number} of '{path}'"
+            raise ValueError(f"Expected at most {MAX_LINE:,} characters in {where} (got more); is it a CSV file?")
         yield line
 
 
 def _hint_of_delimiter(header: Sequence[str]) -> str:
-    """What to do about a header of one cell that seems to be several."""
+    """Advice on a header of one cell that seems to be several."""
     found = [mark for mark in (";", "\t", "|", ",") if len(header) == 1 and mark in header[0]]
     return f"; if {found[0]!r} stands between cells, pass it as 'delimiter' of 'from_csv'" if found else ""
 

@@ -30,11 +30,10 @@ DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 MAX_BYTES = 2**32  # of a file that is held whole
 MAX_LINE = 2**20  # bytes; a longer line is none of a table of names
+MAX_NAME = 2**16  # bytes of a line that is a name
 MAX_RATIO = 1_000  # gzip reaches 1,032 with nothing but zeros, tables of numbers and words stay below 200
 ALWAYS_UNPACKED = 2**26  # bytes that a compressed file may have, however small it is
-LINES_PER_BYTE = (
-    8  # of a compressed file: a line of a table holds more than one bit, and takes time however short it is
-)
+LINES_PER_BYTE = 8  # of a compressed file: a line holds more than one bit, and takes time however short it is
 ALWAYS_LINES = 2**20  # that a compressed file may have, however small it is
 _CHUNK = 2**18
 _BOM = b"\xef\xbb\xbf"
@@ -92,10 +91,8 @@ def byte_lines(path: FilePath, max_line: int = MAX_LINE) -> Iterator[tuple[int, 
     with open_unpacked(path) as file:
         for number, line in enumerate(iter(partial(file.readline, max_line + 1), b""), start=1):
             if len(line) > max_line:
-                raise ValueError(
-                    f"Expected at most {max_line:,} bytes in line {number} of '{os.fsdecode(path)}' (got more); is it "
-                    f"another kind of file?"
-                )
+                where = f"line {number} of '{os.fsdecode(path)}'"
+                raise ValueError(f"Expected at most {max_line:,} bytes in {where} (got more); is it of another kind?")
             yield number, line.removeprefix(_BOM) if number == 1 else line
 
 
@@ -107,6 +104,19 @@ def read_lines(path: FilePath) -> Iterator[tuple[int, str]]:
         text = decode(line, path, number)
         if text and not text.isspace():
             yield number, text.rstrip("\r\n")
+
+
+def read_names(path: FilePath) -> list[str]:
+    """Reads a file of one name per line, without the spaces around it; empty lines at the end are left out."""
+    names = [decode(line, path, number).strip() for number, line in byte_lines(path, MAX_NAME)]
+    while names and not names[-1]:
+        names.pop()
+    called = f"'{os.fsdecode(path)}'"
+    if not names:
+        raise ValueError(f"Expected at least one name in {called} (got none)")
+    if "" in names:
+        raise ValueError(f"Expected a name in every line of {called} (got none in line {names.index('') + 1})")
+    return names
 
 
 def decode(line: bytes, path: FilePath, number: int) -> str:
@@ -135,7 +145,7 @@ def file_sha256(path: Path) -> str:
 
 
 def find_damage(path: FilePath) -> str | None:
-    """What is wrong with a file of :func:`torch.save`, by the checksums that PyTorch writes and never reads."""
+    """The damage of a file of :func:`torch.save`, by the checksums that PyTorch writes and never reads."""
     with Path(os.fsdecode(path)).open("rb") as file:
         try:
             damaged = zipfile.ZipFile(file).testzip()
@@ -191,10 +201,8 @@ class _Bounded(io.RawIOBase):
         except DAMAGED as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise ValueError(
-                f"Expected {self._called} to be whole (got one that cannot be unpacked after {self._seen:,} bytes: "
-                f"{error}); get it once more"
-            ) from error
+            got = f"one that cannot be unpacked after {self._seen:,} bytes: {error}"
+            raise ValueError(f"Expected {self._called} to be whole (got {got}); get it once more") from error
         self._seen += len(block)
         self._check("bytes", self._seen, self._max_bytes)
         if self._max_lines is not None:
@@ -205,10 +213,8 @@ class _Bounded(io.RawIOBase):
 
     def _check(self, what: str, seen: int, limit: int | None) -> None:
         if limit is not None and seen > limit:
-            raise ValueError(
-                f"Expected {self._called} to have at most {limit:,} {what} unpacked (got more); unpack or divide it by "
-                f"hand if it is what it should be"
-            )
+            expected = f"{self._called} to have at most {limit:,} {what} unpacked"
+            raise ValueError(f"Expected {expected} (got more); unpack or divide it by hand if it should")
 
     def close(self) -> None:
         with closing(self._below):

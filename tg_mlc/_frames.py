@@ -17,10 +17,9 @@ def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
     names = [str(name) for name in names]
     moved = [name for name, column in zip(names, columns, strict=True) if name in column_of and name != str(column)]
     if moved and column_of.keys() != set(names):
-        raise ValueError(
-            f"Expected '{argument}' to be the columns of the data frame, in any order, or new names for them (got "
-            f"both: {moved[:5]} are names of other columns); choose columns by 'frame[names]', or rename them before"
-        )
+        expected = f"'{argument}' to be the columns of the data frame, in any order, or new names for them"
+        got = f"both: {moved[:5]} are names of other columns"
+        raise ValueError(f"Expected {expected} (got {got}); choose columns by 'frame[names]', or rename them before")
     return frame[[column_of[name] for name in names]] if moved else frame
 
 

@@ -50,6 +50,25 @@ def to_scipy(values: Any) -> Any:
     return sp.coo_array((as_array(entries.values()), entries.indices().numpy()), shape=tuple(entries.shape))
 
 
+def to_label_csr(y: Any) -> sp.csr_array:
+    """Labels ``[N, L]``, dense or sparse, as a new sparse matrix that stores ones and NaNs alone."""
+    y = to_scipy(y)
+    if not sp.issparse(y):
+        values = as_array(y)
+        if values.ndim != 2:
+            raise ValueError(f"Expected 'y' to be a matrix [num_samples, num_labels] (got {list(values.shape)})")
+        y = to_numbers(values, getattr(y, "columns", None), "'y'")
+    check_real(y.dtype, "'y'")
+    # A copy: what follows drops stored zeros in place, and a cast alone would still share the index arrays.
+    labels = sp.csr_array(y, dtype=np.float32, copy=True)
+    labels.sum_duplicates()
+    labels.eliminate_zeros()
+    strange = ~((labels.data == 1) | np.isnan(labels.data))
+    if strange.any():
+        raise ValueError(f"Expected 'y' to hold 0, 1, or NaN for unknown (got {labels.data[strange][0]:g})")
+    return labels
+
+
 def to_numbers(values: np.ndarray, columns: Any, what: str) -> np.ndarray:
     """Makes numbers of a matrix of Python objects, where None and pandas' NA mean NaN; numbers stay as they are."""
     check_real(values.dtype, what)

@@ -8,12 +8,12 @@ from typing import Any
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package can be imported, without importing it."""
+    """Tells whether a package can be imported, without importing it."""
     return find_spec(package) is not None
 
 
 def how_to_install(extra: str) -> str:
-    """What to do where an extra is missing, whether :obj:`tg_mlc` came from an index or from a clone."""
+    """The way to install a missing extra, whether :obj:`tg_mlc` came from an index or from a clone."""
     return f'install it with: pip install "tg_mlc[{extra}]", or ".[{extra}]" in a clone'
 
 

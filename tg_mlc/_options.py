@@ -1,8 +1,9 @@
-"""Checks of options that are numbers."""
+"""Checks of options."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -20,10 +21,18 @@ def check_number(name: str, value: Any, below: float = math.inf) -> None:
         raise ValueError(f"Expected '{name}' to be {wanted} (got {value!r})")
 
 
-def check_count(name: str, value: Any) -> None:
-    """Checks that an option is a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"Expected '{name}' to be a whole number of at least 1 (got {value!r})")
+def check_count(name: str, value: Any, or_none: bool = False) -> None:
+    """Checks that an option is a whole number of at least 1, or perhaps :obj:`None`."""
+    if not (or_none and value is None) and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
+        wanted = "a whole number of at least 1" + ", or None" * or_none
+        raise ValueError(f"Expected '{name}' to be {wanted} (got {value!r})")
+
+
+def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
+    """Checks that an option is one of several."""
+    choices = list(choices)
+    if value not in choices:
+        raise ValueError(f"Expected '{name}' to be one of {', '.join(map(str, choices))} (got {value!r})")
 
 
 def check_share(name: str, value: Any) -> None:

@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _expected() -> tuple[type[Exception], ...]:
-    """What a person can mend, as the message says; anything else is a mistake of ours and shows its traceback."""
+    """Errors that a person can mend, as the message says; any other is a mistake of ours and shows its traceback."""
     from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
 
     return ValueError, ImportError, OSError, ChecksumError, DatasetUnavailableError, DamagedError
@@ -84,9 +84,8 @@ def info(name: str, root: str | None = None) -> int:
     """
     from tg_mlc.datasets import registry
 
-    recorded = registry.card(name)
     if root is None:
-        print(recorded)  # noqa: T201
+        print(registry.card(name))  # noqa: T201
         return 0
     if not Path(root).is_dir():
         raise ValueError(f"Expected '--root' to be the folder of all data sets (got '{root}', which is none)")
@@ -97,10 +96,8 @@ def list_() -> int:
     """Lists the published data sets."""
     from tg_mlc.datasets import registry
 
-    names = registry.names()
-    width = max(map(len, names))
-    for name in names:
-        card = registry.card(name)
+    width = max(map(len, registry.names()))
+    for name, card in ((name, registry.card(name)) for name in registry.names()):
         print(f"{name:<{width}} {card.samples:>9,} x {card.labels:<4} {card.kind:<9} {card.title}")  # noqa: T201
     return 0
 
@@ -139,8 +136,5 @@ def _load(name: str, root: str, force: bool, download: bool) -> Dataset:
 
 def _spell_out(words: Sequence[str]) -> list[str]:
     """Gives the option ``--force`` its value, which jsonargparse wants of every option."""
-    following = [*words, ""][1:]
-    return [
-        "--force=true" if word == "--force" and after not in ("true", "false") else word
-        for word, after in zip(words, following, strict=True)
-    ]
+    pairs = zip(words, [*words, ""][1:], strict=True)
+    return ["--force=true" if word == "--force" and after not in ("true", "false") else word for word, after in pairs]

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +19,7 @@ from torch_geometric.loader import DataLoader
 from benchmarks.accuracy.networks import LinearAlone, PooledGNN
 from benchmarks.accuracy.rows import FREQUENCY, SILENT, Row
 from benchmarks.accuracy.runs import Run, Task
-from tg_mlc.baselines import LabelFrequency, MorganForest
+from tg_mlc.baselines import Baseline, ClassifierChain, LabelFrequency, LabelTrees, MLkNN, MorganForest
 from tg_mlc.baselines.linear import Loss
 from tg_mlc.baselines.morgan_forest import DEFAULT_GRID
 from tg_mlc.data import MultiLabelDataset, Split
@@ -80,6 +81,36 @@ def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Itera
         yield "best possible", lambda: _best(task, split, messages=True)
     if task.name in MOLECULES:
         yield from _molecules(task, split, seed, options)
+
+
+def rivals(task: Task, split: Split, seed: int) -> dict[str, Callable[[], Scores]]:
+    """What every model of the papers is compared with, on any data set."""
+    rows: dict[str, Callable[[], Scores]] = {
+        FREQUENCY: lambda: _frequency(task, split),
+        "linear SVM": lambda: _linear(_plain_inputs(task, split), task, split, "hinge"),
+        "classifier chain": lambda: _fitted(ClassifierChain(), task, split),
+        "ML-kNN": lambda: _fitted(MLkNN(), task, split),
+    }
+    if find_spec("napkinxc") is not None:
+        rows["label trees"] = lambda: _fitted(LabelTrees(), task, split)
+    if task.name in MOLECULES:
+        rows["random forest"] = lambda: _forest(task, split, seed, tuned=True)
+    return rows
+
+
+def _fitted(baseline: Baseline, task: Task, split: Split) -> Scores:
+    """A classifier with its default settings."""
+    x = _plain_inputs(task, split)
+    train, val, test = (part.numpy() for part in split.parts)
+    baseline.fit(x[train], task.dataset.y[split.train])
+    return baseline.predict_proba(x[val]), baseline.predict_proba(x[test])
+
+
+def _plain_inputs(task: Task, split: Split) -> Any:
+    """One vector for each sample."""
+    if task.name in MOLECULES:
+        return fingerprints(task)
+    return _words_of_dna(task, split) if task.name in DNA else inputs_of(task.dataset)
 
 
 def _frequency(task: Task, split: Split) -> Scores:

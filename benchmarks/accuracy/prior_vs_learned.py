@@ -27,6 +27,7 @@ import torch
 from joblib import Parallel, delayed
 
 from benchmarks.accuracy.baselines import baselines, run_baseline, scores_of
+from benchmarks.accuracy.label_graphs import label_graph_of
 from benchmarks.accuracy.recovery import co_occurrence_scores, mean_label_attention, recovery
 from benchmarks.accuracy.resume import earlier_runs
 from benchmarks.accuracy.rows import LAMP, LEARNED, Row, Settings, recorded
@@ -39,7 +40,7 @@ from benchmarks.report.tables import full
 from tg_mlc._files import sha256
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.preprocess.raters import NAMES
-from tg_mlc.graphs import LabelGraph, edgeless, learned
+from tg_mlc.graphs import LabelGraph, edgeless
 from tg_mlc.recipes import RECIPES, EncoderName, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
@@ -47,8 +48,6 @@ from tg_mlc.training import FitResult, MultiLabelDataModule
 NUM_BATCHES = 10
 #: Known graphs that learned attention is compared with in any case; others if they are trained with.
 ALWAYS_COMPARED = ("pr", "tree", "planted")
-#: How many sources a label keeps in the learned graph, if there are four times as many labels.
-LEARNED_TOP_K = 10
 
 
 def main(
@@ -289,16 +288,7 @@ def run_variant(
     torch.set_num_threads(1)
     start = time.perf_counter()
     task, encoder = task.with_settings(row.settings), cast(EncoderName, row.encoder)
-    if row.graph == "learned":
-        result, data = task.train(split, seed, task.recipe.label_graph("fc", task.dataset, split), encoder, options)
-        label_graph = learned(
-            result.module.model,
-            data.train_dataloader(),
-            top_k=max(1, min(LEARNED_TOP_K, task.dataset.num_labels // 4)),
-            label_names=task.dataset.label_names,
-        )
-    else:
-        label_graph = task.recipe.label_graph(cast(str, row.graph), task.dataset, split)
+    label_graph = label_graph_of(task, split, seed, cast(str, row.graph), encoder, options)
     result, data = task.train(split, seed, label_graph, encoder, options)
     run = task.run(row, split, seed, time.perf_counter() - start, *scores_of(result, data))
     run.density, run.validation = label_graph.density, result.best_value

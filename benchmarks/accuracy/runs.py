@@ -39,6 +39,7 @@ class Run:
     thresholds: dict[str, float] = field(default_factory=dict)
     density: float | None = None
     validation: float | None = None
+    on_validation: Metrics = field(default_factory=dict)  #: the metrics of validation samples, with the same thresholds
     recovery: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,7 +80,7 @@ class Task:
     def train(
         self, split: Split, seed: int, label_graph: LabelGraph, encoder: EncoderName, options: dict[str, Any]
     ) -> tuple[FitResult, MultiLabelDataModule]:
-        """Trains on the CPU and keeps no files."""
+        """Trains, on the CPU unless an option says otherwise, and keeps no files."""
         with tempfile.TemporaryDirectory() as folder:
             return self.recipe.train(
                 self.dataset,
@@ -89,9 +90,7 @@ class Task:
                 encoder=encoder,
                 seed=seed,
                 config={"dataset": self.name},
-                accelerator="cpu",
-                logger=False,
-                **options,
+                **{"accelerator": "cpu", "logger": False, **options},
             )
 
     def run(self, row: Row, split: Split, seed: int, seconds: float, on_val: ArrayLike, on_test: ArrayLike) -> Run:
@@ -125,6 +124,7 @@ class Task:
             by_label_set,
             preferred,
             {name: float(np.asarray(tuner.thresholds).item()) for name, tuner in tuners.items()},
+            on_validation=evaluate(y_val, scores[0], tuners, names).to_dict()["values"],
         )
 
 

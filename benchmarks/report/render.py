@@ -5,7 +5,8 @@
 
 A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``. NAME is a comparison, such as
 ``bibtex-official``, ``ablation-bibtex``, ``planted`` or ``label-graphs`` (those of all comparisons); a learning curve;
-or a file of speeds in benchmarks/results, ``NAME growth`` for the exponents that it holds.
+a table of the papers, such as ``papers-lamp-1`` or ``papers-ranks``; or a file in benchmarks/results: of speeds (``NAME
+growth`` for the exponents that it holds), or of LANET's tables.
 """
 
 from __future__ import annotations
@@ -18,7 +19,17 @@ from typing import Any
 
 from benchmarks import files
 from benchmarks.command_line import run
-from benchmarks.report import default, known_labels, learning_curves, pictures, planted, speed, tables
+from benchmarks.report import (
+    default,
+    known_labels,
+    lanet,
+    learning_curves,
+    paper_pages,
+    pictures,
+    planted,
+    speed,
+    tables,
+)
 from benchmarks.report.comparisons import load, names
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +40,11 @@ MARK = re.compile(
 )
 ABLATIONS = ("ablation-bibtex",)
 CURVES = ("learning_curve-bibtex", "learning_curve-nci")
-MADE = {"label-graphs": tables.label_graphs, "planted": lambda: planted.table(planted.numbers())}
+MADE = {
+    "label-graphs": tables.label_graphs,
+    "planted": lambda: planted.table(planted.numbers()),
+    **paper_pages.MARKS,
+}
 
 
 def render(text: str) -> str:
@@ -49,6 +64,9 @@ def table(name: str) -> list[str]:
     if name.startswith(("attention-", "models-")):
         result = read(name)
         return speed.attention(result) if "regimes" in result else speed.models(result)
+    if name.startswith("lanet"):
+        result = read(name)
+        return lanet.epochs(result) if "lanet" in result else lanet.cells(result)
     return learning_curves.table(read(name)) if name in CURVES else tables.short(load(name))
 
 
@@ -100,7 +118,9 @@ def drawings() -> list[pictures.Picture]:
         pictures.Picture(folder / f"known-labels-{name}.svg", known_labels.numbers(result), known_labels.draw)
         for name, result in known_labels.results().items()
     ]
-    return [*curves, *compared, *given, pictures.Picture(folder / "planted.svg", planted.numbers(), planted.draw)]
+    of_papers = paper_pages.drawings(folder)
+    drawn = [*curves, *compared, *given, *of_papers]
+    return [*drawn, pictures.Picture(folder / "planted.svg", planted.numbers(), planted.draw)]
 
 
 def main(check: bool = False) -> int:

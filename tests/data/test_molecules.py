@@ -145,7 +145,7 @@ def test_a_damaged_file_in_root_asks_for_force_reload(table, tmp_path):
         ("CCO", [[1.0]], {}, r"'smiles' to be a list of strings \(got str\)"),
         (pd.DataFrame({"smiles": ["C"]}), [[1.0]], {}, r"list of strings \(got DataFrame\); choose a column"),
         ([None], [[1.0]], {"on_error": "raise"}, r"row 0 \(got 'None': not a string"),
-        (["C"], [[1.0]], {"on_error": "ignore"}, "'skip' or 'raise'"),
+        (["C"], [[1.0]], {"on_error": "ignore"}, "'on_error' to be one of skip, raise"),
         (["C1", ""], [[1.0], [0.0]], {}, "at least one molecule"),
         ([], [], {}, "Expected"),
     ],

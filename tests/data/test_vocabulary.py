@@ -94,7 +94,7 @@ def test_it_is_made_again_from_its_words():
     [
         ([], r"first of 'words' to be '<unk>' \(got \[\]\)"),
         (["a", UNKNOWN], r"first of 'words' to be '<unk>' \(got \['a'\]\)"),
-        ([UNKNOWN, "a", "b", "a"], r"distinct \(got \['a'\] more than once\)"),
+        ([UNKNOWN, "a", "b", "a"], r"unique \(got \['a'\] more than once\)"),
         ([UNKNOWN, "a\nb"], r"without line breaks \(got 'a\\nb'\)"),
     ],
 )
@@ -105,7 +105,7 @@ def test_words_that_are_no_vocabulary(words, message):
 
 @pytest.mark.parametrize("options", [{"min_count": 0}, {"min_count": True}, {"max_size": 0}, {"max_size": 1.5}])
 def test_options_out_of_range(options):
-    with pytest.raises(ValueError, match=f"Expected '{next(iter(options))}' to be at least 1"):
+    with pytest.raises(ValueError, match=f"Expected '{next(iter(options))}' to be a whole number of at least 1"):
         Vocabulary.build(DOCUMENTS, **options)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.datasets import _deepsea_files as files
-from tg_mlc.datasets._deepsea_labels import read_outputs, select, unique_names
+from tg_mlc.datasets._deepsea_labels import read_outputs, select_outputs, unique_names
 from tg_mlc.datasets.deepsea import DeepSEA
 from tg_mlc.graphs import co_occurrence
 
@@ -287,11 +287,12 @@ def test_damaged_converted_files_ask_to_be_made_again(root, tmp_path):
 def test_the_outputs_of_the_real_file(real_file):
     outputs = read_outputs(real_file("deepsea/raw/predictor.names"))
     assert len(outputs) == len(set(unique_names(outputs))) == 919
-    factors = select(outputs, None, True, False)
-    assert (len(factors.names), len(select(outputs, None, True, True).names)) == (690, 172)
+    factors = select_outputs(outputs, None, True, False)
+    assert (len(factors.names), len(select_outputs(outputs, None, True, True).names)) == (690, 172)
     counts = {"GM12878": (90, 79), "H1-hESC": (58, 51), "K562": (150, 108)}
     for cell, expected in counts.items():
-        assert tuple(len(select(outputs, [cell], True, per_target).names) for per_target in (False, True)) == expected
+        sizes = (len(select_outputs(outputs, [cell], True, per_target).names) for per_target in (False, True))
+        assert tuple(sizes) == expected
     with real_file("string_tf/derived/deepsea_tf_columns.tsv").open() as file:
         assert factors.columns.tolist() == [int(row["column"]) for row in csv.DictReader(file, delimiter="\t")]
 

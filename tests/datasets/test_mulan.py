@@ -11,28 +11,11 @@ import numpy as np
 import pytest
 import torch
 
+from tests.arff_texts import SPARSE, SPARSE_TEST, XML
 from tg_mlc.data import read_label_xml
 from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
 from tg_mlc.datasets.mulan import MulanDataset, _Arrays, find_published
 from tg_mlc.datasets.registry import card
-
-TRAIN = "@relation r\n@attribute u {0,1}\n@attribute v {0,1}\n@attribute A {0,1}\n@attribute B {0,1}\n@data\n"
-SPARSE, SPARSE_TEST = f"{TRAIN}{{0 1,2 1}}\n{{}}\n{{1 1,2 1,3 1}}\n", f"{TRAIN}{{1 1,3 1}}\n"
-XML = (
-    '<?xml version="1.0"?>\n<labels xmlns="http://mulan.sourceforge.net/labels">\n'
-    '<label name="{}"></label>\n<label name="{}"/></labels>'
-)
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write_file(name, text):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write_file
 
 
 @pytest.fixture(scope="session")

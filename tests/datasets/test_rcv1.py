@@ -334,7 +334,7 @@ def test_a_truncated_archive(lyrl):
 def test_documents_are_read_one_at_a_time(tmp_path):
     path = tmp_path / "tokens.dat"
     path.write_text("".join(f".I {number}\n.W\n{'word ' * 1000}\n" for number in range(600)))  # 3 MB
-    documents = _rcv1_tokens.read_documents(path)
+    documents = _rcv1_tokens.read_token_documents(path)
     assert next(documents).number == 0  # before the rest is read
     tracemalloc.start()
     total = sum(len(document.tokens) for document in documents)
@@ -350,9 +350,9 @@ def test_mutated_files_give_documents_or_one_error(tmp_path_factory, data):
     text, read = data.draw(
         st.sampled_from(
             [
-                (TRAIN + TEST[1], lambda path: list(_rcv1_tokens.read_documents(path))),
+                (TRAIN + TEST[1], lambda path: list(_rcv1_tokens.read_token_documents(path))),
                 (QRELS, lambda path: [_rcv1_tokens.read_topics(path).y]),
-                (line(["C15"], ["a", "b"]) * 2, lambda path: list(_rcv1_json.read_documents(path, ["C15"]))),
+                (line(["C15"], ["a", "b"]) * 2, lambda path: list(_rcv1_json.read_json_documents(path, ["C15"]))),
             ]
         )
     )
@@ -407,7 +407,7 @@ def test_vectors_offline(tmp_path, monkeypatch):
         ({"form": "json", "reverse_split": True}, "'reverse_split' for the LYRL2004 split only"),
         ({"form": "tokens", "binary": True}, r"'binary' for form='vectors' only \(got form='tokens'\)"),
         ({"max_tokens": 5}, "options of words for texts only"),
-        ({"form": "json", "min_count": 0}, "'min_count' to be at least 1"),
+        ({"form": "json", "min_count": 0}, "'min_count' to be a whole number of at least 1"),
     ],
 )
 def test_options_out_of_range(tmp_path, options, message):

@@ -199,7 +199,7 @@ def test_filtered_samples_have_no_stories(small):
 
 @pytest.mark.parametrize("option", ["min_count", "max_size", "max_tokens"])
 def test_options_out_of_range(tmp_path, option):
-    with pytest.raises(ValueError, match=f"Expected '{option}' to be at least 1"):
+    with pytest.raises(ValueError, match=f"Expected '{option}' to be a whole number of at least 1"):
         Reuters21578(tmp_path, **{option: 0})
     assert list(tmp_path.iterdir()) == []
 

@@ -74,7 +74,7 @@ def test_without_edges():
         ({"edge_index": torch.tensor([[-1], [0]]), "num_nodes": 3}, r"source indices of 'edge_index' .* \[0, 3\)"),
         ({"edge_index": torch.tensor([[0], [0]])}, "'num_nodes' or 'label_names'"),
         ({"edge_index": torch.zeros(3, 2, dtype=torch.long), "num_nodes": 3}, r"shape \[2, num_edges\]"),
-        ({"num_nodes": 2, "label_names": ["a"]}, r"one name per label \(got 1 for 2\)"),
+        ({"num_nodes": 2, "label_names": ["a"]}, r"each of the 2 labels \(got 1 names\)"),
         ({"label_names": ["a", "a"]}, "unique.*'a'"),
         ({"label_names": ["a", 1]}, "strings"),
         ({"label_names": 4}, r"'label_names' to be a list of names \(got 4\)"),

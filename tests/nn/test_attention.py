@@ -70,6 +70,18 @@ def test_bipartite() -> None:
     torch.testing.assert_close(conv((x, u), Edges(EDGE_INDEX, 4, 3)), out)
 
 
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_attending_to_projected_sources_is_the_block(norm: str) -> None:
+    conv = AttentionConv(8, heads=2, norm=norm, value_channels=3, bias=True)
+    u, x = torch.randn(6, 8), torch.randn(2, 4, 8)
+    key, value = (each.view(2, 4, 2, -1) for each in conv.project(x.flatten(end_dim=1)))
+    mask = torch.tensor([[True, True, True, True], [True, True, False, False]])
+    ptr = torch.tensor([0, 4, 6])
+    expected = conv((x[mask], u), Blocks(torch.tensor([0, 3, 6]), ptr))
+    torch.testing.assert_close(conv.attend(u, key, value, mask), expected)
+    torch.testing.assert_close(conv.attend(u[:3], key[:1], value[:1]), expected[:3])
+
+
 def test_repr() -> None:
     assert str(AttentionConv(8, heads=2)) == "AttentionConv(8, heads=2)"
     assert str(AttentionConv((-1, 8), heads=2)) == "AttentionConv((-1, 8), heads=2)"

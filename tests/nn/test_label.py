@@ -44,6 +44,20 @@ def test_a_step_is_its_two_blocks() -> None:
         torch.testing.assert_close(actual.view(15, 8), other)
 
 
+def test_without_label_messages_there_are_no_blocks_among_labels() -> None:
+    labels = LabelMessagePassing(8, path_graph(5), num_steps=2, heads=2, label_messages=False)
+    x, batch = ragged([3, 1, 4], 8)
+    states, intermediate, attention = labels(x, batch, return_attention_weights=True)
+    blocks = Blocks(torch.arange(4) * 5, torch.tensor([0, 3, 4, 8]))
+    first = labels.feature_to_label[0]((x, labels.embedding.weight.repeat(3, 1)), blocks)
+    torch.testing.assert_close(intermediate[0].view(15, 8), first)
+    torch.testing.assert_close(states.view(15, 8), labels.feature_to_label[1]((x, first), blocks))
+    torch.testing.assert_close(labels(x, batch), states)
+    assert len(intermediate) == 1
+    assert [step.label_to_label for step in attention] == [None, None]
+    assert len(labels.label_to_label) == 0
+
+
 def test_ptr_is_batch() -> None:
     labels = LabelMessagePassing(8, path_graph(5), heads=2)
     x, batch = ragged([3, 1, 4], 8)

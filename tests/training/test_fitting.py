@@ -15,7 +15,7 @@ from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tg_mlc.data import Split
 from tg_mlc.metrics import evaluate, macro_roc_auc, tune_per_metric
 from tg_mlc.nn.encoders import CategoricalEmbedding
-from tg_mlc.training import BinaryObjective, MultiLabelDataModule, fit, read_checkpoint
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, fit, read_checkpoint, schedule
 
 
 def part_of_y(dataset, part):
@@ -208,3 +208,10 @@ def test_averaged_weights_leave_integer_buffers_alone(tmp_path, split, data):
     with torch.no_grad():
         expected = torch.cat([fresh.eval()(batch).sigmoid() for batch in loader])
     torch.testing.assert_close(result.predict(loader), expected)
+
+
+def test_the_learning_rate_falls_where_validation_stalls(tmp_path, data, monkeypatch):
+    monkeypatch.setattr(schedule, "PLATEAU_PATIENCE", 1)
+    module = make_module(decay="plateau", lr=1e-12)  # as good as no step, so that no epoch is better than the first
+    result = fit(module, data, tmp_path, max_epochs=5, patience=None, logger=False)
+    assert result.trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(1e-12 * schedule.PLATEAU_FACTOR**2)

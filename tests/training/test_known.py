@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
@@ -8,9 +10,17 @@ from tests.training.conftest import GINE, LABELS, make_module
 from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import edgeless, fully_connected
-from tg_mlc.models import LaMP
+from tg_mlc.models import SPEN, LaMP, energy_network, gaml, pooled_mlp, seq2seq
 from tg_mlc.nn.encoders import VectorEncoder
-from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
+from tg_mlc.training import (
+    BinaryObjective,
+    MultiLabelDataModule,
+    MultiLabelModule,
+    SequenceObjective,
+    UnrolledObjective,
+    fit,
+    seed_everything,
+)
 from tg_mlc.training.known import as_given, reveal, without_given
 
 NAN = float("nan")
@@ -80,7 +90,7 @@ def test_the_loss_is_that_of_labels_that_are_not_revealed():
     model = lamp(known_labels=True).eval()
     batch = batch_of(torch.randint(2, (16, 3)).float())
     torch.manual_seed(0)
-    loss = BinaryObjective(0.3, max_known=0.7).loss(model, batch)
+    loss = BinaryObjective(0.3, max_known=0.7).training_loss(model, batch)
     torch.manual_seed(0)
     assert torch.equal(loss, BinaryObjective(0.3).loss(model, reveal(batch, 0.7)))
     assert not torch.equal(loss, BinaryObjective(0.3).loss(model, batch))
@@ -101,7 +111,7 @@ def test_messages_carry_what_is_known(graph):
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(60):
         optimizer.zero_grad()
-        module.objective.loss(model, batch).backward()
+        module.objective.training_loss(model, batch).backward()
         optimizer.step()
     module.eval()
     alone = module.predict_step(batch)
@@ -113,6 +123,28 @@ def test_messages_carry_what_is_known(graph):
     else:
         assert ((alone[:, 1] > 0.2) & (alone[:, 1] < 0.8)).all()
         assert torch.equal(scores[:, 1] > 0.5, batch.y[:, 1] > 0)
+
+
+@pytest.mark.parametrize(
+    ("build", "objective"),
+    [(pooled_mlp, BinaryObjective), (gaml, BinaryObjective), (seq2seq, SequenceObjective), (SPEN, UnrolledObjective)],
+)
+def test_models_without_label_graphs_use_what_is_known(build, objective):
+    torch.manual_seed(0)
+    train = from_arrays(torch.ones(64, 2), twins().y, label_names=["a", "b"], kind="vector")
+    options = {"channels": 16, "dropout": 0.0, "known_labels": True, "input_dropout": 0.0, "num_components": 1}
+    builder = partial(energy_network, SPEN) if build is SPEN else build
+    model = builder(train, edgeless(2), "emb", **options)
+    module = MultiLabelModule(model, ["a", "b"], objective(max_known=0.75))
+    batch = Batch.from_data_list(list(train))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(100):
+        optimizer.zero_grad()
+        module.objective.training_loss(model, batch).backward()
+        optimizer.step()
+    module.eval()
+    batch.known = torch.where(torch.tensor([True, False]), batch.y, NAN)
+    assert torch.equal(module.predict_step(batch)[:, 1] > 0.5, batch.y[:, 1] > 0)
 
 
 def test_samples_bring_them_along_to_training_and_prediction(tmp_path, dataset, split):

@@ -45,6 +45,7 @@ def test_weight_decay_is_for_matrices():
     ("options", "message"),
     [
         ({"decay": "step"}, "'decay' to be one of"),
+        ({"decay": "plateau", "warmup": 0.1}, r"no 'warmup' with decay='plateau' \(got 0\.1\)"),
         ({"warmup": 1.0}, r"'warmup' to be a share of the training in \[0, 1\)"),
         ({"objective": BinaryObjective(intermediate_weight=0.1)}, "forward takes 'return_intermediate'"),
         ({"objective": "binary"}, r"'objective' to be an Objective, .* \(got 'binary'\)"),

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module
-from tg_mlc.losses import lamp_loss
+from tg_mlc.losses import focal_loss, lamp_loss
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.training import BinaryObjective, MultiLabelModule, Objective, fit
 
@@ -88,6 +88,23 @@ def test_binary_loss_has_intermediate_terms_and_smoothing(batch):
     assert not torch.equal(expected, lamp_loss(output.logits, batch.y))
 
 
+def test_binary_loss_may_be_another_one(batch):
+    model = LabelModel().eval()
+    output = model(batch, return_intermediate=True)
+    options = {"gamma": 1.0, "alpha": None}
+    expected = lamp_loss(output.logits, batch.y, output.intermediate, 0.3, loss=focal_loss, **options)
+    assert torch.equal(BinaryObjective(0.3, loss_name="focal", loss_options=options).loss(model, batch), expected)
+
+
+@pytest.mark.parametrize("name", ["bce", "focal", "asymmetric", "soft_f1"])
+def test_losses_are_stored_and_made_again(name, tmp_path, data):
+    options = {"pos_weight": [1.0, 2.0, *[1.0] * (len(LABELS) - 2)]} if name == "bce" else {}
+    objective = BinaryObjective(loss_name=name, loss_options=options)
+    result = fit(make_module(objective=objective), data, tmp_path, max_epochs=1, logger=False)
+    loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, model=GINE(), weights_only=True)
+    assert loaded.objective == objective
+
+
 def test_binary_validation_has_neither(batch):
     model = LabelModel().eval()
     scores, loss = BinaryObjective(0.3, 0.1).validate(model, batch)
@@ -101,6 +118,8 @@ def test_binary_validation_has_neither(batch):
         ({"intermediate_weight": -1.0}, r"'intermediate_weight' .* at least 0 \(got -1\.0\)"),
         ({"label_smoothing": 3}, r"'label_smoothing' to be a number in \[0, 1\) \(got 3\)"),
         ({"label_smoothing": -1.0}, r"'label_smoothing' .* \(got -1\.0\)"),
+        ({"loss_name": "hinge"}, r"'loss_name' to be one of \['bce', .*\(got 'hinge'\)"),
+        ({"loss_options": {"gamma": 2.0}}, r"of 'bce' among \['pos_weight'\] \(got \['gamma'\]\)"),
     ],
 )
 def test_binary_options_out_of_range(options, message):

@@ -1,10 +1,26 @@
 """Baselines: predictors that every model is compared with."""
 
+from tg_mlc.baselines.baseline import Baseline
+from tg_mlc.baselines.chain import ChainEnsemble, ClassifierChain
 from tg_mlc.baselines.combination import Combination
 from tg_mlc.baselines.forest import ForestBaseline
 from tg_mlc.baselines.kernel_ridge import KernelRidgeBaseline
 from tg_mlc.baselines.label_frequency import LabelFrequency
+from tg_mlc.baselines.label_tree import LabelTrees
 from tg_mlc.baselines.linear import LinearBaseline
+from tg_mlc.baselines.ml_knn import MLkNN
 from tg_mlc.baselines.morgan_forest import MorganForest
 
-__all__ = ["Combination", "ForestBaseline", "KernelRidgeBaseline", "LabelFrequency", "LinearBaseline", "MorganForest"]
+__all__ = [
+    "Baseline",
+    "ChainEnsemble",
+    "ClassifierChain",
+    "Combination",
+    "ForestBaseline",
+    "KernelRidgeBaseline",
+    "LabelFrequency",
+    "LabelTrees",
+    "LinearBaseline",
+    "MLkNN",
+    "MorganForest",
+]

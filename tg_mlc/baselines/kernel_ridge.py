@@ -13,10 +13,9 @@ from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc.baselines._tuning import best_of, check_rows
+from tg_mlc.baselines.baseline import Features
 from tg_mlc.baselines.linear import best_value
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
-
-Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 
 #: What :meth:`KernelRidgeBaseline.tuned` tries for inputs of unit length: pairs of ``gamma`` and ``alpha``.
 DEFAULT_GRID: tuple[tuple[float, float], ...] = tuple(product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0)))

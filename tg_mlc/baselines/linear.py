@@ -11,11 +11,11 @@ from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc.baselines._tuning import best_of, check_rows
+from tg_mlc.baselines.baseline import Features
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
 
 Loss = Literal["hinge", "logistic"]
-Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 
 #: What :meth:`LinearBaseline.tuned` tries for documents of unit length.
 DEFAULT_GRID: dict[Loss, tuple[float, ...]] = {
@@ -105,7 +105,7 @@ class LinearBaseline:
         Raises:
             ValueError: If the numbers disagree, or :obj:`y` is not allowed.
         """
-        x, targets = _read(x, y)
+        x, targets = read_samples(x, y)
         self.weight, self.bias = self._fit(x, targets)
         return self
 
@@ -134,7 +134,7 @@ class LinearBaseline:
         Raises:
             ValueError: If there are fewer than two parts, or more than samples.
         """
-        x, (positive, known) = _read(x, y)
+        x, (positive, known) = read_samples(x, y)
         if not 2 <= num_folds <= len(positive):
             raise ValueError(f"Expected 'num_folds' between 2 and the {len(positive)} samples (got {num_folds})")
         fold = np.random.default_rng(seed).permutation(len(positive)) % num_folds
@@ -176,7 +176,8 @@ class LinearBaseline:
         return f"{type(self).__name__}(loss={self.loss!r}, C={self.C})"
 
 
-def _read(x: Features, y: ArrayLike) -> tuple[Features, Targets]:
+def read_samples(x: Features, y: ArrayLike) -> tuple[Features, Targets]:
+    """Features as liblinear takes them and targets, with as many rows."""
     targets = read_targets(y, "y")
     x = _for_liblinear(x) if sp.issparse(x) else np.asarray(x)
     check_rows(x.shape[0], len(targets.known))

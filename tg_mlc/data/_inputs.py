@@ -9,8 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from tg_mlc._frames import take_by_name
+from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array, check_real, to_numbers, to_scipy
-from tg_mlc.data._label_values import check_names, in_order
+from tg_mlc._options import check_choice
+from tg_mlc.data._label_values import in_order
 from tg_mlc.data._words import as_documents, from_documents, may_be_rows
 from tg_mlc.data.records import Kind, Tokens
 
@@ -20,11 +22,11 @@ def infer_kind(X: Any) -> tuple[Kind, str]:
     documents = as_documents(X)
     if documents is not None:
         if may_be_rows(documents):
-            raise ValueError(
-                f"Expected 'kind' for lists of whole numbers that are all of one length (got {len(documents)} of "
-                f"length {len(documents[0])}): if they are rows of a matrix, pass np.array(X) or kind='vector'; if "
-                f"they are numbers of words, pass kind='sequence', or kind='bag' to take them in no order"
+            hint = (
+                "if they are rows of a matrix, pass kind='vector'; if numbers of words, pass kind='sequence' or 'bag'"
             )
+            got = f"{len(documents)} of length {len(documents[0])}"
+            raise ValueError(f"Expected 'kind' for lists of whole numbers all of one length (got {got}): {hint}")
         if any(isinstance(word, str) for document in documents for word in document):
             return "sequence", "they are lists of words"
         return "sequence", "they are lists of whole numbers, not all of one length, so that they are numbers of words"
@@ -57,8 +59,7 @@ def read_inputs(
 
     With :obj:`num_inputs`, features and their names are those of an old data set, and stay as they are.
     """
-    if kind not in get_args(Kind):
-        raise ValueError(f"Expected 'kind' to be one of {', '.join(get_args(Kind))} (got {kind!r})")
+    check_choice("kind", kind, get_args(Kind))
     if isinstance(feature_names, str):
         raise ValueError(f"Expected 'feature_names' to be a list of names (got the string '{feature_names}')")
     documents = as_documents(X)
@@ -121,8 +122,7 @@ def _dense(X: Any) -> np.ndarray:
     except ValueError as error:
         raise ValueError(f"Expected rows of one length in a matrix of inputs ({error})") from error
     if values.ndim != 2:
-        raise ValueError(
-            f"Expected inputs as a matrix of shape [num_samples, num_features] or as lists of words (got an array of "
-            f"shape {list(values.shape)}); split texts into words first, or take 'from_csv' with 'text_column'"
-        )
+        expected = "inputs as a matrix of shape [num_samples, num_features] or as lists of words"
+        hint = "split texts into words first, or take 'from_csv' with 'text_column'"
+        raise ValueError(f"Expected {expected} (got an array of shape {list(values.shape)}); {hint}")
     return to_numbers(values, getattr(X, "columns", None), "inputs")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tg_mlc._frames import take_by_name
+from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array, is_missing, to_numbers
 
 MAX_BYTES = 2**33  # of the labels of all samples, of which every one has a place in memory
@@ -42,19 +42,9 @@ def _from_matrix(Y: Any, label_names: Sequence[str] | None, num_labels: int | No
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         got = str(values[row, column]).removesuffix(".0")
-        raise ValueError(
-            f"Expected labels to be 0, 1 or NaN (got {got} in row {row}, column {column}: label '{names[column]}')"
-        )
+        where = f"row {row}, column {column}: label '{names[column]}'"
+        raise ValueError(f"Expected labels to be 0, 1 or NaN (got {got} in {where})")
     return values, names
-
-
-def check_names(names: Sequence[str], number: int, argument: str) -> None:
-    """Refuses names that are too few, too many, or not unique."""
-    if len(names) != number:
-        raise ValueError(f"Expected '{argument}' to name each of the {number} columns (got {len(names)} names)")
-    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-    if repeated:
-        raise ValueError(f"Expected '{argument}' to be unique (got {repeated[:5]} more than once)")
 
 
 def in_order(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
@@ -77,11 +67,9 @@ def in_order(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
 def _check_size(num_samples: int, num_labels: int) -> None:
     size = 4 * num_samples * num_labels
     if size > MAX_BYTES:
-        raise ValueError(
-            f"Expected labels whose matrix takes at most {MAX_BYTES >> 30} GiB (got {num_labels:,} labels of "
-            f"{num_samples:,} samples, which take {size / 2**30:.1f} GiB); choose another "
-            f"column if they name the samples, as an id column does, else leave out rare labels"
-        )
+        got = f"{num_labels:,} labels of {num_samples:,} samples, which take {size / 2**30:.1f} GiB"
+        hint = "choose another column if they name the samples, as an id column does, else leave out rare labels"
+        raise ValueError(f"Expected labels whose matrix takes at most {MAX_BYTES >> 30} GiB (got {got}); {hint}")
 
 
 def _is_names(Y: Any) -> bool:
@@ -120,19 +108,16 @@ def _set_of_names(entry: Any, row: int) -> set[str] | None:
     if is_missing(entry):
         return None
     if not isinstance(entry, (set, frozenset, list, tuple)):
-        raise ValueError(
-            f"Expected the label names of a sample as a set or list, or None if unknown (got {entry!r} in row {row})"
-        )
+        raise _strange("as a set or list, or None if unknown", f"{entry!r} in row {row}")
     if any(is_missing(name) or not str(name).strip() for name in entry):
-        raise ValueError(
-            f"Expected the label names of a sample without missing or blank ones (got {entry!r} in row {row}); leave "
-            f"these out, or pass None for a sample whose labels are unknown"
-        )
+        raise _strange("without missing or blank ones", f"{entry!r} in row {row}", "; leave these out, or pass None")
     if not isinstance(entry, (set, frozenset)) and not all(isinstance(name, str) for name in entry):
-        raise ValueError(
-            f"Expected the label names of a sample as strings, or in a set (got the list {entry!r} in row {row})"
-        )
+        raise _strange("as strings, or in a set", f"the list {entry!r} in row {row}")
     return set(map(str, entry))
+
+
+def _strange(expected: str, got: str, hint: str = "") -> ValueError:
+    return ValueError(f"Expected the label names of a sample {expected} (got {got}){hint}")
 
 
 def _matrix(Y: Any) -> np.ndarray:
@@ -141,11 +126,9 @@ def _matrix(Y: Any) -> np.ndarray:
     try:
         values = as_array(Y)
     except ValueError as error:
-        raise ValueError(
-            f"Expected labels as a matrix of 0, 1 and NaN, or as a list of sets of label names ({error})"
-        ) from error
+        expected = "labels as a matrix of 0, 1 and NaN, or as a list of sets of label names"
+        raise ValueError(f"Expected {expected} ({error})") from error
     if values.ndim != 2:
-        raise ValueError(
-            f"Expected labels of shape [num_samples, num_labels], one column per label (got {list(values.shape)})"
-        )
+        expected = "labels of shape [num_samples, num_labels], one column per label"
+        raise ValueError(f"Expected {expected} (got {list(values.shape)})")
     return to_numbers(values, getattr(Y, "columns", None), "labels").astype(np.float32)

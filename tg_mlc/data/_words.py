@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from tg_mlc.data._label_values import check_names
+from tg_mlc._names import check_names
 from tg_mlc.data.records import Kind, Tokens
 from tg_mlc.data.vocabulary import UNKNOWN, Vocabulary, encode
 
@@ -55,13 +55,15 @@ def from_documents(
     """
     if kind == "vector":
         raise ValueError("Expected a matrix of numbers for kind='vector' (got lists of words)")
-    words = None if feature_names is None else [str(name) for name in feature_names]
+    words = None if feature_names is None else list(map(str, feature_names))
     if words is not None:
         check_names(words, len(words), "feature_names")
     if any(isinstance(word, str) for word in chain.from_iterable(documents)):
         _check(documents, lambda word: isinstance(word, str), "words to be all strings or all numbers")
-        if num_words is None:
-            words = _vocabulary(documents if train is None else [documents[row] for row in train], words)
+        if words is None and num_words is None:
+            words = Vocabulary.build(documents if train is None else [documents[row] for row in train]).words
+        elif words is not None and num_words is None:
+            words = Vocabulary(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words]).words
         tokens, unknown = _encoded(documents, words, kind)
     else:
         size = num_words if words is None else len(words)
@@ -73,12 +75,6 @@ def from_documents(
     if not counts:
         bags.data[:] = 1
     return bags, words
-
-
-def _vocabulary(documents: list[Document], words: list[str] | None) -> list[str]:
-    if words is None:
-        return Vocabulary.build(documents).words
-    return Vocabulary(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words]).words
 
 
 def _encoded(documents: list[Document], words: list[str] | None, kind: Kind) -> tuple[Tokens, int]:
@@ -108,7 +104,7 @@ def _check(documents: list[Document], is_right: Callable[[Any], bool], expected:
 
 
 def _bags(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_array:
-    """How often each word occurs, of those that are known."""
+    """The number of times that each known word occurs."""
     width = num_words if num_words is not None else int(tokens.ids.max()) + 1 if tokens.ids.size else 0
     rows = np.repeat(np.arange(len(tokens.ptr) - 1), np.diff(tokens.ptr))
     kept = tokens.ids != unknown

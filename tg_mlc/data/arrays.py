@@ -80,7 +80,10 @@ def from_arrays(
     if like is not None:
         if label_names is not None or feature_names is not None:
             raise ValueError("Expected 'like' or names of labels and features (got both); 'like' has names")
-        num_inputs = _num_inputs(like)
+        num_inputs = like.num_inputs
+        if like.kind is None or num_inputs is None:
+            expected = "a data set of bags, vectors or sequences, with 'kind' and 'num_inputs'"
+            raise ValueError(f"Expected 'like' to be {expected} (got {like})")
         label_names, feature_names, kind = like.label_names, like.feature_names, kind or like.kind
         Y = in_order(Y, label_names, "Y")
     X, Y = as_list(X), _unknown(X, label_names) if Y is None else as_list(Y)
@@ -95,19 +98,9 @@ def from_arrays(
     return ArrayDataset(samples if num_inputs is None else samples._replace(num_features=num_inputs), transform)
 
 
-def _num_inputs(like: MultiLabelDataset) -> int:
-    if like.kind is None or like.num_inputs is None:
-        raise ValueError(
-            f"Expected 'like' to be a data set of bags, vectors or sequences, with 'kind' and 'num_inputs' (got {like})"
-        )
-    return like.num_inputs
-
-
 def _unknown(X: Any, label_names: Sequence[str] | None) -> np.ndarray:
     if label_names is None:
-        raise ValueError(
-            "Expected labels 'Y', or 'like' or 'label_names' for samples whose labels nobody knows (got none)"
-        )
+        raise ValueError("Expected labels 'Y', or 'like' or 'label_names' for samples of unknown labels (got none)")
     return np.full((X.shape[0] if hasattr(X, "shape") else len(X), len(label_names)), np.nan)
 
 
@@ -117,8 +110,6 @@ def _row_numbers(rows: Any, num_samples: int, name: str) -> np.ndarray:
     if given.dtype == bool and given.shape == (num_samples,):
         return np.flatnonzero(given)
     if given.size and given.dtype.kind not in "iu":
-        raise ValueError(
-            f"Expected '{name}' to be numbers of rows, or a mask of {num_samples} entries "
-            f"(got {given.dtype} of shape {list(given.shape)})"
-        )
+        expected = f"numbers of rows, or a mask of {num_samples} entries"
+        raise ValueError(f"Expected '{name}' to be {expected} (got {given.dtype} of shape {list(given.shape)})")
     return given.astype(np.int64)

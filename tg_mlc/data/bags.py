@@ -64,11 +64,9 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
         and parents.
     """
     # The rows of an official split are those of the whole data set.
-    whole = dataset._indices is None
-    official: tuple[Tensor | None, Tensor | None] = (dataset._official if whole else None) or (None, None)
-    train, test = (None if rows is None else rows.numpy() for rows in official)
+    official = [rows.numpy() for rows in dataset._official or ()] if dataset._indices is None else []
     words = words.sorted_indices()
-    samples = Records(words, dataset.y.numpy(), dataset.label_names, dataset.feature_names, train, test).to_samples()
+    samples = Records(words, dataset.y.numpy(), dataset.label_names, dataset.feature_names, *official).to_samples()
     # Also where all weights are 1, as the next samples may have others.
     samples.data.weight = torch.from_numpy(words.data.astype(np.float32))
     ptr = torch.from_numpy(words.indptr.astype(np.int64))

@@ -69,10 +69,8 @@ def from_csv(
     if like is not None and not (label_columns is None or isinstance(label_columns, str)):
         raise ValueError("Expected 'like' or a list of 'label_columns' (got both); 'like' names the columns of labels")
     if (label_separator is None) == isinstance(label_columns, str):
-        raise ValueError(
-            "Expected 'label_columns' to be a list of columns, or one column with 'label_separator' "
-            f"(got label_columns={label_columns!r}, label_separator={label_separator!r})"
-        )
+        got = f"label_columns={label_columns!r}, label_separator={label_separator!r}"
+        raise ValueError(f"Expected 'label_columns' to be a list, or one column with 'label_separator' (got {got})")
     if text_column is not None and feature_columns is not None:
         raise ValueError("Expected one of 'text_column' and 'feature_columns' (got both)")
     table = read_csv_table(Path(path), delimiter, encoding)
@@ -81,11 +79,13 @@ def from_csv(
         known = None if like is None else like.feature_names
         feature_columns = [name for name in table.header if name not in labels] if known is None else known
     features = list(feature_columns or ()) if text_column is None else [text_column]
-    table.check_columns(labels, features, may_lack_labels=like is not None)
+    table.require(labels, features, may_lack_labels=like is not None)
     X: Any = table.numbers(features) if text_column is None else [tokenizer(text) for text in table.texts(text_column)]
     Y: Any = table.labels(labels) if label_separator is None else table.label_sets(labels[0], label_separator)
     if like is not None:
-        Y = _among(Y, labels, like.label_names) if label_separator is None else Y
+        if label_separator is None:  # labels without a column are unknown
+            read, Y = Y, np.full((len(Y), like.num_labels), np.nan, dtype=np.float32)
+            Y[:, [like.label_names.index(name) for name in labels]] = read
         return from_arrays(X, Y, kind=kind, train=train, test=test, transform=transform, like=like)
     label_names = labels if label_separator is None else None
     feature_names = features if text_column is None else None
@@ -96,10 +96,3 @@ def _label_columns(given: Sequence[str] | str | None, table: CSVTable, like: Mul
     if isinstance(given, str):
         return [given]
     return list(given or ()) if like is None else [name for name in like.label_names if name in table.header]
-
-
-def _among(y: np.ndarray, labels: Sequence[str], label_names: Sequence[str]) -> np.ndarray:
-    """The columns of some labels among those of all, of which the others are unknown."""
-    out = np.full((len(y), len(label_names)), np.nan, dtype=np.float32)
-    out[:, [label_names.index(name) for name in labels]] = y
-    return out

@@ -91,10 +91,8 @@ class MultiLabelDataset(InMemoryDataset):
         """
         if self._official is None or self._is_part():
             what = "a part of a data set" if self._is_part() else f"{type(self).__name__} without one"
-            raise ValueError(
-                f"Expected a whole data set that was published with a split (got {what}); "
-                f"take 'random_split' or 'stratified_split' of tg_mlc.data"
-            )
+            hint = "take 'random_split' or 'stratified_split' of tg_mlc.data"
+            raise ValueError(f"Expected a whole data set that was published with a split (got {what}); {hint}")
         train, test = self._official
         within = stratified_split(self._labels_of(train), (1 - val_fraction, val_fraction, 0.0), seed, self.label_names)
         name = f"official, validation stratified(seed={seed})"

@@ -13,15 +13,14 @@ from scipy.sparse import csr_array
 from torch import Tensor
 from torch_geometric.data import Data
 
-from tg_mlc._files import FilePath
-from tg_mlc.data._label_values import check_names
+from tg_mlc._files import FilePath, read_names
+from tg_mlc._names import check_names
 from tg_mlc.data.dataset import MultiLabelDataset
 from tg_mlc.data.readers.fasta import LETTERS
 from tg_mlc.data.readers.fasta_files import FastaFiles
 from tg_mlc.data.readers.fasta_labels import LabelTable, listed_labels, one_known
 from tg_mlc.data.readers.label_bytes import label_csr, label_floats
 from tg_mlc.data.readers.mapped import map_temporarily
-from tg_mlc.data.readers.names import read_names
 from tg_mlc.data.samples import Samples
 
 if TYPE_CHECKING:
@@ -173,7 +172,7 @@ class DNADataset(MultiLabelDataset):
         names = list(files)
         if test is not None and set(test) != set(names):
             raise ValueError(f"Expected 'test' to have the labels of 'files', {names} (got {list(test)})")
-        sequences = FastaFiles([files[name] for name in names], [] if test is None else [test[name] for name in names])
+        sequences = FastaFiles(list(files.values()), [test[name] for name in names] if test else [])
         return cls._of(sequences, one_known(sequences, len(names)), names, transform)
 
     @classmethod
@@ -182,20 +181,13 @@ class DNADataset(MultiLabelDataset):
     ) -> DNADataset:
         y = torch.from_numpy(map_temporarily(labels)).view(len(files), len(names))
         each = torch.arange(len(files) + 1)
-        has_test = files.num_train < len(files)
-        if has_test:
-            _warn_of_overlap(files)
-        samples = Samples(
-            Data(x=torch.from_numpy(files.letters), y=y),
-            {"x": torch.from_numpy(files.ptr), "y": each},
-            names,
-            report=None,
-            kind="sequence",
-            feature_names=list(LETTERS),
-            num_features=len(LETTERS),
-            train=each[: files.num_train] if has_test else None,
-            test=each[files.num_train : -1] if has_test else None,
-        )
+        data = Data(x=torch.from_numpy(files.letters), y=y)
+        slices = {"x": torch.from_numpy(files.ptr), "y": each}
+        samples = Samples(data, slices, names, None, "sequence", list(LETTERS), len(LETTERS))
+        if num_test := len(files) - files.num_train:
+            samples = samples._replace(train=each[: files.num_train], test=each[files.num_train : -1])
+            if overlap := files.num_repeated():
+                logger.warning("%d of %d test sequences occur among the training sequences too", overlap, num_test)
         return cls(samples, files.headers, transform)
 
 
@@ -208,9 +200,3 @@ def labels_of_header(header: str, labels: Container[str] = ()) -> list[str]:
     entries = [entry.strip() for entry in header.partition("::")[0].split(",")]
     listed = [entry for entry in entries if entry and (entry in labels or not entry.endswith("_0"))]
     return [entry if entry in labels else entry.removesuffix("_1") for entry in listed]
-
-
-def _warn_of_overlap(files: FastaFiles) -> None:
-    overlap, num_test = files.num_repeated(), len(files) - files.num_train
-    if overlap:
-        logger.warning("%d of %d test sequences occur among the training sequences too", overlap, num_test)

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array
-from tg_mlc.data._label_values import check_names, read_labels
+from tg_mlc.data._label_values import read_labels
 
 
 def known_labels(label_names: Sequence[str], known: Any, batch_size: int = 1) -> Tensor:

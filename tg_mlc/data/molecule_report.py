@@ -51,22 +51,15 @@ class MoleculeReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain lists and numbers."""
-        return {
-            "num_rows": self.num_rows,
-            "invalid": [list(entry) for entry in self.invalid],
-            "duplicates": [list(entry) for entry in self.duplicates],
-            "filtered": list(self.filtered),
-        }
+        named = {"invalid": list(map(list, self.invalid)), "duplicates": list(map(list, self.duplicates))}
+        return {**vars(self), **named, "filtered": list(self.filtered)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MoleculeReport:
         """The inverse of :meth:`to_dict`."""
-        return cls(
-            num_rows=values["num_rows"],
-            invalid=[InvalidMolecule(*entry) for entry in values["invalid"]],
-            duplicates=[DuplicateMolecule(*entry) for entry in values["duplicates"]],
-            filtered=values["filtered"],
-        )
+        invalid = [InvalidMolecule(*entry) for entry in values["invalid"]]
+        duplicates = [DuplicateMolecule(*entry) for entry in values["duplicates"]]
+        return cls(values["num_rows"], invalid, duplicates, values["filtered"])
 
     def __str__(self) -> str:
         counts = f"{len(self.invalid)} invalid, {len(self.duplicates)} duplicates, {len(self.filtered)} filtered"

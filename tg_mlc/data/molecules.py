@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, get_args
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from tqdm import tqdm
+from typing_extensions import Unpack
 
 from tg_mlc._files import sha256
 from tg_mlc._frames import check_same_rows
 from tg_mlc._numbers import as_list
 from tg_mlc._optional import require
+from tg_mlc._options import check_choice
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.data._settings import settings_key
 from tg_mlc.data.dataset import MultiLabelDataset
@@ -24,6 +26,16 @@ from tg_mlc.data.samples import Samples
 from tg_mlc.data.smiles import MoleculeError, molecule_from_rdmol, parse_smiles
 
 OnError = Literal["skip", "raise"]
+
+
+class MoleculeOptions(TypedDict, total=False):
+    """The options of how molecules become samples."""
+
+    on_error: OnError
+    pre_transform: Callable[[Data], Data] | None
+    pre_filter: Callable[[Data], bool] | None
+
+
 MIN_ROWS_FOR_PROGRESS = 300
 
 
@@ -40,9 +52,7 @@ class LabeledMolecules(MultiLabelDataset):
     def _adopt(self, samples: Samples) -> None:
         super()._adopt(samples)
         if samples.report is None:
-            raise RuntimeError(
-                "Expected molecules with a report (got none); pass 'force_reload=True' to build them again"
-            )
+            raise RuntimeError("Expected molecules with a report (got none); pass force_reload=True to make them again")
         self.report = MoleculeReport.from_dict(samples.report)
 
 
@@ -69,10 +79,8 @@ class MoleculeDataset(LabeledMolecules):
         y: Any,
         label_names: Sequence[str] | None = None,
         *,
-        on_error: OnError = "skip",
         transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
-        pre_filter: Callable[[Data], bool] | None = None,
+        **options: Unpack[MoleculeOptions],
     ) -> MoleculeDataset:
         """Makes a data set from SMILES strings and their labels.
 
@@ -99,18 +107,9 @@ class MoleculeDataset(LabeledMolecules):
         check_same_rows(smiles, y)
         labels, names = read_labels(as_list(y), label_names)
         if len(labels) != len(smiles):
-            raise ValueError(
-                f"Expected 'y' of shape [{len(smiles)}, {len(names)}], one row per molecule (got {list(labels.shape)})"
-            )
-        samples = molecule_samples(
-            list(smiles),
-            torch.from_numpy(labels),
-            names,
-            on_error=on_error,
-            pre_transform=pre_transform,
-            pre_filter=pre_filter,
-        )
-        return cls(samples, transform)
+            shape = f"[{len(smiles)}, {len(names)}]"
+            raise ValueError(f"Expected 'y' of shape {shape}, one row per molecule (got {list(labels.shape)})")
+        return cls(molecule_samples(list(smiles), torch.from_numpy(labels), names, **options), transform)
 
     @classmethod
     def from_csv(
@@ -119,12 +118,10 @@ class MoleculeDataset(LabeledMolecules):
         smiles_column: str,
         label_columns: Sequence[str] | None = None,
         *,
-        on_error: OnError = "skip",
         root: str | Path | None = None,
         transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
-        pre_filter: Callable[[Data], bool] | None = None,
         force_reload: bool = False,
+        **options: Unpack[MoleculeOptions],
     ) -> MoleculeDataset:
         """Makes a data set from a CSV file with a header (plain, ``.gz``, ``.bz2`` or ``.xz``).
 
@@ -133,16 +130,13 @@ class MoleculeDataset(LabeledMolecules):
             smiles_column (str): Name of the column of SMILES strings.
             label_columns (list[str], optional): Names of the label columns, with cells 0, 1 or blank (unknown).
                 (default: all columns but :obj:`smiles_column`)
-            on_error (str, optional): :obj:`"skip"` leaves invalid molecules out and lists them in ``report``,
-                :obj:`"raise"` raises. (default: :obj:`"skip"`)
             root (str or Path, optional): Folder to keep the finished graphs in, so that the next call with the same
                 file and arguments need not make them again. Those of a function as :obj:`pre_transform` or
                 :obj:`pre_filter` are not kept, as nothing tells two functions apart; those of an object are, by its
                 class and its attributes. (default: :obj:`None`, keep nothing)
             transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-            pre_transform (callable, optional): Applied to every sample once. (default: :obj:`None`)
-            pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
             force_reload (bool, optional): Whether to make the graphs again. (default: :obj:`False`)
+            **options (optional): :obj:`on_error`, :obj:`pre_transform` and :obj:`pre_filter` as of :meth:`from_smiles`.
 
         Raises:
             ValueError: If a column is missing, a label is not 0, 1 or blank, no molecule is valid, or an invalid one
@@ -152,12 +146,11 @@ class MoleculeDataset(LabeledMolecules):
 
         def build() -> Samples:
             smiles, y, names = read_table(path, smiles_column, label_columns)
-            return molecule_samples(
-                smiles, y, names, on_error=on_error, pre_transform=pre_transform, pre_filter=pre_filter
-            )
+            return molecule_samples(smiles, y, names, **options)
 
         columns = None if label_columns is None else list(label_columns)
-        key = settings_key(smiles_column, columns, on_error, pre_transform, pre_filter)
+        changes = options.get("pre_transform"), options.get("pre_filter")
+        key = settings_key(smiles_column, columns, options.get("on_error", "skip"), *changes)
         if root is None or key is None:
             return cls(build(), transform)
         digest = sha256(Path(path).read_bytes() + key.encode())[:16]
@@ -177,8 +170,7 @@ def molecule_samples(
     pre_filter: Callable[[Data], bool] | None = None,
 ) -> Samples:
     """Converts SMILES strings and labels to samples; what all molecule data sets share."""
-    if on_error not in {"skip", "raise"}:
-        raise ValueError(f"Expected 'on_error' to be 'skip' or 'raise' (got '{on_error}')")
+    check_choice("on_error", on_error, get_args(OnError))
     report = MoleculeReport(num_rows=len(smiles))
     first_rows: dict[str, int] = {}
     samples = []
@@ -189,10 +181,10 @@ def molecule_samples(
             if data is None:
                 continue
             data.y = y[row : row + 1].clone()
-            if pre_filter is not None and not pre_filter(data):
+            if pre_filter is None or pre_filter(data):
+                samples.append(data if pre_transform is None else pre_transform(data))
+            else:
                 report.filtered.append(row)
-                continue
-            samples.append(data if pre_transform is None else pre_transform(data))
     if not samples:
         raise ValueError(f"Expected at least one molecule to keep (got none)\n{report}")
     return Samples.collate(samples, label_names, report.to_dict())
@@ -209,10 +201,8 @@ def _convert(
         data = molecule_from_rdmol(mol, smiles)
     except MoleculeError as error:
         if on_error == "raise":
-            raise ValueError(
-                f"Expected a valid molecule in row {row} (got '{smiles}': {error}); "
-                f"pass on_error='skip' to leave it out"
-            ) from error
+            hint = "pass on_error='skip' to leave it out"
+            raise ValueError(f"Expected a valid molecule in row {row} (got '{smiles}': {error}); {hint}") from error
         report.invalid.append(InvalidMolecule(row, str(smiles), str(error)))
         return None
     canonical = require("rdkit.Chem", extra="molecules").MolToSmiles(mol)

@@ -43,7 +43,7 @@ class Records(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """What the input of a sample is, which the type of :obj:`x` tells."""
+        """The kind of input that a sample has, which the type of :obj:`x` tells."""
         if isinstance(self.x, Tokens):
             return "sequence"
         return "bag" if sp.issparse(self.x) else "vector"
@@ -54,22 +54,14 @@ class Records(NamedTuple):
         A bag has the numbers of its words as ``x`` of shape ``[n]`` and, unless all its entries are 1, their values as
         ``weight``; a vector is ``x`` of shape ``[1, F]``; a sequence has its words in order as ``x`` of shape ``[n]``.
         """
-        y = torch.from_numpy(_dense(self.y))
+        dense = sp.csr_array(self.y).toarray() if sp.issparse(self.y) else self.y
+        y = torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
         each = torch.arange(y.size(0) + 1)
         attributes, ptr = self._inputs(each)
         data = Data(**attributes, y=y)
         slices = {**dict.fromkeys(attributes, ptr), "y": each}
-        return Samples(
-            data,
-            slices,
-            list(self.label_names),
-            report=None,
-            kind=self.kind,
-            feature_names=self.feature_names,
-            num_features=self._num_features(),
-            train=_rows(self.train),
-            test=_rows(self.test),
-        )
+        inputs = self.kind, self.feature_names, self._num_features()
+        return Samples(data, slices, list(self.label_names), None, *inputs, _rows(self.train), _rows(self.test))
 
     def _inputs(self, each: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         if isinstance(self.x, Tokens):
@@ -90,11 +82,6 @@ class Records(NamedTuple):
         if self.feature_names is not None:
             return len(self.feature_names)
         return int(self.x.ids.max()) + 1 if self.x.ids.size else 0
-
-
-def _dense(y: sp.csr_array | np.ndarray) -> np.ndarray:
-    values = sp.csr_array(y).toarray() if sp.issparse(y) else y
-    return np.ascontiguousarray(values, dtype=np.float32)
 
 
 def _rows(rows: np.ndarray | None) -> Tensor | None:

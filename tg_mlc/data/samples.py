@@ -47,10 +47,8 @@ class Samples(NamedTuple):
             try:
                 torch.load(unfinished, weights_only=True)
             except pickle.UnpicklingError as error:
-                raise TypeError(
-                    "Expected samples of tensors, numbers and strings, which can be stored without pickled code "
-                    f"(got something else, perhaps from 'pre_transform'): {error}"
-                ) from error
+                expected = "samples of tensors, numbers and strings, which can be stored without pickled code"
+                raise TypeError(f"Expected {expected} (got others, perhaps of 'pre_transform'): {error}") from error
 
     @classmethod
     def load(cls, path: str | Path) -> Samples:
@@ -60,7 +58,9 @@ class Samples(NamedTuple):
             RuntimeError: If the file is damaged or was written by another version.
         """
         try:
-            content = _read(path)
+            content = read_tensors(path)
+            if not isinstance(content, dict) or content.get("format") != FORMAT:
+                raise ValueError("unknown format")
             names = content["feature_names"]
             content["feature_names"] = None if names is None else names.split("\n")
             content["data"] = Data.from_dict(content["data"])
@@ -70,10 +70,3 @@ class Samples(NamedTuple):
                 f"Expected '{path}' to be a processed data set of this version (got a file that cannot be used: "
                 f"{error!r}); pass 'force_reload=True' to build it again"
             ) from error
-
-
-def _read(path: str | Path) -> dict[str, Any]:
-    content = read_tensors(path)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError("unknown format")
-    return content

@@ -52,9 +52,7 @@ def molecule_from_rdmol(mol: Mol, smiles: str) -> Data:
     try:
         data = from_rdmol(mol)
     except ValueError as error:  # PyG looks categories up with `list.index`.
-        raise MoleculeError(
-            f"PyG's molecule features have no category for one of its atoms or bonds ({error})"
-        ) from error
+        raise MoleculeError(f"PyG's features have no category for one of its atoms or bonds ({error})") from error
     data.smiles = smiles
     return data
 

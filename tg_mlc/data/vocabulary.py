@@ -10,11 +10,13 @@ from itertools import islice
 
 import numpy as np
 
+from tg_mlc._names import check_names
+from tg_mlc._options import check_count
 from tg_mlc.data.records import Tokens
 
 #: What stands for every word outside the vocabulary; its number is 0.
 UNKNOWN = "<unk>"
-LETTERS = re.compile(r"[^\W\d_]+")
+_LETTERS = re.compile(r"[^\W\d_]+")
 
 
 def tokenize(text: str) -> list[str]:
@@ -27,7 +29,7 @@ def tokenize(text: str) -> list[str]:
     Args:
         text (str): The text.
     """
-    return LETTERS.findall(text.lower())
+    return _LETTERS.findall(text.lower())
 
 
 class Vocabulary:
@@ -51,9 +53,7 @@ class Vocabulary:
         if not self.words or self.words[0] != UNKNOWN:
             raise ValueError(f"Expected the first of 'words' to be {UNKNOWN!r} (got {self.words[:1]})")
         self._index = {word: number for number, word in enumerate(self.words)}
-        if len(self._index) < len(self.words):
-            twice = [word for word, count in Counter(self.words).most_common(3) if count > 1]
-            raise ValueError(f"Expected 'words' to be distinct (got {twice} more than once)")
+        check_names(self.words, len(self.words), "words")
         broken = next((word for word in self.words if "\n" in word), None)
         if broken is not None:  # the processed file of a data set keeps one word a line
             raise ValueError(f"Expected 'words' without line breaks (got {broken!r})")
@@ -72,8 +72,8 @@ class Vocabulary:
         Raises:
             ValueError: If an option is out of range, or a document is a string instead of a list of words.
         """
-        check_at_least_one("min_count", min_count)
-        check_at_least_one("max_size", max_size, or_none=True)
+        check_count("min_count", min_count)
+        check_count("max_size", max_size, or_none=True)
         counts: Counter[str] = Counter()
         for document in _lists_of_words(documents):
             counts.update(document)
@@ -122,14 +122,6 @@ def encode(documents: Iterable[Sequence[str]], numbers: Mapping[str, int], unkno
         ids.extend([numbers.get(word, unknown) for word in document])
         ends.append(len(ids))
     return Tokens(np.frombuffer(ids, dtype=np.intc), np.frombuffer(ends, dtype=np.int64))
-
-
-def check_at_least_one(name: str, value: int | None, or_none: bool = False) -> None:
-    """Raises :class:`ValueError` unless an option is a positive whole number."""
-    if value is None and or_none:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"Expected '{name}' to be at least 1{', or None' if or_none else ''} (got {value!r})")
 
 
 def _lists_of_words(documents: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:

@@ -5,6 +5,7 @@ from tg_mlc.datasets._download import ChecksumError, DatasetUnavailableError
 from tg_mlc.datasets.binding_sites import BindingSites
 from tg_mlc.datasets.card import DatasetCard
 from tg_mlc.datasets.deepsea import DeepSEA
+from tg_mlc.datasets.event_tables import EVENT_SOURCES, load_events
 from tg_mlc.datasets.moleculenet import SIDER, ClinTox, Tox21, ToxCast
 from tg_mlc.datasets.mulan import MulanDataset
 from tg_mlc.datasets.nci import NCIFunctionalGroups
@@ -13,6 +14,7 @@ from tg_mlc.datasets.rcv1 import RCV1
 from tg_mlc.datasets.reuters import Reuters21578
 
 __all__ = [
+    "EVENT_SOURCES",
     "RCV1",
     "SIDER",
     "BindingSites",
@@ -27,5 +29,6 @@ __all__ = [
     "Reuters21578",
     "Tox21",
     "ToxCast",
+    "load_events",
     "registry",
 ]

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from tg_mlc._files import most_unpacked, replace_when_done
 from tg_mlc._optional import require
-from tg_mlc.data.readers.fasta import LETTERS, UNKNOWN
+from tg_mlc.data.readers.fasta import LETTERS, UNKNOWN_LETTER
 
 ROWS = "AGCT"  # DeepSEA's order of one-hot letters
 BLOCK_BYTES = 1 << 24  # of an array that are read at once
@@ -24,16 +24,10 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 _STRANGE = 255
 
 
-def _letter_of_rows() -> np.ndarray:
-    """The code of a letter by its one-hot column, read as bits."""
-    letters = np.full(1 << len(ROWS), _STRANGE, dtype=np.uint8)
-    letters[0] = UNKNOWN
-    for row, letter in enumerate(ROWS):
-        letters[1 << row] = LETTERS.index(letter)
-    return letters
-
-
-_LETTER_OF_ROWS = _letter_of_rows()
+# The code of a letter by its one-hot column, read as bits.
+_LETTER_OF_ROWS = np.full(1 << len(ROWS), _STRANGE, dtype=np.uint8)
+_LETTER_OF_ROWS[0] = UNKNOWN_LETTER
+_LETTER_OF_ROWS[[1 << row for row in range(len(ROWS))]] = [LETTERS.index(letter) for letter in ROWS]
 
 
 def convert(path: Path, part: str, num_labels: int, letters: Path, labels: Path) -> None:
@@ -91,8 +85,7 @@ def _open_hdf5(path: Path, part: str, num_labels: int) -> Iterator[_Source]:
     h5py = require("h5py", extra="data")
     try:
         with h5py.File(path, "r") as file:
-            missing = [name for name in _names(part) if not isinstance(file.get(name), h5py.Dataset)]
-            if missing:
+            if not all(isinstance(file.get(name), h5py.Dataset) for name in _names(part)):
                 raise _wrong(path, f"the arrays {' and '.join(_names(part))}", f"{list(file)}")
             x, y = (file[name] for name in _names(part))
             samples_first = _samples_first(path, part, x.shape, y.shape, num_labels)
@@ -121,13 +114,12 @@ def _names(part: str) -> tuple[str, str]:
 
 
 def _samples_first(path: Path, part: str, x: tuple[int, ...], y: tuple[int, ...], num_labels: int) -> bool:
-    """Whether arrays are ``[N, 4, n]`` and ``[N, L]``, and not ``[n, 4, N]`` and ``[L, N]``."""
-    if len(x) == 3 and x[1] == len(ROWS) and 0 not in x:
-        if y == (num_labels, x[2]):
-            return False
-        if y == (x[0], num_labels):
-            return True
-    raise _wrong_shapes(path, part, x, y, num_labels)
+    """Tells whether arrays are ``[N, 4, n]`` and ``[N, L]``, and not ``[n, 4, N]`` and ``[L, N]``."""
+    if len(x) == 3 and x[1] == len(ROWS) and 0 not in x and y in ((num_labels, x[2]), (x[0], num_labels)):
+        return y != (num_labels, x[2])
+    names = " and ".join(_names(part))
+    expected = f"{names} of shapes [n, 4, N] and [{num_labels}, N] (HDF5), or [N, 4, n] and [N, {num_labels}]"
+    raise _wrong(path, expected, f"{list(x)} and {list(y)}; are these the labels of 'predictor.names'?")
 
 
 def _check_plausible(array: Any, num_samples: int, path: Path) -> None:
@@ -148,10 +140,8 @@ def _check_space(folder: Path, path: Path, needed: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if needed > free:
-        raise ValueError(
-            f"Expected {needed:,} bytes of free space in '{folder}' for what '{path}' holds (got {free:,}); make room, "
-            f"or take another root"
-        )
+        expected = f"{needed:,} bytes of free space in '{folder}' for what '{path}' holds"
+        raise ValueError(f"Expected {expected} (got {free:,}); make room, or take another root")
 
 
 def _letters(rows: np.ndarray, path: Path) -> np.ndarray:
@@ -170,7 +160,8 @@ def _zero_one(values: np.ndarray, path: Path) -> np.ndarray:
 
 def _write(path: Path, shape: tuple[int, int], blocks: Iterator[np.ndarray], what: str) -> None:
     """Writes blocks of rows one after another: a memory map would stay in memory until it is written."""
-    with replace_when_done(path) as unfinished, unfinished.open("wb") as file, _progress(shape[0], what) as progress:
+    bar = tqdm(total=shape[0], desc=what, unit=" samples", leave=False, disable=None)  # None: hidden without a terminal
+    with replace_when_done(path) as unfinished, unfinished.open("wb") as file, bar as progress:
         header = {"descr": "|u1", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
         for block in blocks:
@@ -178,15 +169,5 @@ def _write(path: Path, shape: tuple[int, int], blocks: Iterator[np.ndarray], wha
             progress.update(len(block))
 
 
-def _progress(total: int, what: str) -> Any:
-    return tqdm(total=total, desc=what, unit=" samples", leave=False, disable=None)  # None: hidden without a terminal
-
-
 def _wrong(path: Path, expected: str, got: str) -> ValueError:
     return ValueError(f"Expected {expected} in '{path}' (got {got})")
-
-
-def _wrong_shapes(path: Path, part: str, x: tuple[int, ...], y: tuple[int, ...], num_labels: int) -> ValueError:
-    names = " and ".join(_names(part))
-    expected = f"{names} of shapes [n, 4, N] and [{num_labels}, N] (HDF5), or [N, 4, n] and [N, {num_labels}]"
-    return _wrong(path, expected, f"{list(x)} and {list(y)}; are these the labels of 'predictor.names'?")

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tg_mlc._files import FilePath
-from tg_mlc.data.readers.names import read_names
+from tg_mlc._files import FilePath, read_names
 
 # Open chromatin, and histones, modified (H3K4me3) or not of the usual kind (H2AZ); all others are proteins that bind.
 _NOT_FACTOR = re.compile(r"DNase$|H[234][AB]?K\d|H2AZ$")
@@ -25,7 +24,7 @@ class DeepSEAOutput(NamedTuple):
 
     @property
     def is_factor(self) -> bool:
-        """Whether the target is a protein that binds to DNA: a transcription factor, in DeepSEA's words."""
+        """Tells whether the target is a protein that binds to DNA: a transcription factor, in DeepSEA's words."""
         return _NOT_FACTOR.match(self.target) is None
 
 
@@ -45,7 +44,7 @@ class Selection(NamedTuple):
         return labels
 
     def any(self, bits: np.ndarray) -> np.ndarray:
-        """Whether any label ``[N]`` is 1."""
+        """Tells whether any label ``[N]`` is 1."""
         chosen = np.zeros(8 * bits.shape[1], dtype=bool)
         chosen[self.columns] = True
         return np.asarray((bits & np.packbits(chosen)).any(axis=1))
@@ -62,7 +61,7 @@ def read_outputs(path: FilePath) -> list[DeepSEAOutput]:
     return outputs
 
 
-def select(
+def select_outputs(
     outputs: Sequence[DeepSEAOutput], cells: Sequence[str] | None, factors_only: bool, per_target: bool
 ) -> Selection:
     """Chooses outputs and what they are labels of."""
@@ -83,8 +82,7 @@ def unique_names(outputs: Sequence[DeepSEAOutput]) -> list[str]:
     """The names of outputs, with a number where several have the same: ``"K562|YY1|None (2)"`` is the second."""
     seen: Counter[str] = Counter()
     names = []
-    for output in outputs:
-        name = "|".join(output)
+    for name in map("|".join, outputs):
         seen[name] += 1
         names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return names

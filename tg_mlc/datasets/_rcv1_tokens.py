@@ -28,7 +28,7 @@ BEGIN = re.compile(r"\.I ([0-9]{1,9})\s*")
 JUDGED = re.compile(r"(\S+) ([0-9]{1,9}) 1\s*")
 
 
-class Document(NamedTuple):
+class TokenDocument(NamedTuple):
     """One document: its number, and its words, which are stemmed and without stop words."""
 
     number: int
@@ -52,14 +52,13 @@ def find_tokens(raw: Path) -> list[Path]:
     if missing:
         places = " or ".join(f"'{folder}'" for folder in folders)
         raise DatasetUnavailableError(
-            f"Expected {', '.join(missing)} in {places}, as they are or with {', '.join(SUFFIXES)} (got no such "
-            f"file); get the LYRL2004 distribution from {published('rcv1').urls[0]} and place them there, or take "
-            f"form='vectors'"
+            f"Expected {', '.join(missing)} in {places}, also with {', '.join(SUFFIXES)} (got no such file); place "
+            f"the LYRL2004 distribution of {published('rcv1').urls[0]} there, or take form='vectors'"
         )
     return [path for path in found if path is not None]
 
 
-def read_documents(path: Path) -> Iterator[Document]:
+def read_token_documents(path: Path) -> Iterator[TokenDocument]:
     """Yields the documents of a file, one at a time: ``.I number``, ``.W``, and lines of words."""
     number, tokens, has_words = None, list[str](), False
     for at, line in read_lines(path):
@@ -106,19 +105,17 @@ def read_tokens(
     test part, which then gives the vocabulary.
     """
     judged = read_topics(topics)
-    paths = [*((path, True) for path in train), *((path, False) for path in test)]
-    counted = test if reverse_split else train
     numbers, num_train = array("q"), 0
 
     def collect() -> Iterator[list[str]]:
         nonlocal num_train
-        for path, in_train in paths:
-            for document in read_documents(path):
+        for path in (*train, *test):
+            for document in read_token_documents(path):
                 numbers.append(document.number)
-                num_train += in_train
+                num_train += path in train
                 yield document.tokens
 
-    words = (document.tokens for path in counted for document in read_documents(path))
+    words = (document.tokens for path in (test if reverse_split else train) for document in read_token_documents(path))
     tokens, names = options.encode(words, collect())
     rows = _rows(np.frombuffer(numbers, dtype=np.int64), judged.numbers, topics)
     parts = np.arange(num_train), np.arange(num_train, len(rows))
@@ -126,21 +123,20 @@ def read_tokens(
     return Records(tokens, judged.y[rows], judged.names, names, first, second)
 
 
-def _whole(number: int, tokens: list[str], has_words: bool, where: str) -> Document:
+def _whole(number: int, tokens: list[str], has_words: bool, where: str) -> TokenDocument:
     if not has_words:
         raise ValueError(f"Expected '.W' after '.I {number}' (got {where}); is the file truncated?")
-    return Document(number, tokens)
+    return TokenDocument(number, tokens)
 
 
 def _rows(numbers: np.ndarray, judged: np.ndarray, path: Path) -> np.ndarray:
-    """Where the documents are among the judged ones, which have to be the same."""
+    """The places of the documents among the judged ones, which have to be the same."""
     found, counts = np.unique(numbers, return_counts=True)
     if (counts > 1).any():
         raise ValueError(f"Expected every document once (got document {found[counts > 1][0]} twice)")
     without, missing = np.setdiff1d(numbers, judged), np.setdiff1d(judged, numbers)
     if len(without) or len(missing):
-        raise ValueError(
-            f"Expected the documents of the token files to be those of '{path}' (got {len(without)} that have no "
-            f"topic there, {without[:3]}, and {len(missing)} that have no tokens, {missing[:3]}); is a file truncated?"
-        )
+        got = f"{len(without)} that have no topic there, {without[:3]}, and "
+        got += f"{len(missing)} that have no tokens, {missing[:3]}"
+        raise ValueError(f"Expected the token files to hold those of '{path}' (got {got}); is a file truncated?")
     return np.searchsorted(judged, numbers)

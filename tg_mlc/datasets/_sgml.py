@@ -27,7 +27,8 @@ class Story(NamedTuple):
         """The title and the body; a text that was never divided (``TYPE="UNPROC"``) as a whole."""
         parts = [_inside(self.markup, "TITLE"), _inside(self.markup, "BODY")]
         found = [part for part in parts if part is not None] or [self.markup]
-        return ENTITY.sub(_character, "\n".join(found))
+        # The numbered entities are all control characters of the newswire, which separate.
+        return ENTITY.sub(lambda entity: CHARACTERS.get(entity[1], " "), "\n".join(found))
 
 
 def read_stories(content: bytes) -> Iterator[Story]:
@@ -40,13 +41,8 @@ def read_stories(content: bytes) -> Iterator[Story]:
 
 
 def _inside(markup: str, tag: str) -> str | None:
-    """What stands between a tag and its end."""
+    """The text between a tag and its end."""
     begin = markup.find(f"<{tag}")
     start = markup.find(">", begin)
     end = markup.rfind(f"</{tag}>")
     return markup[start + 1 : end] if 0 <= begin < start < end else None
-
-
-def _character(entity: re.Match[str]) -> str:
-    # The numbered ones are all control characters of the newswire, which separate.
-    return CHARACTERS.get(entity[1], " ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,11 +49,9 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
             missing.append(file)
             tried = tried or failures
     if missing:
-        raise DatasetUnavailableError(
-            f"Expected one source of '{missing[0].name}' to be reachable (tried:\n"
-            + "".join(f"  {number}. {line}\n" for number, line in enumerate(tried, start=1))
-            + f")\n{_by_hand(missing, folder)}"
-        )
+        reasons = "".join(f"  {number}. {line}\n" for number, line in enumerate(tried, start=1))
+        expected = f"Expected one source of '{missing[0].name}' to be reachable"
+        raise DatasetUnavailableError(f"{expected} (tried:\n{reasons})\n{_by_hand(missing, folder)}")
 
 
 def read_checked(file: RawFile, folder: Path) -> bytes:
@@ -66,11 +65,8 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
     try:
         file.check(content)
     except ChecksumError as error:
-        aside = set_aside(path)
-        raise ChecksumError(
-            f"'{path}' is not the file it should be. {error}. It was set aside as '{aside}'; "
-            f"run again to get the right file, or place it by hand"
-        ) from error
+        what_to_do = f"It was set aside as '{set_aside(path)}'; run again to get the right file, or place it by hand"
+        raise ChecksumError(f"'{path}' is not the file it should be. {error}. {what_to_do}") from error
     if not file.sha256:
         logger.warning("The SHA-256 of '%s' is not known here, so it is not checked; it is %s", path, sha256(content))
     return content
@@ -78,12 +74,8 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
 
 def set_aside(path: Path) -> Path:
     """Renames a bad file to the first free one of ``<name>.bad``, ``<name>.bad1``, ... and returns that path."""
-    number = 0
-    aside = path.with_name(f"{path.name}.bad")
-    while aside.exists():
-        number += 1
-        aside = path.with_name(f"{path.name}.bad{number}")
-    return path.rename(aside)
+    names = (f"{path.name}.bad{number or ''}" for number in count())
+    return path.rename(next(aside for aside in map(path.with_name, names) if not aside.exists()))
 
 
 def data_folder() -> Path | None:
@@ -133,8 +125,9 @@ def _read_local(file: RawFile) -> bytes:
 
 def _by_hand(files: Sequence[RawFile], folder: Path) -> str:
     shared = data_folder() or Path(f"${DATA_FOLDER_VARIABLE}")
-    lines = [f"Place {len(files)} file{'s' * (len(files) > 1)} by hand: each unpacked in the first place, or as it is "]
-    lines[0] += f"or with {', '.join(SUFFIXES)} in the second:"
+    several, packed = "s" * (len(files) > 1), ", ".join(SUFFIXES)
+    place = f"Place {len(files)} file{several} by hand: each unpacked in the first place, or as it is or with {packed}"
+    lines = [f"{place} in the second:"]
     for file in files:
         digest = f", SHA-256 {' or '.join(file.sha256)}" if file.sha256 else ""
         places = f"'{(folder / file.name).absolute()}' or '{shared / file.local / Path(file.name).name}'"

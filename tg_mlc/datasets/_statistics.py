@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Dataset, InMemoryDataset
 from torch_geometric.data.dataset import MISSING
 
-from tg_mlc._files import file_sha256
+from tg_mlc._files import file_sha256, sha256
 
 _BLOCK = 1 << 24
 
@@ -51,11 +51,13 @@ class Statistics:
             raise ValueError(f"Expected a whole data set (got {len(dataset)} samples of one)")
         sparse = getattr(dataset, "sparse_y", None)
         inputs = getattr(dataset, "num_inputs", None)
+        in_memory = isinstance(dataset, InMemoryDataset)
+        parts = getattr(dataset, "_official", None) if in_memory else dataset.official_split().parts
         return cls(
             kind=getattr(dataset, "kind", None) or "graph",
             samples=len(dataset),
             num_inputs=inputs if inputs is not None else dataset.num_node_features,
-            official=_official_sizes(dataset),
+            official=None if parts is None else tuple(map(len, parts)),
             raw_sha256=_raw_hashes(dataset),
             content_sha256=content_sha256(dataset),
             origin="computed",
@@ -66,10 +68,8 @@ class Statistics:
 def label_statistics(y: Tensor | csr_array) -> dict[str, Any]:
     """Counts labels ``[N, L]``: a tensor or a sparse matrix of 0, 1 and NaN."""
     num_samples, num_labels = y.shape
-    if isinstance(y, Tensor):
-        positives, unknown = (y == 1).sum(dim=0).numpy(), int(y.isnan().sum())
-    else:
-        positives, unknown = np.asarray((y == 1).sum(axis=0)).ravel(), int(np.isnan(y.data).sum())
+    positives = np.asarray((y == 1).sum(0)).ravel()
+    unknown = int(y.isnan().sum() if isinstance(y, Tensor) else np.isnan(y.data).sum())
     known = num_samples * num_labels - unknown
     occurring = positives[positives > 0]
     imbalance = occurring.max() / occurring if occurring.size else np.full(1, np.nan)
@@ -85,19 +85,11 @@ def label_statistics(y: Tensor | csr_array) -> dict[str, Any]:
     }
 
 
-def _official_sizes(dataset: Dataset) -> tuple[int, ...] | None:
-    if isinstance(dataset, InMemoryDataset):
-        parts = getattr(dataset, "_official", None)
-        return None if parts is None else tuple(len(part) for part in parts)
-    return tuple(dataset.official_split().sizes)
-
-
 def content_sha256(dataset: Dataset) -> str:
     """The SHA-256 of inputs, labels and names of a whole data set, the same wherever and however it is stored."""
-    digest = hashlib.sha256()
     if not isinstance(dataset, InMemoryDataset):  # then its files are plain arrays
-        hashes = [file_sha256(Path(path)) for path in dataset.processed_paths]
-        return hashlib.sha256("".join(hashes).encode()).hexdigest()
+        return sha256("".join(file_sha256(Path(path)) for path in dataset.processed_paths).encode())
+    digest = hashlib.sha256()
     data, slices = dataset._data, dataset.slices or {}
     for key in sorted(data.keys()):
         _update(digest, f"{key} {slices.get(key) is not None}", data[key])

@@ -6,8 +6,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+import numpy as np
+import scipy.sparse as sp
+
+from tg_mlc._options import check_count
 from tg_mlc.data.records import Tokens
-from tg_mlc.data.vocabulary import Vocabulary, check_at_least_one
+from tg_mlc.data.vocabulary import Vocabulary, encode
+
+
+def label_matrix(labels: Iterable[Iterable[str]], names: Sequence[str]) -> sp.csr_array:
+    """The labels of samples, ``[N, L]``, of which one that is listed twice counts once."""
+    column = {name: number for number, name in enumerate(names)}
+    tokens = encode((sorted(set(each)) for each in labels), column, 0)
+    ones = np.ones(len(tokens.ids), dtype=np.float32)
+    return sp.csr_array((ones, *tokens), shape=(len(tokens.ptr) - 1, len(names)))
 
 
 class TextOptions(NamedTuple):
@@ -19,9 +31,9 @@ class TextOptions(NamedTuple):
 
     def check(self) -> TextOptions:
         """Raises :class:`ValueError` if an option is out of range."""
-        check_at_least_one("min_count", self.min_count)
-        check_at_least_one("max_size", self.max_size, or_none=True)
-        check_at_least_one("max_tokens", self.max_tokens, or_none=True)
+        check_count("min_count", self.min_count)
+        check_count("max_size", self.max_size, or_none=True)
+        check_count("max_tokens", self.max_tokens, or_none=True)
         return self
 
     def encode(self, train: Iterable[Sequence[str]], documents: Iterable[Sequence[str]]) -> tuple[Tokens, list[str]]:

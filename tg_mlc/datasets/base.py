@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import TypedDict
 
 from torch_geometric.data import Data
 
@@ -14,6 +15,15 @@ from tg_mlc.data.molecules import LabeledMolecules
 from tg_mlc.data.records import Records
 from tg_mlc.data.samples import Samples
 from tg_mlc.datasets._sources import RawFile, fetch_all, read_checked
+
+
+class DatasetOptions(TypedDict, total=False):
+    """The options of every published data set, as :class:`PublishedDataset` has them."""
+
+    transform: Callable[[Data], Data] | None
+    pre_transform: Callable[[Data], Data] | None
+    pre_filter: Callable[[Data], bool] | None
+    force_reload: bool
 
 
 class PublishedDataset(MultiLabelDataset):

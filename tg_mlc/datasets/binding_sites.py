@@ -28,12 +28,8 @@ class BindingSites(PublishedTable):
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        transform, pre_transform, pre_filter, force_reload (optional): As in
-            :class:`~tg_mlc.datasets.base.PublishedDataset`.
-
-    Raises:
-        DatasetUnavailableError: If no source can be reached; the message says how to place the files by hand.
-        ChecksumError: If a file in ``root/raw`` is another one; it is set aside with the suffix ``.bad``.
+        transform, pre_transform, pre_filter, force_reload (optional): As of
+            :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
     """
 
     files = published("binding-sites").files[0]

@@ -55,25 +55,24 @@ class DatasetCard(Facts, Statistics):
 
     @property
     def statistics(self) -> Statistics:
-        """What was counted."""
+        """The statistics alone."""
         return Statistics(**values(self, Statistics))
 
     def differences(self, recorded: DatasetCard) -> list[str]:
         """One line for each statistic that is not as recorded; raw files of which nothing is recorded do not count."""
         mine, theirs = values(self, Statistics), values(recorded, Statistics)
         mine["raw_sha256"] = {name: mine["raw_sha256"].get(name) for name in theirs["raw_sha256"]}
-        return [
-            f"{name}: {value} (recorded: {theirs[name]})"
-            for name, value in mine.items()
-            if not _same(value, theirs[name])
-        ]
+        differing = [name for name, value in mine.items() if not _same(value, theirs[name])]
+        return [f"{name}: {mine[name]} (recorded: {theirs[name]})" for name in differing]
 
     def __str__(self) -> str:
+        parts = " + ".join(f"{size:,}" for size in self.official or ())
+        never = f" ({self.never_positive} without a positive sample)" if self.never_positive else ""
         rows = [
             ("Kind", self.kind),
-            ("Samples", _count(self.samples) + _parts(self.official)),
+            ("Samples", _count(self.samples) + (f" ({parts} as published)" if parts else "")),
             ("Inputs", _inputs(self)),
-            ("Labels", _count(self.labels) + _never(self.never_positive)),
+            ("Labels", _count(self.labels) + never),
             ("Cardinality", _number(self.cardinality)),
             ("Density", _number(self.density)),
             ("Imbalance", f"mean {_number(self.mean_ir)}, largest {_number(self.max_ir)} (Charte et al. 2015)"),
@@ -86,11 +85,8 @@ class DatasetCard(Facts, Statistics):
             ("Raw SHA-256", "\n".join(f"{digest}  {name}" for name, digest in self.raw_sha256.items())),
             ("SHA-256", self.content_sha256 or ""),
         ]
-        lines = [f"{self.name}: {self.title}"]
-        for head, text in rows:
-            for i, line in enumerate(text.splitlines()):
-                lines.append(f"  {head if i == 0 else '':<16}{line}")
-        return "\n".join(lines)
+        texts = [f"  {head:<16}" + text.replace("\n", f"\n{'':<18}") for head, text in rows if text]
+        return "\n".join([f"{self.name}: {self.title}", *texts])
 
 
 def values(card: Any, of: type[Any]) -> dict[str, Any]:
@@ -126,16 +122,8 @@ def _number(value: float | None) -> str:
     return f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
 
 
-def _parts(official: tuple[int, ...] | None) -> str:
-    return f" ({' + '.join(f'{size:,}' for size in official)} as published)" if official else ""
-
-
 def _inputs(card: DatasetCard) -> str:
     what = {"bag": "words", "vector": "entries", "sequence": "words", "graph": "features of a node"}
     # So few different things in sequences are those of DNA: no vocabulary of words is as small.
     is_dna = card.kind == "sequence" and card.num_inputs is not None and card.num_inputs <= len(LETTERS)
     return f"{_count(card.num_inputs)} {'letters' if is_dna else what.get(card.kind, '')}".rstrip()
-
-
-def _never(number: int | None) -> str:
-    return f" ({number} without a positive sample)" if number else ""

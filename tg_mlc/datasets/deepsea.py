@@ -18,7 +18,7 @@ from tg_mlc.data.readers.mapped import MappedRows
 from tg_mlc.data.records import Kind
 from tg_mlc.data.splits import Split
 from tg_mlc.datasets._deepsea_files import convert
-from tg_mlc.datasets._deepsea_labels import read_outputs, select
+from tg_mlc.datasets._deepsea_labels import read_outputs, select_outputs
 from tg_mlc.datasets._download import DatasetUnavailableError
 from tg_mlc.datasets._sources import data_folder, fetch_all
 from tg_mlc.datasets.registry import published
@@ -93,13 +93,16 @@ class DeepSEA(Dataset):
         super().__init__(str(root), transform, force_reload=force_reload)
         folder = Path(self.processed_dir)
         outputs = read_outputs(folder / NAMES.name)
-        self._selection = select(outputs, cells, factors_only, per_target)
+        self._selection = select_outputs(outputs, cells, factors_only, per_target)
         self.label_names = self._selection.names
         self.feature_names = list(LETTERS)
         self._letters = MappedRows([folder / f"{part}-letters.npy" for part in PARTS])
         self._bits = MappedRows([folder / f"{part}-labels.npy" for part in PARTS])
         self._check(len(outputs))
-        self._rows = self._labelled_rows() if labelled_only else None
+        self._rows: np.ndarray | None = None
+        if labelled_only:
+            blocks = np.array_split(np.arange(len(self._bits)), -(-len(self._bits) // NUM_ROWS_AT_ONCE))
+            self._rows = np.concatenate([rows[self._selection.any(self._bits[rows])] for rows in blocks])
 
     @property
     def processed_file_names(self) -> list[str]:
@@ -149,7 +152,7 @@ class DeepSEA(Dataset):
         """
         y = torch.empty(len(self), self.num_labels)
         for start, rows in self._blocks():
-            y[start : start + len(rows)] = self._dense(rows)
+            y[start : start + len(rows)] = torch.from_numpy(self._selection.take(self._bits[rows]))
         return y
 
     def sparse_y(self) -> sparse.csr_array:
@@ -169,37 +172,25 @@ class DeepSEA(Dataset):
         train, val, test = torch.arange(len(self)).tensor_split(ends[:-1].tolist())
         return Split(train, val, test, "official")
 
-    def _dense(self, rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(self._selection.take(self._bits[rows])).float()
-
     def _blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Where some samples begin, and their rows in the files."""
+        """The place of the first of some samples, and their rows in the files."""
         chosen = np.asarray(self.indices())
         for start in range(0, len(chosen), NUM_ROWS_AT_ONCE):
             block = chosen[start : start + NUM_ROWS_AT_ONCE]
             yield start, block if self._rows is None else self._rows[block]
 
-    def _labelled_rows(self) -> np.ndarray:
-        blocks = np.array_split(np.arange(len(self._bits)), -(-len(self._bits) // NUM_ROWS_AT_ONCE))
-        return np.concatenate([rows[self._selection.any(self._bits[rows])] for rows in blocks])
-
     def _check(self, num_outputs: int) -> None:
         if self._bits.width != -(-num_outputs // 8) or not np.array_equal(self._bits.ends, self._letters.ends):
-            raise RuntimeError(
-                f"Expected letters and labels of the same samples in '{self.processed_dir}' (got other shapes); pass "
-                f"force_reload=True to convert the files again"
-            )
+            expected = f"letters and labels of the same samples in '{self.processed_dir}'"
+            raise RuntimeError(f"Expected {expected} (got other shapes); pass force_reload=True to convert them again")
 
     def _find(self, part: str) -> Path:
         shared = data_folder()
         folders = [Path(self.raw_dir), *([shared / FOLDER] if shared else [])]
-        for folder in folders:
-            for suffix in SUFFIXES:
-                if (folder / f"{part}{suffix}").is_file():
-                    return folder / f"{part}{suffix}"
+        for path in (folder / f"{part}{suffix}" for folder in folders for suffix in SUFFIXES):
+            if path.is_file():
+                return path
         tried = " or ".join(f"'{folder.absolute()}'" for folder in folders)
-        raise DatasetUnavailableError(
-            f"Expected DeepSEA's file '{part}.mat' (got none in {tried})\n"
-            f"Place train.mat, valid.mat and test.mat there by hand, from the authors' training bundle (unpack it):\n"
-            f"{published('deepsea').urls[0]}"
-        )
+        how = "Place train.mat, valid.mat and test.mat there by hand, from the authors' training bundle (unpack it)"
+        expected = f"Expected DeepSEA's file '{part}.mat' (got none in {tried})"
+        raise DatasetUnavailableError(f"{expected}\n{how}:\n{published('deepsea').urls[0]}")

@@ -34,13 +34,8 @@ class MoleculeNetTable(PublishedMolecules):
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        transform, pre_transform, pre_filter, force_reload (optional): As in
-            :class:`~tg_mlc.datasets.base.PublishedDataset`.
-
-    Raises:
-        DatasetUnavailableError: If no source can be reached; the message says how to place the file by hand.
-        ChecksumError: If the file in ``root/raw`` is another one; it is set aside with the suffix ``.bad``.
-        RuntimeError: If the stored graphs are damaged.
+        transform, pre_transform, pre_filter, force_reload (optional): As of
+            :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
     """
 
     #: Its name in the registry.

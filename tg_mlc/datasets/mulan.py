@@ -11,13 +11,13 @@ from typing import Any, Literal, cast
 
 import numpy as np
 import scipy.io
-from torch_geometric.data import Data
+from typing_extensions import Unpack
 
 from tg_mlc.data.readers.arff import Arff, read_arff
 from tg_mlc.data.readers.arff_labels import parse_label_xml
 from tg_mlc.data.readers.arff_table import make_records
 from tg_mlc.data.records import Records
-from tg_mlc.datasets.base import PublishedTable
+from tg_mlc.datasets.base import DatasetOptions, PublishedTable
 from tg_mlc.datasets.registry import RegistryEntry, catalogue
 
 TableKind = Literal["bag", "vector"]
@@ -51,31 +51,19 @@ class MulanDataset(PublishedTable):
     Args:
         root (str or Path): Folder to keep the data sets in, each in a folder of its own.
         name (str): Which one, in the spelling above or any with other capitals, spaces and hyphens.
-        transform, pre_transform, pre_filter, force_reload (optional): As in
-            :class:`~tg_mlc.datasets.base.PublishedDataset`.
+        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
 
     Raises:
-        DatasetUnavailableError: If no source can be reached; the message says how to place the files by hand.
-        ChecksumError: If a raw file is another one; it is set aside with the suffix ``.bad``.
         ValueError: If there is no data set of that name, or a raw file is malformed.
-        RuntimeError: If the stored samples are damaged.
     """
 
-    def __init__(
-        self,
-        root: str | Path,
-        name: str,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
-        pre_filter: Callable[[Data], bool] | None = None,
-        force_reload: bool = False,
-    ) -> None:
+    def __init__(self, root: str | Path, name: str, **options: Unpack[DatasetOptions]) -> None:
         entry = find_published(name)
         self.name, self._kind = entry.spelling, cast("TableKind", entry.statistics.kind)
         folder = Path(root) / self.name
         there = (form for form in entry.files if all((folder / "raw" / file.name).exists() for file in form))
         self.files = next(there, entry.files[0])
-        super().__init__(folder, transform, pre_transform, pre_filter, force_reload)
+        super().__init__(folder, **options)
 
     def read(self) -> Records:
         """Makes the table from the raw files."""

@@ -43,12 +43,11 @@ class NCIFunctionalGroups(PublishedMolecules):
 
     Args:
         root (str or Path): Folder to keep the graphs in.
-        transform, pre_transform, pre_filter, force_reload (optional): As in
-            :class:`~tg_mlc.datasets.base.PublishedDataset`.
+        transform, pre_transform, pre_filter, force_reload (optional): As of
+            :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
 
     Raises:
         FileNotFoundError: If the installed RDKit came without its data files.
-        RuntimeError: If the stored graphs are damaged.
     """
 
     @property
@@ -101,9 +100,8 @@ def _read_rdkit_file(name: str) -> str:
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
-        raise FileNotFoundError(
-            f"Expected RDKit's data file '{path}' (got no such file); install the 'rdkit' wheel of PyPI, which has it"
-        ) from error
+        hint = "install the 'rdkit' wheel of PyPI, which has it"
+        raise FileNotFoundError(f"Expected RDKit's data file '{path}' (got no such file); {hint}") from error
     if sha256(content) != SHA256[name]:
         logger.warning("RDKit's %s differs from the one this data set was described with; counts may differ", name)
     return content.decode()

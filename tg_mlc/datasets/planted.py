@@ -10,6 +10,7 @@ import torch
 from scipy.stats import norm
 from torch_geometric.data import Data
 
+from tg_mlc._options import check_count, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.samples import Samples
 from tg_mlc.graphs import LabelGraph
@@ -101,36 +102,20 @@ class Planted(MultiLabelDataset):
 def _samples(x: np.ndarray, y: np.ndarray, label_names: list[str]) -> Samples:
     num_samples, num_labels, num_channels = x.shape
     each = torch.arange(num_samples + 1)
-    data = Data(
-        x=torch.from_numpy(x).view(-1, num_channels),
-        to_label=torch.arange(num_labels).repeat(num_samples),
-        y=torch.from_numpy(y),
-    )
+    to_label = torch.arange(num_labels).repeat(num_samples)
+    data = Data(x=torch.from_numpy(x).view(-1, num_channels), to_label=to_label, y=torch.from_numpy(y))
     slices = {"x": each * num_labels, "to_label": each * num_labels, "y": each}
-    first_test = num_samples - num_samples // 5
-    return Samples(
-        data,
-        slices,
-        label_names,
-        report=None,
-        num_features=num_channels,
-        train=torch.arange(first_test),
-        test=torch.arange(first_test, num_samples),
-    )
+    train, test = torch.arange(num_samples).tensor_split([num_samples - num_samples // 5])
+    return Samples(data, slices, label_names, None, num_features=num_channels, train=train, test=test)
 
 
 def _check(num_samples: int, num_labels: int, degree: int, share: float, frequency: float, num_channels: int) -> None:
-    if not 0 <= share <= 1:
-        raise ValueError(f"Expected 'share' to be between 0 and 1 (got {share})")
+    check_share("share", share)
     if not 0 < frequency < 1:
         raise ValueError(f"Expected 'frequency' to be between 0 and 1, both excluded (got {frequency})")
-    if num_samples < 5 or num_channels < 1:
-        raise ValueError(
-            f"Expected 'num_samples' of at least 5 and 'num_channels' of at least 1 "
-            f"(got {num_samples} and {num_channels})"
-        )
+    check_count("num_channels", num_channels)
+    if num_samples < 5:
+        raise ValueError(f"Expected 'num_samples' of at least 5 (got {num_samples})")
     if not 1 <= degree < num_labels or degree * num_labels % 2:
-        raise ValueError(
-            f"Expected 'degree' to be at least 1, below 'num_labels', and their product to be even, as only then a "
-            f"regular graph exists (got degree={degree}, num_labels={num_labels})"
-        )
+        expected = "at least 1, below 'num_labels', and their product to be even, as else no regular graph exists"
+        raise ValueError(f"Expected 'degree' to be {expected} (got degree={degree}, num_labels={num_labels})")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
-from torch_geometric.data import Data
+from typing_extensions import Unpack
 
 from tg_mlc._files import file_sha256
 from tg_mlc._optional import require
+from tg_mlc._options import check_choice
 from tg_mlc.data._settings import settings_key
 from tg_mlc.data.records import Records
 from tg_mlc.datasets._download import DatasetUnavailableError
@@ -21,11 +21,11 @@ from tg_mlc.datasets._rcv1_json import PARTS, read_json
 from tg_mlc.datasets._rcv1_tokens import find_tokens, read_tokens
 from tg_mlc.datasets._sources import fetch_all, find, read_checked
 from tg_mlc.datasets._texts import TextOptions
-from tg_mlc.datasets.base import PublishedTable
+from tg_mlc.datasets.base import DatasetOptions, PublishedTable
 from tg_mlc.datasets.registry import published
 from tg_mlc.graphs._parents import read_parents
 
-Form = Literal["vectors", "tokens", "json"]
+RCV1Form = Literal["vectors", "tokens", "json"]
 
 ROOT = "Root"
 (DESCRIPTIONS,) = published("rcv1").optional_files
@@ -78,8 +78,6 @@ class RCV1(PublishedTable):
         root (str or Path): Folder to keep the data set in.
         form (str, optional): What to read (:obj:`"vectors"`, :obj:`"tokens"`, :obj:`"json"`).
             (default: :obj:`"vectors"`)
-        transform, pre_transform, pre_filter, force_reload (optional): As in
-            :class:`~tg_mlc.datasets.base.PublishedDataset`.
         reverse_split (bool, optional): If set to :obj:`True`, the large part trains and the small one tests.
             (default: :obj:`False`)
         binary (bool, optional): If set to :obj:`True`, bags are without weights. (default: :obj:`False`)
@@ -89,6 +87,7 @@ class RCV1(PublishedTable):
             (default: :obj:`None`, all)
         data_home (str or Path, optional): The folder of scikit-learn, which keeps pickles there: give only one whose
             files you trust. (default: :obj:`None`, scikit-learn's own)
+        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
 
     Raises:
         DatasetUnavailableError: If a file is missing and cannot be had; the message says how to place it by hand.
@@ -101,11 +100,7 @@ class RCV1(PublishedTable):
     def __init__(
         self,
         root: str | Path,
-        form: Form = "vectors",
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
-        pre_filter: Callable[[Data], bool] | None = None,
-        force_reload: bool = False,
+        form: RCV1Form = "vectors",
         *,
         reverse_split: bool = False,
         binary: bool = False,
@@ -113,11 +108,12 @@ class RCV1(PublishedTable):
         max_size: int | None = None,
         max_tokens: int | None = None,
         data_home: str | Path | None = None,
+        **options: Unpack[DatasetOptions],
     ) -> None:
         self.form, self.reverse_split, self.binary, self.data_home = form, reverse_split, binary, data_home
         self.options = TextOptions(min_count, max_size, max_tokens).check()
         self._check_options()
-        super().__init__(root, transform, pre_transform, pre_filter, force_reload)
+        super().__init__(root, **options)
 
     @property
     def processed_file_names(self) -> str:
@@ -151,33 +147,25 @@ class RCV1(PublishedTable):
 
     def read(self) -> Records:
         """Makes the table of the chosen form."""
-        match self.form:
-            case "vectors":
-                return self._read_vectors()
-            case "tokens":
-                return self._read_tokens()
-            case "json":
-                return self._read_json()
+        if self.form == "tokens":
+            train, *test, qrels = find_tokens(Path(self.raw_dir))
+            return read_tokens([train], test, qrels, self.options, self.reverse_split)
+        return self._read_vectors() if self.form == "vectors" else self._read_json()
 
     def _read_vectors(self) -> Records:
         home = None if self.data_home is None else str(self.data_home)
         try:
             bunch = require("sklearn.datasets", extra="data").fetch_rcv1(data_home=home)
         except OSError as error:
-            raise DatasetUnavailableError(
-                f"Expected scikit-learn to have RCV1 or to reach its source (got {type(error).__name__}: {error}); "
-                f"run 'sklearn.datasets.fetch_rcv1(data_home=...)' on a machine with network and copy that folder"
-            ) from error
+            got = f"{type(error).__name__}: {error}"
+            hint = "run 'sklearn.datasets.fetch_rcv1(data_home=...)' on a machine with network and copy that folder"
+            raise DatasetUnavailableError(f"Expected scikit-learn to reach RCV1 (got {got}); {hint}") from error
         x = sp.csr_array(bunch.data)
         if self.binary:
             x = sp.csr_array((np.ones(x.nnz, dtype=np.float32), x.indices, x.indptr), shape=x.shape)
         parts = np.arange(NUM_TRAIN), np.arange(NUM_TRAIN, x.shape[0])
         train, test = reversed(parts) if self.reverse_split else parts
         return Records(x, sp.csr_array(bunch.target), [str(name) for name in bunch.target_names], None, train, test)
-
-    def _read_tokens(self) -> Records:
-        train, *test, qrels = find_tokens(Path(self.raw_dir))
-        return read_tokens([train], test, qrels, self.options, self.reverse_split)
 
     def _read_json(self) -> Records:
         raw = Path(self.raw_dir)
@@ -195,8 +183,7 @@ class RCV1(PublishedTable):
         return {part: path for part in PARTS if (path := find(f"rcv1_{part}.json", Path(self.raw_dir)))}
 
     def _check_options(self) -> None:
-        if self.form not in get_args(Form):
-            raise ValueError(f"Expected 'form' to be one of {', '.join(get_args(Form))} (got {self.form!r})")
+        check_choice("form", self.form, get_args(RCV1Form))
         if self.form == "json" and self.reverse_split:
             raise ValueError("Expected 'reverse_split' for the LYRL2004 split only (got form='json')")
         if self.form != "vectors" and self.binary:

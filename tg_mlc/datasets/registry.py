@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from torch_geometric.data import Dataset
@@ -143,18 +144,14 @@ def _entry(name: str, plain: dict[str, Any]) -> RegistryEntry:
 
 
 def _files(
-    sha256: Mapping[str, str | list[str] | None] | None = None,
+    sha256: Mapping[str, str | list[str] | None] = MappingProxyType({}),
     urls: Sequence[str] = (),
     folder: str = "",
     hint: str = "",
 ) -> tuple[RawFile, ...]:
-    return tuple(
-        RawFile(
-            name,
-            tuple([digests] if isinstance(digests, str) else digests or ()),
-            tuple(url.format(name=Path(name).name) for url in urls),
-            f"{folder}/raw",
-            hint,
-        )
-        for name, digests in (sha256 or {}).items()
-    )
+    files = []
+    for name, known in sha256.items():
+        digests = tuple([known] if isinstance(known, str) else known or ())
+        addresses = tuple(url.format(name=Path(name).name) for url in urls)
+        files.append(RawFile(name, digests, addresses, f"{folder}/raw", hint))
+    return tuple(files)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-from torch_geometric.data import Data
+from typing_extensions import Unpack
 
 from tg_mlc.data._settings import settings_key
 from tg_mlc.data.records import Records
 from tg_mlc.data.vocabulary import tokenize
-from tg_mlc.datasets._label_rows import LabelRows
 from tg_mlc.datasets._sgml import Story, read_stories
 from tg_mlc.datasets._sources import read_checked
-from tg_mlc.datasets._texts import TextOptions
-from tg_mlc.datasets.base import PublishedTable
+from tg_mlc.datasets._texts import TextOptions, label_matrix
+from tg_mlc.datasets.base import DatasetOptions, PublishedTable
 from tg_mlc.datasets.registry import published
 
 *_STORY_FILES, _DESCRIPTIONS = published("reuters").files[0]
@@ -46,16 +45,13 @@ class Reuters21578(PublishedTable):
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        transform, pre_transform, pre_filter, force_reload (optional): As in
-            :class:`~tg_mlc.datasets.base.PublishedDataset`.
         min_count (int, optional): How often a word must occur in the training stories. (default: :obj:`1`)
         max_size (int, optional): How many words to keep, the most frequent ones. (default: :obj:`None`, all)
         max_tokens (int, optional): How many words of a story to keep, from its beginning.
             (default: :obj:`None`, all)
+        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
 
     Raises:
-        DatasetUnavailableError: If no source can be reached; the message says how to place the files by hand.
-        ChecksumError: If a file in ``root/raw`` is another one; it is set aside with the suffix ``.bad``.
         ValueError: If an option is out of range.
     """
 
@@ -65,17 +61,14 @@ class Reuters21578(PublishedTable):
     def __init__(
         self,
         root: str | Path,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
-        pre_filter: Callable[[Data], bool] | None = None,
-        force_reload: bool = False,
         *,
         min_count: int = 1,
         max_size: int | None = None,
         max_tokens: int | None = None,
+        **options: Unpack[DatasetOptions],
     ) -> None:
         self.options = TextOptions(min_count, max_size, max_tokens).check()
-        super().__init__(root, transform, pre_transform, pre_filter, force_reload)
+        super().__init__(root, **options)
 
     @property
     def processed_file_names(self) -> str:
@@ -84,7 +77,7 @@ class Reuters21578(PublishedTable):
 
     @property
     def label_descriptions(self) -> dict[str, str]:
-        """What each topic is, as in the collection's list; the commodities have no words there but their name."""
+        """Descriptions of the topics in the collection's list; the commodities have no words there but their name."""
         return _read_descriptions(read_checked(_DESCRIPTIONS, Path(self.raw_dir)).decode("latin-1"))
 
     @property
@@ -102,10 +95,8 @@ class Reuters21578(PublishedTable):
         in_train = np.array([story.split == "TRAIN" for story in stories])
         train, test = np.flatnonzero(in_train), np.flatnonzero(~in_train)
         tokens, words = self.options.encode((documents[row] for row in train), documents)
-        labels = LabelRows(topics)
-        for story in stories:
-            labels.add(set(story.topics).intersection(topics))
-        return Records(tokens, labels.to_csr(), topics, words, train, test)
+        y = label_matrix((set(story.topics).intersection(topics) for story in stories), topics)
+        return Records(tokens, y, topics, words, train, test)
 
     def _read_stories(self) -> Iterator[Story]:
         raw = self.read_raw()

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from tg_mlc.graphs.label_graph import LabelGraph
+from tg_mlc._names import check_names
 
 Labels = int | Sequence[str]
 
 
 def resolve_labels(labels: Labels) -> tuple[int, list[str] | None]:
     """Reads "how many labels, or which" as a number of labels and, where known, their names."""
-    if isinstance(labels, bool | str) or not isinstance(labels, int | Sequence):
-        raise ValueError(f"Expected 'labels' to be a number of labels or a list of names (got {labels!r})")
-    if isinstance(labels, int):
-        if labels < 0:
-            raise ValueError(f"Expected 'labels' to be a non-negative number of labels (got {labels})")
+    if isinstance(labels, int) and not isinstance(labels, bool) and labels >= 0:
         return labels, None
+    if isinstance(labels, int | str) or not isinstance(labels, Sequence):
+        raise ValueError(f"Expected 'labels' to be a non-negative number of labels or a list of names (got {labels!r})")
     return len(labels), check_label_names(labels, len(labels))
 
 
 def check_num_nodes(num_nodes: int | None, label_names: Sequence[str] | None) -> int:
     """Returns the number of labels; a graph must be told it, as a last label without edges is invisible in them."""
     if num_nodes is None and label_names is None:
-        raise ValueError(
-            "Expected 'num_nodes' or 'label_names' (got neither): the number of labels cannot be read off "
-            "'edge_index', in which labels without edges do not appear"
-        )
+        raise ValueError("Expected 'num_nodes' or 'label_names' (got neither): edges do not show labels without any")
     size = len(as_names(label_names)) if num_nodes is None and label_names is not None else num_nodes
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         raise ValueError(f"Expected 'num_nodes' to be a non-negative integer (got {num_nodes!r})")
@@ -49,15 +41,17 @@ def as_names(label_names: Sequence[str]) -> list[str]:
 def check_label_names(label_names: Sequence[str], num_labels: int) -> list[str]:
     """Returns the names as a list, one unique string per label."""
     names = as_names(label_names)
-    if len(names) != num_labels:
-        raise ValueError(f"Expected 'label_names' to hold one name per label (got {len(names)} for {num_labels})")
     strange = [name for name in names if not isinstance(name, str)]
     if strange:
         raise ValueError(f"Expected 'label_names' to hold strings only (got {strange[0]!r}); convert with 'str'")
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(f"Expected 'label_names' to be unique (got {', '.join(map(repr, twice[:5]))} more than once)")
+    check_names(names, num_labels, "label_names", of="labels")
     return names
+
+
+def check_keys(name: str, keys: Iterable[str], labels: Iterable[str]) -> None:
+    """Refuses keys of a dictionary that are no labels."""
+    if strange := sorted(set(keys).difference(labels)):
+        raise ValueError(f"Expected the keys of '{name}' to be labels (got {strange[:5]}, not in 'label_names')")
 
 
 def check_edge_weight(edge_weight: Tensor, num_edges: int) -> Tensor:
@@ -79,18 +73,3 @@ def check_permutation(perm: Tensor | Sequence[int], num_labels: int) -> Tensor:
     if index.dim() != 1 or index.is_floating_point() or sorted(index.tolist()) != list(range(num_labels)):
         raise ValueError(f"Expected 'perm' to hold each of 0 to {num_labels - 1} once (got {index.tolist()[:10]}...)")
     return index.long()
-
-
-def check_same_labels(a: LabelGraph, b: LabelGraph) -> None:
-    """Raises unless two graphs hold the same labels in one order, as far as they name them."""
-    if a.num_labels != b.num_labels:
-        raise ValueError(f"Expected both graphs to hold the same labels (got {a.num_labels} and {b.num_labels})")
-    if a.label_names is None or b.label_names is None or a.label_names == b.label_names:
-        return
-    if sorted(a.label_names) == sorted(b.label_names):
-        raise ValueError(
-            "Expected both graphs to hold their labels in the same order (got the same names in two orders); "
-            "bring one in the other's with 'permute'"
-        )
-    missing = sorted(set(a.label_names) ^ set(b.label_names))
-    raise ValueError(f"Expected both graphs to name the same labels (only one has {', '.join(map(repr, missing[:5]))})")

@@ -9,7 +9,6 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from tg_mlc._optional import require
 from tg_mlc.graphs.label_graph import LabelGraph
 from tg_mlc.graphs.networkx import to_networkx
 
@@ -28,23 +27,17 @@ def draw_graph(graph: LabelGraph, ax: Any, wrap: int) -> None:
     ax.set_aspect("equal")
     if not graph.num_labels:
         return
-    graph = graph.remove_self_loops()
-    network = to_networkx(graph)
-    both_ways = graph.is_undirected()
-    pairs = network.to_undirected().number_of_edges()
-    names = [fill(name, wrap, max_lines=3, placeholder=" …", break_long_words=False) for name in _names(graph)]
-    if pairs > MAX_PAIRS_PER_LABEL * graph.num_labels:
-        positions = _circle(network)
-        _name_around(ax, positions, names)
-    else:
-        positions = _tree_like(network.to_undirected())
-        _name_above(ax, positions, names)
-    _draw_dots(ax, network, positions)
-    _draw_edges(ax, network.to_undirected() if both_ways else network, positions)
-
-
-def _names(graph: LabelGraph) -> list[str]:
-    return [str(i) for i in range(graph.num_labels)] if graph.label_names is None else graph.label_names
+    network = to_networkx(graph.remove_self_loops())
+    undirected = network.to_undirected()
+    names = graph.label_names or [str(i) for i in range(graph.num_labels)]
+    names = [fill(name, wrap, max_lines=3, placeholder=" …", break_long_words=False) for name in names]
+    on_circle = undirected.number_of_edges() > MAX_PAIRS_PER_LABEL * graph.num_labels
+    positions = _circle(network) if on_circle else _tree_like(undirected)
+    (_name_around if on_circle else _name_above)(ax, positions, names)
+    listeners = dict(network.out_degree)
+    sizes = [25.0 + 120.0 * count / max(1, *listeners.values()) for count in listeners.values()]
+    nx.draw_networkx_nodes(network, positions, ax=ax, node_size=sizes, node_color=INK, linewidths=0)
+    _draw_edges(ax, undirected if graph.is_undirected() else network, positions)
 
 
 def _circle(network: nx.DiGraph[int]) -> Positions:
@@ -52,9 +45,7 @@ def _circle(network: nx.DiGraph[int]) -> Positions:
     strength = nx.Graph((j, i, {"weight": abs(w)}) for j, i, w in network.edges(data="weight", default=1.0))
     strength.add_nodes_from(network)
     groups = nx.community.greedy_modularity_communities(strength, weight="weight")
-    order = [node for group in groups for node in sorted(group)]
-    angles = np.linspace(0.0, 2.0 * math.pi, len(order), endpoint=False)
-    return {node: np.array([math.cos(a), math.sin(a)]) for node, a in zip(order, angles, strict=True)}
+    return dict(nx.circular_layout(nx.empty_graph([node for group in groups for node in sorted(group)])))
 
 
 def _tree_like(network: nx.Graph[int]) -> Positions:
@@ -67,45 +58,27 @@ def _tree_like(network: nx.Graph[int]) -> Positions:
 
 
 def _name_around(ax: Any, positions: Positions, names: list[str]) -> None:
-    size = _font_size(ax)
-    longest = max(len(line) for name in names for line in name.split("\n"))
-    _set_limits(ax, _reach(_half_width(ax), longest * LETTER_WIDTH * size / 72.0))
+    radius, size = _half_width(ax), _font_size(ax)
+    longest = max(len(line) for name in names for line in name.split("\n")) * LETTER_WIDTH * size / 72.0
+    _set_limits(ax, 1.08 * radius / max(radius - longest, 0.3 * radius))
+    # The limits leave room for names; counted once more by the layout, they would shrink the axes.
+    style = {"rotation_mode": "anchor", "va": "center", "fontsize": size, "color": INK, "in_layout": False}
     for node, (x, y) in positions.items():
-        angle = math.degrees(math.atan2(y, x))
-        left = x < -1e-9
-        ax.text(
-            1.06 * x,
-            1.06 * y,
-            names[node],
-            rotation=angle + 180.0 if left else angle,
-            rotation_mode="anchor",
-            ha="right" if left else "left",
-            va="center",
-            fontsize=size,
-            color=INK,
-            in_layout=False,  # the limits leave room for names; counted once more, they would shrink the axes
-        )
+        angle, left = math.degrees(math.atan2(y, x)), x < -1e-9
+        angle, side = (angle + 180.0, "right") if left else (angle, "left")
+        ax.text(1.06 * x, 1.06 * y, names[node], rotation=angle, ha=side, **style)
 
 
 def _name_above(ax: Any, positions: Positions, names: list[str]) -> None:
-    effects = require("matplotlib.patheffects", extra="plot")
     _set_limits(ax, 1.15 * max(1e-3, *(float(np.abs(point).max()) for point in positions.values())))
-    for node, (x, y) in positions.items():
-        ax.annotate(
-            names[node],
-            (x, y),
-            xytext=(0, 5),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=_font_size(ax) - 1.0,
-            color=INK,
-            zorder=4,
-            path_effects=[effects.withStroke(linewidth=2.5, foreground="white", alpha=0.85)],
-        )
+    halo = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}
+    style = {"ha": "center", "fontsize": _font_size(ax) - 1.0, "color": INK, "zorder": 4, "bbox": halo}
+    for node, point in positions.items():
+        ax.annotate(names[node], point, xytext=(0, 6), textcoords="offset points", **style)
 
 
 def _half_width(ax: Any) -> float:
+    """Half the width of the axes in inches."""
     extent = ax.get_window_extent()
     return min(float(extent.width), float(extent.height)) / float(ax.figure.dpi) / 2.0
 
@@ -114,37 +87,20 @@ def _font_size(ax: Any) -> float:
     return max(MIN_FONT_SIZE, FONT_SIZE * min(1.0, _half_width(ax) / 3.5))
 
 
-def _reach(half_width: float, name_width: float) -> float:
-    """Returns how far the axes must reach for names, in inches, to fit around a circle of radius one."""
-    return 1.08 * half_width / max(half_width - name_width, 0.3 * half_width)
-
-
 def _set_limits(ax: Any, reach: float) -> None:
-    ax.set_xlim(-reach, reach)
-    ax.set_ylim(-reach, reach)
-
-
-def _draw_dots(ax: Any, network: nx.DiGraph[int], positions: Positions) -> None:
-    listeners = [network.out_degree(node) for node in network]
-    most = max(1, *listeners)
-    sizes = [25.0 + 120.0 * count / most for count in listeners]
-    nx.draw_networkx_nodes(network, positions, ax=ax, node_size=sizes, node_color=INK, linewidths=0)
+    ax.set(xlim=(-reach, reach), ylim=(-reach, reach))
 
 
 def _draw_edges(ax: Any, network: nx.Graph[int], positions: Positions) -> None:
     if not network.number_of_edges():
         return
     weights = np.array([w for _, _, w in network.edges(data="weight", default=1.0)])
-    share = _share(np.abs(weights))
+    size, spread = np.abs(weights), np.ptp(np.abs(weights))
+    # Spread over 0 to 1, so that differences show even between numbers that are close.
+    share = (size - size.min()) / spread if spread else np.full_like(size, 0.5)
     colors = [(*(POSITIVE if w >= 0 else NEGATIVE), 0.25 + 0.65 * s) for w, s in zip(weights, share, strict=True)]
     arrows: dict[str, Any] = {}
     if network.is_directed():
         arrows = {"arrowsize": 9, "node_size": 90, "connectionstyle": "arc3,rad=0.12"}
     widths = (0.5 + 1.5 * share).tolist()
     nx.draw_networkx_edges(network, positions, ax=ax, width=widths, edge_color=colors, **arrows)
-
-
-def _share(size: np.ndarray) -> np.ndarray:
-    """Spreads sizes over 0 to 1, so that differences show even between numbers that are close."""
-    low, high = float(size.min()), float(size.max())
-    return (size - low) / (high - low) if high > low else np.full_like(size, 0.5)

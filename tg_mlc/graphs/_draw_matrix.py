@@ -19,29 +19,17 @@ def draw_matrix(graph: LabelGraph, ax: Any) -> None:
     if not graph.num_labels:
         ax.set_axis_off()
         return
-    cells = _cells(graph)
+    cells = np.full((graph.num_labels, graph.num_labels), np.nan)
+    source, target = graph.edge_index.cpu().numpy()
+    cells[target, source] = 1.0 if graph.edge_weight is None else graph.edge_weight.detach().cpu().numpy()
     heaviest = float(np.nanmax(np.abs(cells), initial=0.0)) or 1.0
-    signed = bool((cells < 0).any())
-    image = ax.imshow(
-        cells,
-        cmap="RdBu" if signed else "viridis_r",
-        vmin=-heaviest if signed else 0.0,
-        vmax=heaviest,
-        interpolation="nearest",
-    )
-    ax.set_xlabel("source")
-    ax.set_ylabel("target")
+    colors, least = ("RdBu", -heaviest) if (cells < 0).any() else ("viridis_r", 0.0)
+    image = ax.imshow(cells, cmap=colors, vmin=least, vmax=heaviest, interpolation="nearest")
+    ax.set(xlabel="source", ylabel="target")
     if graph.edge_weight is not None:
         ax.figure.colorbar(image, ax=ax, label="edge weight", shrink=0.6)
     if graph.label_names is not None and graph.num_labels <= MAX_NAMED:
         name_ticks(ax, graph.label_names)
-
-
-def _cells(graph: LabelGraph) -> np.ndarray:
-    cells = np.full((graph.num_labels, graph.num_labels), np.nan)
-    source, target = graph.edge_index.cpu().numpy()
-    cells[target, source] = 1.0 if graph.edge_weight is None else graph.edge_weight.detach().cpu().numpy()
-    return cells
 
 
 def name_ticks(ax: Any, names: list[str]) -> None:

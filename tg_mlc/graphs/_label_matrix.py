@@ -10,13 +10,13 @@ from scipy import sparse
 from torch import Tensor
 
 from tg_mlc._frames import take_by_name
-from tg_mlc._numbers import as_array, check_real, to_numbers
+from tg_mlc._numbers import to_label_csr
 from tg_mlc.graphs._check import as_names, check_label_names
 
 
 @runtime_checkable
 class HasTrain(Protocol):
-    """What a :class:`tg_mlc.data.Split` has and a label graph needs."""
+    """The part of a :class:`tg_mlc.data.Split` that a label graph needs."""
 
     @property
     def train(self) -> Tensor: ...
@@ -42,49 +42,19 @@ def read_training_labels(y: Any, label_names: Sequence[str] | None, split: HasTr
     if hasattr(y, "columns"):  # a data frame, which has an attribute "y" as well if it has such a column
         y = take_by_name(y, label_names, "label_names")
         label_names = [str(column) for column in y.columns] if label_names is None else label_names
-    elif (of_data_set := _labels_of_data_set(y)) is not None:
+    elif (of_data_set := y.sparse_y() if hasattr(y, "sparse_y") else getattr(y, "y", None)) is not None:
         if split is None:
-            raise ValueError(
-                f"Expected the labels of training samples only (got the data set {type(y).__name__} without 'split'); "
-                f"give a whole data set with its 'split', or the labels alone, 'dataset[split.train].y'"
-            )
+            got = f"the data set {type(y).__name__} without 'split'"
+            hint = "give a whole data set with its 'split', or the labels alone, 'dataset[split.train].y'"
+            raise ValueError(f"Expected the labels of training samples only (got {got}); {hint}")
         label_names = getattr(y, "label_names", None) if label_names is None else label_names
         y = of_data_set
-    values = _ones_and_unknown(_to_sparse(y))
+    values = to_label_csr(y)
     if split is not None:
         split.check_fits(values.shape[0], "'y'")
         values = values[np.asarray(split.train)]
     if not values.shape[0]:
         raise ValueError("Expected 'y' to hold at least one training sample (got none)")
     names = None if label_names is None else check_label_names(label_names, values.shape[1])
-    name = getattr(split, "name", "")
-    return TrainingLabels(
-        values, names, f"{values.shape[0]} training samples" + (f" of split {name!r}" if name else "")
-    )
-
-
-def _labels_of_data_set(y: Any) -> Any:
-    """All labels of a data set, which may be too many to be dense or made twice; :obj:`None` of anything else."""
-    return y.sparse_y() if hasattr(y, "sparse_y") else getattr(y, "y", None)
-
-
-def _to_sparse(y: Any) -> sparse.csr_array:
-    if not sparse.issparse(y):
-        values = as_array(y)
-        if values.ndim != 2:
-            shape = list(values.shape)
-            raise ValueError(f"Expected 'y' to be a matrix of shape [num_samples, num_labels] (got {shape})")
-        y = to_numbers(values, getattr(y, "columns", None), "'y'")
-    check_real(y.dtype, "'y'")
-    # A copy: what follows drops stored zeros in place, and a cast alone would still share the index arrays.
-    out = sparse.csr_array(y, dtype=np.float32, copy=True)
-    out.sum_duplicates()
-    return out
-
-
-def _ones_and_unknown(y: sparse.csr_array) -> sparse.csr_array:
-    y.eliminate_zeros()
-    strange = ~((y.data == 1) | np.isnan(y.data))
-    if strange.any():
-        raise ValueError(f"Expected 'y' to hold 0, 1, or NaN for unknown (got {y.data[strange][0]:g})")
-    return y
+    of_split = f" of split {name!r}" if (name := getattr(split, "name", "")) else ""
+    return TrainingLabels(values, names, f"{values.shape[0]} training samples{of_split}")

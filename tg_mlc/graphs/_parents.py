@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from typing import Literal, get_args
 
 from tg_mlc._files import read_lines
+from tg_mlc._options import check_choice
 
 Form = Literal["auto", "rcv1", "taxonomy", "pairs"]
-Pairs = list[tuple[str, str | None]]
-Lines = Iterable[tuple[int, str]]
+Parentage = list[tuple[str, str | None]]  # pairs of a child and its parent
 Located = Iterable[tuple[str, str]]  # lines, and where they stand
 
 # As in rcv1.topics.hier.orig: "parent: C15   child: C151   child-description: ACCOUNTS/EARNINGS".
@@ -21,7 +21,7 @@ RCV1_LINE = re.compile(r"\s*parent:\s*(\S+)\s+child:\s*(\S+)(?:\s+child-descript
 NO_PARENT = {"none", ""}
 
 
-def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto") -> Pairs:
+def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto") -> Parentage:
     r"""Reads pairs :obj:`(child, parent)` from a file, for :func:`tg_mlc.graphs.tree`.
 
     ============== ==================================================================================================
@@ -51,30 +51,22 @@ def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto") -> P
         ValueError: If :obj:`form` is unknown, a line is not of the form, there is none, or the parents may stand in
             either column.
     """
-    if form not in get_args(Form):
-        raise ValueError(f"Expected 'form' to be one of {', '.join(get_args(Form))} (got {form!r})")
-    is_text = isinstance(path_or_text, str) and "\n" in path_or_text
-    lines = _lines_of(str(path_or_text)) if is_text else read_lines(path_or_text)
-    return list(_parse(lines, "the text" if is_text else f"'{os.fspath(path_or_text)}'", form))
-
-
-def _lines_of(text: str) -> Iterator[tuple[int, str]]:
-    return ((number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
-
-
-def _parse(lines: Lines, name: str, form: Form) -> Iterator[tuple[str, str | None]]:
-    lines = iter(lines)
-    first = next(lines, None)
-    if first is None:
+    check_choice("form", form, get_args(Form))
+    if isinstance(path_or_text, str) and "\n" in path_or_text:
+        name, lines = "the text", [(i, line) for i, line in enumerate(path_or_text.splitlines(), 1) if line.strip()]
+    else:
+        name, lines = f"'{os.fspath(path_or_text)}'", list(read_lines(path_or_text))
+    located = [(line, f"line {number} of {name}") for number, line in lines]
+    if not located:
         raise ValueError(f"Expected {name} to hold pairs of child and parent (got no line of text)")
-    located = ((line, f"line {number} of {name}") for number, line in chain([first], lines))
-    match _recognise(first[1]) if form == "auto" else form:
+    first = located[0][0]
+    match _recognise(first) if form == "auto" else form:
         case "rcv1":
-            return (_rcv1_pair(line, where) for line, where in located)
+            return [_rcv1_pair(line, where) for line, where in located]
         case "taxonomy":
-            return _families(located, name, is_given=form != "auto")
+            return _taxonomy(located, name, is_given=form != "auto")
         case _:
-            return _table(located, "\t" if "\t" in first[1] else ",")
+            return _table(located, "\t" if "\t" in first else ",")
 
 
 def _recognise(line: str) -> Form:
@@ -93,55 +85,44 @@ def _rcv1_pair(line: str, where: str) -> tuple[str, str | None]:
     return found[2], _parent(found[1])
 
 
-def _families(lines: Located, name: str, is_given: bool) -> Iterator[tuple[str, str | None]]:
-    is_open = not is_given  # until a line shows which column holds the parents
-    for line, where in lines:
-        family = _family(line, where)
-        is_open = is_open and len(family) == 1
-        yield from family
-    if is_open:
-        raise ValueError(
-            f"Expected 'form' for two columns between tabs, as in {name}, of which either may hold the parents (got "
-            f"'auto'); give 'pairs' if children come first, 'taxonomy' if parents do"
-        )
+def _taxonomy(lines: Located, name: str, is_given: bool) -> Parentage:
+    families = [_family(line, where) for line, where in lines]
+    if not is_given and all(len(family) == 1 for family in families):
+        expected = f"'form' for two columns between tabs, as in {name}, of which either may hold the parents"
+        hint = "give 'pairs' if children come first, 'taxonomy' if parents do"
+        raise ValueError(f"Expected {expected} (got 'auto'); {hint}")
+    return list(chain.from_iterable(families))
 
 
-def _family(line: str, where: str) -> Pairs:
+def _family(line: str, where: str) -> Parentage:
     parent, *children = [cell.strip() for cell in line.split("\t")]
     if not parent or not children or not all(children):
         raise ValueError(f"Expected {where} to hold a parent and its children between tabs (got {line[:80]!r})")
     return [(child, _parent(parent)) for child in children]
 
 
-def _table(lines: Located, delimiter: str) -> Iterator[tuple[str, str | None]]:
-    columns, is_first = ["child", "parent"], True
-    for line, where in lines:
-        cells = _cells(line, delimiter, where)
-        names = [cell.lower() for cell in cells]
-        if is_first and {"child", "parent"} <= set(names):
-            columns = names
-        else:
-            yield _pair(columns, cells, where)
-        is_first = False
+def _table(lines: Located, delimiter: str) -> Parentage:
+    rows = [(_cells(line, delimiter, where), where) for line, where in lines]
+    columns, first = ["child", "parent"], [cell.lower() for cell in rows[0][0]]
+    if set(columns) <= set(first):
+        columns, rows = first, rows[1:]
+    return [_pair(columns, cells, where) for cells, where in rows]
 
 
 def _cells(line: str, delimiter: str, where: str) -> list[str]:
     try:
         cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True))
     except csv.Error as error:
-        raise ValueError(
-            f"Expected {where} to have double quotes around whole cells, and two for one within (got {line[:80]!r}, "
-            f"{error})"
-        ) from error
+        expected = "double quotes around whole cells, and two for one within"
+        raise ValueError(f"Expected {where} to have {expected} (got {line[:80]!r}, {error})") from error
     return [cell.strip() for cell in cells]
 
 
 def _pair(columns: list[str], cells: list[str], where: str) -> tuple[str, str | None]:
     if len(cells) != len(columns) or not cells[columns.index("child")]:
-        raise ValueError(
-            f"Expected {where} to hold a child and its parent, by tab or comma, in the columns {columns[:5]} (got "
-            f"{cells[:5]}); put names with a comma in double quotes, and name other columns in the first line"
-        )
+        expected = f"{where} to hold a child and its parent, by tab or comma, in the columns {columns[:5]}"
+        hint = "put names with a comma in double quotes, and name other columns in the first line"
+        raise ValueError(f"Expected {expected} (got {cells[:5]}); {hint}")
     return cells[columns.index("child")], _parent(cells[columns.index("parent")])
 
 

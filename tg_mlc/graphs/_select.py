@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from tg_mlc._options import check_count
+
 
 def check_selection(threshold: float | None, top_k: int | None) -> None:
     """Raises if one of the two is not what :func:`select` can use."""
     if threshold is not None and not np.isfinite(threshold):
         raise ValueError(f"Expected 'threshold' to be a finite number or None (got {threshold!r})")
-    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
-        raise ValueError(f"Expected 'top_k' to be at least 1, or None (got {top_k!r}); see 'edgeless' for none")
+    check_count("top_k", top_k, or_none=True)
 
 
 def select(

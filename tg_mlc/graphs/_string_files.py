@@ -49,9 +49,8 @@ def _alias_rows(path: PathLike) -> Iterator[tuple[str, str, int]]:
     for number, line in read_lines(path):
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) < 2 or not (cells[0] and cells[1]):
-            raise ValueError(
-                f"Expected line {number} of '{path}' to hold a protein and its name between tabs (got {line[:80]!r})"
-            )
+            expected = "a protein and its name between tabs"
+            raise ValueError(f"Expected line {number} of '{path}' to hold {expected} (got {line[:80]!r})")
         if line.startswith("#"):
             preferred = cells[1] == "preferred_name"
             continue
@@ -60,7 +59,7 @@ def _alias_rows(path: PathLike) -> Iterator[tuple[str, str, int]]:
 
 
 class Links(NamedTuple):
-    """What a file of links says of the wanted proteins."""
+    """The links of the wanted proteins in a file."""
 
     scores: dict[tuple[int, int], float]  # from 0 to 1000, of pairs with the least score; the smaller index first
     seen: set[int]  # those that any link names, whatever its score
@@ -84,26 +83,23 @@ def read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score:
     for number, line in lines if has_header else chain([first], lines):
         cells = line.split(comma)
         if len(cells) < max(2, column + 1):
-            raise ValueError(
-                f"Expected line {number} of '{path}' to hold two proteins and their score (got {line[:80]!r})"
-            )
+            where = f"line {number} of '{path}'"
+            raise ValueError(f"Expected {where} to hold two proteins and their score (got {line[:80]!r})")
         example = example or cells[0]
-        a, b = find(cells[0]), find(cells[1])
-        if a is None and b is None:  # nearly all lines of a large file
+        found = [protein for protein in (find(cells[0]), find(cells[1])) if protein is not None]
+        if not found:  # nearly all lines of a large file
             continue
         value = MAX_SCORE if column < 0 else _score(cells[column], number, path)
-        seen |= {protein for protein in (a, b) if protein is not None}
-        if a is None or b is None or a == b:
+        seen.update(found)
+        pair = (min(found), max(found))
+        if pair[0] == pair[1]:
             continue
         highest = max(highest, value)
-        pair = (min(a, b), max(a, b))
         if value >= min_score:
             scores[pair] = max(value, scores.get(pair, 0.0))
     if example is None:
-        raise ValueError(
-            f"Expected '{path}' to hold links of two proteins and their score (got one line, {first[1][:80]!r}, which "
-            f"ends in no score and is taken for names of columns)"
-        )
+        got = f"one line, {first[1][:80]!r}, which ends in no score and is taken for names of columns"
+        raise ValueError(f"Expected '{path}' to hold links of two proteins and their score (got {got})")
     if column >= 0:
         _check_scale(path, highest, min_score)
     if highest <= 1.0:
@@ -114,15 +110,12 @@ def read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score:
 def _check_scale(path: PathLike, highest: float, min_score: float) -> None:
     """Refuses a least score on another of the two scales, up to 1000 and up to 1, than the scores."""
     if 0.0 < highest <= 1.0 < min_score:
-        raise ValueError(
-            f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} (got none above {highest:g}); multiply them, or "
-            f"choose a 'min_score' of 0 to 1"
-        )
+        hint = "multiply them, or choose a 'min_score' of 0 to 1"
+        raise ValueError(f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} (got none above {highest:g}); {hint}")
     if 0.0 < min_score <= 1.0 < highest:
-        raise ValueError(
-            f"Expected 'min_score' on the scale of '{path}', whose scores reach {highest:g} (got {min_score:g}); "
-            f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
-        )
+        expected = f"'min_score' on the scale of '{path}', whose scores reach {highest:g}"
+        hint = f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
+        raise ValueError(f"Expected {expected} (got {min_score:g}); {hint}")
 
 
 def _layout(cells: list[str], score: str, path: PathLike) -> tuple[int, bool]:
@@ -140,7 +133,6 @@ def _layout(cells: list[str], score: str, path: PathLike) -> tuple[int, bool]:
 def _score(cell: str, number: int, path: PathLike) -> float:
     value = parse_number(cell.strip())
     if value is None or not 0.0 <= value <= MAX_SCORE:
-        raise ValueError(
-            f"Expected line {number} of '{path}' to hold a score of 0 to {MAX_SCORE:g} (got {cell[:20]!r})"
-        )
+        where = f"line {number} of '{path}'"
+        raise ValueError(f"Expected {where} to hold a score of 0 to {MAX_SCORE:g} (got {cell[:20]!r})")
     return value

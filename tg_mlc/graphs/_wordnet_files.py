@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,21 +76,18 @@ def _senses(path: Path) -> Iterator[tuple[str, list[int]]]:
     """Lines of: lemma pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt synset_offset [synset_offset...]."""
     for number, line in _entries(path):
         cells = line.split()
-        try:
+        with _checked(path, number, line):
             count = int(cells[2])
-            offsets = [int(cell) for cell in cells[len(cells) - count :]]
             if cells[1] != "n" or count < 1 or len(cells) != 6 + int(cells[3]) + count:
                 raise ValueError
-        except (IndexError, ValueError):
-            raise _strange(path, number, line) from None
-        yield cells[0], offsets
+            yield cells[0], [int(cell) for cell in cells[-count:]]
 
 
 def _hypernyms(path: Path) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Lines of: synset_offset lex_filenum ss_type w_cnt word lex_id [word lex_id...] p_cnt [ptr...] | gloss."""
     for number, line in _entries(path):
         cells = line.partition(" | ")[0].split()
-        try:
+        with _checked(path, number, line):
             first = 4 + 2 * int(cells[3], base=16)
             last = first + 1 + 4 * int(cells[first])
             if cells[2] != "n" or len(cells) != last:
@@ -98,15 +96,14 @@ def _hypernyms(path: Path) -> Iterator[tuple[int, tuple[int, ...]]]:
                 int(cells[i + 1]) for i in range(first + 1, last, 4) if cells[i] in HYPERNYMS and cells[i + 2] == "n"
             )
             yield int(cells[0]), above
-        except (IndexError, ValueError):
-            raise _strange(path, number, line) from None
 
 
 def _exceptions(path: Path) -> Iterator[tuple[str, list[str]]]:
     for number, line in read_lines(path):
         plural, *lemmas = line.split()
-        if not lemmas:
-            raise _strange(path, number, line)
+        with _checked(path, number, line):
+            if not lemmas:
+                raise ValueError
         yield plural, lemmas
 
 
@@ -115,10 +112,13 @@ def _entries(path: Path) -> Iterator[tuple[int, str]]:
     return ((number, line) for number, line in read_lines(path) if not line.startswith("  "))
 
 
-def _strange(path: Path, number: int, line: str) -> ValueError:
-    return ValueError(
-        f"Expected line {number} of '{path}' to be of WordNet's form (got {line[:60]!r}); get it once more"
-    )
+@contextmanager
+def _checked(path: Path, number: int, line: str) -> Iterator[None]:
+    try:
+        yield
+    except (IndexError, ValueError):
+        expected = f"line {number} of '{path}' to be of WordNet's form"
+        raise ValueError(f"Expected {expected} (got {line[:60]!r}); get it once more") from None
 
 
 def _check_closed(nouns: Nouns, folder: Path) -> None:
@@ -126,7 +126,5 @@ def _check_closed(nouns: Nouns, folder: Path) -> None:
     named.update(synset for above in nouns.hypernyms.values() for synset in above)
     lost = named - nouns.hypernyms.keys()
     if lost:
-        raise ValueError(
-            f"Expected '{folder / DATA}' to hold the synset {min(lost):08d} (it is not there); take both files from "
-            f"the same version of WordNet"
-        )
+        expected = f"'{folder / DATA}' to hold the synset {min(lost):08d}"
+        raise ValueError(f"Expected {expected} (it is not there); take both files from one version of WordNet")

@@ -21,18 +21,17 @@ def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarr
     the two most similar, so that their order does not matter.
     """
     out = np.zeros((len(groups), len(groups)))
-    filled = [label for label, group in enumerate(groups) if group]
-    starts = np.cumsum([0, *(len(groups[label]) for label in filled)])[:-1]
     owners: dict[int, list[int]] = {}
-    for label in filled:
-        for synset in groups[label]:
+    for label, group in enumerate(groups):
+        for synset in group:
             owners.setdefault(synset, []).append(label)
-    synsets = list(owners)
-    place = {synset: column for column, synset in enumerate(synsets)}
+    place = {synset: column for column, synset in enumerate(owners)}
+    filled = [label for label, group in enumerate(groups) if group]
     columns = [place[synset] for label in filled for synset in groups[label]]
-    for synset, row in zip(synsets, _rows(hypernyms, synsets), strict=True):
+    starts = np.cumsum([0, *(len(groups[label]) for label in filled)])[:-1]
+    for labels, row in zip(owners.values(), _rows(hypernyms, list(owners)), strict=True):
         similarity = np.maximum.reduceat(row[columns], starts)
-        for label in owners[synset]:
+        for label in labels:
             out[label, filled] = np.maximum(out[label, filled], similarity)
     return out
 
@@ -88,7 +87,5 @@ def _depths(hypernyms: Hypernyms, synsets: Iterable[int]) -> dict[int, tuple[int
             depths[synset] = (1 + min(up[0] for up in above), 1 + max(up[1] for up in above)) if above else (0, 0)
     except CycleError as error:
         circle = " -> ".join(f"{synset:08d}" for synset in error.args[1])
-        raise ValueError(
-            f"Expected no synset to be above itself (got {circle}); get WordNet's files once more"
-        ) from None
+        raise ValueError(f"Expected no synset above itself (got {circle}); get WordNet's files once more") from None
     return depths

@@ -6,13 +6,12 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tg_mlc.graphs._check import check_same_labels
-from tg_mlc.graphs._pairs import Pairs, read_pairs
 from tg_mlc.graphs.label_graph import LabelGraph
+from tg_mlc.graphs.plot_comparison import check_same_labels, plot_comparison
 from tg_mlc.metrics import micro_average_precision, micro_roc_auc
 
 SHOWN = 5  # neighbours that are named in print
@@ -63,8 +62,6 @@ class GraphComparison:
 
     def plot(self, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> Any:
         """Draws both graphs side by side; see :func:`tg_mlc.graphs.plot_comparison`."""
-        from tg_mlc.graphs.plot_comparison import plot_comparison
-
         return plot_comparison(self.a, self.b, path, **kwargs)
 
     def __str__(self) -> str:
@@ -74,10 +71,8 @@ class GraphComparison:
             f"edges: {self.num_shared} shared, {self.num_only_a} only in a, {self.num_only_b} only in b",
             f"density: a {self.density_a:.4f}, b {self.density_b:.4f}",
             f"overlap: Jaccard {self.jaccard:.3f}, precision {self.precision:.3f}, recall {self.recall:.3f}",
-            f"a's weights against b's edges: ROC-AUC {self.roc_auc_a_to_b:.3f}, "
-            f"average precision {self.average_precision_a_to_b:.3f}",
-            f"b's weights against a's edges: ROC-AUC {self.roc_auc_b_to_a:.3f}, "
-            f"average precision {self.average_precision_b_to_a:.3f}",
+            _ranked("a's weights against b's edges", self.roc_auc_a_to_b, self.average_precision_a_to_b),
+            _ranked("b's weights against a's edges", self.roc_auc_b_to_a, self.average_precision_b_to_a),
             f"rank correlation: {self.rank_correlation:.3f}",
         ]
         lines += [f"{name} is undefined: {reason}" for name, reason in self.undefined.items()]
@@ -118,78 +113,104 @@ def compare(a: LabelGraph, b: LabelGraph, directed: bool | None = None, top: int
             raise ValueError(f"Expected '{name}' to be a LabelGraph (got {graph!r})")
     check_same_labels(a, b)
     directed = not (a.is_undirected() or b.is_undirected()) if directed is None else directed
-    in_a, in_b = read_pairs(a, directed), read_pairs(b, directed)
+    in_a, in_b = _read_pairs(a, directed), _read_pairs(b, directed)
     names = a.label_names or b.label_names or [str(i) for i in range(a.num_labels)]
     shared = int((in_a.joined & in_b.joined).sum())
     only_a, only_b = in_a.num_edges - shared, in_b.num_edges - shared
-    undefined: dict[str, str] = {}
-    note = _Note(undefined)
+    numbers = {
+        "density_a": _ratio(in_a.num_edges, in_a.num_pairs, "there are no pairs"),
+        "density_b": _ratio(in_b.num_edges, in_b.num_pairs, "there are no pairs"),
+        "jaccard": _ratio(shared, shared + only_a + only_b, "neither graph has an edge"),
+        "precision": _ratio(shared, in_a.num_edges, "a has no edge"),
+        "recall": _ratio(shared, in_b.num_edges, "b has no edge"),
+        **_ranking("a", in_a, "b", in_b),
+        **_ranking("b", in_b, "a", in_a),
+        "rank_correlation": _rank_correlation(in_a, in_b),
+    }
+    undefined = {name: number for name, number in numbers.items() if isinstance(number, str)}
+    values: dict[str, Any] = {**numbers, **dict.fromkeys(undefined, math.nan)}
     return GraphComparison(
         num_labels=a.num_labels,
         directed=directed,
         num_pairs=in_a.num_pairs,
-        density_a=note.ratio("density_a", in_a.num_edges, in_a.num_pairs, "there are no pairs"),
-        density_b=note.ratio("density_b", in_b.num_edges, in_b.num_pairs, "there are no pairs"),
         num_shared=shared,
         num_only_a=only_a,
         num_only_b=only_b,
-        jaccard=note.ratio("jaccard", shared, shared + only_a + only_b, "neither graph has an edge"),
-        precision=note.ratio("precision", shared, in_a.num_edges, "a has no edge"),
-        recall=note.ratio("recall", shared, in_b.num_edges, "b has no edge"),
-        **note.ranking("a", in_a, "b", in_b),
-        **note.ranking("b", in_b, "a", in_a),
-        rank_correlation=note.spearman(in_a, in_b),
         differing=_differing(in_a, in_b, names, top),
         undefined=undefined,
         a=a,
         b=b,
+        **values,
     )
 
 
-class _Note:
-    """Computes numbers, and notes why one is undefined."""
+class _Pairs(NamedTuple):
+    """Every pair of different labels, in one order for all graphs of as many labels."""
 
-    def __init__(self, undefined: dict[str, str]) -> None:
-        self.undefined = undefined
+    joined: np.ndarray  # whether the graph has the edge
+    strength: np.ndarray  # its weight; less than that of any edge where there is none
+    sources: np.ndarray  # of every label (row), as a matrix of truth values
 
-    def ratio(self, name: str, part: int, whole: int, reason: str) -> float:
-        return part / whole if whole else self._nan(name, reason)
+    @property
+    def num_pairs(self) -> int:
+        return len(self.joined)
 
-    def ranking(self, scorer: str, scores: Pairs, owner: str, edges: Pairs) -> dict[str, float]:
-        names = [f"{metric}_{scorer}_to_{owner}" for metric in ("roc_auc", "average_precision")]
-        if not 0 < edges.num_edges < edges.num_pairs:
-            reason = f"{owner} has {'all edges' if edges.num_edges else 'no edge'}"
-            return {name: self._nan(name, reason) for name in names}
-        truth, strength = edges.joined[None].astype(float), scores.strength[None]
-        values = micro_roc_auc(truth, strength), micro_average_precision(truth, strength)
-        return dict(zip(names, values, strict=True))
-
-    def spearman(self, a: Pairs, b: Pairs) -> float:
-        for name, pairs in (("a", a), ("b", b)):
-            if not pairs.num_pairs or np.ptp(pairs.strength) == 0:
-                return self._nan("rank_correlation", f"all pairs weigh the same in {name}")
-        from scipy.stats import spearmanr  # takes long to import
-
-        return float(spearmanr(a.strength, b.strength).statistic)
-
-    def _nan(self, name: str, reason: str) -> float:
-        self.undefined[name] = reason
-        return math.nan
+    @property
+    def num_edges(self) -> int:
+        return int(self.joined.sum())
 
 
-def _differing(in_a: Pairs, in_b: Pairs, names: Sequence[str], top: int) -> list[NeighborDifference]:
+def _read_pairs(graph: LabelGraph, directed: bool) -> _Pairs:
+    """Reads ordered pairs, or unordered ones, of which each weighs the mean of the directions that are there."""
+    graph = graph.remove_self_loops() if directed else graph.remove_self_loops().to_undirected(reduce="mean")
+    source, target = graph.edge_index.cpu().numpy()
+    weight = np.ones(len(source)) if graph.edge_weight is None else graph.edge_weight.detach().cpu().double().numpy()
+    absent = min(0.0, float(weight.min()) - 1.0) if len(weight) and weight.min() <= 0 else 0.0
+    joined = np.zeros((graph.num_labels, graph.num_labels), dtype=bool)
+    strength = np.full(joined.shape, absent)
+    joined[target, source], strength[target, source] = True, weight
+    counted = ~np.eye(graph.num_labels, dtype=bool) if directed else np.tri(graph.num_labels, k=-1, dtype=bool)
+    return _Pairs(joined[counted], strength[counted], joined)
+
+
+def _ratio(part: int, whole: int, reason: str) -> float | str:
+    return part / whole if whole else reason
+
+
+def _ranking(scorer: str, scores: _Pairs, owner: str, edges: _Pairs) -> dict[str, float | str]:
+    names = [f"{metric}_{scorer}_to_{owner}" for metric in ("roc_auc", "average_precision")]
+    if not 0 < edges.num_edges < edges.num_pairs:
+        return dict.fromkeys(names, f"{owner} has {'all edges' if edges.num_edges else 'no edge'}")
+    truth, strength = edges.joined[None].astype(float), scores.strength[None]
+    values = micro_roc_auc(truth, strength), micro_average_precision(truth, strength)
+    return dict(zip(names, values, strict=True))
+
+
+def _rank_correlation(a: _Pairs, b: _Pairs) -> float | str:
+    for name, pairs in (("a", a), ("b", b)):
+        if not pairs.num_pairs or np.ptp(pairs.strength) == 0:
+            return f"all pairs weigh the same in {name}"
+    from scipy.stats import spearmanr  # takes long to import
+
+    return float(spearmanr(a.strength, b.strength).statistic)
+
+
+def _differing(in_a: _Pairs, in_b: _Pairs, names: Sequence[str], top: int) -> list[NeighborDifference]:
     only_a, only_b = in_a.sources & ~in_b.sources, in_b.sources & ~in_a.sources
-    differences = (only_a | only_b).sum(axis=1)
-    most = [int(label) for label in np.argsort(-differences, kind="stable")[:top] if differences[label]]
+    shared, differences = in_a.sources & in_b.sources, (only_a | only_b).sum(axis=1)
+
+    def named(sources: np.ndarray) -> list[str]:
+        return [names[source] for source in sources.nonzero()[0].tolist()]
+
     return [
-        NeighborDifference(
-            names[label],
-            [names[source] for source in only_a[label].nonzero()[0]],
-            [names[source] for source in only_b[label].nonzero()[0]],
-            int((in_a.sources & in_b.sources)[label].sum()),
-        )
-        for label in most
+        NeighborDifference(names[label], named(only_a[label]), named(only_b[label]), int(shared[label].sum()))
+        for label in np.argsort(-differences, kind="stable")[:top].tolist()
+        if differences[label]
     ]
+
+
+def _ranked(what: str, roc_auc: float, average_precision: float) -> str:
+    return f"{what}: ROC-AUC {roc_auc:.3f}, average precision {average_precision:.3f}"
 
 
 def _some(names: list[str]) -> str:

@@ -17,6 +17,7 @@ from torch_geometric.utils import add_remaining_self_loops, coalesce, is_sparse,
 from torch_geometric.utils import to_scipy_sparse_matrix as to_scipy
 
 from tg_mlc.graphs._check import check_edge_weight, check_label_names, check_num_nodes, check_permutation
+from tg_mlc.graphs._io import load_attributes, save_attributes
 from tg_mlc.graphs._order import Order, locality_order
 from tg_mlc.ops.adjacency import to_list, with_values
 from tg_mlc.ops.checks import check_edge_index
@@ -95,8 +96,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             self["edge_weight"] = edge_weight
 
     def _with_edges(self, edge_index: Tensor, edge_weight: Tensor | None) -> LabelGraph:
-        mapping = {**self.to_dict(), "edge_index": edge_index, "edge_weight": edge_weight}
-        return type(self)(**mapping)
+        return type(self)(**{**self.to_dict(), "edge_index": edge_index, "edge_weight": edge_weight})
 
     @property
     def num_labels(self) -> int:
@@ -173,7 +173,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         index = check_permutation(perm, self.num_labels).to(self.edge_index.device)
         position = torch.empty_like(index).scatter_(0, index, torch.arange(index.numel(), device=index.device))
         out = self._with_edges(position[self.edge_index], self.edge_weight)
-        for key in [key for key in self.keys() if self.is_node_attr(key)]:
+        for key in filter(self.is_node_attr, self.keys()):
             out[key] = self[key][index] if isinstance(self[key], Tensor) else [self[key][i] for i in index.tolist()]
         return out
 
@@ -221,9 +221,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the graph to a :obj:`safetensors` file."""
-        from tg_mlc.graphs._io import save
-
-        save(self, path)
+        save_attributes({**self.to_dict(), "num_nodes": self.num_labels}, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LabelGraph:
@@ -232,9 +230,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         Raises:
             ValueError: If the file holds something else.
         """
-        from tg_mlc.graphs._io import load
-
-        return load(path, cls)
+        return load_attributes(path, cls)
 
     def to_networkx(self, *, by_name: bool = False) -> Any:
         """Returns a :class:`networkx.DiGraph`; see :func:`tg_mlc.graphs.to_networkx`."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.utils import coalesce
@@ -66,21 +65,18 @@ def learned(
             _add(total, model, batch, step)
     if not total.num_samples:
         raise ValueError("Expected 'loader' to hold at least one sample (got none)")
+    strength = total.weight / total.num_samples
     source, target = total.edge_index.numpy()
-    strength = (total.weight / total.num_samples).numpy()
-    keep = select_with_loops(source, target, strength, threshold, top_k, total.num_labels, self_loops)
+    chosen = select_with_loops(source, target, strength.numpy(), threshold, top_k, total.num_labels, self_loops)
+    keep = torch.from_numpy(chosen)
+    origin = f"attention of {type(model).__name__} on {total.num_samples} samples"
     return LabelGraph(
-        torch.from_numpy(np.stack([source[keep], target[keep]])),
+        total.edge_index[:, keep],
         num_nodes=total.num_labels,
-        edge_weight=torch.from_numpy(strength[keep]).float(),
+        edge_weight=strength[keep].float(),
         label_names=_names(model) if label_names is None else label_names,
         kind="learned",
-        source=source_in_words(
-            f"attention of {type(model).__name__} on {total.num_samples} samples",
-            step=step,
-            threshold=threshold,
-            top_k=top_k,
-        ),
+        source=source_in_words(origin, step=step, threshold=threshold, top_k=top_k),
     )
 
 
@@ -105,10 +101,8 @@ def _add(total: _Total, model: nn.Module, batch: Any, step: int | None) -> None:
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     output = model(batch.to(device) if hasattr(batch, "to") else batch, return_attention_weights=True)
     if not hasattr(output, "attention") or not hasattr(output, "logits"):
-        raise TypeError(
-            f"Expected 'model' to return its 'logits' and its 'attention' when called with "
-            f"return_attention_weights=True (got {type(output).__name__}); see tg_mlc.models.LaMP"
-        )
+        expected = "'model' to return its 'logits' and its 'attention' with return_attention_weights=True"
+        raise TypeError(f"Expected {expected} (got {type(output).__name__}); see tg_mlc.models.LaMP")
     steps = _steps(output.attention, step)
     num_samples, total.num_labels = output.logits.shape
     total.num_samples += num_samples
@@ -120,9 +114,7 @@ def _add(total: _Total, model: nn.Module, batch: Any, step: int | None) -> None:
 def _steps(attention: Sequence[Any], step: int | None) -> list[tuple[Pattern, Tensor]]:
     among_labels = [each.label_to_label for each in attention]
     if step is not None and not -len(among_labels) <= step < len(among_labels):
-        raise ValueError(
-            f"Expected 'step' to be one of the {len(among_labels)} steps of the model, or None (got {step})"
-        )
+        raise ValueError(f"Expected 'step' to be one of the {len(among_labels)} steps, or None (got {step})")
     chosen = among_labels if step is None else [among_labels[step]]
     found = [each for each in chosen if each is not None]
     if not found:

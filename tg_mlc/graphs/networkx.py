@@ -44,17 +44,17 @@ def from_networkx(
     if not isinstance(graph, nx.Graph):
         raise ValueError(f"Expected 'graph' to be a networkx graph (got {type(graph).__name__})")
     names = _names(graph, name)
-    is_range = names is None and set(graph) == set(range(len(graph)))
-    nodes = list(range(len(graph))) if is_range else list(graph.nodes)
+    nodes = sorted(graph) if names is None and set(graph) == set(range(len(graph))) else list(graph.nodes)
     if label_names is not None:
-        nodes, names = _in_order(nodes, names, as_names(label_names)), as_names(label_names)
+        label_names = as_names(label_names)
+        nodes, names = _in_order(nodes, names, label_names), label_names
     position = {node: index for index, node in enumerate(nodes)}
     edges = list(graph.to_directed().edges(data=True))
     edge_index = torch.tensor([[position[j], position[i]] for j, i, _ in edges], dtype=torch.long).view(-1, 2).t()
     return LabelGraph(
         edge_index,
         num_nodes=len(nodes),
-        edge_weight=_weights([attributes for _, _, attributes in edges], weight),
+        edge_weight=None if weight is None else _weights([each.get(weight) for _, _, each in edges], weight),
         label_names=names,
         kind=str(graph.graph.get("kind", "networkx")) if kind is None else kind,
         source=str(graph.graph.get("source", "")) if source is None else source,
@@ -105,16 +105,15 @@ def _in_order(nodes: list[Hashable], names: list[str] | None, label_names: list[
     missing = [label for label in label_names if label not in node_of]
     strange = sorted(set(node_of) - set(label_names))
     if missing or strange:
-        raise ValueError(
-            f"Expected the graph to hold just the labels of 'label_names' (missing: {missing[:5]}, "
-            f"unknown: {strange[:5]}); add the missing nodes or take the unknown out first"
-        )
+        got = f"missing: {missing[:5]}, unknown: {strange[:5]}"
+        raise ValueError(f"Expected the graph to hold just the labels of 'label_names' ({got}); add or drop nodes")
     return [node_of[label] for label in label_names]
 
 
-def _weights(edges: list[dict[str, float]], weight: str | None) -> torch.Tensor | None:
-    if weight is None or not any(weight in edge for edge in edges):
+def _weights(weights: list[float | None], name: str) -> torch.Tensor | None:
+    known = [float(weight) for weight in weights if weight is not None]
+    if not known:
         return None
-    if not all(weight in edge for edge in edges):
-        raise ValueError(f"Expected all edges or none to have the attribute {weight!r} (got some); or set weight=None")
-    return torch.tensor([float(edge[weight]) for edge in edges])
+    if len(known) < len(weights):
+        raise ValueError(f"Expected all edges or none to have the attribute {name!r} (got some); or set weight=None")
+    return torch.tensor(known)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tg_mlc._files import replace_when_done
 from tg_mlc._optional import require
+from tg_mlc._options import check_choice
 from tg_mlc.graphs._draw_graph import draw_graph
 from tg_mlc.graphs._draw_matrix import draw_matrix
 from tg_mlc.graphs.label_graph import LabelGraph
@@ -49,10 +50,13 @@ def plot_label_graph(
         ImportError: If :mod:`matplotlib` is not installed.
         ValueError: If :obj:`style` or the file type is unknown.
     """
-    if style not in ("auto", "graph", "matrix"):
-        raise ValueError(f"Expected 'style' to be one of auto, graph, matrix (got {style!r})")
-    style = _choose(graph) if style == "auto" else style
-    ax = _new_axes(graph.num_labels, style) if ax is None else ax
+    check_choice("style", style, get_args(Style))
+    if style == "auto":
+        is_small = graph.num_labels <= MAX_LABELS and graph.remove_self_loops().num_edges <= MAX_EDGES
+        style = "graph" if is_small else "matrix"
+    if ax is None:
+        side = 8 + 0.08 * graph.num_labels if style == "graph" else 5 + min(0.23 * graph.num_labels, 15)
+        ax = new_figure(side, side).add_subplot()
     ax.set_title(_title(graph) if title is None else title, pad=14)
     if style == "graph":
         draw_graph(graph, ax, wrap=wrap)
@@ -63,16 +67,9 @@ def plot_label_graph(
     return ax
 
 
-def _choose(graph: LabelGraph) -> Style:
-    edges = graph.remove_self_loops().num_edges
-    return "graph" if graph.num_labels <= MAX_LABELS and edges <= MAX_EDGES else "matrix"
-
-
-def _new_axes(num_labels: int, style: Style) -> Any:
-    side = 8 + 0.08 * num_labels if style == "graph" else 5 + min(0.23 * num_labels, 15)
-    # A figure of its own, outside of pyplot: nothing to close, and no display is needed.
-    figure = require("matplotlib.figure", extra="plot").Figure(figsize=(side, side), layout="constrained")
-    return figure.add_subplot()
+def new_figure(width: float, height: float) -> Any:
+    """A figure of its own, outside of pyplot: nothing to close, and no display is needed."""
+    return require("matplotlib.figure", extra="plot").Figure(figsize=(width, height), layout="constrained")
 
 
 def _title(graph: LabelGraph) -> str:

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from tg_mlc._optional import require
-from tg_mlc.graphs._check import check_same_labels
+from tg_mlc._options import check_choice
 from tg_mlc.graphs._draw_matrix import MAX_NAMED, name_ticks
 from tg_mlc.graphs._order import Order, locality_order
 from tg_mlc.graphs.label_graph import LabelGraph
-from tg_mlc.graphs.plot import write_figure
+from tg_mlc.graphs.plot import new_figure, write_figure
 
 RowOrder = Literal["labels"] | Order
 
@@ -52,28 +52,42 @@ def plot_comparison(
         ValueError: If the labels differ, or :obj:`order` or the file type is unknown.
     """
     check_same_labels(a, b)
-    known = ("labels", *get_args(Order))
-    if order not in known:
-        raise ValueError(f"Expected 'order' to be one of {', '.join(known)} (got {order!r})")
+    check_choice("order", order, ("labels", *get_args(Order)))
     a, b = a.remove_self_loops(), b.remove_self_loops()
     if order != "labels" and a.num_labels:
         rows = locality_order(b.edge_index, b.num_labels, order)
         a, b = a.permute(rows), b.permute(rows)
     shared = _weights(a).astype(bool) & _weights(b).astype(bool)
     side = 5 + min(0.12 * a.num_labels, 8)
-    # A figure of its own, outside of pyplot: nothing to close, and no display is needed.
-    figure = require("matplotlib.figure", extra="plot").Figure(figsize=(2 * side, side + 0.5), layout="constrained")
-    for ax, graph, alone, title in zip(
-        figure.subplots(1, 2), (a, b), (ONLY_A, ONLY_B), titles or (None, None), strict=True
-    ):
-        ax.set_title(
-            f"{graph.kind.replace('_', '-')}: {graph.num_edges} edges without self-loops" if title is None else title
-        )
+    figure = new_figure(2 * side, side + 0.5)
+    titles = titles or (_title(a), _title(b))
+    for ax, graph, alone, title in zip(figure.subplots(1, 2), (a, b), (ONLY_A, ONLY_B), titles, strict=True):
+        ax.set_title(title)
         _draw(ax, graph, shared, alone, "" if order == "labels" else ", neighbours side by side")
-    _add_legend(figure)
+    patch = require("matplotlib.patches", extra="plot").Patch
+    colors = {"in both": SHARED, "only left": ONLY_A, "only right": ONLY_B}
+    handles = [patch(color=color, label=label) for label, color in colors.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     if path is not None:
         write_figure(figure, Path(path))
     return figure
+
+
+def check_same_labels(a: LabelGraph, b: LabelGraph) -> None:
+    """Raises unless two graphs hold the same labels in one order, as far as they name them."""
+    if a.num_labels != b.num_labels:
+        raise ValueError(f"Expected both graphs to hold the same labels (got {a.num_labels} and {b.num_labels})")
+    if a.label_names is None or b.label_names is None or a.label_names == b.label_names:
+        return
+    if sorted(a.label_names) == sorted(b.label_names):
+        hint = "bring one in the other's with 'permute'"
+        raise ValueError(f"Expected both graphs to hold their labels in the same order (got two orders); {hint}")
+    missing = sorted(set(a.label_names) ^ set(b.label_names))
+    raise ValueError(f"Expected both graphs to name the same labels (only one has {', '.join(map(repr, missing[:5]))})")
+
+
+def _title(graph: LabelGraph) -> str:
+    return f"{graph.kind.replace('_', '-')}: {graph.num_edges} edges without self-loops"
 
 
 def _weights(graph: LabelGraph) -> np.ndarray:
@@ -93,17 +107,8 @@ def _draw(ax: Any, graph: LabelGraph, shared: np.ndarray, alone: tuple[float, fl
         return
     color = np.where(shared[..., None], np.array(SHARED), np.array(alone))
     ax.imshow(1.0 - _weights(graph)[..., None] * (1.0 - color), interpolation="nearest")
-    ax.set_xlabel(f"source{how}")
-    ax.set_ylabel(f"target{how}")
+    ax.set(xlabel=f"source{how}", ylabel=f"target{how}")
     if graph.label_names is not None and graph.num_labels <= MAX_NAMED:
         name_ticks(ax, graph.label_names)
     elif how:  # numbers would be taken for those of labels
-        ax.set_xticks([])
-        ax.set_yticks([])
-
-
-def _add_legend(figure: Any) -> None:
-    patch = require("matplotlib.patches", extra="plot").Patch
-    colors = {"in both": SHARED, "only left": ONLY_A, "only right": ONLY_B}
-    handles = [patch(color=color, label=label) for label, color in colors.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+        ax.set(xticks=[], yticks=[])

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from tg_mlc.graphs._check import as_names, check_label_names
+from tg_mlc.graphs._check import as_names, check_keys, check_label_names
 from tg_mlc.graphs._select import source_in_words
 from tg_mlc.graphs._string_files import MAX_SCORE, Aliases, Links, PathLike, protein_key, read_links, resolve_aliases
 from tg_mlc.graphs.label_graph import LabelGraph
@@ -85,26 +85,25 @@ def string_ppi(
     index = {key: i for i, key in enumerate(dict.fromkeys(key_of.values()))}
     found = read_links(links, index, score, least)
     if min_score and not found.scored:
-        raise ValueError(
-            f"Expected '{links}' to hold scores for 'min_score' (got min_score={min_score:g}, and two columns without "
-            f"a score); leave 'min_score' out to take all of its links"
-        )
+        got = f"min_score={min_score:g}, and two columns without a score"
+        hint = "leave 'min_score' out to take all of its links"
+        raise ValueError(f"Expected '{links}' to hold scores for 'min_score' (got {got}); {hint}")
     protein_of = {name: index[key_of[protein_key(name)]] for name in looked_up}
     unmatched = [name for name in looked_up if protein_of[name] not in found.seen]
     _report(unmatched, looked_up, links, found, least)
-    groups = _group([protein_of[name] if name else None for name in names], len(index))
-    edge_index, edge_weight = _edges(found, groups, same_protein)
+    groups: list[list[int]] = [[] for _ in index]
+    for label, name in enumerate(names):
+        if name:
+            groups[protein_of[name]].append(label)
+    edge_index, edge_weight = _edges(found, [torch.tensor(group).long() for group in groups], same_protein)
+    counts = f"{len(looked_up) - len(unmatched)} proteins of {len(names)} labels, {len(found.scores)} interactions"
     graph = LabelGraph(
         edge_index,
         num_nodes=len(names),
         edge_weight=edge_weight if found.scored else None,
         label_names=label_names,
         kind="string_ppi",
-        source=source_in_words(
-            f"{len(looked_up) - len(unmatched)} proteins of {len(names)} labels, {len(found.scores)} interactions"
-            + ("" if found.scored else " without scores"),
-            min_score=least if found.scored else None,
-        ),
+        source=source_in_words(counts, min_score=least) if found.scored else f"{counts} without scores",
         unmatched=unmatched,
     )
     return graph.add_self_loops(only_isolated=not self_loops)
@@ -115,9 +114,7 @@ def _read_proteins(
 ) -> tuple[list[str | None], Sequence[str] | None]:
     if isinstance(proteins, Mapping):
         label_names = list(proteins) if label_names is None else as_names(label_names)
-        strange = [label for label in proteins if label not in set(label_names)]
-        if strange:
-            raise ValueError(f"Expected the keys of 'proteins' to be labels (got {strange[:5]}, not in 'label_names')")
+        check_keys("proteins", proteins, label_names)
         names = [proteins.get(label) for label in label_names]
     elif isinstance(proteins, str):
         raise ValueError(f"Expected 'proteins' to hold one name, or None, for each label (got {proteins!r})")
@@ -132,10 +129,9 @@ def _read_proteins(
 
 def _report(unmatched: list[str], looked_up: list[str], links: PathLike, found: Links, least: float) -> None:
     if looked_up and len(unmatched) == len(looked_up):
-        raise ValueError(
-            f"Expected '{links}' to hold at least one of the proteins (it writes names as {found.example!r}, and "
-            f"'proteins' as {looked_up[0]!r}); translate them with 'aliases', STRING's info or alias file"
-        )
+        got = f"it writes names as {found.example!r}, and 'proteins' as {looked_up[0]!r}"
+        hint = "translate them with 'aliases', STRING's info or alias file"
+        raise ValueError(f"Expected '{links}' to hold at least one of the proteins ({got}); {hint}")
     if unmatched:
         logger.warning(
             "%d of %d proteins are not in '%s', their labels get no interactions: %s",
@@ -149,21 +145,11 @@ def _report(unmatched: list[str], looked_up: list[str], links: PathLike, found: 
         )
 
 
-def _group(protein_of_label: list[int | None], num_proteins: int) -> list[Tensor]:
-    """The labels of every protein."""
-    groups: list[list[int]] = [[] for _ in range(num_proteins)]
-    for label, protein in enumerate(protein_of_label):
-        if protein is not None:
-            groups[protein].append(label)
-    return [torch.tensor(group, dtype=torch.long) for group in groups]
-
-
 def _edges(found: Links, groups: list[Tensor], same_protein: bool) -> tuple[Tensor, Tensor]:
     scores = dict(found.scores)
     if same_protein:
         scores |= {(protein, protein): MAX_SCORE for protein in range(len(groups))}
-    pairs = [torch.empty(0, 2, dtype=torch.long)]
-    weights = [torch.empty(0)]
+    pairs, weights = [torch.empty(0, 2, dtype=torch.long)], [torch.empty(0)]
     for (a, b), value in scores.items():
         block = torch.cartesian_prod(groups[a], groups[b])
         block = block[block[:, 0] != block[:, 1]]

@@ -59,7 +59,9 @@ def tree(
     labels = _labels(hierarchy, label_names, root)
     top = _top(hierarchy, labels, root)
     if include_root:
-        labels += _missing_root(labels, top)
+        if top is None:
+            raise ValueError("Expected 'parents' to have a root for 'include_root' (got none); name it with 'root'")
+        labels += [] if top in labels else [top]
     position = {node: index for index, node in enumerate(labels)}
     related = nx.transitive_closure_dag(hierarchy) if ancestors else hierarchy
     edges = [(position[j], position[i]) for j, i in related.edges if j in position and i in position]
@@ -93,36 +95,26 @@ def _hierarchy(parents: Parents) -> nx.DiGraph[Node]:
         cycle = nx.find_cycle(hierarchy)
     except nx.NetworkXNoCycle:
         return hierarchy
-    path = " -> ".join(str(node) for node in [cycle[0][0], *(edge[1] for edge in cycle)])
+    path = " -> ".join(str(edge[0]) for edge in [*cycle, cycle[0]])
     raise ValueError(f"Expected 'parents' to be without cycles (got {path}); take one of these pairs out")
 
 
 def _pairs(parents: Parents) -> Iterator[tuple[Any, Any]]:
     if isinstance(parents, str | os.PathLike) or not isinstance(parents, Iterable):
-        raise ValueError(
-            f"Expected 'parents' to be a dict or pairs (child, parent) (got {parents!r}); read them from a file with "
-            f"tg_mlc.graphs.read_parents"
-        )
-    if not isinstance(parents, Mapping):
-        yield from (_pair(item) for item in parents)
-        return
-    for child, parent in parents.items():
-        several = list(parent) if isinstance(parent, list | tuple | set | frozenset) else [parent]
-        yield from ((child, each) for each in several or [None])
-
-
-def _pair(item: Any) -> tuple[Any, Any]:
-    if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != 2:
-        raise ValueError(f"Expected 'parents' to hold pairs (child, parent) (got {item!r})")
-    return item[0], item[1]
+        hint = "read them from a file with tg_mlc.graphs.read_parents"
+        raise ValueError(f"Expected 'parents' to be a dict or pairs (child, parent) (got {parents!r}); {hint}")
+    for item in parents.items() if isinstance(parents, Mapping) else parents:
+        if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != 2:
+            raise ValueError(f"Expected 'parents' to hold pairs (child, parent) (got {item!r})")
+        child, parent = item
+        several = isinstance(parents, Mapping) and isinstance(parent, list | tuple | set | frozenset)
+        yield from ((child, each) for each in (list(parent) if several else [parent]) or [None])
 
 
 def _labels(hierarchy: nx.DiGraph[Node], label_names: Sequence[str] | None, root: Node | None) -> list[Node]:
-    by_index = len(hierarchy) > 0 and all(isinstance(node, int) for node in hierarchy)
-    if by_index and label_names is not None:
-        return list(range(len(label_names)))
-    if by_index:
-        return list(range(max((int(node) for node in hierarchy if node != root), default=-1) + 1))
+    if len(hierarchy) and all(isinstance(node, int) for node in hierarchy):
+        last = max((int(node) for node in hierarchy if node != root), default=-1)
+        return list(range(last + 1 if label_names is None else len(label_names)))
     return [node for node in hierarchy if node != root] if label_names is None else list(label_names)
 
 
@@ -134,17 +126,9 @@ def _top(hierarchy: nx.DiGraph[Node], labels: Sequence[Node], root: Node | None)
     if root is None and len(strange) == 1 and hierarchy.in_degree(strange[0]) == 0:
         return strange[0]
     if strange:
-        raise ValueError(
-            f"Expected every node of 'parents' to be a label or the root (got {strange[:5]}); add them to "
-            f"'label_names', or name the root with 'root'"
-        )
+        hint = "add them to 'label_names', or name the root with 'root'"
+        raise ValueError(f"Expected every node of 'parents' to be a label or the root (got {strange[:5]}); {hint}")
     return root
-
-
-def _missing_root(labels: Sequence[Node], top: Node | None) -> list[Node]:
-    if top is None:
-        raise ValueError("Expected 'parents' to have a root for 'include_root' (got labels only); name it with 'root'")
-    return [] if top in labels else [top]
 
 
 def _names(labels: Sequence[Node], label_names: Sequence[str] | None) -> list[str] | None:

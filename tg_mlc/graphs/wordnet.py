@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
 
-from tg_mlc.graphs._check import as_names, check_label_names
-from tg_mlc.graphs._nouns import NounFinder
+from tg_mlc.graphs._check import as_names, check_keys, check_label_names
 from tg_mlc.graphs._select import check_selection, select, source_in_words
-from tg_mlc.graphs._wordnet_files import Folder, find_folder, read_nouns
+from tg_mlc.graphs._wordnet_files import Folder, Nouns, find_folder, read_nouns
 from tg_mlc.graphs._wu_palmer import wu_palmer
 from tg_mlc.graphs.label_graph import LabelGraph
 
 logger = logging.getLogger(__name__)
 
 Words = Mapping[str, str | None] | Callable[[str], str | None]
+# Those of WordNet's own morphy, with the one for "ves" that NLTK adds.
+PLURALS = (
+    ("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"),
+    ("ies", "y"),
+)  # fmt: skip
+SEPARATORS = str.maketrans("", "", " _-")
 
 
 def wordnet(
@@ -70,11 +75,13 @@ def wordnet(
         raise ValueError(f"Expected 'threshold' to be a similarity of 0 to 1 (got {threshold!r})")
     names = as_names(label_names)
     names = check_label_names(names, len(names))
-    _check_words(words, names)
+    if isinstance(words, Mapping):
+        check_keys("words", words, names)
+    elif words is not None and not callable(words):
+        raise ValueError(f"Expected 'words' to be a dictionary or a function (got {type(words).__name__})")
     nouns = read_nouns(find_folder(folder))
-    finder = NounFinder(nouns)
-    looked_up = [_word(name, words) for name in names]
-    synsets = [finder.synsets(word, heads) if word else [] for word in looked_up]
+    finder = _NounFinder(nouns)
+    synsets = [finder.synsets(word, heads) if (word := _word(name, words)) else [] for name in names]
     unmatched = [name for name, found in zip(names, synsets, strict=True) if not found]
     if unmatched:
         logger.warning(
@@ -82,30 +89,19 @@ def wordnet(
             len(unmatched), len(names), ", ".join(unmatched),
         )  # fmt: skip
     similarity = wu_palmer(nouns.hypernyms, synsets)
+    np.fill_diagonal(similarity, 0.0)
     target, source = np.nonzero(similarity)
-    different = source != target
-    source, target = source[different], target[different]
     keep = select(source, target, similarity[target, source], threshold, top_k)
+    nouns_of_names = f"{len(names) - len(unmatched)} nouns of {len(names)} names"
     graph = LabelGraph(
         torch.from_numpy(np.stack([source[keep], target[keep]])),
         edge_weight=torch.from_numpy(similarity[target[keep], source[keep]]).float(),
         label_names=names,
         kind="wordnet",
-        source=source_in_words(
-            f"{len(names) - len(unmatched)} nouns of {len(names)} names", threshold=threshold, top_k=top_k
-        ),
+        source=source_in_words(nouns_of_names, threshold=threshold, top_k=top_k),
         unmatched=unmatched,
     )
     return graph.add_self_loops(only_isolated=not self_loops)
-
-
-def _check_words(words: Words | None, names: list[str]) -> None:
-    if words is None or callable(words):
-        return
-    if not isinstance(words, Mapping):
-        raise ValueError(f"Expected 'words' to be a dictionary or a function (got {type(words).__name__})")
-    if strange := sorted(set(words) - set(names)):
-        raise ValueError(f"Expected the keys of 'words' to be labels (got {strange[:5]}, not in 'label_names')")
 
 
 def _word(name: str, words: Words | None) -> str | None:
@@ -115,3 +111,44 @@ def _word(name: str, words: Words | None) -> str | None:
     if word is not None and not isinstance(word, str):
         raise ValueError(f"Expected 'words' to give a string or None for {name!r} (got {word!r})")
     return word
+
+
+class _NounFinder:
+    """Looks up names in WordNet, in singular or plural, of one word or more.
+
+    :obj:`"data mining"`, :obj:`"data_mining"`, :obj:`"Data-Mining"` and :obj:`"datamining"` are all the same noun.
+    """
+
+    def __init__(self, nouns: Nouns) -> None:
+        self.nouns = nouns
+        self.joined: dict[str, list[str]] = {}
+        for lemma in nouns.senses:
+            if (key := lemma.translate(SEPARATORS)) != lemma:
+                self.joined.setdefault(key, []).append(lemma)
+
+    def synsets(self, name: str, heads: bool = False) -> list[int]:
+        """The synsets of all nouns that a name may be, each once; with :obj:`heads`, else those of its longest ending
+        that is a noun. None if there is none.
+        """
+        words = name.casefold().replace("_", " ").replace("-", " ").split()
+        endings = ["_".join(words[first:]) for first in range(1, len(words))] if heads else []
+        return next((found for form in (name.casefold(), *endings) if (found := self._whole(form))), [])
+
+    def _whole(self, name: str) -> list[int]:
+        form = "_".join(name.split())
+        lemmas = self._lemmas(form) or self._lemmas(form.replace("-", "_")) or self._lemmas(form.replace("_", "-"))
+        lemmas = lemmas or self._joined_lemmas(form.translate(SEPARATORS))
+        return list(dict.fromkeys(synset for lemma in lemmas for synset in self.nouns.senses[lemma]))
+
+    def _lemmas(self, form: str) -> list[str]:
+        return [lemma for lemma in self._base_forms(form) if lemma in self.nouns.senses]
+
+    def _joined_lemmas(self, form: str) -> list[str]:
+        return self._lemmas(form) or [lemma for base in self._base_forms(form) for lemma in self.joined.get(base, [])]
+
+    def _base_forms(self, form: str) -> Iterator[str]:
+        yield form
+        if form in self.nouns.exceptions:
+            yield from self.nouns.exceptions[form]
+            return
+        yield from (form.removesuffix(plural) + base for plural, base in PLURALS if form.endswith(plural))

@@ -22,6 +22,7 @@ from tg_mlc.metrics.ranking import (
 )
 from tg_mlc.metrics.report import Evaluation, evaluate
 from tg_mlc.metrics.thresholds import PAPER_GRID, ThresholdTuner, tune_per_metric
+from tg_mlc.metrics.top_k import hit_rate_at_k, ndcg_at_k, recall_at_k
 
 __all__ = [
     "DECISION_METRICS",
@@ -37,12 +38,15 @@ __all__ = [
     "evaluate",
     "example_f1",
     "hamming_accuracy",
+    "hit_rate_at_k",
     "macro_average_precision",
     "macro_f1",
     "macro_roc_auc",
     "micro_average_precision",
     "micro_f1",
     "micro_roc_auc",
+    "ndcg_at_k",
+    "recall_at_k",
     "roc_auc_per_label",
     "subset_accuracy",
     "tune_by_frequency",

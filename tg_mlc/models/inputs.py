@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from torch import nn
 
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.models._documents import kept_words
-from tg_mlc.nn.encoders import BagEncoder, MoleculeEncoder, SequenceEncoder, VectorEncoder
+from tg_mlc.nn.encoders import BagEncoder, KnownComponents, MoleculeEncoder, SequenceEncoder, VectorEncoder
 
 
 def input_encoder(
@@ -20,6 +20,7 @@ def input_encoder(
     input_dropout: float = 0.2,
     min_df: int = 1,
     latent: bool = False,
+    known_labels: bool = False,
 ) -> nn.Module:
     """Makes the encoder of bags or sequences of words, of vectors, or of the atoms of molecules.
 
@@ -32,16 +33,26 @@ def input_encoder(
         latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a latent semantic
             analysis of the training documents (see :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`).
             (default: :obj:`False`)
+        known_labels (bool, optional): If set to :obj:`True`, labels that are known already become components (see
+            :class:`~tg_mlc.nn.encoders.KnownComponents`). (default: :obj:`False`)
 
     Raises:
         ValueError: If no encoder is known for this kind of samples.
     """
+    encoder: nn.Module
     if train.kind is None and "edge_attr" in train[0]:
-        return MoleculeEncoder(channels)
-    encoder = table_encoder(train, channels, num_components, input_dropout, min_df)
-    if latent and isinstance(encoder, BagEncoder):
+        encoder = MoleculeEncoder(channels)
+    else:
+        encoder = table_encoder(train, channels, num_components, input_dropout, min_df)
+    if latent and isinstance(encoder, BagEncoder) and not train.y.isnan().all():
         encoder.start_from_documents(bag_of_words(train))
-    return encoder
+    return KnownComponents(encoder, train.num_labels) if known_labels else encoder
+
+
+def pop_input_encoder(train: MultiLabelDataset, channels: int, options: dict[str, Any]) -> nn.Module:
+    """The encoder by :func:`input_encoder`, whose arguments are taken out of those of a whole model."""
+    taken = {key: options.pop(key) for key in (input_encoder.__kwdefaults__ or {}) if key in options}
+    return input_encoder(train, channels, **taken)
 
 
 def table_encoder(

@@ -68,7 +68,9 @@ class LaMP(nn.Module):
             frequent ones. (default: :obj:`False`)
         known_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
             :obj:`known` of a batch, into account (see :class:`~tg_mlc.nn.KnownLabels`); train it with
-            :obj:`max_known` of :class:`~tg_mlc.training.BinaryObjective`. (default: :obj:`False`)
+            :obj:`max_known` of an :class:`~tg_mlc.training.Objective`. (default: :obj:`False`)
+        label_messages (bool, optional): If set to :obj:`False`, there are no blocks among labels. (default:
+            :obj:`True`)
         label_kwargs (dict, optional): Options of the blocks among labels that differ from :obj:`block`, *e.g.*
             :obj:`{"heads": 2}`. (default: :obj:`None`)
         feature_kwargs (dict, optional): Options of the feature message passing blocks that differ from :obj:`block`.
@@ -97,6 +99,7 @@ class LaMP(nn.Module):
         evidence: nn.Module | None = None,
         evidence_skip: bool = False,
         known_labels: bool = False,
+        label_messages: bool = True,
         label_kwargs: BlockOptions | None = None,
         feature_kwargs: BlockOptions | None = None,
         **block: Unpack[BlockOptions],
@@ -117,7 +120,9 @@ class LaMP(nn.Module):
             if num_feature_layers != 0
             else None
         )
-        self.labels = LabelMessagePassing(channels, label_graph, num_steps, label_kwargs=label_kwargs, **block)
+        self.labels = LabelMessagePassing(
+            channels, label_graph, num_steps, label_messages=label_messages, label_kwargs=label_kwargs, **block
+        )
         self.readout = LabelReadout(self.labels, tied=tied, bias=True)
         self.register_module("linear_path", None)
         self.evidence = evidence

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.index import ptr2index
+from torch_geometric.utils import to_dense_batch
 
 from tg_mlc.ops.checks import check_ptr, longest
 
@@ -34,6 +36,12 @@ def to_ptr(
             f"(got {max_num_nodes})"
         )
     return ptr
+
+
+def to_dense(x: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of every sample in :obj:`[B, m, *]`, filled up with zeros, and which of the :math:`m >= 1` it has."""
+    batch = ptr2index(ptr, output_size=x.size(0))
+    return to_dense_batch(x, batch, max_num_nodes=max(longest(ptr), 1), batch_size=ptr.numel() - 1)  # type: ignore[no-any-return]
 
 
 def check_components(x: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypedDict
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 from torch.nn.parameter import is_lazy
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import Linear, MessagePassing
@@ -222,6 +223,32 @@ class AttentionConv(FusedMessagePassing):
             return out, edge_index.set_value(weights, layout="coo")
         return out, (edge_index, weights)
 
+    def project(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The keys and values of source states, for :meth:`attend`: projected once, however often attended to."""
+        return self._split_heads(self.lin_key(source)), self._split_heads(self.lin_value(source))
+
+    def attend(self, x: Tensor, key: Tensor, value: Tensor, mask: OptTensor = None) -> Tensor:
+        r"""The block for targets in equal groups, with keys and values of each group that :meth:`project` has made.
+
+        Args:
+            x (torch.Tensor): The target states :math:`(G \cdot n, d)`.
+            key (torch.Tensor): The keys :math:`(G, m, K, C)`.
+            value (torch.Tensor): The values :math:`(G, m, K, C_v)`.
+            mask (torch.Tensor, optional): Which of them each group has, :math:`(G, m)`, all if :obj:`None`.
+                (default: :obj:`None`)
+        """
+        states = self.attention_norm(x) if self.norm == "pre" else x
+        query = self._split_heads(self.lin_query(states)).view(key.size(0), -1, self.heads, key.size(-1))
+        message = scaled_dot_product_attention(
+            query.transpose(1, 2),
+            key.transpose(1, 2),
+            value.transpose(1, 2),
+            attn_mask=None if mask is None else mask[:, None, None],
+            dropout_p=self._dropout_p,
+            scale=self.scale,
+        )
+        return self._update(x, message.transpose(1, 2).reshape(x.size(0), -1), self.lin_out)
+
     def feed_forward(self, x: Tensor) -> Tensor:
         r"""The second half of the block, :math:`\mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)` with its normalisation."""
         if self.norm == "pre":
@@ -238,8 +265,7 @@ class AttentionConv(FusedMessagePassing):
         return_weights: bool,
     ) -> tuple[Tensor, nn.Module, Any]:
         """The message to every target, the layer that it has yet to pass, and the attention weights if asked for."""
-        key = self._split_heads(self.lin_key(source))
-        value = self._split_heads(self.lin_value(source))
+        key, value = self.project(source)
         linears, scale, p = (self.lin_query, self.lin_out), self.scale, self._dropout_p
         blocks = edge_index if isinstance(edge_index, Blocks) and not return_weights else None
         if blocks is not None and self.backend == "auto" and may_fold(states, blocks, *linears, self.heads, num_copies):

@@ -7,10 +7,10 @@ A sample brings them along as its attribute :obj:`known`, :math:`(1, L)`: 0, 1, 
 - reads them from the batch with :func:`given_labels`, and predicts as ever where it returns :obj:`None`;
 - lets them change what it says of the labels that are unknown. What it says of the known ones counts nowhere.
 
-Whatever has a state for every label adds :class:`KnownLabels`; a network over all labels takes these states, or 0 and
-1, as inputs; one that emits labels one after another starts from the known positives and never emits a known label
-again; one that searches for labels holds the known ones fixed. :class:`~tg_mlc.training.MultiLabelModule` leaves known
-labels out of losses and metrics, and returns them as they were given.
+Whatever has a state for every label adds :class:`KnownLabels`; to all other models known labels are components (see
+:class:`~tg_mlc.nn.encoders.KnownComponents`), and one that emits labels one after another never emits a known one.
+:class:`~tg_mlc.training.MultiLabelModule` leaves known labels out of losses and metrics, and returns them as they were
+given.
 """
 
 from __future__ import annotations

@@ -95,6 +95,8 @@ class LabelMessagePassing(nn.Module):
             :obj:`edge_index` or :obj:`adj_t`, or a sparse matrix with the targets in its rows. It may be replaced later
             by assigning :obj:`label_graph`. State dicts hold a summary of it, and load into a model with the same one.
         num_steps (int, optional): Number of steps :math:`T`; their weights are not shared. (default: :obj:`2`)
+        label_messages (bool, optional): If set to :obj:`False`, there are no blocks among labels, and so no states
+            :math:`t.2`, whatever the label graph. (default: :obj:`True`)
         label_kwargs (dict, optional): Options of the blocks among labels that differ from :obj:`block`, *e.g.*
             :obj:`{"heads": 2}`. (default: :obj:`None`)
         **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`); with :obj:`norm="pre"`, every
@@ -115,6 +117,7 @@ class LabelMessagePassing(nn.Module):
         label_graph: Data | Adj,
         num_steps: int = 2,
         *,
+        label_messages: bool = True,
         label_kwargs: BlockOptions | None = None,
         **block: Unpack[BlockOptions],
     ) -> None:
@@ -129,7 +132,9 @@ class LabelMessagePassing(nn.Module):
         self.label_graph = label_graph
         steps = range(num_steps)
         self.feature_to_label = nn.ModuleList(FeatureToLabelConv((source, self.channels), **block) for _ in steps)
-        self.label_to_label = nn.ModuleList(LabelToLabelConv(self.channels, **among_labels) for _ in steps)
+        self.label_to_label = nn.ModuleList(
+            LabelToLabelConv(self.channels, **among_labels) for _ in steps if label_messages
+        )
         pre = "pre" in (block.get("norm"), among_labels.get("norm"))
         self.final_norm = nn.LayerNorm(self.channels) if pre else nn.Identity()
         self.reset_parameters()
@@ -230,18 +235,21 @@ class LabelMessagePassing(nn.Module):
         u = self.embedding.weight
         states: list[Tensor] = []
         attention: list[StepAttention] = []
-        for step, (xy, yy) in enumerate(zip(self.feature_to_label, self.label_to_label, strict=True)):
+        for step, xy in enumerate(self.feature_to_label):
             # All samples share the label states of the first step, so these are projected once and then repeated.
             num_copies = num_samples if step == 0 else 1
             u, to_label = _call(xy, (x, u), edges, return_attention_weights, num_copies=num_copies)
             if step == 0 and evidence is not None:
                 u = u + self._flatten(evidence, num_samples)
             states += [u] if keep else []
-            u, among_labels = _call(yy, u, label_edges, return_attention_weights)
-            states += [u] if keep or step == self.num_steps - 1 else []
+            among_labels = None
+            if len(self.label_to_label) > 0:
+                u, among_labels = _call(self.label_to_label[step], u, label_edges, return_attention_weights)
+                states += [u] if keep else []
             attention += [StepAttention(to_label, among_labels)] if return_attention_weights else []
 
-        states = [self.final_norm(u).view(num_samples, self.num_labels, self.channels) for u in states]
+        shape = (num_samples, self.num_labels, self.channels)
+        states = [self.final_norm(u).view(shape) for u in (states if keep else [u])]
         if not keep:
             return states[-1]
         return LabelStates(states[-1], states[:-1], attention)

@@ -8,6 +8,13 @@ from torch import Tensor, nn
 from tg_mlc.nn.label import LabelMessagePassing
 
 
+@torch.no_grad()
+def start_from_frequencies(bias: Tensor, y: Tensor, strength: float = 1.0) -> None:
+    """Sets a bias of logits :math:`(L)` as :meth:`LabelReadout.start_from_frequencies` does, which see."""
+    odds = torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3)
+    bias.copy_(torch.lerp(odds.mean(), odds, strength))
+
+
 class LabelReadout(nn.Module):
     r"""The readout from the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, one dot product for each label.
@@ -60,7 +67,6 @@ class LabelReadout(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    @torch.no_grad()
     def start_from_frequencies(self, y: Tensor, strength: float = 1.0) -> None:
         r"""Sets the bias so that labels whose states say nothing get their frequency in training as probability.
 
@@ -81,8 +87,7 @@ class LabelReadout(nn.Module):
         """
         if self.bias is None:
             raise ValueError("Expected a readout with 'bias=True' (got one without a bias)")
-        odds = torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3)
-        self.bias.copy_(torch.lerp(odds.mean(), odds, strength))
+        start_from_frequencies(self.bias, y, strength)
 
     def forward(self, u: Tensor) -> Tensor:
         """Reads logits :math:`(*, L)` out of label states :obj:`u`."""

@@ -2,54 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
-import torch
+import networkx as nx
 
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.preprocess import DNAInputs
 from tg_mlc.datasets import BindingSites
-from tg_mlc.graphs import LabelGraph
+from tg_mlc.graphs import LabelGraph, from_networkx
 from tg_mlc.models import dna_lamp
 from tg_mlc.recipes.recipe import Recipe, official_split
 
 #: Interactions of the five factors with a combined score of at least 800 in STRING v12.0 (https://string-db.org,
 #: CC BY 4.0), as ``string_ppi`` finds them in STRING's files.
 INTERACTIONS = (
-    ("CTCF", "EP300"),
-    ("CTCF", "RAD21"),
-    ("CTCF", "SIN3A"),
-    ("EP300", "JUND"),
-    ("EP300", "SIN3A"),
-    ("JUND", "RAD21"),
-)
-
-
-def _load(root: Path) -> BindingSites:
-    return BindingSites(root / "binding-sites")
-
-
-def _preprocess(dataset: MultiLabelDataset, root: Path, classifiers: Sequence[str]) -> DNAInputs:
-    return DNAInputs()
+    ("CTCF", "EP300"), ("CTCF", "RAD21"), ("CTCF", "SIN3A"), ("EP300", "JUND"), ("EP300", "SIN3A"), ("JUND", "RAD21"),
+)  # fmt: skip
 
 
 def _string(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
-    place = {name: i for i, name in enumerate(dataset.label_names)}
-    pairs = torch.tensor([[place[a], place[b]] for a, b in INTERACTIONS]).t()
-    edge_index = torch.cat([pairs, pairs.flip(0)], dim=1)
-    graph = LabelGraph(edge_index, label_names=dataset.label_names, kind="string_ppi", source="STRING v12.0, 800")
+    interacting = nx.Graph(INTERACTIONS)
+    graph = from_networkx(interacting, dataset.label_names, kind="string_ppi", source="STRING v12.0, 800")
     return graph.add_self_loops()
 
 
 DNA = {
     "binding-sites": Recipe(
-        load=_load,
+        load=lambda root: BindingSites(root / "binding-sites"),
         split=official_split,
         splits=("official",),
         graphs={"pr": _string, "string": _string},
         build=dna_lamp,
-        preprocess=_preprocess,
+        preprocess=lambda dataset, root, classifiers: DNAInputs(),
         model={"num_steps": 2, "num_feature_layers": 1, "dropout": 0.2},
         module={"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05},
         objective={"intermediate_weight": 0.1},

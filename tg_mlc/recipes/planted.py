@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
-from typing import cast
 
-from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.datasets import Planted
-from tg_mlc.graphs import LabelGraph
 from tg_mlc.models import node_lamp
 from tg_mlc.recipes.recipe import Recipe, correlated, official_split
 
@@ -16,31 +12,20 @@ from tg_mlc.recipes.recipe import Recipe, correlated, official_split
 SHARES = {f"planted-{percent}": percent / 100 for percent in (0, 25, 50, 75)}
 
 
-def _load(share: float, root: Path) -> Planted:
-    return Planted(share=share)
-
-
-def _redraw(share: float, seed: int) -> Planted:
-    return Planted(share=share, seed=seed)
-
-
-def _true_graph(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
-    return cast(Planted, dataset).true_graph
-
-
-PLANTED = {
-    name: Recipe(
-        load=partial(_load, share),
+def _recipe(share: float) -> Recipe:
+    return Recipe(
+        load=lambda root: Planted(share=share),
         split=official_split,
         splits=("official",),
-        graphs={"pr": partial(correlated, top_k=3), "planted": _true_graph},
+        graphs={"pr": partial(correlated, top_k=3), "planted": lambda dataset, split: dataset.true_graph},
         build=node_lamp,
         model={"num_steps": 1, "heads": 4, "dropout": 0.0},
         module={"lr": 5e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.1},
         fit={"max_epochs": 40, "patience": None},
         batch_size=64,
         published={"model": {"num_steps": 2, "dropout": 0.1}},
-        redraw=partial(_redraw, share),
+        redraw=lambda seed: Planted(share=share, seed=seed),
     )
-    for name, share in SHARES.items()
-}
+
+
+PLANTED = {name: _recipe(share) for name, share in SHARES.items()}

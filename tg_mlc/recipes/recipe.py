@@ -27,6 +27,8 @@ from tg_mlc.training import (
 
 #: What labels attend to: components as they are, after messages among them, or (molecules) vectors without any atoms.
 EncoderName = Literal["emb", "fmp", "vectors"]
+#: Settings of a model without other classifiers' help.
+ALONE: dict[str, Any] = {"evidence": None, "evidence_skip": False, "attention_dropout": None}
 GraphBuilder = Callable[[MultiLabelDataset, Split], LabelGraph]
 
 
@@ -115,7 +117,7 @@ class Recipe:
         return prepared
 
     def counted_labels(self, dataset: MultiLabelDataset) -> Tensor:
-        """Which labels of a whole data set are frequent enough for metrics, a mask :math:`(L)`."""
+        """The labels of a whole data set that are frequent enough for metrics, a mask :math:`(L)`."""
         counted: Tensor = dataset.y.nansum(dim=0) >= self.min_positives
         return counted
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from lightning.pytorch import LightningDataModule
 from torch import Generator, Tensor
-from torch.utils.data import Sampler
-from torch_geometric.data import Dataset
+from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import Sampler, Subset
+from torch_geometric.data import Batch, Dataset
 from torch_geometric.loader import DataLoader
 
 from tg_mlc._options import check_count
@@ -56,7 +57,9 @@ class MultiLabelDataModule(LightningDataModule):
     Checkpoints hold the split's hash and the seed; training can only be resumed with the same.
 
     Args:
-        dataset (Dataset): Samples with :obj:`y` of shape :math:`(1, L)`: 0, 1, or NaN for unknown.
+        dataset (Dataset): Samples with :obj:`y` of shape :math:`(1, L)`: 0, 1, or NaN for unknown. If it has
+            ``__getitems__``, that makes a batch of many samples at once, as
+            :class:`~tg_mlc.sequences.NextSetDataset` does.
         split (Split): Which of them to train, validate and test with.
         batch_size (int, optional): Number of samples per batch. (default: :obj:`32`)
         num_workers (int, optional): Number of processes that load batches; small samples are loaded fastest without.
@@ -99,10 +102,13 @@ class MultiLabelDataModule(LightningDataModule):
         """Returns the test samples, in order."""
         return self.test_dataloader()
 
-    def _loader(self, part: Tensor, **options: Any) -> DataLoader:
+    def _loader(self, part: Tensor, **options: Any) -> Any:
         # Without a generator of its own a loader draws from the global one, and evaluation would change training.
         options.setdefault("generator", Generator())
-        return DataLoader(self.dataset[part], self.batch_size, num_workers=self.num_workers, **options)
+        options |= {"batch_size": self.batch_size, "num_workers": self.num_workers}
+        if hasattr(self.dataset, "__getitems__"):
+            return TorchDataLoader(Subset(self.dataset, part.tolist()), collate_fn=_as_it_is, **options)
+        return DataLoader(self.dataset[part], **options)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns what the order of the training samples depends on."""
@@ -116,6 +122,10 @@ class MultiLabelDataModule(LightningDataModule):
                 f"Expected the data of the checkpoint, {state_dict} (got {present}, which differs in {changed}); "
                 f"resume with the same data, or start anew"
             )
+
+
+def _as_it_is(batch: Batch) -> Batch:
+    return batch
 
 
 def _check_fits(split: Split, num_samples: int) -> None:

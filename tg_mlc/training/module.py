@@ -35,7 +35,7 @@ from tg_mlc.training.checkpoint import (
 )
 from tg_mlc.training.known import as_given, without_given
 from tg_mlc.training.objectives import Objective, describe_objective, make_objective
-from tg_mlc.training.schedule import Decay, check_schedule, lr_factor
+from tg_mlc.training.schedule import Decay, check_schedule, lr_factor, on_plateau
 from tg_mlc.training.settings import check_settings, describe_settings
 
 # What is logged during validation, and what tg_mlc.metrics calls it.
@@ -66,7 +66,8 @@ class MultiLabelModule(LightningModule):
         betas (tuple, optional): Coefficients of Adam's running averages. (default: :obj:`(0.9, 0.999)`)
         eps (float, optional): Added to Adam's denominator. (default: :obj:`1e-8`)
         decay (str, optional): How the learning rate falls to zero by the last epoch: :obj:`"cosine"`,
-            :obj:`"linear"`, or :obj:`"none"`. (default: :obj:`"none"`)
+            :obj:`"linear"`, or :obj:`"none"`; or :obj:`"plateau"`, to multiply it by 0.3 after more than 5 epochs
+            without a lower validation loss. (default: :obj:`"none"`)
         warmup (float, optional): Share of all steps during which the learning rate rises. (default: :obj:`0.0`)
         config (dict, optional): Stored in checkpoints, *e.g.* what it takes to build the model again.
             (default: :obj:`None`)
@@ -110,7 +111,7 @@ class MultiLabelModule(LightningModule):
         check_plain(config, "config")
         check_preprocessor(preprocessor)
         self.objective = make_objective(objective)
-        self.objective.check_model(model)
+        self.objective.check(model)
         described = describe_objective(self.objective)
         check_plain(described, "objective")
         _check_labels_of_graphs(model, label_names)
@@ -143,7 +144,7 @@ class MultiLabelModule(LightningModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Returns the loss of a batch."""
-        loss = self.objective.loss(self.model, without_given(self.model, batch))
+        loss = self.objective.training_loss(self.model, without_given(self.model, batch))
         self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=batch.num_graphs)
         return loss
 
@@ -195,6 +196,8 @@ class MultiLabelModule(LightningModule):
         )
         if options["decay"] == "none" and options["warmup"] == 0.0:
             return optimizer
+        if options["decay"] == "plateau":
+            return {"optimizer": optimizer, "lr_scheduler": on_plateau(optimizer)}
         factor = lr_factor(options["decay"], options["warmup"], self._total_steps())
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -13,14 +13,22 @@ from torch_geometric.data import Batch
 
 from tg_mlc._names import register
 from tg_mlc._options import check_number
-from tg_mlc.losses import lamp_loss, masked_bce
+from tg_mlc.losses import asymmetric_loss, focal_loss, lamp_loss, masked_bce, soft_f1_loss
 from tg_mlc.nn.known import takes_known_labels
 from tg_mlc.training.known import reveal
 
+#: The losses of :class:`BinaryObjective`, by name.
+LOSSES: dict[str, Callable[..., Tensor]] = {
+    "bce": masked_bce,
+    "focal": focal_loss,
+    "asymmetric": asymmetric_loss,
+    "soft_f1": soft_f1_loss,
+}
 # Of the entry that names an objective's class among its options; no option has the name of a keyword.
 _CLASS = "class"
 
 
+@dataclass(frozen=True, kw_only=True)
 class Objective(ABC):
     """Base class of the losses and scores that :class:`~tg_mlc.training.MultiLabelModule` trains and predicts with.
 
@@ -39,12 +47,25 @@ class Objective(ABC):
 
 
         module = MultiLabelModule(model, label_names, Brier())
+
+    Args:
+        max_known (float, optional): Other than zero, random labels are given to the model in training, of every sample
+            a share from 0 to :obj:`max_known`, and the loss is that of the others; the model then takes labels that are
+            known already (see :class:`~tg_mlc.nn.KnownLabels`). The `"General Multi-label Image Classification with
+            Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. (default: :obj:`0.0`)
+
+    Raises:
+        ValueError: If an option is out of range.
     """
 
     _classes: ClassVar[dict[str, type[Objective]]] = {}
+    max_known: float = 0.0
 
     def __init_subclass__(cls) -> None:
         register(Objective._classes, cls)
+
+    def __post_init__(self) -> None:
+        check_number("max_known", self.max_known, below=1.0)
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -58,12 +79,39 @@ class Objective(ABC):
         """Returns scores and loss of a validation batch; override it where one forward pass gives both."""
         return self.scores(model, batch), self.loss(model, batch)
 
+    def training_loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns the loss of a training batch, some labels of which are given if :attr:`max_known` says so."""
+        return self.loss(model, reveal(batch, self.max_known) if self.max_known > 0.0 else batch)
+
+    def check(self, model: nn.Module) -> None:
+        """Refuses, by a :obj:`ValueError`, a model that cannot be trained as the options say."""
+        if self.max_known > 0.0 and not takes_known_labels(model):
+            raise ValueError(
+                f"Expected a model that takes known labels for max_known > 0, as LaMP(known_labels=True) does (got "
+                f"{type(model).__name__}); set max_known=0.0 to train without known labels"
+            )
+        self.check_model(model)
+
     def check_model(self, model: nn.Module) -> None:  # noqa: B027
         """Refuses, by a :obj:`ValueError`, a model that this objective cannot train; takes any unless overridden."""
 
 
+class SigmoidScores:
+    """Scores and validation of objectives whose models return logits."""
+
+    def scores(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns probabilities."""
+        scores: Tensor = model(batch).float().sigmoid()
+        return scores
+
+    def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Returns probabilities and the cross-entropy of the final logits."""
+        logits: Tensor = model(batch).float()
+        return logits.sigmoid(), masked_bce(logits, batch.y)
+
+
 @dataclass(frozen=True)
-class BinaryObjective(Objective):
+class BinaryObjective(SigmoidScores, Objective):
     r"""Independent labels: :func:`~tg_mlc.losses.lamp_loss` on logits, and their sigmoid as scores.
 
     The loss of validation is :func:`~tg_mlc.losses.masked_bce` of the final logits alone.
@@ -73,10 +121,10 @@ class BinaryObjective(Objective):
             than zero, ``model(batch, return_intermediate=True)`` returns an object with :obj:`logits` and
             :obj:`intermediate`, as :class:`~tg_mlc.models.LaMP` does. (default: :obj:`0.0`)
         label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
-        max_known (float, optional): Other than zero, random labels are given to the model in training, of every sample
-            a share from 0 to :obj:`max_known`, and the loss is that of the others; the model then takes labels that are
-            known already (see :class:`~tg_mlc.nn.KnownLabels`). The `"General Multi-label Image Classification with
-            Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. (default: :obj:`0.0`)
+        loss_name (str, optional): What each term is: :obj:`"bce"`, :obj:`"focal"`, :obj:`"asymmetric"` or
+            :obj:`"soft_f1"` (see :mod:`tg_mlc.losses`). (default: :obj:`"bce"`)
+        loss_options (dict, optional): Its options, as numbers or lists, *e.g.* :obj:`{"pos_weight": 5.0}`.
+            (default: :obj:`{}`)
 
     Raises:
         ValueError: If an option is out of range.
@@ -84,32 +132,32 @@ class BinaryObjective(Objective):
 
     intermediate_weight: float = 0.0
     label_smoothing: float = 0.0
-    max_known: float = 0.0
+    loss_name: str = "bce"
+    loss_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_number("intermediate_weight", self.intermediate_weight)
         check_number("label_smoothing", self.label_smoothing, below=1.0)
-        check_number("max_known", self.max_known, below=1.0)
+        if self.loss_name not in LOSSES:
+            raise ValueError(f"Expected 'loss_name' to be one of {list(LOSSES)} (got {self.loss_name!r})")
+        allowed = set(inspect.signature(LOSSES[self.loss_name]).parameters) - {"logits", "y", "label_smoothing"}
+        if unknown := sorted(set(self.loss_options) - allowed):
+            raise ValueError(
+                f"Expected 'loss_options' of {self.loss_name!r} among {sorted(allowed)} (got {unknown}); "
+                f"'label_smoothing' is an option of the objective"
+            )
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns LaMP's loss."""
-        batch = reveal(batch, self.max_known) if self.max_known > 0.0 else batch
         if self.intermediate_weight > 0.0:
             output = model(batch, return_intermediate=True)
             logits, intermediate = output.logits, output.intermediate
         else:
             logits, intermediate = model(batch), ()
-        return lamp_loss(logits, batch.y, intermediate, self.intermediate_weight, label_smoothing=self.label_smoothing)
-
-    def scores(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns probabilities."""
-        scores: Tensor = model(batch).float().sigmoid()
-        return scores
-
-    def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Returns probabilities and the loss of the final logits."""
-        logits: Tensor = model(batch).float()
-        return logits.sigmoid(), masked_bce(logits, batch.y)
+        options = {"label_smoothing": self.label_smoothing, **self.loss_options}
+        loss = LOSSES[self.loss_name]
+        return lamp_loss(logits, batch.y, intermediate, self.intermediate_weight, loss=loss, **options)
 
     def check_model(self, model: nn.Module) -> None:
         """Refuses a model without the intermediate readouts that are to be trained."""
@@ -117,11 +165,6 @@ class BinaryObjective(Objective):
             raise ValueError(
                 f"Expected a model whose forward takes 'return_intermediate' for intermediate_weight > 0 (got "
                 f"{type(model).__name__}); set intermediate_weight=0.0 to train without intermediate terms"
-            )
-        if self.max_known > 0.0 and not takes_known_labels(model):
-            raise ValueError(
-                f"Expected a model that takes known labels for max_known > 0, as LaMP(known_labels=True) does (got "
-                f"{type(model).__name__}); set max_known=0.0 to train without known labels"
             )
 
 

@@ -1,12 +1,19 @@
-"""Schedules of the learning rate: a warm-up, then a decay to zero."""
+"""Schedules of the learning rate: a warm-up, then a decay to zero, or steps down where validation says so."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal, get_args
 
-Decay = Literal["none", "cosine", "linear"]
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+Decay = Literal["none", "cosine", "linear", "plateau"]
+
+#: On a plateau the learning rate is multiplied by this after so many epochs without a lower validation loss, as in the
+#: authors' released code of LANET.
+PLATEAU_FACTOR, PLATEAU_PATIENCE = 0.3, 5
 
 _DECAYS: dict[str, Callable[[float], float]] = {
     "none": lambda _: 1.0,
@@ -17,10 +24,12 @@ _DECAYS: dict[str, Callable[[float], float]] = {
 
 def check_schedule(decay: str, warmup: float) -> None:
     """Checks the options of :func:`lr_factor`."""
-    if decay not in _DECAYS:
-        raise ValueError(f"Expected 'decay' to be one of {list(_DECAYS)} (got {decay!r})")
+    if decay not in get_args(Decay):
+        raise ValueError(f"Expected 'decay' to be one of {list(get_args(Decay))} (got {decay!r})")
     if not 0.0 <= warmup < 1.0:
         raise ValueError(f"Expected 'warmup' to be a share of the training in [0, 1) (got {warmup})")
+    if decay == "plateau" and warmup > 0.0:
+        raise ValueError(f"Expected no 'warmup' with decay='plateau' (got {warmup})")
 
 
 def lr_factor(decay: Decay, warmup: float, total_steps: int) -> Callable[[int], float]:
@@ -36,3 +45,9 @@ def lr_factor(decay: Decay, warmup: float, total_steps: int) -> Callable[[int], 
         return _DECAYS[decay](min(done, 1.0))
 
     return factor
+
+
+def on_plateau(optimizer: Optimizer) -> dict[str, Any]:
+    """Returns Lightning's description of a scheduler that lowers the learning rate where validation stalls."""
+    scheduler = ReduceLROnPlateau(optimizer, factor=PLATEAU_FACTOR, patience=PLATEAU_PATIENCE)
+    return {"scheduler": scheduler, "monitor": "val/loss", "interval": "epoch"}

@@ -198,7 +198,7 @@ def test_the_learned_graph_is_that_of_a_trained_model(root: Path, monkeypatch: p
         return edgeless(task.dataset.label_names)
 
     monkeypatch.setattr(task, "train", train)
-    monkeypatch.setattr("benchmarks.accuracy.prior_vs_learned.learned", learn)
+    monkeypatch.setattr("benchmarks.accuracy.label_graphs.learned", learn)
     monkeypatch.setattr(task, "with_settings", lambda settings: task)
     run_variant(task, split, 0, row("learned"), {"max_epochs": 1})
     assert len(trained) == 2

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tg_mlc._files import read_names
 from tg_mlc.data.readers import fasta as module
 from tg_mlc.data.readers.fasta import LETTERS, RECORD_BYTES, read_fasta
 from tg_mlc.data.readers.fasta_files import FastaFiles
-from tg_mlc.data.readers.names import read_names
 
 FASTA = b">first one\nACGT\nacgt\n>second\r\nNRYK\r\n\r\nUx\n"
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}

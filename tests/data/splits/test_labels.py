@@ -45,7 +45,7 @@ def test_class_counts_leave_unknowns_out():
 
 @pytest.mark.parametrize("y", [np.array([[0.5]]), np.array([[2]]), sp.csr_array([[-1.0]]), torch.tensor([[np.inf]])])
 def test_other_values_are_refused(y):
-    with pytest.raises(ValueError, match="0, 1 or NaN"):
+    with pytest.raises(ValueError, match="0, 1, or NaN"):
         sparse_labels(y)
 
 

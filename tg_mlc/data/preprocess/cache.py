@@ -24,7 +24,7 @@ FORMAT = 5
 def fitted_once(
     folder: Path | None, name: str, settings: Any, samples: Sequence[Any], fit: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
-    """What a fit gives, with tensors in place of arrays, read from a folder if it was fitted to these samples before.
+    """The result of a fit, with tensors in place of arrays, read from a folder if these samples were fitted before.
 
     Args:
         folder (Path, optional): Where to keep it; nowhere if :obj:`None`.

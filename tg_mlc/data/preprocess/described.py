@@ -24,9 +24,11 @@ class Described(Preprocessor):
     """
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Learns nothing: what describes a molecule is the same for all."""
         return self
 
     def transform(self, raw: Any) -> MultiLabelDataset:
+        """Samples with all vectors."""
         samples = cast(MultiLabelDataset, raw)
         if not isinstance(raw, MultiLabelDataset):
             return samples
@@ -36,9 +38,11 @@ class Described(Preprocessor):
         return samples
 
     def state_dict(self) -> dict[str, Any]:
+        """Nothing, as nothing is learned."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes nothing."""
         return self
 
     def __repr__(self) -> str:

@@ -53,21 +53,26 @@ class ClassifierScores(Preprocessor):
         return {rater.name: rater.classifier for rater in self.raters.values()}
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Fits all classifiers to training samples."""
         self.fit_transform(dataset, split)
         return self
 
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
+        """All samples with their scores, those for training by classifiers fitted without them."""
         scores = [self._fit(kind, dataset, split) for kind in self.raters]
         return with_attribute(dataset, "evidence", torch.stack(scores, dim=-1))
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
+        """New samples with their scores."""
         scores = [torch.from_numpy(rater.scores(raw)).float() for rater in self.raters.values()]
         return with_attribute(raw, "evidence", torch.stack(scores, dim=-1))
 
     def state_dict(self) -> dict[str, Any]:
+        """The states of the classifiers by kind."""
         return {kind: rater.state_dict() for kind, rater in self.raters.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Makes the classifiers anew."""
         self.raters = {kind: RATERS[kind]() for kind in state}
         for kind, rater in self.raters.items():
             rater.load_state_dict(state[kind])

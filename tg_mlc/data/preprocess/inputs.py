@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from torch_geometric.transforms import Compose
 from typing_extensions import Self
 
@@ -42,10 +41,12 @@ class Inputs(Preprocessor):
     label_names: list[str]
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Takes the labels of the samples."""
         self.label_names = list(dataset.label_names)
         return self
 
     def transform(self, raw: Any) -> MultiLabelDataset:
+        """Samples of raw inputs; samples as they are."""
         return raw if isinstance(raw, MultiLabelDataset) else self._read(_listed(raw))
 
     def _read(self, raw: Any) -> MultiLabelDataset:
@@ -55,13 +56,10 @@ class Inputs(Preprocessor):
         return np.full((num_samples, len(self.label_names)), np.nan, dtype=np.float32)
 
     def state_dict(self) -> dict[str, Any]:
+        """All attributes, once it is fitted."""
         if not hasattr(self, "label_names"):
             raise RuntimeError("Expected 'fit' to be called before 'state_dict'")
-        return dict(vars(self))
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        vars(self).update(state)
-        return self
+        return super().state_dict()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.label_names)} labels)"
@@ -91,6 +89,7 @@ class TableInputs(Inputs):
     values: Literal["presence", "counts", "weights"] = "presence"
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Takes the labels, and the words or columns, of the samples."""
         if dataset.kind is None or dataset.num_inputs is None:
             raise ValueError(f"Expected samples of kind 'bag', 'sequence' or 'vector' (got {dataset})")
         self.kind, self.feature_names, self.num_inputs = dataset.kind, dataset.feature_names, dataset.num_inputs
@@ -98,12 +97,12 @@ class TableInputs(Inputs):
         return super().fit(dataset, split)
 
     def transform(self, raw: Any) -> MultiLabelDataset:
+        """Samples of raw inputs; samples as they are, if they have the same words or columns."""
         samples = super().transform(raw)
         if any(getattr(samples, name) != getattr(self, name) for name in ("kind", "num_inputs", "feature_names")):
-            raise ValueError(
-                f"Expected samples of kind {self.kind!r} with the {self.num_inputs} words or columns of those before "
-                f"(got {samples} of kind {samples.kind!r}); pass raw inputs, or take 'from_arrays(..., like=...)'"
-            )
+            expected = f"samples of kind {self.kind!r} with the {self.num_inputs} words or columns of those before"
+            got = f"{samples} of kind {samples.kind!r}"
+            raise ValueError(f"Expected {expected} (got {got}); pass raw inputs, or take 'from_arrays(..., like=...)'")
         return samples
 
     def _read(self, raw: Any) -> MultiLabelDataset:
@@ -115,10 +114,8 @@ class TableInputs(Inputs):
     def _counted(self, documents: list[Document]) -> ArrayDataset:
         """Documents as bags of how often each word occurs."""
         if self.values == "weights":
-            raise ValueError(
-                "Expected a matrix with the weights of words, as training samples had weights that are no counts (got "
-                "texts or lists of words); weigh words as there, and pass a matrix with a row per sample"
-            )
+            expected = "a matrix with the weights of words, as training samples had weights that are no counts"
+            raise ValueError(f"Expected {expected} (got texts or lists of words); weigh words as there")
         x, words = from_documents(documents, "bag", self.feature_names, None, self.num_inputs, counts=True)
         return ArrayDataset(Records(x, self._unknown(len(documents)), self.label_names, words).to_samples())
 
@@ -144,21 +141,18 @@ class MoleculeInputs(Inputs):
     sizes: dict[str, int]
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Takes the labels, and the sizes of the vectors, of the samples."""
         self.sizes = {key: dataset[0][key].size(-1) for key in VECTORS if key in dataset[0]}
         return super().fit(dataset, split)
 
     def _read(self, raw: Sequence[str]) -> MultiLabelDataset:
         known = MoleculeDescriptors().num_descriptors if "descriptors" in self.sizes else 0
         if known != self.sizes.get("descriptors", 0):
-            raise ValueError(
-                f"Expected an RDKit of {self.sizes['descriptors']} descriptors, as where the model was trained (got "
-                f"{known}); install the same version"
-            )
-        vectors = [_vector(key, size) for key, size in self.sizes.items()]
-        y = torch.from_numpy(self._unknown(len(raw)))
-        return MoleculeDataset.from_smiles(
-            list(raw), y, self.label_names, on_error="raise", pre_transform=Compose(vectors)
-        )
+            expected = f"an RDKit of {self.sizes['descriptors']} descriptors, as where the model was trained"
+            raise ValueError(f"Expected {expected} (got {known}); install the same version")
+        vectors = Compose([_vector(key, size) for key, size in self.sizes.items()])
+        y = self._unknown(len(raw))
+        return MoleculeDataset.from_smiles(list(raw), y, self.label_names, on_error="raise", pre_transform=vectors)
 
 
 class DNAInputs(Inputs):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from functools import reduce
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -66,17 +67,20 @@ class Preprocessor(ABC):
         """
         return self.fit(dataset, split).transform(dataset)
 
-    @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """What was learned and chosen, as arrays, tensors, numbers, strings, and lists and dictionaries of these."""
+        """The learned and chosen values as arrays, tensors, numbers, strings, and lists and dictionaries of these: all
+        attributes, unless a subclass says otherwise.
+        """
+        return dict(vars(self))
 
-    @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Takes what another one has learned, replacing what this one has.
 
         Args:
             state (dict): What :meth:`state_dict` returned, with arrays or tensors.
         """
+        vars(self).update(state)
+        return self
 
 
 class Chain(Preprocessor):
@@ -90,24 +94,26 @@ class Chain(Preprocessor):
         self.steps = steps
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Fits every step."""
         self.fit_transform(dataset, split)
         return self
 
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
+        """All samples, through every step."""
         for step in self.steps:
             dataset = step.fit_transform(dataset, split)
         return dataset
 
     def transform(self, raw: Any) -> MultiLabelDataset:
-        for step in self.steps:
-            raw = step.transform(raw)
-        samples: MultiLabelDataset = raw
-        return samples
+        """New inputs, through every step."""
+        return cast(MultiLabelDataset, reduce(lambda samples, step: step.transform(samples), self.steps, raw))
 
     def state_dict(self) -> dict[str, Any]:
+        """The states of all steps."""
         return {"steps": [to_state(step) for step in self.steps]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Makes the steps anew."""
         self.steps = tuple(from_state(step) for step in state["steps"])
         return self
 
@@ -121,8 +127,7 @@ def to_state(preprocessor: Preprocessor) -> dict[str, Any]:
     Args:
         preprocessor (Preprocessor): A fitted one.
     """
-    state: dict[str, Any] = as_tensors(preprocessor.state_dict())
-    return {"name": type(preprocessor).__name__, "state": state}
+    return {"name": type(preprocessor).__name__, "state": as_tensors(preprocessor.state_dict())}
 
 
 def from_state(entry: Mapping[str, Any]) -> Preprocessor:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from torch import Tensor
@@ -44,12 +44,14 @@ class Rater(ABC):
             split (Split): Which of them are training samples.
         """
 
-    @abstractmethod
     def scores(self, dataset: MultiLabelDataset) -> np.ndarray:
         """The scores :math:`(N, L)` of any samples."""
+        x, classifier = inputs_of(dataset), cast(LinearBaseline | KernelRidgeBaseline, self.classifier)
+        parts = (x[start : start + _CHUNK] for start in range(0, len(dataset), _CHUNK))
+        return np.concatenate([classifier.decision_function(part) for part in parts])
 
     def samples(self, dataset: MultiLabelDataset) -> list[Any]:
-        """What a fit depends on: inputs and labels."""
+        """The inputs and labels that a fit depends on."""
         return [inputs_of(dataset), dataset.y]
 
     def state_dict(self) -> dict[str, Any]:
@@ -73,9 +75,6 @@ class _SVM(Rater):
         self.classifier = tuned_linear(x, y, split)
         return self.classifier.cross_fit(x[train], y[train], NUM_FOLDS)
 
-    def scores(self, dataset: MultiLabelDataset) -> np.ndarray:
-        return self.classifier.decision_function(inputs_of(dataset))
-
 
 class _Ridge(Rater):
     name = "kernel ridge regression, tuned"
@@ -86,17 +85,11 @@ class _Ridge(Rater):
         self.classifier: KernelRidgeBaseline = KernelRidgeBaseline()
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> np.ndarray:
-        x, y, train, val = inputs_of(dataset), dataset.y, split.train.numpy(), split.val.numpy()
+        x, y = inputs_of(dataset), dataset.y
+        parts = (values[rows] for rows in (split.train.numpy(), split.val.numpy()) for values in (x, y))
         metric = partial(linear.best_value, metric=self.metric)
-        self.classifier = KernelRidgeBaseline.tuned(
-            x[train], y[train], x[val], y[val], grid=self.settings, metric=metric
-        )
+        self.classifier = KernelRidgeBaseline.tuned(*parts, grid=self.settings, metric=metric)
         return self.classifier.leave_one_out()
-
-    def scores(self, dataset: MultiLabelDataset) -> np.ndarray:
-        x = inputs_of(dataset)
-        parts = (x[start : start + _CHUNK] for start in range(0, len(dataset), _CHUNK))
-        return np.concatenate([self.classifier.decision_function(part) for part in parts])
 
 
 class _ExactRidge(_Ridge):

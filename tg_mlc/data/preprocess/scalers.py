@@ -39,6 +39,7 @@ class LogCounts(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
+        """Scaled counts."""
         unit: Tensor = nn.functional.normalize(x.log1p(), dim=-1)
         return unit * (self.rms * math.sqrt(x.size(-1)))
 
@@ -82,6 +83,7 @@ class StandardScaler(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
+        """Scaled vectors."""
         return (_whole(x) - self.mean) / (self.spread * math.sqrt(x.size(1)))
 
 
@@ -132,6 +134,7 @@ class QuantileScaler(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
+        """Scaled vectors."""
         if not torch.compiler.is_compiling() and self.quantiles[:1, :1].isnan().any():
             raise ValueError("Expected a scaler that knows quantiles (got a new one); call its 'fit', or load weights")
         if x.dim() != 2 or x.size(1) != self.quantiles.size(0):
@@ -171,17 +174,21 @@ class Scale(Preprocessor):
         self.method = method
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Fits the scaler to training vectors."""
         x = dataset[split.train].rows("x")
         self.scaler = self._scaler(x.size(1)).fit(x)
         return self
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
+        """Samples with scaled vectors."""
         return with_attribute(raw, "x", self.scaler(raw.rows("x")))
 
     def state_dict(self) -> dict[str, Any]:
+        """The method, and the tensors of the scaler."""
         return {"method": self.method, "scaler": self.scaler.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Makes the scaler anew."""
         self.method, tensors = state["method"], state["scaler"]
         self.scaler = self._scaler(len(next(iter(tensors.values()))))
         self.scaler.load_state_dict(tensors)
@@ -196,8 +203,6 @@ class Scale(Preprocessor):
 
 def _whole(x: Tensor) -> Tensor:
     if missing := int(x.isnan().any(dim=1).sum()):
-        raise ValueError(
-            f"Expected vectors without NaN, as linear and kernel classifiers take none (got NaN in {missing} of "
-            f"{len(x)} samples); fill them before, or take Scale('quantile'), which puts them in the middle"
-        )
+        got = f"NaN in {missing} of {len(x)} samples"
+        raise ValueError(f"Expected vectors without NaN (got {got}); fill them before, or take Scale('quantile')")
     return x

@@ -47,9 +47,11 @@ class TfIdf(Preprocessor):
     counts: bool
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Counts the training documents that have each word."""
         return self.learn(bag_of_words(dataset[split.train]))
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
+        """Samples as bags of weighted words."""
         return with_words(raw, self.weigh(bag_of_words(raw)))
 
     def learn(self, words: Any) -> Self:
@@ -88,25 +90,20 @@ class TfIdf(Preprocessor):
         if words.shape[1] != len(self.idf):
             raise ValueError(f"Expected documents of {len(self.idf)} words (got {words.shape[1]})")
         if self.counts and not _are_counts(words):
-            raise ValueError(
-                "Expected whole numbers of words, none of them negative, as in the training documents (got others); "
-                "count words as there, or let TF-IDF learn from documents with weights"
-            )
-        weighted: Any
+            expected = "whole numbers of words, none of them negative, as in the training documents"
+            raise ValueError(f"Expected {expected} (got others); count words, or learn from documents with weights")
         if self.counts:
             transformer = _transformer()
             transformer.idf_ = self.idf
-            weighted = transformer.transform(words)
+            words = transformer.transform(words)
         else:
-            weighted = require("sklearn.preprocessing", extra="data").normalize(words.multiply(self.idf).tocsr())
-        weighted = sp.csr_array(weighted, dtype=np.float32)
+            words = require("sklearn.preprocessing", extra="data").normalize(words.multiply(self.idf).tocsr())
+        weighted = sp.csr_array(words, dtype=np.float32)
         weighted.eliminate_zeros()
         return weighted
 
-    def state_dict(self) -> dict[str, Any]:
-        return {"idf": self.idf, "counts": self.counts}
-
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes the factors of words."""
         self.idf, self.counts = np.asarray(state["idf"]), state["counts"]
         return self
 

@@ -106,10 +106,12 @@ class TunedScores(Preprocessor):
         self.seed = seed
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Tunes the classifiers to training samples."""
         self.fit_transform(dataset, split)
         return self
 
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
+        """Tunes the classifiers, and gives training samples the logits of fits without them."""
         train, end = dataset[split.train], time.monotonic() + self.seconds
         self.views = {name: view.fit(train) for name, view in views_of(dataset).items()}
         matrices = {name: view.matrix(train) for name, view in self.views.items()}
@@ -123,6 +125,7 @@ class TunedScores(Preprocessor):
         return with_attribute(samples, "evidence", evidence)
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
+        """Samples with the logits of all classifiers."""
         matrices = {each.view: self.views[each.view].matrix(raw) for each in self.tuned.values()}
         evidence = _stack([each.logits(matrices[each.view]) for each in self.tuned.values()])
         samples = with_attribute(_in_memory(raw), "evidence", evidence)
@@ -138,6 +141,7 @@ class TunedScores(Preprocessor):
         return max(dict.fromkeys(chosen), key=chosen.count)
 
     def state_dict(self) -> dict[str, Any]:
+        """The classifiers, and the views that they take."""
         needed = {self.scaling, *(each.view for each in self.tuned.values())}
         return {
             "views": {name: view.state_dict() for name, view in self.views.items() if name in needed},
@@ -145,6 +149,7 @@ class TunedScores(Preprocessor):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes the classifiers of another one."""
         self.views = {name: make_view(name).load_state_dict(each) for name, each in state["views"].items()}
         self.tuned = {}
         for kind, each in state["tuned"].items():

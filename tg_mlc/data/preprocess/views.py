@@ -52,15 +52,19 @@ class Words(View):
     """Words with the weights that they have."""
 
     def fit(self, dataset: MultiLabelDataset) -> Self:
+        """Learns from training samples."""
         return self
 
     def matrix(self, dataset: MultiLabelDataset) -> Any:
+        """Features :math:`(N, F)` of any samples."""
         return inputs_of(dataset)
 
     def state_dict(self) -> dict[str, Any]:
+        """What was learned."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes what another one has learned."""
         return self
 
 
@@ -80,6 +84,7 @@ class Scaled(View):
         self.scaling = scaling
 
     def fit(self, dataset: MultiLabelDataset) -> Self:
+        """Learns from training samples."""
         x = dataset.rows("x")
         self.fill = x.nanmean(dim=0).nan_to_num()
         self.scaler = self._scaler(x.size(1)).fit(self._whole(x))
@@ -89,14 +94,17 @@ class Scaled(View):
         return self
 
     def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
+        """Features :math:`(N, F)` of any samples."""
         x: Tensor = self.scaler(self._whole(dataset.rows("x")))
         scaled: np.ndarray = (x / math.sqrt(x.size(1)) if self.scaling == "quantile" else x).numpy()
         return scaled
 
     def state_dict(self) -> dict[str, Any]:
+        """What was learned."""
         return {"fill": self.fill, "scaler": self.scaler.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes what another one has learned."""
         self.fill = torch.as_tensor(state["fill"])
         self.scaler = self._scaler(len(self.fill))
         self.scaler.load_state_dict(state["scaler"])
@@ -121,20 +129,24 @@ class MoleculeVectors(View):
         self.scalers: dict[str, Any] = {}
 
     def fit(self, dataset: MultiLabelDataset) -> Self:
+        """Learns from training samples."""
         vectors = {key: dataset.rows(key) for key in self.keys if key in dataset[0]}
         self.scalers = {key: molecule_scaler(key, x.size(1)).fit(x) for key, x in vectors.items()}
         return self
 
     def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
+        """Features :math:`(N, F)` of any samples."""
         scaled = [scaler(dataset.rows(key)) for key, scaler in self.scalers.items()]
         unit = [torch.nn.functional.normalize(values, dim=1) for values in scaled]
         together: np.ndarray = (torch.cat(unit, dim=1) / len(unit) ** 0.5).numpy()
         return together
 
     def state_dict(self) -> dict[str, Any]:
+        """What was learned."""
         return {key: scaler.state_dict() for key, scaler in self.scalers.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes what another one has learned."""
         self.scalers = {}
         for key, tensors in state.items():
             self.scalers[key] = molecule_scaler(key, len(tensors.get("quantiles", ())))
@@ -149,16 +161,20 @@ class Pieces(View):
         self.weights = TfIdf()
 
     def fit(self, dataset: MultiLabelDataset) -> Self:
+        """Learns from training samples."""
         self.weights.learn(self._counts(dataset))
         return self
 
     def matrix(self, dataset: MultiLabelDataset) -> sp.csr_array:
+        """Features :math:`(N, F)` of any samples."""
         return self.weights.weigh(self._counts(dataset))
 
     def state_dict(self) -> dict[str, Any]:
+        """What was learned."""
         return self.weights.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes what another one has learned."""
         self.weights.load_state_dict(state)
         return self
 

@@ -13,7 +13,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class Columns:
-    """Which attributes become columns, and which values each may have."""
+    """The attributes that become columns, and the values that each may have."""
 
     def __init__(self, attributes: Sequence[Attribute], dropped: Sequence[bool]) -> None:
         self.attributes = attributes
@@ -30,12 +30,12 @@ class Columns:
 
     @property
     def leading(self) -> int | None:
-        """How many attributes in front are dropped; :obj:`None` if others are dropped, too."""
+        """The number of attributes in front that are dropped; :obj:`None` if others are dropped, too."""
         first = len(self.attributes) - len(self.kept)
         return first if self.kept[0] == first else None
 
     def allow(self, values: np.ndarray, columns: np.ndarray | slice) -> bool:
-        """Whether all numbers may stand in these columns."""
+        """Tells whether all numbers may stand in these columns."""
         fits = np.abs(values) <= _LARGEST
         fits &= ~self._nominal[columns] | (values == 0) & self._zero[columns] | (values == 1) & self._one[columns]
         return bool(fits.all())

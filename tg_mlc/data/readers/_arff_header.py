@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import count
 from typing import NamedTuple
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -28,12 +29,12 @@ class Attribute(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Whether its values are written as the numbers they are."""
+        """Tells whether its values are written as the numbers they are."""
         return not self.text and (self.values is None or all(text in ("0", "1") for text in self.values))
 
 
 class Header(NamedTuple):
-    """What stands before the rows of an ARFF file."""
+    """The part of an ARFF file before its rows."""
 
     relation: str
     attributes: list[Attribute]
@@ -53,7 +54,9 @@ def read_header(content: bytes) -> Header:
             if keyword == "@relation":
                 relation = unquote(text[len("@relation") :].strip())
             elif keyword == "@attribute":
-                _add(attributes, _attribute(text, line))
+                new = _attribute(text, line)
+                if (first := attributes.setdefault(new.name, new)) is not new:
+                    raise ValueError(f"Expected distinct names (got '{new.name}' as on line {first.line})")
             elif text and not text.startswith("%"):
                 raise ValueError(f"Expected '@relation', '@attribute' or '@data' (got {shorten(text)})")
         except ValueError as error:
@@ -88,15 +91,13 @@ def unquote(text: str) -> str:
     return re.sub(r"\\(.)", lambda match: " " if match[1] in "nrt" else match[1], text[1:-1], flags=re.DOTALL)
 
 
-def decode(line: bytes) -> str:
+def decode_line(line: bytes) -> str:
     """The text of a line."""
     try:
         text = line.decode("utf-8").strip()
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"Expected text in UTF-8 (got the byte {line[error.start]:#04x}); convert the file, "
-            f"for example with 'iconv -f latin1 -t utf-8', or it is no text at all"
-        ) from None
+        hint = "convert the file, for example with 'iconv -f latin1 -t utf-8', or it is no text at all"
+        raise ValueError(f"Expected text in UTF-8 (got the byte {line[error.start]:#04x}); {hint}") from None
     if "\0" in text:
         raise ValueError("Expected text (got a zero byte)")
     return text
@@ -110,23 +111,16 @@ def shorten(text: str, length: int = 40) -> str:
 def _lines(content: bytes) -> Iterator[tuple[str, int]]:
     """Each line and where the next one begins."""
     start = 3 if content.startswith(b"\xef\xbb\xbf") else 0
-    number = 0
-    while start < len(content):
-        end = content.find(b"\n", start)
-        end = len(content) if end < 0 else end
-        number += 1
+    for number in count(1):
+        if start >= len(content):
+            return
+        end = content.find(b"\n", start) + 1 or len(content) + 1
         try:
-            text = decode(content[start:end])
+            text = decode_line(content[start : end - 1])
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
-        yield text, end + 1
-        start = end + 1
-
-
-def _add(attributes: dict[str, Attribute], new: Attribute) -> None:
-    first = attributes.setdefault(new.name, new)
-    if first is not new:
-        raise ValueError(f"Expected distinct names (got '{new.name}' as on line {first.line})")
+        yield text, end
+        start = end
 
 
 def _attribute(text: str, line: int) -> Attribute:

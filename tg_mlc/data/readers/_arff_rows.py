@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from tg_mlc._numbers import NUMBER
 from tg_mlc.data.readers._arff_columns import Columns
-from tg_mlc.data.readers._arff_header import decode, shorten, split_cells, unquote
+from tg_mlc.data.readers._arff_header import decode_line, shorten, split_cells, unquote
 
 _PLAIN_PAIR = rf"[0-9]{{1,9}}[ \t]+{NUMBER}[ \t]*"
 # Integers, which most sparse files hold, are parsed three times as fast.
@@ -37,23 +37,21 @@ class DenseRows:
         leading, width = self.columns.leading, len(self.columns.kept)
         if leading is None or not self.columns.plain or any(row.count(b",") != leading + width - 1 for row in rows):
             return False
-        if leading and any(b"'" in row or b'"' in row for row in rows):
-            return False
         text = b"\n".join(row.split(b",", leading)[leading] for row in rows)
-        if text.translate(None, _PLAIN_DENSE):
+        if text.translate(None, _PLAIN_DENSE) or (leading and any(b"'" in row or b'"' in row for row in rows)):
             return False
         values = _numbers(text.replace(b"\n", b","), ",")
         if values is None or values.size != len(rows) * width:
             return False
         values = values.reshape(len(rows), width)
-        if not self.columns.allow(values, slice(None)):
-            return False
-        self._blocks.append(values.astype(np.float32))
-        return True
+        allowed = self.columns.allow(values, slice(None))
+        if allowed:
+            self._blocks.append(values.astype(np.float32))
+        return allowed
 
     def parse(self, row: bytes) -> list[float]:
         """The numbers of one row."""
-        cells, width = split_cells(decode(row)), len(self.columns.attributes)
+        cells, width = split_cells(decode_line(row)), len(self.columns.attributes)
         if len(cells) != width:
             raise ValueError(f"Expected {width} values, one for each attribute (got {len(cells)}; is it cut off?)")
         return [self.columns.number(index, cells[index]) for index in self.columns.kept]
@@ -72,16 +70,13 @@ class SparseRows:
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
-        self._counts: list[np.ndarray] = []
-        self._indices: list[np.ndarray] = []
-        self._values: list[np.ndarray] = []
+        self._blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # counts, indices and values
         for attribute in (columns.attributes[index] for index in columns.kept):
             first = next(iter(attribute.values), "") if attribute.values else ""
             if attribute.values and attribute.values[first] != 0:
-                raise ValueError(
-                    f"Expected the values of attribute '{attribute.name}' on line {attribute.line} to begin with the "
-                    f"one that means 0, which sparse rows leave out (got '{first}'); write the rows as dense ones"
-                )
+                expected = f"the values of attribute '{attribute.name}' on line {attribute.line} to begin with the one"
+                expected += " that means 0, which sparse rows leave out"
+                raise ValueError(f"Expected {expected} (got '{first}'); write the rows as dense ones")
 
     def add_plain(self, rows: list[bytes]) -> bool:
         """Adds rows of nothing but numbers all at once, or returns :obj:`False` for any others."""
@@ -105,7 +100,7 @@ class SparseRows:
 
     def parse(self, row: bytes) -> dict[int, float]:
         """The numbers of one row by their columns."""
-        whole = decode(row)
+        whole = decode_line(row)
         if not (whole.startswith("{") and whole.endswith("}")):
             raise ValueError(f"Expected a row in braces, as the first one is (got {shorten(whole)}; is it cut off?)")
         text, cells, position = whole[1:-1], dict[int, str](), 0
@@ -132,16 +127,14 @@ class SparseRows:
 
     def matrix(self) -> sp.csr_array:
         """All rows."""
-        counts = np.concatenate(self._counts)
-        parts = np.concatenate(self._values), np.concatenate(self._indices), np.append(0, np.cumsum(counts))
+        counts, indices, values = map(np.concatenate, zip(*self._blocks, strict=True))
+        parts = values, indices, np.append(0, np.cumsum(counts))
         matrix = sp.csr_array(parts, shape=(len(counts), len(self.columns.kept)))
         matrix.eliminate_zeros()
         return matrix
 
     def _append(self, counts: np.ndarray, indices: np.ndarray, values: np.ndarray) -> None:
-        self._counts.append(counts.astype(np.int64))
-        self._indices.append(indices.astype(np.int32))
-        self._values.append(values.astype(np.float32))
+        self._blocks.append((counts.astype(np.int64), indices.astype(np.int32), values.astype(np.float32)))
 
 
 def _numbers(text: bytes, separator: str, dtype: type = np.float64) -> np.ndarray | None:

@@ -67,28 +67,26 @@ def read_arff(
 
 def _dropped(attributes: Sequence[Attribute], drop: Sequence[str] | str) -> list[bool]:
     if drop == "text":
-        dropped = [bool(attribute.text) for attribute in attributes]
         for attribute in (one for one in attributes if one.text):
             logger.info("Left out attribute '%s', which is %s", attribute.name, attribute.text)
-        return dropped
+        return [bool(attribute.text) for attribute in attributes]
     unknown = set(drop) - {attribute.name for attribute in attributes}
     if isinstance(drop, str) or unknown:
-        raise ValueError(
-            f"header: Expected 'drop' to be \"text\" or a list of attributes (got {sorted(unknown) or drop!r})"
-        )
+        got = sorted(unknown) or repr(drop)
+        raise ValueError(f"header: Expected 'drop' to be \"text\" or a list of attributes (got {got})")
     for attribute in attributes:
         if attribute.text and attribute.name not in drop:
-            raise ValueError(
-                f"line {attribute.line}: Expected a number or two values for attribute '{attribute.name}' (got one "
-                f"{attribute.text}); leave it out with drop=['{attribute.name}'], or all such with drop=\"text\""
-            )
+            expected = f"line {attribute.line}: Expected a number or two values for attribute '{attribute.name}'"
+            hint = f"leave it out with drop=['{attribute.name}'], or all such with drop=\"text\""
+            raise ValueError(f"{expected} (got one {attribute.text}); {hint}")
     return [attribute.name in drop for attribute in attributes]
 
 
 def _read_rows(content: bytes, start: int, line: int, columns: Columns) -> sp.csr_array | np.ndarray:
     table: Any = None
     for first, block in _blocks(content, start, line):
-        rows = [(number, row) for number, row in enumerate(map(bytes.strip, block.split(b"\n")), first) if _is_row(row)]
+        lines = enumerate(map(bytes.strip, block.split(b"\n")), first)
+        rows = [(number, row) for number, row in lines if row and not row.startswith(b"%")]
         if not rows:
             continue
         if table is None:
@@ -109,10 +107,6 @@ def _blocks(content: bytes, start: int, line: int) -> Iterator[tuple[int, bytes]
         yield line, block
         line += block.count(b"\n")
         start = end
-
-
-def _is_row(line: bytes) -> bool:
-    return bool(line) and not line.startswith(b"%")
 
 
 def _located(line: int, action: Any, argument: Any) -> Any:

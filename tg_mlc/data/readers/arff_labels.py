@@ -47,10 +47,8 @@ def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
 def counted_labels(names: list[str], count: int) -> list[str]:
     """The first labels of a table, or with a negative count the last ones, as MEKA counts them."""
     if not 0 < abs(count) < len(names):
-        raise ValueError(
-            f"Expected the number of labels to be between 1 and {len(names) - 1}, negative if they come last "
-            f"(got {count})"
-        )
+        expected = f"between 1 and {len(names) - 1}, negative if they come last"
+        raise ValueError(f"Expected the number of labels to be {expected} (got {count})")
     return names[:count] if count > 0 else names[count:]
 
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from tg_mlc._options import check_choice
 from tg_mlc.data.readers.arff import Arff
 from tg_mlc.data.readers.arff_labels import counted_labels, meka_count
 from tg_mlc.data.records import Records
@@ -30,19 +31,17 @@ def make_records(
             or :obj:`None` for what MEKA wrote into the relation.
         kind (str, optional): What the features are; :obj:`None` tells by their values.
     """
-    names = train.names
     label_names = _label_names(train, labels)
     _check_meaning(train, label_names)
     table, rows = train.matrix, train.matrix.shape[0]
     if test is not None:
         table = _stack(table, _in_order(test, train))
-    position = {name: index for index, name in enumerate(names)}
-    is_feature = np.ones(len(names), dtype=bool)
-    is_feature[[position[name] for name in label_names]] = False
-    if not is_feature.any():
-        raise ValueError(f"Expected attributes that are no labels (got {len(names)} labels alone)")
-    feature_names = [name for name, keep in zip(names, is_feature, strict=True) if keep]
-    x, y = table[:, np.flatnonzero(is_feature)], table[:, [position[name] for name in label_names]]
+    position = {name: index for index, name in enumerate(train.names)}
+    targets = [position.pop(name) for name in label_names]
+    if not position:
+        raise ValueError(f"Expected attributes that are no labels (got {len(train.names)} labels alone)")
+    feature_names = list(position)
+    x, y = table[:, list(position.values())], table[:, targets]
     _check_labels(y, label_names)
     _check_features(x, feature_names)
     each = np.arange(table.shape[0])
@@ -58,40 +57,33 @@ def dense(table: Matrix) -> np.ndarray:
     """
     if math.prod(table.shape) > MAX_ENTRIES:
         raise ValueError(f"Expected a dense table of at most {MAX_ENTRIES:,} entries (got {table.shape})")
-    if isinstance(table, np.ndarray):
-        return table
-    whole: np.ndarray = table.toarray()
-    return whole
+    return np.asarray(sp.csr_array(table).toarray() if sp.issparse(table) else table)
 
 
 def _label_names(train: Arff, labels: Sequence[str] | int | None) -> list[str]:
     if labels is None:
         labels = meka_count(train.relation)
         if labels is None:
-            raise ValueError(
-                f"Expected 'labels', as the relation {train.relation!r} has no '-C' that counts them (got None); pass "
-                f"an XML file, a list of names, or their number, negative if they come last"
-            )
+            expected = f"'labels', as the relation {train.relation!r} has no '-C' that counts them"
+            hint = "pass an XML file, a list of names, or their number, negative if they come last"
+            raise ValueError(f"Expected {expected} (got None); {hint}")
     if isinstance(labels, int):
         return counted_labels(train.names, labels)
     missing = sorted(set(labels) - set(train.names))
     if missing:
-        raise ValueError(
-            f"Expected every label to be an attribute of the table (got {len(missing)} that are none, such as "
-            f"{missing[:3]}); its last attributes are {train.names[-3:]}"
-        )
+        got = f"{len(missing)} that are none, such as {missing[:3]}"
+        hint = f"its last attributes are {train.names[-3:]}"
+        raise ValueError(f"Expected every label to be an attribute of the table (got {got}); {hint}")
     if not labels or len(set(labels)) < len(labels):
         raise ValueError(f"Expected 'labels' to be distinct and at least one (got {list(labels)[:5]})")
     return list(labels)
 
 
 def _check_meaning(train: Arff, label_names: list[str]) -> None:
-    unclear = [name for name in label_names if name in train.ordered]
-    if unclear:
-        raise ValueError(
-            f"Expected labels to have values that mean 0 and 1, such as {{0,1}} or {{no,yes}} (got "
-            f"{_values(train, unclear[0])} for '{unclear[0]}'); write {{0,1}} instead, and 1 where the label applies"
-        )
+    for name in filter(train.ordered.__contains__, label_names):
+        got = f"{_values(train, name)} for '{name}'"
+        hint = "write {0,1} instead, and 1 where the label applies"
+        raise ValueError(f"Expected labels that mean 0 and 1, such as {{0,1}} or {{no,yes}} (got {got}); {hint}")
 
 
 def _in_order(test: Arff, train: Arff) -> Matrix:
@@ -100,11 +92,9 @@ def _in_order(test: Arff, train: Arff) -> Matrix:
         raise ValueError(f"Expected both files to have the same attributes (got {differing[:5]} in one alone)")
     for name in train.names:
         if train.ordered.get(name) != test.ordered.get(name):
-            raise ValueError(
-                f"Expected both files to list the values of attribute '{name}' in the same order, which numbers them "
-                f"(got {_values(train, name)} in the training and {_values(test, name)} in the test file); make their "
-                f"headers alike"
-            )
+            expected = f"both files to list the values of attribute '{name}' in the same order, which numbers them"
+            got = f"{_values(train, name)} in the training and {_values(test, name)} in the test file"
+            raise ValueError(f"Expected {expected} (got {got}); make their headers alike")
     if test.names == train.names:
         return test.matrix
     position = {name: index for index, name in enumerate(test.names)}
@@ -124,8 +114,7 @@ def _stack(first: Matrix, second: Matrix) -> Matrix:
 def _as(x: Matrix, kind: Literal["bag", "vector"] | None) -> Matrix:
     if kind is None:
         kind = "bag" if sp.issparse(x) or bool(((x == 0) | (x == 1)).all()) else "vector"
-    if kind not in ("bag", "vector"):
-        raise ValueError(f'Expected \'kind\' to be "bag" or "vector" (got {kind!r})')
+    check_choice("kind", kind, ("bag", "vector"))
     return sp.csr_array(x) if kind == "bag" else dense(x)
 
 
@@ -134,9 +123,8 @@ def _check_labels(y: Matrix, names: Sequence[str]) -> None:
     wrong = np.flatnonzero((values != 1) & ~np.isnan(values))
     if len(wrong):
         at = wrong[0]
-        raise ValueError(
-            f"Expected labels to be 0, 1 or '?' (got {values[at]} for '{names[column[at]]}', row {row[at]})"
-        )
+        got = f"{values[at]} for '{names[column[at]]}', row {row[at]}"
+        raise ValueError(f"Expected labels to be 0, 1 or '?' (got {got})")
 
 
 def _check_features(x: Matrix, names: Sequence[str]) -> None:
@@ -144,7 +132,5 @@ def _check_features(x: Matrix, names: Sequence[str]) -> None:
         return
     entries = sp.coo_array(x)
     row, column = entries.row[np.isnan(entries.data)], entries.col[np.isnan(entries.data)]
-    raise ValueError(
-        f"Expected features to be known (got '?' for {len(row)} of them, first for '{names[column[0]]}' in row "
-        f"{row[0]}); fill them in or leave out their attributes with 'drop'"
-    )
+    got = f"'?' for {len(row)} of them, first for '{names[column[0]]}' in row {row[0]}"
+    raise ValueError(f"Expected features to be known (got {got}); fill them in, or leave them out with 'drop'")

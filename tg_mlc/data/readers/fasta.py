@@ -12,9 +12,10 @@ from tg_mlc._files import FilePath, byte_lines, decode
 
 #: The letters in the order of their codes; N stands for every letter that is not known.
 LETTERS = "ACGTN"
-UNKNOWN = LETTERS.index("N")
+UNKNOWN_LETTER = LETTERS.index("N")
 # What IUPAC (https://doi.org/10.1093/nar/13.9.3021) has for two or more letters, and X for a masked one.
 AMBIGUOUS = "NRYSWKMBDHVX"
+_LETTERS_IN_WORDS = f"{', '.join(LETTERS)} or another of IUPAC"
 MAX_LETTERS = 1 << 28  # the longest human chromosome has 248 million
 MAX_BYTES = 1 << 32  # of all sequences; the human genome has 3.1 billion letters
 RECORD_BYTES = 128  # what a sequence takes in memory beside its letters and its name, rounded up
@@ -22,22 +23,15 @@ _STRANGE = 255
 _SPACES = b" \t\r\n\v\f"
 
 
-def _codes() -> bytes:
-    codes = bytearray([_STRANGE]) * 256
-    known = zip("ACGTU", (0, 1, 2, 3, 3), strict=True)
-    for letter, code in (*known, *((letter, UNKNOWN) for letter in AMBIGUOUS)):
-        codes[ord(letter)] = codes[ord(letter.lower())] = code
-    return bytes(codes)
-
-
-_CODES = _codes()
+_KNOWN = {**dict.fromkeys(AMBIGUOUS, UNKNOWN_LETTER), "A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
+_CODES = bytes(_KNOWN.get(chr(byte).upper(), _STRANGE) if byte < 128 else _STRANGE for byte in range(256))
 
 
 def letter_codes(text: str) -> np.ndarray:
     """The codes of the letters of DNA, as :func:`read_fasta` gives them."""
     codes = np.frombuffer(text.encode().translate(_CODES, _SPACES), dtype=np.uint8)
     if not codes.size or (codes == _STRANGE).any():
-        raise ValueError(f"Expected letters of DNA ({', '.join(LETTERS)} or another of IUPAC; got {text[:40]!r})")
+        raise ValueError(f"Expected letters of DNA ({_LETTERS_IN_WORDS}; got {text[:40]!r})")
     return codes
 
 
@@ -61,52 +55,37 @@ def read_fasta(path: FilePath, max_bytes: int | None = None) -> Iterator[FastaRe
             one by one)
     """
     path = os.fsdecode(path)
-    sequence: _Sequence | None = None
-    taken = 0
+    header: str | None = None
+    codes, begun, taken = bytearray(), 0, 0
     for number, line in byte_lines(path, MAX_LETTERS):
         taken += len(line) + RECORD_BYTES * line.startswith(b">")
         if max_bytes is not None and taken > max_bytes:
-            raise ValueError(
-                f"Expected the sequences of '{path}' to take at most {max_bytes:,} bytes of memory (got more up to "
-                f"line {number}); divide the file"
-            )
+            expected = f"the sequences of '{path}' to take at most {max_bytes:,} bytes of memory"
+            raise ValueError(f"Expected {expected} (got more up to line {number}); divide the file")
         if line.startswith(b">"):
-            if sequence is not None:
-                yield sequence.record()
-            sequence = _Sequence(path, number, decode(line[1:], path, number).strip())
-        elif sequence is not None:
-            sequence.add(number, line)
+            if header is not None:
+                yield _record(header, codes, begun, path)
+            header, codes, begun = decode(line[1:], path, number).strip(), bytearray(), number
+        elif header is not None:
+            codes += _codes_of(line, f" in line {number} of '{path}'")
+            if len(codes) > MAX_LETTERS:
+                raise ValueError(f"Expected at most {MAX_LETTERS:,} letters after line {begun} of '{path}' (got more)")
         elif line.strip():
             raise ValueError(f"Expected a name that begins with '>' in line {number} of '{path}' (got {line[:40]!r})")
-    if sequence is None:
+    if header is None:
         raise ValueError(f"Expected at least one sequence in '{path}' (got none)")
-    yield sequence.record()
+    yield _record(header, codes, begun, path)
 
 
-class _Sequence:
-    """A sequence of which not all lines are read."""
+def _codes_of(line: bytes, where: str) -> bytes:
+    codes = line.translate(_CODES, _SPACES)
+    if _STRANGE in codes:
+        strange = bytes([line.translate(None, _SPACES)[codes.index(_STRANGE)]])
+        raise ValueError(f"Expected letters of DNA ({_LETTERS_IN_WORDS}){where} (got {strange!r})")
+    return codes
 
-    def __init__(self, path: str, line: int, header: str) -> None:
-        self.path, self.line, self.header = path, line, header
-        self.codes = bytearray()
 
-    def add(self, number: int, line: bytes) -> None:
-        codes = line.translate(_CODES, _SPACES)
-        if _STRANGE in codes:
-            strange = line.translate(None, _SPACES)[codes.index(_STRANGE)]
-            raise ValueError(
-                f"Expected letters of DNA ({', '.join(LETTERS)} or another of IUPAC) in line {number} of '{self.path}' "
-                f"(got {bytes([strange])!r})"
-            )
-        self.codes += codes
-        if len(self.codes) > MAX_LETTERS:
-            raise ValueError(
-                f"Expected at most {MAX_LETTERS:,} letters after line {self.line} of '{self.path}' (got more)"
-            )
-
-    def record(self) -> FastaRecord:
-        if not self.codes:
-            raise ValueError(
-                f"Expected letters after the name in line {self.line} of '{self.path}' (got none for '{self.header}')"
-            )
-        return FastaRecord(self.header, np.frombuffer(self.codes, dtype=np.uint8), self.line)
+def _record(header: str, codes: bytearray, line: int, path: str) -> FastaRecord:
+    if not codes:
+        raise ValueError(f"Expected letters after the name in line {line} of '{path}' (got none for '{header}')")
+    return FastaRecord(header, np.frombuffer(codes, dtype=np.uint8), line)

@@ -56,7 +56,7 @@ class FastaFiles:
         return (range(start, end) for start, end in pairwise([0, *self.ends]))
 
     def num_repeated(self) -> int:
-        """How many test sequences have the letters of a training sequence."""
+        """The number of test sequences with the letters of a training sequence."""
         hashes = np.frombuffer(self._hashes, dtype=np.int64)
         return int(np.isin(hashes[self.num_train :], hashes[: self.num_train]).sum())
 

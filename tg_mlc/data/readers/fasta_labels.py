@@ -37,7 +37,7 @@ class LabelTable:
         first = next(blocks)
         others = [name for name in first.header if name != id_column]
         self.names = others if label_columns is None else list(label_columns)
-        first.check_columns(self.names, [id_column])
+        first.require(self.names, [id_column])
         self._row: dict[str, int] = {}
         self._lines = array("q")
         values = map_temporarily(self._read(block, id_column) for block in chain([first], blocks))
@@ -81,10 +81,8 @@ def listed_labels(
         labels = np.zeros(len(column), dtype=np.uint8)
         for name in parse(header):
             if name not in column:
-                where = files.where(number)
-                raise ValueError(
-                    f"Expected the name in {where} to list some of the {len(column)} labels (got '{name}')"
-                )
+                expected = f"the name in {files.where(number)} to list some of the {len(column)} labels"
+                raise ValueError(f"Expected {expected} (got '{name}')")
             labels[column[name]] = 1
         yield labels
 
@@ -94,15 +92,10 @@ def one_known(files: FastaFiles, num_labels: int) -> Iterator[np.ndarray]:
     counted over and over, which is the name of the sequence.
     """
     for file, numbers in enumerate(files.of_each_file()):
+        strange = next((number for number in numbers if files.headers[number] not in ("0", "1")), None)
+        if strange is not None:
+            got = f"'{files.headers[strange][:80]}'"
+            raise ValueError(f"Expected the name '0' or '1', its label, in {files.where(strange)} (got {got})")
         labels = np.full((len(numbers), num_labels), UNKNOWN_LABEL, dtype=np.uint8)
-        labels[:, file % num_labels] = [_own_label(files, number) for number in numbers]
+        labels[:, file % num_labels] = [int(files.headers[number]) for number in numbers]
         yield labels
-
-
-def _own_label(files: FastaFiles, number: int) -> int:
-    header = files.headers[number]
-    if header not in ("0", "1"):
-        raise ValueError(
-            f"Expected the name '0' or '1', the label of the sequence, in {files.where(number)} (got '{header[:80]}')"
-        )
-    return int(header)

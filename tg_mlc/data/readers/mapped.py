@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -30,24 +29,21 @@ class MappedRows:
             raise _damaged(paths[0], f"other widths than the files beside it, {sorted(widths)}")
         self.width = widths.pop()
         self.ends = np.cumsum([len(rows) for rows in self._maps])
-        self._ends: list[int] = self.ends.tolist()
 
     def __len__(self) -> int:
         return int(self.ends[-1])
 
     def row(self, row: int) -> np.ndarray:
         """A copy of one row, ``[width]``."""
-        file = bisect_right(self._ends, row)
-        start = self._ends[file - 1] if file > 0 else 0
-        return np.array(self._maps[file][row - start])
+        file = int(np.searchsorted(self.ends, row, side="right"))
+        return np.array(self._maps[file][row - self.ends[file]])  # counted from the end of the file
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         """A copy of some rows, ``[len(rows), width]``."""
         chosen = np.empty((len(rows), self.width), dtype=np.uint8)
         file = np.searchsorted(self.ends, rows, side="right")
         for number in np.unique(file):
-            start = self.ends[number - 1] if number > 0 else 0
-            chosen[file == number] = self._maps[number][rows[file == number] - start]
+            chosen[file == number] = self._maps[number][rows[file == number] - self.ends[number]]
         return chosen
 
     def __reduce__(self) -> tuple[type[MappedRows], tuple[list[Path]]]:

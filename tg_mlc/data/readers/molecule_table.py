@@ -33,6 +33,6 @@ def read_table(path: str | Path, smiles_column: str, label_columns: Sequence[str
     table = read_csv_table(path, min_rows=0)
     others = [name for name in table.header if name != smiles_column]
     names = others if label_columns is None else list(label_columns)
-    table.check_columns(names, [smiles_column])
+    table.require(names, [smiles_column])
     smiles = [text.strip() for text in table.texts(smiles_column)]
     return MoleculeTable(smiles, torch.from_numpy(table.labels(names)).float(), names)

@@ -18,10 +18,8 @@ def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
     try:
         num_samples = index(num_samples)
     except TypeError:
-        raise ValueError(
-            f"Expected 'num_samples' to be a whole number (got {type(num_samples).__name__}); of a data set take "
-            f"'len(dataset)'"
-        ) from None
+        got = f"{type(num_samples).__name__}); of a data set take 'len(dataset)'"
+        raise ValueError(f"Expected 'num_samples' to be a whole number (got {got}") from None
     if not _are_three_numbers(fractions):
         raise ValueError(f"Expected 'fractions' to be three numbers of at least 0: train, val, test (got {fractions})")
     if abs(sum(fractions) - 1) > 1e-6:
@@ -31,10 +29,8 @@ def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
     by_remainder = np.argsort(-(exact - sizes).round(9), kind="stable")
     sizes[by_remainder[: num_samples - sizes.sum()]] += 1
     if any(size == 0 and fraction > 0 for size, fraction in zip(sizes, fractions, strict=True)):
-        raise ValueError(
-            f"Expected enough samples for each part with a fraction above 0 "
-            f"(got {num_samples} samples for {fractions}, so parts of {sizes.tolist()})"
-        )
+        got = f"{num_samples} samples for {fractions}, so parts of {sizes.tolist()}"
+        raise ValueError(f"Expected enough samples for each part with a fraction above 0 (got {got})")
     return sizes
 
 

@@ -50,7 +50,7 @@ class Groups:
         return np.stack([self.counts[part_of == part].sum(axis=0) for part in range(NUM_PARTS)])
 
     def num_lacking(self, part_of: np.ndarray, used: np.ndarray) -> int:
-        """How often a class is absent from a part that has samples at all."""
+        """The number of times that a class is absent from a part that has samples at all."""
         return int((self.part_counts(part_of)[used] == 0).sum())
 
     def fewest_lacking(self, used: np.ndarray) -> int:

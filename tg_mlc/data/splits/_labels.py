@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
-from tg_mlc._numbers import as_array, to_scipy
-from tg_mlc.data._label_values import check_names
+from tg_mlc._names import check_names
+from tg_mlc._numbers import to_label_csr
 from tg_mlc.data.splits.split import PARTS
 
 LabelMatrix: TypeAlias = "Tensor | np.ndarray | sp.spmatrix | sp.sparray"
@@ -49,18 +49,17 @@ class SparseLabels(NamedTuple):
 
 def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> SparseLabels:
     """Reads labels of any kind: dense or sparse, of torch, numpy or scipy; what a sparse matrix does not store is 0."""
-    matrix = _to_csr(y)
+    if not hasattr(y, "ndim"):
+        raise ValueError(f"Expected 'y' to be a matrix (got {type(y).__name__}); of a data set take 'dataset.y'")
+    labels = to_label_csr(y)
     if label_names is not None:
-        check_names(label_names, matrix.shape[1], "label_names")
-    values = matrix.data
-    wrong = ~(np.isnan(values) | (values == 0) | (values == 1))
-    if wrong.any():
-        raise ValueError(f"Expected 'y' to hold 0, 1 or NaN (got {values[wrong][0]})")
-    return SparseLabels(_where(matrix, values == 1), _where(matrix, np.isnan(values)))
+        check_names(label_names, labels.shape[1], "label_names")
+    unknown = np.isnan(labels.data)
+    return SparseLabels(_where(labels, ~unknown), _where(labels, unknown))
 
 
 def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list[str] | None) -> str:
-    """Says which labels lack a class in which part.
+    """A list of the labels that lack a class in a part.
 
     Args:
         labels: The labels of all samples.
@@ -85,17 +84,6 @@ def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list
 def _join(names: list[str]) -> str:
     more = len(names) - MISSING_NAMES_SHOWN
     return "; ".join(names[:MISSING_NAMES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
-
-
-def _to_csr(y: LabelMatrix) -> sp.csr_array:
-    y = to_scipy(y)
-    if not hasattr(y, "ndim"):
-        raise ValueError(f"Expected 'y' to be a matrix (got {type(y).__name__}); of a data set take 'dataset.y'")
-    if y.ndim != 2:
-        raise ValueError(f"Expected 'y' of shape [num_samples, num_labels] (got {list(y.shape)})")
-    matrix = sp.csr_array(as_array(y) if isinstance(y, Tensor) else y).astype(np.float64)
-    matrix.sum_duplicates()
-    return matrix
 
 
 def _where(matrix: sp.csr_array, chosen: np.ndarray) -> sp.csr_array:

@@ -35,8 +35,7 @@ def predefined_split(
     split = Split(torch.as_tensor(train), torch.as_tensor(val), torch.as_tensor(test), name="predefined")
     for part, indices in zip(PARTS, split.parts, strict=True):
         if indices.numel() > 0 and indices[-1] >= num_samples:
-            raise ValueError(
-                f"Expected the indices of '{part}' to be below num_samples={num_samples} (got {int(indices[-1])})"
-            )
+            expected = f"the indices of '{part}' to be below num_samples={num_samples}"
+            raise ValueError(f"Expected {expected} (got {int(indices[-1])})")
     unused = num_samples - split.num_samples
     return replace(split, report=f"{unused} of {num_samples} samples are in no part")

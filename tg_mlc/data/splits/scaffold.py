@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from tg_mlc._optional import require
 from tg_mlc.data.splits._fractions import DEFAULT_FRACTIONS, NUM_PARTS, Fractions, part_sizes
 from tg_mlc.data.splits._groups import Groups
-from tg_mlc.data.splits._labels import LabelMatrix, SparseLabels, coverage_report, sparse_labels
+from tg_mlc.data.splits._labels import LabelMatrix, coverage_report, sparse_labels
 from tg_mlc.data.splits.split import Split
 
 NUM_ATTEMPTS = 10
@@ -43,10 +44,13 @@ def scaffold_split(
         ValueError: If a SMILES string is invalid, sizes disagree, labels are not 0, 1 or NaN, the fractions are no
             shares, or there are too few scaffolds to give each part one.
     """
-    labels = _labels(y, len(smiles), label_names)
+    labels = None if y is None else sparse_labels(y, label_names)
+    if labels is not None and labels.num_samples != len(smiles):
+        raise ValueError(f"Expected one row of 'y' for each of {len(smiles)} molecules (got {labels.num_samples})")
     sizes = part_sizes(len(smiles), fractions)
     scaffolds, group_of = np.unique(np.asarray(murcko_scaffolds(smiles), dtype=str), return_inverse=True)
-    groups = _groups(group_of, labels)
+    counts = np.empty((len(scaffolds), 0)) if labels is None else labels.class_counts(group_of, len(scaffolds))
+    groups = Groups(np.bincount(group_of), counts)
     part_of = _best(groups, sizes, seed)[group_of]
     _check_filled(part_of, sizes, len(scaffolds))
     report = f"{len(scaffolds)} scaffolds, the largest with {groups.sizes.max()} molecules"
@@ -61,14 +65,12 @@ def murcko_scaffolds(smiles: Sequence[str]) -> list[str]:
         return [_scaffold(row, text) for row, text in enumerate(smiles)]
 
 
-def _scaffold(row: int, smiles: str) -> str:
+def _scaffold(row: int, smiles: Any) -> str:
     chem = require("rdkit.Chem", extra="molecules")
     murcko = require("rdkit.Chem.Scaffolds.MurckoScaffold", extra="molecules")
     if not isinstance(smiles, str):
-        raise ValueError(
-            f"Expected 'smiles' to hold strings (got {type(smiles).__name__} for sample {row}); of a data set take "
-            f"'dataset.smiles'"
-        )
+        got = f"{type(smiles).__name__} for sample {row}"
+        raise ValueError(f"Expected 'smiles' to hold strings (got {got}); of a data set take 'dataset.smiles'")
     mol = chem.MolFromSmiles(smiles)
     if mol is None:
         raise ValueError(f"Expected a valid SMILES for every sample (got '{smiles}' for sample {row})")
@@ -76,35 +78,17 @@ def _scaffold(row: int, smiles: str) -> str:
     return scaffold
 
 
-def _labels(y: LabelMatrix | None, num_molecules: int, label_names: list[str] | None) -> SparseLabels | None:
-    if y is None:
-        return None
-    labels = sparse_labels(y, label_names)
-    if labels.num_samples != num_molecules:
-        raise ValueError(f"Expected one row of 'y' for each of {num_molecules} molecules (got {labels.num_samples})")
-    return labels
-
-
-def _groups(group_of: np.ndarray, labels: SparseLabels | None) -> Groups:
-    sizes = np.bincount(group_of)
-    counts = np.empty((len(sizes), 0)) if labels is None else labels.class_counts(group_of, len(sizes))
-    return Groups(sizes, counts)
-
-
 def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarray:
     """The part of each group, from the attempt that lacks the fewest classes; the first one if it lacks no more."""
     used = part_sizes > 0
     possible = groups.fewest_lacking(used)
-    best, fewest = None, 0
+    attempts: list[tuple[int, int, np.ndarray]] = []
     for order in _orders(groups, part_sizes, seed):
         part_of = groups.repair(groups.fill(order, part_sizes), used)
-        lacking = groups.num_lacking(part_of, used)
-        if best is None or lacking < fewest:
-            best, fewest = part_of, lacking
-        if fewest <= possible:
+        attempts.append((groups.num_lacking(part_of, used), len(attempts), part_of))
+        if attempts[-1][0] <= possible:
             break
-    assert best is not None  # there is at least one attempt
-    return best
+    return min(attempts)[-1]
 
 
 def _orders(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> Iterator[np.ndarray]:

@@ -86,10 +86,8 @@ class Split:
         """
         highest = max((int(part[-1]) for part in self.parts if part.numel() > 0), default=-1)
         if highest >= num_samples:
-            raise ValueError(
-                f"Expected {of} to hold all samples that 'split' divides (got {num_samples} samples, and sample "
-                f"{highest} in the split); give all of the samples that it was made of"
-            )
+            got = f"{num_samples} samples, and sample {highest} in the split"
+            raise ValueError(f"Expected {of} to hold all samples that 'split' divides (got {got}); give all of them")
         if self.num_samples < num_samples:
             left_out = num_samples - self.num_samples
             warnings.warn(
@@ -122,10 +120,8 @@ def _as_indices(indices: Tensor | Sequence[int], part: str) -> Tensor:
     if indices.numel() == 0:
         return torch.empty(0, dtype=torch.long)
     if indices.dtype not in {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8} or indices.dim() != 1:
-        raise ValueError(
-            f"Expected '{part}' to be a one-dimensional tensor of integers "
-            f"(got shape {list(indices.shape)}, {indices.dtype})"
-        )
+        got = f"shape {list(indices.shape)}, {indices.dtype}"
+        raise ValueError(f"Expected '{part}' to be a one-dimensional tensor of integers (got {got})")
     if indices.min() < 0:
         raise ValueError(f"Expected '{part}' to hold indices of at least 0 (got {int(indices.min())})")
     return indices.long().sort().values

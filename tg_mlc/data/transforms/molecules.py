@@ -11,8 +11,9 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from tg_mlc._optional import require
+from tg_mlc._options import check_choice
 
-Kind = Literal["morgan", "atom_pair", "torsion", "maccs"]
+FingerprintKind = Literal["morgan", "atom_pair", "torsion", "maccs"]
 
 # RDKit's names of the generators. Morgan substructures of radius 2 are the usual ECFP4.
 _GENERATORS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -44,9 +45,8 @@ class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
         ImportError: On use, if RDKit is not installed (extra ``molecules``).
     """
 
-    def __init__(self, kind: Kind, num_bits: int = 2048) -> None:
-        if kind not in get_args(Kind):
-            raise ValueError(f"Expected 'kind' to be one of {list(get_args(Kind))} (got '{kind}')")
+    def __init__(self, kind: FingerprintKind, num_bits: int = 2048) -> None:
+        check_choice("kind", kind, get_args(FingerprintKind))
         self.kind = kind
         self.num_bits = num_bits
 

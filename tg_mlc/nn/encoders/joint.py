@@ -46,16 +46,20 @@ class JointEncoder(nn.Module):
 
     def forward(self, data: Data) -> Components:
         """Encodes a batch with every encoder and joins the components of each sample."""
-        parts: list[Components] = [encoder(data) for encoder in self.encoders]
-        if any(part.to_label is not None for part in parts):
-            raise ValueError("Expected components that all labels attend to (got 'to_label'); encode them alone")
-        x = torch.cat([part.x for part in parts])
-        samples = torch.cat([ptr2index(part.ptr, output_size=part.x.size(0)) for part in parts])
-        # A stable sort keeps the order of each encoder's components within a sample.
-        samples, order = torch.sort(samples, stable=True)
-        ptr = torch.stack([part.ptr for part in parts]).sum(dim=0)
-        edge_index, edge_attr = _edges(parts, order)
-        return Components(self.norm(x[order]), ptr, edge_index, edge_attr)
+        joined = join([encoder(data) for encoder in self.encoders])
+        return joined._replace(x=self.norm(joined.x))
+
+
+def join(parts: list[Components]) -> Components:
+    """The components of all parts side by side in each sample, those of the first part first."""
+    if any(part.to_label is not None for part in parts):
+        raise ValueError("Expected components that all labels attend to (got 'to_label'); encode them alone")
+    x = torch.cat([part.x for part in parts])
+    samples = torch.cat([ptr2index(part.ptr, output_size=part.x.size(0)) for part in parts])
+    # A stable sort keeps the order of each encoder's components within a sample.
+    samples, order = torch.sort(samples, stable=True)
+    ptr = torch.stack([part.ptr for part in parts]).sum(dim=0)
+    return Components(x[order], ptr, *_edges(parts, order))
 
 
 def _edges(parts: list[Components], order: Tensor) -> tuple[Tensor | None, Tensor | None]:

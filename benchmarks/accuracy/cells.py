@@ -1,0 +1,191 @@
+"""Cells of the papers' tables: one data set, one row and one seed, each in a file of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from lightning.pytorch import Callback
+from torch import Tensor
+
+from benchmarks import files
+from benchmarks.accuracy.baselines import rivals
+from benchmarks.accuracy.label_graphs import label_graph_of
+from benchmarks.accuracy.rows import Row, recorded
+from benchmarks.accuracy.runs import Run, Task
+from tg_mlc.data import Split
+from tg_mlc.data.preprocess import to_state
+from tg_mlc.recipes import RECIPES, EncoderName, Recipe
+from tg_mlc.recipes.family import FAMILY
+
+FOLDER = "cells"
+#: How the change of a row begins that has another number of steps.
+STEPS = "T="
+#: What models call them; those of LaMP hand theirs down.
+STEPS_OPTIONS = ("decoder_steps", "num_steps")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one file holds."""
+
+    dataset: str
+    row: Row
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """That of the file, from the folder of results."""
+        row = self.row
+        parts = [part.replace(" ", "-") for part in (row.model, row.encoder, row.graph, row.change) if part]
+        return f"{FOLDER}/{self.dataset}/{'-'.join([*parts, f's{self.seed}'])}"
+
+    def path(self, *, tracked: bool) -> Path:
+        """The file, among tracked results or one's own."""
+        return (files.RESULTS if tracked else files.RUNS) / f"{self.name}.json"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the file of a cell says."""
+
+    cell: Cell
+    content: dict[str, Any]
+
+    @property
+    def run(self) -> Run:
+        """The metrics."""
+        return Run.from_dict(self.content["run"])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the seeds of a row share."""
+        return cast("dict[str, Any]", self.content["settings"])
+
+
+def read(path: Path) -> Stored:
+    """The cell of a file."""
+    content = json.loads(path.read_text())
+    run = Run.from_dict(content["run"])
+    return Stored(Cell(content["dataset"]["name"], run.row, run.seed), content)
+
+
+def stored(*, tracked: bool) -> Iterator[Stored]:
+    """All cells, by name."""
+    folder = (files.RESULTS if tracked else files.RUNS) / FOLDER
+    return map(read, sorted(folder.glob("*/*.json")))
+
+
+def recipe_of(dataset: str, row: Row, channels: int | None = None, epochs: int | None = None) -> Recipe:
+    """How a row is trained on a data set, smaller on request."""
+    published = RECIPES[dataset].as_published()
+    recipe = RECIPES[dataset].as_member(FAMILY[row.model]) if row.model in FAMILY else published
+    steps = int(row.change.removeprefix(STEPS)) if row.change else None
+    # A model whose channels are None has no states.
+    sized = channels is not None and recipe.model.get("channels", channels) is not None
+    model = {**({"channels": channels} if sized else {}), **({} if steps is None else {_steps_option(recipe): steps})}
+    return replace(
+        recipe,
+        model={**recipe.model, **model},
+        fit=recipe.fit if epochs is None else {**recipe.fit, "max_epochs": epochs},
+    )
+
+
+def _steps_option(recipe: Recipe) -> str:
+    """What the model calls its number of label message passing steps."""
+    return next((name for name in STEPS_OPTIONS if name in inspect.signature(recipe.build).parameters), "num_steps")
+
+
+def settings_of(row: Row, recipe: Recipe, data: Mapping[str, Any]) -> dict[str, Any]:
+    """What the seeds of a row have to share: the samples, and all settings of a network."""
+    found: dict[str, Any] = {"data": data["sha256"], "split": recipe.splits[0]}
+    if row.encoder is not None:
+        found |= {**recorded(recipe), "objective": recipe.objective_class.__name__}
+        found["model"] = {**_defaults(recipe), **recipe.model}
+        found["settings"] = {key: value for key, value in recipe.settings.items() if key != "classifiers"}
+    return cast("dict[str, Any]", json.loads(json.dumps(found)))
+
+
+def _defaults(recipe: Recipe) -> dict[str, Any]:
+    """Arguments of the model that its recipe leaves as they are."""
+    options = inspect.signature(recipe.build).parameters.values()
+    return {option.name: option.default for option in options if isinstance(option.default, bool | int | float | str)}
+
+
+def run_cell(cell: Cell, task: Task, split: Split, options: dict[str, Any]) -> dict[str, Any]:
+    """What a cell's file holds beside its settings."""
+    torch.set_num_threads(1)
+    start = time.perf_counter()
+    if cell.row.encoder is None:
+        scores = rivals(task, split, cell.seed)[cell.row.model]()
+        return {"run": task.run(cell.row, split, cell.seed, time.perf_counter() - start, *scores).to_dict()}
+    encoder, timer = cast(EncoderName, cell.row.encoder), EpochTimer()
+    # Models without a label graph do not look at it.
+    label_graph = label_graph_of(task, split, cell.seed, cell.row.graph or "el", encoder, options)
+    result, data = task.train(split, cell.seed, label_graph, encoder, {**options, "callbacks": [timer]})
+    on_val = result.predict(data.val_dataloader())
+    testing = time.perf_counter()
+    on_test = result.predict(data.test_dataloader())
+    end = time.perf_counter()
+    run = task.run(cell.row, split, cell.seed, end - start, on_val, on_test)
+    run.density, run.validation = (label_graph.density if cell.row.graph else None), result.best_value
+    model, preprocessor = result.module.model, task.dataset.preprocessor
+    return {
+        "run": run.to_dict(),
+        "epochs": result.num_epochs,
+        "seconds_per_epoch": {"train": float(np.median(timer.seconds)), "test": end - testing},
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "fingerprints": {
+            "inputs": fingerprint(None if preprocessor is None else to_state(preprocessor)),
+            "label graph": fingerprint((label_graph.edge_index, label_graph.edge_weight)),
+            "weights": fingerprint(model.state_dict()),
+            "validation scores": fingerprint(on_val),
+        },
+    }
+
+
+class EpochTimer(Callback):
+    """Seconds that the training batches of each epoch take."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def on_train_epoch_start(self, *_: Any) -> None:
+        self._start = self._last = time.perf_counter()
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        self._last = time.perf_counter()
+
+    def on_train_epoch_end(self, *_: Any) -> None:
+        # Validation lies between the last batch and the end of an epoch.
+        self.seconds.append(self._last - self._start)
+
+
+def fingerprint(value: Any) -> str:
+    """The SHA-256 of tensors and plain data, however they are nested."""
+    digest = hashlib.sha256()
+    for part in _flat(value):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _flat(value: Any) -> Iterator[bytes]:
+    if isinstance(value, Mapping):
+        value = list(value.items())
+    if isinstance(value, list | tuple):
+        yield f"{type(value).__name__} {len(value)}".encode()
+        for each in value:
+            yield from _flat(each)
+    elif isinstance(value, Tensor):
+        yield f"{value.dtype} {list(value.shape)}".encode()
+        yield value.detach().cpu().contiguous().numpy().tobytes()
+    else:
+        yield repr(value).encode()

@@ -1,0 +1,28 @@
+"""Label graphs of a row: those of a recipe, and those that a model has learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.accuracy.runs import Task
+from tg_mlc.data import Split
+from tg_mlc.graphs import LabelGraph, learned
+from tg_mlc.recipes import EncoderName
+
+#: How many sources a label keeps in the learned graph, if there are four times as many labels.
+LEARNED_TOP_K = 10
+
+
+def label_graph_of(
+    task: Task, split: Split, seed: int, kind: str, encoder: EncoderName, options: dict[str, Any]
+) -> LabelGraph:
+    """The label graph of a variant; a learned one takes the training of a model along all pairs."""
+    if kind != "learned":
+        return task.recipe.label_graph(kind, task.dataset, split)
+    result, data = task.train(split, seed, task.recipe.label_graph("fc", task.dataset, split), encoder, options)
+    return learned(
+        result.module.model,
+        data.train_dataloader(),
+        top_k=max(1, min(LEARNED_TOP_K, task.dataset.num_labels // 4)),
+        label_names=task.dataset.label_names,
+    )

@@ -1,0 +1,91 @@
+"""Rows of the papers' tables, and what the papers call them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from benchmarks.accuracy.rows import FREQUENCY, Row
+
+#: Rows by what the papers call them; those without a name are ours. A row without an encoder is no network.
+Rows = Mapping[Row, tuple[str, ...]]
+GRAPHS = ("el", "fc", "pr", "learned")
+#: How tables write the models.
+NAMES = {
+    "emb-mlp": "Emb + MLP",
+    "gaml": "GAML",
+    "graph2graph": "Graph2Graph",
+    "graph2graph-ar": "Graph2Graph, autoregressive",
+    "graph2mlp": "Graph2MLP",
+    "infnet": "InfNet SPEN",
+    "lamp": "LaMP",
+    "lamp-known": "LaMP with known labels",
+    "linear-br": "BR, linear",
+    "mlp-br": "BR, MLP",
+    "mp-br": "MP BR",
+    "mped": "MPED",
+    "mped-ar": "MPED, autoregressive",
+    "seq2seq": "RNN Seq2Seq",
+    "spen": "SPEN",
+}
+
+
+def title(row: Row) -> str:
+    """A row as tables write it."""
+    # Only the rows of LaMP differ in their encoders.
+    parts = (NAMES.get(row.model, row.model), row.encoder if row.model == "lamp" else None, row.graph)
+    return ", ".join([" ".join(filter(None, parts)), *row.remarks])
+
+
+class Table(NamedTuple):
+    """A table of a paper."""
+
+    paper: str
+    title: str
+    metrics: tuple[str, ...]
+    rows: Rows
+
+
+_BASELINES: Rows = {
+    Row(name): () for name in (FREQUENCY, "linear SVM", "random forest", "classifier chain", "ML-kNN", "label trees")
+}
+_LAMP: Rows = {
+    **_BASELINES,
+    Row("linear SVM"): ("SVM",),
+    Row("emb-mlp", "emb"): ("Emb + MLP",),
+    Row("spen", "emb"): ("SPEN",),
+    Row("gaml", "emb"): ("GAML",),
+    Row("seq2seq", "emb"): ("RNN Seq2Seq",),
+    **{
+        Row("lamp", encoder, graph): (f"{paper} + LaMP_{graph}",) if graph != "learned" else ()
+        for encoder, paper in {"emb": "Emb", "fmp": "FMP"}.items()
+        for graph in GRAPHS
+    },
+    Row("lamp-known", "emb", "fc"): (),
+}
+_MPED: Rows = {
+    **_BASELINES,
+    Row("linear-br", "emb"): ("BR (Nam et al.)", "BR (Belanger and McCallum)"),
+    Row("mlp-br", "emb"): ("MLP BR (Nam et al.)",),
+    Row("mp-br", "fmp"): ("MP BR",),
+    Row("spen", "emb"): ("SPEN",),
+    Row("infnet", "emb"): ("InfNet SPEN",),
+    Row("seq2seq", "emb"): ("RNN Seq2Seq",),
+    Row("mped-ar", "fmp"): ("MPED Autoregressive",),
+    Row("mped", "fmp", "el"): ("MPED Edgeless",),
+    Row("mped", "fmp", "fc"): ("MPED",),
+    Row("mped", "fmp", "pr"): ("MPED Prior",),
+    Row("mped", "fmp", "learned"): (),
+    Row("graph2mlp", "fmp"): (),
+    Row("graph2graph-ar", "fmp"): (),
+    **{Row("graph2graph", "fmp", graph): () for graph in GRAPHS},
+}
+_ALL = ("ACC", "HA", "ebF1", "miF1", "maF1")
+TABLES = {
+    "lamp-1": Table("lamp2019", "Table 1 of LaMP: example-based F1", ("ebF1",), _LAMP),
+    "lamp-2": Table("lamp2019", "Table 2 of LaMP: micro F1", ("miF1",), _LAMP),
+    "lamp-3": Table("lamp2019", "Table 3 of LaMP: macro F1", ("maF1",), _LAMP),
+    "lamp-7": Table("lamp2019", "Table 7 of LaMP: subset accuracy", ("ACC",), _LAMP),
+    "lamp-8": Table("lamp2019", "Table 8 of LaMP: Hamming accuracy", ("HA",), _LAMP),
+    "mped-2": Table("mped2019", "Table 2 of MPED", _ALL, _MPED),
+}

@@ -1,0 +1,235 @@
+"""The papers' tables, cell by cell: a data set, a model, its encoder, its label graph and a seed in a file of its own.
+
+    python benchmarks/paper_tables.py --datasets bibtex,sider --models lamp --seeds 1
+    python benchmarks/paper_tables.py --table lamp-1 --datasets bibtex --seeds 3 --budget 120
+    python benchmarks/paper_tables.py --models mped --graphs fc --steps 1,2,3 --datasets bibtex
+
+Cells that are there are kept, so that a grid that stopped goes on where it was. A cell that was made with other
+settings is an error, and made again with --again; cells of other settings are never shown in one row. Models are
+trained with the settings of the papers where they learn with these on a CPU, else with ours
+(docs/results.md); every cell records its settings, and tables say what is smaller than in the papers.
+
+Results go to benchmarks/runs/cells/, which is yours; --replace writes the tracked files of benchmarks/results/cells/.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace as changed
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+from benchmarks.accuracy.cells import STEPS, Cell, read, recipe_of, run_cell, settings_of, stored
+from benchmarks.accuracy.paper_rows import GRAPHS, TABLES
+from benchmarks.accuracy.rows import Row
+from benchmarks.accuracy.runs import Run, Task
+from benchmarks.command_line import chosen, run
+from benchmarks.environment import describe_dataset
+from benchmarks.files import write_results
+from benchmarks.report.papers import lines
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.recipes import MOLECULES, RECIPES, Recipe
+from tg_mlc.recipes.family import FAMILY
+
+#: Data sets whose samples are the same for all seeds.
+DATASETS = [name for name, recipe in RECIPES.items() if recipe.redraw is None]
+Accelerator = Literal["cpu", "gpu"]
+
+
+def main(
+    table: str = ",".join(TABLES),
+    datasets: str = "bibtex,sider,reuters,delicious",
+    models: str = "",
+    encoders: str = "emb,fmp",
+    graphs: str = "el,fc,pr",
+    steps: str = "",
+    seeds: int = 3,
+    first_seed: int = 10,
+    budget: float | None = None,
+    channels: int | None = None,
+    epochs: int | None = None,
+    root: Path = Path("data"),
+    accelerator: Accelerator = "cpu",
+    replace: bool = False,
+    again: bool = False,
+) -> int:
+    """Makes the cells that are not there, and returns 1 if any could not be made.
+
+    Args:
+        table: Whose rows to make: lamp-1, lamp-2, lamp-3, lamp-7, lamp-8 (which share theirs), mped-2. Joined by
+            commas.
+        datasets: The data sets, joined by commas.
+        models: The models, joined by commas; all of the tables if not given.
+        encoders: Without (emb) and with feature message passing (fmp), for models that are run with both.
+        graphs: The label graphs el, fc, pr, learned, joined by commas; models without any are run in any case.
+        steps: Numbers of label message passing steps, joined by commas, instead of that of the recipe.
+        seeds: Number of seeds. All rows of a seed come before those of the next.
+        first_seed: The first of them; the recipes of molecules were found with seeds 0 to 3.
+        budget: Minutes, if not unlimited. A cell is begun if it should be complete by then, judging by its other seeds
+            or by other cells of its data set and model.
+        channels: Size of all states, if not that of the recipe.
+        epochs: Number of epochs, if not that of the recipe.
+        root: Folder that keeps the data.
+        accelerator: Where to train.
+        replace: Whether to write tracked files.
+        again: Whether to make cells again that are there with other settings.
+    """
+    end = None if budget is None else time.perf_counter() + 60 * budget
+    rows = _rows(chosen("--table", table, list(TABLES)), models, encoders, chosen("--graphs", graphs, GRAPHS), steps)
+    names = chosen("--datasets", datasets, DATASETS)
+    seeds_of_all = range(first_seed, first_seed + seeds)
+    cells = [Cell(name, row, seed) for seed, name, row in product(seeds_of_all, names, rows)]
+    grid = Grid(Samples(root), channels, epochs, accelerator, tracked=replace, again=again)
+    states = [grid.make(cell, end) for cell in cells if _exists(cell)]
+    there = [each for each in stored(tracked=replace) if each.cell.dataset in names]
+    try:
+        for name in chosen("--table", table, list(TABLES)):
+            print("\n".join(["", TABLES[name].title, "", *lines(name, there, names)]))
+    except ValueError as error:  # the cells are there all the same
+        states.append(OTHER)
+        print(error)
+    print(", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states)))
+    return int("failed" in states or OTHER in states)
+
+
+#: What becomes of a cell that is there with other settings.
+OTHER = "made with other settings"
+
+
+class Samples:
+    """Data sets and their parts, read and preprocessed once."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._raw: dict[str, tuple[MultiLabelDataset, dict[str, Any]]] = {}
+        self._prepared: dict[Any, MultiLabelDataset] = {}
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """The sizes and the hash of a data set."""
+        return self._load(name)[1]
+
+    def trial(self, name: str, recipe: Recipe, seed: int) -> tuple[Task, Split]:
+        """The samples as a recipe takes them, and the parts of a seed."""
+        raw, _ = self._load(name)
+        split = recipe.split(raw, recipe.splits[0], seed)
+        key = (name, split, recipe.preprocess, recipe.classifiers)
+        if key not in self._prepared:
+            self._prepared[key] = recipe.prepare(raw, split, self.root / name)
+        return Task(name, self._prepared[key], recipe), split
+
+    def _load(self, name: str) -> tuple[MultiLabelDataset, dict[str, Any]]:
+        if name not in self._raw:
+            dataset = RECIPES[name].load_dataset(self.root)
+            self._raw[name] = dataset, {"name": name, **describe_dataset(dataset)}
+        return self._raw[name]
+
+
+class Grid:
+    """Makes cells one by one."""
+
+    def __init__(
+        self,
+        samples: Samples,
+        channels: int | None = None,
+        epochs: int | None = None,
+        accelerator: Accelerator = "cpu",
+        *,
+        tracked: bool = False,
+        again: bool = False,
+    ) -> None:
+        self.samples = samples
+        self.smaller = {"channels": channels, "epochs": epochs}
+        self.options: dict[str, Any] = {"accelerator": accelerator}
+        self.tracked = tracked
+        self.again = again
+        self.seconds = {each.cell: each.run.seconds for each in stored(tracked=tracked)}
+
+    def make(self, cell: Cell, end: float | None) -> str:
+        """Makes a cell unless it is there or time is up, and says which."""
+        try:
+            state = self._make(cell, end)
+        except Exception:  # the others are worth having
+            traceback.print_exc()
+            state = "failed"
+        if state not in ("there", "made"):
+            print(f"{cell.name}: {state}", flush=True)
+        return state
+
+    def _make(self, cell: Cell, end: float | None) -> str:
+        recipe = recipe_of(cell.dataset, cell.row, **self.smaller)
+        data = self.samples.describe(cell.dataset)
+        settings = settings_of(cell.row, recipe, data)
+        if settings == self._settings_there(cell):
+            return "there"
+        if self._settings_there(cell) is not None and not self.again:
+            return OTHER
+        if end is not None and time.perf_counter() + estimate(cell, self.seconds) > end:
+            return "left out, as time is up"
+        task, split = self.samples.trial(cell.dataset, recipe, cell.seed)
+        made = run_cell(cell, task, split, self.options)
+        write_results(cell.name, {"dataset": data, "settings": settings, **made}, replace=self.tracked)
+        print(f"{cell.name}: {in_short(made['run'])}", flush=True)
+        self.seconds[cell] = made["run"]["seconds"]
+        return "made"
+
+    def _settings_there(self, cell: Cell) -> dict[str, Any] | None:
+        path = cell.path(tracked=self.tracked)
+        return read(path).settings if path.exists() else None
+
+
+def estimate(cell: Cell, seconds: dict[Cell, float]) -> float:
+    """The longest that the same cell took with another seed; else another one of its data set and model; else zero."""
+    of_model = {
+        other: value
+        for other, value in seconds.items()
+        if (other.dataset, other.row.model) == (cell.dataset, cell.row.model)
+    }
+    same = [value for other, value in of_model.items() if other.row == cell.row]
+    return max(same or of_model.values(), default=0.0)
+
+
+def in_short(run: dict[str, Any]) -> str:
+    """Some metrics and the time."""
+    metrics = Run.from_dict(run).metrics
+    values = (f"{name} {metrics[name]:.4f}" for name in ("ACC", "ebF1", "miF1", "maF1") if metrics[name] is not None)
+    return f"{', '.join(values)} ({run['seconds']:.0f} s)"
+
+
+def _rows(tables: Sequence[str], models: str, encoders: str, graphs: Sequence[str], steps: str) -> list[Row]:
+    every = list(dict.fromkeys(row for name in tables for row in TABLES[name].rows if _is_known(row)))
+    wanted = chosen("--models", models or ",".join({row.model: None for row in every}), [row.model for row in every])
+    both = chosen("--encoders", encoders, ("emb", "fmp"))
+    rows = [row for row in every if row.model in wanted and (row.graph is None or row.graph in graphs)]
+    rows = [row for row in rows if row.encoder in (None, *both) or not _has_both(row, every)]
+    return list(_with_steps(rows, steps)) if steps else rows
+
+
+def _with_steps(rows: Iterable[Row], steps: str) -> Iterator[Row]:
+    yield from (
+        changed(row, change=f"{STEPS}{int(number)}") for row in rows if row.graph for number in steps.split(",")
+    )
+
+
+def _is_known(row: Row) -> bool:
+    """Whether this row can be trained."""
+    return row.encoder is None or row.model in FAMILY or row.model == "lamp"
+
+
+def _has_both(row: Row, rows: Iterable[Row]) -> bool:
+    return len({other.encoder for other in rows if other.model == row.model}) > 1
+
+
+def _exists(cell: Cell) -> bool:
+    """Whether the data set, and this environment, have what the row needs."""
+    if cell.row.model == "label trees":
+        return find_spec("napkinxc") is not None
+    return cell.row.model != "random forest" or cell.dataset in MOLECULES
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

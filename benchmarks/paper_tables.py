@@ -1,0 +1,14 @@
+"""Tables of the papers: ``python -m benchmarks.accuracy.paper_tables`` under a shorter name."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).parents[1])  # instead of the folder of this file
+
+    from benchmarks.accuracy.paper_tables import main
+    from benchmarks.command_line import run
+
+    sys.exit(run(main))

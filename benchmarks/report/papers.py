@@ -1,0 +1,205 @@
+"""The papers' tables: ours with the paper's figure beside it, and what was run smaller than there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.accuracy.cells import Stored
+from benchmarks.accuracy.paper_rows import TABLES, Table, title
+from benchmarks.accuracy.papers import DIFFERENT, METRICS, reported
+from benchmarks.accuracy.rows import Row
+from benchmarks.accuracy.runs import Run
+from benchmarks.accuracy.summary import summarise
+
+#: The mean of all metrics.
+AVERAGE = "average"
+#: Settings of the papers, and how they are written.
+PAPERS: dict[str, dict[str, Any]] = {
+    "lamp2019": {"channels": 512, "num_steps": 2, "lr": 2e-4, "batch_size": 32},
+    "mped2019": {"channels": 512, "encoder_steps": 3, "decoder_steps": 3, "lr": 2e-4, "batch_size": 32},
+}
+WRITTEN = {
+    "channels": "d={}",
+    "num_steps": "T={}",
+    "encoder_steps": "T={} in the encoder",
+    "decoder_steps": "T={}",
+    "lr": "learning rate {:g}",
+    "batch_size": "batches of {}",
+}
+#: Data sets on which a paper has other settings.
+SPECIAL = {("mped2019", "sider"): {"channels": 64, "encoder_steps": 1, "decoder_steps": 1}}
+#: The data sets of the papers in their order; others follow.
+ORDER = ("reuters", "bibtex", "bookmarks", "delicious", "rcv1", "tfbs", "nuswide", "sider")
+Key = tuple[str, Row]  #: a data set and a row
+Values = Mapping[str, Mapping[str, float | None]]
+
+
+def lines(name: str, cells: Sequence[Stored], datasets: Sequence[str] = ()) -> list[str]:
+    """A table of the papers, of some data sets or of all that there are."""
+    table, by_key = TABLES[name], grouped(cells)
+    values = {key: spread(each) for key, each in by_key.items()}
+    known = {*(dataset for dataset, _ in by_key), *(key[1] for key in reported() if key[0] == table.paper)}
+    shown = [each for each in _in_order(known) if not datasets or each in datasets]
+    if len(table.metrics) == 1:
+        body = _across(table, shown, values)
+    else:
+        body = [line for each in shown for line in _of_one(table, each, values)]
+    used = {key: each for key, each in by_key.items() if key[0] in shown and key[1] in table.rows}
+    return [*body, "", *_notes(table.paper, used)]
+
+
+def grouped(cells: Iterable[Stored]) -> dict[Key, list[Stored]]:
+    """The seeds of each row.
+
+    Raises:
+        ValueError: If they differ in their settings.
+    """
+    groups: dict[Key, list[Stored]] = {}
+    for each in cells:
+        groups.setdefault((each.cell.dataset, each.cell.row), []).append(each)
+    for group in groups.values():
+        other = next((each for each in group if each.settings != group[0].settings), None)
+        if other is not None:
+            raise ValueError(
+                f"Expected the seeds of a row to share their settings (got other ones in '{group[0].cell.name}' and "
+                f"'{other.cell.name}'); make them with --again, or remove those that are outdated"
+            )
+    return groups
+
+
+def spread(cells: Sequence[Stored]) -> Values:
+    """Mean and standard deviation of every metric over the seeds."""
+    found: Values = summarise([_with_average(each.run) for each in cells])["metrics"]
+    return found
+
+
+def _with_average(run: Run) -> Run:
+    values = [run.metrics[name] for name in METRICS]
+    mean = None if None in values else float(np.mean(np.array(values, dtype=float)))
+    return replace(run, metrics={**run.metrics, AVERAGE: mean})
+
+
+def _in_order(datasets: set[str]) -> list[str]:
+    return sorted(datasets, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+
+
+def _across(table: Table, datasets: Sequence[str], values: Mapping[Key, Values]) -> list[str]:
+    """One metric of all data sets."""
+    columns = [(dataset, table.metrics[0]) for dataset in datasets]
+    return [_head(datasets), _rule(datasets), *_body(table, columns, values)]
+
+
+def _of_one(table: Table, dataset: str, values: Mapping[Key, Values]) -> list[str]:
+    """All metrics of one data set."""
+    metrics = [*table.metrics, AVERAGE]
+    body = _body(table, [(dataset, metric) for metric in metrics], values)
+    return ["", f"**{dataset}**", "", _head(metrics), _rule(metrics), *body]
+
+
+def _head(names: Sequence[str]) -> str:
+    return f"| model | {' | '.join(names)} |"
+
+
+def _rule(names: Sequence[str]) -> str:
+    return "|---|" + "---|" * len(names)
+
+
+def _body(table: Table, columns: Sequence[tuple[str, str]], values: Mapping[Key, Values]) -> Iterator[str]:
+    """The rows of a table; of each column the best mean and the papers' best are bold."""
+    rows = {title(row): (row, names) for row, names in _with_quoted(table, columns).items()}
+    ours = {
+        name: [values.get((dataset, row), {}).get(metric, {}) for dataset, metric in columns]
+        for name, (row, _) in rows.items()
+    }
+    theirs = {
+        name: [_of_paper(table.paper, names, dataset, metric) for dataset, metric in columns]
+        for name, (_, names) in rows.items()
+    }
+    best_ours = [_best(each.get("mean") for each in column) for column in zip(*ours.values(), strict=True)]
+    best_theirs = [_best(column) for column in zip(*theirs.values(), strict=True)]
+    for name in rows:
+        cells = map(_cell, ours[name], theirs[name], best_ours, best_theirs)
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def _with_quoted(table: Table, columns: Sequence[tuple[str, str]]) -> dict[Row, tuple[str, ...]]:
+    """The rows of a table, and those that a paper quotes and nobody here runs."""
+    named = {name for names in table.rows.values() for name in names}
+    quoted = {
+        model
+        for (paper, dataset, model, metric) in reported()
+        if paper == table.paper and (dataset, metric) in columns and model not in named
+    }
+    return {**table.rows, **{Row(f"*{model}*"): (model,) for model in sorted(quoted)}}
+
+
+def _of_paper(paper: str, names: Sequence[str], dataset: str, metric: str) -> float | None:
+    found = (reported().get((paper, dataset, name, metric)) for name in names)
+    return next((value for value in found if value is not None), None)
+
+
+def _best(values: Iterable[float | None]) -> str:
+    return max((f"{value:.3f}" for value in values if value is not None), default="")
+
+
+def _cell(ours: Mapping[str, float | None], paper: float | None, best: str, best_of_paper: str) -> str:
+    """Mean ± standard deviation (the paper's figure), each left out where there is none."""
+    mean, sd = ours.get("mean"), ours.get("sd")
+    parts = [] if mean is None else [_bold(mean, best) + ("" if sd is None else f" ± {sd:.3f}")]
+    return " ".join([*parts, *([] if paper is None else [f"({_bold(paper, best_of_paper)})"])])
+
+
+def _bold(value: float, best: str) -> str:
+    return f"**{value:.3f}**" if f"{value:.3f}" == best else f"{value:.3f}"
+
+
+def _notes(paper: str, groups: Mapping[Key, Sequence[Stored]]) -> list[str]:
+    """What differs from the paper, in one line for all rows that share it; then the data, the seeds and machines."""
+    differing: dict[str, dict[str, list[str]]] = {}
+    for (dataset, row), cells in groups.items():
+        if row.encoder is not None:
+            where = differing.setdefault(differences(paper, cells[0]), {}).setdefault(dataset, [])
+            where.append(title(row))
+    found = []
+    for note, by_dataset in differing.items():
+        places = (f"{dataset} ({', '.join(rows)})" for dataset, rows in by_dataset.items())
+        found.append(f"{note}: {'; '.join(places)}")
+    data = sorted({dataset for dataset, _ in groups} & DIFFERENT.keys())
+    found += [f"{dataset}: {DIFFERENT[dataset]} than in the papers" for dataset in data]
+    return [f"- {line}" for line in (*found, *sources(groups))]
+
+
+def differences(paper: str, cell: Stored) -> str:
+    """Where the settings of a cell are not those of the paper, and the number of epochs, which papers do not give."""
+    settings = {**cell.settings, **cell.settings["module"], **cell.settings["model"]}
+    theirs = {**PAPERS[paper], **SPECIAL.get((paper, cell.cell.dataset), {})}
+    found = [
+        f"{WRITTEN[key].format(settings[key])} instead of {value:g}"
+        for key, value in theirs.items()
+        if settings.get(key) not in (None, value)
+    ]
+    epochs = cell.content["epochs"]
+    return ", ".join([*found, "1 epoch" if epochs == 1 else f"{epochs} epochs"])
+
+
+def sources(groups: Mapping[Key, Sequence[Stored]]) -> Iterator[str]:
+    """Data, seeds and machine."""
+    cells = [cell for group in groups.values() for cell in group]
+    for dataset in dict.fromkeys(key[0] for key in groups):
+        here = [each for each in cells if each.cell.dataset == dataset]
+        seeds = sorted({each.cell.seed for each in here})
+        split, data = here[0].settings["split"], here[0].content["dataset"]
+        yield (
+            f"{dataset}: {split} split, {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}; "
+            f"{data['num_samples']} samples, data sha256 {data['sha256'][:12]}"
+        )
+    machines = (each.content["environment"] for each in cells)
+    yield from dict.fromkeys(
+        f"{each['cuda'] or each['processor']}; torch {each['versions']['torch']}, "
+        f"PyG {each['versions']['torch-geometric']}"
+        for each in machines
+    )

@@ -1,0 +1,153 @@
+"""Comparison of models over data sets: Friedman's test, and Nemenyi's with its critical difference, as in the
+`"Statistical Comparisons of Classifiers over Multiple Data Sets" <https://jmlr.org/papers/v7/demsar06a.html>`_ paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
+
+from benchmarks.accuracy.cells import Stored
+from benchmarks.accuracy.paper_rows import title
+from benchmarks.accuracy.papers import METRICS
+from benchmarks.report.papers import grouped, spread
+
+ALPHA = 0.05
+#: Friedman's statistic has its distribution for enough data sets and models.
+FEWEST_DATASETS, FEWEST_MODELS = 3, 3
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Mean ranks of models over data sets, 1 for the best."""
+
+    mean: dict[str, float]
+    num_datasets: int
+    statistic: float  #: Friedman's, corrected for ties
+    p: float
+
+    def critical_difference(self, alpha: float = ALPHA) -> float:
+        """The least difference of mean ranks that Nemenyi's test calls significant."""
+        k, n = len(self.mean), self.num_datasets
+        q = studentized_range.ppf(1 - alpha, k, np.inf) / np.sqrt(2)
+        return float(q * np.sqrt(k * (k + 1) / (6 * n)))
+
+    def cliques(self, alpha: float = ALPHA) -> list[list[str]]:
+        """The largest groups of two or more models that do not differ significantly, by rank."""
+        names, limit = sorted(self.mean, key=lambda name: self.mean[name]), self.critical_difference(alpha)
+        found: list[list[str]] = []
+        for start, first in enumerate(names):
+            group = [name for name in names[start:] if self.mean[name] - self.mean[first] <= limit]
+            if len(group) > 1 and not (found and set(group) <= set(found[-1])):
+                found.append(group)
+        return found
+
+
+def compare(scores: Mapping[str, Sequence[float]]) -> Ranks:
+    """Ranks models by their scores, one for each data set; equal ones share the mean of their ranks."""
+    values = np.array(list(scores.values()))
+    ranks = rankdata(-values, axis=0).mean(axis=1)
+    test = friedmanchisquare(*values)
+    return Ranks(
+        dict(zip(scores, ranks.tolist(), strict=True)), values.shape[1], float(test.statistic), float(test.pvalue)
+    )
+
+
+def numbers(cells: Sequence[Stored]) -> dict[str, Any]:
+    """The data sets and models that are compared, and the ranks by metric; nothing while there are too few."""
+    values = {(dataset, title(row)): spread(group) for (dataset, row), group in grouped(cells).items()}
+    datasets, models = largest_rectangle(dict.fromkeys(values, True))
+    if len(datasets) < FEWEST_DATASETS or len(models) < FEWEST_MODELS:
+        return {}
+    by_metric = {}
+    for metric in METRICS:
+        scores = {model: [values[dataset, model][metric]["mean"] for dataset in datasets] for model in models}
+        by_metric[metric] = compare({model: [float(each or 0.0) for each in row] for model, row in scores.items()})
+    return {
+        "datasets": datasets,
+        "metrics": {
+            metric: {
+                "ranks": found.mean,
+                "p": found.p,
+                "critical difference": found.critical_difference(),
+                "cliques": found.cliques(),
+            }
+            for metric, found in by_metric.items()
+        },
+    }
+
+
+def largest_rectangle(present: Mapping[tuple[str, str], Any]) -> tuple[list[str], list[str]]:
+    """Data sets and models of which all cells are there, as many cells as possible, whatever their scores."""
+    of_dataset: dict[str, list[str]] = {}
+    for dataset, model in present:
+        of_dataset.setdefault(dataset, []).append(model)
+    by_size = sorted(of_dataset, key=lambda name: (-len(of_dataset[name]), name))
+    choices = []
+    for count in range(1, len(by_size) + 1):
+        shared = set.intersection(*(set(of_dataset[name]) for name in by_size[:count]))
+        choices.append((by_size[:count], [model for model in of_dataset[by_size[0]] if model in shared]))
+    return max(choices, key=lambda choice: len(choice[0]) * len(choice[1]), default=([], []))
+
+
+def table(numbers: dict[str, Any], picture: str) -> list[str]:
+    """Mean ranks of each model, the best in bold, and what Nemenyi's test tells apart."""
+    if not numbers:
+        return ["Too few data sets have cells of the same models."]
+    metrics = numbers["metrics"]
+    lines = [f"| model | {' | '.join(f'rank in {name}' for name in metrics)} |", "|---|" + "---|" * len(metrics)]
+    best = {name: min(found["ranks"].values()) for name, found in metrics.items()}
+    for model in next(iter(metrics.values()))["ranks"]:
+        ranks = {name: found["ranks"][model] for name, found in metrics.items()}
+        cells = (f"**{rank:.2f}**" if rank == best[name] else f"{rank:.2f}" for name, rank in ranks.items())
+        lines.append(f"| {model} | {' | '.join(cells)} |")
+    tests = (
+        f"{name}: Friedman's p = {found['p']:.3g}, critical difference {found['critical difference']:.2f}"
+        for name, found in metrics.items()
+    )
+    return [
+        *lines,
+        "",
+        f"![Critical differences]({picture})",
+        "",
+        f"- Means over the seeds, ranked on {', '.join(numbers['datasets'])}; a rank of 1 is the best",
+        *(f"- {test}" for test in tests),
+    ]
+
+
+def draw(numbers: dict[str, Any]) -> Figure:
+    """A critical difference diagram for each metric: models on the line of mean ranks, bars over those that do not
+    differ significantly.
+    """
+    metrics = numbers["metrics"]
+    count = len(next(iter(metrics.values()))["ranks"])
+    figure = Figure(figsize=(9, len(metrics) * (0.6 + 0.16 * count)), layout="constrained")
+    for axes, (name, found) in zip(figure.subplots(len(metrics), 1, squeeze=False)[:, 0], metrics.items(), strict=True):
+        _diagram(axes, name, found)
+    return figure
+
+
+def _diagram(axes: Any, name: str, found: dict[str, Any]) -> None:
+    ranked = sorted(found["ranks"].items(), key=lambda item: item[1])
+    half = (len(ranked) + 1) // 2
+    for place, (model, rank) in enumerate(ranked):
+        left = place < half
+        depth = -1 - (place if left else len(ranked) - 1 - place)
+        end = 0.6 if left else len(ranked) + 0.4
+        axes.plot([rank, rank, end], [0, depth, depth], color="black", linewidth=0.8)
+        axes.text(end, depth, f"{model} " if left else f" {model}", ha="right" if left else "left", va="center", size=8)
+    for height, clique in enumerate(found["cliques"]):
+        ends = [found["ranks"][model] for model in (clique[0], clique[-1])]
+        axes.plot([ends[0] - 0.05, ends[1] + 0.05], [0.25 + 0.2 * height] * 2, color="tab:blue", linewidth=3)
+    top = 0.6 + 0.2 * len(found["cliques"])
+    axes.plot([1, 1 + found["critical difference"]], [top, top], color="black", linewidth=2)
+    axes.text(1, top + 0.1, f"critical difference {found['critical difference']:.2f}", size=8, va="bottom")
+    axes.plot([1, len(ranked)], [0, 0], color="black")
+    axes.set(title=name, xlim=(-1.5, len(ranked) + 2.5), xticks=range(1, len(ranked) + 1), yticks=[])
+    for spine in axes.spines.values():
+        spine.set_visible(False)

@@ -1,0 +1,242 @@
+"""Times of an epoch of models of the family on the same data, as in Table 4 of LaMP and Table 2 of MPED.
+
+    python -m benchmarks.speed.family --datasets bibtex,sider --models lamp,mped-ar,seq2seq
+
+Models take turns: in each round every model trains on the same few batches, and later predicts the same few, so that a
+change of the machine's load meets all of them. Times are those of a part of an epoch, scaled to the whole. Batches are
+made before. What sequence models predict, and so how long they take, depends on their training: all models are trained
+before the rounds. Timed and untimed predictions have to be equal; otherwise no ratio is given.
+
+Results go to benchmarks/runs/, which is yours; --replace writes the tracked file of benchmarks/results/ instead.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.loader import DataLoader
+
+from benchmarks.accuracy.cells import recipe_of, settings_of
+from benchmarks.accuracy.paper_rows import NAMES, TABLES
+from benchmarks.accuracy.paper_tables import DATASETS, Samples
+from benchmarks.accuracy.rows import Row
+from benchmarks.command_line import chosen, run
+from benchmarks.files import check_replacement, name_of, write_results
+from benchmarks.speed.measure import interleave, quartiles
+from tg_mlc.training import Objective, seed_everything
+
+TRAINING, TESTING = "training", "testing"
+#: What speed-ups are over, as in the papers.
+OVER = "seq2seq"
+Part = list[Any]  #: some batches
+
+
+def main(
+    datasets: str = "bibtex,sider",
+    models: str = "lamp,mped-ar,seq2seq",
+    rounds: int = 9,
+    batches: int = 5,
+    epochs: int = 1,
+    channels: int | None = None,
+    batch_size: int = 32,
+    seed: int = 10,
+    threads: int = 1,
+    device: Literal["cpu", "cuda"] = "cpu",
+    root: Path = Path("data"),
+    replace: bool = False,
+) -> int:
+    """Compares the models on each data set, prints a table and returns 1 if timed predictions differ from untimed ones.
+
+    Args:
+        datasets: The data sets, joined by commas.
+        models: The models, joined by commas.
+        rounds: How often each model has its turn.
+        batches: How many batches make a turn.
+        epochs: Epochs of training before the rounds.
+        channels: Size of all states, if not that of the recipe.
+        batch_size: The same for all models.
+        seed: Seed of the weights and the batches.
+        threads: Number of threads.
+        device: Where to compute.
+        root: Folder that keeps the data.
+        replace: Whether to write the tracked file.
+    """
+    check_replacement(replace, fewer_epochs=epochs < 1, fewer_rounds=rounds < 5)
+    torch.set_num_threads(threads)
+    wanted = chosen("--models", models, list(dict.fromkeys(row.model for row in _rows())))
+    samples, found = Samples(root), {}
+    for name in chosen("--datasets", datasets, DATASETS):
+        contestants = [_contestant(samples, name, model, channels, batch_size, seed, device) for model in wanted]
+        found[name] = {
+            "dataset": samples.describe(name),
+            "models": compare(contestants, rounds, batches, epochs, device),
+        }
+        print("\n".join(in_words(name, found[name]["models"])), flush=True)
+    settings = {
+        "rounds": rounds,
+        "batches": batches,
+        "epochs_before": epochs,
+        "batch_size": batch_size,
+        "seed": seed,
+        "threads": threads,
+        "device": device,
+    }
+    content = {"settings": settings, "datasets": found}
+    print(f"Wrote {write_results(name_of('family', device), content, replace=replace)}")
+    return int(any(not row["agrees"] for each in found.values() for row in each["models"].values()))
+
+
+@dataclass
+class Contestant:
+    """A model with its batches."""
+
+    name: str
+    model: nn.Module
+    objective: Objective
+    settings: dict[str, Any]
+    train: Part  #: all batches of an epoch
+    test: Part
+
+    def __post_init__(self) -> None:
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.settings["module"]["lr"])
+
+    def fit(self, batches: Part) -> None:
+        """Trains on some batches."""
+        self.model.train()
+        for batch in batches:
+            self.optimizer.zero_grad()
+            self.objective.loss(self.model, batch).backward()
+            self.optimizer.step()
+
+    @torch.no_grad()
+    def predict(self, batches: Part) -> list[Tensor]:
+        """The scores of some batches."""
+        self.model.eval()
+        return [self.objective.scores(self.model, batch) for batch in batches]
+
+
+def compare(
+    contestants: Sequence[Contestant], rounds: int, batches: int, epochs: int, device: str
+) -> dict[str, dict[str, Any]]:
+    """Minutes per epoch of each model, in training and testing, and how much faster each is than RNN Seq2Seq."""
+    for each in contestants:
+        for _ in range(epochs):
+            each.fit(each.train)
+    training = {each.name: _in_turn(each.fit, _parts(each.train, batches)) for each in contestants}
+    walls = {TRAINING: _walls(training, rounds, device)}
+    untimed = {each.name: [each.predict(part) for part in _parts(each.test, batches)] for each in contestants}
+    checks = {each.name: Check(each, batches, untimed[each.name]) for each in contestants}
+    walls[TESTING] = _walls({name: check.job for name, check in checks.items()}, rounds, device)
+    return {
+        each.name: {
+            "agrees": checks[each.name].agrees,
+            "settings": each.settings,
+            **{
+                mode: _summary(each.name, walls[mode], len(part) / min(batches, len(part)))
+                for mode, part in {TRAINING: each.train, TESTING: each.test}.items()
+            },
+        }
+        for each in contestants
+    }
+
+
+class Check:
+    """Predicts part by part, and compares what it predicts with what the same model predicted before."""
+
+    def __init__(self, contestant: Contestant, batches: int, expected: list[list[Tensor]]) -> None:
+        self.found: list[tuple[int, list[Tensor]]] = []
+        self.expected = expected
+        parts, places = _parts(contestant.test, batches), count()
+
+        def job() -> None:
+            place = next(places) % len(parts)
+            self.found.append((place, contestant.predict(parts[place])))
+
+        self.job = job
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all of it is equal."""
+        return all(
+            torch.equal(value, other)
+            for place, values in self.found
+            for value, other in zip(values, self.expected[place], strict=True)
+        )
+
+
+def _parts(batches: Part, size: int) -> list[Part]:
+    """Parts of an epoch of the same size; a rest is left out."""
+    size = min(size, len(batches))
+    return [batches[start : start + size] for start in range(0, len(batches) - size + 1, size)]
+
+
+def _in_turn(call: Callable[[Part], Any], parts: list[Part]) -> Callable[[], Any]:
+    places = count()
+    return lambda: call(parts[next(places) % len(parts)])
+
+
+def _walls(jobs: dict[str, Callable[[], Any]], rounds: int, device: str) -> dict[str, list[float]]:
+    return {name: samples.wall for name, samples in interleave(jobs, rounds, device).items()}
+
+
+def _summary(name: str, walls: dict[str, list[float]], parts_per_epoch: float) -> dict[str, Any]:
+    """Minutes per epoch, and the ratio to the times of the same rounds of what the papers compare with."""
+    minutes = {key: parts_per_epoch * value / 6e4 for key, value in quartiles(walls[name]).items()}
+    found: dict[str, Any] = {"rounds": len(walls[name]), "minutes_per_epoch": minutes}
+    if OVER in walls:
+        ratios = [other / own for own, other in zip(walls[name], walls[OVER], strict=False)]
+        found["speedup"] = dict(
+            zip(("q1", "median", "q3"), np.quantile(ratios, (0.25, 0.5, 0.75)).tolist(), strict=True)
+        )
+    return found
+
+
+def _contestant(
+    samples: Samples, dataset: str, name: str, channels: int | None, batch_size: int, seed: int, device: str
+) -> Contestant:
+    row = [row for row in _rows() if row.model == name and row.graph in (None, "fc")][-1]
+    recipe = recipe_of(dataset, row, channels)
+    task, split = samples.trial(dataset, recipe, seed)
+    label_graph = recipe.label_graph(row.graph or "el", task.dataset, split)
+    seed_everything(seed, verbose=False)
+    options = {"encoder": row.encoder, **recipe.model}
+    model = recipe.build(task.dataset[split.train], label_graph, **options).to(device)
+    order = torch.Generator().manual_seed(seed)
+    train, test = (
+        [batch.to(device) for batch in DataLoader(task.dataset[part], batch_size, shuffle=shuffle, generator=order)]
+        for part, shuffle in ((split.train, True), (split.test, False))
+    )
+    settings = settings_of(row, recipe, samples.describe(dataset))
+    return Contestant(name, model, recipe.objective_class(**recipe.objective), settings, train, test)
+
+
+def _rows() -> list[Row]:
+    return [row for table in TABLES.values() for row in table.rows if row.encoder]
+
+
+def in_words(dataset: str, found: dict[str, dict[str, Any]]) -> list[str]:
+    """A line for each model."""
+    lines = [f"{dataset}: minutes per epoch (speed-up over RNN Seq2Seq)"]
+    for name, row in found.items():
+        modes = (f"{mode} {_mode_in_words(row[mode])}" for mode in (TRAINING, TESTING))
+        state = ", ".join(modes) if row["agrees"] else "timed predictions differ from untimed ones"
+        lines.append(f"  {NAMES[name]:<30}{state}")
+    return lines
+
+
+def _mode_in_words(found: dict[str, Any]) -> str:
+    minutes, speedup = found["minutes_per_epoch"], found.get("speedup")
+    ratio = "" if speedup is None else f" ({speedup['median']:.2f}x)"
+    return f"{minutes['median']:.3f} [{minutes['q1']:.3f}, {minutes['q3']:.3f}]{ratio}"
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.baselines.test_baseline import NAN, X, Y
+from tg_mlc.baselines import MLkNN
+
+
+def by_hand(x, y, at, k, s):
+    """The paper's algorithm, one label and one sample at a time; NaN is left out."""
+    distance = np.linalg.norm(x[:, None] - x[None], axis=-1)
+    np.fill_diagonal(distance, np.inf)
+    nearest = distance.argsort(axis=1)[:, :k]
+    near = np.linalg.norm(x - at, axis=-1).argsort()[:k]
+    out = []
+    for label in range(y.shape[1]):
+        known = [n for n in range(len(x)) if not np.isnan(y[n, label])]
+        counts = np.zeros((2, k + 1))
+        for n in known:
+            counts[int(y[n, label]), int(np.nansum(y[nearest[n], label]))] += 1
+        prior = (s + counts.sum(axis=1)) / (2 * s + len(known))
+        likelihood = (s + counts) / (s * (k + 1) + counts.sum(axis=1, keepdims=True))
+        no, yes = prior * likelihood[:, int(np.nansum(y[near, label]))]
+        out.append(yes / (yes + no))
+    return out
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_it_counts_as_the_paper_does(share):
+    y = np.where(np.random.default_rng(1).random(Y.shape) < share, NAN, Y)
+    scores = MLkNN(k=5, smoothing=0.5).fit(X[:120], y[:120]).predict_proba(X[120:130])
+    np.testing.assert_allclose(scores, [by_hand(X[:120], y[:120], at, 5, 0.5) for at in X[120:130]])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: MLkNN(k=0), "'k'"),
+        (lambda: MLkNN(smoothing=0.0), "'smoothing' to be above 0"),
+        (lambda: MLkNN(k=10).fit(X[:10], Y[:10]), r"more than k=10 samples \(got 10\)"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

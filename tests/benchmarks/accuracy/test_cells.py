@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from benchmarks.accuracy.cells import Cell, fingerprint, recipe_of, run_cell, settings_of
+from benchmarks.accuracy.paper_rows import TABLES
+from benchmarks.accuracy.rows import Row
+from benchmarks.accuracy.runs import Task
+from tg_mlc.data import ArrayDataset, Split
+from tg_mlc.data.records import Records
+from tg_mlc.datasets._texts import TextOptions
+from tg_mlc.recipes.family import FAMILY
+
+SPLIT = Split(*torch.arange(60).split([36, 12, 12]), "by hand")
+TEST = SPLIT.test.numpy()
+
+
+def samples(*, other_test: bool) -> ArrayDataset:
+    """Bags of 12 words with 5 labels; on request with other labels and other words in the test part."""
+    rng = np.random.default_rng(0)
+    words = (rng.random((60, 12)) < 0.4).astype(np.float32)
+    y = (words @ rng.standard_normal((12, 5)) > 0.3).astype(np.float32)
+    words[TEST, 0] = 1.0
+    if other_test:
+        words[TEST], y[TEST] = 1.0 - words[TEST], 1.0 - y[TEST]
+        words[TEST, 1] = 1.0
+    return ArrayDataset(Records(sp.csr_array(words), y, list("abcde")).to_samples())
+
+
+def made(row: Row, folder: Path, *, other_test: bool) -> dict[str, Any]:
+    """The cell of a small model."""
+    recipe = recipe_of("bibtex", row, channels=8, epochs=1)
+    task = Task("bibtex", recipe.prepare(samples(other_test=other_test), SPLIT, folder), recipe)
+    return run_cell(Cell("bibtex", row, 10), task, SPLIT, {})
+
+
+#: Of rows that differ in their label graph, those whose graphs are made of labels.
+ROWS = {
+    row
+    for table in TABLES.values()
+    for row in table.rows
+    if row.model in {"lamp", *FAMILY, "linear SVM"} and row.graph in (None, "pr", "learned")
+}
+
+
+@pytest.mark.parametrize("row", sorted(ROWS, key=lambda row: row.title), ids=lambda row: row.title)
+def test_no_test_sample_reaches_what_is_learned_or_tuned(row: Row, tmp_path: Path) -> None:
+    ours, theirs = (made(row, tmp_path / str(other), other_test=other) for other in (False, True))
+    assert ours["run"]["metrics"] != theirs["run"]["metrics"]  # the samples are others indeed
+    assert ours.get("fingerprints") == theirs.get("fingerprints")  # inputs, label graph, weights, validation scores
+    for tuned in ("thresholds", "on_validation", "validation", "density"):
+        assert ours["run"][tuned] == theirs["run"][tuned]
+
+
+def test_no_test_document_reaches_the_vocabulary() -> None:
+    train = [["a", "b"], ["b", "c"]]
+    ours, theirs = (TextOptions().encode(train, [*train, test]) for test in (["d"], ["a", "e", "e", "e"]))
+    assert ours[1] == theirs[1] == ["<unk>", "b", "a", "c"]
+
+
+def test_a_fingerprint_tells_values_types_and_order_apart() -> None:
+    values: list[Any] = [
+        {"a": torch.zeros(2)},
+        {"a": torch.zeros(2, dtype=torch.long)},
+        {"a": torch.zeros(1, 2)},
+        {"b": torch.zeros(2)},
+        [1, [2]],
+        [[1], 2],
+        None,
+    ]
+    assert len({fingerprint(value) for value in values}) == len(values)
+    assert fingerprint({"a": torch.zeros(2)}) == fingerprint(values[0])
+
+
+def test_settings_know_what_is_smaller() -> None:
+    row = Row("lamp", "emb", "fc")
+    data = {"sha256": "0"}
+    settings = settings_of(row, recipe_of("bibtex", row, channels=8, epochs=2), data)
+    assert (settings["model"]["channels"], settings["fit"]["max_epochs"]) == (8, 2)
+    assert settings != settings_of(row, recipe_of("bibtex", row), data)
+    three = Row("lamp", "emb", "fc", change="T=3")
+    assert settings_of(three, recipe_of("bibtex", three), data)["model"]["num_steps"] == 3
+    assert Cell("bibtex", three, 10).name == "cells/bibtex/lamp-emb-fc-T=3-s10"
+    assert settings_of(Row("linear SVM"), recipe_of("bibtex", Row("linear SVM")), data) == {
+        "data": "0",
+        "split": "official",
+    }

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.accuracy import paper_tables
+from benchmarks.accuracy.cells import Cell, stored
+from benchmarks.accuracy.paper_tables import OTHER, Grid, estimate, main
+from benchmarks.accuracy.rows import Row
+from benchmarks.accuracy.runs import Run
+
+FC, EL, SVM = Row("lamp", "emb", "fc"), Row("lamp", "emb", "el"), Row("linear SVM")
+CELL = Cell("bibtex", FC, 10)
+
+
+class NoSamples:
+    """In place of data sets."""
+
+    def describe(self, name: str) -> dict[str, Any]:
+        return {"name": name, "sha256": "0"}
+
+    def trial(self, *_: Any) -> tuple[None, None]:
+        return None, None
+
+
+def made(cell: Cell, *_: Any) -> dict[str, Any]:
+    if cell.row == EL:
+        raise RuntimeError("does not train")
+    metrics = dict.fromkeys(("ACC", "HA", "ebF1", "miF1", "maF1"), 0.5)
+    return {"run": Run(cell.row, cell.seed, "", 60.0, {**metrics}, []).to_dict(), "epochs": 1}
+
+
+@pytest.fixture(autouse=True)
+def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper_tables, "run_cell", made)
+
+
+def grid(**options: Any) -> Grid:
+    return Grid(NoSamples(), **options)  # type: ignore[arg-type]
+
+
+def test_a_cell_that_is_there_is_kept(own_runs: Path) -> None:
+    assert grid().make(CELL, None) == "made"
+    before = CELL.path(tracked=False).stat().st_mtime_ns
+    assert grid().make(CELL, None) == "there"
+    assert CELL.path(tracked=False).stat().st_mtime_ns == before
+    assert not CELL.path(tracked=True).exists()
+    assert grid(tracked=True).make(CELL, None) == "made"
+    assert [each.cell for each in stored(tracked=True)] == [CELL]
+
+
+def test_a_cell_with_other_settings_is_made_again_on_request_alone(own_runs: Path) -> None:
+    grid(epochs=1).make(CELL, None)
+    assert grid().make(CELL, None) == OTHER
+    assert json.loads(CELL.path(tracked=False).read_text())["settings"]["fit"]["max_epochs"] == 1
+    assert grid(again=True).make(CELL, None) == "made"
+    assert grid().make(CELL, None) == "there"
+
+
+def test_a_failed_cell_leaves_no_file(own_runs: Path) -> None:
+    assert grid().make(Cell("bibtex", EL, 10), None) == "failed"
+    assert list(stored(tracked=False)) == []
+
+
+def test_a_cell_is_begun_only_if_it_should_be_complete_in_time(own_runs: Path) -> None:
+    soon, later = time.perf_counter() + 30, time.perf_counter() + 90
+    assert grid().make(CELL, soon) == "made"  # nothing is known of it
+    other_seed = Cell("bibtex", FC, 11)
+    assert grid().make(other_seed, soon) == "left out, as time is up"
+    assert grid().make(CELL, soon) == "there"
+    assert grid().make(other_seed, later) == "made"
+
+
+def test_times_are_estimated_from_the_most_similar_cells() -> None:
+    seconds = {CELL: 5.0, Cell("bibtex", EL, 10): 20.0, Cell("sider", FC, 10): 90.0, Cell("bibtex", SVM, 10): 1.0}
+    assert estimate(Cell("bibtex", FC, 11), seconds) == 5.0
+    assert estimate(Cell("bibtex", Row("lamp", "fmp", "pr"), 10), seconds) == 20.0
+    assert estimate(Cell("reuters", FC, 10), seconds) == 0.0
+
+
+def test_rows_of_a_grid() -> None:
+    def rows(**changed: Any) -> list[Row]:
+        options = {"models": "", "encoders": "emb,fmp", "graphs": ["el", "fc"], "steps": "", **changed}
+        return paper_tables._rows(["lamp-1"], **options)
+
+    assert {SVM, FC, EL, Row("lamp", "fmp", "fc")} <= set(rows())
+    assert rows(models="linear SVM") == [SVM]
+    assert rows(models="lamp", encoders="fmp", graphs=["fc"], steps="1,2") == [
+        Row("lamp", "fmp", "fc", change="T=1"),
+        Row("lamp", "fmp", "fc", change="T=2"),
+    ]
+    with pytest.raises(ValueError, match=r"'--models' to be some of label frequency, linear SVM.*\(got 'nothing'\)"):
+        rows(models="nothing")
+
+
+def test_emotions_end_to_end(
+    needs_emotions: None,
+    root: Path,
+    own_runs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.undo()  # trains
+    monkeypatch.setattr("benchmarks.files.RUNS", own_runs)
+    options: dict[str, Any] = {
+        "table": "lamp-1",
+        "datasets": "emotions",
+        "graphs": "fc",
+        "encoders": "emb",
+        "root": root,
+    }
+    options |= {"models": "lamp,label frequency,linear SVM", "epochs": 1, "channels": 16, "seeds": 1}
+    assert main(**options) == 0
+    printed = capsys.readouterr().out
+    assert "| LaMP emb fc | 0." in printed
+    assert "- d=16 instead of 512, learning rate 0.002 instead of 0.0002, 1 epoch: emotions (LaMP emb fc)" in printed
+    assert "3 made" in printed
+    cells = {each.cell.row: each for each in stored(tracked=False)}
+    network = cells[FC].content
+    assert network["epochs"] == 1
+    assert 0 < network["seconds_per_epoch"]["test"] < network["run"]["seconds"]
+    assert np.isfinite(network["seconds_per_epoch"]["train"])
+    assert network["run"]["on_validation"]["miF1"] > 0
+    assert main(**options, budget=0.0) == 0
+    assert "3 there" in capsys.readouterr().out

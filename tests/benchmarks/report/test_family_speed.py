@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.report import family_speed
+
+
+def row(*, agrees: bool = True) -> dict[str, Any]:
+    mode = {
+        "minutes_per_epoch": {"median": 0.5, "q1": 0.4, "q3": 0.6},
+        "speedup": {"median": 2.0, "q1": 1.9, "q3": 2.1},
+    }
+    return {"agrees": agrees, "training": mode, "testing": mode}
+
+
+def test_times_beside_those_of_the_papers(results: Path) -> None:
+    assert family_speed.table() == ["Not measured."]
+    settings = {"threads": 1, "rounds": 9, "batches": 5, "batch_size": 32, "epochs_before": 1, "seed": 10}
+    machine = {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}}
+    models = {"lamp": row(), "spen": row(), "mped-ar": row(agrees=False)}
+    content = {"environment": machine, "settings": settings, "datasets": {"bibtex": {"models": models}}}
+    (results / "family-cpu.json").write_text(json.dumps(content))
+    lines = family_speed.table()
+    assert "| bibtex | LaMP | 0.500 [0.400, 0.600] (0.376) | 2.00 | 0.500 [0.400, 0.600] (0.080) | 2.00 |" in lines
+    assert "| bibtex | SPEN | 0.500 [0.400, 0.600] | 2.00 | 0.500 [0.400, 0.600] | 2.00 |" in lines
+    assert not any("autoregressive" in line for line in lines)
+    assert lines[-1].startswith("- CPU, 1 threads; median [quartiles] of 9 rounds of 5 batches of 32")

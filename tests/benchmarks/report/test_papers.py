@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.accuracy.cells import Cell, Stored
+from benchmarks.accuracy.rows import Row
+from benchmarks.accuracy.runs import Run
+from benchmarks.report.papers import differences, lines
+
+FC, SVM = Row("lamp", "emb", "fc"), Row("linear SVM")
+MPED = Row("mped", "fmp", "fc")
+
+
+def stored(row: Row, seed: int, value: float, dataset: str = "bibtex", **settings: Any) -> Stored:
+    """A cell all metrics of which have a value."""
+    metrics: dict[str, float | None] = dict.fromkeys(("ACC", "HA", "ebF1", "miF1", "maF1"), value)
+    model = {"channels": 128, "num_steps": 2, **settings}
+    content = {
+        "environment": {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}},
+        "dataset": {"name": dataset, "num_samples": 7395, "sha256": "0" * 64},
+        "settings": {"split": "official", "model": model, "module": {"lr": 2e-4}, "batch_size": 32},
+        "epochs": 14,
+        "run": Run(row, seed, "", 1.0, metrics, []).to_dict(),
+    }
+    return Stored(Cell(dataset, row, seed), content)
+
+
+def test_ours_stand_beside_the_papers_figures() -> None:
+    cells = [stored(FC, 10, 0.40), stored(FC, 11, 0.42), stored(SVM, 10, 0.3), stored(SVM, 10, 0.6, "emotions")]
+    found = lines("lamp-1", cells)
+    assert found[0] == (
+        "| model | reuters | bibtex | bookmarks | delicious | rcv1 | tfbs | nuswide | sider | emotions |"
+    )
+    rows = {line.split(" | ")[0].removeprefix("| "): line.strip("| ").split(" | ") for line in found[2:] if "|" in line}
+    assert rows["LaMP emb fc"][2] == "**0.410** ± 0.014 (0.427)"
+    assert rows["linear SVM"][2] == "0.300"
+    assert rows["LaMP fmp pr"][2] == "(**0.447**)"
+    assert rows["*Madjarov best-of-12*"][2] == "(0.434)"
+    assert "| linear SVM |  | 0.300 |  |  |  |  |  |  | **0.600** |" in found
+    assert "- d=128 instead of 512, 14 epochs: bibtex (LaMP emb fc)" in found
+    assert "- bibtex: official split, seeds 10, 11; 7395 samples, data sha256 000000000000" in found
+    assert "- CPU; torch 2, PyG 2" in found
+
+
+def test_all_metrics_of_a_data_set_and_their_average() -> None:
+    found = lines("mped-2", [stored(MPED, 10, 0.5)], ["bibtex"])
+    assert "**bibtex**" in found
+    assert not any("reuters" in line for line in found)
+    line = next(line for line in found if line.startswith("| MPED fc |"))
+    assert line.startswith("| MPED fc | **0.500** (0.178) | **0.500** (**0.987**) |")
+    assert line.endswith("| **0.500** (**0.483**) |")
+
+
+def test_what_differs_from_a_paper() -> None:
+    cell = stored(MPED, 10, 0.5, "sider", channels=64, decoder_steps=2)
+    assert differences("mped2019", cell) == "T=2 instead of 1, 14 epochs"
+    assert differences("lamp2019", stored(FC, 10, 0.5, channels=512)) == "14 epochs"
+
+
+def test_other_data_than_in_the_papers_is_said() -> None:
+    found = lines("lamp-1", [stored(FC, 10, 0.5, "bookmarks")])
+    assert "- bookmarks: other split than in the papers" in found
+
+
+def test_seeds_of_other_settings_do_not_stand_in_one_row() -> None:
+    cells = [stored(FC, 10, 0.4), stored(FC, 11, 0.4, channels=64)]
+    with pytest.raises(
+        ValueError, match=r"lamp-emb-fc-s10' and 'cells/bibtex/lamp-emb-fc-s11'\); make them with --again"
+    ):
+        lines("lamp-1", cells)
+
+
+def test_a_table_without_cells_has_the_papers_figures_alone() -> None:
+    assert "| LaMP emb fc | (0.896) | (0.427) |" in " ".join(lines("lamp-1", [], ["reuters", "bibtex"]))

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+
+from benchmarks.accuracy.rows import Row
+from benchmarks.report.ranks import Ranks, compare, draw, largest_rectangle, numbers, table
+from tests.benchmarks.report.test_papers import stored
+
+#: Table 6 of Demsar 2006: AUC of C4.5 with and without two parameters that are tuned, on 14 data sets. Of the last but
+#: one, two are printed as equal, but ranked second and third.
+NAMES = ("C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf")
+AUC = """
+0.763 0.768 0.771 0.798
+0.599 0.591 0.590 0.569
+0.954 0.971 0.968 0.967
+0.628 0.661 0.654 0.657
+0.882 0.888 0.886 0.898
+0.936 0.931 0.916 0.931
+0.661 0.668 0.609 0.685
+0.583 0.583 0.563 0.625
+0.775 0.838 0.866 0.875
+1.000 1.000 1.000 1.000
+0.940 0.962 0.965 0.962
+0.619 0.666 0.614 0.669
+0.972 0.981 0.976 0.975
+0.957 0.978 0.946 0.970
+"""
+
+
+@pytest.fixture
+def demsar() -> Ranks:
+    columns = np.array([line.split() for line in AUC.split("\n") if line], dtype=float).T
+    return compare({name: column.tolist() for name, column in zip(NAMES, columns, strict=True)})
+
+
+def test_the_example_of_demsar_2006(demsar: Ranks) -> None:
+    assert demsar.num_datasets == 14
+    assert [round(rank, 3) for rank in demsar.mean.values()] == [3.143, 2.0, 2.893, 1.964]
+    # Section 3.2.2: 9.28 without the correction for ties, which divides by one minus their share.
+    ranks = np.array(list(demsar.mean.values()))
+    uncorrected = 12 * 14 / (4 * 5) * ((ranks**2).sum() - 4 * 25 / 4)
+    assert uncorrected == pytest.approx(9.28, abs=0.005)
+    rows = np.array([line.split() for line in AUC.split("\n") if line], dtype=float)
+    sizes = [np.unique(rankdata(row), return_counts=True)[1] for row in rows]
+    ties = sum(int((size**3 - size).sum()) for size in sizes) / (14 * 4 * 15)
+    assert demsar.statistic == pytest.approx(uncorrected / (1 - ties))
+    assert 0.01 < demsar.p < 0.05
+    # Section 3.2.2 again: the critical values 2.569 and 2.291.
+    assert demsar.critical_difference(0.05) == pytest.approx(1.25, abs=0.005)
+    assert demsar.critical_difference(0.10) == pytest.approx(1.12, abs=0.005)
+
+
+def test_bars_join_what_does_not_differ(demsar: Ranks) -> None:
+    assert demsar.cliques(0.05) == [["C4.5+m+cf", "C4.5+m", "C4.5+cf", "C4.5"]]
+    # At 10% the two worst differ from the best: 3.143 from both, 2.893 from none.
+    assert demsar.cliques(0.10) == [["C4.5+m+cf", "C4.5+m", "C4.5+cf"], ["C4.5+cf", "C4.5"]]
+
+
+def test_the_models_and_data_sets_of_which_most_cells_are_there() -> None:
+    present = {(data, model): True for data in "ABC" for model in ("x", "y", "z")}
+    present |= {("D", "x"): True, ("A", "w"): True}
+    assert largest_rectangle(present) == (["A", "B", "C"], ["x", "y", "z"])
+    assert largest_rectangle({}) == ([], [])
+
+
+def test_ranks_of_cells() -> None:
+    rows = [Row("lamp", "emb", "fc"), Row("mped", "fmp", "fc"), Row("linear SVM")]
+    scores = {"bibtex": (0.4, 0.3, 0.2), "sider": (0.5, 0.4, 0.1), "reuters": (0.8, 0.9, 0.7)}
+    cells = [
+        stored(row, 10, value, data) for data, values in scores.items() for row, value in zip(rows, values, strict=True)
+    ]
+    found = numbers(cells)
+    assert found["datasets"] == ["bibtex", "reuters", "sider"]
+    ranks = found["metrics"]["miF1"]["ranks"]
+    assert ranks == pytest.approx({"LaMP emb fc": 4 / 3, "MPED fc": 5 / 3, "linear SVM": 3})
+    shown = table(found, "ranks.svg")
+    assert "| LaMP emb fc | **1.33** | **1.33** | **1.33** | **1.33** | **1.33** |" in shown
+    assert any(line.startswith("- miF1: Friedman's p = ") for line in shown)
+    assert len(draw(found).axes) == 5
+    assert numbers(cells[:6]) == {}
+    assert table({}, "ranks.svg") == ["Too few data sets have cells of the same models."]

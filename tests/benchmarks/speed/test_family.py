@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from benchmarks.speed.family import Contestant, _parts, compare, in_words
+from tg_mlc.training import Objective
+
+
+@dataclass(frozen=True)
+class Squares(Objective):
+    """A loss of plain tensors."""
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        loss: Tensor = model(batch).square().mean()
+        return loss
+
+    def scores(self, model: nn.Module, batch: Any) -> Tensor:
+        scores: Tensor = model(batch)
+        return scores
+
+
+class Noise(nn.Linear):
+    """Predicts something else each time."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + torch.rand(())
+
+
+def contestant(name: str, model: nn.Module, batches: int = 7) -> Contestant:
+    train, test = ([torch.randn(4, 3) for _ in range(count)] for count in (batches, 3))
+    return Contestant(name, model, Squares(), {"module": {"lr": 1e-3}}, train, test)
+
+
+def test_times_of_an_epoch() -> None:
+    slow = nn.Sequential(nn.Linear(3, 2000), nn.Linear(2000, 2000), nn.Linear(2000, 2))
+    found = compare([contestant("lamp", nn.Linear(3, 2)), contestant("seq2seq", slow)], 3, 2, 1, "cpu")
+    for mode in ("training", "testing"):
+        assert found["lamp"][mode]["rounds"] == 3
+        assert found["lamp"][mode]["minutes_per_epoch"]["median"] > 0
+        assert found["lamp"][mode]["speedup"]["median"] > 1
+        assert found["seq2seq"][mode]["speedup"]["median"] == 1
+    assert found["lamp"]["agrees"]
+    assert in_words("bibtex", found)[1].startswith("  LaMP                          training 0.000 [")
+
+
+def test_no_times_of_a_model_whose_predictions_change() -> None:
+    found = compare([contestant("lamp", Noise(3, 2))], 3, 2, 0, "cpu")
+    assert not found["lamp"]["agrees"]
+    assert in_words("bibtex", found)[1].endswith("timed predictions differ from untimed ones")
+
+
+@pytest.mark.parametrize(("count", "size", "parts"), [(7, 2, 3), (3, 5, 1), (4, 4, 1)])
+def test_parts_of_an_epoch_are_of_one_size(count: int, size: int, parts: int) -> None:
+    found = _parts(list(range(count)), size)
+    assert len(found) == parts
+    assert {len(part) for part in found} == {min(size, count)}

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import lanet_tables
+from benchmarks.lanet_bootstrap import resamples
+from benchmarks.lanet_models import CELLS
+from benchmarks.report import lanet as report
+from tests.sequences.histories import histories
+from tg_mlc.sequences import EventPreprocessor, time_split
+from tg_mlc.training import MultiLabelModule
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    monkeypatch.setattr(lanet_tables, "load_events", lambda *_, **__: histories(num_rows=800))
+
+
+def test_every_cell_is_a_model_that_its_objective_takes():
+    events = histories()
+    split = time_split(events)
+    for cell in CELLS.values():
+        dataset = EventPreprocessor(tau=cell.tau).fit_transform(events, split)
+        model = cell.build(dataset, split, 8)
+        module = MultiLabelModule(model, dataset.label_names, cell.objective(), **cell.preset["module"])
+        assert module.objective.loss(model, dataset.batch(split.train[-4:])).isfinite()
+
+
+def test_cells_are_made_once_and_compared(own_runs, capsys, monkeypatch):
+    cells = "table_3.lstm,table_3.lanet_with_memory"
+    options = {"cells": cells, "seeds": "0", "max_epochs": 1, "batches": 2, "draws": 3}
+    lanet_tables.main(**options)
+    place = own_runs / "lanet" / "complete_journey"
+    found = json.loads((place / "table_3.lstm-0.json").read_text())
+    assert found["epochs"] == 1
+    assert set(report.COLUMNS) <= set(found["metrics"])
+    assert (place / "table_3.lanet_with_memory-0.svg").exists()
+    printed = capsys.readouterr().out
+    assert "| table 3: LANET with memory | 1 |" in printed
+    assert "Differences to TIFU-KNN" in printed
+    assert "| table_3.lstm | " in printed
+    monkeypatch.setattr(lanet_tables, "fit", None)  # nothing is trained again
+    lanet_tables.main(**options)
+    again = capsys.readouterr().out
+    assert again.splitlines() == [line for line in printed.splitlines() if ".json:" not in line]
+
+
+def test_entities_are_drawn_with_all_of_their_rows():
+    entity = np.array([0, 1, 1, 2, 2, 2, 0])
+    for rows in resamples(entity, 20):
+        counts = np.bincount(rows, minlength=7)
+        assert all(len(set(counts[entity == i])) == 1 for i in range(3))
+        assert sum(counts[[0, 1, 3]]) == 3
+
+
+def test_rows_are_compared_with_one_that_is_there(own_runs):
+    with pytest.raises(ValueError, match=r"'against' to be one of .* \(got 'nobody'\)"):
+        lanet_tables.main(cells="table_3.lstm", seeds="0", max_epochs=1, batches=1, draws=2, against="nobody")

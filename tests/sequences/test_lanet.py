@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_FEATURES, NUM_LABELS, TAU, batch
+from tg_mlc.graphs import LabelGraph, fully_connected, learned
+from tg_mlc.sequences.lanet import LANET
+from tg_mlc.sequences.memory import PersonalMemory
+
+LOOSE = {"atol": 1e-5, "rtol": 1e-5}
+FREQUENCY = torch.linspace(0.1, 0.6, NUM_LABELS)
+PROFILES = torch.rand(NUM_ENTITIES, NUM_LABELS, generator=torch.Generator().manual_seed(1))
+PATH = LabelGraph(torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]]), num_nodes=NUM_LABELS)
+
+
+def lanet(graph=None, **options):
+    torch.manual_seed(0)
+    window = {"tau": TAU, "num_bins": NUM_BINS, "max_days": 30, **options.pop("window", {})}
+    model = LANET(graph or fully_connected(NUM_LABELS), NUM_ENTITIES, 8, window=window, **options)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return model.eval()
+
+
+def memory(neighbours=True):
+    return PersonalMemory(FREQUENCY, NUM_FEATURES, 8, profiles=PROFILES if neighbours else None)
+
+
+def as_the_paper_writes_it(model, data):
+    """The equations of the paper over dense arrays, sample by sample, with all pairs of nodes."""
+    w, logits = model.state_dict(), []
+    for b in range(data.num_graphs):
+        nodes = [w["entity.weight"][data.entity[b]]]
+        for k in range(NUM_LABELS):
+            time, amount = torch.zeros(8), torch.zeros(8)
+            for o in ((data.sample == b) & (data.label == k)).nonzero().flatten().tolist():
+                time += w["views.time.days.weight"][min(int(data.dt[o]), 30)]
+                time += w["views.time.position.weight"][data.position[o] - 1]
+                amount += w["views.bin.weight"][data.bin[o]]
+            nodes.append(torch.cat([w["views.label.weight"][k], time, amount]))
+        x = torch.stack(nodes)  # [L + 1, d]
+        for layer in range(2):
+            x = encoder_layer(x, {name.split(f"convs.{layer}.")[-1]: value for name, value in w.items()})
+        logits.append(x[1:] @ w["readout.weight"][0] + w["readout.bias"])
+    return torch.stack(logits)
+
+
+def linear_of(w):
+    return lambda name, x: x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+
+
+def encoder_layer(x, w, heads=4):
+    linear = linear_of(w)
+
+    def norm(name, x):
+        return F.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"])
+
+    messages = []
+    for query, key, value in zip(
+        *(linear(name, x).chunk(heads, dim=1) for name in ("lin_query", "lin_key", "lin_value")), strict=True
+    ):
+        messages.append((query @ key.T / query.size(1) ** 0.5).softmax(dim=1) @ value)
+    x = norm("attention_norm", x + linear("lin_out", torch.cat(messages, dim=1)))
+    return norm("mlp_norm", x + linear("mlp.2", linear("mlp.0", x).relu()))
+
+
+def test_the_equations_of_the_paper():
+    model, data = lanet(), batch()
+    torch.testing.assert_close(model(data), as_the_paper_writes_it(model, data), **LOOSE)
+
+
+VARIANTS = {
+    "as published": {},
+    "without entity": {"entity": False},
+    "without time": {"window": {"time": False}},
+    "without amount": {"window": {"amount": False}},
+    "absence": {"window": {"absence": True}},
+    "tied": {"tied": True},
+    "along a path": {"graph": PATH},
+    "memory": {"memory": "with neighbours"},
+    "memory without neighbours": {"memory": "alone"},
+}
+
+
+def variant(name):
+    options = dict(VARIANTS[name])
+    if "memory" in options:
+        options["memory"] = memory(options["memory"] == "with neighbours")
+    return lanet(**options)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_part_learns_and_samples_do_not_mix(name):
+    model, data = variant(name), batch(7)
+    logits = model(data)
+    assert logits.shape == (7, NUM_LABELS)
+    F.binary_cross_entropy_with_logits(logits, data.y).backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+    assert all(parameter.grad.abs().sum() > 0 for n, parameter in model.named_parameters() if "lin_key.bias" not in n)
+    alone = batch(7)
+    keep, kept = alone.sample < 3, alone.memory_sample < 3
+    for key in ("label", "sample", "position", "dt", "bin", "amount"):
+        alone[key] = alone[key][keep]
+    for key in ("memory_label", "memory_sample", "memory"):
+        alone[key] = alone[key][kept]
+    alone.entity, alone._num_graphs = alone.entity[:3], 3
+    torch.testing.assert_close(model(alone), logits[:3], **LOOSE)
+
+
+@pytest.mark.parametrize("graph", [None, PATH], ids=["complete", "path"])
+def test_attention_is_that_of_the_edges_of_the_label_graph(graph):
+    model, data = lanet(graph), batch()
+    states = model.views.by_label(data)
+    x = torch.cat([model.entity(data.entity).unsqueeze(1), states], dim=1)
+    output = model(data, return_attention_weights=True)
+    pattern, weights = output.attention[0].label_to_label
+    source, target = pattern.graph.edge_index
+    w = {name.removeprefix("labels.convs.0."): value for name, value in model.state_dict().items()}
+    for head in range(4):
+        query, key = (linear_of(w)(name, x).chunk(4, dim=-1)[head] for name in ("lin_query", "lin_key"))
+        score = query @ key.mT / query.size(-1) ** 0.5
+        allowed = torch.zeros(NUM_LABELS + 1, NUM_LABELS + 1, dtype=torch.bool)
+        allowed[0] = allowed[:, 0] = True
+        allowed[target + 1, source + 1] = True
+        alpha = score.masked_fill(~allowed, -torch.inf).softmax(dim=-1)
+        torch.testing.assert_close(weights[..., head], alpha[:, target + 1, source + 1], **LOOSE)
+    torch.testing.assert_close(output.logits, model(data), **LOOSE)
+
+
+def test_attention_makes_a_label_graph():
+    graph = learned(lanet(), [batch(7), batch(3, seed=1)])
+    assert graph.num_labels == NUM_LABELS
+    assert 0.0 < float(graph.edge_weight.sum()) < NUM_LABELS  # the entity takes its share
+
+
+def test_weights_of_another_graph_are_refused():
+    model = lanet()
+    with pytest.raises(ValueError, match="weights of a model with the same label graph"):
+        model.load_state_dict(lanet(PATH).state_dict())
+    model.load_state_dict(lanet().state_dict())
+
+
+def test_ten_thousand_labels_along_a_sparse_graph():
+    generator = torch.Generator().manual_seed(0)
+    graph = LabelGraph(torch.randint(10_000, (2, 50_000), generator=generator).unique(dim=1), num_nodes=10_000)
+    window = {"tau": TAU, "num_bins": NUM_BINS}
+    model, data = LANET(graph, NUM_ENTITIES, 4, heads=2, window=window), batch(2)
+    data.y = torch.zeros(2, 10_000)
+    F.binary_cross_entropy_with_logits(model(data), data.y).backward()
+    assert model.views.label.weight.grad.isfinite().all()
+
+
+def test_options_are_checked():
+    with pytest.raises(ValueError, match="'num_entities' to be a whole number"):
+        LANET(PATH, 0)
+    with pytest.raises(ValueError, match="'readout_dropout' to be a number in"):
+        LANET(PATH, 3, 8, readout_dropout=1.5)
+    with pytest.raises(ValueError, match="'num_layers' to be a whole number"):
+        LANET(PATH, 3, 8, num_layers=0)
+    with pytest.raises(TypeError, match="options of a block"):
+        LANET(PATH, 3, 8, head=2)

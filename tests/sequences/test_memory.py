@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.sequences.batches import NUM_ENTITIES, NUM_FEATURES, NUM_LABELS, batch
+from tests.sequences.histories import histories
+from tg_mlc.sequences import EventPreprocessor, time_split
+from tg_mlc.sequences.memory import PersonalMemory, personal_memory
+
+FREQUENCY = torch.linspace(0.1, 0.6, NUM_LABELS)
+PROFILES = torch.rand(NUM_ENTITIES, NUM_LABELS, generator=torch.Generator().manual_seed(1))
+
+
+def memory(**options):
+    torch.manual_seed(0)
+    return PersonalMemory(FREQUENCY, NUM_FEATURES, 4, **options)
+
+
+@pytest.mark.parametrize("profiles", [None, PROFILES])
+def test_logits_start_at_the_frequencies_of_training(profiles):
+    views, logits = memory(profiles=profiles)(batch())
+    assert views.shape == (5, NUM_LABELS, 4)
+    torch.testing.assert_close(logits.sigmoid(), FREQUENCY.expand(5, -1))
+
+
+def test_labels_that_an_entity_never_had_say_nothing_of_themselves():
+    layer, data = memory(), batch()
+    features = layer.features(data)
+    assert not features[0, :, :-1].any()  # the first sample has no history at all
+    assert torch.equal(features[data.memory_sample, data.memory_label, :NUM_FEATURES], data.memory)
+    seen = torch.zeros(5, NUM_LABELS, dtype=torch.bool)
+    seen[data.memory_sample, data.memory_label] = True
+    assert not features[..., :NUM_FEATURES][~seen].any()
+
+
+def test_one_function_serves_all_labels():
+    layer, data = memory(), batch()
+    layer.frequency.fill_(0.3)
+    torch.nn.init.normal_(layer.to_logit.weight)
+    views, logits = layer(data)
+    data.memory_label = NUM_LABELS - 1 - data.memory_label
+    mirrored, mirrored_logits = layer(data)
+    torch.testing.assert_close(mirrored.flip(1), views)
+    torch.testing.assert_close((mirrored_logits - layer.bias).flip(1), logits - layer.bias)
+
+
+def test_features_are_scaled_by_training_targets():
+    layer, data = memory(profiles=PROFILES), batch(64)
+    layer.scale_by(data)
+    scaled = ((layer.features(data) - layer.mean) / layer.std).flatten(end_dim=1)
+    torch.testing.assert_close(scaled.mean(dim=0), torch.zeros(scaled.size(1)), atol=1e-4, rtol=0)
+    torch.testing.assert_close(scaled.std(dim=0), torch.ones(scaled.size(1)), atol=1e-4, rtol=0)
+
+
+def test_it_learns_what_its_entities_repeat():
+    layer, data = memory(), batch(256)
+    data.y = torch.zeros_like(data.y)
+    data.y[data.memory_sample, data.memory_label] = 1.0
+    optimizer = torch.optim.Adam(layer.parameters(), lr=1e-2)
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = F.binary_cross_entropy_with_logits(layer(data)[1], data.y)
+        loss.backward()
+        optimizer.step()
+    assert loss < 0.1
+
+
+@pytest.mark.parametrize("size", ["num_features", "channels", "hidden_channels"])
+def test_sizes_are_checked(size):
+    options = {"num_features": 7, "channels": 4, "hidden_channels": 8, size: 0}
+    with pytest.raises(ValueError, match=f"'{size}' to be a whole number"):
+        PersonalMemory(FREQUENCY, **options)
+
+
+def test_a_memory_of_a_data_set_knows_training_targets_alone():
+    torch.manual_seed(0)
+    events = histories()
+    split = time_split(events)
+    dataset = EventPreprocessor().fit_transform(events, split)
+    expected = personal_memory(dataset, split.train, 4)
+    y = torch.from_numpy(dataset.y[split.train.numpy()].toarray())
+    torch.testing.assert_close(expected.frequency, y.mean(dim=0))
+    entity = torch.from_numpy(dataset.entity_of[split.train.numpy()])
+    for i in range(events.num_entities):
+        torch.testing.assert_close(expected.neighbours.profiles[i], y[entity == i].mean(dim=0))
+    later = split.val.tolist() + split.test.tolist()
+    dataset.y.indices[[dataset.y.indptr[event] for event in later]] = 0  # other labels after training
+    again = personal_memory(dataset, split.train, 4)
+    for name in ("frequency", "mean", "std"):
+        assert torch.equal(getattr(again, name), getattr(expected, name))
+    assert torch.equal(again.neighbours.profiles, expected.neighbours.profiles)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from tests.sequences.histories import COLUMNS, histories, table
+from tg_mlc.data import Split, from_events
+from tg_mlc.data.preprocess import from_state, to_state
+from tg_mlc.sequences import EventPreprocessor, time_split
+
+
+def test_no_artefact_of_training_moves_with_the_test_events():
+    rows = table()
+    events = from_events(rows, **COLUMNS)
+    split = time_split(events)
+    entity = np.repeat(np.arange(events.num_entities), events.ptr.diff())
+    tested = {(int(events.entities[entity[i]]), float(events.time[i])) for i in (*split.val, *split.test)}
+    is_later = np.array([key in tested for key in zip(rows["who"], rows["day"], strict=True)])
+    changed = rows.copy()
+    changed.loc[is_later, "cost"] = 1e6
+    changed.loc[is_later, "item"] = "of no training event"
+    other = from_events(changed, **COLUMNS)
+    assert time_split(other) == split
+    fitted = [EventPreprocessor(num_bins=4).fit(data, split) for data in (events, other)]
+    states = [to_state(preprocessor) for preprocessor in fitted]
+    assert str(states[0]) == str(states[1])
+    batches = [p.transform(data).batch(split.train) for p, data in zip(fitted, (events, other), strict=True)]
+    for name in batches[0].keys():  # noqa: SIM118
+        assert torch.equal(batches[0][name], batches[1][name]), name
+    later = fitted[1].transform(other).batch(split.test)
+    assert later.y.sum() == 0
+    assert fitted[1].left_out(other) == {"of no training event": len(split.val) + len(split.test)}
+
+
+def test_bins_hold_equal_shares_and_missing_amounts_have_their_own():
+    rows = pd.DataFrame({"who": "a", "day": range(12), "item": "x", "cost": np.arange(12.0) - 3})
+    events = from_events(rows, **COLUMNS)
+    events.amount.data[[2, 11]] = np.nan
+    split = Split(torch.arange(10), torch.tensor([10]), torch.tensor([11]), "by hand")
+    dataset = EventPreprocessor(tau=None, num_bins=3).fit_transform(events, split)
+    batch = dataset.batch([11])
+    assert batch.bin.tolist() == [1, 1, 0, 1, 2, 2, 2, 3, 3, 3, 3]
+    assert dataset.num_bins == 4
+    assert batch.amount[2] == 0
+    mean = np.abs([-3, -2, 0, 1, 2, 3, 4, 5, 6]).mean()
+    assert batch.amount[[0, 3, 10]].tolist() == pytest.approx(np.arcsinh(np.array([-3, 0, 7]) / mean), rel=1e-6)
+
+
+def test_amounts_that_are_all_zero_or_missing():
+    events = histories()
+    for value in (0.0, np.nan):
+        events.amount.data[:] = value
+        batch = EventPreprocessor().fit_transform(events, time_split(events)).batch(range(events.num_events))
+        assert batch.amount.tolist() == [0.0] * len(batch.label)
+        assert batch.bin.unique().numel() == 1
+
+
+def test_labels_of_training_are_found_by_name_in_other_events():
+    events = histories()
+    split = time_split(events)
+    preprocessor = EventPreprocessor().fit(events, split)
+    few = from_events(table(num_entities=1, num_labels=9, num_rows=30, seed=3), **COLUMNS)
+    new = preprocessor.transform(few)
+    assert new.label_names == preprocessor.label_names
+    names = [{few.label_names[i] for i in row.nonzero()[0]} for row in few.y.toarray()]
+    found = [{new.label_names[i] for i in row.nonzero()[0]} for row in new.y.toarray()]
+    assert found == [row & set(new.label_names) for row in names]
+
+
+def test_entities_of_training_have_places_and_others_share_one():
+    events = histories()
+    held_out = events.num_entities - 1
+    first = int(events.ptr[held_out])
+    rest = torch.arange(first, events.num_events)
+    split = Split(torch.arange(first), rest[:-1], rest[-1:], "by entity")
+    dataset = EventPreprocessor().fit_transform(events, split)
+    assert dataset.num_entities == held_out
+    assert dataset.batch([0, first - 1, first, events.num_events - 1]).entity.tolist() == [0, 4, 5, 5]
+
+
+def test_state_makes_the_same_samples():
+    events = histories()
+    split = time_split(events)
+    preprocessor = EventPreprocessor(tau=2, num_bins=4).fit(events, split)
+    again = from_state(to_state(preprocessor))
+    expected, batch = (p.transform(events).batch(split.test) for p in (preprocessor, again))
+    assert all(torch.equal(expected[name], batch[name]) for name in expected.keys())  # noqa: SIM118
+
+
+def test_malformed_arguments_are_refused():
+    events = histories()
+    for options in ({"tau": 0}, {"tau": 1.5}, {"num_bins": 0}):
+        with pytest.raises(ValueError, match="a whole number of at least 1"):
+            EventPreprocessor(**options)
+    with pytest.raises(RuntimeError, match="'fit' to be called before 'transform'"):
+        EventPreprocessor().transform(events)
+    with pytest.raises(ValueError, match="a split with training events"):
+        EventPreprocessor().fit(events, Split(torch.tensor([]), torch.arange(events.num_events), torch.tensor([]), "x"))
+    with pytest.raises(ValueError, match=r"'dataset' to hold all samples that 'split' divides"):
+        EventPreprocessor().fit(events.with_at_least(int(events.ptr.diff().max())), time_split(events))

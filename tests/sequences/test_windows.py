@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.sequences.batches import NUM_BINS, NUM_LABELS, TAU, batch
+from tg_mlc.sequences.windows import WindowViews, events_of, occurrences
+
+
+def views(**options):
+    torch.manual_seed(0)
+    return WindowViews(NUM_LABELS, 4, **{"tau": TAU, "num_bins": NUM_BINS, "max_days": 30, **options})
+
+
+def test_labels_absent_from_a_window_are_their_embedding_alone():
+    layer, data = views(), batch()
+    states = layer.by_label(data)
+    assert torch.equal(states[0, :, :4], layer.label.weight)
+    assert not states[0, :, 4:].any()
+
+
+def test_an_occurrence_adds_its_time_and_its_amount():
+    layer, data = views(), batch()
+    before = layer.by_label(data)
+    for name, value in {"sample": 0, "label": 2, "position": 1, "bin": 3}.items():
+        data[name] = torch.cat([data[name], torch.tensor([value])])
+    data.dt, data.amount = torch.cat([data.dt, torch.tensor([7.0])]), torch.cat([data.amount, torch.zeros(1)])
+    added = torch.cat([layer.time.days.weight[7] + layer.time.position.weight[0], layer.bin.weight[3]])
+    expected = before.clone()
+    expected[0, 2, 4:] += added
+    torch.testing.assert_close(layer.by_label(data), expected)
+
+
+def test_gaps_of_years_and_times_that_run_backwards_are_defined():
+    time = views().time
+    step = torch.zeros(4, dtype=torch.long)
+    far, farther, none, back = time(torch.tensor([30.0, 5000.0, 0.0, -3.0]), step)
+    assert torch.equal(far, farther)
+    assert torch.equal(none, back)
+
+
+def test_earlier_events_than_the_last_are_left_out():
+    layer, data = views(tau=2), batch()
+    expected = layer.by_label(data)
+    near = data.position <= 2
+    assert not near.all()
+    for name in ("sample", "label", "position", "dt", "bin", "amount"):
+        data[name] = data[name][near]
+    assert torch.equal(layer.by_label(data), expected)
+
+
+def test_absent_labels_may_be_marked():
+    layer, data = views(absence=True), batch()
+    marked, plain = layer.by_label(data), views().by_label(data)
+    present = torch.zeros(data.num_graphs, NUM_LABELS, dtype=torch.bool)
+    present[data.sample, data.label] = True
+    layer.label.weight.data.copy_(plain[0, :, :4].detach())
+    assert torch.equal((marked - layer.absent == 0).any(dim=-1) & present, torch.zeros_like(present))
+    torch.testing.assert_close(
+        marked[0] - layer.absent, torch.cat([marked[0, :, :4] - layer.absent[:4], torch.zeros(NUM_LABELS, 8)], dim=-1)
+    )
+
+
+def test_events_are_in_the_order_of_time():
+    data = batch()
+    found = occurrences(data, TAU)
+    event, ptr = events_of(found, data.num_graphs, TAU)
+    assert ptr.tolist()[:2] == [0, 0]  # the first sample has no history
+    pairs = sorted({(s, -p) for s, p in zip(data.sample.tolist(), data.position.tolist(), strict=True)})
+    assert [pairs[e] for e in event.tolist()] == list(zip(data.sample.tolist(), (-data.position).tolist(), strict=True))
+    assert ptr[-1] == len(pairs)
+
+
+@pytest.mark.parametrize("options", [{"tau": 0}, {"num_bins": 0}, {"max_days": 0}, {"time": False, "amount": False}])
+def test_options_are_checked(options):
+    with pytest.raises(ValueError, match="Expected '"):
+        views(**options)

@@ -1,0 +1,79 @@
+"""Probabilistic label trees, for very many labels."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from typing_extensions import Self
+
+from tg_mlc._optional import require
+from tg_mlc.baselines.baseline import Features
+from tg_mlc.baselines.linear import read_samples
+from tg_mlc.metrics._inputs import ArrayLike, FloatArray
+
+
+class LabelTrees:
+    """Trees over the labels with a linear classifier in every node, from the `"Probabilistic Label Trees for Extreme
+    Multi-label Classification" <https://arxiv.org/abs/2009.11218>`_ paper, by :obj:`napkinxc`.
+
+    As `FastXML <https://doi.org/10.1145/2623330.2623651>`_, for which there is no maintained package, this is an
+    ensemble of trees whose cost grows with the logarithm of the number of labels; here it is labels that are divided,
+    by clusters of their samples, and not samples.
+
+    The package knows no unknown labels: NaN counts as a label that does not apply. Its solver starts at random whatever
+    the seed, so that scores of two fits differ a little.
+
+    Args:
+        num_trees (int, optional): The number of trees. (default: :obj:`3`)
+        C (float, optional): The inverse of the strength of regularisation. (default: :obj:`10.0`, that of
+            :obj:`napkinxc`)
+        seed (int, optional): Seed of the clusters. (default: :obj:`0`)
+        n_jobs (int, optional): Number of threads. (default: :obj:`1`)
+
+    Raises:
+        ImportError: On use, if napkinxc is not installed (extra ``extreme``).
+    """
+
+    def __init__(self, num_trees: int = 3, C: float = 10.0, *, seed: int = 0, n_jobs: int = 1) -> None:
+        self.num_trees = num_trees
+        self.C = C
+        self.seed = seed
+        self.n_jobs = n_jobs
+        self._num_labels = 0
+        self._trees: list[Any] = []
+
+    def fit(self, x: Features, y: ArrayLike) -> Self:
+        """Grows the trees; for the arguments and errors see :meth:`LinearBaseline.fit`."""
+        x, (positive, _) = read_samples(x, y)
+        labels, self._num_labels = [np.flatnonzero(row).tolist() for row in positive], positive.shape[1]
+        self._trees = [self._grow(sp.csr_matrix(x), labels, self.seed + i) for i in range(self.num_trees)]
+        return self
+
+    def _grow(self, x: sp.csr_matrix, labels: list[list[int]], seed: int) -> Any:
+        plt = require("napkinxc.models", extra="extreme").PLT
+        with tempfile.TemporaryDirectory() as folder:  # where the package writes what it then reads into memory
+            tree = plt(folder, liblinear_c=self.C, seed=seed, threads=self.n_jobs)
+            tree.fit(x, labels)
+            tree.load()
+        return tree
+
+    def predict_proba(self, x: Features) -> FloatArray:
+        """Returns the probabilities :math:`(N, L)`.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+        """
+        if not self._trees:
+            raise RuntimeError("Expected 'fit' to be called before 'predict_proba'")
+        scores = np.zeros((x.shape[0], self._num_labels))
+        for tree in self._trees:
+            for row, found in zip(scores, tree.predict_proba(sp.csr_matrix(x), top_k=self._num_labels), strict=True):
+                for label, score in found:
+                    row[label] += score / self.num_trees
+        return scores
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(num_trees={self.num_trees}, C={self.C})"

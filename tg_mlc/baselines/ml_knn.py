@@ -1,0 +1,98 @@
+"""ML-kNN: Bayesian counts of the labels of nearest neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from typing_extensions import Self
+
+from tg_mlc._optional import require
+from tg_mlc._options import check_count
+from tg_mlc.baselines.baseline import Features
+from tg_mlc.baselines.linear import read_samples
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, IntArray, Targets
+
+
+class MLkNN:
+    r"""The classifier by nearest neighbours from the `"ML-KNN: A Lazy Learning Approach to Multi-label Learning"
+    <https://doi.org/10.1016/j.patcog.2006.12.019>`_ paper.
+
+    .. math::
+        p_i(\mathbf{x}) = \frac{P(y_i = 1) \, P(C_i \mid y_i = 1)}
+        {\sum_{b \in \{0, 1\}} P(y_i = b) \, P(C_i \mid y_i = b)}
+
+    with :math:`C_i` the number of the :math:`k` nearest training samples that have label :math:`i`. The probabilities
+    are those of the training samples and of their own neighbours, smoothed by :math:`s`. A sample whose label is
+    unknown (NaN) is left out where that label is counted, and as a neighbour counts as one without it.
+
+    Args:
+        k (int, optional): The number of neighbours. (default: :obj:`10`, that of the paper)
+        smoothing (float, optional): The number :math:`s` that is added to all counts. (default: :obj:`1.0`, that of the
+            paper)
+        metric (str, optional): The distance, as :class:`sklearn.neighbors.NearestNeighbors` names it.
+            (default: :obj:`"euclidean"`)
+
+    Raises:
+        ValueError: If an option is out of range, or there are no more training samples than neighbours.
+        ImportError: On use, if scikit-learn is not installed (extra ``data``).
+    """
+
+    def __init__(self, k: int = 10, smoothing: float = 1.0, *, metric: str = "euclidean") -> None:
+        check_count("k", k)
+        if not smoothing > 0:
+            raise ValueError(f"Expected 'smoothing' to be above 0 (got {smoothing})")
+        self.k = k
+        self.smoothing = smoothing
+        self.metric = metric
+        self._index: Any = None
+        self._y: Any = None  # sparse, as few labels apply
+        self._log_odds: FloatArray | None = None  # [k + 1, L], by the number of neighbours with the label
+
+    def fit(self, x: Features, y: ArrayLike) -> Self:
+        """Counts labels among the neighbours of the training samples.
+
+        Args:
+            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
+            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+
+        Raises:
+            ValueError: If the numbers disagree, :obj:`y` is not allowed, or there are too few samples.
+        """
+        x, targets = read_samples(x, y)
+        if len(targets.known) <= self.k:
+            raise ValueError(f"Expected more than k={self.k} samples (got {len(targets.known)})")
+        neighbours = require("sklearn.neighbors", extra="data").NearestNeighbors
+        self._index = neighbours(n_neighbors=self.k, metric=self.metric).fit(x)
+        self._y = sp.csr_array(targets.positive.astype(np.float64))
+        self._log_odds = self._count(self._neighbours_with(None), targets)
+        return self
+
+    def predict_proba(self, x: Features) -> FloatArray:
+        """Returns the probabilities :math:`(N, L)`.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+        """
+        if self._log_odds is None:
+            raise RuntimeError("Expected 'fit' to be called before 'predict_proba'")
+        log_odds = np.take_along_axis(self._log_odds, self._neighbours_with(x), axis=0)
+        return np.asarray(1 / (1 + np.exp(-log_odds)))
+
+    def _neighbours_with(self, x: Features) -> IntArray:
+        """How many neighbours have each label; without :obj:`x`, those of each training sample beside itself."""
+        return np.asarray((self._index.kneighbors_graph(x) @ self._y).toarray().round(), dtype=np.int64)
+
+    def _count(self, among: IntArray, targets: Targets) -> FloatArray:
+        yes, no = (self._joint(among, targets.known & side) for side in (targets.positive, ~targets.positive))
+        return np.asarray(np.log(yes) - np.log(no))
+
+    def _joint(self, among: IntArray, rows: BoolArray) -> FloatArray:
+        """The probability of one side of a label times that of numbers of neighbours with it, but for a factor."""
+        counts = np.stack([((among == c) & rows).sum(axis=0) for c in range(self.k + 1)])
+        total, s = counts.sum(axis=0), self.smoothing
+        return np.asarray((s + total) * (s + counts) / (s * (self.k + 1) + total))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(k={self.k}, smoothing={self.smoothing}, metric={self.metric!r})"

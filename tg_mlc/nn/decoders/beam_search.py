@@ -1,0 +1,154 @@
+"""Beam search for the likeliest label sets, the same for all decoders."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tg_mlc._options import check_count, check_number
+from tg_mlc.nn.decoders.decoder import State, StepDecoder
+
+
+class Hypotheses(NamedTuple):
+    """Output of :func:`beam_search`: for each sample the best label sequences, the very best first."""
+
+    sequences: Tensor  #: ``[B, K, n]``, labels and, after the last one, the stop symbol ``L``
+    labels: Tensor  #: ``[B, K, L]``, the labels of each sequence as truth values
+    log_probs: Tensor  #: ``[B, K]``, the log-probabilities of the sequences
+    peaks: Tensor  #: ``[B, K, L]``, the highest probability of each label at any place of the sequence
+
+    def scores(self) -> Tensor:
+        r"""Scores of all labels in :math:`[0, 1]`: above one half exactly for the labels of the best sequence.
+
+        .. math::
+            s_i = \frac{1}{2} [i \in \mathcal{Y}_1] + \frac{1}{2} \sum_{k=1}^{K} w_k \cdot
+            \begin{cases} 1 & i \in \mathcal{Y}_k \\ p_{ki} & \textrm{else} \end{cases}, \qquad
+            w_k = \frac{p(\mathcal{Y}_k)}{\sum_l p(\mathcal{Y}_l)}
+
+        with :math:`p_{ki}` the peaks, which rank the labels that are in no sequence of the beam.
+
+        Shapes:
+            - **output:** scores :math:`(B, L)`
+        """
+        weights = self.log_probs.softmax(dim=1).unsqueeze(-1)
+        expected = (weights * torch.where(self.labels, 1.0, self.peaks)).sum(dim=1).clamp(max=1.0)
+        return torch.where(self.labels[:, 0], 0.5 + 0.5 * expected, 0.5 * expected)
+
+
+def beam_search(
+    decoder: StepDecoder[State],
+    x: Tensor,
+    ptr: Tensor,
+    *,
+    beam_size: int = 5,
+    length_penalty: float = 0.0,
+    max_length: int | None = None,
+    excluded: Tensor | None = None,
+) -> Hypotheses:
+    r"""Searches for the likeliest label sequences, of all samples and hypotheses at once.
+
+    .. math::
+        \textrm{rank}(\mathcal{Y}) = \frac{\log p(\mathcal{Y})}{(|\mathcal{Y}| + 1)^{\alpha}}
+
+    No label comes twice: the probabilities of those that a sequence has already go to the others. A sequence that has
+    stopped stays in the beam as long as it is among the best. With a beam of one, the search is greedy.
+
+    Args:
+        decoder (StepDecoder): The decoder.
+        x (torch.Tensor): The states of the components that it starts from.
+        ptr (torch.Tensor): Where the components of every sample begin and end.
+        beam_size (int, optional): Number of hypotheses :math:`K`; the papers take 5. (default: :obj:`5`)
+        length_penalty (float, optional): The exponent :math:`\alpha`: larger ones prefer longer sequences, of labels
+            with a higher mean log-probability. (default: :obj:`0.0`)
+        max_length (int, optional): The most labels of a sequence, all if :obj:`None`. If a best one is cut there,
+            before all labels are in it, a warning says so. (default: :obj:`None`)
+        excluded (torch.Tensor, optional): A mask of labels that a sample's sequences leave out, :math:`(B, L)`.
+            (default: :obj:`None`)
+
+    Shapes:
+        - **input:** component states :math:`(N, d)`, pointers :math:`(B + 1)`
+        - **output:** :class:`Hypotheses` of :math:`B` samples
+
+    Raises:
+        ValueError: If an option is out of range.
+    """
+    check_count("beam_size", beam_size)
+    check_number("length_penalty", length_penalty)
+    max_length = decoder.num_labels if max_length is None else max_length
+    check_count("max_length", max_length)
+    with torch.no_grad():
+        if excluded is None:
+            excluded = torch.zeros(ptr.numel() - 1, decoder.num_labels, dtype=torch.bool, device=x.device)
+        beam, state = _Beam.without(excluded), decoder.start(x, ptr)
+        for _ in range(min(max_length, decoder.num_labels)):
+            logits, state = decoder.step(state, beam.last)
+            beam, rows = beam.extend(logits, beam_size, length_penalty)
+            if beam.has_ended():
+                break
+            state = decoder.select(state, rows)
+    if beam.open[:, 0].any():
+        warnings.warn(f"Sequences were cut at 'max_length', {max_length} labels, before they stopped", stacklevel=2)
+    return beam.hypotheses()
+
+
+class _Beam(NamedTuple):
+    """The hypotheses of all samples after some steps, the best first."""
+
+    symbols: Tensor  # [B, K, n + 1], from the stop symbol that begins all
+    log_probs: Tensor  # [B, K]
+    labels: Tensor  # [B, K, L]
+    open: Tensor  # [B, K, L], the labels that may follow: none where a hypothesis has ended
+    peaks: Tensor  # [B, K, L]
+
+    @classmethod
+    def without(cls, excluded: Tensor) -> _Beam:
+        """The one hypothesis before any label."""
+        none = torch.zeros_like(excluded).unsqueeze(1)
+        start = torch.full_like(none[..., :1], excluded.size(1), dtype=torch.long)
+        return cls(start, none.new_zeros(none.shape[:2], dtype=torch.float), none, ~excluded.unsqueeze(1), none.float())
+
+    @property
+    def last(self) -> Tensor:
+        """The last symbol of every row."""
+        return self.symbols[..., -1].flatten()
+
+    def extend(self, logits: Tensor, beam_size: int, length_penalty: float) -> tuple[_Beam, Tensor]:
+        """The best hypotheses that are one symbol longer, and the row that each continues."""
+        num_samples, width, stop = self.open.shape
+        # Only the stop may follow one that has ended: its log-probability is zero.
+        closed = ~F.pad(self.open, (0, 1), value=True)
+        step = logits.float().view_as(closed).masked_fill(closed, -torch.inf).log_softmax(dim=-1)
+        totals = (self.log_probs.unsqueeze(-1) + step).flatten(start_dim=1)
+        ranks = totals / self._lengths().flatten(start_dim=1) ** length_penalty
+        chosen = ranks.topk(min(beam_size, ranks.size(1))).indices
+        symbol = (chosen % (stop + 1)).unsqueeze(-1)
+        rows = chosen // (stop + 1) + torch.arange(num_samples, device=chosen.device).unsqueeze(-1) * width
+        log_probs = totals.gather(1, chosen)
+        labels = F.pad(self.labels.flatten(end_dim=1)[rows], (0, 1)).scatter(2, symbol, True)[..., :stop]
+        # Those of probability zero fill a beam for which there are too few.
+        ended = (symbol == stop) | log_probs.isneginf().unsqueeze(-1)
+        beam = _Beam(
+            torch.cat([self.symbols.flatten(end_dim=1)[rows], symbol], dim=-1),
+            log_probs,
+            labels,
+            self.open.flatten(end_dim=1)[rows] & ~labels & ~ended,
+            torch.maximum(self.peaks, step[..., :stop].exp()).flatten(end_dim=1)[rows],
+        )
+        return beam, rows.flatten()
+
+    def _lengths(self) -> Tensor:
+        """The number of symbols of all continuations, a stop to come included."""
+        by_stop = self.labels.sum(dim=-1, keepdim=True) + 1
+        return torch.cat([(by_stop + 1).expand_as(self.labels), by_stop], dim=-1)
+
+    def has_ended(self) -> bool:
+        """Whether no hypothesis can become longer."""
+        return not self.open.any()
+
+    def hypotheses(self) -> Hypotheses:
+        """What the search has found."""
+        return Hypotheses(self.symbols[..., 1:], self.labels, self.log_probs, self.peaks)

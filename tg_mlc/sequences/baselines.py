@@ -1,0 +1,246 @@
+"""Predictors of the next label set without a network."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from typing_extensions import Self
+
+from tg_mlc._optional import require
+from tg_mlc._options import check_count, check_number, check_share
+from tg_mlc.sequences._ranges import ranges
+from tg_mlc.sequences.dataset import NextSetDataset
+
+Targets = Tensor | np.ndarray
+
+
+class NextSetBaseline(ABC):
+    """A predictor of the labels of target events.
+
+    .. code-block:: python
+
+        baseline = PersonalFrequency(decay=0.95).fit(dataset, split.train)
+        scores = baseline.predict_proba(dataset, split.test)
+    """
+
+    #: The share of training targets that have each label, after :meth:`fit`.
+    frequency: np.ndarray
+
+    def fit(self, dataset: NextSetDataset, targets: Targets) -> Self:
+        """Learns from training targets.
+
+        Args:
+            dataset (NextSetDataset): All events.
+            targets (Tensor or numpy.ndarray): Those to learn from.
+        """
+        self.frequency = np.asarray(dataset.y[np.asarray(targets)].mean(axis=0)).ravel()
+        return self
+
+    @abstractmethod
+    def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
+        """Returns scores between 0 and 1, :math:`(N, L)`.
+
+        Args:
+            dataset (NextSetDataset): Events with the labels of :meth:`fit`, maybe of other entities.
+            targets (Tensor or numpy.ndarray): Those to predict.
+        """
+
+
+class GlobalFrequency(NextSetBaseline):
+    """The share of training targets that have a label, for every target."""
+
+    def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
+        """Returns the frequencies, whatever the target."""
+        return np.tile(self.frequency, (len(targets), 1))
+
+
+class LastSet(NextSetBaseline):
+    """The last label set of the entity again; other labels, and the labels within each, by their frequency."""
+
+    def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
+        """Returns the last label set, and within it and without it labels by frequency."""
+        last = past_events(dataset, targets, tau=1) @ dataset.y
+        return np.asarray((last.toarray() + self.frequency) / 2)
+
+
+class PersonalFrequency(NextSetBaseline):
+    r"""The share of the events of the entity that have a label, backed off to that of all entities.
+
+    .. math::
+        s_{t,l} = \frac{\sum_{e < t} \gamma^{t - 1 - e} y_{e,l} + \kappa f_l}{\sum_{e < t} \gamma^{t - 1 - e} + \kappa}
+
+    An entity without history gets the frequencies :math:`f_l` of the training targets.
+
+    Args:
+        decay (float, optional): The weight :math:`\gamma` of an event in that of the next. (default: :obj:`1.0`)
+        backoff (float, optional): The number :math:`\kappa > 0` of events that the frequencies count for.
+            (default: :obj:`1.0`)
+    """
+
+    def __init__(self, decay: float = 1.0, backoff: float = 1.0) -> None:
+        check_share("decay", decay)
+        check_number("backoff", backoff)
+        if backoff == 0:
+            raise ValueError("Expected 'backoff' to be above 0, as some entities have no history (got 0)")
+        self.decay = decay
+        self.backoff = backoff
+
+    def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
+        """Returns how often an entity had each label, drawn to the frequencies."""
+        past = past_events(dataset, targets, decay=self.decay)
+        counts = (past @ dataset.y).toarray() + self.backoff * self.frequency
+        return np.asarray(counts / (past.sum(axis=1)[:, None] + self.backoff))
+
+
+def past_events(dataset: NextSetDataset, targets: Targets, tau: int | None = None, decay: float = 1.0) -> sp.csr_array:
+    r"""The events before targets, as a matrix :math:`(N, E)`, to be multiplied with what is known of events.
+
+    Args:
+        dataset (NextSetDataset): All events.
+        targets (Tensor or numpy.ndarray): The targets.
+        tau (int, optional): The number of events before each; :obj:`None` for all. (default: :obj:`None`)
+        decay (float, optional): The last event has the weight 1, and each before it that of the next times this.
+            (default: :obj:`1.0`)
+    """
+    target = np.asarray(targets)
+    first = dataset.ptr[dataset.entity_of[target]]
+    start = first if tau is None else np.maximum(first, target - tau)
+    row, event = ranges(start, target)
+    indptr = np.concatenate([[0], np.cumsum(target - start)])
+    return sp.csr_array((decay ** (target[row] - 1.0 - event), event, indptr), shape=(len(target), len(dataset)))
+
+
+class TIFUKNN(NextSetBaseline):
+    r"""Frequencies of labels in groups of events, the entity's own and those of its nearest neighbours, from the
+    `"Modeling Personalized Item Frequency Information for Next-basket Recommendation"
+    <https://arxiv.org/abs/2006.00556>`_ paper.
+
+    .. math::
+        \mathbf{u} = \frac{\sum_{e < t} w_e \, \mathbf{y}_e}{\sum_{e < t} w_e}, \qquad
+        w_e = \frac{r_g^{g(e)} \, r_b^{j(e)}}{|\mathcal{E}_{g(e)}|}, \qquad
+        \mathbf{s} = \alpha \, \mathbf{u} + \frac{1 - \alpha}{k} \sum_{i \in \mathcal{N}_k} \mathbf{u}_i
+
+    Groups :math:`g`, and the places :math:`j` of events in a group, are counted backwards from the target. The paper
+    divides by the number of groups instead of the sum of weights; with the sum, scores of short and long histories can
+    share a threshold. Neighbours are the histories of entities at the end of training.
+
+    Args:
+        num_neighbors (int, optional): The number :math:`k`, or all if there are fewer. (default: :obj:`300`)
+        group_size (int, optional): The number of events of a group. (default: :obj:`7`)
+        within_decay (float, optional): The weight :math:`r_b` of an event in that of the next. (default: :obj:`0.9`)
+        group_decay (float, optional): The weight :math:`r_g` of a group in that of the next. (default: :obj:`0.7`, like
+            the others that of the paper on Ta-Feng)
+        alpha (float, optional): The share of the entity's own history. (default: :obj:`0.7`)
+
+    Raises:
+        ImportError: On use, if scikit-learn is not installed (extra ``data``).
+    """
+
+    def __init__(
+        self,
+        num_neighbors: int = 300,
+        group_size: int = 7,
+        within_decay: float = 0.9,
+        group_decay: float = 0.7,
+        alpha: float = 0.7,
+    ) -> None:
+        check_count("num_neighbors", num_neighbors)
+        check_count("group_size", group_size)
+        for name, value in (("within_decay", within_decay), ("group_decay", group_decay), ("alpha", alpha)):
+            check_share(name, value)
+        self.num_neighbors = num_neighbors
+        self.group_size = group_size
+        self.within_decay = within_decay
+        self.group_decay = group_decay
+        self.alpha = alpha
+
+    def fit(self, dataset: NextSetDataset, targets: Targets) -> Self:
+        """Fits the vectors of all entities, each at its last target."""
+        super().fit(dataset, targets)
+        last = np.zeros(len(dataset.ptr) - 1, dtype=np.int64)
+        target = np.sort(np.asarray(targets))
+        last[dataset.entity_of[target]] = target + 1
+        entity = np.flatnonzero(last)
+        self._histories = self._vectors(dataset, last[entity], entity)
+        return self
+
+    def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
+        """Returns the entity's vector and those of its neighbours, weighed."""
+        target = np.asarray(targets)
+        own = self._vectors(dataset, target, dataset.entity_of[target])
+        num = min(self.num_neighbors, len(self._histories))
+        neighbors = require("sklearn.neighbors", extra="data").NearestNeighbors(n_neighbors=num, algorithm="brute")
+        nearest = neighbors.fit(self._histories).kneighbors_graph(own)  # 1 for each
+        return np.asarray(self.alpha * own + (1 - self.alpha) / num * (nearest @ self._histories))
+
+    def _vectors(self, dataset: NextSetDataset, stop: np.ndarray, entity: np.ndarray) -> np.ndarray:
+        start = dataset.ptr[entity]
+        row, event = ranges(start, stop)
+        group, place = np.divmod(stop[row] - 1 - event, self.group_size)
+        size = np.minimum(self.group_size, (stop - start)[row] - group * self.group_size)
+        weight = self.within_decay**place * self.group_decay**group / size
+        weight /= np.bincount(row, weight, len(stop))[row]
+        past = sp.csr_array((weight, (row, event)), shape=(len(stop), len(dataset)))
+        return np.asarray((past @ dataset.y).toarray())
+
+
+class LogisticHistory(NextSetBaseline):
+    r"""Logistic regression of each label on what the entity had before: the weighted share of its events, whole or the
+    last :obj:`tau` of them, that have each label.
+
+    All labels are fitted at once by L-BFGS, which starts from their frequencies.
+
+    Args:
+        tau (int, optional): The number of events; :obj:`None` for all. (default: :obj:`None`)
+        decay (float, optional): The weight of an event in that of the next. (default: :obj:`0.95`)
+        weight_decay (float, optional): Half of it times the squared weights is added to the loss, a sum over samples
+            and labels. (default: :obj:`1.0`)
+        max_iter (int, optional): The largest number of iterations. (default: :obj:`50`)
+    """
+
+    def __init__(
+        self, tau: int | None = None, decay: float = 0.95, weight_decay: float = 1.0, max_iter: int = 50
+    ) -> None:
+        if tau is not None:
+            check_count("tau", tau)
+        check_share("decay", decay)
+        check_number("weight_decay", weight_decay)
+        check_count("max_iter", max_iter)
+        self.tau = tau
+        self.decay = decay
+        self.weight_decay = weight_decay
+        self.max_iter = max_iter
+
+    def fit(self, dataset: NextSetDataset, targets: Targets) -> Self:
+        """Fits all labels by gradient descent."""
+        super().fit(dataset, targets)
+        x, y = self._features(dataset, targets), torch.from_numpy(dataset.y[np.asarray(targets)].toarray())
+        weight = torch.zeros(x.shape[1], y.shape[1], requires_grad=True)
+        bias = torch.logit(y.mean(dim=0), eps=1e-6).requires_grad_()
+        optimizer = torch.optim.LBFGS([weight, bias], max_iter=self.max_iter, line_search_fn="strong_wolfe")
+
+        def closure() -> Tensor:
+            optimizer.zero_grad()
+            loss = F.binary_cross_entropy_with_logits(x @ weight + bias, y, reduction="sum")
+            loss = (loss + self.weight_decay / 2 * weight.square().sum()) / len(y)
+            loss.backward()  # type: ignore[no-untyped-call]
+            return loss
+
+        optimizer.step(closure)  # type: ignore[no-untyped-call]
+        self._weight, self._bias = weight.detach(), bias.detach()
+        return self
+
+    def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
+        """Returns probabilities."""
+        logits = self._features(dataset, targets) @ self._weight + self._bias
+        return logits.sigmoid().numpy()
+
+    def _features(self, dataset: NextSetDataset, targets: Targets) -> Tensor:
+        past = past_events(dataset, targets, self.tau, self.decay)
+        total = np.maximum(past.sum(axis=1), 1.0)  # at least one, but for targets without history
+        return torch.from_numpy(((past @ dataset.y).toarray() / total[:, None]).astype(np.float32))

@@ -1,0 +1,120 @@
+"""Label attention network for sequences of label sets."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from typing_extensions import Unpack
+
+from tg_mlc._options import check_count, check_share
+from tg_mlc.nn import BlockOptions
+from tg_mlc.sequences.label_transformer import LabelTransformer, LayerAttention
+from tg_mlc.sequences.memory import PersonalMemory
+from tg_mlc.sequences.windows import WindowOptions, WindowViews
+
+
+class LANETOutput(NamedTuple):
+    """Output of :class:`LANET` on request."""
+
+    logits: Tensor  #: ``[B, L]``
+    attention: list[LayerAttention]  #: the edges and weights of every layer
+
+
+class LANET(nn.Module):
+    r"""The label attention network from the `"Label Attention Network for Sequential Multi-Label Classification"
+    <https://arxiv.org/abs/2303.00280>`_ paper, which predicts the next label set of an entity.
+
+    .. math::
+        \mathbf{u}_0, \ldots, \mathbf{u}_L = \textrm{Transformer} (\mathbf{e}_0, \ldots, \mathbf{e}_L), \qquad
+        y_k = \mathbf{w}^{\top} \mathbf{u}_k + b
+
+    from the nodes of the labels (:class:`~tg_mlc.sequences.WindowViews`) and that of the entity, :math:`\mathbf{e}_0`.
+    Blocks among them compute what :class:`torch.nn.TransformerEncoderLayer` does, along any label graph. The date of
+    the event to predict is no input.
+
+    Where the paper is silent, this is our choice: the entity's embedding is as wide as all views of a label together,
+    and so is the MLP of a block, which drops nothing inside; and all labels share one linear map to logits.
+
+    Args:
+        label_graph (LabelGraph): The label graph, :func:`~tg_mlc.graphs.fully_connected` in the paper.
+        num_entities (int): Number of training entities; all others share one embedding.
+        channels (int, optional): Size :math:`C` of each view. (default: :obj:`128`)
+        num_layers (int, optional): Number of blocks. (default: :obj:`2`)
+        entity (bool, optional): If set to :obj:`False`, leaves out the entity. (default: :obj:`True`)
+        readout_dropout (float, optional): Dropout on the final states. (default: :obj:`0.3`)
+        tied (bool, optional): If set to :obj:`True`, the logit of a label is the product of its projected state and its
+            embedding, :math:`(\mathbf{P} \mathbf{u}_k)^{\top} \mathbf{W}_k / \sqrt{C}`. (default: :obj:`False`)
+        memory (PersonalMemory, optional): What the whole history says, as one view more and as logits to add. It is
+            ours, not the paper's; the model starts as the memory alone. (default: :obj:`None`)
+        window (dict, optional): Options of :class:`~tg_mlc.sequences.WindowViews`, *e.g.*
+            :obj:`{"tau": 3, "amount": False}`. (default: :obj:`None`)
+        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`). By default, :obj:`heads` is
+            :obj:`4`, :obj:`dropout` :obj:`0.2` and :obj:`bias` :obj:`True`, as in the authors' released code.
+
+    Shapes:
+        - **input:** a batch of :math:`B` windows
+        - **output:** logits :math:`(B, L)`
+
+    Raises:
+        TypeError: If an option is unknown.
+        ValueError: If a size or an option is out of range.
+    """
+
+    def __init__(
+        self,
+        label_graph: Data,
+        num_entities: int,
+        channels: int = 128,
+        *,
+        num_layers: int = 2,
+        entity: bool = True,
+        readout_dropout: float = 0.3,
+        tied: bool = False,
+        memory: PersonalMemory | None = None,
+        window: WindowOptions | None = None,
+        **block: Unpack[BlockOptions],
+    ) -> None:
+        super().__init__()
+        check_count("num_entities", num_entities)
+        check_share("readout_dropout", readout_dropout)
+        block = {"dropout": 0.2, "bias": True, **block}
+        self.views = WindowViews(int(label_graph.num_nodes or 0), channels, **(window or {}))
+        width = self.views.width + (0 if memory is None else memory.channels)
+        self.memory = memory
+        self.entity = nn.Embedding(num_entities + 1, width) if entity else None
+        self.labels = LabelTransformer(width, label_graph, num_layers, hub=entity, **block)
+        self.dropout = nn.Dropout(readout_dropout)
+        self.readout = nn.Linear(width, channels, bias=False) if tied else nn.Linear(width, 1)
+        self.tied = tied
+        if memory is not None:
+            nn.init.zeros_(self.readout.weight)
+
+    def forward(self, data: Data, *, return_attention_weights: bool = False) -> Tensor | LANETOutput:
+        r"""Runs the forward pass of the module.
+
+        Args:
+            data (Data): A batch of windows.
+            return_attention_weights (bool, optional): If set to :obj:`True`, returns :class:`LANETOutput` with the
+                attention of every block. (default: :obj:`False`)
+        """
+        states, remembered = self.views.by_label(data), None
+        if self.memory is not None:
+            view, remembered = self.memory(data)
+            states = torch.cat([states, view], dim=-1)
+        if self.entity is not None:
+            states = torch.cat([self.entity(data.entity).unsqueeze(1), states], dim=1)
+        states, attention = self.labels(states, return_attention_weights=return_attention_weights)
+        logits = self._read(self.dropout(states if self.entity is None else states[:, 1:]))
+        logits = logits if remembered is None else logits + remembered
+        return LANETOutput(logits, attention) if return_attention_weights else logits
+
+    def _read(self, states: Tensor) -> Tensor:
+        read: Tensor = self.readout(states)
+        if not self.tied:
+            return read.squeeze(-1)
+        label = self.views.label.weight
+        return (read * label).sum(dim=-1) / math.sqrt(label.size(1))

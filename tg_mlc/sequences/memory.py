@@ -1,0 +1,135 @@
+"""Memory of an entity's whole history: what it says about each label, as a view and as a logit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from tg_mlc._options import check_count
+from tg_mlc.sequences.dataset import NextSetDataset
+from tg_mlc.sequences.neighbours import Neighbours, log_share
+
+#: Training targets whose features say how to scale them.
+NUM_SCALED = 512
+
+
+class PersonalMemory(nn.Module):
+    r"""What the whole history of an entity says about each label, for :class:`LANET`: a view and a logit.
+
+    .. math::
+        \mathbf{h}_k = \textrm{MLP} \Big( \big[ \mathbf{f}_k \, \Vert \, \textstyle\sum_j \mathbf{f}_j \, \Vert \,
+        \mathbf{n}_k \, \Vert \, \log \pi_k \big] \Big), \qquad
+        \mathbf{e}_k = \mathbf{W} \mathbf{h}_k, \qquad y_k = b_k + \mathbf{w}^{\top} \mathbf{h}_k
+
+    with the features :math:`\mathbf{f}_k` of the label in the history (:obj:`memory` of a batch; zero for a label that
+    the entity never had), those of the history as a whole, what :class:`Neighbours` say, and the frequency
+    :math:`\pi_k` in training. One function serves all labels, so that rare ones learn from frequent ones. The logits
+    start at those of :math:`\pi_k`. :func:`personal_memory` makes one of a data set.
+
+    Args:
+        frequency (torch.Tensor): The share of training targets that have each label.
+        num_features (int): Number :math:`F` of features, of which the last is the share of events.
+        channels (int): Size :math:`C` of a view.
+        profiles (torch.Tensor, optional): What :class:`Neighbours` take, in memory of :math:`N \cdot L + L^2`; without,
+            there are none. (default: :obj:`None`)
+        hidden_channels (int, optional): Size of the two hidden layers. (default: :obj:`32`)
+
+    Shapes:
+        - **frequency:** :math:`(L)`
+        - **profiles:** :math:`(N, L)`
+        - **input:** a batch of :math:`B` histories
+        - **output:** views :math:`(B, L, C)` and logits :math:`(B, L)`
+
+    Raises:
+        ValueError: If a size is less than 1.
+    """
+
+    frequency: Tensor
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self,
+        frequency: Tensor,
+        num_features: int,
+        channels: int,
+        *,
+        profiles: Tensor | None = None,
+        hidden_channels: int = 32,
+    ) -> None:
+        super().__init__()
+        sizes = {"num_features": num_features, "channels": channels, "hidden_channels": hidden_channels}
+        for name, value in sizes.items():
+            check_count(name, value)
+        self.channels = channels
+        self.num_features = num_features
+        self.neighbours = None if profiles is None else Neighbours(profiles)
+        num_inputs = 2 * num_features + 1 + (0 if profiles is None else Neighbours.num_features)
+        self.register_buffer("frequency", frequency.clone())
+        self.register_buffer("mean", torch.zeros(num_inputs))
+        self.register_buffer("std", torch.ones(num_inputs))
+        first, second = nn.Linear(num_inputs, hidden_channels), nn.Linear(hidden_channels, hidden_channels)
+        self.mlp = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
+        self.to_view = nn.Linear(hidden_channels, channels)
+        self.to_logit = nn.Linear(hidden_channels, 1, bias=False)
+        nn.init.zeros_(self.to_logit.weight)
+        self.bias = nn.Parameter(torch.logit(frequency, eps=1e-3))
+
+    def forward(self, data: Data) -> tuple[Tensor, Tensor]:
+        """Returns the views and the logits."""
+        hidden = self.mlp((self.features(data) - self.mean) / self.std)
+        return self.to_view(hidden), self.to_logit(hidden).squeeze(-1) + self.bias
+
+    def scale_by(self, data: Data) -> None:
+        """Scales features to zero mean and unit variance over the labels of these training targets."""
+        std, mean = torch.std_mean(self.features(data).flatten(end_dim=1), dim=0)
+        self.mean.copy_(mean)
+        self.std.copy_(std.where(std > 0, 1.0))
+
+    def features(self, data: Data) -> Tensor:
+        """The inputs of the function of all labels, unscaled, ``[B, L, 2 F + 1]``, or 3 more with neighbours."""
+        size = (data.num_graphs, self.frequency.numel())
+        place = data.memory_sample * size[1] + data.memory_label
+        own = data.memory.new_zeros(size[0] * size[1], self.num_features).index_copy(0, place, data.memory)
+        own = own.view(*size, -1)
+        whole = own.sum(dim=1, keepdim=True).log1p().expand_as(own)
+        parts = [own, whole, log_share(self.frequency).expand(size).unsqueeze(-1)]
+        if self.neighbours is not None:
+            parts.append(self.neighbours(own[..., -1], data.entity))
+        return torch.cat(parts, dim=-1)
+
+
+def personal_memory(
+    dataset: NextSetDataset, train: Tensor, channels: int, *, neighbours: bool = True, **options: Any
+) -> PersonalMemory:
+    """Makes a memory with the frequencies, the profiles and the scales of training targets.
+
+    Args:
+        dataset (NextSetDataset): The events.
+        train (torch.Tensor): The training targets, of which every training entity has some.
+        channels (int): Size of a view.
+        neighbours (bool, optional): If set to :obj:`False`, leaves out neighbours, whose memory grows with the square
+            of the number of labels. (default: :obj:`True`)
+        **options (optional): Further arguments of :class:`PersonalMemory`.
+    """
+    targets = train.numpy()
+    y = dataset.y[targets]
+    frequency = torch.from_numpy(np.asarray(y.mean(axis=0), dtype=np.float32).ravel())
+    profiles = _profiles(dataset, targets, y) if neighbours else None
+    memory = PersonalMemory(frequency, len(dataset.memory_features), channels, profiles=profiles, **options)
+    memory.scale_by(dataset.batch(targets[:: -(-len(targets) // NUM_SCALED)]))
+    return memory
+
+
+def _profiles(dataset: NextSetDataset, targets: np.ndarray, y: sp.csr_array) -> Tensor:
+    """The share of each training entity's targets that have each label."""
+    entity = dataset.entity_index[dataset.entity_of[targets]]
+    shape = (dataset.num_entities, len(targets))
+    of_entity = sp.csr_array((np.ones(len(targets)), (entity, np.arange(len(targets)))), shape)
+    share = (of_entity @ y).toarray() / of_entity.sum(axis=1)[:, None].clip(min=1)
+    return torch.from_numpy(share.astype(np.float32))

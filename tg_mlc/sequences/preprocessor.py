@@ -1,0 +1,152 @@
+"""What models of sequences take from training events, and nothing from later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from typing_extensions import Self
+
+from tg_mlc._options import check_count
+from tg_mlc.data import EventSequences, Split
+from tg_mlc.data.preprocess import Preprocessor
+from tg_mlc.sequences.dataset import NextSetDataset
+
+
+class EventPreprocessor(Preprocessor):
+    """Makes samples of events, with labels, entities and bins of amounts that come from training events alone.
+
+    Training events are those up to the last training target of an entity. Labels that none of them has are left out of
+    windows and of targets, as no model can tell them apart; :meth:`left_out` counts them. Entities without training
+    events share one index.
+
+    .. code-block:: python
+
+        events = from_events("baskets.csv", entity="customer", time="date", label="item").with_at_least(7)
+        split = time_split(events)
+        dataset = EventPreprocessor(tau=3).fit_transform(events, split)
+        batch = dataset.batch(split.train[:32])
+
+    Args:
+        tau (int, optional): The number of events in a window; :obj:`None` for the whole history. (default: :obj:`3`)
+        num_bins (int, optional): The number of quantile bins of amounts; fewer are left where amounts repeat.
+            (default: :obj:`10`)
+
+    Raises:
+        ValueError: If an option is not a whole number of at least 1.
+    """
+
+    def __init__(self, tau: int | None = 3, num_bins: int = 10) -> None:
+        if tau is not None:
+            check_count("tau", tau)
+        check_count("num_bins", num_bins)
+        self.tau = tau
+        self.num_bins = num_bins
+        self.label_names: list[str] = []
+        self.entities: list[str] = []
+        self.edges = np.empty(0)
+        self.scale = np.empty(0)
+
+    def fit(self, dataset: Any, split: Split) -> Self:
+        """Learns from training events.
+
+        Args:
+            dataset (EventSequences): All events.
+            split (Split): Which of them are training targets.
+
+        Raises:
+            ValueError: If the split does not fit the events, or has no training target.
+        """
+        events: EventSequences = dataset
+        split.check_fits(events.num_events, "'dataset'")
+        if split.train.numel() == 0:
+            raise ValueError(f"Expected a split with training events (got {split})")
+        in_training, entities = _training_events(events, split)
+        amount = events.amount[in_training]
+        labels = np.unique(amount.indices)
+        self.label_names = [events.label_names[label] for label in labels]
+        self.entities = [events.entities[entity] for entity in entities]
+        known = ~np.isnan(amount.data)
+        self.edges = _quantiles(amount.data[known], self.num_bins)
+        self.scale = _mean_size(amount.data[known], amount.indices[known], events.num_labels)[labels]
+        return self
+
+    def transform(self, raw: Any) -> Any:
+        """Makes a :class:`NextSetDataset` of events, which may be of other entities.
+
+        Args:
+            raw (EventSequences): The events.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+        """
+        if not self.label_names:
+            raise RuntimeError("Expected 'fit' to be called before 'transform'")
+        events: EventSequences = raw
+        amount = self._of_known_labels(events)
+        missing = np.isnan(amount.data)
+        scaled = np.arcsinh(np.nan_to_num(amount.data) / self.scale[amount.indices])
+        bins = np.where(missing, 0, np.searchsorted(self.edges, amount.data, side="right") + 1)
+        place = {name: i for i, name in enumerate(self.entities)}
+        return NextSetDataset(
+            events.ptr.numpy(),
+            events.time.numpy(),
+            sp.csr_array((np.ones(amount.nnz, np.float32), amount.indices, amount.indptr), amount.shape),
+            scaled.astype(np.float32),
+            bins,
+            np.array([place.get(name, len(place)) for name in events.entities]),
+            label_names=self.label_names,
+            num_entities=len(self.entities),
+            num_bins=len(self.edges) + 2,
+            tau=self.tau,
+        )
+
+    def left_out(self, events: EventSequences) -> dict[str, int]:
+        """The labels of events that training does not have, each with the number of events that it is left out of."""
+        known = set(self.label_names)
+        counts = np.bincount(events.y.indices, minlength=events.num_labels).tolist()
+        found = zip(events.label_names, counts, strict=True)
+        return {name: count for name, count in found if count and name not in known}
+
+    def _of_known_labels(self, events: EventSequences) -> sp.csr_array:
+        """The amounts of the labels of training, whose zeros stay."""
+        column = {name: i for i, name in enumerate(self.label_names)}
+        new = np.array([column.get(name, -1) for name in events.label_names])[events.amount.indices]
+        kept = new >= 0
+        indptr = np.concatenate([[0], np.cumsum(kept)])[events.amount.indptr]
+        shape = (events.num_events, len(column))
+        amount = sp.csr_array((events.amount.data[kept], new[kept], indptr), shape=shape)
+        amount.sort_indices()
+        return amount
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns labels, entities, edges of bins and scales."""
+        return dict(vars(self))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes what another one has learned."""
+        vars(self).update({**state, "edges": np.asarray(state["edges"]), "scale": np.asarray(state["scale"])})
+        return self
+
+
+def _training_events(events: EventSequences, split: Split) -> tuple[np.ndarray, np.ndarray]:
+    """Which events are training events, and the entities that have any."""
+    entity_of = np.repeat(np.arange(events.num_entities), events.ptr.diff().numpy())
+    last = np.full(events.num_entities, -1)
+    last[entity_of[split.train.numpy()]] = split.train.numpy()  # ascending, so that the last one stays
+    return np.arange(events.num_events) <= last[entity_of], np.flatnonzero(last >= 0)
+
+
+def _quantiles(amounts: np.ndarray, num_bins: int) -> np.ndarray:
+    """The amounts between bins, each once."""
+    inner = np.linspace(0, 1, num_bins + 1)[1:-1]
+    return np.unique(np.quantile(amounts, inner)) if amounts.size else np.empty(0)
+
+
+def _mean_size(amounts: np.ndarray, labels: np.ndarray, num_labels: int) -> np.ndarray:
+    """The mean of the absolute amounts of each label, or 1 where there is nothing to divide by."""
+    counts = np.bincount(labels, minlength=num_labels)
+    mean = np.bincount(labels, np.abs(amounts), num_labels) / np.maximum(counts, 1)
+    return np.where(mean > 0, mean, 1.0)

@@ -1,0 +1,21 @@
+"""Settings of trainings on sequences: those of the LANET paper, and ours for LANET with a memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Arguments of :class:`~tg_mlc.training.MultiLabelModule`, :func:`~tg_mlc.training.fit` and
+#: :class:`~tg_mlc.training.MultiLabelDataModule` from the `"Label Attention Network for Sequential Multi-Label
+#: Classification" <https://arxiv.org/abs/2303.00280>`_ paper; patience and epochs are those of its released code, which
+#: starts from a learning rate of 1e-4.
+PAPER: dict[str, dict[str, Any]] = {
+    "module": {"lr": 1e-3, "decay": "plateau"},
+    "fit": {"max_epochs": 500, "patience": 15, "monitor": "val/loss"},
+    "data": {"batch_size": 32},
+}
+#: A memory gives most of what there is to learn from the first epoch on, so that few epochs suffice.
+MEMORY: dict[str, dict[str, Any]] = {
+    "module": {"lr": 2e-3, "weight_decay": 1e-2, "decay": "cosine", "warmup": 0.02},
+    "fit": {"max_epochs": 8, "patience": None, "monitor": "val/loss"},
+    "data": {"batch_size": 32},
+}

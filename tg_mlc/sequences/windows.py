@@ -1,0 +1,158 @@
+"""Views of a window: what its occurrences of labels say, summed by label or by event."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypedDict
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from tg_mlc._options import check_count
+
+
+class WindowOptions(TypedDict, total=False):
+    """Options of :class:`WindowViews`, which documents them, as models hand them down."""
+
+    tau: int
+    num_bins: int
+    max_days: int
+    time: bool
+    amount: bool
+    absence: bool
+
+
+class Occurrences(NamedTuple):
+    """The occurrences of labels in the windows of a batch, those before the last :obj:`tau` events left out."""
+
+    sample: Tensor  #: ``[n]``
+    label: Tensor  #: ``[n]``
+    step: Tensor  #: ``[n]``, from 0 for the most recent event
+    days: Tensor  #: ``[n]``, since the event before
+    bin: Tensor  #: ``[n]``, that of the amount, 0 if it is missing
+    amount: Tensor  #: ``[n]``, scaled
+
+
+def occurrences(data: Data, tau: int) -> Occurrences:
+    """Returns the occurrences in the last :obj:`tau` events of every sample."""
+    columns = data.sample, data.label, data.position - 1, data.dt, data.bin, data.amount
+    near = data.position <= tau
+    return Occurrences(*columns) if near.all() else Occurrences(*(column[near] for column in columns))
+
+
+class TimeView(nn.Module):
+    r"""The time view of an occurrence from the `"Label Attention Network for Sequential Multi-Label Classification"
+    <https://arxiv.org/abs/2303.00280>`_ paper: the embedding of the days since the event before, plus that of the
+    position in the window.
+
+    The paper embeds every number of days that it has observed; here longer gaps share the last row, so that any number
+    is defined, and a part of a day counts as none.
+
+    Args:
+        channels (int): Size of a view.
+        tau (int): Number of events of a window.
+        max_days (int): From how many days on all gaps are the same.
+
+    Shapes:
+        - **input:** days and steps :math:`(n)`
+        - **output:** views :math:`(n, C)`
+    """
+
+    def __init__(self, channels: int, tau: int, max_days: int) -> None:
+        super().__init__()
+        self.days = nn.Embedding(max_days + 1, channels)
+        self.position = nn.Embedding(tau, channels)
+
+    def forward(self, days: Tensor, step: Tensor) -> Tensor:
+        """Embeds days and steps."""
+        last = self.days.num_embeddings - 1
+        view: Tensor = self.days(days.clamp(0, last).long()) + self.position(step)
+        return view
+
+
+class WindowViews(nn.Module):
+    r"""The inputs of the `"Label Attention Network for Sequential Multi-Label Classification"
+    <https://arxiv.org/abs/2303.00280>`_ paper: label, time and amount views of a window, side by side.
+
+    .. math::
+        \mathbf{e}_k = \Big[ \mathbf{W}_k \, \Big\Vert \sum_{o: k_o = k} \mathbf{D}_{\Delta_o} + \mathbf{P}_{p_o}
+        \, \Big\Vert \sum_{o: k_o = k} \mathbf{A}_{a_o} \Big]
+
+    over the occurrences :math:`o` in the window of label :math:`k`, with :math:`\Delta_o` days since the event before,
+    position :math:`p_o` and amount bin :math:`a_o`. All embeddings start from :math:`\mathcal{N}(0, 1)`.
+
+    Args:
+        num_labels (int): Number of labels :math:`L`.
+        channels (int): Size :math:`C` of each view.
+        tau (int, optional): Number of events of a window. (default: :obj:`3`)
+        num_bins (int, optional): Number of amount bins, that of missing amounts included. (default: :obj:`11`)
+        max_days (int, optional): From how many days on all gaps are the same. (default: :obj:`365`)
+        time (bool, optional): If set to :obj:`False`, leaves out the time view. (default: :obj:`True`)
+        amount (bool, optional): If set to :obj:`False`, leaves out the amount view. (default: :obj:`True`)
+        absence (bool, optional): If set to :obj:`True`, labels that are absent from a window get a learnable vector
+            added. (default: :obj:`False`)
+
+    Shapes:
+        - **input:** a batch of :math:`B` windows
+        - **output:** :math:`(B, L, d)` by label, :math:`(S, d)` by event, with :math:`d` the :attr:`width` of all views
+
+    Raises:
+        ValueError: If a size is less than 1, or neither time nor amount is left.
+    """
+
+    def __init__(
+        self,
+        num_labels: int,
+        channels: int,
+        *,
+        tau: int = 3,
+        num_bins: int = 11,
+        max_days: int = 365,
+        time: bool = True,
+        amount: bool = True,
+        absence: bool = False,
+    ) -> None:
+        super().__init__()
+        sizes = {"num_labels": num_labels, "channels": channels, "tau": tau, "num_bins": num_bins, "max_days": max_days}
+        for name, value in sizes.items():
+            check_count(name, value)
+        if not time and not amount:
+            raise ValueError("Expected 'time' or 'amount', as nothing else tells a window (got neither)")
+        self.num_labels = num_labels
+        self.tau = tau
+        self.width = channels * (1 + time + amount)
+        self.label = nn.Embedding(num_labels, channels)
+        self.time = TimeView(channels, tau, max_days) if time else None
+        self.bin = nn.Embedding(num_bins, channels) if amount else None
+        self.absent = nn.Parameter(torch.randn(self.width)) if absence else None
+
+    def by_label(self, data: Data) -> Tensor:
+        """The states of all labels, ``[B, L, d]``."""
+        found, size = occurrences(data, self.tau), (data.num_graphs, self.num_labels)
+        place = found.sample * self.num_labels + found.label
+        views = self._views(found)
+        summed = views.new_zeros(size[0] * size[1], views.size(1)).index_add(0, place, views)
+        states = torch.cat([self.label.weight.expand(*size, -1), summed.view(*size, -1)], dim=-1)
+        if self.absent is None:
+            return states
+        absent = torch.ones(size[0] * size[1], dtype=torch.bool, device=place.device).index_fill(0, place, False)
+        return states + absent.view(*size, 1) * self.absent
+
+    def by_event(self, data: Data) -> tuple[Tensor, Tensor]:
+        """The states of all events that a window has, ``[S, d]``, and where those of every sample begin and end."""
+        found = occurrences(data, self.tau)
+        views = torch.cat([self.label(found.label), self._views(found)], dim=-1)
+        event, ptr = events_of(found, data.num_graphs, self.tau)
+        return views.new_zeros(int(ptr[-1]), views.size(1)).index_add(0, event, views), ptr
+
+    def _views(self, found: Occurrences) -> Tensor:
+        time = [] if self.time is None else [self.time(found.days, found.step)]
+        return torch.cat(time if self.bin is None else [*time, self.bin(found.bin)], dim=-1)
+
+
+def events_of(found: Occurrences, num_samples: int, tau: int) -> tuple[Tensor, Tensor]:
+    """The event of every occurrence, among those that have any in the order of samples and time, and pointers."""
+    place = found.sample * tau + (tau - 1 - found.step)
+    present = torch.zeros(num_samples * tau, dtype=torch.long, device=place.device).index_fill(0, place, 1)
+    ptr = torch.cat([present.new_zeros(1), present.view(num_samples, tau).sum(dim=1).cumsum(dim=0)])
+    return (present.cumsum(dim=0) - 1)[place], ptr
