@@ -19,7 +19,17 @@ from typing import Any
 
 from benchmarks import files
 from benchmarks.command_line import run
-from benchmarks.report import known_labels, lanet, learning_curves, paper_pages, pictures, planted, speed, tables
+from benchmarks.report import (
+    default,
+    known_labels,
+    lanet,
+    learning_curves,
+    paper_pages,
+    pictures,
+    planted,
+    speed,
+    tables,
+)
 from benchmarks.report.comparisons import load, names
 
 ROOT = Path(__file__).parents[2]
@@ -84,6 +94,8 @@ def texts() -> dict[Path, str]:
     full = {FULL / f"{name}.md": full_page(name) for name in (*names(), *ABLATIONS)}
     given = known_labels.results()
     own = {DOCS / "results" / "known-labels.md": known_labels.page(given)} if given else {}
+    if untuned := default.result():
+        own[DOCS / "results" / "default.md"] = default.page(untuned)
     return {**{page: render(page.read_text()) for page in pages()}, **full, **own}
 
 

@@ -2,6 +2,8 @@
 
 from tg_mlc.baselines.baseline import Baseline
 from tg_mlc.baselines.chain import ChainEnsemble, ClassifierChain
+from tg_mlc.baselines.combination import Combination
+from tg_mlc.baselines.forest import ForestBaseline
 from tg_mlc.baselines.kernel_ridge import KernelRidgeBaseline
 from tg_mlc.baselines.label_frequency import LabelFrequency
 from tg_mlc.baselines.label_tree import LabelTrees
@@ -13,6 +15,8 @@ __all__ = [
     "Baseline",
     "ChainEnsemble",
     "ClassifierChain",
+    "Combination",
+    "ForestBaseline",
     "KernelRidgeBaseline",
     "LabelFrequency",
     "LabelTrees",

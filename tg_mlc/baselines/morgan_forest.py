@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Self
 
 from tg_mlc._optional import require
+from tg_mlc.baselines._trees import Trees
 from tg_mlc.baselines._tuning import best_of, check_rows
 from tg_mlc.baselines.label_frequency import LabelFrequency
 from tg_mlc.metrics import macro_roc_auc
@@ -20,57 +21,6 @@ DEFAULT_GRID: Mapping[str, Sequence[Any]] = {"min_samples_leaf": (1, 2, 5), "max
 
 _SETTINGS = ("num_trees", "radius", "num_bits", "min_samples_leaf", "max_features", "seed")
 _CHUNK = 4096  # molecules at a time, for memory
-
-
-class Trees(NamedTuple):
-    """A fitted forest as arrays, with the nodes of all its trees one after another.
-
-    A bit that a molecule has leads to the right, one that it lacks to the left.
-    """
-
-    labels: npt.NDArray[np.int64]  #: [K], which labels the forest knows
-    roots: npt.NDArray[np.int32]  #: [T], the first node of every tree
-    feature: npt.NDArray[np.int32]  #: [nodes], the bit that a node asks for
-    left: npt.NDArray[np.int32]  #: [nodes], -1 at a leaf
-    right: npt.NDArray[np.int32]  #: [nodes], at a leaf the row of its probabilities
-    probability: npt.NDArray[np.float64]  #: [rows, K], those of all leaves, each once
-
-    @classmethod
-    def of(cls, forest: Any, labels: npt.NDArray[np.intp]) -> Self:
-        """The trees of a fitted :obj:`RandomForestClassifier`, and the labels :math:`(K)` that it was fitted to."""
-        trees = [estimator.tree_ for estimator in forest.estimators_]
-        roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
-        left, right = (
-            np.concatenate([np.where(part >= 0, part + root, -1) for part, root in zip(parts, roots, strict=True)])
-            for parts in ([tree.children_left for tree in trees], [tree.children_right for tree in trees])
-        )
-        counts = np.concatenate([tree.value[tree.children_left < 0] for tree in trees])  # [leaves, K, 2]
-        rows: dict[bytes, int] = {}  # leaves are many times as many as rows of labels, and 'numpy.unique' is slow
-        leaves = np.ascontiguousarray(counts[..., 1] / counts.sum(axis=-1))
-        right[left < 0] = [rows.setdefault(leaf.tobytes(), len(rows)) for leaf in leaves]
-        return cls(
-            labels=labels.astype(np.int64),
-            roots=roots.astype(np.int32),
-            feature=np.concatenate([tree.feature for tree in trees]).astype(np.int32),
-            left=left.astype(np.int32),
-            right=right.astype(np.int32),
-            probability=np.frombuffer(b"".join(rows)).reshape(len(rows), -1),
-        )
-
-    def predict(self, bits: npt.NDArray[np.uint8]) -> FloatArray:
-        """Returns the mean over all trees of the probabilities :math:`(N, K)` for bits :math:`(N, B)`, 0 or 1."""
-        node = np.tile(self.roots, (len(bits), 1)).ravel()  # [N * T]
-        active = np.arange(node.size)
-        while active.size:
-            active = active[self.left[node[active]] >= 0]
-            at = node[active]
-            has_bit = bits[active // len(self.roots), self.feature[at]] > 0
-            node[active] = np.where(has_bit, self.right[at], self.left[at])
-        leaves = self.right[node].reshape(len(bits), len(self.roots))
-        total = np.zeros((len(bits), self.probability.shape[1]))
-        for tree in leaves.T:
-            total += self.probability[tree]
-        return total / len(self.roots)
 
 
 class MorganForest:

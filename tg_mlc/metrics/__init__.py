@@ -1,5 +1,6 @@
 """Metrics and thresholds. A NaN target is unknown: it is left out everywhere."""
 
+from tg_mlc.metrics.cross_fitted import FINE_GRID, tune_cross_fitted
 from tg_mlc.metrics.decisions import (
     DECISION_METRICS,
     DEFAULT_ZERO_DIVISION,
@@ -26,6 +27,7 @@ from tg_mlc.metrics.top_k import hit_rate_at_k, ndcg_at_k, recall_at_k
 __all__ = [
     "DECISION_METRICS",
     "DEFAULT_ZERO_DIVISION",
+    "FINE_GRID",
     "PAPER_GRID",
     "PRIORS",
     "STRENGTHS",
@@ -48,5 +50,6 @@ __all__ = [
     "roc_auc_per_label",
     "subset_accuracy",
     "tune_by_frequency",
+    "tune_cross_fitted",
     "tune_per_metric",
 ]

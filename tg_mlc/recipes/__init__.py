@@ -1,5 +1,6 @@
-"""Recipes: settings by which the data sets are trained, shared by examples and benchmarks."""
+"""Recipes: settings by which the data sets are trained, and a default for data without any."""
 
+from tg_mlc.recipes.automatic import AutoModel, auto
 from tg_mlc.recipes.default import default_recipe
 from tg_mlc.recipes.dna import DNA
 from tg_mlc.recipes.molecules import MOLECULES
@@ -10,4 +11,15 @@ from tg_mlc.recipes.tables import TABLES
 #: The recipe of every data set that has one.
 RECIPES: dict[str, Recipe] = {**MOLECULES, **TABLES, **DNA, **PLANTED}
 
-__all__ = ["DNA", "MOLECULES", "PLANTED", "RECIPES", "TABLES", "EncoderName", "Recipe", "default_recipe"]
+__all__ = [
+    "DNA",
+    "MOLECULES",
+    "PLANTED",
+    "RECIPES",
+    "TABLES",
+    "AutoModel",
+    "EncoderName",
+    "Recipe",
+    "auto",
+    "default_recipe",
+]

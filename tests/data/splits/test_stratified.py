@@ -9,6 +9,7 @@ import torch
 from iterstrat.ml_stratifiers import IterativeStratification
 
 from tg_mlc.data import random_split, stratified_split
+from tg_mlc.data.splits import stratified_folds
 
 FRACTIONS = np.array([0.8, 0.1, 0.1])
 
@@ -122,3 +123,16 @@ def test_many_labels_stay_sparse_and_quick():
 def test_a_data_set_is_not_what_it_takes():
     with pytest.raises(ValueError, match=r"'y' to be a matrix \(got object\).*of a data set take"):
         stratified_split(object())
+
+
+def test_folds_share_out_every_label():
+    y = (np.random.default_rng(0).random((103, 6)) < [0.5, 0.3, 0.2, 0.1, 0.1, 0.1]).astype(float)
+    fold = stratified_folds(y, 5)
+    assert sorted(np.bincount(fold)) == [20, 20, 21, 21, 21]
+    positives = np.stack([y[fold == part].sum(axis=0) for part in range(5)])
+    assert (positives.max(axis=0) - positives.min(axis=0) <= 2).all()
+
+
+def test_refuses_more_folds_than_samples():
+    with pytest.raises(ValueError, match="Expected 'num_folds' between 2 and the 3 samples"):
+        stratified_folds(np.eye(3), 4)

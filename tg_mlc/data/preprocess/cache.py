@@ -18,7 +18,7 @@ from tg_mlc.data.preprocess.preprocessor import as_tensors
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 4
+FORMAT = 5
 
 
 def fitted_once(

@@ -9,7 +9,6 @@ from itertools import product
 from typing import Any, cast
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from tg_mlc.baselines import KernelRidgeBaseline, LabelFrequency, LinearBaseline, MorganForest, kernel_ridge, linear
@@ -17,7 +16,7 @@ from tg_mlc.baselines.linear import Loss
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.data.dataset import MultiLabelDataset
 from tg_mlc.data.preprocess.inputs import VECTORS
-from tg_mlc.data.preprocess.scalers import molecule_scaler
+from tg_mlc.data.preprocess.views import MoleculeVectors
 from tg_mlc.data.splits import Split
 from tg_mlc.metrics import macro_roc_auc
 
@@ -164,40 +163,27 @@ class _MoleculeRidge(_Relative):
     def __init__(self) -> None:
         super().__init__()
         self.classifier: KernelRidgeBaseline = KernelRidgeBaseline()
-        self.scalers: dict[str, Any] = {}
+        self.vectors = MoleculeVectors()
 
     def fit_probabilities(self, train: MultiLabelDataset) -> np.ndarray:
-        vectors = {key: train.rows(key) for key in VECTORS if key in train[0]}
-        self.scalers = {key: molecule_scaler(key, x.size(1)).fit(x) for key, x in vectors.items()}
-        x, y = self._unit(train), train.y.numpy()
+        x, y = self.vectors.fit(train).matrix(train), train.y.numpy()
         fitted = [KernelRidgeBaseline(gamma, alpha).fit(x, y) for gamma, alpha in MOLECULE_GRID]
         values = [macro_roc_auc(y, ridge.leave_one_out()) for ridge in fitted]
         self.classifier = fitted[int(np.nanargmax(values))]
         return (self.classifier.leave_one_out() + 1) / 2
 
     def probabilities(self, dataset: MultiLabelDataset) -> np.ndarray:
-        return (self.classifier.decision_function(self._unit(dataset)) + 1) / 2
+        return (self.classifier.decision_function(self.vectors.matrix(dataset)) + 1) / 2
 
     def samples(self, dataset: MultiLabelDataset) -> list[Any]:
         return [*(dataset.rows(key) for key in VECTORS if key in dataset[0]), dataset.y]
 
     def state_dict(self) -> dict[str, Any]:
-        scalers = {key: scaler.state_dict() for key, scaler in self.scalers.items()}
-        return {**super().state_dict(), "scalers": scalers}
+        return {**super().state_dict(), "scalers": self.vectors.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
-        self.scalers = {}
-        for key, tensors in state["scalers"].items():
-            self.scalers[key] = molecule_scaler(key, len(tensors.get("quantiles", ())))
-            self.scalers[key].load_state_dict(tensors)
-
-    def _unit(self, dataset: MultiLabelDataset) -> np.ndarray:
-        """All vectors of a molecule side by side, with equal weight and of unit length together."""
-        normalize = torch.nn.functional.normalize
-        unit = [normalize(scaler(dataset.rows(key)), dim=1) for key, scaler in self.scalers.items()]
-        together: np.ndarray = (torch.cat(unit, dim=1) / len(unit) ** 0.5).numpy()
-        return together
+        self.vectors.load_state_dict(state["scalers"])
 
 
 #: The classifiers by kind: for words and vectors support vector machines, kernel ridge regression with the best

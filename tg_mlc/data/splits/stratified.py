@@ -39,6 +39,25 @@ def stratified_split(
     return Split.from_assignment(part_of, name=f"stratified(seed={seed})", report=report)
 
 
+def stratified_folds(y: LabelMatrix, num_folds: int = 5, seed: int = 0) -> np.ndarray:
+    """Numbers the fold of every sample :math:`(N)`, with the positives of each label divided as by
+    :func:`stratified_split`.
+
+    Args:
+        y (torch.Tensor, numpy.ndarray or scipy.sparse matrix): As in :func:`stratified_split`.
+        num_folds (int, optional): The number of folds, whose sizes differ by one at most. (default: :obj:`5`)
+        seed (int, optional): As in :func:`stratified_split`. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If there are fewer than two folds, or more than samples, or labels are not 0, 1 or NaN.
+    """
+    labels = sparse_labels(y)
+    if not 2 <= num_folds <= labels.num_samples:
+        raise ValueError(f"Expected 'num_folds' between 2 and the {labels.num_samples} samples (got {num_folds})")
+    sizes = np.bincount(np.arange(labels.num_samples) % num_folds)
+    return _stratify(labels.positive, sizes, np.random.default_rng(seed))
+
+
 def _stratify(positive: csr_array, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Gives each sample the number of its part."""
     num_samples, _ = positive.shape

@@ -1,0 +1,113 @@
+"""The default beside the classifiers that it is made of, on data sets that nobody tuned it to.
+
+    python -m benchmarks.accuracy.auto --datasets emotions,scene --seeds 5
+
+Every seed divides all samples anew, 70% for training and 30% for testing, stratified by labels; there are no validation
+samples. Each classifier is tuned on training samples as the default tunes it, with thresholds of the same kind, fitted
+to scores of classifiers that had not seen a sample. Rows that are there already are kept: the same command goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.accuracy.rows import FREQUENCY
+from benchmarks.command_line import run
+from benchmarks.environment import describe_dataset
+from benchmarks.files import earlier_file, write_partial, write_results
+from tg_mlc.baselines import LabelFrequency
+from tg_mlc.data import MultiLabelDataset, random_split, stratified_split
+from tg_mlc.datasets.registry import load
+from tg_mlc.metrics import evaluate, tune_cross_fitted
+from tg_mlc.recipes import AutoModel, auto
+
+NAME, OURS = "default", "default"
+DATASETS = (
+    "yeast", "scene", "emotions", "genbase", "corel5k", "mediamill", "rcv1-sample", "tox21", "clintox"
+)  # fmt: skip
+#: Larger data sets are cut to as many samples, drawn once.
+MAX_SAMPLES = 6000
+SHARES = (0.7, 0.0, 0.3)
+
+
+def main(
+    datasets: str = ",".join(DATASETS),
+    seeds: int = 5,
+    seconds: float = 300.0,
+    root: Path = Path("data"),
+    replace: bool = False,
+) -> None:
+    """Fits the default with every seed and writes benchmarks/runs/.
+
+    Args:
+        datasets: Names of data sets, joined by commas.
+        seeds: Number of seeds, of splits and of everything else.
+        seconds: The time that the default may take.
+        root: Folder that keeps the data.
+        replace: Whether to replace the tracked file in benchmarks/results/ instead.
+    """
+    torch.set_num_threads(1)
+    file = earlier_file(NAME, replace=replace)
+    points: list[dict[str, Any]] = json.loads(file.read_text())["points"] if file else []
+    for name in datasets.split(","):
+        done = {point["seed"] for point in points if point["dataset"] == name}
+        dataset = None if done >= set(range(seeds)) else part_of(load(name, root))
+        for seed in (seed for seed in range(seeds) if dataset is not None and seed not in done):
+            points += measure(name, dataset, seed, seconds)
+            write_partial(NAME, {"seconds": seconds, "points": points}, replace=replace)
+    print(f"Wrote {write_results(NAME, {'seconds': seconds, 'points': points}, replace=replace)}")
+
+
+def part_of(dataset: MultiLabelDataset) -> MultiLabelDataset:
+    """All samples, or some of a large data set."""
+    if len(dataset) <= MAX_SAMPLES:
+        return dataset
+    share = MAX_SAMPLES / len(dataset)
+    return dataset[random_split(len(dataset), (share, 0.0, 1 - share), seed=0).train].copy()
+
+
+def measure(name: str, dataset: MultiLabelDataset, seed: int, seconds: float) -> list[dict[str, Any]]:
+    """The rows of one data set and seed."""
+    split = stratified_split(dataset.y, SHARES, seed)
+    train, test = dataset[split.train], dataset[split.test]
+    start = time.perf_counter()
+    model = auto(train, seconds, seed)
+    points = [_point(OURS, model.evaluate(test).values, time.perf_counter() - start, model.report)]
+    frequency = LabelFrequency().fit(train.y)
+    on_train, on_test = (frequency.predict_proba(len(part)) for part in (train, test))
+    values = evaluate(test.y, on_test, tune_cross_fitted(train.y, on_train)).values
+    points = [_point(FREQUENCY, values, 0.0), *_classifiers(model, train, test, seed), *points]
+    for point in points:
+        print(f"{name} {seed} {point['row']}: {_in_short(point['metrics'])} ({point['seconds']:.0f} s)", flush=True)
+    shared = {"dataset": name, "seed": seed, "split": split.hash, **describe_dataset(dataset)}
+    return [{**shared, **point} for point in points]
+
+
+def _classifiers(
+    model: AutoModel, train: MultiLabelDataset, test: MultiLabelDataset, seed: int
+) -> list[dict[str, Any]]:
+    points = []
+    for title, (held_out, scores, seconds) in model.classifier_scores(test).items():
+        tuners = tune_cross_fitted(train.y, held_out, seed=seed)
+        points.append(_point(title, evaluate(test.y, scores, tuners).values, seconds))
+    return points
+
+
+def _point(row: str, metrics: dict[str, float], seconds: float, chosen: Any = None) -> dict[str, Any]:
+    values = {name: None if math.isnan(value) else value for name, value in metrics.items()}
+    return {"row": row, "seconds": seconds, "metrics": values, "chosen": chosen}
+
+
+def _in_short(metrics: dict[str, float | None]) -> str:
+    return ", ".join(f"{name} {metrics[name] or 0:.4f}" for name in ("ebF1", "miF1", "maF1", "maAUC", "maAP"))
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

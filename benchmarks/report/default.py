@@ -1,0 +1,77 @@
+"""The default: a page with a table for each data set that it has been measured on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from benchmarks import files
+from benchmarks.accuracy.auto import NAME, OURS, SHARES
+from benchmarks.accuracy.rows import FREQUENCY
+from benchmarks.accuracy.summary import corrected_p_value, p_in_words
+from tg_mlc.datasets.registry import published
+
+COLUMNS = {"ebF1": "ebF1", "miF1": "miF1", "maF1": "maF1", "maAUC": "macro ROC-AUC", "maAP": "macro average precision"}
+INTRO = """\
+# A default for your own data
+
+`tg_mlc.recipes.auto` makes all of its choices by scores of training samples from models that had not seen them, and no
+setting here was chosen for a data set. It is made of the classifiers in the rows above it and LaMP; each of them stands
+here as it was tuned for it, with thresholds that were fitted in the same way. All samples are divided anew for every
+seed, 70% for training and 30% for testing.
+
+To repeat a measurement, run `python -m benchmarks.accuracy.auto --datasets emotions --seeds 5`."""
+
+
+def result() -> dict[str, Any] | None:
+    """The tracked results, if there are any."""
+    path = files.RESULTS / f"{NAME}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def page(found: dict[str, Any]) -> str:
+    """The page of all data sets."""
+    names = dict.fromkeys(point["dataset"] for point in found["points"])
+    sections = ["\n".join([f"## {published(name).title}", "", *table(_of(found, name))]) for name in names]
+    machine = found["environment"]
+    source = (
+        f"{machine['processor']}, one thread, at most about {found['seconds']:g} seconds for each model; "
+        f"torch {machine['versions']['torch']}, PyG {machine['versions']['torch-geometric']}."
+    )
+    return "\n\n".join([INTRO, *sections, source]) + "\n"
+
+
+def table(points: list[dict[str, Any]]) -> list[str]:
+    """Metrics and time of every row of a data set, and how the default compares with the best of the others in each."""
+    rows = list(dict.fromkeys(point["row"] for point in points))
+    lines = [f"| model | {' | '.join(COLUMNS.values())} | seconds |", "|---|" + "---|" * (len(COLUMNS) + 1)]
+    for row in rows:
+        cells = [_cell(_values(points, row, metric)) for metric in COLUMNS]
+        seconds = np.mean([point["seconds"] for point in points if point["row"] == row])
+        lines.append(f"| {row} | {' | '.join(cells)} | {seconds:.0f} |")
+    others = [row for row in rows if row not in (OURS, FREQUENCY)]
+    return [*lines, "", *(_against_best(points, others, metric) for metric in COLUMNS)]
+
+
+def _against_best(points: list[dict[str, Any]], others: list[str], metric: str) -> str:
+    best = max(others, key=lambda row: _values(points, row, metric).mean())
+    difference = _values(points, OURS, metric) - _values(points, best, metric)
+    p = corrected_p_value(difference, SHARES[2], SHARES[0]) if len(difference) > 1 else None
+    test = f", {p_in_words(p)}" if len(difference) > 1 else ""
+    return f"- {COLUMNS[metric]}: {difference.mean():+.4f} beside the best classifier, {best}{test}"
+
+
+def _of(found: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return [point for point in found["points"] if point["dataset"] == name]
+
+
+def _values(points: list[dict[str, Any]], row: str, metric: str) -> np.ndarray:
+    """Those of all seeds, in their order."""
+    chosen = sorted((point for point in points if point["row"] == row), key=lambda point: point["seed"])
+    return np.array([point["metrics"][metric] for point in chosen], dtype=float)
+
+
+def _cell(values: np.ndarray) -> str:
+    return f"{values.mean():.3f}" + (f" ± {values.std(ddof=1):.3f}" if len(values) > 1 else "")

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import files
+from benchmarks.accuracy import auto as benchmark
+from benchmarks.accuracy.auto import OURS, main, part_of
+from tg_mlc.data import from_arrays
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Vectors in place of any data set; the names that were loaded."""
+    loaded: list[str] = []
+
+    def load(name: str, root: Path) -> Any:
+        loaded.append(name)
+        x = np.random.default_rng(0).normal(size=(90, 3)).astype(np.float32)
+        return from_arrays(x, (x[:, :2] > 0).astype(np.float32), kind="vector")
+
+    monkeypatch.setattr(benchmark, "load", load)
+    monkeypatch.setattr(files, "RUNS", tmp_path)
+    monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
+    return loaded
+
+
+def test_goes_on_where_it_stopped(small: list[str], tmp_path: Path) -> None:
+    main("emotions", seeds=1, seconds=0)
+    main("emotions,scene", seeds=1, seconds=0)
+    assert small == ["emotions", "scene"]
+    points = files.json.loads((tmp_path / f"{benchmark.NAME}.json").read_text())["points"]
+    assert [point["row"] for point in points if point["dataset"] == "scene"][::5] == ["label frequency", OURS]
+    assert len(points) == 12
+
+
+def test_large_data_sets_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "MAX_SAMPLES", 20)
+    x = np.arange(50, dtype=np.float32)[:, None]
+    part = part_of(from_arrays(x, np.ones((50, 1)), kind="vector"))
+    assert len(part) == 20
+    assert len(set(part.rows("x").flatten().tolist())) == 20

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.accuracy.auto import OURS
+from benchmarks.environment import describe_environment
+from benchmarks.report.default import COLUMNS, page, table
+from tg_mlc.datasets.registry import published
+
+ROWS = {"label frequency": 0.9, "linear SVM": 0.5, "random forest": 0.6, OURS: 0.65}
+
+
+def points(num_seeds: int) -> list[dict[str, Any]]:
+    """Metrics that rise by a hundredth with every seed, those of the default by two."""
+    return [
+        {
+            "dataset": "emotions",
+            "seed": seed,
+            "row": row,
+            "seconds": 3.0,
+            "metrics": dict.fromkeys(COLUMNS, value + 0.01 * seed * (1 + (row == OURS))),
+        }
+        for seed in range(num_seeds)
+        for row, value in ROWS.items()
+    ]
+
+
+def test_the_table_compares_with_the_best_classifier() -> None:
+    lines = table(points(3))
+    assert "| random forest | " + " | ".join(["0.610 ± 0.010"] * 5) + " | 3 |" in lines
+    compared = [line for line in lines if line.startswith("- ")]
+    assert len(compared) == len(COLUMNS)
+    assert compared[0].startswith("- ebF1: +0.0600 beside the best classifier, random forest, p")
+
+
+def test_one_seed_has_neither_spread_nor_test() -> None:
+    lines = table(points(1))
+    assert "±" not in "".join(lines)
+    assert "- ebF1: +0.0500 beside the best classifier, random forest" in lines
+
+
+def test_every_data_set_has_a_section() -> None:
+    text = page({"points": points(2), "seconds": 60, "environment": describe_environment()})
+    assert f"## {published('emotions').title}" in text
+    assert "at most about 60 seconds" in text

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import torch
+
+from tg_mlc.data import MoleculeDataset, from_arrays, tokenize
+from tg_mlc.data.dataset import ArrayDataset
+from tg_mlc.data.readers.fasta import letter_codes
+from tg_mlc.data.records import Records, Tokens
+from tg_mlc.metrics import DECISION_METRICS
+from tg_mlc.recipes import AutoModel, auto
+
+pytest.importorskip("sklearn")
+pytest.importorskip("lightning")
+
+
+def vectors(num_samples=90, seed=0):
+    x = np.random.default_rng(seed).normal(size=(num_samples, 4)).astype(np.float32)
+    return from_arrays(x, np.stack([x[:, 0] > 0, x[:, 1] > 0.5], axis=1).astype(np.float32), kind="vector")
+
+
+def saved(model):
+    """A model that is written and read again without running code."""
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    file.seek(0)
+    return AutoModel().load_state_dict(torch.load(file, weights_only=True))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return auto(vectors(), seconds=20)
+
+
+def test_new_samples_are_predicted(fitted):
+    evaluation = fitted.evaluate(vectors(seed=1))
+    assert evaluation["maAUC"] > 0.95
+    assert evaluation["miF1"] > 0.8
+
+
+def test_all_parts_take_part(fitted):
+    assert len(fitted.models) == fitted.report["lamp"]["folds"] >= 2
+    assert set(fitted.tuners) == set(DECISION_METRICS)
+    assert len(fitted.report["weights"]) == 5
+
+
+def test_raw_rows_are_predicted_as_samples_are(fitted):
+    new = vectors(seed=1)
+    rows = new.rows("x").numpy()
+    np.testing.assert_array_equal(fitted.predict_proba(rows), fitted.predict_proba(new))
+    assert fitted.predict(rows).shape == (90, 2)
+
+
+def test_saved_model_predicts_the_same(fitted):
+    new = vectors(seed=1)
+    restored = saved(fitted)
+    assert (restored.predict_proba(new) == fitted.predict_proba(new)).all()
+    assert (restored.predict(new, "maF1") == fitted.predict(new, "maF1")).all()
+    assert restored.label_names == fitted.label_names
+
+
+def test_classifiers_stand_beside_it(fitted):
+    scores = fitted.classifier_scores(vectors(seed=1))
+    assert list(scores) == ["linear SVM", "logistic regression", "kernel ridge regression", "random forest"]
+    assert all(each.held_out.shape == each.scores.shape == (90, 2) for each in scores.values())
+
+
+def test_classifiers_alone_do_where_time_is_short():
+    model = auto(vectors(), seconds=0)
+    assert not model.models
+    assert model.report["lamp"] is None
+    assert (saved(model).predict_proba([[1.0, 0, 0, 0]]) == model.predict_proba([[1.0, 0, 0, 0]])).all()
+
+
+def test_texts():
+    texts = ["red apple pie", "green pear tart", "red cherry pie", "green lime tart"] * 8
+    y = np.array([["red" in text, "pear" in text] for text in texts], dtype=np.float32)
+    model = auto(from_arrays([tokenize(text) for text in texts], y, kind="sequence"), seconds=10)
+    assert model.predict(["a red apple", "the green pear"]).tolist() == [[1, 0], [0, 1]]
+
+
+def test_molecules():
+    pytest.importorskip("rdkit")
+    chains = ["C" * length for length in range(2, 12)]
+    smiles = [*chains, *(f"{chain}C(=O)O" for chain in chains), *(f"{chain}CN" for chain in chains)]
+    y = torch.tensor(np.repeat([[0.0, 0], [1, 0], [0, 1]], 10, axis=0), dtype=torch.float)
+    dataset = MoleculeDataset.from_smiles(smiles, y, ["acid", "amine"])
+    model = auto(dataset, seconds=0)
+    assert model.predict(["CCCCCCC(=O)O", "CCCCCCN"]).tolist() == [[1, 0], [0, 1]]
+    assert (saved(model).predict_proba(dataset) == model.predict_proba(dataset)).all()
+
+
+def test_dna():
+    random = np.random.default_rng(0)
+    texts = ["".join(random.choice(list("ACGT"), 40)) for _ in range(60)]
+    texts = [text[:20] + "GATTACA" * (place % 2) + text[20:] for place, text in enumerate(texts)]
+    y = np.array([[place % 2] for place in range(60)], dtype=np.float32)
+    records = Records(Tokens.of([letter_codes(text) for text in texts]), y, ["bound"], list("ACGTN"))
+    model = auto(ArrayDataset(records.to_samples()), seconds=0)
+    assert model.predict(["AAAAAAAGATTACAAAA", "TTTTTGTAATCTTTT", "CCCCCCCCCCCCCCC"]).tolist() == [[1], [1], [0]]
+
+
+def test_refuses_an_unknown_metric(fitted):
+    with pytest.raises(ValueError, match=r"Expected 'metric' to be one of .* \(got 'F1'\)"):
+        fitted.predict(vectors(), "F1")

@@ -1,0 +1,288 @@
+"""A default for data that nobody has tuned a model to: classifiers, label message passing over them, and thresholds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy.special import expit
+from torch import nn
+from torch_geometric.data import Data
+from typing_extensions import Self
+
+from tg_mlc._options import check_number
+from tg_mlc.baselines import Combination
+from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
+from tg_mlc.data.preprocess import (
+    Chain,
+    Described,
+    DNAInputs,
+    MoleculeInputs,
+    Preprocessor,
+    TableInputs,
+    TfIdf,
+    TunedScores,
+    from_state,
+    to_state,
+)
+from tg_mlc.data.preprocess.preprocessor import as_tensors
+from tg_mlc.data.preprocess.tuned_scores import EVIDENCE_SCALE, TITLES, ranks_and_decides
+from tg_mlc.data.readers.fasta import LETTERS
+from tg_mlc.data.samples import Samples
+from tg_mlc.graphs import LabelGraph
+from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_cross_fitted
+from tg_mlc.recipes import _folds
+
+#: The share of the time that classifiers may take before label message passing.
+CLASSIFIER_SHARE = 0.4
+# One classifier has to be better than all together on this many parts of the samples, of which chance gives 1 in 32.
+_PARTS = 5
+
+
+class ClassifierScore(NamedTuple):
+    """Probabilities :math:`(N, L)` by one classifier."""
+
+    held_out: np.ndarray  #: of training samples, by classifiers that were fitted without them
+    scores: np.ndarray  #: of the samples that were asked for
+    seconds: float  #: that tuning and fitting it took
+
+
+def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> AutoModel:
+    """Fits a model to any training samples: bags, texts, vectors, molecules or DNA.
+
+    All choices are made by scores of training samples from models that were fitted without them:
+
+    1. Linear, kernel and tree classifiers choose settings and the scale of inputs
+       (:class:`~tg_mlc.data.preprocess.TunedScores`).
+    2. LaMP is trained on their scores and the inputs, once for each of five folds (fewer where time is short).
+    3. Logits of all are combined with weights of at least zero (:class:`~tg_mlc.baselines.Combination`), unless one
+       classifier alone does better.
+    4. Thresholds are fitted to the combined scores, for each metric of the kind that generalises best
+       (:func:`~tg_mlc.metrics.tune_cross_fitted`).
+
+    .. code-block:: python
+
+        dataset = from_csv("songs.csv", label_columns=["calm", "sad"])
+        split = stratified_split(dataset.y, (0.8, 0.0, 0.2))
+        model = auto(dataset[split.train])
+        print(model.evaluate(dataset[split.test]))
+        probabilities = model.predict_proba([[61.5, 0.2]])
+
+    Args:
+        dataset (MultiLabelDataset): Training samples, all of which are used.
+        seconds (float, optional): The time that may be taken, roughly; small data sets take less. Where it cuts a
+            search short, results depend on the speed of the machine. (default: :obj:`300`)
+        seed (int, optional): Seed of folds, trees and weights. (default: :obj:`0`)
+
+    Raises:
+        ImportError: If scikit-learn is not installed (extra ``data``).
+        ValueError: If the samples are of no kind above, or too few for two folds.
+    """
+    return AutoModel(seconds, seed).fit(dataset)
+
+
+class AutoModel:
+    """The model that :func:`auto` fits, which takes raw inputs.
+
+    Args:
+        seconds, seed (optional): As of :func:`auto`.
+
+    Attributes:
+        label_names (list[str]): The names of the labels.
+        preprocessor (Preprocessor): What makes samples with evidence of raw inputs.
+        models (list[torch.nn.Module]): LaMP of every fold; none if time was too short.
+        combination (Combination): The weights of all logits, those of the models last.
+        tuners (dict[str, ThresholdTuner]): Thresholds for every metric.
+        report (dict): What was chosen, by which scores, and how long each part took.
+    """
+
+    label_names: list[str]
+    preprocessor: Preprocessor
+    models: list[nn.Module]
+    combination: Combination
+    tuners: dict[str, ThresholdTuner]
+    report: dict[str, Any]
+    _built: dict[str, Any]
+
+    def __init__(self, seconds: float = 300.0, seed: int = 0) -> None:
+        check_number("seconds", seconds)
+        self.seconds = seconds
+        self.seed = seed
+
+    def fit(self, dataset: MultiLabelDataset) -> Self:
+        """Fits to training samples; see :func:`auto`."""
+        start = time.monotonic()
+        self.label_names = list(dataset.label_names)
+        scores = TunedScores(seconds=self.seconds * CLASSIFIER_SHARE, seed=self.seed)
+        self.preprocessor = Chain(*_steps(dataset), scores)
+        train = self.preprocessor.fit_transform(dataset, _all_of(dataset))
+        left = self.seconds - (time.monotonic() - start)
+        folds = _folds.train_folds(train, left, self.seed)
+        self._keep(train, folds)
+        inputs = train.rows("evidence").double().numpy()
+        logits = inputs if folds is None else np.concatenate([inputs, folds.held_out[..., None]], axis=-1)
+        y = train.y.numpy()
+        self.combination, values = _best_combination(logits, y, [*scores.tuned, "lamp"])
+        self.tuners = tune_cross_fitted(y, self.combination.predict_proba(logits), seed=self.seed)
+        self.report = {
+            "classifiers": {
+                kind: {"view": each.view, "setting": list(each.setting), "seconds": each.seconds}
+                for kind, each in scores.tuned.items()
+            },
+            "lamp": None if folds is None else {"folds": len(folds.models), "epochs": folds.epochs, **folds.options},
+            "values": values,
+            "weights": self.combination.weight.tolist() if self.combination.weight is not None else [],
+            "seconds": time.monotonic() - start,
+        }
+        return self
+
+    def predict_proba(self, raw: Any) -> np.ndarray:
+        """Returns probabilities :math:`(N, L)`.
+
+        Args:
+            raw (Any): Raw inputs as the preprocessor takes them (texts, rows, SMILES, DNA), or samples.
+        """
+        return self.combination.predict_proba(self._logits(self.preprocessor.transform(raw)))
+
+    def predict(self, raw: Any, metric: str = "miF1") -> np.ndarray:
+        """Returns decisions 0 and 1 :math:`(N, L)`, with the thresholds that are best for a metric.
+
+        Args:
+            raw (Any): As of :meth:`predict_proba`.
+            metric (str, optional): One of :obj:`tg_mlc.metrics.DECISION_METRICS`. (default: :obj:`"miF1"`)
+
+        Raises:
+            ValueError: If the metric is not known.
+        """
+        if metric not in self.tuners:
+            raise ValueError(f"Expected 'metric' to be one of {list(self.tuners)} (got {metric!r})")
+        decisions: np.ndarray = self.tuners[metric].predict(self.predict_proba(raw))
+        return decisions
+
+    def evaluate(self, dataset: MultiLabelDataset) -> Evaluation:
+        """Evaluates probabilities and decisions on samples with known labels."""
+        return evaluate(dataset.y, self.predict_proba(dataset), self.tuners, self.label_names)
+
+    def classifier_scores(self, raw: Any) -> dict[str, ClassifierScore]:
+        """What each of the classifiers says alone, by its title in tables of results; only after :meth:`fit`, as
+        scores of training samples are not saved.
+        """
+        evidence = self.preprocessor.transform(raw).rows("evidence").double().numpy() / EVIDENCE_SCALE
+        return {
+            TITLES[kind]: ClassifierScore(expit(each.held_out), expit(evidence[..., place]), each.seconds)
+            for place, (kind, each) in enumerate(self.scores.tuned.items())
+        }
+
+    @property
+    def scores(self) -> TunedScores:
+        """The classifiers that give samples their evidence."""
+        scores: TunedScores = self.preprocessor.steps[-1]  # type: ignore[attr-defined]
+        return scores
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns all that predictions need, as tensors, numbers, strings, and lists and dictionaries of these."""
+        state: dict[str, Any] = as_tensors(self._state())
+        return state
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "label_names": self.label_names,
+            "preprocessor": to_state(self.preprocessor),
+            "models": [dict(model.state_dict()) for model in self.models],
+            "built": self._built,
+            "combination": self.combination.state_dict(),
+            "tuners": {name: tuner.state_dict() for name, tuner in self.tuners.items()},
+            "report": self.report,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes what another one has learned.
+
+        Args:
+            state (dict): What :meth:`state_dict` returned.
+        """
+        self.label_names, self.report, self._built = list(state["label_names"]), state["report"], state["built"]
+        self.preprocessor = from_state(state["preprocessor"])
+        self.combination = Combination().load_state_dict(state["combination"])
+        self.tuners = {name: ThresholdTuner().load_state_dict(each) for name, each in state["tuners"].items()}
+        self.models = []
+        for weights in state["models"]:
+            model = _folds.build(*_build_arguments(self._built)).eval().requires_grad_(False)
+            model.load_state_dict(weights)
+            self.models.append(model)
+        return self
+
+    def _keep(self, train: MultiLabelDataset, folds: _folds.Folds | None) -> None:
+        self.models = [] if folds is None else folds.models
+        self._built = {}
+        if folds is not None:
+            graph = folds.label_graph
+            self._built = {
+                "family": _folds.family_of(train),
+                "options": folds.options,
+                "label_graph": {"edge_index": graph.edge_index, "edge_weight": graph.edge_weight},
+                "sample": _folds.kept_sample(train),
+            }
+
+    def _logits(self, samples: MultiLabelDataset) -> np.ndarray:
+        """The logits of all classifiers, and the mean of those of the models."""
+        inputs = samples.rows("evidence").double().numpy()
+        if not self.models:
+            return inputs
+        of_models = [_folds.logits_of(model, samples).double().numpy() for model in self.models]
+        return np.concatenate([inputs, np.mean(of_models, axis=0)[..., None]], axis=-1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(seconds={self.seconds:g}, seed={self.seed})"
+
+
+def _steps(dataset: MultiLabelDataset) -> list[Preprocessor]:
+    """What makes samples of raw inputs, and matrices of samples."""
+    if dataset.kind == "vector":
+        return [TableInputs()]
+    if dataset.feature_names == list(LETTERS):
+        return [DNAInputs()]
+    if dataset.kind in ("bag", "sequence"):
+        return [TableInputs(), TfIdf()]
+    if "smiles" in dataset[0]:
+        return [Described(), MoleculeInputs()]
+    raise ValueError(f"Expected bags, sequences, vectors, molecules or DNA (got {dataset}); see from_arrays")
+
+
+def _all_of(dataset: MultiLabelDataset) -> Split:
+    rows = torch.arange(len(dataset))
+    return Split(rows, rows[:0], rows[:0], "all training samples")
+
+
+def _best_combination(logits: np.ndarray, y: np.ndarray, names: Sequence[str]) -> tuple[Combination, dict[str, float]]:
+    """The weights of all, or of the one that alone does better on every part of the samples; and the value of each."""
+    found = {"all": Combination().fit(logits, y)}
+    for place, name in zip(range(logits.shape[-1]), names, strict=False):
+        alone = Combination().fit(logits[..., [place]], y)
+        weight = np.zeros(logits.shape[-1])
+        weight[place] = alone.weight[0] if alone.weight is not None else 0.0
+        found[name] = Combination().load_state_dict({"weight": weight, "bias": alone.bias})
+    probabilities = {name: each.predict_proba(logits) for name, each in found.items()}
+    values = {name: _values(y, scores) for name, scores in probabilities.items()}
+    better = [name for name in found if (values[name] > values["all"]).all()]
+    return found[max(better, key=lambda name: values[name].sum(), default="all")], {
+        name: float(each.mean()) for name, each in values.items()
+    }
+
+
+def _values(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """How well scores rank and decide, on each of a few parts of the samples."""
+    part = np.arange(len(y)) % min(_PARTS, len(y))
+    return np.array([ranks_and_decides(y[part == i], scores[part == i]) for i in range(part.max() + 1)])
+
+
+def _build_arguments(built: Mapping[str, Any]) -> tuple[str, MultiLabelDataset, LabelGraph, dict[str, Any]]:
+    sample = built["sample"]
+    names = sample["label_names"]
+    samples = Samples(Data.from_dict(sample["data"]), sample["slices"], names, None, sample["kind"])
+    train = ArrayDataset(samples._replace(num_features=sample["num_inputs"]))
+    graph = LabelGraph(num_nodes=len(names), label_names=names, **built["label_graph"])
+    return built["family"], train, graph, dict(built["options"])
