@@ -4,6 +4,7 @@ from tg_mlc._optional import require
 
 require("sklearn.base", extra="train")
 
+from tg_mlc.sklearn.auto import AutoClassifier  # noqa: E402
 from tg_mlc.sklearn.baselines import (  # noqa: E402
     ChainEnsembleClassifier,
     KernelRidgeClassifier,
@@ -16,6 +17,7 @@ from tg_mlc.sklearn.baselines import (  # noqa: E402
 from tg_mlc.sklearn.lamp import LaMPClassifier  # noqa: E402
 
 __all__ = [
+    "AutoClassifier",
     "ChainEnsembleClassifier",
     "KernelRidgeClassifier",
     "LaMPClassifier",

@@ -12,17 +12,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 from typing_extensions import Self
 
-from tg_mlc._options import check_choice, check_share
+from tg_mlc._options import check_share
 from tg_mlc.data import MultiLabelDataset, Split, predefined_split, stratified_split
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
-from tg_mlc.sklearn.estimator import MultiLabelEstimator, stack_rows
-from tg_mlc.sklearn.inputs import Inputs, as_texts, infer_inputs, make_samples, samples_like
+from tg_mlc.sklearn.estimator import stack_rows
+from tg_mlc.sklearn.inputs import Inputs, make_samples, samples_like
+from tg_mlc.sklearn.raw import RawInputEstimator
 from tg_mlc.sklearn.training import GraphName, Settings, TrainedModel, train
 
 
-class LaMPClassifier(MultiLabelEstimator):
+class LaMPClassifier(RawInputEstimator):
     """Label message passing from the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, as an estimator of scikit-learn.
 
@@ -73,7 +74,6 @@ class LaMPClassifier(MultiLabelEstimator):
         n_iter_ (int): The number of epochs.
     """
 
-    inputs_: Inputs
     trained_: TrainedModel
     n_iter_: int
 
@@ -147,20 +147,6 @@ class LaMPClassifier(MultiLabelEstimator):
 
     def _logits(self, X: Any) -> FloatArray:
         return self.trained_.logits(self.trained_.preprocessor.transform(X), self._device())
-
-    def _read_training_inputs(self, X: Any) -> Any:
-        check_choice("inputs", self.inputs, ("auto", "vectors", "bags", "texts", "smiles"))
-        self.inputs_ = infer_inputs(X) if self.inputs == "auto" else self.inputs
-        return self._read_matrix(X, reset=True) if self.inputs_ in ("vectors", "bags") else self._read_texts(X)
-
-    def _read_inputs(self, X: Any) -> Any:
-        return self._read_matrix(X, reset=False) if self.inputs_ in ("vectors", "bags") else self._read_texts(X)
-
-    def _read_texts(self, X: Any) -> list[Any]:
-        texts = as_texts(X)
-        if texts is None:
-            raise ValueError(f"Expected a list or column of strings for inputs '{self.inputs_}' (got {X!r:.60})")
-        return texts
 
     def _divide(
         self, X: Any, matrix: FloatArray, eval_set: tuple[Any, Any] | None, seed: int
