@@ -9,6 +9,7 @@ from torch_geometric.data import Batch
 from tests.models.samples import molecules
 from tg_mlc.data import ArrayDataset
 from tg_mlc.data.records import Records
+from tg_mlc.data.samples import Samples
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.models import graph2graph, mped, table_lamp
 from tg_mlc.nn.encoders import MoleculeEncoder
@@ -67,20 +68,10 @@ def test_molecules_pass_messages_along_their_bonds():
     samples = molecules(6)
     for data in samples:
         data.y = torch.tensor([[1.0, 0.0, torch.nan, 1.0]])
-    train = MoleculesWithLabels(samples)
+    train = ArrayDataset(Samples.collate(samples, NAMES, None))
     model = mped(train, fully_connected(NAMES), channels=16).eval()
     assert isinstance(model.encoder, MoleculeEncoder)
     assert model(Batch.from_data_list(samples)).shape == (6, 4)
-
-
-class MoleculesWithLabels(list):
-    """Molecules as a data set gives them."""
-
-    kind = None
-
-    @property
-    def y(self):
-        return torch.cat([data.y for data in self])
 
 
 def test_words_and_labels_start_from_documents_as_those_of_lamp_do(train):
