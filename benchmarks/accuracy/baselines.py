@@ -88,11 +88,11 @@ def rivals(task: Task, split: Split, seed: int) -> dict[str, Callable[[], Scores
     rows: dict[str, Callable[[], Scores]] = {
         FREQUENCY: lambda: _frequency(task, split),
         "linear SVM": lambda: _linear(_plain_inputs(task, split), task, split, "hinge"),
-        "classifier chain": lambda: _fitted(ClassifierChain(), task, split),
+        "classifier chain": lambda: _fitted(ClassifierChain(seed=seed), task, split),
         "ML-kNN": lambda: _fitted(MLkNN(), task, split),
     }
     if find_spec("napkinxc") is not None:
-        rows["label trees"] = lambda: _fitted(LabelTrees(), task, split)
+        rows["label trees"] = lambda: _fitted(LabelTrees(seed=seed), task, split)
     if task.name in MOLECULES:
         rows["random forest"] = lambda: _forest(task, split, seed, tuned=True)
     return rows

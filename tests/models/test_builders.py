@@ -56,6 +56,10 @@ def test_a_model_of_sequences_of_labels_is_built_again():
     torch.testing.assert_close(again.eval().search(batch), model.eval().search(batch), rtol=0, atol=0)
 
 
+def test_options_are_kept_where_the_label_graph_is_left_out():
+    assert blueprint_of(mped_autoregressive(INPUTS["bag"], channels=8)).options == {"channels": 8}
+
+
 def test_words_that_were_left_out_stay_so():
     dataset = INPUTS["bag"]
     model = table_lamp(dataset, fully_connected(3), channels=8, min_df=20).eval()

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.models.builders import builder
-from tg_mlc.models.inputs import pop_input_encoder
+from tg_mlc.models.inputs import check_encoder, pop_input_encoder
 from tg_mlc.models.label_sequences import LabelSequenceModel
 from tg_mlc.nn.decoders import AttentionDecoder, LabelOrder, RecurrentDecoder, label_ranks
 from tg_mlc.nn.encoders import MessageEncoder, RecurrentEncoder
@@ -54,7 +54,7 @@ def mped_autoregressive(
         TypeError: If an option is unknown.
         ValueError: If :obj:`encoder` or :obj:`label_order` is unknown, or there is no encoder for samples of this kind.
     """
-    _check_encoder(encoder)
+    check_encoder(encoder)
     inputs = pop_input_encoder(train, channels, kwargs)
     mlp_channels = 2 * channels if mlp_channels is None else mlp_channels
     if encoder == "fmp":
@@ -126,7 +126,7 @@ def seq2seq(
         ValueError: If :obj:`encoder` or :obj:`label_order` is unknown, :obj:`num_layers` is not among 1 to 3, or there
             is no encoder for samples of this kind.
     """
-    _check_encoder(encoder)
+    check_encoder(encoder)
     if num_layers not in (1, 2, 3):
         raise ValueError(f"Expected 'num_layers' among 1, 2 and 3 (got {num_layers!r})")
     inputs = pop_input_encoder(train, channels, kwargs)
@@ -134,11 +134,6 @@ def seq2seq(
         inputs = RecurrentEncoder(inputs, num_layers, dropout=dropout)
     decoder = RecurrentDecoder(channels, train.y.size(1), num_layers, dropout=dropout, **kwargs)
     return _sequence_model(train, inputs, decoder, label_order)
-
-
-def _check_encoder(encoder: str) -> None:
-    if encoder not in ("fmp", "emb"):
-        raise ValueError(f"Expected 'encoder' to be 'fmp' or 'emb' (got {encoder!r})")
 
 
 def _sequence_model(

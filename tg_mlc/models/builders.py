@@ -104,9 +104,10 @@ def describe_samples(dataset: MultiLabelDataset) -> dict[str, Any]:
 def _options(bound: inspect.BoundArguments) -> dict[str, Any]:
     """The arguments by name, but for the first two."""
     options: dict[str, Any] = {}
-    for index, (name, value) in enumerate(bound.arguments.items()):
-        is_rest = bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
-        options.update(value if is_rest else {name: value} if index >= 2 else {})
+    parameters = bound.signature.parameters
+    for name in [name for name in list(parameters)[2:] if name in bound.arguments]:
+        value = bound.arguments[name]
+        options.update(value if parameters[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value})
     return options
 
 

@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 from tg_mlc._options import check_count
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.models.builders import builder
-from tg_mlc.models.inputs import input_encoder
+from tg_mlc.models.inputs import check_encoder, input_encoder
 from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import AttentionConv, FeatureMessagePassing, FeatureToLabelConv
 from tg_mlc.nn.attention import BlockOptions
@@ -120,6 +120,7 @@ def gaml(
             :func:`~tg_mlc.models.input_encoder`.
         **block (optional): As in :class:`GAML`.
     """
+    check_encoder(encoder)
     inputs = input_encoder(
         train,
         channels,

@@ -49,6 +49,12 @@ def input_encoder(
     return KnownComponents(encoder, train.num_labels) if known_labels else encoder
 
 
+def check_encoder(encoder: str) -> None:
+    """Refuses what is neither with nor without messages among components."""
+    if encoder not in ("fmp", "emb"):
+        raise ValueError(f"Expected 'encoder' to be 'fmp' or 'emb' (got {encoder!r})")
+
+
 def pop_input_encoder(train: MultiLabelDataset, channels: int, options: dict[str, Any]) -> nn.Module:
     """The encoder by :func:`input_encoder`, whose arguments are taken out of those of a whole model."""
     taken = {key: options.pop(key) for key in (input_encoder.__kwdefaults__ or {}) if key in options}

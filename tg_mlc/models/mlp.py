@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.models.builders import builder
-from tg_mlc.models.inputs import input_encoder
+from tg_mlc.models.inputs import check_encoder, input_encoder
 from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import FeatureMessagePassing
 from tg_mlc.nn.attention import BlockOptions
@@ -172,6 +172,7 @@ def pooled_mlp(
         frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`0.5`)
         **inputs (optional): Additional arguments of :func:`~tg_mlc.models.input_encoder`.
     """
+    check_encoder(encoder)
     blocks = num_feature_layers if encoder == "fmp" else 0
     inner = input_encoder(train, channels, **inputs)
     model = PooledMLP(inner, train.num_labels, num_layers, blocks, dropout=dropout)

@@ -13,7 +13,7 @@ from torch_geometric.nn import MLP
 
 from tg_mlc._options import check_count
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.models.inputs import input_encoder
+from tg_mlc.models.inputs import check_encoder, input_encoder
 from tg_mlc.models.mlp import PooledComponents
 from tg_mlc.nn.readout import start_from_frequencies
 
@@ -224,6 +224,7 @@ def energy_network(
             :func:`~tg_mlc.models.pooled_mlp`.
         num_units, num_feature_layers, dropout (optional): As in :class:`SPEN`.
     """
+    check_encoder(encoder)
     inner = input_encoder(train, channels, **inputs)
     options: dict[str, Any] = {"num_units": num_units, "dropout": dropout}
     blocks = num_feature_layers if encoder == "fmp" else 0

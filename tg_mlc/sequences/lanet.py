@@ -91,7 +91,8 @@ class LANET(nn.Module):
         self.readout = nn.Linear(width, channels, bias=False) if tied else nn.Linear(width, 1)
         self.tied = tied
         if memory is not None:
-            nn.init.zeros_(self.readout.weight)
+            for parameter in self.readout.parameters():
+                nn.init.zeros_(parameter)
 
     def forward(self, data: Data, *, return_attention_weights: bool = False) -> Tensor | LANETOutput:
         r"""Runs the forward pass of the module.

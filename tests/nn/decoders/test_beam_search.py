@@ -93,7 +93,9 @@ def test_a_model_that_never_stops_is_cut():
     with pytest.warns(UserWarning, match="cut at 'max_length', 3 labels"):
         found = beam_search(decoder, x, ptr, max_length=3)
     assert (found.labels[:, 0].sum(dim=-1) == 3).all()
-    assert len(decoder.num_rows) == 3
+    assert len(decoder.num_rows) == 4  # three labels, and the stop that ends them
+    assert (found.sequences[:, 0, -1] == NUM_LABELS).all()
+    assert (found.log_probs[:, 0] < -20).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert beam_search(decoder, x, ptr).labels[:, 0].all()  # nothing can follow all labels

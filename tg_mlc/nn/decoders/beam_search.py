@@ -20,6 +20,7 @@ class Hypotheses(NamedTuple):
     labels: Tensor  #: ``[B, K, L]``, the labels of each sequence as truth values
     log_probs: Tensor  #: ``[B, K]``, the log-probabilities of the sequences
     peaks: Tensor  #: ``[B, K, L]``, the highest probability of each label at any place of the sequence
+    weights: Tensor  #: ``[B, K]``, the shares of the sequences by rank, of which the very best has the largest
 
     def scores(self) -> Tensor:
         r"""Scores of all labels in :math:`[0, 1]`: above one half exactly for the labels of the best sequence.
@@ -27,15 +28,14 @@ class Hypotheses(NamedTuple):
         .. math::
             s_i = \frac{1}{2} [i \in \mathcal{Y}_1] + \frac{1}{2} \sum_{k=1}^{K} w_k \cdot
             \begin{cases} 1 & i \in \mathcal{Y}_k \\ p_{ki} & \textrm{else} \end{cases}, \qquad
-            w_k = \frac{p(\mathcal{Y}_k)}{\sum_l p(\mathcal{Y}_l)}
+            w_k = \frac{\exp \textrm{rank}(\mathcal{Y}_k)}{\sum_l \exp \textrm{rank}(\mathcal{Y}_l)}
 
         with :math:`p_{ki}` the peaks, which rank the labels that are in no sequence of the beam.
 
         Shapes:
             - **output:** scores :math:`(B, L)`
         """
-        weights = self.log_probs.softmax(dim=1).unsqueeze(-1)
-        expected = (weights * torch.where(self.labels, 1.0, self.peaks)).sum(dim=1).clamp(max=1.0)
+        expected = (self.weights.unsqueeze(-1) * torch.where(self.labels, 1.0, self.peaks)).sum(dim=1).clamp(max=1.0)
         return torch.where(self.labels[:, 0], 0.5 + 0.5 * expected, 0.5 * expected)
 
 
@@ -64,8 +64,8 @@ def beam_search(
         beam_size (int, optional): Number of hypotheses :math:`K`; the papers take 5. (default: :obj:`5`)
         length_penalty (float, optional): The exponent :math:`\alpha`: larger ones prefer longer sequences, of labels
             with a higher mean log-probability. (default: :obj:`0.0`)
-        max_length (int, optional): The most labels of a sequence, all if :obj:`None`. If a best one is cut there,
-            before all labels are in it, a warning says so. (default: :obj:`None`)
+        max_length (int, optional): The most labels of a sequence, all if :obj:`None`: only the stop follows them. If a
+            best one would rather go on there, a warning says so. (default: :obj:`None`)
         excluded (torch.Tensor, optional): A mask of labels that a sample's sequences leave out, :math:`(B, L)`.
             (default: :obj:`None`)
 
@@ -90,9 +90,14 @@ def beam_search(
             if beam.has_ended():
                 break
             state = decoder.select(state, rows)
-    if beam.open[:, 0].any():
-        warnings.warn(f"Sequences were cut at 'max_length', {max_length} labels, before they stopped", stacklevel=2)
-    return beam.hypotheses()
+        else:
+            beam, is_cut = beam.close(decoder.step(state, beam.last)[0], length_penalty)
+            if is_cut.any():
+                message = (
+                    f"Sequences were cut at 'max_length', {max_length} labels, where others were likelier than a stop"
+                )
+                warnings.warn(message, stacklevel=2)
+    return beam.hypotheses(length_penalty)
 
 
 class _Beam(NamedTuple):
@@ -119,9 +124,7 @@ class _Beam(NamedTuple):
     def extend(self, logits: Tensor, beam_size: int, length_penalty: float) -> tuple[_Beam, Tensor]:
         """The best hypotheses that are one symbol longer, and the row that each continues."""
         num_samples, width, stop = self.open.shape
-        # Only the stop may follow one that has ended: its log-probability is zero.
-        closed = ~F.pad(self.open, (0, 1), value=True)
-        step = logits.float().view_as(closed).masked_fill(closed, -torch.inf).log_softmax(dim=-1)
+        step = self._log_probs_of(logits)
         totals = (self.log_probs.unsqueeze(-1) + step).flatten(start_dim=1)
         ranks = totals / self._lengths().flatten(start_dim=1) ** length_penalty
         chosen = ranks.topk(min(beam_size, ranks.size(1))).indices
@@ -140,6 +143,28 @@ class _Beam(NamedTuple):
         )
         return beam, rows.flatten()
 
+    def close(self, logits: Tensor, length_penalty: float) -> tuple[_Beam, Tensor]:
+        """All hypotheses with a stop at their end, and for each sample whether the best would rather go on."""
+        step = self._log_probs_of(logits)
+        beam = self._replace(
+            symbols=F.pad(self.symbols, (0, 1), value=self.labels.size(-1)),
+            log_probs=self.log_probs + step[..., -1],
+            open=torch.zeros_like(self.open),
+        )
+        order = beam.ranks(length_penalty).argsort(dim=1, descending=True, stable=True)
+        goes_on = (step[..., :-1].amax(dim=-1) > step[..., -1]).gather(1, order)
+        rows = order + torch.arange(len(order), device=order.device).unsqueeze(-1) * order.size(1)
+        return _Beam(*(entry.flatten(end_dim=1)[rows] for entry in beam)), goes_on[:, 0]
+
+    def ranks(self, length_penalty: float) -> Tensor:
+        """What orders hypotheses that have ended."""
+        return self.log_probs / (self.labels.sum(dim=-1) + 1) ** length_penalty
+
+    def _log_probs_of(self, logits: Tensor) -> Tensor:
+        # Only the stop may follow one that has ended: its log-probability is zero.
+        closed = ~F.pad(self.open, (0, 1), value=True)
+        return logits.float().view_as(closed).masked_fill(closed, -torch.inf).log_softmax(dim=-1)
+
     def _lengths(self) -> Tensor:
         """The number of symbols of all continuations, a stop to come included."""
         by_stop = self.labels.sum(dim=-1, keepdim=True) + 1
@@ -149,6 +174,7 @@ class _Beam(NamedTuple):
         """Whether no hypothesis can become longer."""
         return not self.open.any()
 
-    def hypotheses(self) -> Hypotheses:
+    def hypotheses(self, length_penalty: float) -> Hypotheses:
         """What the search has found."""
-        return Hypotheses(self.symbols[..., 1:], self.labels, self.log_probs, self.peaks)
+        weights = self.ranks(length_penalty).softmax(dim=1)
+        return Hypotheses(self.symbols[..., 1:], self.labels, self.log_probs, self.peaks, weights)
