@@ -109,6 +109,14 @@ def test_a_model_is_replaced_on_request_only(tmp_path, capsys):
     assert cli.main([*command, "--force"]) == 0
 
 
+def test_a_command_with_a_wrong_column_may_be_corrected(tmp_path, capsys):
+    table = write_rows(tmp_path / "rows.csv")
+    command = [*TRAIN_ROWS, "--csv", str(table), "--out", str(tmp_path / "model")]
+    assert cli.main([*command, "--features", "heihgt,width"]) == 1
+    assert "heihgt" in capsys.readouterr().err
+    assert cli.main(command) == 0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -60,6 +60,13 @@ def test_options_are_kept_where_the_label_graph_is_left_out():
     assert blueprint_of(mped_autoregressive(INPUTS["bag"], channels=8)).options == {"channels": 8}
 
 
+def test_numbers_of_numpy_are_stored_as_plain_ones():
+    options = blueprint_of(
+        table_lamp(INPUTS["bag"], fully_connected(3), channels=8, frequency_strength=np.float64(0.5))
+    ).options
+    assert type(options["frequency_strength"]) is float
+
+
 def test_words_that_were_left_out_stay_so():
     dataset = INPUTS["bag"]
     model = table_lamp(dataset, fully_connected(3), channels=8, min_df=20).eval()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -29,6 +30,11 @@ def test_training_minimises_the_loss_of_the_objective(batch):
 def test_predict_step_gives_probabilities(batch):
     module = make_module().eval()
     assert torch.equal(module.predict_step(batch), module.model(batch).sigmoid())
+
+
+def test_numbers_of_numpy_are_stored_as_plain_ones():
+    module = make_module(lr=np.float64(0.5), weight_decay=np.float32(0.25))
+    assert {type(module.hparams[name]) for name in ("lr", "weight_decay", "eps")} == {float}
 
 
 def test_weight_decay_is_for_matrices():

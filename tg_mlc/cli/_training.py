@@ -69,7 +69,12 @@ class Run:
             )
         with replace_when_done(note) as unfinished:
             unfinished.write_text(json.dumps(settings))
-        yield
+        try:
+            yield
+        except ValueError:
+            if not any(self.folder.rglob("*.ckpt")):  # nothing to go on with, and the options may be what is wrong
+                shutil.rmtree(self.folder)
+            raise
         shutil.rmtree(self.folder)
 
     def train(self, fit_options: Mapping[str, Any], name: str = "run", **changes: Any) -> Predictor:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -107,6 +108,7 @@ def _options(bound: inspect.BoundArguments) -> dict[str, Any]:
     parameters = bound.signature.parameters
     for name in [name for name in list(parameters)[2:] if name in bound.arguments]:
         value = bound.arguments[name]
+        value = value.item() if isinstance(value, np.generic) else value
         options.update(value if parameters[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value})
     return options
 

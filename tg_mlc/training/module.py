@@ -108,6 +108,9 @@ class MultiLabelModule(LightningModule):
         for i, beta in enumerate(betas):
             check_number(f"betas[{i}]", beta, below=1.0)
         check_schedule(decay, warmup)
+        # Numbers of NumPy, as from a grid of settings, are no plain data.
+        lr, weight_decay, eps, warmup = float(lr), float(weight_decay), float(eps), float(warmup)
+        betas = float(betas[0]), float(betas[1])
         check_plain(config, "config")
         check_preprocessor(preprocessor)
         self.objective = make_objective(objective)
