@@ -108,3 +108,12 @@ def test_a_restored_model_says_the_same(form):
     assert np.array_equal(again.decision_function(form(X)), restored.decision_function(form(X)))
     with pytest.raises(RuntimeError, match="coefficients alone do not do"):
         restored.leave_one_out()
+
+
+def test_many_samples_are_scored_some_at_a_time(monkeypatch):
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    ridge = KernelRidgeBaseline(gamma=0.5, alpha=0.1).fit(x, (x > 0).astype(float))
+    at_once = ridge.decision_function(x)
+    monkeypatch.setattr(kernel_ridge, "_CHUNK", 7)
+    np.testing.assert_allclose(ridge.decision_function(x), at_once, rtol=1e-12)
+    assert ridge.decision_function(x[:0]).shape == (0, 3)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import random
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tg_mlc.data.readers.fasta import letter_codes
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.metrics import DECISION_METRICS
 from tg_mlc.recipes import AutoModel, auto
+from tg_mlc.recipes.automatic import _values
 
 pytest.importorskip("sklearn")
 pytest.importorskip("lightning")
@@ -33,6 +35,20 @@ def saved(model):
 @pytest.fixture(scope="module")
 def fitted():
     return auto(vectors(), seconds=20)
+
+
+def test_the_random_state_of_the_caller_is_left_alone():
+    states = random.getstate(), torch.get_rng_state()
+    auto(vectors(40), seconds=5)
+    assert random.getstate() == states[0]
+    assert torch.equal(torch.get_rng_state(), states[1])
+
+
+def test_parts_whose_labels_nobody_knows_do_not_count():
+    y = np.array([[1.0], [np.nan], [0.0], [1.0]])
+    values = _values(y, np.array([[0.9], [0.5], [0.1], [0.8]]))
+    assert len(values) == 3
+    assert np.isfinite(values).all()
 
 
 def test_new_samples_are_predicted(fitted):

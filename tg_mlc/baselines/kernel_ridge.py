@@ -22,6 +22,7 @@ DEFAULT_GRID: tuple[tuple[float, float], ...] = tuple(product((0.25, 0.5, 1.0), 
 
 #: Two matrices of this many rows and columns take 14 GB.
 MAX_SAMPLES = 30_000
+_CHUNK = 4096  # samples to score at a time
 
 
 class KernelRidgeBaseline:
@@ -156,7 +157,9 @@ class KernelRidgeBaseline:
     def _regress(self, x: Features) -> FloatArray:
         if self.dual is None or self.mean is None:
             raise RuntimeError("Expected 'fit' to be called before a prediction")
-        return np.asarray(self.mean + self._kernel(x) @ self.dual)
+        # Some rows at a time: the kernel of all would need memory for every pair.
+        parts = (self._kernel(x[start : start + _CHUNK]) @ self.dual for start in range(0, x.shape[0], _CHUNK))
+        return np.asarray(self.mean + np.concatenate([*parts, np.empty((0, len(self.mean)))]))
 
     def _kernel(self, x: Features) -> FloatArray:
         pairwise = require("sklearn.metrics.pairwise", extra="data")

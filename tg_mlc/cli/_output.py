@@ -1,4 +1,4 @@
-"""What commands print."""
+"""Output of commands: text or JSON."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _optimise(optuna: Any, study: Any, run: Run, trials: int, fit_options: dict[
         predictor = run.train(options, f"trial-{trial.number}", **changes)
         return float(predictor.facts["validation"]["val/loss"])
 
-    if not study.trials:
+    if not any(trial.state in (*ended, optuna.trial.TrialState.WAITING) for trial in study.trials):
         study.enqueue_trial(_settings_of(run))
     done = sum(trial.state in ended for trial in study.trials)
     for _ in trange(done, trials, desc="Trials", initial=done, total=trials, disable=None, leave=False):

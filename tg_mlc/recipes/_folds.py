@@ -186,14 +186,14 @@ def _train(
     epochs: int,
     seed: int,
 ) -> FitResult:
-    seed_everything(seed, verbose=False)
     family = FAMILIES[name]
-    model = build(name, dataset[split.train], label_graph, options)
-    objective = BinaryObjective(intermediate_weight=family.intermediate_weight)
-    module = MultiLabelModule(model, dataset.label_names, objective, **family.module)
-    data = MultiLabelDataModule(dataset, split, batch_size=BATCH_SIZE, seed=seed)
     settings: dict[str, Any] = {"monitor": "val/loss", "patience": 5, "ema_decay": 0.98, "gradient_clip": 1.0}
     with tempfile.TemporaryDirectory() as folder:
+        seed_everything(seed, verbose=False)
+        model = build(name, dataset[split.train], label_graph, options)
+        objective = BinaryObjective(intermediate_weight=family.intermediate_weight)
+        module = MultiLabelModule(model, dataset.label_names, objective, **family.module)
+        data = MultiLabelDataModule(dataset, split, batch_size=BATCH_SIZE, seed=seed)
         return fit(module, data, folder, max_epochs=epochs, logger=False, accelerator="cpu", **settings)
 
 

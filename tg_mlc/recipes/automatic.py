@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from lightning.pytorch.utilities.seed import isolate_rng
 from scipy.special import expit
 from torch import nn
 from torch_geometric.data import Data
@@ -112,6 +113,7 @@ class AutoModel:
         self.seconds = seconds
         self.seed = seed
 
+    @isolate_rng()
     def fit(self, dataset: MultiLabelDataset) -> Self:
         """Fits to training samples; see :func:`auto`."""
         start = time.monotonic()
@@ -275,8 +277,9 @@ def _best_combination(logits: np.ndarray, y: np.ndarray, names: Sequence[str]) -
 
 def _values(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """How well scores rank and decide, on each of a few parts of the samples."""
-    part = np.arange(len(y)) % min(_PARTS, len(y))
-    return np.array([ranks_and_decides(y[part == i], scores[part == i]) for i in range(part.max() + 1)])
+    known = np.flatnonzero(~np.isnan(y).all(axis=1))
+    parts = [known[i::_PARTS] for i in range(min(_PARTS, len(known)))]
+    return np.array([ranks_and_decides(y[part], scores[part]) for part in parts])
 
 
 def _build_arguments(built: Mapping[str, Any]) -> tuple[str, MultiLabelDataset, LabelGraph, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""How often entities and labels like those of a history have each label."""
+"""Frequencies of labels among similar entities, and after similar labels."""
 
 from __future__ import annotations
 

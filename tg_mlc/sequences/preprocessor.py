@@ -1,4 +1,4 @@
-"""What models of sequences take from training events, and nothing from later ones."""
+"""Preprocessor of events: vocabulary, bins and scales, fitted to training events alone."""
 
 from __future__ import annotations
 

@@ -25,7 +25,6 @@ NUM_FOLDS = 5
 EXACT_GRID = tuple(product((1.0,), (0.01, 0.03, 0.1, 0.3)))
 #: Pairs of ``gamma`` and ``alpha`` for vectors of molecules, of unit length.
 MOLECULE_GRID = tuple(product((1.0, 2.0, 4.0), (0.3, 1.0, 3.0)))
-_CHUNK = 4096  # samples at a time, for memory
 
 
 class Rater(ABC):
@@ -46,9 +45,7 @@ class Rater(ABC):
 
     def scores(self, dataset: MultiLabelDataset) -> np.ndarray:
         """The scores :math:`(N, L)` of any samples."""
-        x, classifier = inputs_of(dataset), cast(LinearBaseline | KernelRidgeBaseline, self.classifier)
-        parts = (x[start : start + _CHUNK] for start in range(0, len(dataset), _CHUNK))
-        return np.concatenate([classifier.decision_function(part) for part in parts])
+        return cast(LinearBaseline | KernelRidgeBaseline, self.classifier).decision_function(inputs_of(dataset))
 
     def samples(self, dataset: MultiLabelDataset) -> list[Any]:
         """The inputs and labels that a fit depends on."""
