@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from hypothesis import settings
 
 VARIABLE = "TG_MLC_DATA"
@@ -13,6 +16,14 @@ VARIABLE = "TG_MLC_DATA"
 # No example fails because others share the cores: limits on time are asserted on that of the processor.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    """Weights and draws of a test do not hang on which tests ran before it."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")
