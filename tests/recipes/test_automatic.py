@@ -1,18 +1,22 @@
 from __future__ import annotations
 
-import io
 import random
+import subprocess
+import sys
+import tempfile
 
 import numpy as np
 import pytest
 import torch
 
+import tg_mlc
 from tg_mlc.data import MoleculeDataset, from_arrays, tokenize
 from tg_mlc.data.dataset import ArrayDataset
 from tg_mlc.data.readers.fasta import letter_codes
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.metrics import DECISION_METRICS
-from tg_mlc.recipes import AutoModel, auto
+from tg_mlc.predict import Predictor
+from tg_mlc.recipes import auto
 from tg_mlc.recipes.automatic import _values
 
 pytest.importorskip("sklearn")
@@ -25,11 +29,9 @@ def vectors(num_samples=90, seed=0):
 
 
 def saved(model):
-    """A model that is written and read again without running code."""
-    file = io.BytesIO()
-    torch.save(model.state_dict(), file)
-    file.seek(0)
-    return AutoModel().load_state_dict(torch.load(file, weights_only=True))
+    """A model that is written to a folder and read again."""
+    with tempfile.TemporaryDirectory() as folder:
+        return tg_mlc.load(model.save(folder)).scorer
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +78,41 @@ def test_saved_model_predicts_the_same(fitted):
     assert (restored.predict_proba(new) == fitted.predict_proba(new)).all()
     assert (restored.predict(new, "maF1") == fitted.predict(new, "maF1")).all()
     assert restored.label_names == fitted.label_names
+    assert restored.report == fitted.report
+    assert repr(restored) == repr(fitted) == "AutoModel(seconds=20, seed=0)"
+
+
+def test_a_fresh_process_predicts_the_same_without_unpickling(fitted, tmp_path):
+    code = """
+import sys
+import numpy as np
+import tg_mlc
+
+def refuse(event, arguments):
+    if event == "pickle.find_class":
+        raise AssertionError(arguments)
+
+x = np.load(sys.argv[2])
+tg_mlc.load(sys.argv[1]).scores(x)  # Numba reads its own cache
+sys.addaudithook(refuse)
+np.save(sys.argv[3], tg_mlc.load(sys.argv[1]).scores(x))
+"""
+    x = vectors(seed=1).rows("x").numpy()
+    np.save(tmp_path / "x.npy", x)
+    paths = [str(fitted.save(tmp_path / "model")), str(tmp_path / "x.npy"), str(tmp_path / "scores.npy")]
+    subprocess.run([sys.executable, "-c", code, *paths], check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), fitted.predict_proba(x))
+
+
+def test_the_folder_holds_no_training_sample(fitted, tmp_path):
+    content = (fitted.save(tmp_path) / "model.json").read_text()
+    assert "samples" in content
+    assert '"sample"' not in content
+
+
+def test_what_is_known_is_refused(fitted):
+    with pytest.raises(ValueError, match="Expected samples without known labels"):
+        Predictor(fitted).scores(vectors(), known={"label_0": 1})
 
 
 def test_classifiers_stand_beside_it(fitted):

@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from tg_mlc._folder import CONTENT, read_folder, write_folder
+from tg_mlc._folder import CONTENT, read_folder
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
 from tg_mlc.metrics import evaluate
 from tg_mlc.metrics.report import Evaluation
-from tg_mlc.predict.scorer import ModuleScorer, Scorer
+from tg_mlc.recipes import AutoModel
 from tg_mlc.training import MultiLabelModule
-from tg_mlc.training.saving import versions
+from tg_mlc.training.scorer import ModuleScorer, Scorer
+
+#: The classes by the kind of folder that they are read from.
+SCORERS: dict[str, type[Scorer]] = {each.kind: each for each in (ModuleScorer, AutoModel)}
 
 
 class Predictor:
@@ -31,7 +34,8 @@ class Predictor:
         frame["probability"]["nausea"], frame["decision"]["nausea"]
 
     Args:
-        scorer (Scorer or MultiLabelModule): What computes the scores.
+        scorer (Scorer or MultiLabelModule): What computes the scores, such as an
+            :class:`~tg_mlc.recipes.AutoModel`.
         facts (dict, optional): What is known of the model: versions, validation metrics, hashes of data and split.
             (default: :obj:`None`)
     """
@@ -141,17 +145,15 @@ class Predictor:
         Raises:
             ValueError: If the model cannot be built again, as no :func:`~tg_mlc.models.builder` made it.
         """
-        state = self.scorer.state_dict()
-        type(self.scorer).from_state(state)  # raises what loading would
-        about = {"label_names": self.label_names, "facts": {"versions": versions(), **self.facts}}
-        return write_folder(path, {"kind": self.scorer.kind, **about, self.scorer.kind: state})
+        return self.scorer.save(path, self.facts)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self.scorer).__name__}, {len(self.label_names)} labels)"
 
 
 def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Predictor:
-    """Loads a model that :func:`tg_mlc.training.fit` or :meth:`~tg_mlc.predict.Predictor.save` wrote to a folder.
+    """Loads a model that :func:`tg_mlc.training.fit`, :meth:`tg_mlc.recipes.AutoModel.save` or
+    :meth:`~tg_mlc.predict.Predictor.save` wrote to a folder.
 
     Nothing in the folder is run: it holds tensors and plain data, and all of it has to be as it was written.
 
@@ -166,7 +168,7 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Pr
     content = read_folder(path)
     try:
         kind = content["kind"]
-        scorer = Scorer.kinds[kind].from_state(content[kind])
+        scorer = SCORERS[kind].from_state(content[kind])
         return Predictor(scorer, content["facts"]).to(device)
     except Exception as error:  # of any class, as any value may be one that another version wrote
         raise ValueError(

@@ -134,7 +134,8 @@ def train_folds(dataset: MultiLabelDataset, seconds: float, seed: int) -> Folds 
 @torch.no_grad()
 def logits_of(model: nn.Module, dataset: MultiLabelDataset, batch_size: int = 256) -> Tensor:
     """The logits :math:`(N, L)` of samples."""
-    return torch.cat([model(batch) for batch in DataLoader(dataset, batch_size)])
+    device = next(model.parameters()).device
+    return torch.cat([model(batch.to(device)).cpu() for batch in DataLoader(dataset, batch_size)])
 
 
 def seconds_per_epoch(model: nn.Module, dataset: MultiLabelDataset) -> float:
@@ -199,15 +200,3 @@ def _train(
 
 def _frozen(result: FitResult) -> nn.Module:
     return result.module.model.eval().requires_grad_(False)
-
-
-def kept_sample(dataset: MultiLabelDataset, rows: Sequence[int] = (0, 1)) -> dict[str, Any]:
-    """A few samples as plain data, from which the shapes of a model can be told when it is loaded."""
-    part = dataset[list(rows)].copy()
-    return {
-        "data": part._data.to_dict(),
-        "slices": part.slices,
-        "kind": part.kind,
-        "num_inputs": part.num_inputs,
-        "label_names": part.label_names,
-    }

@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from lightning.pytorch.utilities.seed import isolate_rng
 from scipy.special import expit
-from torch import nn
-from torch_geometric.data import Data
+from torch import Tensor, nn
 from typing_extensions import Self
 
 from tg_mlc._options import check_number
 from tg_mlc.baselines import Combination
-from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
+from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.preprocess import (
     Chain,
     Described,
@@ -32,10 +31,10 @@ from tg_mlc.data.preprocess import (
 from tg_mlc.data.preprocess.preprocessor import as_tensors
 from tg_mlc.data.preprocess.tuned_scores import EVIDENCE_SCALE, TITLES, ranks_and_decides
 from tg_mlc.data.readers.fasta import LETTERS
-from tg_mlc.data.samples import Samples
-from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_cross_fitted
 from tg_mlc.recipes import _folds
+from tg_mlc.training.saving import data_hash, model_state, restore_model
+from tg_mlc.training.scorer import Scorer
 
 #: The share of the time that classifiers may take before label message passing.
 CLASSIFIER_SHARE = 0.4
@@ -85,8 +84,13 @@ def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> A
     return AutoModel(seconds, seed).fit(dataset)
 
 
-class AutoModel:
+class AutoModel(Scorer):
     """The model that :func:`auto` fits, which takes raw inputs.
+
+    .. code-block:: python
+
+        auto(dataset).save("model")
+        tg_mlc.load("model").predict(["A text that nobody has labelled."])
 
     Args:
         seconds, seed (optional): As of :func:`auto`.
@@ -100,13 +104,12 @@ class AutoModel:
         report (dict): What was chosen, by which scores, and how long each part took.
     """
 
-    label_names: list[str]
+    kind = "auto"
     preprocessor: Preprocessor
     models: list[nn.Module]
     combination: Combination
     tuners: dict[str, ThresholdTuner]
     report: dict[str, Any]
-    _built: dict[str, Any]
 
     def __init__(self, seconds: float = 300.0, seed: int = 0) -> None:
         check_number("seconds", seconds)
@@ -123,7 +126,7 @@ class AutoModel:
         train = self.preprocessor.fit_transform(dataset, _all_of(dataset))
         left = self.seconds - (time.monotonic() - start)
         folds = _folds.train_folds(train, left, self.seed)
-        self._keep(train, folds)
+        self.models = [] if folds is None else folds.models
         inputs = train.rows("evidence").double().numpy()
         logits = inputs if folds is None else np.concatenate([inputs, folds.held_out[..., None]], axis=-1)
         y = train.y.numpy()
@@ -136,18 +139,27 @@ class AutoModel:
             },
             "lamp": None if folds is None else {"folds": len(folds.models), "epochs": folds.epochs, **folds.options},
             "values": values,
+            "validation": {metric: tuner.best_value for metric, tuner in self.tuners.items()},
+            "data": data_hash(dataset),
             "weights": self.combination.weight.tolist() if self.combination.weight is not None else [],
             "seconds": time.monotonic() - start,
         }
         return self
 
-    def predict_proba(self, raw: Any) -> np.ndarray:
+    def predict_proba(self, raw: Any, batch_size: int = 256) -> np.ndarray:
         """Returns probabilities :math:`(N, L)`.
 
         Args:
             raw (Any): Raw inputs as the preprocessor takes them (texts, rows, SMILES, DNA), or samples.
+            batch_size (int, optional): The number of samples that LaMP takes at a time. (default: :obj:`256`)
         """
-        return self.combination.predict_proba(self._logits(self.preprocessor.transform(raw)))
+        return self.combination.predict_proba(self._logits(self.preprocessor.transform(raw), batch_size))
+
+    def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> Tensor:
+        """Returns probabilities :math:`(N, L)`, without regard to known labels, of which there must be none."""
+        if known is not None:
+            raise ValueError("Expected samples without known labels, as classifiers take none (got some)")
+        return torch.from_numpy(self.predict_proba(raw, batch_size))
 
     def predict(self, raw: Any, metric: str = "miF1") -> np.ndarray:
         """Returns decisions 0 and 1 :math:`(N, L)`, with the thresholds that are best for a metric.
@@ -175,66 +187,54 @@ class AutoModel:
         evidence = self.preprocessor.transform(raw).rows("evidence").double().numpy() / EVIDENCE_SCALE
         return {
             TITLES[kind]: ClassifierScore(expit(each.held_out), expit(evidence[..., place]), each.seconds)
-            for place, (kind, each) in enumerate(self.scores.tuned.items())
+            for place, (kind, each) in enumerate(self.classifiers.tuned.items())
         }
 
     @property
-    def scores(self) -> TunedScores:
+    def classifiers(self) -> TunedScores:
         """The classifiers that give samples their evidence."""
-        scores: TunedScores = self.preprocessor.steps[-1]  # type: ignore[attr-defined]
-        return scores
+        classifiers: TunedScores = self.preprocessor.steps[-1]  # type: ignore[attr-defined]
+        return classifiers
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns all that predictions need, as tensors, numbers, strings, and lists and dictionaries of these."""
-        state: dict[str, Any] = as_tensors(self._state())
+        """Returns all that predictions need, as tensors and plain data."""
+        state: dict[str, Any] = as_tensors(
+            {
+                "label_names": self.label_names,
+                "preprocessor": to_state(self.preprocessor),
+                "models": [model_state(model) for model in self.models],
+                "combination": self.combination.state_dict(),
+                "tuners": {name: tuner.state_dict() for name, tuner in self.tuners.items()},
+                "report": self.report,
+                "options": {"seconds": self.seconds, "seed": self.seed},
+            }
+        )
         return state
 
-    def _state(self) -> dict[str, Any]:
-        return {
-            "label_names": self.label_names,
-            "preprocessor": to_state(self.preprocessor),
-            "models": [dict(model.state_dict()) for model in self.models],
-            "built": self._built,
-            "combination": self.combination.state_dict(),
-            "tuners": {name: tuner.state_dict() for name, tuner in self.tuners.items()},
-            "report": self.report,
-        }
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Makes a model of its state."""
+        model = cls(**state["options"])
+        model.label_names, model.report = list(state["label_names"]), state["report"]
+        model.preprocessor = from_state(state["preprocessor"])
+        restored = [restore_model(each, model.label_names) for each in state["models"]]
+        model.models = [each.eval().requires_grad_(False) for each in restored]
+        model.combination = Combination().load_state_dict(state["combination"])
+        model.tuners = {name: ThresholdTuner().load_state_dict(each) for name, each in state["tuners"].items()}
+        return model
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes what another one has learned.
-
-        Args:
-            state (dict): What :meth:`state_dict` returned.
-        """
-        self.label_names, self.report, self._built = list(state["label_names"]), state["report"], state["built"]
-        self.preprocessor = from_state(state["preprocessor"])
-        self.combination = Combination().load_state_dict(state["combination"])
-        self.tuners = {name: ThresholdTuner().load_state_dict(each) for name, each in state["tuners"].items()}
-        self.models = []
-        for weights in state["models"]:
-            model = _folds.build(*_build_arguments(self._built)).eval().requires_grad_(False)
-            model.load_state_dict(weights)
-            self.models.append(model)
+    def to(self, device: torch.device | str) -> Self:
+        """Moves the models to a device; classifiers stay where they are."""
+        for model in self.models:
+            model.to(device)
         return self
 
-    def _keep(self, train: MultiLabelDataset, folds: _folds.Folds | None) -> None:
-        self.models = [] if folds is None else folds.models
-        self._built = {}
-        if folds is not None:
-            graph = folds.label_graph
-            self._built = {
-                "family": _folds.family_of(train),
-                "options": folds.options,
-                "label_graph": {"edge_index": graph.edge_index, "edge_weight": graph.edge_weight},
-                "sample": _folds.kept_sample(train),
-            }
-
-    def _logits(self, samples: MultiLabelDataset) -> np.ndarray:
+    def _logits(self, samples: MultiLabelDataset, batch_size: int) -> np.ndarray:
         """The logits of all classifiers, and the mean of those of the models."""
         inputs = samples.rows("evidence").double().numpy()
         if not self.models:
             return inputs
-        of_models = [_folds.logits_of(model, samples).double().numpy() for model in self.models]
+        of_models = [_folds.logits_of(model, samples, batch_size).double().numpy() for model in self.models]
         return np.concatenate([inputs, np.mean(of_models, axis=0)[..., None]], axis=-1)
 
     def __repr__(self) -> str:
@@ -280,12 +280,3 @@ def _values(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
     known = np.flatnonzero(~np.isnan(y).all(axis=1))
     parts = [known[i::_PARTS] for i in range(min(_PARTS, len(known)))]
     return np.array([ranks_and_decides(y[part], scores[part]) for part in parts])
-
-
-def _build_arguments(built: Mapping[str, Any]) -> tuple[str, MultiLabelDataset, LabelGraph, dict[str, Any]]:
-    sample = built["sample"]
-    names = sample["label_names"]
-    samples = Samples(Data.from_dict(sample["data"]), sample["slices"], names, None, sample["kind"])
-    train = ArrayDataset(samples._replace(num_features=sample["num_inputs"]))
-    graph = LabelGraph(num_nodes=len(names), label_names=names, **built["label_graph"])
-    return built["family"], train, graph, dict(built["options"])

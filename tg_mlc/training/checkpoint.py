@@ -114,7 +114,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     return Checkpoint(
         label_names=settings["label_names"],
         config=settings["config"],
-        label_graph=_restore_graph(entry["label_graph"], settings["label_names"]),
+        label_graph=restore_graph(entry["label_graph"], settings["label_names"]),
         tuners=restore_tuners(entry["thresholds"]),
         state_dict={name.removeprefix(_PREFIX): value for name, value in weights if name.startswith(_PREFIX)},
         version=entry["version"],
@@ -156,7 +156,7 @@ def make_entry(model: nn.Module, tuners: Mapping[str, ThresholdTuner], settings:
     return {
         "version": __version__,
         "settings": settings,
-        "label_graph": _describe_graph(model),
+        "label_graph": describe_graph(model),
         "thresholds": {metric: tuner.state_dict() for metric, tuner in tuners.items()},
     }
 
@@ -209,7 +209,7 @@ def check_same_preprocessor(entry: Mapping[str, Any], present: Preprocessor) -> 
 
 def check_label_graph(entry: Mapping[str, Any], model: nn.Module) -> None:
     """Refuses weights that were trained along another label graph: their outputs would be silently wrong."""
-    trained, present = (_restore_graph(graph) for graph in (entry["label_graph"], _describe_graph(model)))
+    trained, present = (restore_graph(graph) for graph in (entry["label_graph"], describe_graph(model)))
     if trained is None or present is None:
         if trained is not present:
             raise ValueError(f"Expected a model with label graph {trained} as in the checkpoint (got {present})")
@@ -252,7 +252,8 @@ def _alike(stored: Any, present: Any) -> bool:
     return type(stored) is type(present) and bool(stored == present)
 
 
-def _describe_graph(model: nn.Module) -> dict[str, Any] | None:
+def describe_graph(model: nn.Module) -> dict[str, Any] | None:
+    """The label graph that the first layer with one passes messages along, as tensors and plain data."""
     layer = next(label_graph_users(model), None)
     if layer is None:
         return None
@@ -267,5 +268,6 @@ def _describe_graph(model: nn.Module) -> dict[str, Any] | None:
     }
 
 
-def _restore_graph(entry: Mapping[str, Any] | None, label_names: list[str] | None = None) -> LabelGraph | None:
+def restore_graph(entry: Mapping[str, Any] | None, label_names: list[str] | None = None) -> LabelGraph | None:
+    """The label graph that :func:`describe_graph` described."""
     return None if entry is None else LabelGraph(**entry, label_names=label_names)

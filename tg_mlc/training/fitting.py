@@ -27,7 +27,8 @@ from tg_mlc.training.checkpoint import AtomicCheckpointIO
 from tg_mlc.training.data import MultiLabelDataModule
 from tg_mlc.training.module import MultiLabelModule, check_one_process
 from tg_mlc.training.progress import RunProgressBar, quiet
-from tg_mlc.training.saving import data_hash, save_module
+from tg_mlc.training.saving import data_hash
+from tg_mlc.training.scorer import ModuleScorer
 
 #: What "best" can mean, and whether more or less of it is better.
 MONITORS = {
@@ -249,7 +250,7 @@ def _save_model(result: FitResult, data: MultiLabelDataModule, monitor: str, fol
         "split": data.split.hash,
     }
     try:
-        return save_module(result.module, folder, facts)
+        return ModuleScorer(result.module).save(folder, facts)
     except ValueError as error:
         warnings.warn(f"The model is in '{result.checkpoint}' only, as no folder can hold it: {error}", stacklevel=3)
         return None

@@ -1,12 +1,10 @@
-"""A trained module as tensors and plain data, of which it is built again without any sample."""
+"""Trained modules and models as tensors and plain data, of which they are built again without any sample."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,52 +14,26 @@ from torch import Tensor, nn
 from torch_geometric.data import Dataset, InMemoryDataset
 
 import tg_mlc
-from tg_mlc._folder import write_folder
 from tg_mlc.data.preprocess import from_state
-from tg_mlc.graphs import LabelGraph
 from tg_mlc.models.builders import Blueprint, blueprint_of
-from tg_mlc.training.checkpoint import KEY
+from tg_mlc.training.checkpoint import KEY, describe_graph, restore_graph
 from tg_mlc.training.module import MultiLabelModule
 
 _PARTS = ("builder", "options", "samples")
 
 
-def save_module(module: MultiLabelModule, path: str | os.PathLike[str], facts: Mapping[str, Any] | None = None) -> Path:
-    """Writes a module to a folder that :func:`tg_mlc.load` reads, once it has been built again as a test.
-
-    Args:
-        module (MultiLabelModule): Trained, its model made by a :func:`~tg_mlc.models.builder`.
-        path (str or PathLike): The folder; a model that is there already is replaced as a whole.
-        facts (dict, optional): What else to write down, as plain data. (default: :obj:`None`)
+def module_state(module: MultiLabelModule) -> dict[str, Any]:
+    """Returns tensors and plain data, of which :func:`restore_module` makes the module again.
 
     Raises:
-        ValueError: If the model was made by no builder, or has been changed since.
+        ValueError: If the model was made by no builder.
     """
-    state = module_state(module)
-    restore_module(state)
-    about = {"label_names": module.label_names, "facts": {**(facts or {}), "versions": versions()}}
-    return write_folder(path, {"kind": "module", **about, "module": state})
-
-
-def module_state(module: MultiLabelModule) -> dict[str, Any]:
-    """Returns tensors and plain data, of which :func:`restore_module` makes the module again."""
-    blueprint = blueprint_of(module.model)
-    if blueprint is None:
-        raise ValueError(
-            f"Expected a model that a builder made, such as 'table_lamp' (got a {type(module.model).__name__}); let a "
-            f"function with the decorator 'tg_mlc.models.builder' make it"
-        )
     checkpoint: dict[str, Any] = {}
     module.on_save_checkpoint(checkpoint)
     entry = checkpoint[KEY]
     thresholds = {metric: _listed(state) for metric, state in entry["thresholds"].items()}
-    return {
-        **{part: getattr(blueprint, part) for part in _PARTS},
-        "hyper_parameters": dict(module.hparams),
-        **entry,
-        "thresholds": thresholds,
-        "state_dict": module.model.state_dict(),
-    }
+    options = dict(module.hparams)
+    return {"hyper_parameters": options, **entry, "thresholds": thresholds, **model_state(module.model)}
 
 
 def restore_module(state: Mapping[str, Any]) -> MultiLabelModule:
@@ -70,27 +42,48 @@ def restore_module(state: Mapping[str, Any]) -> MultiLabelModule:
     Raises:
         ValueError: If its parts do not fit together, or a class or builder is unknown.
     """
-    options, graph, preprocessor = state["hyper_parameters"], state["label_graph"], state["preprocessor"]
-    label_graph = None if graph is None else LabelGraph(**graph, label_names=options["label_names"])
-    model = Blueprint(*(state[part] for part in _PARTS)).build(label_graph)
-    _load(model, state["state_dict"], state["builder"])
+    options, preprocessor = state["hyper_parameters"], state["preprocessor"]
+    model = restore_model(state, options["label_names"])
     module = MultiLabelModule(model, preprocessor=None if preprocessor is None else from_state(preprocessor), **options)
     thresholds = {metric: _as_tensors(tuner) for metric, tuner in state["thresholds"].items()}
     module.on_load_checkpoint({KEY: {**state, "thresholds": thresholds}, "hyper_parameters": options})
     return module.eval()
 
 
-def _load(model: nn.Module, weights: Mapping[str, Any], builder: str) -> None:
+def model_state(model: nn.Module) -> dict[str, Any]:
+    """Returns tensors and plain data, of which :func:`restore_model` makes the model again.
+
+    Raises:
+        ValueError: If it was made by no :func:`~tg_mlc.models.builder`.
+    """
+    blueprint = blueprint_of(model)
+    if blueprint is None:
+        raise ValueError(
+            f"Expected a model that a builder made, such as 'table_lamp' (got a {type(model).__name__}); let a "
+            f"function with the decorator 'tg_mlc.models.builder' make it"
+        )
+    parts = {part: getattr(blueprint, part) for part in _PARTS}
+    return {**parts, "label_graph": describe_graph(model), "state_dict": model.state_dict()}
+
+
+def restore_model(state: Mapping[str, Any], label_names: list[str]) -> nn.Module:
+    """Makes a model of what :func:`model_state` returned.
+
+    Raises:
+        ValueError: If its weights do not fit, or its builder is unknown.
+    """
+    model = Blueprint(*(state[part] for part in _PARTS)).build(restore_graph(state["label_graph"], label_names))
     try:
-        model.load_state_dict(weights)
-        if others := model.state_dict().keys() ^ weights.keys():  # PyTorch takes weights of a part that is None
+        model.load_state_dict(state["state_dict"])
+        if others := model.state_dict().keys() ^ state["state_dict"].keys():  # of a part that is None, PyTorch takes any
             raise RuntimeError(f"other parts: {sorted(others)[:3]}")
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:300]
         raise ValueError(
-            f"Expected a model as its builder '{builder}' makes it (got another one: {reason}); make all changes to it "
-            f"in a builder of your own"
+            f"Expected a model as its builder '{state['builder']}' makes it (got another one: {reason}); make all "
+            f"changes to it in a builder of your own"
         ) from None
+    return model
 
 
 def versions() -> dict[str, str]:

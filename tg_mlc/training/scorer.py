@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -11,15 +13,16 @@ from torch import Tensor
 from torch_geometric.loader import DataLoader
 from typing_extensions import Self
 
+from tg_mlc._folder import write_folder
 from tg_mlc.data import MultiLabelDataset, known_labels
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.metrics import ThresholdTuner
-from tg_mlc.training import MultiLabelModule
-from tg_mlc.training.saving import module_state, restore_module
+from tg_mlc.training.module import MultiLabelModule
+from tg_mlc.training.saving import module_state, restore_module, versions
 
 
 class Scorer(ABC):
-    """What a :class:`~tg_mlc.predict.Predictor` takes its scores from; a folder finds the class by its :attr:`kind`.
+    """What a :class:`~tg_mlc.predict.Predictor` takes its scores from; a folder says its :attr:`kind`.
 
     Attributes:
         label_names (list[str]): The labels.
@@ -29,10 +32,6 @@ class Scorer(ABC):
     kind: ClassVar[str]
     label_names: list[str]
     tuners: Mapping[str, ThresholdTuner]
-    kinds: ClassVar[dict[str, type[Scorer]]] = {}
-
-    def __init_subclass__(cls) -> None:
-        Scorer.kinds[cls.kind] = cls
 
     @abstractmethod
     def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> Tensor:
@@ -65,6 +64,22 @@ class Scorer(ABC):
         Args:
             device (torch.device or str): The device.
         """
+
+    def save(self, path: str | os.PathLike[str], facts: Mapping[str, Any] | None = None) -> Path:
+        """Writes a folder that :func:`tg_mlc.load` reads, once it has been made again as a test; a model that is there
+        already is replaced as a whole.
+
+        Args:
+            path (str or PathLike): The folder.
+            facts (dict, optional): What else to write down, as plain data. (default: :obj:`None`)
+
+        Raises:
+            ValueError: If it cannot be made again, as no :func:`~tg_mlc.models.builder` made a model of it.
+        """
+        state = self.state_dict()
+        self.from_state(state)
+        about = {"label_names": self.label_names, "facts": {"versions": versions(), **(facts or {})}}
+        return write_folder(path, {"kind": self.kind, **about, self.kind: state})
 
 
 class ModuleScorer(Scorer):
