@@ -169,6 +169,28 @@ def test_a_warm_start_refuses_other_labels() -> None:
     assert classifier.predict(TEXTS[:1])[0] <= {"food", "tool", "toy"}
 
 
+def test_a_warm_start_refuses_other_columns_and_settings() -> None:
+    classifier = small(warm_start=True, evidence=None, label_graph="co_occurrence").fit(X, Y)
+    before = classifier.predict_proba(X)
+    with pytest.raises(ValueError, match="X has 4 features, but LaMPClassifier is expecting 5"):
+        classifier.fit(X[:, :4], Y)
+    with pytest.raises(ValueError, match="Expected the settings and classifiers of the last fit for a warm start"):
+        classifier.set_params(channels=16).fit(X, Y)
+    np.testing.assert_array_equal(classifier.predict_proba(X), before)
+    classifier.set_params(channels=8).fit(X[:40], Y[:40])  # along the first label graph
+    assert not np.array_equal(classifier.predict_proba(X), before)
+
+
+def test_names_that_no_training_sample_had() -> None:
+    classifier = small(max_epochs=10).fit(TEXTS, SETS)
+    expected = classifier.score(TEXTS[1:], SETS[1:]) * (len(TEXTS) - 1) / len(TEXTS)
+    assert classifier.score(TEXTS, [{"food", "pet"}, *SETS[1:]]) == pytest.approx(expected)
+    with pytest.raises(
+        ValueError, match=r"Expected names of labels that training samples have \(got others: \['pet'\]"
+    ):
+        small().fit(TEXTS, SETS, eval_set=(["a cat"], [{"pet"}]))
+
+
 def test_label_graphs() -> None:
     own = tree([("1", "0"), ("2", "0")], ["0", "1", "2"])
     for given, edges in (("fully_connected", 9), ("edgeless", 3), (own, own.num_edges), ("co_occurrence", None)):

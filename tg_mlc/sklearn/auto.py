@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import logit
-from sklearn.utils import check_random_state
 from typing_extensions import Self
 
 from tg_mlc._options import check_choice
 from tg_mlc.metrics import DECISION_METRICS
 from tg_mlc.metrics._inputs import FloatArray
-from tg_mlc.recipes import AutoModel, auto
+from tg_mlc.recipes import auto
+from tg_mlc.sklearn.estimator import draw_seed, log_odds
 from tg_mlc.sklearn.inputs import Inputs, make_samples
 from tg_mlc.sklearn.raw import RawInputEstimator
 
-# From 0 and 1, so that log odds are finite.
-_MARGIN = 1e-12
 
-
+@dataclass(eq=False, repr=False)
 class AutoClassifier(RawInputEstimator):
     """Label message passing and other classifiers, combined by scores of samples that they have not seen
     (:func:`tg_mlc.recipes.auto`), as an estimator of scikit-learn.
@@ -34,20 +32,11 @@ class AutoClassifier(RawInputEstimator):
         model_ (AutoModel): The fitted model.
     """
 
-    model_: AutoModel
-
-    def __init__(
-        self,
-        inputs: Inputs | Literal["auto"] = "auto",
-        *,
-        seconds: float = 300.0,
-        threshold: str = "miF1",
-        random_state: Any = None,
-    ) -> None:
-        self.inputs = inputs
-        self.seconds = seconds
-        self.threshold = threshold
-        self.random_state = random_state
+    inputs: Inputs | Literal["auto"] = "auto"
+    _: KW_ONLY
+    seconds: float = 300.0
+    threshold: str = "miF1"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fits the model.
@@ -59,14 +48,12 @@ class AutoClassifier(RawInputEstimator):
         X = self._read_training_inputs(X)
         form, matrix = self._read_labels(X, y)
         self._take_form(form)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         samples = make_samples(self.inputs_, X, matrix, form.names, np.arange(len(matrix)))
-        self.model_ = auto(samples, self.seconds, seed)
+        self.model_ = auto(samples, self.seconds, draw_seed(self.random_state))
         if form.kind == "classes":
             return self._fix_threshold(0.5)
         self.thresholds_ = self.model_.tuners[self.threshold].fitted()
         return self
 
     def _logits(self, X: Any) -> FloatArray:
-        logits: FloatArray = logit(np.clip(self.model_.predict_proba(X), _MARGIN, 1 - _MARGIN))
-        return logits
+        return log_odds(self.model_.predict_proba(X))

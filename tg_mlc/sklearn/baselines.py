@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-from scipy.special import logit
-from sklearn.utils import check_random_state
 from typing_extensions import Self
 
 from tg_mlc import baselines
 from tg_mlc.baselines.linear import Loss
 from tg_mlc.metrics._inputs import FloatArray
-from tg_mlc.sklearn.estimator import MultiLabelEstimator
+from tg_mlc.sklearn.estimator import MultiLabelEstimator, draw_seed, log_odds
 from tg_mlc.sklearn.inputs import as_texts
 
-# From 0 and 1, so that log odds are finite.
-_MARGIN = 1e-12
 
-
+@dataclass(eq=False, repr=False)
 class BaselineEstimator(MultiLabelEstimator):
     """Base of the baselines as estimators, which have the arguments of the baseline, with :obj:`random_state` for
     its seed, and a threshold.
+
+    Args:
+        threshold (float, optional): The score from which a label applies. (default: :obj:`0.5`)
 
     Attributes:
         baseline_ (Baseline): The fitted baseline.
     """
 
     baseline: ClassVar[type[Any]]
-    baseline_: Any
-    threshold: float
+    _: KW_ONLY
+    threshold: float = 0.5
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fits the baseline.
@@ -49,8 +48,7 @@ class BaselineEstimator(MultiLabelEstimator):
         self.baseline_.fit(X, matrix)
 
     def _logits(self, X: Any) -> FloatArray:
-        logits: FloatArray = logit(np.clip(self.baseline_.predict_proba(X), _MARGIN, 1 - _MARGIN))
-        return logits
+        return log_odds(self.baseline_.predict_proba(X))
 
     def _read_training_inputs(self, X: Any) -> Any:
         return self._read_matrix(X, reset=True)
@@ -59,10 +57,11 @@ class BaselineEstimator(MultiLabelEstimator):
         options = self.get_params(deep=False)
         del options["threshold"]
         if "random_state" in options:
-            options["seed"] = int(check_random_state(options.pop("random_state")).randint(2**31 - 1))
+            options["seed"] = draw_seed(options.pop("random_state"))
         return dict(options)
 
 
+@dataclass(eq=False, repr=False)
 class LinearClassifier(BaselineEstimator):
     """Linear classifiers, one for each label: :class:`~tg_mlc.baselines.LinearBaseline`.
 
@@ -72,14 +71,13 @@ class LinearClassifier(BaselineEstimator):
     """
 
     baseline = baselines.LinearBaseline
-
-    def __init__(self, loss: Loss = "hinge", C: float = 1.0, *, n_jobs: int = 1, threshold: float = 0.5) -> None:
-        self.loss = loss
-        self.C = C
-        self.n_jobs = n_jobs
-        self.threshold = threshold
+    loss: Loss = "hinge"
+    C: float = 1.0
+    _: KW_ONLY
+    n_jobs: int = 1
 
 
+@dataclass(eq=False, repr=False)
 class KernelRidgeClassifier(BaselineEstimator):
     """Kernel ridge regression of all labels: :class:`~tg_mlc.baselines.KernelRidgeBaseline`.
 
@@ -89,13 +87,11 @@ class KernelRidgeClassifier(BaselineEstimator):
     """
 
     baseline = baselines.KernelRidgeBaseline
-
-    def __init__(self, gamma: float = 1.0, alpha: float = 1.0, *, threshold: float = 0.5) -> None:
-        self.gamma = gamma
-        self.alpha = alpha
-        self.threshold = threshold
+    gamma: float = 1.0
+    alpha: float = 1.0
 
 
+@dataclass(eq=False, repr=False)
 class ChainEnsembleClassifier(BaselineEstimator):
     """An ensemble of classifier chains: :class:`~tg_mlc.baselines.ChainEnsemble`.
 
@@ -107,25 +103,15 @@ class ChainEnsembleClassifier(BaselineEstimator):
     """
 
     baseline = baselines.ChainEnsemble
-
-    def __init__(
-        self,
-        num_chains: int = 10,
-        share: float = 0.63,
-        loss: Loss = "logistic",
-        C: float = 10.0,
-        *,
-        random_state: Any = None,
-        threshold: float = 0.5,
-    ) -> None:
-        self.num_chains = num_chains
-        self.share = share
-        self.loss = loss
-        self.C = C
-        self.random_state = random_state
-        self.threshold = threshold
+    num_chains: int = 10
+    share: float = 0.63
+    loss: Loss = "logistic"
+    C: float = 10.0
+    _: KW_ONLY
+    random_state: Any = None
 
 
+@dataclass(eq=False, repr=False)
 class MLkNNClassifier(BaselineEstimator):
     """ML-kNN, counts of the labels of nearest neighbours: :class:`~tg_mlc.baselines.MLkNN`.
 
@@ -135,16 +121,13 @@ class MLkNNClassifier(BaselineEstimator):
     """
 
     baseline = baselines.MLkNN
-
-    def __init__(
-        self, k: int = 10, smoothing: float = 1.0, *, metric: str = "euclidean", threshold: float = 0.5
-    ) -> None:
-        self.k = k
-        self.smoothing = smoothing
-        self.metric = metric
-        self.threshold = threshold
+    k: int = 10
+    smoothing: float = 1.0
+    _: KW_ONLY
+    metric: str = "euclidean"
 
 
+@dataclass(eq=False, repr=False)
 class LabelTreesClassifier(BaselineEstimator):
     """Probabilistic label trees: :class:`~tg_mlc.baselines.LabelTrees`.
 
@@ -155,21 +138,11 @@ class LabelTreesClassifier(BaselineEstimator):
     """
 
     baseline = baselines.LabelTrees
-
-    def __init__(
-        self,
-        num_trees: int = 3,
-        C: float = 10.0,
-        *,
-        n_jobs: int = 1,
-        random_state: Any = None,
-        threshold: float = 0.5,
-    ) -> None:
-        self.num_trees = num_trees
-        self.C = C
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.threshold = threshold
+    num_trees: int = 3
+    C: float = 10.0
+    _: KW_ONLY
+    n_jobs: int = 1
+    random_state: Any = None
 
 
 class LabelFrequencyClassifier(BaselineEstimator):
@@ -180,9 +153,6 @@ class LabelFrequencyClassifier(BaselineEstimator):
     """
 
     baseline = baselines.LabelFrequency
-
-    def __init__(self, *, threshold: float = 0.5) -> None:
-        self.threshold = threshold
 
     def _fit_baseline(self, X: Any, matrix: FloatArray) -> None:
         self.baseline_.fit(matrix)
@@ -196,6 +166,7 @@ class LabelFrequencyClassifier(BaselineEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class MorganForestClassifier(BaselineEstimator):
     """Random forests on Morgan fingerprints of molecules, given as SMILES: :class:`~tg_mlc.baselines.MorganForest`.
 
@@ -206,27 +177,14 @@ class MorganForestClassifier(BaselineEstimator):
     """
 
     baseline = baselines.MorganForest
-
-    def __init__(
-        self,
-        num_trees: int = 500,
-        radius: int = 2,
-        num_bits: int = 2048,
-        *,
-        min_samples_leaf: int | float = 1,
-        max_features: str | float = "sqrt",
-        n_jobs: int | None = 1,
-        random_state: Any = None,
-        threshold: float = 0.5,
-    ) -> None:
-        self.num_trees = num_trees
-        self.radius = radius
-        self.num_bits = num_bits
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.threshold = threshold
+    num_trees: int = 500
+    radius: int = 2
+    num_bits: int = 2048
+    _: KW_ONLY
+    min_samples_leaf: int | float = 1
+    max_features: str | float = "sqrt"
+    n_jobs: int | None = 1
+    random_state: Any = None
 
     def _read_training_inputs(self, X: Any) -> Any:
         return self._read_inputs(X)

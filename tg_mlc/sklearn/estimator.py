@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from typing_extensions import Self
 
@@ -17,7 +18,7 @@ from tg_mlc._options import check_share
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.label_form import LabelForm
 
-# Of several classes that are all as good as excluded, one has to have a probability.
+# Of several classes that are all as good as excluded, one has to have a probability; and log odds are to be finite.
 _SMALLEST = 1e-12
 
 
@@ -68,7 +69,8 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
         return margins[:, 0] if self._form.is_binary else margins
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Returns the share of samples of which all known labels are right (subset accuracy).
+        """Returns the share of samples of which all known labels are right (subset accuracy). A sample with a name that
+        no training sample had cannot be right.
 
         Args:
             X (Any): Inputs :math:`(N, F)`, as in :meth:`fit`.
@@ -78,9 +80,12 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
         margins = self._margins(X)
         if self._form.kind == "classes":
             return float(accuracy_score(y, self._form.decide(margins), sample_weight=sample_weight))
-        target, decisions = self._form.encode(y), margins >= 0
-        known = np.where(np.isnan(target), decisions, target).astype(int)
-        return float(accuracy_score(known, decisions.astype(int), sample_weight=sample_weight))
+        target = self._form.encode(y, unseen=True)
+        check_consistent_length(margins, target)
+        decisions = np.zeros(target.shape, dtype=bool)
+        decisions[:, : margins.shape[1]] = margins >= 0
+        right = (target == decisions) | np.isnan(target)
+        return float(np.average(right.all(axis=1), weights=sample_weight))
 
     def _read_labels(self, X: Any, y: Any) -> tuple[LabelForm, FloatArray]:
         """The form of labels, and their matrix."""
@@ -118,6 +123,16 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
         tags.classifier_tags.multi_label = True
         tags.input_tags.sparse = True
         return tags
+
+
+def draw_seed(random_state: Any) -> int:
+    """A seed, drawn from what scikit-learn calls a random state."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def log_odds(probabilities: FloatArray) -> FloatArray:
+    """The log odds of probabilities, finite for those of 0 and 1, too."""
+    return np.asarray(logit(np.clip(probabilities, _SMALLEST, 1 - _SMALLEST)))
 
 
 def stack_rows(first: Any, second: Any) -> Any:

@@ -65,16 +65,22 @@ class LabelForm:
         """Whether each sample has one of two classes, of which the matrix tells the second."""
         return self.kind == "classes" and len(self.classes) == 2
 
-    def encode(self, y: Any) -> FloatArray:
-        """The matrix :math:`(N, L)` of more labels."""
+    def encode(self, y: Any, *, unseen: bool = False) -> FloatArray:
+        """The matrix :math:`(N, L)` of more labels; on request with further columns for names that are new in sets."""
         y = _plain(y)
         if self.kind == "classes":
             y = _read_classes(y)
             if unknown := sorted({*y.tolist()} - {*self.classes.tolist()}):
                 raise ValueError(f"Expected 'y' to hold classes among {self.classes.tolist()} (got {unknown[:5]})")
             return self._one_hot(y)
-        named = self.kind == "sets" or hasattr(y, "columns")
-        matrix, _ = read_labels(y, self.names if named else None, len(self.classes))
+        names = self.names if self.kind == "sets" or hasattr(y, "columns") else None
+        if names is not None and are_names(y):
+            sets = [entry for entry in y if isinstance(entry, (set, frozenset, list, tuple))]
+            others = sorted({str(name) for entry in sets for name in entry} - {*names})
+            if others and not unseen:
+                raise ValueError(f"Expected names of labels that training samples have (got others: {others[:5]})")
+            names = [*names, *others]
+        matrix, _ = read_labels(y, names, len(self.classes))
         return matrix
 
     def decide(self, margins: FloatArray) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
 import torch
 from scipy.special import expit
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 from typing_extensions import Self
 
@@ -17,12 +17,13 @@ from tg_mlc.data import MultiLabelDataset, Split, predefined_split, stratified_s
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
-from tg_mlc.sklearn.estimator import stack_rows
+from tg_mlc.sklearn.estimator import draw_seed, stack_rows
 from tg_mlc.sklearn.inputs import Inputs, make_samples, samples_like
 from tg_mlc.sklearn.raw import RawInputEstimator
 from tg_mlc.sklearn.training import GraphName, Settings, TrainedModel, train
 
 
+@dataclass(eq=False, repr=False)
 class LaMPClassifier(RawInputEstimator):
     """Label message passing from the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, as an estimator of scikit-learn.
@@ -74,47 +75,24 @@ class LaMPClassifier(RawInputEstimator):
         n_iter_ (int): The number of epochs.
     """
 
-    trained_: TrainedModel
-    n_iter_: int
-
-    def __init__(
-        self,
-        inputs: Inputs | Literal["auto"] = "auto",
-        *,
-        label_graph: GraphName | LabelGraph = "fully_connected",
-        evidence: Sequence[str] | Literal["auto"] | None = "auto",
-        channels: int = 64,
-        num_steps: int = 2,
-        heads: int = 4,
-        dropout: float = 0.2,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.01,
-        max_epochs: int | None = None,
-        batch_size: int = 32,
-        threshold: float | str | ThresholdTuner = "miF1",
-        validation_fraction: float = 0.1,
-        warm_start: bool = False,
-        random_state: Any = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.inputs = inputs
-        self.label_graph = label_graph
-        self.evidence = evidence
-        self.channels = channels
-        self.num_steps = num_steps
-        self.heads = heads
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.threshold = threshold
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    inputs: Inputs | Literal["auto"] = "auto"
+    _: KW_ONLY
+    label_graph: GraphName | LabelGraph = "fully_connected"
+    evidence: Sequence[str] | Literal["auto"] | None = "auto"
+    channels: int = 64
+    num_steps: int = 2
+    heads: int = 4
+    dropout: float = 0.2
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.01
+    max_epochs: int | None = None
+    batch_size: int = 32
+    threshold: float | str | ThresholdTuner = "miF1"
+    validation_fraction: float = 0.1
+    warm_start: bool = False
+    random_state: Any = None
+    device: str = "auto"
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any, eval_set: tuple[Any, Any] | None = None) -> Self:
         """Trains the model.
@@ -132,13 +110,13 @@ class LaMPClassifier(RawInputEstimator):
         """
         tuner = self._tuner()
         start = self.trained_ if self.warm_start and hasattr(self, "trained_") else None
-        X = self._read_training_inputs(X)
+        X = self._read_training_inputs(X) if start is None else self._read_inputs(X)
         form, matrix = self._read_labels(X, y)
         if start is not None and form.names != self._form.names:
             expected = f"the labels of the last fit for a warm start, {self._form.names}"
             raise ValueError(f"Expected {expected} (got {form.names}); set warm_start=False to start anew")
         self._take_form(form)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = draw_seed(self.random_state)
         X, matrix, split = self._divide(X, matrix, eval_set, seed)
         samples = self._samples(X, matrix, split, start)
         self.trained_, logits = train(samples, split, self._settings(start), seed)

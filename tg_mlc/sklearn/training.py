@@ -109,7 +109,12 @@ def _build(prepared: MultiLabelDataset, split: Split, settings: Settings) -> LaM
     factory = molecule_lamp if settings.inputs == "smiles" else table_lamp
     model = factory(prepared[split.train], _label_graph(prepared, split, settings), **_MODEL, **settings.model)
     if settings.start is not None:
-        model.load_state_dict(settings.start.model.state_dict())
+        try:
+            model.load_state_dict(settings.start.model.state_dict())
+        except RuntimeError as error:
+            got = f"those of another model: {' '.join(str(error).split())[:200]}"
+            expected = "the settings and classifiers of the last fit for a warm start"
+            raise ValueError(f"Expected {expected} (got {got}); set warm_start=False to start anew") from None
     return model
 
 
@@ -118,7 +123,9 @@ def _label_graph(samples: MultiLabelDataset, split: Split, settings: Settings) -
         return settings.label_graph
     check_choice("label_graph", settings.label_graph, ("fully_connected", "co_occurrence", "edgeless"))
     if settings.label_graph == "co_occurrence":
-        return co_occurrence(samples, split=split)
+        return (
+            co_occurrence(samples, split=split) if settings.start is None else settings.start.model.labels.label_graph
+        )
     return (fully_connected if settings.label_graph == "fully_connected" else edgeless)(samples.label_names)
 
 
