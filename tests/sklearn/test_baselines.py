@@ -52,7 +52,7 @@ def test_forests_of_molecules() -> None:
     forest = MorganForestClassifier(10, random_state=0).fit(SMILES, y)
     assert forest.score(SMILES, y) == 1.0
     assert isinstance(forest.baseline_, MorganForest)
-    with pytest.raises(ValueError, match="Expected a list or column of SMILES"):
+    with pytest.raises(ValueError, match="Expected a list or column of strings for inputs 'smiles'"):
         forest.predict(X)
 
 

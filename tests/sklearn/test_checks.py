@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tg_mlc._optional import is_installed
 from tg_mlc.sklearn import (
+    AutoClassifier,
     ChainEnsembleClassifier,
     KernelRidgeClassifier,
     LabelFrequencyClassifier,
@@ -22,6 +23,7 @@ from tg_mlc.sklearn import (
 # SMILES where the checks pass numbers: test_baselines.py tests it.
 ESTIMATORS = [
     LaMPClassifier(channels=4, num_steps=1, heads=1, evidence=("svm",), max_epochs=1, random_state=0),
+    AutoClassifier(seconds=0, random_state=0),
     LinearClassifier(),
     KernelRidgeClassifier(),
     ChainEnsembleClassifier(num_chains=3),

@@ -11,7 +11,7 @@ from tg_mlc import baselines
 from tg_mlc.baselines.linear import Loss
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.estimator import MultiLabelEstimator, draw_seed, log_odds
-from tg_mlc.sklearn.inputs import as_texts
+from tg_mlc.sklearn.raw import RawInputEstimator
 
 
 @dataclass(eq=False, repr=False)
@@ -167,7 +167,7 @@ class LabelFrequencyClassifier(BaselineEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class MorganForestClassifier(BaselineEstimator):
+class MorganForestClassifier(RawInputEstimator, BaselineEstimator):
     """Random forests on Morgan fingerprints of molecules, given as SMILES: :class:`~tg_mlc.baselines.MorganForest`.
 
     Args:
@@ -177,6 +177,7 @@ class MorganForestClassifier(BaselineEstimator):
     """
 
     baseline = baselines.MorganForest
+    inputs = "smiles"
     num_trees: int = 500
     radius: int = 2
     num_bits: int = 2048
@@ -185,15 +186,6 @@ class MorganForestClassifier(BaselineEstimator):
     max_features: str | float = "sqrt"
     n_jobs: int | None = 1
     random_state: Any = None
-
-    def _read_training_inputs(self, X: Any) -> Any:
-        return self._read_inputs(X)
-
-    def _read_inputs(self, X: Any) -> Any:
-        smiles = as_texts(X)
-        if smiles is None:
-            raise ValueError(f"Expected a list or column of SMILES (got {X!r:.60})")
-        return smiles
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

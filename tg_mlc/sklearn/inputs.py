@@ -9,15 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
-from torch_geometric.transforms import Compose
 
 from tg_mlc._numbers import as_list
 from tg_mlc._optional import is_installed, require
 from tg_mlc.data import MoleculeDataset, MultiLabelDataset, from_arrays, tokenize
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.preprocess import Chain, ClassifierScores, MoleculeInputs, Preprocessor, table_preprocessor
-from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
 from tg_mlc.metrics._inputs import FloatArray
+from tg_mlc.recipes.molecules import molecule_features
 
 Inputs = Literal["vectors", "bags", "texts", "smiles"]
 
@@ -47,7 +46,7 @@ def make_samples(
 ) -> MultiLabelDataset:
     """Samples of inputs; the vocabulary of texts is that of training samples."""
     if inputs == "smiles":
-        return MoleculeDataset.from_smiles(X, y, names, on_error="raise", pre_transform=_describe())
+        return MoleculeDataset.from_smiles(X, y, names, on_error="raise", pre_transform=molecule_features())
     X = [tokenize(text) if isinstance(text, str) else text for text in X] if inputs == "texts" else X
     return from_arrays(X, y, names, kind=_KINDS[inputs], train=train)
 
@@ -63,11 +62,6 @@ def preprocessor_of(inputs: Inputs, classifiers: Sequence[str]) -> Chain:
         return table_preprocessor(_KINDS[inputs], classifiers)
     steps: list[Preprocessor] = [MoleculeInputs(), *([ClassifierScores(classifiers)] if classifiers else [])]
     return Chain(*steps)
-
-
-def _describe() -> Compose:
-    fingerprints: list[Any] = [Fingerprint("morgan"), Fingerprint("atom_pair"), Fingerprint("torsion")]
-    return Compose([*fingerprints, Fingerprint("maccs"), MoleculeDescriptors()])
 
 
 def _is_text(value: Any) -> bool:

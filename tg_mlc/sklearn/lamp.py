@@ -20,7 +20,7 @@ from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.estimator import draw_seed, stack_rows
 from tg_mlc.sklearn.inputs import Inputs, make_samples, samples_like
 from tg_mlc.sklearn.raw import RawInputEstimator
-from tg_mlc.sklearn.training import GraphName, Settings, TrainedModel, train
+from tg_mlc.sklearn.training import GraphName, TrainedModel, train
 
 
 @dataclass(eq=False, repr=False)
@@ -109,7 +109,7 @@ class LaMPClassifier(RawInputEstimator):
             ValueError: If inputs, labels or options are not allowed, or a warm start has other labels or columns.
         """
         tuner = self._tuner()
-        start = self.trained_ if self.warm_start and hasattr(self, "trained_") else None
+        start: TrainedModel | None = getattr(self, "trained_", None) if self.warm_start else None
         X = self._read_training_inputs(X) if start is None else self._read_inputs(X)
         form, matrix = self._read_labels(X, y)
         if start is not None and form.names != self._form.names:
@@ -119,12 +119,12 @@ class LaMPClassifier(RawInputEstimator):
         seed = draw_seed(self.random_state)
         X, matrix, split = self._divide(X, matrix, eval_set, seed)
         samples = self._samples(X, matrix, split, start)
-        self.trained_, logits = train(samples, split, self._settings(start), seed)
+        self.trained_, logits = train(self, samples, split, start, seed)
         self.n_iter_ = self.trained_.num_epochs
         return self._fit_threshold(tuner, matrix[split.val.numpy()], expit(logits))
 
     def _logits(self, X: Any) -> FloatArray:
-        return self.trained_.logits(self.trained_.preprocessor.transform(X), self._device())
+        return self.trained_.logits(self.trained_.preprocessor.transform(X), self.torch_device)
 
     def _divide(
         self, X: Any, matrix: FloatArray, eval_set: tuple[Any, Any] | None, seed: int
@@ -144,22 +144,9 @@ class LaMPClassifier(RawInputEstimator):
             return samples_like(start.preprocessor, X, matrix)
         return make_samples(self.inputs_, X, matrix, self._form.names, split.train.numpy())
 
-    def _settings(self, start: TrainedModel | None) -> Settings:
-        names = ("channels", "num_steps", "heads", "dropout")
-        return Settings(
-            inputs=self.inputs_,
-            label_graph=self.label_graph,
-            evidence=self.evidence,
-            model={name: getattr(self, name) for name in names},
-            module={"lr": self.learning_rate, "weight_decay": self.weight_decay},
-            max_epochs=self.max_epochs,
-            batch_size=self.batch_size,
-            device=self._device(),
-            verbose=bool(self.verbose),
-            start=start,
-        )
-
-    def _device(self) -> torch.device:
+    @property
+    def torch_device(self) -> torch.device:
+        """The device that computes."""
         found = "cuda" if torch.cuda.is_available() else "cpu"
         return torch.device(found if self.device == "auto" else self.device)
 

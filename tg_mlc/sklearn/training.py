@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -18,8 +18,11 @@ from tg_mlc.data.preprocess import Chain
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.models import LaMP, molecule_lamp, table_lamp
-from tg_mlc.sklearn.inputs import Inputs, preprocessor_of
+from tg_mlc.sklearn.inputs import preprocessor_of
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit
+
+if TYPE_CHECKING:
+    from tg_mlc.sklearn.lamp import LaMPClassifier
 
 GraphName = Literal["fully_connected", "co_occurrence", "edgeless"]
 
@@ -57,60 +60,50 @@ class TrainedModel:
         return logits
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How a model is built and trained."""
-
-    inputs: Inputs
-    label_graph: GraphName | LabelGraph
-    evidence: Sequence[str] | Literal["auto"] | None
-    model: dict[str, Any]
-    module: dict[str, Any]
-    max_epochs: int | None
-    batch_size: int
-    device: torch.device
-    verbose: bool
-    start: TrainedModel | None  #: whose weights to start from
-
-
-def train(samples: MultiLabelDataset, split: Split, settings: Settings, seed: int) -> tuple[TrainedModel, FloatArray]:
+def train(
+    classifier: LaMPClassifier, samples: MultiLabelDataset, split: Split, start: TrainedModel | None, seed: int
+) -> tuple[TrainedModel, FloatArray]:
     """Trains a model, and returns it with the logits of the validation samples.
 
     Args:
+        classifier (LaMPClassifier): Whose options say how.
         samples (MultiLabelDataset): All samples.
         split (Split): Which to train and to validate with.
-        settings (Settings): How.
+        start (TrainedModel, optional): Whose weights to start from.
         seed (int): Seed of weights, dropout and the order of samples; that of PyTorch stays as it is.
     """
-    check_count("max_epochs", settings.max_epochs, or_none=True)
-    on_gpu = settings.device.type == "cuda"
-    preprocessor = preprocessor_of(settings.inputs, _classifiers(settings, samples, split))
+    check_count("max_epochs", classifier.max_epochs, or_none=True)
+    device = classifier.torch_device
+    on_gpu = device.type == "cuda"
+    preprocessor = preprocessor_of(classifier.inputs_, _evidence(classifier, samples, split))
     prepared = preprocessor.fit_transform(samples, split)
     with torch.random.fork_rng(), tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(seed)
-        model = _build(prepared, split, settings)
-        module = MultiLabelModule(model, samples.label_names, _OBJECTIVE, **_MODULE, **settings.module)
+        model = _build(classifier, prepared, split, start)
+        options = {**_MODULE, "lr": classifier.learning_rate, "weight_decay": classifier.weight_decay}
         result = fit(
-            module,
-            MultiLabelDataModule(prepared, split, settings.batch_size, seed=seed),
+            MultiLabelModule(model, samples.label_names, _OBJECTIVE, **options),
+            MultiLabelDataModule(prepared, split, classifier.batch_size, seed=seed),
             folder,
-            max_epochs=settings.max_epochs or _num_epochs(split, settings.batch_size),
-            accelerator="gpu" if on_gpu else settings.device.type,
-            devices=[settings.device.index or 0] if on_gpu else 1,
+            max_epochs=classifier.max_epochs or _num_epochs(split, classifier.batch_size),
+            accelerator="gpu" if on_gpu else device.type,
+            devices=[device.index or 0] if on_gpu else 1,
             logger=False,
-            callbacks=[] if settings.verbose else [_Silence()],
+            callbacks=[] if classifier.verbose else [_Silence()],
             **_FIT,
         )
     trained = TrainedModel(preprocessor, model.cpu(), result.num_epochs)
-    return trained, trained.logits(prepared[split.val], settings.device)
+    return trained, trained.logits(prepared[split.val], device)
 
 
-def _build(prepared: MultiLabelDataset, split: Split, settings: Settings) -> LaMP:
-    factory = molecule_lamp if settings.inputs == "smiles" else table_lamp
-    model = factory(prepared[split.train], _label_graph(prepared, split, settings), **_MODEL, **settings.model)
-    if settings.start is not None:
+def _build(classifier: LaMPClassifier, prepared: MultiLabelDataset, split: Split, start: TrainedModel | None) -> LaMP:
+    factory = molecule_lamp if classifier.inputs_ == "smiles" else table_lamp
+    options = {name: getattr(classifier, name) for name in ("channels", "num_steps", "heads", "dropout")}
+    graph = _label_graph(classifier.label_graph, prepared, split, start)
+    model = factory(prepared[split.train], graph, **_MODEL, **options)
+    if start is not None:
         try:
-            model.load_state_dict(settings.start.model.state_dict())
+            model.load_state_dict(start.model.state_dict())
         except RuntimeError as error:
             got = f"those of another model: {' '.join(str(error).split())[:200]}"
             expected = "the settings and classifiers of the last fit for a warm start"
@@ -118,26 +111,26 @@ def _build(prepared: MultiLabelDataset, split: Split, settings: Settings) -> LaM
     return model
 
 
-def _label_graph(samples: MultiLabelDataset, split: Split, settings: Settings) -> LabelGraph:
-    if isinstance(settings.label_graph, LabelGraph):
-        return settings.label_graph
-    check_choice("label_graph", settings.label_graph, ("fully_connected", "co_occurrence", "edgeless"))
-    if settings.label_graph == "co_occurrence":
-        return (
-            co_occurrence(samples, split=split) if settings.start is None else settings.start.model.labels.label_graph
-        )
-    return (fully_connected if settings.label_graph == "fully_connected" else edgeless)(samples.label_names)
+def _label_graph(
+    given: GraphName | LabelGraph, samples: MultiLabelDataset, split: Split, start: TrainedModel | None
+) -> LabelGraph:
+    if isinstance(given, LabelGraph):
+        return given
+    check_choice("label_graph", given, ("fully_connected", "co_occurrence", "edgeless"))
+    if given == "co_occurrence":
+        return co_occurrence(samples, split=split) if start is None else start.model.labels.label_graph
+    return (fully_connected if given == "fully_connected" else edgeless)(samples.label_names)
 
 
-def _classifiers(settings: Settings, samples: MultiLabelDataset, split: Split) -> Sequence[str]:
+def _evidence(classifier: LaMPClassifier, samples: MultiLabelDataset, split: Split) -> Sequence[str]:
     """The classifiers whose scores are evidence: those that are asked for, or those that samples suffice for."""
-    if settings.evidence != "auto":
-        return settings.evidence or ()
+    if classifier.evidence != "auto":
+        return classifier.evidence or ()
     num_train, y_val = split.train.numel(), samples.y[split.val]
     # Validation samples choose their settings.
     if num_train < MIN_SAMPLES or not (y_val == 1).any():
         return ()
-    if settings.inputs == "smiles":
+    if classifier.inputs_ == "smiles":
         return ("forest", "molecule_ridge")
     return ("svm", "ridge") if num_train <= MAX_SAMPLES else ("svm",)
 
