@@ -26,7 +26,7 @@ def write_rows(path: Path) -> Path:
     return path
 
 
-TRAIN_ROWS = ["train", "--labels", "tall,broad", "--epochs", "2"]
+TRAIN_ROWS = ["train", "--labels", "tall,broad", "--seconds", "1"]
 
 
 @pytest.fixture(scope="session")

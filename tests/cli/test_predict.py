@@ -40,6 +40,37 @@ def test_evaluation_of_a_file(rows, capsys):
     assert f"{values['maAUC']:.4f}" in capsys.readouterr().out
 
 
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory):
+    """The folder with a file of DNA, of which two rows cannot be read, and a model of the others."""
+    home = tmp_path_factory.mktemp("dna")
+    lines = [f"{'ACGT' * (3 + i % 3)}{'TTTT' if i % 2 else 'GGGG'},{i % 2}" for i in range(20)]
+    (home / "train.csv").write_text("\n".join(["site,bound", *lines]))
+    (home / "new.csv").write_text("\n".join(["site,bound", lines[0], "AC4T,1", lines[1], '"",0']))
+    (home / "strange.csv").write_text("site,bound\nAC4T,1\n")
+    words = ["--csv", str(home / "train.csv"), "--dna", "site", "--labels", "bound", "--seconds", "0"]
+    assert cli.main(["train", *words, "--out", str(home / "model")]) == 0
+    return home
+
+
+def test_rows_that_cannot_be_read_are_reported_and_stay_blank(pieces, capsys):
+    command = ["predict", str(pieces / "model"), "--csv"]
+    assert cli.main([*command, str(pieces / "new.csv")]) == 1
+    printed = capsys.readouterr()
+    assert [bool(line["bound"]) for line in read(printed.out)] == [True, False, True, False]
+    assert "cannot read row 1 (line 3): 'AC4T'" in printed.err
+    assert printed.err.endswith("tg-mlc: left out 2 rows whose DNA cannot be read\n")
+    assert cli.main([*command, str(pieces / "strange.csv"), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {"predicted": "", "bound": None}
+
+
+def test_rows_that_cannot_be_read_are_left_out_of_an_evaluation(pieces, capsys):
+    assert cli.main(["evaluate", str(pieces / "model"), "--csv", str(pieces / "new.csv")]) == 1
+    printed = capsys.readouterr()
+    assert "2 samples, 1 labels" in printed.out
+    assert "left out 2 rows" in printed.err
+
+
 @pytest.mark.parametrize("options", [[], ["--smiles", "CCO"], ["--csv", "a.csv", "--text", "b"]])
 def test_other_inputs_than_the_model_takes_are_refused(rows, options, capsys):
     assert cli.main(["predict", str(rows / "model"), *options]) == 1

@@ -58,7 +58,6 @@ def _interrupted() -> int:
 
 def _run(words: Sequence[str]) -> int:
     try:
-        run, options = parse(words, _COMMANDS, "tg-mlc", tg_mlc.__doc__.splitlines()[0], tg_mlc.__version__)
-        return int(run(**options))
+        return parse(words, _COMMANDS, "tg-mlc", tg_mlc.__doc__.splitlines()[0], tg_mlc.__version__)()
     finally:
         sys.stdout.flush()  # else Python notices only at its exit that nobody reads

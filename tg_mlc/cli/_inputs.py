@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,15 +11,19 @@ import numpy as np
 from tqdm import tqdm
 
 from tg_mlc._csv_table import CSVTable, read_csv_blocks, read_csv_table
+from tg_mlc.cli._options import TrainOptions
 from tg_mlc.data import ArrayDataset, MoleculeDataset, MultiLabelDataset, from_csv
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.readers.fasta import LETTERS, letter_codes
 from tg_mlc.data.records import Records, Tokens
+from tg_mlc.data.smiles import molecule_from_smiles
 from tg_mlc.predict import Predictor
 from tg_mlc.recipes.molecules import molecule_features
 
 #: What a column can hold; without one, all columns but the labels are numbers.
 KINDS = ("smiles", "text", "dna")
+#: What raises a ValueError for an input that cannot be read.
+_READERS: dict[str, Callable[[str], Any]] = {"smiles": molecule_from_smiles, "dna": letter_codes}
 
 
 class Inputs(NamedTuple):
@@ -53,35 +58,68 @@ class Inputs(NamedTuple):
         table.require([], self.columns, may_lack_labels=True)
         return table.numbers(self.columns) if self.kind == "rows" else table.texts(self.columns[0])
 
-    def blocks(self, path: Path) -> Iterator[tuple[CSVTable, Any]]:
-        """Some rows of a file at a time, and their raw inputs; a bar shows the time left."""
-        with tqdm(total=_num_lines(path), desc="Predicting", unit="row", disable=None, leave=False) as bar:
-            for table in read_csv_blocks(path):
-                yield table, self.raw(table)
-                bar.update(len(table.lines))
-
     def _dna(self, table: CSVTable) -> ArrayDataset:
         table.require(self.labels, self.columns)
         tokens: Any = Tokens.of([letter_codes(text) for text in self.raw(table)])  # type: ignore[misc]
         return ArrayDataset(Records(tokens, table.labels(self.labels), self.labels, list(LETTERS)).to_samples())
 
 
-def make_inputs(
-    labels: str | list[str], columns: dict[str, str | None], features: str | list[str] | None, separator: str | None
-) -> Inputs:
+class Rows:
+    """The rows of a file, some at a time with a bar that shows the time left. Molecules and DNA that cannot be read are
+    reported, counted and left out.
+
+    Args:
+        inputs (Inputs): Where inputs are.
+        path (str): The file.
+    """
+
+    def __init__(self, inputs: Inputs, path: str) -> None:
+        self.inputs, self.path, self.num_refused = inputs, Path(path), 0
+
+    def __iter__(self) -> Iterator[tuple[CSVTable, Any, list[int]]]:
+        """Yields some rows, the raw inputs of those that can be read, and which these are."""
+        with tqdm(total=_num_lines(self.path), desc="Predicting", unit="row", disable=None, leave=False) as bar:
+            for table in read_csv_blocks(self.path):
+                raw = self.inputs.raw(table)
+                kept = [row for row, text in enumerate(raw) if self._can_read(table, row, text)]
+                yield table, raw if len(kept) == len(raw) else [raw[row] for row in kept], kept
+                bar.update(len(table.lines))
+
+    def status(self) -> int:
+        """Says how many rows were left out, and returns the exit status: 1 if there are any."""
+        if self.num_refused:
+            what = "DNA" if self.inputs.kind == "dna" else "molecules"
+            print(f"tg-mlc: left out {self.num_refused} rows whose {what} cannot be read", file=sys.stderr)  # noqa: T201
+        return int(self.num_refused > 0)
+
+    def _can_read(self, table: CSVTable, row: int, text: Any) -> bool:
+        try:
+            if self.inputs.kind in _READERS:
+                _READERS[self.inputs.kind](text)
+        except ValueError as error:
+            where = f"row {table.first + row} (line {table.lines[row]}): '{text:.60}'"
+            tqdm.write(f"tg-mlc: cannot read {where}: {error}", file=sys.stderr)
+            self.num_refused += 1
+            return False
+        return True
+
+
+def make_inputs(options: TrainOptions) -> Inputs:
     """Checks the options that say where inputs and labels are."""
-    given = {kind: column for kind, column in columns.items() if column is not None}
-    if len(given) + (features is not None) > 1:
-        names = [f"--{name}" for name in [*given, *(["features"] if features is not None else [])]]
-        raise ValueError(f"Expected one of {', '.join(f'--{kind}' for kind in KINDS)} and --features (got {names})")
-    names = _split(labels)
-    [kind], found = list(given) or ["rows"], list(given.values()) or _split(features or [])
-    if separator is not None and (len(names) != 1 or kind in ("smiles", "dna")):
+    columns: dict[str, Any] = {kind: getattr(options, kind) for kind in (*KINDS, "features")}
+    given = {f"--{kind}": column for kind, column in columns.items() if column is not None}
+    if len(given) > 1:
+        raise ValueError(f"Expected one of {', '.join(f'--{kind}' for kind in columns)} (got {list(given)})")
+    kind, column = next(iter(given.items()), ("--features", []))
+    names, separator = _split(options.labels), options.label_separator
+    if separator is not None and (len(names) != 1 or kind in ("--smiles", "--dna")):
         raise ValueError(
             f"Expected --label_separator with one column of names in --labels, and texts or numbers (got {kind}, "
             f"{names})"
         )
-    return Inputs(kind, found, names, separator)
+    if kind == "--features":
+        return Inputs("rows", _split(column), names, separator)
+    return Inputs(kind.removeprefix("--"), [column], names, separator)
 
 
 def inputs_of(predictor: Predictor, model: str) -> Inputs:

@@ -6,7 +6,8 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from functools import partial
+from typing import Any, get_type_hints
 
 from tg_mlc._optional import require
 
@@ -16,25 +17,29 @@ _MISSING = "the following arguments are required: "
 
 def parse(
     words: Sequence[str], commands: Mapping[str, Any], prog: str, description: str, version: str
-) -> tuple[Command, dict[str, Any]]:
-    """The function that a command line names, and its arguments.
+) -> Callable[[], int]:
+    """The function that a command line names, with its arguments.
 
     Args:
         words (Sequence[str]): The command line.
         commands (dict): Functions, or dictionaries of them, by name. Parameters that can be given by position are so on
-            the command line; those that are ``bool`` are flags.
+            the command line; those that are ``bool`` are flags. The fields of :obj:`options`, a data class, are options
+            of their own.
         prog (str): The name of the program.
         description (str): What it is.
         version (str): Its version.
     """
     parser = _parser_class()(prog=prog, description=description, version=version)
     _add_commands(parser, commands)
-    found = parser.parse_args(_plain_flags(words, commands))
+    found = parser.parse_args(list(words))
     command: Any = commands
     while not callable(command):
         name = found.subcommand
         command, found = command[name], found[name]
-    return command, {name: found[name] for name in inspect.signature(command).parameters}
+    *shared, own = [
+        partial(source, **{name: found[name] for name in _parameters(source)}) for source in _sources(command)
+    ]
+    return partial(own, *(options() for options in shared))
 
 
 def _add_commands(parser: Any, commands: Mapping[str, Any]) -> None:
@@ -51,39 +56,39 @@ def _add_commands(parser: Any, commands: Mapping[str, Any]) -> None:
 
 
 def _add_arguments(parser: Any, command: Command) -> None:
-    parameters = inspect.signature(command).parameters
-    if not parameters:
+    sources = _sources(command)
+    if not any(map(_parameters, sources)):
         return
     parser.add_argument("--config", action="config", help="A YAML file with options, as --print_config prints them.")
-    documented = require("docstring_parser", extra="data").parse(command.__doc__).params
+    for source in sources:
+        _add_parameters(parser, source)
+
+
+def _add_parameters(parser: Any, source: Callable[..., Any]) -> None:
+    documented = require("docstring_parser", extra="data").parse(source.__doc__).params
     told = {entry.arg_name: entry.description for entry in documented}
-    by_place = [name for name, each in parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    by_place = [name for name, each in _parameters(source).items() if each.kind is each.POSITIONAL_OR_KEYWORD]
     for name in by_place:
         parser.add_argument(name, type=str, help=told[name])
-    flags = _flags(command)
+    flags = _flags(source)
     for name in flags:
         parser.add_argument(f"--{name}", action="store_true", help=told[name])
-    parser.add_function_arguments(command, as_group=False, as_positional=False, skip={*by_place, *flags})
+    add = parser.add_class_arguments if inspect.isclass(source) else parser.add_function_arguments
+    add(source, as_group=False, as_positional=False, skip={*by_place, *flags, "options"})
 
 
-def _flags(command: Command) -> list[str]:
-    return [name for name, each in inspect.signature(command).parameters.items() if each.annotation in (bool, "bool")]
+def _sources(command: Command) -> list[Callable[..., Any]]:
+    """What has the options of a command as its parameters: the class of its parameter :obj:`options`, and itself."""
+    shared = get_type_hints(command).get("options")
+    return [command] if shared is None else [shared, command]
 
 
-def _plain_flags(words: Sequence[str], commands: Mapping[str, Any]) -> list[str]:
-    """The same command line, with flags alone for those that are given a truth value."""
-    flags = {f"--{flag}" for command in _functions(commands) for flag in _flags(command)}
-    line = re.sub(
-        r"(?<=\0)(--\w+)[=\0](true|false)(?=\0)",
-        lambda found: found[0] if found[1] not in flags else found[1] if found[2] == "true" else "",
-        "\0" + "\0".join(words) + "\0",
-    )
-    return line[1:-1].split("\0") if words else []
+def _parameters(source: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    return {name: each for name, each in inspect.signature(source).parameters.items() if name != "options"}
 
 
-def _functions(commands: Mapping[str, Any]) -> list[Command]:
-    nested = [_functions(command) if isinstance(command, dict) else [command] for command in commands.values()]
-    return [command for each in nested for command in each]
+def _flags(source: Callable[..., Any]) -> list[str]:
+    return [name for name, each in _parameters(source).items() if each.annotation in (bool, "bool")]
 
 
 def _parser_class() -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tg_mlc.cli._output import show
 
 
 def evaluate(model: str, *, csv: str, batch_size: int = 256, device: str = "cpu", json: bool = False) -> int:
     """Evaluates a model on the rows of a CSV file, whose labels are known.
+
+    Rows whose molecule or DNA cannot be read are reported and left out; the exit status is then 1.
 
     Args:
         model: The folder of the model.
@@ -20,19 +20,19 @@ def evaluate(model: str, *, csv: str, batch_size: int = 256, device: str = "cpu"
     import numpy as np
     import torch
 
-    from tg_mlc.cli._inputs import inputs_of
+    from tg_mlc.cli._inputs import Rows, inputs_of
     from tg_mlc.metrics import evaluate as report_of
     from tg_mlc.predict import load
 
     predictor = load(model, device)
-    inputs = inputs_of(predictor, model)
-    scores, targets = [], []
-    for table, raw in inputs.blocks(Path(csv)):
-        table.require(predictor.label_names if inputs.separator is None else inputs.labels, inputs.columns)
-        scores.append(predictor.scores(raw, batch_size=batch_size))
-        targets.append(inputs.targets(table, predictor.label_names))
+    names, inputs = predictor.label_names, inputs_of(predictor, model)
+    rows, scores, targets = Rows(inputs, csv), [np.empty((0, len(names)))], [np.empty((0, len(names)))]
+    for table, raw, kept in rows:
+        table.require(names if inputs.separator is None else inputs.labels, inputs.columns)
+        if kept:
+            scores.append(predictor.scores(raw, batch_size=batch_size))
+            targets.append(inputs.targets(table, names)[kept])
     y = torch.from_numpy(np.concatenate(targets))
-    thresholds = predictor.scorer.tuners or 0.5
-    report = report_of(y, torch.from_numpy(np.concatenate(scores)), thresholds, predictor.label_names)
+    report = report_of(y, torch.from_numpy(np.concatenate(scores)), predictor.scorer.tuners or 0.5, names)
     show({name: float(value) for name, value in report.values.items()}, str(report), json)
-    return 0
+    return rows.status()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, TextIO
 
+from tg_mlc._optional import require
 from tg_mlc.cli._output import show, table
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ def predict(
 ) -> int:
     """Predicts the labels of one input, or of all rows of a CSV file.
 
+    Rows whose molecule or DNA cannot be read are reported, and get no probabilities; the exit status is then 1.
+
     Args:
         model: The folder of the model.
         smiles: A molecule.
@@ -41,7 +45,9 @@ def predict(
         device: Where to compute.
         json: Prints JSON, a line for each row of a file.
     """
-    from tg_mlc.cli._inputs import inputs_of
+    import numpy as np
+
+    from tg_mlc.cli._inputs import Rows, inputs_of
     from tg_mlc.predict import load
 
     predictor = load(model, device)
@@ -51,14 +57,19 @@ def predict(
     if len(given) + (csv is not None) != 1 or not given.keys() <= {inputs.kind}:
         got = ", ".join(f"--{name}" for name in [*given, *(["csv"] if csv is not None else [])]) or "none"
         raise ValueError(f"Expected --{wanted} for a model of {inputs.kind} (got {got})")
-    options: dict[str, Any] = {"known": _known(known), "metric": metric, "batch_size": batch_size}
+    options: dict[str, Any] = {"known": _known(known), "batch_size": batch_size}
     if csv is None:
         [value] = given.values()
-        _show_one(predictor.predict([value], **options), json)
+        _show_one(predictor, predictor.scores([value], **options)[0], metric, json)
         return 0
-    frames = (predictor.predict(raw, **options) for _, raw in inputs.blocks(Path(csv)))
-    _write_all(predictor, frames, out, json)
-    return 0
+    rows = Rows(inputs, csv)
+    with nullcontext(sys.stdout) if out is None else _replaced(out) as file:
+        for index, (table, raw, kept) in enumerate(rows):
+            scores = np.full((len(table.lines), len(predictor.label_names)), np.nan)
+            if kept:
+                scores[kept] = predictor.scores(raw, **options)
+            _write(scores, predictor, metric, file, json, header=index == 0)
+    return rows.status()
 
 
 def _known(text: str | None) -> dict[str, float] | None:
@@ -70,44 +81,35 @@ def _known(text: str | None) -> dict[str, float] | None:
     return {name.strip(): float(value) for name, _, value in pairs}
 
 
-def _show_one(frame: Any, as_json: bool) -> None:
-    row = frame.iloc[0]
-    labels = sorted(frame["probability"].columns, key=lambda name: -row["probability", name])
-    result = [{"label": name, **{what: _plain(row[what, name]) for what in frame.columns.levels[0]}} for name in labels]
+def _show_one(predictor: Predictor, scores: Any, metric: str, as_json: bool) -> None:
+    columns = zip(predictor.label_names, scores.tolist(), predictor.thresholds(metric).tolist(), strict=True)
+    found = sorted(columns, key=lambda column: -column[1])
+    result = [
+        {"label": name, "probability": score, "decision": score >= threshold, "threshold": threshold}
+        for name, score, threshold in found
+    ]
     rows = [
-        (
-            name,
-            f"{row['probability', name]:.3f}",
-            f"{row['threshold', name]:.3f}",
-            "yes" if row["decision", name] else "no",
-        )
-        for name in labels
+        (name, f"{score:.3f}", f"{threshold:.3f}", "yes" if score >= threshold else "no")
+        for name, score, threshold in found
     ]
     show(result, table(("label", "probability", "threshold", "predicted"), rows), as_json)
 
 
-def _plain(value: Any) -> Any:
-    return bool(value) if isinstance(value, bool) or type(value).__name__ == "bool" else float(value)
-
-
-def _write_all(predictor: Predictor, frames: Any, out: str | None, as_json: bool) -> None:
-    """Writes a line for each row: the names that are predicted, and the probability of every label."""
+@contextmanager
+def _replaced(path: str) -> Iterator[TextIO]:
+    """A file that is there once all of it is written."""
     from tg_mlc._files import replace_when_done
 
-    if out is None:
-        _write(frames, sys.stdout, as_json)
-        return
-    with replace_when_done(out) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
-        _write(frames, file, as_json)
+    with replace_when_done(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
+        yield file
 
 
-def _write(frames: Any, file: Any, as_json: bool) -> None:
-    for index, frame in enumerate(frames):
-        decisions = frame["decision"]
-        lines = frame["probability"].astype(float).round(6)
-        names = [";".join(decisions.columns[row]) for row in decisions.to_numpy()]
-        lines.insert(0, "predicted", names, allow_duplicates=True)
-        if as_json:
-            file.write(lines.to_json(orient="records", lines=True, force_ascii=False))
-        else:
-            lines.to_csv(file, index=False, header=index == 0)
+def _write(scores: Any, predictor: Predictor, metric: str, file: TextIO, as_json: bool, *, header: bool) -> None:
+    """Writes a line for each row: the names that are predicted, and the probability of every label."""
+    lines = require("pandas", extra="train").DataFrame(scores.round(6), columns=predictor.label_names)
+    names = [";".join(lines.columns[row]) for row in scores >= predictor.thresholds(metric)]
+    lines.insert(0, "predicted", names, allow_duplicates=True)
+    if as_json:
+        file.write(lines.to_json(orient="records", lines=True, force_ascii=False))
+    else:
+        lines.to_csv(file, index=False, header=header)

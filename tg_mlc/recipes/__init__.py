@@ -1,7 +1,6 @@
 """Recipes: settings by which the data sets are trained, and a default for data without any."""
 
 from tg_mlc.recipes.automatic import AutoModel, auto
-from tg_mlc.recipes.default import default_recipe
 from tg_mlc.recipes.dna import DNA
 from tg_mlc.recipes.molecules import MOLECULES
 from tg_mlc.recipes.planted import PLANTED
@@ -21,5 +20,4 @@ __all__ = [
     "EncoderName",
     "Recipe",
     "auto",
-    "default_recipe",
 ]

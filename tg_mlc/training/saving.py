@@ -75,7 +75,7 @@ def restore_model(state: Mapping[str, Any], label_names: list[str]) -> nn.Module
     model = Blueprint(*(state[part] for part in _PARTS)).build(restore_graph(state["label_graph"], label_names))
     try:
         model.load_state_dict(state["state_dict"])
-        if others := model.state_dict().keys() ^ state["state_dict"].keys():  # of a part that is None, PyTorch takes any
+        if others := model.state_dict().keys() ^ state["state_dict"].keys():  # of parts that are None
             raise RuntimeError(f"other parts: {sorted(others)[:3]}")
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:300]
