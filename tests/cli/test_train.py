@@ -110,7 +110,7 @@ def test_a_command_with_a_wrong_column_may_be_corrected(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--smiles", "a", "--text", "b"], "Expected one of --smiles, --text, --dna, --features"),
+        (["--smiles", "a", "--text", "b"], "Expected one of --smiles, --text, --dna and --features"),
         (["--smiles", "a", "--label_separator", ";"], "Expected --label_separator with one column"),
         (["--split", "scaffold"], "Expected '--split' to be one of random, stratified"),
         (["--text", "nothing"], "Expected the columns ['nothing']"),

@@ -64,29 +64,35 @@ class Inputs(NamedTuple):
         return ArrayDataset(Records(tokens, table.labels(self.labels), self.labels, list(LETTERS)).to_samples())
 
 
-class Rows:
-    """The rows of a file, some at a time with a bar that shows the time left. Molecules and DNA that cannot be read are
-    reported, counted and left out.
+class Scores:
+    """The scores of the rows of a file, some at a time, with a bar that shows the time left; NaN for molecules and DNA
+    that cannot be read, which are reported and counted.
 
     Args:
+        predictor (Predictor): What scores.
         inputs (Inputs): Where inputs are.
         path (str): The file.
+        **options (optional): Arguments of :meth:`~tg_mlc.predict.Predictor.scores`.
     """
 
-    def __init__(self, inputs: Inputs, path: str) -> None:
-        self.inputs, self.path, self.num_refused = inputs, Path(path), 0
+    def __init__(self, predictor: Predictor, inputs: Inputs, path: str, **options: Any) -> None:
+        self.predictor, self.inputs, self.path, self.options = predictor, inputs, Path(path), options
+        self.num_refused = 0
 
-    def __iter__(self) -> Iterator[tuple[CSVTable, Any, list[int]]]:
-        """Yields some rows, the raw inputs of those that can be read, and which these are."""
+    def __iter__(self) -> Iterator[tuple[CSVTable, np.ndarray]]:
         with tqdm(total=_num_lines(self.path), desc="Predicting", unit="row", disable=None, leave=False) as bar:
             for table in read_csv_blocks(self.path):
                 raw = self.inputs.raw(table)
                 kept = [row for row, text in enumerate(raw) if self._can_read(table, row, text)]
-                yield table, raw if len(kept) == len(raw) else [raw[row] for row in kept], kept
-                bar.update(len(table.lines))
+                scores = np.full((len(raw), len(self.predictor.label_names)), np.nan)
+                if kept:
+                    good = raw if len(kept) == len(raw) else [raw[row] for row in kept]
+                    scores[kept] = self.predictor.scores(good, **self.options)
+                yield table, scores
+                bar.update(len(raw))
 
     def status(self) -> int:
-        """Says how many rows were left out, and returns the exit status: 1 if there are any."""
+        """Says how many rows were refused, and returns the exit status: 1 if there are any."""
         if self.num_refused:
             what = "DNA" if self.inputs.kind == "dna" else "molecules"
             print(f"tg-mlc: left out {self.num_refused} rows whose {what} cannot be read", file=sys.stderr)  # noqa: T201
@@ -106,20 +112,19 @@ class Rows:
 
 def make_inputs(options: TrainOptions) -> Inputs:
     """Checks the options that say where inputs and labels are."""
-    columns: dict[str, Any] = {kind: getattr(options, kind) for kind in (*KINDS, "features")}
-    given = {f"--{kind}": column for kind, column in columns.items() if column is not None}
+    given = [kind for kind in (*KINDS, "features") if getattr(options, kind) is not None]
     if len(given) > 1:
-        raise ValueError(f"Expected one of {', '.join(f'--{kind}' for kind in columns)} (got {list(given)})")
-    kind, column = next(iter(given.items()), ("--features", []))
-    names, separator = _split(options.labels), options.label_separator
-    if separator is not None and (len(names) != 1 or kind in ("--smiles", "--dna")):
+        raise ValueError(f"Expected one of --smiles, --text, --dna and --features (got {given})")
+    [kind] = given or ["features"]
+    column, names, separator = getattr(options, kind), _split(options.labels), options.label_separator
+    if separator is not None and (len(names) != 1 or kind in ("smiles", "dna")):
         raise ValueError(
             f"Expected --label_separator with one column of names in --labels, and texts or numbers (got {kind}, "
             f"{names})"
         )
-    if kind == "--features":
-        return Inputs("rows", _split(column), names, separator)
-    return Inputs(kind.removeprefix("--"), [column], names, separator)
+    if kind == "features":
+        return Inputs("rows", _split(column or []), names, separator)
+    return Inputs(kind, [column], names, separator)
 
 
 def inputs_of(predictor: Predictor, model: str) -> Inputs:

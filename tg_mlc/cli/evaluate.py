@@ -20,19 +20,19 @@ def evaluate(model: str, *, csv: str, batch_size: int = 256, device: str = "cpu"
     import numpy as np
     import torch
 
-    from tg_mlc.cli._inputs import Rows, inputs_of
+    from tg_mlc.cli._inputs import Scores, inputs_of
     from tg_mlc.metrics import evaluate as report_of
     from tg_mlc.predict import load
 
     predictor = load(model, device)
     names, inputs = predictor.label_names, inputs_of(predictor, model)
-    rows, scores, targets = Rows(inputs, csv), [np.empty((0, len(names)))], [np.empty((0, len(names)))]
-    for table, raw, kept in rows:
+    blocks, scores, targets = Scores(predictor, inputs, csv, batch_size=batch_size), [], []
+    for table, found in blocks:
         table.require(names if inputs.separator is None else inputs.labels, inputs.columns)
-        if kept:
-            scores.append(predictor.scores(raw, batch_size=batch_size))
-            targets.append(inputs.targets(table, names)[kept])
-    y = torch.from_numpy(np.concatenate(targets))
-    report = report_of(y, torch.from_numpy(np.concatenate(scores)), predictor.scorer.tuners or 0.5, names)
+        scores.append(found)
+        targets.append(inputs.targets(table, names))
+    y, p = torch.from_numpy(np.concatenate(targets)), torch.from_numpy(np.concatenate(scores))
+    kept = ~p.isnan().any(dim=1)
+    report = report_of(y[kept], p[kept], predictor.scorer.tuners or 0.5, names)
     show({name: float(value) for name, value in report.values.items()}, str(report), json)
-    return rows.status()
+    return blocks.status()

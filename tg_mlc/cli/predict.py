@@ -45,9 +45,7 @@ def predict(
         device: Where to compute.
         json: Prints JSON, a line for each row of a file.
     """
-    import numpy as np
-
-    from tg_mlc.cli._inputs import Rows, inputs_of
+    from tg_mlc.cli._inputs import Scores, inputs_of
     from tg_mlc.predict import load
 
     predictor = load(model, device)
@@ -62,14 +60,11 @@ def predict(
         [value] = given.values()
         _show_one(predictor, predictor.scores([value], **options)[0], metric, json)
         return 0
-    rows = Rows(inputs, csv)
+    blocks = Scores(predictor, inputs, csv, **options)
     with nullcontext(sys.stdout) if out is None else _replaced(out) as file:
-        for index, (table, raw, kept) in enumerate(rows):
-            scores = np.full((len(table.lines), len(predictor.label_names)), np.nan)
-            if kept:
-                scores[kept] = predictor.scores(raw, **options)
+        for index, (_, scores) in enumerate(blocks):
             _write(scores, predictor, metric, file, json, header=index == 0)
-    return rows.status()
+    return blocks.status()
 
 
 def _known(text: str | None) -> dict[str, float] | None:
