@@ -46,11 +46,10 @@ class AutoClassifier(RawInputEstimator):
         """
         check_choice("threshold", self.threshold, DECISION_METRICS)
         X = self._read_training_inputs(X)
-        form, matrix = self._read_labels(X, y)
-        self._take_form(form)
-        samples = make_samples(self.inputs_, X, matrix, form.names, np.arange(len(matrix)))
+        matrix = self._read_labels(X, y)
+        samples = make_samples(self.inputs_, X, matrix, self._form.names, np.arange(len(matrix)))
         self.model_ = auto(samples, self.seconds, draw_seed(self.random_state))
-        if form.kind == "classes":
+        if self._form.kind == "classes":
             return self._fix_threshold(0.5)
         self.thresholds_ = self.model_.tuners[self.threshold].fitted()
         return self

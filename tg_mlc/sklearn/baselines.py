@@ -38,8 +38,7 @@ class BaselineEstimator(MultiLabelEstimator):
             y (Any): Labels, as of :meth:`LaMPClassifier.fit`.
         """
         X = self._read_training_inputs(X)
-        form, matrix = self._read_labels(X, y)
-        self._take_form(form)
+        matrix = self._read_labels(X, y)
         self.baseline_ = self.baseline(**self._options())
         self._fit_baseline(X, matrix)
         return self._fix_threshold(self.threshold)

@@ -87,17 +87,15 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
         right = (target == decisions) | np.isnan(target)
         return float(np.average(right.all(axis=1), weights=sample_weight))
 
-    def _read_labels(self, X: Any, y: Any) -> tuple[LabelForm, FloatArray]:
-        """The form of labels, and their matrix."""
+    def _read_labels(self, X: Any, y: Any, *, keep: bool = False) -> FloatArray:
+        """The matrix of labels, whose form is that of the last fit or is taken over."""
         if y is None:
             expected = f"This {type(self).__name__} estimator requires y to be passed"
             raise ValueError(f"{expected}, but the target y is None.")  # scikit-learn's own words
-        form, matrix = LabelForm.read(y)
+        form, matrix = (self._form, self._form.encode(y)) if keep else LabelForm.read(y)
         check_consistent_length(X, matrix)
-        return form, matrix
-
-    def _take_form(self, form: LabelForm) -> None:
         self._form, self.classes_ = form, form.classes
+        return matrix
 
     def _read_matrix(self, X: Any, *, reset: bool) -> Any:
         return validate_data(self, X, accept_sparse="csr", reset=reset, ensure_min_samples=2 if reset else 1)

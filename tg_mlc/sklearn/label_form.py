@@ -73,13 +73,14 @@ class LabelForm:
             if unknown := sorted({*y.tolist()} - {*self.classes.tolist()}):
                 raise ValueError(f"Expected 'y' to hold classes among {self.classes.tolist()} (got {unknown[:5]})")
             return self._one_hot(y)
-        names = self.names if self.kind == "sets" or hasattr(y, "columns") else None
-        if names is not None and are_names(y):
+        named = self.kind == "sets" or hasattr(y, "columns") or are_names(y)
+        names = self.names if named else None
+        if are_names(y):
             sets = [entry for entry in y if isinstance(entry, (set, frozenset, list, tuple))]
-            others = sorted({str(name) for entry in sets for name in entry} - {*names})
+            others = sorted({str(name) for entry in sets for name in entry} - {*self.names})
             if others and not unseen:
                 raise ValueError(f"Expected names of labels that training samples have (got others: {others[:5]})")
-            names = [*names, *others]
+            names = [*self.names, *others]
         matrix, _ = read_labels(y, names, len(self.classes))
         return matrix
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, cast
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 from typing_extensions import Self
 
 from tg_mlc._options import check_share
-from tg_mlc.data import MultiLabelDataset, Split, predefined_split, stratified_split
+from tg_mlc.data import Split, predefined_split, stratified_split
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
@@ -111,14 +112,14 @@ class LaMPClassifier(RawInputEstimator):
         tuner = self._tuner()
         start: TrainedModel | None = getattr(self, "trained_", None) if self.warm_start else None
         X = self._read_training_inputs(X) if start is None else self._read_inputs(X)
-        form, matrix = self._read_labels(X, y)
-        if start is not None and form.names != self._form.names:
-            expected = f"the labels of the last fit for a warm start, {self._form.names}"
-            raise ValueError(f"Expected {expected} (got {form.names}); set warm_start=False to start anew")
-        self._take_form(form)
+        matrix = self._read_labels(X, y, keep=start is not None)
         seed = draw_seed(self.random_state)
         X, matrix, split = self._divide(X, matrix, eval_set, seed)
-        samples = self._samples(X, matrix, split, start)
+        samples = (
+            make_samples(self.inputs_, X, matrix, self._form.names, split.train.numpy())
+            if start is None
+            else samples_like(start.preprocessor, X, matrix)
+        )
         self.trained_, logits = train(self, samples, split, start, seed)
         self.n_iter_ = self.trained_.num_epochs
         return self._fit_threshold(tuner, matrix[split.val.numpy()], expit(logits))
@@ -139,11 +140,6 @@ class LaMPClassifier(RawInputEstimator):
         split = predefined_split(range(num_train), range(num_train, num_samples), [], num_samples)
         return stack_rows(X, X_val), np.concatenate([matrix, val]), split
 
-    def _samples(self, X: Any, matrix: FloatArray, split: Split, start: TrainedModel | None) -> MultiLabelDataset:
-        if start is not None:
-            return samples_like(start.preprocessor, X, matrix)
-        return make_samples(self.inputs_, X, matrix, self._form.names, split.train.numpy())
-
     @property
     def torch_device(self) -> torch.device:
         """The device that computes."""
@@ -156,8 +152,7 @@ class LaMPClassifier(RawInputEstimator):
         if not isinstance(given, (str, ThresholdTuner)):
             check_share("threshold", given)
             return None
-        state = (ThresholdTuner(given) if isinstance(given, str) else given).state_dict()
-        return ThresholdTuner().load_state_dict(state)
+        return ThresholdTuner(given) if isinstance(given, str) else copy(given)
 
     def _fit_threshold(self, tuner: ThresholdTuner | None, y: FloatArray, scores: FloatArray) -> Self:
         if tuner is None:
