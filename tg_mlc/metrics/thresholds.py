@@ -108,13 +108,13 @@ class ThresholdTuner:
         return decisions.astype(np.int64)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns settings and thresholds as tensors, numbers and strings, which load with ``weights_only=True``."""
+        """Returns settings and thresholds as plain data, which a person can read."""
         return {
             "metric": self.metric,
             "per_label": self.per_label,
-            "grid": torch.tensor(self.grid, dtype=torch.float64),
+            "grid": list(self.grid),
             "zero_division": self.zero_division,
-            "thresholds": None if self.thresholds is None else torch.from_numpy(self.thresholds.copy()),
+            "thresholds": None if self.thresholds is None else self.thresholds.tolist(),
             "best_value": self.best_value,
         }
 
@@ -125,8 +125,8 @@ class ThresholdTuner:
             KeyError: If an entry is missing.
         """
         options = {name: state_dict[name] for name in ("metric", "per_label", "zero_division")}
-        restored, thresholds = type(self)(**options, grid=state_dict["grid"].tolist()), state_dict["thresholds"]
-        restored.thresholds = None if thresholds is None else thresholds.cpu().double().numpy().copy()
+        restored, thresholds = type(self)(**options, grid=state_dict["grid"]), state_dict["thresholds"]
+        restored.thresholds = None if thresholds is None else np.array(thresholds, dtype=float)
         restored.best_value = state_dict["best_value"]
         vars(self).update(vars(restored))
         return self

@@ -30,10 +30,7 @@ def module_state(module: MultiLabelModule) -> dict[str, Any]:
     """
     checkpoint: dict[str, Any] = {}
     module.on_save_checkpoint(checkpoint)
-    entry = checkpoint[KEY]
-    thresholds = {metric: _listed(state) for metric, state in entry["thresholds"].items()}
-    options = dict(module.hparams)
-    return {"hyper_parameters": options, **entry, "thresholds": thresholds, **model_state(module.model)}
+    return {"hyper_parameters": dict(module.hparams), **checkpoint[KEY], **model_state(module.model)}
 
 
 def restore_module(state: Mapping[str, Any]) -> MultiLabelModule:
@@ -45,8 +42,7 @@ def restore_module(state: Mapping[str, Any]) -> MultiLabelModule:
     options, preprocessor = state["hyper_parameters"], state["preprocessor"]
     model = restore_model(state, options["label_names"])
     module = MultiLabelModule(model, preprocessor=None if preprocessor is None else from_state(preprocessor), **options)
-    thresholds = {metric: _as_tensors(tuner) for metric, tuner in state["thresholds"].items()}
-    module.on_load_checkpoint({KEY: {**state, "thresholds": thresholds}, "hyper_parameters": options})
+    module.on_load_checkpoint({KEY: state, "hyper_parameters": options})
     return module.eval()
 
 
@@ -107,15 +103,3 @@ def data_hash(dataset: Dataset) -> str | None:
             digest.update(name.encode())
             digest.update(value.cpu().numpy().tobytes() if isinstance(value, Tensor) else repr(value).encode())
     return digest.hexdigest()
-
-
-def _listed(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Thresholds as numbers, which a person can read."""
-    return {name: value.tolist() if isinstance(value, Tensor) else value for name, value in state.items()}
-
-
-def _as_tensors(state: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: torch.tensor(value, dtype=torch.float64) if isinstance(value, list) else value
-        for name, value in state.items()
-    }
