@@ -13,8 +13,7 @@ from tg_mlc.metrics import DECISION_METRICS
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.recipes import auto
 from tg_mlc.sklearn.estimator import draw_seed, log_odds
-from tg_mlc.sklearn.inputs import Inputs, make_samples
-from tg_mlc.sklearn.raw import RawInputEstimator
+from tg_mlc.sklearn.inputs import Inputs, RawInputEstimator, make_samples
 
 
 @dataclass(eq=False, repr=False)

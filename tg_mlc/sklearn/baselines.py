@@ -11,7 +11,7 @@ from tg_mlc import baselines
 from tg_mlc.baselines.linear import Loss
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.estimator import MultiLabelEstimator, draw_seed, log_odds
-from tg_mlc.sklearn.raw import RawInputEstimator
+from tg_mlc.sklearn.inputs import RawInputEstimator
 
 
 @dataclass(eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Inputs of the estimator: what they are, and samples of them."""
+"""Inputs of the estimators: what they are, and samples of them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,42 @@ import torch
 
 from tg_mlc._numbers import as_list
 from tg_mlc._optional import is_installed, require
+from tg_mlc._options import check_choice
 from tg_mlc.data import MoleculeDataset, MultiLabelDataset, from_arrays, tokenize
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.preprocess import Chain, ClassifierScores, MoleculeInputs, Preprocessor, table_preprocessor
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.recipes.molecules import molecule_features
+from tg_mlc.sklearn.estimator import MultiLabelEstimator
 
 Inputs = Literal["vectors", "bags", "texts", "smiles"]
 
 _KINDS: dict[str, Any] = {"vectors": "vector", "bags": "bag", "texts": "sequence"}
+
+
+class RawInputEstimator(MultiLabelEstimator):
+    """Base of classifiers that take matrices, data frames, texts and SMILES.
+
+    Attributes:
+        inputs_ (str): What inputs were taken for.
+    """
+
+    inputs: Inputs | Literal["auto"]
+    inputs_: Inputs
+
+    def _read_training_inputs(self, X: Any) -> Any:
+        check_choice("inputs", self.inputs, ("auto", "vectors", "bags", "texts", "smiles"))
+        self.inputs_ = infer_inputs(X) if self.inputs == "auto" else self.inputs
+        return self._read_matrix(X, reset=True) if self.inputs_ in ("vectors", "bags") else self._read_texts(X)
+
+    def _read_inputs(self, X: Any) -> Any:
+        return self._read_matrix(X, reset=False) if self.inputs_ in ("vectors", "bags") else self._read_texts(X)
+
+    def _read_texts(self, X: Any) -> list[Any]:
+        texts = as_texts(X)
+        if texts is None:
+            raise ValueError(f"Expected a list or column of strings for inputs '{self.inputs_}' (got {X!r:.60})")
+        return texts
 
 
 def infer_inputs(X: Any) -> Inputs:

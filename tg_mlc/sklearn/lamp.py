@@ -19,8 +19,7 @@ from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.estimator import draw_seed, stack_rows
-from tg_mlc.sklearn.inputs import Inputs, make_samples, samples_like
-from tg_mlc.sklearn.raw import RawInputEstimator
+from tg_mlc.sklearn.inputs import Inputs, RawInputEstimator, make_samples, samples_like
 from tg_mlc.sklearn.training import GraphName, TrainedModel, train
 
 

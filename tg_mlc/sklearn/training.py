@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
-from torch_geometric.loader import DataLoader
 
 from tg_mlc._options import check_choice, check_count
 from tg_mlc.data import MultiLabelDataset, Split
@@ -20,6 +19,7 @@ from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.models import LaMP, molecule_lamp, table_lamp
 from tg_mlc.sklearn.inputs import preprocessor_of
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit
+from tg_mlc.training.scorer import logits_of
 
 if TYPE_CHECKING:
     from tg_mlc.sklearn.lamp import LaMPClassifier
@@ -31,7 +31,6 @@ MIN_SAMPLES, MAX_SAMPLES = 20, 10_000
 #: A training takes about so many steps, of so many epochs at least and at most: those of the recipes for tables.
 NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
 
-_BATCH_SIZE = 256  # of predictions
 _OBJECTIVE = BinaryObjective(intermediate_weight=0.1)
 # Those of the recipes, but that the loss of few validation samples says more than how they are ranked, and that nobody
 # waits for epochs that are not going to be better.
@@ -50,13 +49,8 @@ class TrainedModel:
 
     def logits(self, samples: MultiLabelDataset, device: torch.device) -> FloatArray:
         """The logits :math:`(N, L)` of preprocessed samples."""
-        model = self.model.to(device).eval()
-        # Without a generator of its own a loader draws from the global one.
-        loader = DataLoader(samples, batch_size=_BATCH_SIZE, generator=torch.Generator())
-        with torch.inference_mode():
-            parts = [model(batch.to(device)).cpu() for batch in loader]
-        model.cpu()  # as it is pickled
-        logits: FloatArray = torch.cat(parts).numpy()
+        logits: FloatArray = logits_of(self.model.to(device).eval(), samples).numpy()
+        self.model.cpu()  # as it is pickled
         return logits
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.loader import DataLoader
 from typing_extensions import Self
 
@@ -128,3 +128,12 @@ class ModuleScorer(Scorer):
         """Moves the module to a device."""
         self.module.to(device)
         return self
+
+
+def logits_of(model: nn.Module, samples: MultiLabelDataset, batch_size: int = 256) -> Tensor:
+    """The logits :math:`(N, L)` of samples, by a model on any device."""
+    device = next(model.parameters()).device
+    # Without a generator of its own a loader draws from the global one.
+    loader: DataLoader = DataLoader(samples, batch_size, generator=torch.Generator())  # type: ignore[arg-type, unused-ignore]
+    with torch.inference_mode():
+        return torch.cat([model(batch.to(device)).cpu() for batch in loader])
