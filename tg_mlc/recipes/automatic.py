@@ -136,7 +136,7 @@ class AutoModel:
             },
             "lamp": None if folds is None else {"folds": len(folds.models), "epochs": folds.epochs, **folds.options},
             "values": values,
-            "weights": self.combination.weight.tolist() if self.combination.weight is not None else [],
+            "weights": np.mean(self.combination.weight, axis=0).tolist(),
             "seconds": time.monotonic() - start,
         }
         return self
@@ -211,8 +211,8 @@ class AutoModel:
         self.combination = Combination().load_state_dict(state["combination"])
         self.tuners = {name: ThresholdTuner().load_state_dict(each) for name, each in state["tuners"].items()}
         self.models = []
-        for weights in state["models"]:
-            model = _folds.build(*_build_arguments(self._built)).eval().requires_grad_(False)
+        for place, weights in enumerate(state["models"]):
+            model = _folds.build(*_build_arguments(self._built, place)).eval().requires_grad_(False)
             model.load_state_dict(weights)
             self.models.append(model)
         return self
@@ -221,11 +221,12 @@ class AutoModel:
         self.models = [] if folds is None else folds.models
         self._built = {}
         if folds is not None:
-            graph = folds.label_graph
             self._built = {
                 "family": _folds.family_of(train),
                 "options": folds.options,
-                "label_graph": {"edge_index": graph.edge_index, "edge_weight": graph.edge_weight},
+                "label_graphs": [
+                    {"edge_index": g.edge_index, "edge_weight": g.edge_weight} for g in folds.label_graphs
+                ],
                 "sample": _folds.kept_sample(train),
             }
 
@@ -264,8 +265,8 @@ def _best_combination(logits: np.ndarray, y: np.ndarray, names: Sequence[str]) -
     found = {"all": Combination().fit(logits, y)}
     for place, name in zip(range(logits.shape[-1]), names, strict=False):
         alone = Combination().fit(logits[..., [place]], y)
-        weight = np.zeros(logits.shape[-1])
-        weight[place] = alone.weight[0] if alone.weight is not None else 0.0
+        weight = np.zeros(logits.shape[1:])
+        weight[:, [place]] = alone.weight
         found[name] = Combination().load_state_dict({"weight": weight, "bias": alone.bias})
     probabilities = {name: each.predict_proba(logits) for name, each in found.items()}
     values = {name: _values(y, scores) for name, scores in probabilities.items()}
@@ -282,10 +283,10 @@ def _values(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return np.array([ranks_and_decides(y[part], scores[part]) for part in parts])
 
 
-def _build_arguments(built: Mapping[str, Any]) -> tuple[str, MultiLabelDataset, LabelGraph, dict[str, Any]]:
+def _build_arguments(built: Mapping[str, Any], place: int) -> tuple[str, MultiLabelDataset, LabelGraph, dict[str, Any]]:
     sample = built["sample"]
     names = sample["label_names"]
     samples = Samples(Data.from_dict(sample["data"]), sample["slices"], names, None, sample["kind"])
     train = ArrayDataset(samples._replace(num_features=sample["num_inputs"]))
-    graph = LabelGraph(num_nodes=len(names), label_names=names, **built["label_graph"])
+    graph = LabelGraph(num_nodes=len(names), label_names=names, **built["label_graphs"][place])
     return built["family"], train, graph, dict(built["options"])
