@@ -19,7 +19,7 @@ def drawn():
 
 def test_finds_the_weights_that_made_the_labels(drawn):
     combination = Combination().fit(*drawn)
-    np.testing.assert_allclose(combination.weight, [2.0, 0.5, 0.0], atol=0.1)
+    np.testing.assert_allclose(combination.weight, np.broadcast_to([2.0, 0.5, 0.0], (4, 3)), atol=0.1)
     np.testing.assert_allclose(combination.bias, [-1.0, 0.0, 0.5, 1.0], atol=0.2)
 
 

@@ -19,18 +19,32 @@ MAX_PAIRS = 2**20
 
 # Standard deviation, a priori, of the bias of a label around that of all.
 _SPREAD = 0.5
+# Strength, for each sample, of what keeps the weights for rare labels close to each other.
+_SHRINKAGE = 3.0
+_LEAST = 1e-6  # spread of logits
 
 
 class Combination:
-    r"""Weighs the logits of classifiers, by weights that all labels share.
+    r"""Weighs the logits of classifiers, by weights that labels share.
 
     .. math::
-        z_{nl} = b_l + \sum_c w_c \, s_{nlc}, \qquad w_c \ge 0
+        z_{nl} = b_l + \sum_c w_{lc} \, s_{nlc}, \qquad
+        w_{lc} = (1 - r_l) \, w_c + r_l \, \frac{\gamma_l}{\sigma_{lc}} \, v_c, \qquad w_c, v_c \ge 0
 
-    by maximum likelihood, with biases that stay close to their mean where a label has few samples
-    (:math:`b_l \sim \mathcal{N}(b, 0.5^2)`). Weights of at least zero cannot set classifiers that err alike against
-    each other (Breiman 1996, *Stacked Regressions*, doi:10.1007/BF00117832). Entries of a label count in inverse
-    proportion to the spread :math:`\sqrt{\pi_l (1 - \pi_l)}` of its values, so that rare labels have their say.
+    goes from weights :math:`w` for frequent labels to weights :math:`v` for rare ones, with :math:`r_l` from 0 where
+    half of the samples are positive to 1 at :obj:`MIN_CLASS` positives, in proportion to the logarithm of their number.
+
+    Weights :math:`w` have the maximum likelihood, with biases that stay close to their mean where a label has few
+    samples (:math:`b_l \sim \mathcal{N}(b, 0.5^2)`). Entries of a label count in inverse proportion to the spread
+    :math:`\sqrt{\pi_l (1 - \pi_l)}` of its values. These logits are calibrated, which is all that classifiers of rare
+    labels can differ in to a likelihood: few of its entries are positives.
+
+    So weights :math:`v` are of logits with unit spread (:math:`\sigma_{lc}` before), and the most likely ones where the
+    positives of a label count as much as its negatives; they are kept close to each other. :math:`\gamma_l` gives a
+    label the spread that it has by :math:`w`, and its bias the same mean.
+
+    Weights of at least zero cannot set classifiers that err alike against each other (Breiman 1996, *Stacked
+    Regressions*, doi:10.1007/BF00117832).
 
     .. code-block:: python
 
@@ -38,7 +52,7 @@ class Combination:
         probabilities = combination.predict_proba(scores_of_new_samples)
 
     Attributes:
-        weight (numpy.ndarray): The weights :math:`(C)`, after :meth:`fit`.
+        weight (numpy.ndarray): The weights :math:`(L, C)`, after :meth:`fit`.
         bias (numpy.ndarray): The biases :math:`(L)`, after :meth:`fit`.
 
     Raises:
@@ -62,23 +76,24 @@ class Combination:
         positive, known = read_targets(y, "y")
         if logits.shape[:2] != known.shape:
             raise ValueError(f"Expected 'logits' of shape {[*known.shape, 'C']} (got {list(logits.shape)})")
-        sample, label = _pairs(known & learnable_labels(np.where(known, positive, np.nan)))
-        share = (positive.sum(axis=0) + 1) / (known.sum(axis=0) + 2)
-        importance = 1 / np.sqrt(share * (1 - share))
-        self.weight, self.bias = _minimise(
-            logits[sample, label],
-            positive[sample, label].astype(float),
-            label,
-            importance[label] * len(label) / importance[label].sum(),
-            np.append(np.full(logits.shape[2], 1 / logits.shape[2]), np.zeros(logits.shape[1])),
-        )
+        entries = _Entries(logits, positive, known)
+        weight, bias = _most_likely(entries)
+        mean, spread = _moments(logits, known)
+        standard = _for_rare_labels(entries, mean, spread) / spread
+        # The mean and the spread of each label are those by the weights for frequent ones.
+        wanted, found = (_moments((logits * each).sum(axis=-1), known) for each in (weight, standard))
+        standard *= (wanted[1] / found[1])[:, None]
+        offset = bias + wanted[0] - (mean * standard).sum(axis=-1)
+        rare = _rarity(positive.sum(axis=0), known.sum(axis=0))
+        self.weight = (1 - rare)[:, None] * weight + rare[:, None] * standard
+        self.bias = (1 - rare) * bias + rare * offset
         return self
 
     def decision_function(self, logits: FloatArray) -> FloatArray:
         """Returns combined logits :math:`(N, L)` for those of all classifiers :math:`(N, L, C)`."""
         if self.weight is None or self.bias is None:
             raise RuntimeError("Expected 'fit' to be called before a prediction")
-        return np.asarray(logits @ self.weight + self.bias)
+        return np.einsum("nlc,lc->nl", logits, self.weight) + self.bias
 
     def predict_proba(self, logits: FloatArray) -> FloatArray:
         """Returns probabilities :math:`(N, L)` for the logits of all classifiers :math:`(N, L, C)`."""
@@ -94,7 +109,8 @@ class Combination:
         return self
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(weight={None if self.weight is None else self.weight.round(3).tolist()})"
+        shown = None if self.weight is None else self.weight.mean(axis=0).round(3).tolist()
+        return f"{type(self).__name__}(mean weight={shown})"
 
 
 def learnable_labels(y: FloatArray) -> BoolArray:
@@ -102,6 +118,17 @@ def learnable_labels(y: FloatArray) -> BoolArray:
     positives = np.nansum(y, axis=0)
     enough = np.minimum(positives, (~np.isnan(y)).sum(axis=0) - positives) >= MIN_CLASS
     return enough if enough.any() else np.ones_like(enough)
+
+
+class _Entries:
+    """Known entries of labels that can be learned from, some of them if they are very many."""
+
+    def __init__(self, logits: FloatArray, positive: BoolArray, known: BoolArray) -> None:
+        self.sample, self.label = _pairs(known & learnable_labels(np.where(known, positive, np.nan)))
+        self.x = logits[self.sample, self.label]
+        self.y = positive[self.sample, self.label].astype(float)
+        self.num_samples, self.num_labels = known.shape
+        self.share = (positive.sum(axis=0) + 1) / (known.sum(axis=0) + 2)
 
 
 def _pairs(known: BoolArray) -> tuple[np.ndarray, np.ndarray]:
@@ -112,19 +139,54 @@ def _pairs(known: BoolArray) -> tuple[np.ndarray, np.ndarray]:
     return sample[chosen], label[chosen]
 
 
+def _moments(values: FloatArray, known: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """The mean and the standard deviation of each label, over its known entries; 0 and 1 if it has none."""
+    there = known.reshape(*known.shape, *(1,) * (values.ndim - 2))
+    count = np.maximum(there.sum(axis=0), 1)
+    mean = np.where(there, values, 0).sum(axis=0) / count
+    spread = np.sqrt(np.where(there, (values - mean) ** 2, 0).sum(axis=0) / count)
+    return mean, np.where(spread > _LEAST, spread, 1.0)
+
+
+def _rarity(positives: FloatArray, known: FloatArray) -> FloatArray:
+    """From 0 where half of a label's known entries are positives to 1 where :obj:`MIN_CLASS` or fewer are."""
+    fewer = np.maximum(np.minimum(positives, known - positives), MIN_CLASS)
+    most = np.maximum(known / 2, MIN_CLASS + 1)
+    return np.clip(1 - np.log(fewer / MIN_CLASS) / np.log(most / MIN_CLASS), 0, 1)
+
+
+def _most_likely(entries: _Entries) -> tuple[FloatArray, FloatArray]:
+    """The weights :math:`w` and the biases."""
+    share = entries.share[entries.label]
+    return _minimise(entries, entries.x, 1 / np.sqrt(share * (1 - share)), 0.0)
+
+
+def _for_rare_labels(entries: _Entries, mean: FloatArray, spread: FloatArray) -> FloatArray:
+    """The weights :math:`v`."""
+    if entries.x.shape[1] == 1:
+        return np.ones(1)
+    x, share = (entries.x - mean[entries.label]) / spread[entries.label], entries.share[entries.label]
+    # Positives together count as much as negatives together, and a label by the root of how many it has.
+    importance = np.where(entries.y == 1, 1 / share, 1 / (1 - share)) * np.sqrt(share)
+    return _minimise(entries, x, importance, _SHRINKAGE * len(entries.y) / entries.num_samples)[0]
+
+
 def _minimise(
-    x: FloatArray, y: FloatArray, label: np.ndarray, importance: FloatArray, start: FloatArray
+    entries: _Entries, x: FloatArray, importance: FloatArray, shrinkage: float
 ) -> tuple[FloatArray, FloatArray]:
-    num_inputs, num_labels = x.shape[1], len(start) - x.shape[1]
+    y, label, num_inputs = entries.y, entries.label, x.shape[1]
+    importance = importance * len(importance) / importance.sum()
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
         weight, bias = np.split(parameters, [num_inputs])
-        z, apart = x @ weight + bias[label], bias - bias.mean()
-        value = importance @ (np.logaddexp(0, z) - y * z) + (apart**2).sum() / (2 * _SPREAD**2)
+        z, apart, differing = x @ weight + bias[label], bias - bias.mean(), weight - weight.mean()
+        value = importance @ (np.logaddexp(0, z) - y * z)
+        value += (apart**2).sum() / (2 * _SPREAD**2) + shrinkage * (differing**2).sum() / 2
         slope = importance * (expit(z) - y)
-        of_bias = np.bincount(label, slope, minlength=num_labels) + apart / _SPREAD**2
-        return float(value), np.append(slope @ x, of_bias)
+        of_bias = np.bincount(label, slope, minlength=entries.num_labels) + apart / _SPREAD**2
+        return float(value), np.append(slope @ x + shrinkage * differing, of_bias)
 
-    bounds = [(0, None)] * num_inputs + [(None, None)] * num_labels
+    start = np.append(np.full(num_inputs, 1 / num_inputs), np.zeros(entries.num_labels))
+    bounds = [(0, None)] * num_inputs + [(None, None)] * entries.num_labels
     found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200})
     return found.x[:num_inputs], found.x[num_inputs:]

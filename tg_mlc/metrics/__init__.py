@@ -12,6 +12,7 @@ from tg_mlc.metrics.decisions import (
 )
 from tg_mlc.metrics.frequency_thresholds import STRENGTHS, tune_by_frequency
 from tg_mlc.metrics.label_sets import PRIORS, LabelSets
+from tg_mlc.metrics.rank_thresholds import RATES, tune_by_rank
 from tg_mlc.metrics.ranking import (
     average_precision_per_label,
     macro_average_precision,
@@ -30,6 +31,7 @@ __all__ = [
     "FINE_GRID",
     "PAPER_GRID",
     "PRIORS",
+    "RATES",
     "STRENGTHS",
     "Evaluation",
     "LabelSets",
@@ -50,6 +52,7 @@ __all__ = [
     "roc_auc_per_label",
     "subset_accuracy",
     "tune_by_frequency",
+    "tune_by_rank",
     "tune_cross_fitted",
     "tune_per_metric",
 ]

@@ -11,10 +11,14 @@ import numpy as np
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets, read_scores, read_targets
 from tg_mlc.metrics.decisions import DECISION_METRICS, DEFAULT_ZERO_DIVISION, value_of
 from tg_mlc.metrics.frequency_thresholds import tune_by_frequency
+from tg_mlc.metrics.rank_thresholds import tune_by_rank
 from tg_mlc.metrics.thresholds import ThresholdTuner, decide, tune_per_metric
 
 #: Steps of 0.01: of many samples, more than the papers' 28 thresholds can be told apart.
 FINE_GRID: tuple[float, ...] = tuple(percent / 100 for percent in range(1, 100))
+
+#: Labels with fewer have thresholds for macro-F1 that do not depend on the scores of their positives.
+MIN_POSITIVES = 5
 
 #: Shifts by frequency; the finer steps of :obj:`STRENGTHS` take twice the time.
 _STRENGTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -26,8 +30,12 @@ def tune_cross_fitted(
     y: ArrayLike, scores: ArrayLike, *, metrics: Sequence[str] = tuple(DECISION_METRICS), seed: int = 0
 ) -> dict[str, ThresholdTuner]:
     """Chooses thresholds for every metric: one for all labels, some that follow how frequent labels are
-    (:func:`tune_by_frequency`), or one per label, whichever kind was best on the half of the samples that it was not
-    fitted to. The thresholds themselves are then fitted to all samples.
+    (:func:`tune_by_frequency`) or how often they are predicted (:func:`tune_by_rank`), or one per label, whichever kind
+    was best on the half of the samples that it was not fitted to. The thresholds themselves are then fitted to all
+    samples.
+
+    For macro-F1, where each label counts alike, labels with fewer than :obj:`MIN_POSITIVES` have thresholds by rank in
+    any case: of so few, scores without them say too little.
 
     .. code-block:: python
 
@@ -49,7 +57,13 @@ def tune_cross_fitted(
     halves = [order[::2], order[1::2]]
     gains = [_on_the_other_half(rule, values, matrix, halves, metrics) for rule in _rules(metrics)]
     fitted = [rule(values, matrix) for rule in _rules(metrics)]
-    return {metric: fitted[int(np.argmax([gain[metric] for gain in gains]))][metric] for metric in metrics}
+    best = {metric: fitted[int(np.argmax([gain[metric] for gain in gains]))][metric] for metric in metrics}
+    rare = targets.positive.sum(axis=0) < MIN_POSITIVES
+    if "maF1" in best and rare.any():
+        tuner, by_rank = best["maF1"], tune_by_rank(values, matrix, metrics=["maF1"])["maF1"]
+        tuner.thresholds, tuner.per_label = np.where(rare, by_rank.fitted(), tuner.fitted()), True
+        tuner.best_value = value_of("maF1", targets, decide(matrix, tuner.thresholds), DEFAULT_ZERO_DIVISION)
+    return best
 
 
 def _rules(metrics: Sequence[str]) -> list[_Rule]:
@@ -58,6 +72,7 @@ def _rules(metrics: Sequence[str]) -> list[_Rule]:
     return [
         partial(tune_per_metric, **shared),
         lambda y, scores: tune_by_frequency(y, scores, y, strengths=_STRENGTHS, **shared),
+        partial(tune_by_rank, metrics=metrics),
         partial(tune_per_metric, per_label=True, **shared),
     ]
 

@@ -11,14 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric.loader import DataLoader
 
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
 from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
-from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
+from tg_mlc.training.checkpoint import AtomicCheckpointIO
+from tg_mlc.training.scorer import logits_of
 
 #: With more labels than this each attends to the ten that it is most correlated with, not to all.
 MAX_COMPLETE, TOP_K = 64, 10
@@ -26,6 +28,7 @@ NUM_FOLDS = (5, 3, 2)  #: as many as the time allows to train for at least :obj:
 MIN_EPOCHS, MAX_EPOCHS = 3, 40
 NUM_STEPS = 1500  #: enough for messages that start from evidence; larger data sets take 8 epochs at least if they can
 BATCH_SIZE = 32
+PATIENCE = 5  #: epochs without a better one
 _TIMED = 4  # batches
 
 
@@ -75,9 +78,8 @@ class Folds:
 
     models: list[nn.Module]
     options: dict[str, Any]
-    label_graph: LabelGraph
     held_out: np.ndarray  #: logits :math:`(N, L)`
-    epochs: int
+    epochs: int  #: how many the first fold was best after
 
 
 def family_of(dataset: MultiLabelDataset) -> str:
@@ -107,35 +109,20 @@ def train_folds(dataset: MultiLabelDataset, seconds: float, seed: int) -> Folds 
         seconds (float): The time.
         seed (int): Seed of folds and weights.
     """
-    start, name = time.monotonic(), family_of(dataset)
-    family, graph = FAMILIES[name], label_graph_of(dataset)
-    plan = _plan(name, dataset, graph, seconds)
+    end, name = time.monotonic() + seconds, family_of(dataset)
+    plan = _plan(name, dataset, label_graph_of(dataset), seconds)
     if plan is None:
         return None
     fold = stratified_folds(dataset.y, plan.num_folds, seed)
     splits = [_split(fold, part) for part in range(plan.num_folds)]
-    tried: list[tuple[float, dict[str, Any], FitResult]] = []
-    for trial in family.trials:
-        spent = time.monotonic() - start
-        if tried and spent * (1 + plan.num_folds / len(tried)) > seconds:
-            break
-        options = {**family.model, **trial, **plan.changes}
-        result = _train(name, dataset, splits[0], graph, options, plan.epochs, seed)
-        tried.append((result.best_value, options, result))
-    _, options, first = min(tried, key=lambda each: each[0])
-    results = [first, *(_train(name, dataset, split, graph, options, plan.epochs, seed) for split in splits[1:])]
-    models = [_frozen(result) for result in results]
-    held_out = torch.empty_like(dataset.y)
-    for model, split in zip(models, splits, strict=True):
-        held_out[split.val] = logits_of(model, dataset[split.val])
-    return Folds(models, options, graph, held_out.double().numpy(), plan.epochs)
-
-
-@torch.no_grad()
-def logits_of(model: nn.Module, dataset: MultiLabelDataset, batch_size: int = 256) -> Tensor:
-    """The logits :math:`(N, L)` of samples."""
-    device = next(model.parameters()).device
-    return torch.cat([model(batch.to(device)).cpu() for batch in DataLoader(dataset, batch_size)])
+    options, epochs, cost = _choose(name, dataset, splits[0], plan, end, seed)
+    models, held_out = [], torch.empty_like(dataset.y)
+    for left, split in zip(range(plan.num_folds, 0, -1), splits, strict=True):
+        affordable = int((end - time.monotonic()) / left / cost)  # fewer where the machine has become slower
+        trained = _train(name, dataset, split, options, max(1, min(epochs, affordable)), seed)
+        models.append(trained.model.eval().requires_grad_(False))
+        held_out[split.val] = logits_of(models[-1], dataset[split.val])
+    return Folds(models, options, held_out.double().numpy(), epochs)
 
 
 def seconds_per_epoch(model: nn.Module, dataset: MultiLabelDataset) -> float:
@@ -166,7 +153,7 @@ def _plan(name: str, dataset: MultiLabelDataset, label_graph: LabelGraph, second
         # What is left is for trials, and for a machine that may become slower.
         affordable = 0.7 * seconds / seconds_per_epoch(model, dataset)
         for num_folds in (number for number in NUM_FOLDS if number <= num_samples):
-            epochs = int(affordable / num_folds)
+            epochs = int(affordable / (1 + num_folds))
             if epochs >= MIN_EPOCHS or (num_folds == NUM_FOLDS[-1] and epochs > 0):
                 return _Plan(changes, num_folds, min(wanted, epochs))
     return None
@@ -178,25 +165,53 @@ def _split(fold: np.ndarray, part: int) -> Split:
     return Split(rows[~held_out], rows[held_out], rows[:0], f"fold {part}")
 
 
+class _Trained(NamedTuple):
+    model: nn.Module  #: after the last epoch
+    least: float  #: loss of the samples that were left out
+    best_epoch: int
+    seconds: float  #: that an epoch took
+
+
+def _choose(
+    name: str, dataset: MultiLabelDataset, split: Split, plan: _Plan, end: float, seed: int
+) -> tuple[dict[str, Any], int, float]:
+    """The settings and the number of epochs that do best on a fold, and the seconds that an epoch takes.
+
+    Once for all folds: where the samples that a model scores choose its epoch, it seems better than it is.
+    """
+    family, start = FAMILIES[name], time.monotonic()
+    tried: list[tuple[dict[str, Any], _Trained]] = []
+    for trial in family.trials:
+        now = time.monotonic()
+        if tried and now + (now - start) / len(tried) * (1 + plan.num_folds) > end:
+            break
+        options = {**family.model, **trial, **plan.changes}
+        tried.append((options, _train(name, dataset, split, options, plan.epochs, seed, patience=PATIENCE)))
+    options, best = min(tried, key=lambda each: each[1].least)
+    return options, best.best_epoch, best.seconds
+
+
 def _train(
     name: str,
     dataset: MultiLabelDataset,
     split: Split,
-    label_graph: LabelGraph,
     options: Mapping[str, Any],
     epochs: int,
     seed: int,
-) -> FitResult:
-    family = FAMILIES[name]
-    settings: dict[str, Any] = {"monitor": "val/loss", "patience": 5, "ema_decay": 0.98, "gradient_clip": 1.0}
+    patience: int | None = None,
+) -> _Trained:
+    family, train, start = FAMILIES[name], dataset[split.train], time.monotonic()
+    settings: dict[str, Any] = {"monitor": "val/loss", "ema_decay": 0.98, "gradient_clip": 1.0, "accelerator": "cpu"}
     with tempfile.TemporaryDirectory() as folder:
         seed_everything(seed, verbose=False)
-        model = build(name, dataset[split.train], label_graph, options)
+        model = build(name, train, label_graph_of(train), options)
         objective = BinaryObjective(intermediate_weight=family.intermediate_weight)
         module = MultiLabelModule(model, dataset.label_names, objective, **family.module)
         data = MultiLabelDataModule(dataset, split, batch_size=BATCH_SIZE, seed=seed)
-        return fit(module, data, folder, max_epochs=epochs, logger=False, accelerator="cpu", **settings)
-
-
-def _frozen(result: FitResult) -> nn.Module:
-    return result.module.model.eval().requires_grad_(False)
+        result = fit(module, data, folder, max_epochs=epochs, patience=patience, logger=False, **settings)
+        best, last = (
+            AtomicCheckpointIO().load_checkpoint(path) for path in (result.checkpoint, result.last_checkpoint)
+        )
+        module.load_state_dict(last["state_dict"])
+    seconds = (time.monotonic() - start) / result.num_epochs
+    return _Trained(model, result.best_value, best["epoch"] + 1, seconds)

@@ -33,8 +33,9 @@ from tg_mlc.data.preprocess.tuned_scores import EVIDENCE_SCALE, TITLES, ranks_an
 from tg_mlc.data.readers.fasta import LETTERS
 from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_cross_fitted
 from tg_mlc.recipes import _folds
+from tg_mlc.training.checkpoint import restore_tuners
 from tg_mlc.training.saving import data_hash, model_state, restore_model
-from tg_mlc.training.scorer import Scorer
+from tg_mlc.training.scorer import Scorer, logits_of
 
 #: The share of the time that classifiers may take before label message passing.
 CLASSIFIER_SHARE = 0.4
@@ -141,7 +142,7 @@ class AutoModel(Scorer):
             "values": values,
             "validation": {metric: tuner.best_value for metric, tuner in self.tuners.items()},
             "data": data_hash(dataset),
-            "weights": self.combination.weight.tolist() if self.combination.weight is not None else [],
+            "weights": np.mean(self.combination.weight, axis=0).tolist(),
             "seconds": time.monotonic() - start,
         }
         return self
@@ -220,7 +221,7 @@ class AutoModel(Scorer):
         restored = [restore_model(each, model.label_names) for each in state["models"]]
         model.models = [each.eval().requires_grad_(False) for each in restored]
         model.combination = Combination().load_state_dict(state["combination"])
-        model.tuners = {name: ThresholdTuner().load_state_dict(each) for name, each in state["tuners"].items()}
+        model.tuners = restore_tuners(state["tuners"])
         return model
 
     def to(self, device: torch.device | str) -> Self:
@@ -234,7 +235,7 @@ class AutoModel(Scorer):
         inputs = samples.rows("evidence").double().numpy()
         if not self.models:
             return inputs
-        of_models = [_folds.logits_of(model, samples, batch_size).double().numpy() for model in self.models]
+        of_models = [logits_of(model, samples, batch_size).double().numpy() for model in self.models]
         return np.concatenate([inputs, np.mean(of_models, axis=0)[..., None]], axis=-1)
 
     def __repr__(self) -> str:
@@ -264,8 +265,8 @@ def _best_combination(logits: np.ndarray, y: np.ndarray, names: Sequence[str]) -
     found = {"all": Combination().fit(logits, y)}
     for place, name in zip(range(logits.shape[-1]), names, strict=False):
         alone = Combination().fit(logits[..., [place]], y)
-        weight = np.zeros(logits.shape[-1])
-        weight[place] = alone.weight[0] if alone.weight is not None else 0.0
+        weight = np.zeros(logits.shape[1:])
+        weight[:, [place]] = alone.weight
         found[name] = Combination().load_state_dict({"weight": weight, "bias": alone.bias})
     probabilities = {name: each.predict_proba(logits) for name, each in found.items()}
     values = {name: _values(y, scores) for name, scores in probabilities.items()}

@@ -119,15 +119,22 @@ class TunedScores(Preprocessor):
         for place, kind in enumerate(self.kinds):
             share = max(0.0, end - time.monotonic()) / (len(self.kinds) - place)
             self.tuned[kind] = _tune(kind, matrices, train.y.numpy(), share, self.seed)
-        samples = self.transform(dataset)
-        evidence = samples.rows("evidence").clone()
+        evidence = torch.empty(*dataset.y.shape, len(self.tuned))
         evidence[split.train] = _stack([each.held_out for each in self.tuned.values()])
-        return with_attribute(samples, "evidence", evidence)
+        others = np.setdiff1d(np.arange(len(dataset)), split.train)
+        if len(others):
+            evidence[others] = self._evidence(dataset[others])
+        return self._samples(dataset, evidence)
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
         """Samples with the logits of all classifiers."""
+        return self._samples(raw, self._evidence(raw))
+
+    def _evidence(self, raw: MultiLabelDataset) -> torch.Tensor:
         matrices = {each.view: self.views[each.view].matrix(raw) for each in self.tuned.values()}
-        evidence = _stack([each.logits(matrices[each.view]) for each in self.tuned.values()])
+        return _stack([each.logits(matrices[each.view]) for each in self.tuned.values()])
+
+    def _samples(self, raw: MultiLabelDataset, evidence: torch.Tensor) -> MultiLabelDataset:
         samples = with_attribute(_in_memory(raw), "evidence", evidence)
         if raw.kind != "vector":
             return samples
