@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.special import expit
+from tqdm import tqdm
 from typing_extensions import Self
 
 from tg_mlc._options import check_number
@@ -116,7 +117,7 @@ class TunedScores(Preprocessor):
         self.views = {name: view.fit(train) for name, view in views_of(dataset).items()}
         matrices = {name: view.matrix(train) for name, view in self.views.items()}
         self.tuned = {}
-        for place, kind in enumerate(self.kinds):
+        for place, kind in enumerate(tqdm(self.kinds, desc="Classifiers", disable=None, leave=False)):
             share = max(0.0, end - time.monotonic()) / (len(self.kinds) - place)
             self.tuned[kind] = _tune(kind, matrices, train.y.numpy(), share, self.seed)
         evidence = torch.empty(*dataset.y.shape, len(self.tuned))
