@@ -7,35 +7,40 @@ import pytest
 import tg_mlc
 from tests.cli.conftest import write_rows
 from tg_mlc import cli
-from tg_mlc.cli._training import Run
+from tg_mlc.recipes import _folds
 
 
 @pytest.fixture
-def command(tmp_path):
+def command(tmp_path, monkeypatch):
+    """A command that takes seconds, as its trainings have two epochs."""
+    monkeypatch.setattr(_folds, "MAX_EPOCHS", 2)
+    monkeypatch.setattr(_folds, "NUM_FOLDS", (2,))
     table = write_rows(tmp_path / "rows.csv")
-    options = ["--epochs", "2", "--trials", "3", "--json"]
+    options = ["--seconds", "10", "--trials", "3", "--json"]
     return ["tune", "--csv", str(table), "--labels", "tall,broad", "--out", str(tmp_path / "model"), *options]
 
 
-def test_the_best_trial_is_kept_and_what_was_interrupted_goes_on(command, tmp_path, capsys, monkeypatch):
+def test_the_best_settings_are_kept_and_what_was_interrupted_goes_on(command, tmp_path, capsys, monkeypatch):
     pytest.importorskip("optuna")
-    train, trained = Run.train, []
+    train, trials = _folds._train, []
 
-    def interrupted(self, options, name, **changes):
-        if len(trained) == 2:
-            trained.append(name)
-            raise KeyboardInterrupt
-        trained.append(name)
-        return train(self, options, name, **changes)
+    def interrupted(name, dataset, split, options, epochs, seed, patience=None, callbacks=()):
+        if callbacks:
+            trials.append(options)
+            if len(trials) == 2:
+                raise FloatingPointError("loss is nan")
+            if len(trials) == 3:
+                raise KeyboardInterrupt
+        return train(name, dataset, split, options, epochs, seed, patience, callbacks)
 
-    monkeypatch.setattr(Run, "train", interrupted)
+    monkeypatch.setattr(_folds, "_train", interrupted)
     assert cli.main(command) == 130
     assert cli.main(command) == 0
-    assert len(trained) == 4
-    result = json.loads(capsys.readouterr().out.splitlines()[-1])
-    facts = tg_mlc.load(tmp_path / "model").facts
-    assert facts["tuned"]["settings"] == result["settings"]
-    assert facts["validation"]["val/loss"] == result["validation"]["val/loss"]
+    assert len(trials) == 4  # of which the third was repeated
+    assert trials[0]["channels"] == 64
+    settings = json.loads(capsys.readouterr().out.splitlines()[-1])["settings"]
+    assert settings["lr"] in (trials[0]["lr"], trials[3]["lr"])
+    assert tg_mlc.load(tmp_path / "model").facts["settings"] == settings
     assert [path.name.split("-")[0] for path in sorted((tmp_path / "model").iterdir())] == ["model.json", "weights"]
 
 

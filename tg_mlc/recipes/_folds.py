@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from lightning.pytorch import Callback
 from torch import nn
 from torch_geometric.loader import DataLoader
 
@@ -30,6 +31,11 @@ NUM_STEPS = 1500  #: enough for messages that start from evidence; larger data s
 BATCH_SIZE = 32
 PATIENCE = 5  #: epochs without a better one
 _TIMED = 4  # batches
+
+#: Trains on the first fold with some options changed and callbacks of Lightning, and returns the least loss.
+Attempt = Callable[..., float]
+#: Finds the best changes by attempts, given the usual options.
+Search = Callable[[Attempt, dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -101,13 +107,15 @@ def build(family: str, train: MultiLabelDataset, label_graph: LabelGraph, option
     return FAMILIES[family].build(train, label_graph, **options)
 
 
-def train_folds(dataset: MultiLabelDataset, seconds: float, seed: int) -> Folds | None:
+def train_folds(dataset: MultiLabelDataset, seconds: float, seed: int, search: Search | None = None) -> Folds | None:
     """Trains on all folds but one, for each, within a time; :obj:`None` if it is too short.
 
     Args:
         dataset (MultiLabelDataset): Training samples with evidence.
         seconds (float): The time.
         seed (int): Seed of folds and weights.
+        search (callable, optional): Chooses options, in further time. (default: :obj:`None`, those of the family are
+            tried)
     """
     end, name = time.monotonic() + seconds, family_of(dataset)
     plan = _plan(name, dataset, label_graph_of(dataset), seconds)
@@ -115,7 +123,9 @@ def train_folds(dataset: MultiLabelDataset, seconds: float, seed: int) -> Folds 
         return None
     fold = stratified_folds(dataset.y, plan.num_folds, seed)
     splits = [_split(fold, part) for part in range(plan.num_folds)]
-    options, epochs, cost = _choose(name, dataset, splits[0], plan, end, seed)
+    options, epochs, cost = _choose(name, dataset, splits[0], plan, end, seed, search)
+    if search is not None:
+        end = time.monotonic() + seconds
     models, held_out = [], torch.empty_like(dataset.y)
     for left, split in zip(range(plan.num_folds, 0, -1), splits, strict=True):
         affordable = int((end - time.monotonic()) / left / cost)  # fewer where the machine has become slower
@@ -173,22 +183,38 @@ class _Trained(NamedTuple):
 
 
 def _choose(
-    name: str, dataset: MultiLabelDataset, split: Split, plan: _Plan, end: float, seed: int
+    name: str, dataset: MultiLabelDataset, split: Split, plan: _Plan, end: float, seed: int, search: Search | None
 ) -> tuple[dict[str, Any], int, float]:
     """The settings and the number of epochs that do best on a fold, and the seconds that an epoch takes.
 
     Once for all folds: where the samples that a model scores choose its epoch, it seems better than it is.
     """
-    family, start = FAMILIES[name], time.monotonic()
-    tried: list[tuple[dict[str, Any], _Trained]] = []
-    for trial in family.trials:
-        now = time.monotonic()
-        if tried and now + (now - start) / len(tried) * (1 + plan.num_folds) > end:
-            break
-        options = {**family.model, **trial, **plan.changes}
-        tried.append((options, _train(name, dataset, split, options, plan.epochs, seed, patience=PATIENCE)))
-    options, best = min(tried, key=lambda each: each[1].least)
+    usual, tried = {**FAMILIES[name].model, **plan.changes}, list[tuple[dict[str, Any], _Trained]]()
+
+    def attempt(changes: Mapping[str, Any], *callbacks: Callback) -> float:
+        options = {**usual, **changes}
+        tried.append((options, _train(name, dataset, split, options, plan.epochs, seed, PATIENCE, callbacks)))
+        return tried[-1][1].least
+
+    if search is None:
+        _try_family(name, attempt, plan, end)
+        options, best = min(tried, key=lambda each: each[1].least)
+    else:
+        found = {**usual, **search(attempt, {"channels": 64, **FAMILIES[name].module, **usual})}
+        if found not in [options for options, _ in tried]:
+            attempt(found)  # which a search may know from before it was interrupted
+        options, best = next(each for each in tried if each[0] == found)
     return options, best.best_epoch, best.seconds
+
+
+def _try_family(name: str, attempt: Attempt, plan: _Plan, end: float) -> None:
+    """Tries the options of a family in turn, as long as there is time for all folds afterwards."""
+    start = time.monotonic()
+    for count, trial in enumerate(FAMILIES[name].trials):
+        now = time.monotonic()
+        if count and now + (now - start) / count * (1 + plan.num_folds) > end:
+            break
+        attempt({**trial, **plan.changes})
 
 
 def _train(
@@ -199,16 +225,21 @@ def _train(
     epochs: int,
     seed: int,
     patience: int | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> _Trained:
     family, train, start = FAMILIES[name], dataset[split.train], time.monotonic()
+    of_module = {key: options.get(key, value) for key, value in family.module.items()}
+    of_model = {key: value for key, value in options.items() if key not in of_module}
     settings: dict[str, Any] = {"monitor": "val/loss", "ema_decay": 0.98, "gradient_clip": 1.0, "accelerator": "cpu"}
     with tempfile.TemporaryDirectory() as folder:
         seed_everything(seed, verbose=False)
-        model = build(name, train, label_graph_of(train), options)
+        model = build(name, train, label_graph_of(train), of_model)
         objective = BinaryObjective(intermediate_weight=family.intermediate_weight)
-        module = MultiLabelModule(model, dataset.label_names, objective, **family.module)
+        module = MultiLabelModule(model, dataset.label_names, objective, **of_module)
         data = MultiLabelDataModule(dataset, split, batch_size=BATCH_SIZE, seed=seed)
-        result = fit(module, data, folder, max_epochs=epochs, patience=patience, logger=False, **settings)
+        result = fit(
+            module, data, folder, max_epochs=epochs, patience=patience, logger=False, callbacks=callbacks, **settings
+        )
         best, last = (
             AtomicCheckpointIO().load_checkpoint(path) for path in (result.checkpoint, result.last_checkpoint)
         )

@@ -95,6 +95,9 @@ class AutoModel(Scorer):
 
     Args:
         seconds, seed (optional): As of :func:`auto`.
+        search (callable, optional): Finds options of LaMP in further time: it is given a function that trains with some
+            of them changed and returns the loss of samples left out, and the usual options, and returns the best
+            changes. (default: :obj:`None`, a few options are tried)
 
     Attributes:
         label_names (list[str]): The names of the labels.
@@ -112,10 +115,11 @@ class AutoModel(Scorer):
     tuners: dict[str, ThresholdTuner]
     report: dict[str, Any]
 
-    def __init__(self, seconds: float = 300.0, seed: int = 0) -> None:
+    def __init__(self, seconds: float = 300.0, seed: int = 0, search: _folds.Search | None = None) -> None:
         check_number("seconds", seconds)
         self.seconds = seconds
         self.seed = seed
+        self.search = search
 
     @isolate_rng()
     def fit(self, dataset: MultiLabelDataset) -> Self:
@@ -126,7 +130,7 @@ class AutoModel(Scorer):
         self.preprocessor = Chain(*_steps(dataset), scores)
         train = self.preprocessor.fit_transform(dataset, _all_of(dataset))
         left = self.seconds - (time.monotonic() - start)
-        folds = _folds.train_folds(train, left, self.seed)
+        folds = _folds.train_folds(train, left, self.seed, self.search)
         self.models = [] if folds is None else folds.models
         inputs = train.rows("evidence").double().numpy()
         logits = inputs if folds is None else np.concatenate([inputs, folds.held_out[..., None]], axis=-1)
@@ -142,7 +146,7 @@ class AutoModel(Scorer):
             "values": values,
             "validation": {metric: tuner.best_value for metric, tuner in self.tuners.items()},
             "data": data_hash(dataset),
-            "weights": np.mean(self.combination.weight, axis=0).tolist(),
+            "weights": np.mean(np.asarray(self.combination.weight), axis=0).tolist(),
             "seconds": time.monotonic() - start,
         }
         return self
