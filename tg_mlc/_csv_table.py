@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,14 +17,14 @@ import numpy as np
 
 from tg_mlc._files import MAX_BYTES, open_unpacked
 from tg_mlc._numbers import parse_number
+from tg_mlc._one_hot import MISSING, column_of, one_hot, value_names
 
 MAX_LINE = 2**26  # characters: a line of millions of cells
 MAX_CELL = 2**24  # characters: four times the longest novel
 _BLOCK = 2**12  # rows that are turned into columns at once
 _DAMAGED = (UnicodeError, LookupError, TypeError, csv.Error)
-_MISSING = {"", "na", "nan", "-nan", "+nan", "null"}  # C writes signs
 _BLANK = dict.fromkeys(("", "NA", "NULL", "null"), math.nan)
-_LABELS = {"0": 0.0, "0.0": 0.0, "1": 1.0, "1.0": 1.0, **dict.fromkeys(_MISSING, math.nan)}
+_LABELS = {"0": 0.0, "0.0": 0.0, "1": 1.0, "1.0": 1.0, **dict.fromkeys(MISSING, math.nan)}
 
 
 class CSVTable(NamedTuple):
@@ -50,6 +50,21 @@ class CSVTable(NamedTuple):
     def numbers(self, columns: Sequence[str]) -> np.ndarray:
         """Columns of numbers, NaN where blank."""
         return self._matrix(columns, _numbers, "a number, or blank (missing)")
+
+    def features(self, columns: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+        """Columns of numbers, and a column of 0 and 1 for every value of nominal ones; and their names."""
+        values = {column: value_names(column, self.texts(column)) for column in columns}
+        names = [name for column in columns for name in values[column] or [column]]
+        return self.named_features(names), names
+
+    def named_features(self, names: Sequence[str]) -> np.ndarray:
+        """Columns by the names that :meth:`features` gives them."""
+        groups = [(column, list(group)) for column, group in groupby(names, lambda n: column_of(n, self.header))]
+        parts = [
+            self.numbers(group) if group == [column] else one_hot(column, self.texts(column), group)
+            for column, group in groups
+        ]
+        return np.concatenate(parts, axis=1)
 
     def labels(self, columns: Sequence[str]) -> np.ndarray:
         """Columns of 0 and 1, NaN where blank."""
@@ -196,7 +211,7 @@ def _numbers(cells: list[str]) -> list[float | None]:
         text = "".join(cells)  # of which float takes more than parse_number does
         if text.isascii() and "_" not in text and math.inf not in numbers and -math.inf not in numbers:
             return numbers
-    return [math.nan if (text := cell.strip().lower()) in _MISSING else parse_number(text) for cell in cells]
+    return [math.nan if (text := cell.strip().lower()) in MISSING else parse_number(text) for cell in cells]
 
 
 def _labels(cells: list[str]) -> list[float | None]:

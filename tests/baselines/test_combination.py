@@ -7,6 +7,9 @@ from scipy.special import expit
 from tg_mlc.baselines import Combination
 from tg_mlc.baselines.combination import learnable_labels
 
+#: The logits of one classifier for one label are ten times as large.
+SCALED = np.where(np.arange(12).reshape(4, 3) == 0, 10.0, 1.0)
+
 
 @pytest.fixture
 def drawn():
@@ -49,6 +52,21 @@ def test_labels_of_few_positives_are_not_learned_from():
     y[:4, 0], y[:5, 1], y[:, 2] = 1, 1, np.nan
     assert learnable_labels(y).tolist() == [False, True, False]
     assert learnable_labels(y[:, :1]).tolist() == [True]
+
+
+def test_the_scale_of_the_logits_of_a_rare_label_does_not_matter(drawn):
+    logits, y = drawn
+    y[5:, 0] = 0
+    scores = [Combination().fit(each, y).decision_function(each)[:, 0] for each in (logits, logits * SCALED)]
+    assert (np.argsort(scores[0]) == np.argsort(scores[1])).all()
+
+
+def test_labels_have_the_mean_and_the_spread_of_the_likeliest_weights(drawn):
+    logits, y = drawn
+    y[40:, 0] = 0
+    one = Combination().fit(logits[..., :1], y).decision_function(logits[..., :1])
+    same = Combination().fit(logits[..., [0, 0]], y).decision_function(logits[..., [0, 0]])
+    np.testing.assert_allclose(same, one, atol=0.05)
 
 
 def test_state_predicts_the_same(drawn):

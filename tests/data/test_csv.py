@@ -214,3 +214,29 @@ def test_new_texts_have_the_words_of_the_old_ones(tmp_path):
     known = from_csv(tmp_path / "new.csv", "topics", label_separator=";", text_column="body", like=old)
     assert known.label_names == ["grain", "metal", "trade"]
     assert known.y.tolist() == [[0, 1, 0], [0, 0, 0]]
+
+
+def test_values_that_are_no_numbers_become_columns(tmp_path):
+    songs = tmp_path / "songs.csv"
+    songs.write_text("tempo,mood,calm\n60,slow,1\n140,fast,0\n90,NA,0\n80, slow,1\n")
+    dataset = from_csv(songs, label_columns=["calm"])
+    assert dataset.feature_names == ["tempo", "mood=fast", "mood=slow"]
+    assert dataset.rows("x").tolist() == [[60, 0, 1], [140, 1, 0], [90, 0, 0], [80, 0, 1]]
+
+
+def test_new_rows_have_the_columns_of_the_old_values(tmp_path):
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text("mood,tempo,calm\nslow,60,1\nfast,140,0\n")
+    new.write_text("tempo,mood\n70,slow\n80,wild\n")
+    dataset = from_csv(new, like=from_csv(old, label_columns=["calm"]))
+    assert dataset.rows("x").tolist() == [[0, 1, 70], [0, 0, 80]]
+
+
+def test_refuses_columns_that_name_samples_or_mix_numbers_and_words(tmp_path):
+    file = tmp_path / "songs.csv"
+    file.write_text("name,calm\n" + "\n".join(f"song{i},1" for i in range(101)))
+    with pytest.raises(ValueError, match=r"at most 100 different values, in column 'name' \(got 101, such as 'song0'"):
+        from_csv(file, label_columns=["calm"])
+    file.write_text("tempo,calm\n60,1\nfast,0\n")
+    with pytest.raises(ValueError, match=r"Expected a number, or blank \(missing\) in row 1"):
+        from_csv(file, label_columns=["calm"])

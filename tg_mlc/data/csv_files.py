@@ -10,6 +10,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from tg_mlc._csv_table import CSVTable, read_csv_table
+from tg_mlc._one_hot import column_of
 from tg_mlc.data.arrays import from_arrays
 from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.records import Kind
@@ -46,7 +47,9 @@ def from_csv(
         label_columns (list of str or str, optional): The columns of labels, whose cells are 0, 1 or blank (unknown);
             or, with :obj:`label_separator`, the one column that lists the names of a sample's labels (blank: it has
             none). (default: with :obj:`like`, those of its labels that the file has; other labels are unknown)
-        feature_columns (list of str, optional): The columns of numbers; blank cells are NaN.
+        feature_columns (list of str, optional): The columns of numbers, whose blank cells are NaN, and of up to 100
+            values that are no numbers, such as ``red`` in the column ``colour``, each of which becomes a column of 0
+            and 1, ``colour=red``; where the cell is blank, or with :obj:`like` has another value, all of them are 0.
             (default: those of :obj:`like`, else all but the labels)
         text_column (str, optional): The column of texts, instead of numbers. (default: :obj:`None`)
         label_separator (str, optional): What stands between names of labels. (default: :obj:`None`)
@@ -78,9 +81,16 @@ def from_csv(
     if text_column is None and feature_columns is None:
         known = None if like is None else like.feature_names
         feature_columns = [name for name in table.header if name not in labels] if known is None else known
-    features = list(feature_columns or ()) if text_column is None else [text_column]
+    names = list(feature_columns or ()) if text_column is None else [text_column]
+    features = list(dict.fromkeys(column_of(name, table.header) for name in names))
     table.require(labels, features, may_lack_labels=like is not None)
-    X: Any = table.numbers(features) if text_column is None else [tokenizer(text) for text in table.texts(text_column)]
+    X: Any
+    if text_column is not None:
+        X = [tokenizer(text) for text in table.texts(text_column)]
+    elif like is not None:
+        X = table.named_features(names)
+    else:
+        X, names = table.features(names)
     Y: Any = table.labels(labels) if label_separator is None else table.label_sets(labels[0], label_separator)
     if like is not None:
         if label_separator is None:  # labels without a column are unknown
@@ -88,7 +98,7 @@ def from_csv(
             Y[:, [like.label_names.index(name) for name in labels]] = read
         return from_arrays(X, Y, kind=kind, train=train, test=test, transform=transform, like=like)
     label_names = labels if label_separator is None else None
-    feature_names = features if text_column is None else None
+    feature_names = names if text_column is None else None
     return from_arrays(X, Y, label_names, feature_names, kind, train, test, transform)
 
 

@@ -6,6 +6,7 @@ import torch
 
 from tg_mlc.data import Split, from_arrays, tokenize
 from tg_mlc.data.preprocess import TfIdf, TunedScores, from_state, to_state
+from tg_mlc.data.preprocess.tuned_scores import Tuned
 from tg_mlc.metrics import macro_roc_auc
 
 pytest.importorskip("sklearn")
@@ -48,6 +49,18 @@ def test_training_samples_are_scored_by_fits_without_them(kind):
     dataset = from_arrays(x, y, kind="vector")
     evidence = TunedScores([kind], seconds=1).fit_transform(dataset, all_of(dataset)).rows("evidence")
     assert macro_roc_auc(y, evidence[..., 0]) < 0.65
+
+
+def test_only_other_samples_are_scored_by_the_fits_to_all_training_samples(monkeypatch):
+    scored, logits = [], Tuned.logits
+    monkeypatch.setattr(Tuned, "logits", lambda self, x: scored.append(len(x)) or logits(self, x))
+    dataset = from_arrays(*table(60), kind="vector")
+    TunedScores(["ridge"], seconds=1).fit_transform(dataset, all_of(dataset))
+    assert not scored
+    rows = torch.arange(60)
+    samples = TunedScores(["ridge"], seconds=1).fit_transform(dataset, Split(rows[:50], rows[50:], rows[:0], "some"))
+    assert scored == [10]
+    assert samples.rows("evidence").isfinite().all()
 
 
 def test_state_predicts_the_same(fitted):

@@ -1,0 +1,47 @@
+"""Nominal columns: a column of 0 and 1, named ``column=value``, for each value that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+MAX_VALUES = 100  #: of a column; one with more is likely to name samples
+#: What a cell without a value may hold, in lower case; C writes signs.
+MISSING = {"", "na", "nan", "-nan", "+nan", "null"}
+
+
+def value_names(column: str, cells: Iterable[str]) -> list[str] | None:
+    """The names of the columns of a nominal one, in which no cell is a number; nothing for any other.
+
+    Raises:
+        ValueError: If there are more than :obj:`MAX_VALUES`.
+    """
+    values = sorted(value for value in {cell.strip() for cell in cells} if value.lower() not in MISSING)
+    if not values or any(map(_like_a_number, values)):
+        return None
+    if len(values) > MAX_VALUES:
+        expected = f"numbers, or at most {MAX_VALUES} different values, in column '{column}'"
+        raise ValueError(f"Expected {expected} (got {len(values)}, such as {values[0][:40]!r}); leave the column out")
+    return [f"{column}={value}" for value in values]
+
+
+def one_hot(column: str, cells: Sequence[str], names: Sequence[str]) -> np.ndarray:
+    """The columns of these names; where a value is missing, or has no column, all are 0."""
+    place = {name: i for i, name in enumerate(names)}
+    of_cell = {cell: place.get(f"{column}={cell.strip()}", -1) for cell in set(cells)}
+    return np.eye(len(names) + 1)[[of_cell[cell] for cell in cells], :-1]
+
+
+def column_of(name: str, columns: Sequence[str]) -> str:
+    """The column that one of :func:`value_names` is of; the name itself if it is a column, or of none."""
+    return name if name in columns else next((one for one in columns if name.startswith(f"{one}=")), name)
+
+
+def _like_a_number(text: str) -> bool:
+    """Whether Python reads a number, with 1_000 and inf, which are refused as numbers and meant as such."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
