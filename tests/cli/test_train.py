@@ -59,6 +59,15 @@ def test_texts_with_names_of_labels_in_one_column(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["maAUC"] > 0.9
 
 
+def test_columns_of_words(tmp_path, capsys):
+    rows = [f"{('red', 'green', 'blue')[i % 3]},{i % 5},{int(i % 3 == 0)}" for i in range(60)]
+    (tmp_path / "fruit.csv").write_text("\n".join(["colour,size,ripe", *rows]))
+    out, file = str(tmp_path / "model"), str(tmp_path / "fruit.csv")
+    assert cli.main(["train", "--csv", file, "--labels", "ripe", "--out", out, "--seconds", "0"]) == 0
+    assert cli.main(["evaluate", out, "--csv", file, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["maAUC"] == 1.0
+
+
 def test_dna(tmp_path, capsys):
     rows = [f"{'ACGT' * (3 + i % 3)}{'TTTT' if i % 2 else 'GGGG'},{i % 2}" for i in range(40)]
     (tmp_path / "dna.csv").write_text("\n".join(["site,bound", *rows]))

@@ -11,6 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from tg_mlc._csv_table import CSVTable, read_csv_blocks, read_csv_table
+from tg_mlc._one_hot import column_of
 from tg_mlc.cli._options import TrainOptions
 from tg_mlc.data import ArrayDataset, MoleculeDataset, MultiLabelDataset, from_csv
 from tg_mlc.data._label_values import read_labels
@@ -55,8 +56,13 @@ class Inputs(NamedTuple):
 
     def raw(self, table: CSVTable) -> Any:
         """The raw inputs of some rows."""
-        table.require([], self.columns, may_lack_labels=True)
-        return table.numbers(self.columns) if self.kind == "rows" else table.texts(self.columns[0])
+        self.require(table, [])
+        return table.named_features(self.columns) if self.kind == "rows" else table.texts(self.columns[0])
+
+    def require(self, table: CSVTable, labels: list[str]) -> None:
+        """Refuses a file that lacks columns of labels or inputs, of which nominal ones have a name for each value."""
+        columns = list(dict.fromkeys(column_of(name, table.header) for name in self.columns))
+        table.require(labels, columns, may_lack_labels=not labels)
 
     def _dna(self, table: CSVTable) -> ArrayDataset:
         table.require(self.labels, self.columns)

@@ -83,7 +83,7 @@ class Run:
     def finish(self, model: AutoModel, **facts: Any) -> None:
         """Evaluates a model on the test samples, saves it with all that is known of it, and prints what is found."""
         report = model.evaluate(self.dataset[self.split.test])
-        columns = list(self.inputs.columns or self.dataset.feature_names or [])
+        columns = (self.dataset.feature_names or []) if self.inputs.kind == "rows" else self.inputs.columns
         results = {
             "test": {name: float(value) for name, value in report.values.items()},
             "validation": model.report["validation"],

@@ -28,7 +28,7 @@ def evaluate(model: str, *, csv: str, batch_size: int = 256, device: str = "cpu"
     names, inputs = predictor.label_names, inputs_of(predictor, model)
     blocks, scores, targets = Scores(predictor, inputs, csv, batch_size=batch_size), [], []
     for table, found in blocks:
-        table.require(names if inputs.separator is None else inputs.labels, inputs.columns)
+        inputs.require(table, names if inputs.separator is None else inputs.labels)
         scores.append(found)
         targets.append(inputs.targets(table, names))
     y, p = torch.from_numpy(np.concatenate(targets)), torch.from_numpy(np.concatenate(scores))
