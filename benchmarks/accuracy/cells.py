@@ -130,7 +130,7 @@ def _of_network(row: Row, task: Task, split: Split) -> dict[str, Any]:
     recipe, model = task.recipe, untrained(row, task, split)
     objective = recipe.objective_class(**recipe.objective)
     return {
-        "model": {**_defaults(input_encoder), **_defaults(recipe.build), **recipe.model},
+        "model": {**_defaults(input_encoder), **_defaults(recipe.build), "encoder": row.encoder, **recipe.model},
         "parts": parts_of(model),
         "parameters": num_parameters(model),
         "module": {**_defaults(MultiLabelModule), **recipe.module},
@@ -154,15 +154,19 @@ def untrained(row: Row, task: Task, split: Split) -> nn.Module:
     return blueprint.build(task.recipe.label_graph(kind, task.dataset, split))
 
 
-def parts_of(model: nn.Module) -> dict[str, dict[str, list[Any]]]:
+def parts_of(model: nn.Module) -> dict[str, str]:
     """The values of all options of each class of its modules, which also tell what builders hand down by default."""
-    found: dict[str, dict[str, list[Any]]] = {}
+    found: dict[str, dict[str, list[str]]] = {}
     for part in model.modules():
         options = found.setdefault(type(part).__name__, {})
         for name, value in vars(part).items():
-            if name[0] != "_" and name != "training" and _is_plain(value) and value not in options.get(name, []):
-                options.setdefault(name, []).append(value)
-    return found
+            if name[0] != "_" and name != "training" and _is_plain(value) and str(value) not in options.get(name, []):
+                options.setdefault(name, []).append(str(value))
+    return {
+        kind: ", ".join(f"{name}={' or '.join(values)}" for name, values in options.items())
+        for kind, options in found.items()
+        if options
+    }
 
 
 def num_parameters(model: nn.Module) -> int:
