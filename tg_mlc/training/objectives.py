@@ -81,7 +81,8 @@ class Objective(ABC):
 
     def num_terms(self, batch: Batch) -> Tensor:
         """Returns how many terms the loss of validation is the mean of, by default the number of known labels."""
-        return (~batch.y.isnan()).sum()
+        num_known: Tensor = (~batch.y.isnan()).sum()
+        return num_known
 
     def training_loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns the loss of a training batch, some labels of which are given if :attr:`max_known` says so."""

@@ -58,7 +58,8 @@ class SequenceObjective(Objective):
 
     def num_terms(self, batch: Batch) -> Tensor:
         """The number of symbols: the labels that apply, and the stop of each sample."""
-        return (batch.y == 1).sum() + len(batch.y)
+        num_labels: Tensor = (batch.y == 1).sum()
+        return num_labels + len(batch.y)
 
     def check_model(self, model: nn.Module) -> None:
         """Refuses a model without a search."""
