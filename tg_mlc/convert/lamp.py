@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tg_mlc.convert._checkpoint import read_released
-from tg_mlc.convert._lamp_layout import EMBEDDING, POSITIONS, Layout, State, infer_layout
+from tg_mlc.convert._lamp_layout import EMBEDDING, POSITIONS, Layout, State, infer_layout, renamed
 from tg_mlc.convert.released import ReleasedLaMP
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder, VectorEncoder
@@ -79,7 +79,14 @@ def load_lamp_checkpoint(
         label_mask = _default_mask(settings, label_adj)
     label_graph = _label_graph(layout.num_labels, label_mask, label_adj, label_names)
     model = _build(layout, _encoder(layout, state), label_graph, enc_transform, dropout, backend)
-    model.to(state[EMBEDDING].dtype).load_state_dict({**_absent(model, layout), **_converted(state, layout)})
+    try:
+        model.to(state[EMBEDDING].dtype).load_state_dict({**_absent(model, layout), **_converted(state, layout)})
+    except RuntimeError as error:
+        expected = (
+            f"the tensors of a model with {layout.num_feature_layers} encoder and {layout.num_steps} decoder layers"
+        )
+        hint = "check 'heads' if sizes of an attention's projections differ"
+        raise ValueError(f"Expected {expected} (got, by our names, {error}); {hint}") from error
     return model.eval()
 
 
@@ -151,7 +158,7 @@ def _prior_graph(num_labels: int, label_adj: Tensor, label_names: Sequence[str] 
 
 
 def _converted(state: State, layout: Layout) -> dict[str, Tensor]:
-    converted = {entry.target: state[entry.source] for entry in layout.entries()}
+    converted = renamed(state)
     for name, tensor in converted.items():
         if tensor.dim() == 3:  # the MLPs are convolutions of width 1
             converted[name] = tensor.squeeze(-1)
@@ -164,7 +171,8 @@ def _converted(state: State, layout: Layout) -> dict[str, Tensor]:
 
 
 def _absent(model: ReleasedLaMP, layout: Layout) -> dict[str, Tensor]:
-    """Entries that ours has and a released model may lack: the projection of a single head, and the label graph."""
+    """Entries that ours has and a released model lacks: the projections of single heads, and the label graph."""
     own: dict[str, Tensor] = model.state_dict()
-    absent = {name: torch.eye(layout.channels) for name in own if name.endswith(".lin_out.weight")}
-    return {**absent, "labels._extra_state": own["labels._extra_state"]}
+    projections = [name for name in own if name.endswith(".lin_out.weight")]
+    single = [name for name in projections if (layout.label_heads if "label_to_label" in name else layout.heads) == 1]
+    return {**dict.fromkeys(single, torch.eye(layout.channels)), "labels._extra_state": own["labels._extra_state"]}

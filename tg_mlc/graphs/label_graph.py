@@ -232,19 +232,6 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         """
         return load_attributes(path, cls)
 
-    def to_networkx(self, *, by_name: bool = False) -> Any:
-        """Returns a :class:`networkx.DiGraph`; see :func:`tg_mlc.graphs.to_networkx`."""
-        from tg_mlc.graphs.networkx import to_networkx
-
-        return to_networkx(self, by_name=by_name)
-
-    @classmethod
-    def from_networkx(cls, graph: Any, **kwargs: Any) -> LabelGraph:
-        """Reads a :mod:`networkx` graph; see :func:`tg_mlc.graphs.from_networkx`."""
-        from tg_mlc.graphs.networkx import from_networkx
-
-        return from_networkx(graph, **kwargs)
-
     def plot(self, ax: Any = None, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> Any:
         """Draws the graph with :mod:`matplotlib`; see :func:`tg_mlc.graphs.plot_label_graph`."""
         from tg_mlc.graphs.plot import plot_label_graph
