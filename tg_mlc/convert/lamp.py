@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from tg_mlc._options import check_choice
 from tg_mlc.convert._checkpoint import read_released
 from tg_mlc.convert._lamp_layout import EMBEDDING, POSITIONS, Layout, State, infer_layout, renamed
 from tg_mlc.convert.released import ReleasedLaMP
@@ -72,7 +73,7 @@ def load_lamp_checkpoint(
     state, settings = read_released(state_dict)
     heads = settings.get("n_head") if heads is None else heads
     enc_transform = settings.get("enc_transform", "") if enc_transform is None else enc_transform
-    if enc_transform not in ("", "mean", "sum"):
+    if enc_transform not in get_args(EncTransform):
         raise ValueError(f"Expected 'enc_transform' to be '', 'mean' or 'sum' (got '{enc_transform}')")
     layout = infer_layout(state, heads, heads2)
     if label_mask is None:
@@ -131,8 +132,7 @@ def _default_mask(settings: Mapping[str, Any], label_adj: Tensor | None) -> Labe
 def _label_graph(
     num_labels: int, label_mask: LabelMask, label_adj: Tensor | None, label_names: Sequence[str] | None
 ) -> LabelGraph:
-    if label_mask not in ("none", "inveye", "eye", "prior"):
-        raise ValueError(f"Expected 'label_mask' to be 'none', 'inveye', 'eye' or 'prior' (got '{label_mask}')")
+    check_choice("label_mask", label_mask, get_args(LabelMask))
     if (label_mask == "prior") != (label_adj is not None):
         given = None if label_adj is None else list(label_adj.shape)
         raise ValueError(

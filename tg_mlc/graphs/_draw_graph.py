@@ -75,6 +75,7 @@ def _draw_edges(ax: Any, network: nx.Graph[int], positions: Positions) -> None:
     # Spread over 0 to 1, so that differences show even between numbers that are close.
     share = (size - size.min()) / spread if spread else np.full_like(size, 0.5)
     colors = [(*(POSITIVE if w >= 0 else NEGATIVE), 0.25 + 0.65 * s) for w, s in zip(weights, share, strict=True)]
-    arrows = {"arrowsize": 9, "node_size": 90, "connectionstyle": "arc3,rad=0.12"} if network.is_directed() else {}
-    widths = (0.5 + 1.5 * share).tolist()
-    nx.draw_networkx_edges(network, positions, ax=ax, width=widths, edge_color=colors, **arrows)
+    style: dict[str, Any] = {"width": (0.5 + 1.5 * share).tolist(), "edge_color": colors}
+    if network.is_directed():
+        style |= {"arrowsize": 9, "node_size": 90, "connectionstyle": "arc3,rad=0.12"}
+    nx.draw_networkx_edges(network, positions, ax=ax, **style)
