@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from tg_mlc._names import check_same_names
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
 from tg_mlc.graphs._draw_matrix import MAX_NAMED, name_ticks
@@ -75,13 +76,7 @@ def check_same_labels(a: LabelGraph, b: LabelGraph) -> None:
     """Raises unless two graphs hold the same labels in one order, as far as they name them."""
     if a.num_labels != b.num_labels:
         raise ValueError(f"Expected both graphs to hold the same labels (got {a.num_labels} and {b.num_labels})")
-    if a.label_names is None or b.label_names is None or a.label_names == b.label_names:
-        return
-    if sorted(a.label_names) == sorted(b.label_names):
-        hint = "bring one in the other's with 'permute'"
-        raise ValueError(f"Expected both graphs to hold their labels in the same order (got two orders); {hint}")
-    missing = sorted(set(a.label_names) ^ set(b.label_names))
-    raise ValueError(f"Expected both graphs to name the same labels (only one has {', '.join(map(repr, missing[:5]))})")
+    check_same_names(a.label_names, b.label_names, "'a'", "'b'")
 
 
 def _title(graph: LabelGraph) -> str:
