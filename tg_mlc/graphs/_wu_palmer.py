@@ -39,7 +39,8 @@ def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarr
 
 def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
     """The similarity of each synset to all of them, one at a time, as all at once may not fit in memory."""
-    above, ways = nx.DiGraph(dict(hypernyms)), Ways()
+    above: nx.DiGraph[int] = nx.DiGraph(dict[int, Iterable[int]](hypernyms))
+    ways: Ways = {}
     distances = [_distances(above, synset, ways) for synset in synsets]
     depth = _depths(hypernyms, {ancestor for distance in distances for ancestor in distance})
     below: dict[int, list[tuple[int, int]]] = {}
