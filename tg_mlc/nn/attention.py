@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict, get_args
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.typing import Adj, OptTensor, SparseTensor
 from torch_geometric.utils import softmax
 
-from tg_mlc._options import check_count, check_share
+from tg_mlc._options import check_choice, check_count, check_share
 from tg_mlc.nn._adjacency import to_edges
 from tg_mlc.nn._folded import folded_attention, may_fold
 from tg_mlc.nn._pyg import MESSAGE_PASSING_OPTIONS, FusedMessagePassing
@@ -137,8 +137,7 @@ class AttentionConv(FusedMessagePassing):
                 f"Expected 'value_channels' to equal 'head_channels' beside 'edge_dim', as edge features are added to "
                 f"keys and values (got {value_channels} and {head_channels})"
             )
-        if norm not in ("post", "pre"):
-            raise ValueError(f"Expected 'norm' to be 'post' or 'pre' (got '{norm}')")
+        check_choice("norm", norm, get_args(Norm))
         if backend != "auto":
             registry.get(backend)
         self.channels = target
