@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from tg_mlc.data._event_table import read_event_table
+from tg_mlc.data._event_table import EventTable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,7 +126,7 @@ def from_events(
             f"Expected 'time' to be one column, or those of year and month without 'time_format' (got time={times}, "
             f"time_format={time_format!r})"
         )
-    cells = read_event_table(table, [name for name in (entity, *times, label, amount) if name is not None], columns)
+    cells = EventTable(table, [name for name in (entity, *times, label, amount) if name is not None], columns)
     entities, entity_of = (["all"], np.zeros(len(cells), dtype=np.int64)) if entity is None else cells.names(entity)
     label_names, label_of = cells.names(label)
     days = cells.days(time, time_format) if isinstance(time, str) else cells.months(*times)
