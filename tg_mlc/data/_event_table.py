@@ -97,7 +97,9 @@ class EventTable:
             line = "" if self.lines is None else f" (line {self.lines[row]})"
             cells = [self.columns[name].iloc[row] for name in column.split("' and '")]
             got = ", ".join(repr(cell) if isinstance(cell, str) else str(cell) for cell in cells)[:80]
-            raise ValueError(f"Expected {expected} in row {row}{line}, column '{column}' of {self.source} (got {got}){hint}")
+            raise ValueError(
+                f"Expected {expected} in row {row}{line}, column '{column}' of {self.source} (got {got}){hint}"
+            )
 
 
 def _read_parquet(path: Path) -> Any:
