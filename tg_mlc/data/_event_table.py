@@ -96,9 +96,9 @@ class EventTable:
             row = int(np.argmax(is_wrong))
             line = "" if self.lines is None else f" (line {self.lines[row]})"
             cells = [self.columns[name].iloc[row] for name in column.split("' and '")]
-            got = ", ".join(repr(cell) if isinstance(cell, str) else str(cell) for cell in cells)[:80]
+            got = ", ".join(repr(cell) if isinstance(cell, str) else str(cell) for cell in cells)
             raise ValueError(
-                f"Expected {expected} in row {row}{line}, column '{column}' of {self.source} (got {got}){hint}"
+                f"Expected {expected} in row {row}{line}, column '{column}' of {self.source} (got {got[:80]}){hint}"
             )
 
 
