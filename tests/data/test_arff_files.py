@@ -138,7 +138,7 @@ def test_tables_that_do_not_fit_are_refused(write, text, options, message):
 def test_files_that_do_not_belong_together(write):
     with pytest.raises(ValueError, match=r"same attributes \(got \['v', 'w'\] in one alone\)"):
         from_arff(write("a.arff", SPARSE), write("b.arff", SPARSE_TEST.replace(" v ", " w ")), -2)
-    with pytest.raises(ValueError, match=r"l\.xml', line 2: Expected <labels>"):
+    with pytest.raises(ValueError, match=r"l\.xml': Expected <labels>"):
         from_arff(write("a.arff", SPARSE), labels=write("l.xml", "\n<other/>"))
     with pytest.raises(FileNotFoundError):
         from_arff("none.arff", labels=1)
@@ -163,21 +163,20 @@ BOMB = '<!DOCTYPE l [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>\n<labels><label na
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 1: no element found"),
-        ("<labels>", "line 1: no element found"),
-        ("<labels/>", "at least one <label>"),
-        ("<labels><label/></labels>", "line 1: Expected <label> to have a name"),
-        ("<labels>\n<label name=''/></labels>", "line 2: Expected <label> to have a name"),
+        ("", "no element found: line 1"),
+        ("<labels>", "no element found: line 1"),
+        ("<labels/>", r"<labels> of <label name=...> \(got"),
+        ("<labels><label/></labels>", "Expected <labels> of <label name=...>"),
+        ("<labels>\n<label name=''/></labels>", "Expected <labels> of <label name=...>"),
         (
             "<labels><label name='a'/>\n<label name='a'/></labels>",
-            r"line 2: Expected distinct labels \(got 'a' twice\)",
+            r"Expected distinct labels \(got 'a' twice\)",
         ),
-        ("<labels><tag name='a'/></labels>", r"Expected <label> \(got <tag>\)"),
-        ("<labels><label name='a'></labels>", "line 1: mismatched tag"),
-        ("a,b\n1,2", "line 1: syntax error"),
-        (BOMB, "line 1: Expected no document type"),
+        ("<labels><tag name='a'/></labels>", r"Expected <labels> of <label .*\(got \['labels', 'tag'\]"),
+        ("<labels><label name='a'></labels>", "mismatched tag: line 1"),
+        ("a,b\n1,2", "syntax error: line 1"),
+        (BOMB, "Expected no document type"),
         ('<!DOCTYPE l SYSTEM "file:///etc/passwd"><labels/>', "Expected no document type"),
-        ("<labels>" + "".join(f"<label name='{i}'>" for i in range(200)), "within at most 100 others"),
         ('<?xml version="1.0" encoding="nonsense"?><labels/>', "unknown encoding"),
     ],
 )

@@ -173,7 +173,10 @@ def test_short_sequences_are_dropped(write):
         ({"who": ["a", None]}, r"a name in row 1, column 'who' of the table \(got"),
         ({"who": pd.array([None, 1], dtype="Int64")}, r"a name in row 0, column 'who' of the table \(got <NA>\)"),
         ({"item": ["x", "  "]}, r"a name in row 1, column 'item' of the table \(got '  '\)"),
-        ({"item": [["x", "y"], ["x"]]}, r"one value per cell in row 0, column 'item' of the table .*; give each its row"),
+        (
+            {"item": [["x", "y"], ["x"]]},
+            r"one value per cell in row 0, column 'item' .*; give each its row",
+        ),
         ({"day": [1, np.nan]}, r"number of days, as the first row has a number, in row 1, column 'day'.*got nan"),
         (
             {"day": ["2024-01-01", "21-07-2015"]},

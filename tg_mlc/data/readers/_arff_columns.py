@@ -18,27 +18,18 @@ class Columns:
     def __init__(self, attributes: Sequence[Attribute], dropped: Sequence[bool]) -> None:
         self.attributes = attributes
         self.kept = [index for index, is_dropped in enumerate(dropped) if not is_dropped]
-        self.position = np.full(len(attributes), -1)
-        self.position[self.kept] = np.arange(len(self.kept))
+        self.position = {index: column for column, index in enumerate(self.kept)}
         kept = [attributes[i] for i in self.kept]
         self.names = [attribute.name for attribute in kept]
         self.ordered = {attribute.name: list(attribute.values or ()) for attribute in kept if attribute.ordered}
-        self.plain = all(attribute.plain for attribute in kept)
-        allowed = [set() if attribute.values is None else set(attribute.values.values()) for attribute in kept]
-        self._nominal = np.array([attribute.values is not None for attribute in kept])
-        self._zero, self._one = (np.array([number in numbers for numbers in allowed]) for number in (0.0, 1.0))
-
-    @property
-    def leading(self) -> int | None:
-        """The number of attributes in front that are dropped; :obj:`None` if others are dropped, too."""
-        first = len(self.attributes) - len(self.kept)
-        return first if self.kept[0] == first else None
+        #: whether rows of plain numbers can be read all at once
+        self.plain = len(kept) == len(attributes) and all(attribute.plain for attribute in kept)
+        self._is_nominal = np.array([attribute.values is not None for attribute in kept])
 
     def allow(self, values: np.ndarray, columns: np.ndarray | slice) -> bool:
         """Tells whether all numbers may stand in these columns."""
-        fits = np.abs(values) <= _LARGEST
-        fits &= ~self._nominal[columns] | (values == 0) & self._zero[columns] | (values == 1) & self._one[columns]
-        return bool(fits.all())
+        fits = ~self._is_nominal[columns] | (values == 0) | (values == 1)
+        return bool((fits & (np.abs(values) <= _LARGEST)).all())
 
     def number(self, index: int, text: str) -> float:
         """The number that a text stands for in an attribute."""
@@ -47,11 +38,9 @@ class Columns:
             return float("nan")
         if attribute.values is not None and text in attribute.values:
             return attribute.values[text]
-        parsed = parse_number(text)
-        number = float("nan") if parsed is None else parsed
-        if attribute.values is None and abs(number) <= _LARGEST:
-            return number
-        if attribute.values is not None and attribute.plain and number in attribute.values.values():
+        number = parse_number(text)
+        fits = number in attribute.values.values() if attribute.values and attribute.plain else not attribute.values
+        if number is not None and fits and abs(number) <= _LARGEST:
             return number
         wanted = "a number" if attribute.values is None else f"one of {', '.join(attribute.values)}"
         raise ValueError(f"Expected {wanted} for attribute '{attribute.name}' (got {shorten(text)})")

@@ -30,7 +30,7 @@ class Attribute(NamedTuple):
     @property
     def plain(self) -> bool:
         """Tells whether its values are written as the numbers they are."""
-        return not self.text and (self.values is None or all(text in ("0", "1") for text in self.values))
+        return not self.text and (self.values is None or set(self.values) == {"0", "1"})
 
 
 class Header(NamedTuple):

@@ -22,7 +22,7 @@ _PAIR = re.compile(
     r"""\s*([0-9]{1,18})\s+(?:('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*|([^\s,'"][^,]*))(,|\Z)""", re.DOTALL
 )
 _TO_SPACES = bytes.maketrans(b"{},", b"   ")
-_PLAIN_DENSE = b"0123456789+-.eE, \t\n"
+_PLAIN_DENSE = b"0123456789+-.eE, \t"
 
 
 class DenseRows:
@@ -34,18 +34,14 @@ class DenseRows:
 
     def add_plain(self, rows: list[bytes]) -> bool:
         """Adds rows of nothing but numbers all at once, or returns :obj:`False` for any others."""
-        leading, width = self.columns.leading, len(self.columns.kept)
-        if leading is None or not self.columns.plain or any(row.count(b",") != leading + width - 1 for row in rows):
+        width, text = len(self.columns.kept), b",".join(rows)
+        if not self.columns.plain or text.translate(None, _PLAIN_DENSE):
             return False
-        text = b"\n".join(row.split(b",", leading)[leading] for row in rows)
-        if text.translate(None, _PLAIN_DENSE) or (leading and any(b"'" in row or b'"' in row for row in rows)):
-            return False
-        values = _numbers(text.replace(b"\n", b","), ",")
-        if values is None or values.size != len(rows) * width:
+        values = _numbers(text, ",")
+        if values is None or values.size != len(rows) * width or any(row.count(b",") != width - 1 for row in rows):
             return False
         values = values.reshape(len(rows), width)
-        allowed = self.columns.allow(values, slice(None))
-        if allowed:
+        if allowed := self.columns.allow(values, slice(None)):
             self._blocks.append(values.astype(np.float32))
         return allowed
 
@@ -89,13 +85,11 @@ class SparseRows:
         if numbers is None or numbers.size != 2 * counts.sum():
             return False
         indices, values = numbers[::2].astype(np.int64), numbers[1::2]
-        if (indices >= len(columns.attributes)).any():
+        width = len(columns.attributes)
+        repeated = np.diff(indices + np.repeat(np.arange(len(rows)), counts) * width) <= 0
+        if (indices >= width).any() or repeated.any() or not columns.allow(values, indices):
             return False
-        positions = columns.position[indices]
-        repeated = np.diff(indices + np.repeat(np.arange(len(rows)), counts) * len(columns.attributes)) <= 0
-        if repeated.any() or (positions < 0).any() or not columns.allow(values, positions):
-            return False
-        self._append(counts, positions, values)
+        self._append(counts, indices, values)
         return True
 
     def parse(self, row: bytes) -> dict[int, float]:
@@ -116,8 +110,8 @@ class SparseRows:
             if index in cells:
                 raise ValueError(f"Expected distinct indices (got {index} twice)")
             cells[index] = unquote(quoted) if quoted else bare.strip()
-        kept = [index for index in sorted(cells) if self.columns.position[index] >= 0]
-        return {int(self.columns.position[index]): self.columns.number(index, cells[index]) for index in kept}
+        position = self.columns.position
+        return {position[i]: self.columns.number(i, cells[i]) for i in sorted(cells) if i in position}
 
     def add(self, rows: list[dict[int, float]]) -> None:
         """Adds rows that were parsed."""

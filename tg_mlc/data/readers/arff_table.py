@@ -128,9 +128,9 @@ def _check_labels(y: Matrix, names: Sequence[str]) -> None:
 
 
 def _check_features(x: Matrix, names: Sequence[str]) -> None:
-    if not np.isnan(x.data if sp.issparse(x) else x).any():
-        return
     entries = sp.coo_array(x)
-    row, column = entries.row[np.isnan(entries.data)], entries.col[np.isnan(entries.data)]
-    got = f"'?' for {len(row)} of them, first for '{names[column[0]]}' in row {row[0]}"
-    raise ValueError(f"Expected features to be known (got {got}); fill them in, or leave them out with 'drop'")
+    unknown = np.flatnonzero(np.isnan(entries.data))
+    if unknown.size:
+        row, column = entries.row[unknown[0]], entries.col[unknown[0]]
+        got = f"'?' for {unknown.size} of them, first for '{names[column]}' in row {row}"
+        raise ValueError(f"Expected features to be known (got {got}); fill them in, or leave them out with 'drop'")
