@@ -108,6 +108,12 @@ def test_labels_of_unknown_meaning_are_refused(write, values):
         from_arff(path, labels=-1)
 
 
+def test_unknown_entries_of_vectors_are_nan(write):
+    dataset = from_arff(write("a.arff", TRAIN + "0,?,1,1\n"), labels=-2)
+    assert dataset.kind == "vector"
+    assert dataset[len(dataset) - 1].x.isnan().tolist() == [[False, True]]
+
+
 def test_unknown_labels_are_nan(write):
     dataset = from_arff(write("a.arff", SPARSE + "{2 ?}\n"), labels=-2)
     assert dataset.y.isnan().nonzero().tolist() == [[3, 0]]
@@ -124,10 +130,9 @@ def test_unknown_labels_are_nan(write):
         (SPARSE, {"labels": 0}, "between 1 and 3"),
         (SPARSE, {"labels": ["u", "v", "A", "B"]}, "got 4 labels alone"),
         (SPARSE, {"labels": -2, "kind": "sequence"}, "Expected 'kind' to be one of bag, vector"),
-        (SPARSE + "{0 ?}\n", {"labels": -2}, r"got '\?' for 1 of them, first for 'u' in row 3"),
-        (TRAIN + "0,?,1,1\n", {"labels": -2}, "first for 'v' in row 0"),
-        (SPARSE.replace("A {0,1}", "A numeric") + "{2 7}\n", {"labels": -2}, r"got 7\.0 for 'A', row 3"),
-        (TRAIN.replace("B {0,1}", "B real") + "1,1,1,-1\n", {"labels": -2}, r"got -1\.0 for 'B', row 0"),
+        (SPARSE + "{0 ?}\n", {"labels": -2}, r"finite inputs .*\(got nan in row 3, column 0\)"),
+        (SPARSE.replace("A {0,1}", "A numeric") + "{2 7}\n", {"labels": -2}, r"got 7 in row 3, column 0: label 'A'"),
+        (TRAIN.replace("B {0,1}", "B real") + "1,1,1,-1\n", {"labels": -2}, r"got -1 in row \d, column 1: label 'B'"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(write, text, options, message):
@@ -145,8 +150,8 @@ def test_files_that_do_not_belong_together(write):
 
 
 def test_too_large_tables_are_refused_before_they_take_memory(write, monkeypatch):
-    monkeypatch.setattr("tg_mlc.data.readers.arff_table.MAX_ENTRIES", 5)
-    with pytest.raises(ValueError, match=r"at most 5 entries \(got \(3, 2\)\)"):
+    monkeypatch.setattr("tg_mlc.data._label_values.MAX_BYTES", 5)
+    with pytest.raises(ValueError, match=r"labels whose matrix takes at most .*got 2 labels of 3 samples"):
         from_arff(write("a.arff", SPARSE), labels=-2)
 
 

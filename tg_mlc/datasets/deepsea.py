@@ -13,8 +13,8 @@ from torch import Tensor
 from torch_geometric.data import Data, Dataset
 
 from tg_mlc._files import replace_when_done
+from tg_mlc.data.readers.byte_arrays import MappedRows
 from tg_mlc.data.readers.fasta import LETTERS
-from tg_mlc.data.readers.mapped import MappedRows
 from tg_mlc.data.records import Kind
 from tg_mlc.data.splits import Split
 from tg_mlc.datasets._deepsea_files import convert

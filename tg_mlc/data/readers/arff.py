@@ -9,9 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tg_mlc._files import MAX_BYTES, read_unpacked
-from tg_mlc.data.readers._arff_columns import Columns
 from tg_mlc.data.readers._arff_header import Attribute, read_header
-from tg_mlc.data.readers._arff_rows import DenseRows, SparseRows
+from tg_mlc.data.readers._arff_rows import Columns, DenseRows, SparseRows
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from tg_mlc._files import FilePath
-from tg_mlc.data.readers.fasta import MAX_BYTES, read_fasta
-from tg_mlc.data.readers.mapped import map_temporarily
+from tg_mlc.data.readers.byte_arrays import map_temporarily
+from tg_mlc.data.readers.fasta import read_fasta
 
 
 class FastaFiles:
@@ -21,7 +21,6 @@ class FastaFiles:
     Args:
         train (list[str or Path]): The files of training sequences, or of all.
         test (list[str or Path], optional): The files of test sequences. (default: none)
-        max_bytes (int, optional): As in :func:`~tg_mlc.data.readers.fasta.read_fasta`, of each file.
 
     Attributes:
         headers (list[str]): The name of each sequence.
@@ -31,16 +30,16 @@ class FastaFiles:
         num_train (int): The number of training sequences, which come first.
 
     Raises:
-        ValueError: If a file is malformed or too large.
+        ValueError: If a file is malformed.
     """
 
-    def __init__(self, train: Sequence[FilePath], test: Sequence[FilePath] = (), max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, train: Sequence[FilePath], test: Sequence[FilePath] = ()) -> None:
         self.headers: list[str] = []
         self.ends: list[int] = []
         self._paths = [os.fsdecode(path) for path in (*train, *test)]
         self._ptr, self._lines = array("q", [0]), array("q")
         self._hashes = array("q")  # of 64 bits: no two sequences have the same by chance
-        self.letters = map_temporarily(self._read(max_bytes))
+        self.letters = map_temporarily(self._read())
         self.ptr = np.frombuffer(self._ptr, dtype=np.int64)
         self.num_train = self.ends[len(train) - 1]
 
@@ -60,9 +59,9 @@ class FastaFiles:
         hashes = np.frombuffer(self._hashes, dtype=np.int64)
         return int(np.isin(hashes[self.num_train :], hashes[: self.num_train]).sum())
 
-    def _read(self, max_bytes: int) -> Iterator[np.ndarray]:
+    def _read(self) -> Iterator[np.ndarray]:
         for path in self._paths:
-            for record in read_fasta(path, max_bytes):
+            for record in read_fasta(path):
                 self.headers.append(record.header)
                 self._lines.append(record.line)
                 self._hashes.append(hash(record.letters.tobytes()))

@@ -12,9 +12,8 @@ import numpy as np
 
 from tg_mlc._csv_table import CSVTable, read_csv_blocks
 from tg_mlc._files import FilePath
+from tg_mlc.data.readers.byte_arrays import UNKNOWN_LABEL, label_bytes, map_temporarily
 from tg_mlc.data.readers.fasta_files import FastaFiles
-from tg_mlc.data.readers.label_bytes import UNKNOWN_LABEL, label_bytes
-from tg_mlc.data.readers.mapped import map_temporarily
 
 ROWS_AT_ONCE = 1 << 14
 

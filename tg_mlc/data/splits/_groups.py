@@ -25,15 +25,6 @@ class Groups:
     sizes: np.ndarray
     counts: np.ndarray
 
-    def largest_first(self) -> np.ndarray:
-        """The order that puts common groups into training and rare ones into test."""
-        return np.argsort(-self.sizes, kind="stable")
-
-    def shuffled(self, rng: np.random.Generator, large: int) -> np.ndarray:
-        """A random order, but with the groups of more than :obj:`large` samples in front."""
-        order = rng.permutation(len(self.sizes))
-        return order[np.argsort(self.sizes[order] <= large, kind="stable")]
-
     def fill(self, order: Iterable[int], part_sizes: np.ndarray) -> np.ndarray:
         """Puts each group into the first part where it fits, or, if it fits nowhere, where there is most room."""
         room = part_sizes.copy()
