@@ -84,7 +84,7 @@ class EventTable:
         is_month = np.isin(months, range(1, 13)) & np.isin(years, range(1, 10_000))
         self._refuse(~is_month, f"{year}' and '{month}", "a year and a month from 1 to 12")
         first_days = ((years - 1970) * 12 + months - 1).astype("datetime64[M]").astype("datetime64[D]")
-        return first_days.astype(np.float64)
+        return np.asarray(first_days.astype(np.float64))
 
     def _numbers(self, column: str, stop: int | None = None) -> np.ndarray:
         """A column of numbers, NaN where there is none."""

@@ -27,18 +27,11 @@ _LETTER_OF_ROWS[[1 << row for row in range(len(ROWS))]] = [LETTERS.index(letter)
 
 
 def convert(path: Path, part: str, num_labels: int, letters: IO[bytes], labels: IO[bytes]) -> tuple[int, int]:
-    """Appends the letters ``[N, n]`` and the bits of the labels ``[N, ceil(L / 8)]`` of a file to two others.
+    """Appends the letters ``[N, n]`` and the bits of the labels ``[N, ceil(L / 8)]`` of a file to two others, and
+    returns :obj:`n` and :obj:`N`.
 
-    Args:
-        path (Path): A file of MATLAB 5 with arrays ``[N, 4, n]`` and ``[N, L]``, or one of HDF5, which MATLAB 7.3
-            writes, with arrays ``[n, 4, N]`` and ``[L, N]``.
-        part (str): What the names of the arrays begin with, *e.g.* :obj:`"train"` for ``trainxdata`` and ``traindata``.
-        num_labels (int): The number of labels :math:`L`.
-        letters (file): Where the letters go.
-        labels (file): Where the bits of the labels go.
-
-    Returns:
-        The length :math:`n` and the number :math:`N` of the sequences.
+    The file is of MATLAB 5 with arrays ``[N, 4, n]`` and ``[N, L]``, or of HDF5, which MATLAB 7.3 writes, with arrays
+    ``[n, 4, N]`` and ``[L, N]``; their names begin with the part, *e.g.* ``trainxdata`` and ``traindata``.
     """
     names = f"{part}xdata", f"{part}data"
     with path.open("rb") as file:

@@ -17,7 +17,7 @@ import numpy as np
 from tg_mlc._files import SUFFIXES, read_lines
 from tg_mlc.data.records import Records
 from tg_mlc.datasets._download import DatasetUnavailableError
-from tg_mlc.datasets._sources import data_folder, find
+from tg_mlc.datasets._sources import find, placed_in
 from tg_mlc.datasets._texts import TextOptions, label_matrix
 from tg_mlc.datasets.registry import published
 
@@ -77,8 +77,7 @@ def read_json(paths: Mapping[str, Path], topics: Sequence[str], options: TextOpt
 
 def find_tokens(raw: Path) -> list[Path]:
     """The token files, that for training first, and the file of topics, in ``root/raw`` or in the data folder."""
-    shared = data_folder()
-    folders = [raw.absolute(), *([shared / "rcv1v2" / "raw"] if shared else [])]
+    folders = placed_in(raw, "rcv1v2/raw")
     found = {name: next(filter(None, (find(name, folder) for folder in folders)), None) for name in TOKEN_FILES}
     missing = [name for name, path in found.items() if path is None]
     if missing:

@@ -20,7 +20,7 @@ from tg_mlc.data.splits import Split
 from tg_mlc.datasets._deepsea_files import convert
 from tg_mlc.datasets._deepsea_labels import read_outputs, select_outputs
 from tg_mlc.datasets._download import DatasetUnavailableError
-from tg_mlc.datasets._sources import data_folder, fetch_all
+from tg_mlc.datasets._sources import fetch_all, placed_in
 from tg_mlc.datasets.registry import published
 
 PARTS = ("train", "valid", "test")
@@ -180,12 +180,11 @@ class DeepSEA(Dataset):
         return Split(train, val, test, "official")
 
     def _find(self, part: str) -> Path:
-        shared = data_folder()
-        folders = [Path(self.raw_dir), *([shared / FOLDER] if shared else [])]
+        folders = placed_in(Path(self.raw_dir), FOLDER)
         for path in (folder / f"{part}{suffix}" for folder in folders for suffix in SUFFIXES):
             if path.is_file():
                 return path
-        tried = " or ".join(f"'{folder.absolute()}'" for folder in folders)
+        tried = " or ".join(f"'{folder}'" for folder in folders)
         how = "Place train.mat, valid.mat and test.mat there by hand, from the authors' training bundle (unpack it)"
         expected = f"Expected DeepSEA's file '{part}.mat' (got none in {tried})"
         raise DatasetUnavailableError(f"{expected}\n{how}:\n{published('deepsea').urls[0]}")

@@ -147,8 +147,8 @@ class SparseRows:
             if index in cells:
                 raise ValueError(f"Expected distinct indices (got {index} twice)")
             cells[index] = unquote(quoted) if quoted else bare.strip()
-        position = self.columns.position
-        return {position[i]: self.columns.number(i, cells[i]) for i in sorted(cells) if i in position}
+        column = self.columns.position
+        return {column[i]: self.columns.number(i, cells[i]) for i in sorted(cells) if i in column}
 
     def add(self, rows: list[dict[int, float]]) -> None:
         """Adds rows that were parsed."""

@@ -23,10 +23,6 @@ def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
         <label name="sports"><label name="football"></label></label>
         <label name="science"></label>
         </labels>
-
-    Args:
-        content (bytes): The file.
-        name (str, optional): How to call the file in messages.
     """
     try:
         if b"<!DOCTYPE" in content:  # entities may stand for gigabytes

@@ -23,13 +23,8 @@ def make_records(
 ) -> Records:
     """Puts a training and a test part together, and parts labels from features.
 
-    Args:
-        train (Arff): All rows, or the training part.
-        test (Arff, optional): The test part, with the same attributes in any order, but values of unknown meaning in
-            the same.
-        labels (list of str or int, optional): The names of the labels, or how many stand first (or, negative, last),
-            or :obj:`None` for what MEKA wrote into the relation.
-        kind (str, optional): What the features are; :obj:`None` tells by their values.
+    The test part has the same attributes in any order, but values of unknown meaning in the same. Labels are named, or
+    counted as by :func:`~tg_mlc.data.readers.arff_labels.counted_labels`, if need be by MEKA in the relation.
     """
     label_names = _label_names(train, labels)
     _check_meaning(train, label_names)

@@ -17,14 +17,7 @@ UNKNOWN_LABEL = 2
 
 class MappedRows:
     """The rows of a file of bytes, of which none is read before it is asked for; a copy in another process maps the
-    file anew instead of taking its content along.
-
-    Args:
-        path (Path): The file.
-        shape (tuple[int, int]): The number of rows, and of bytes in each.
-
-    Raises:
-        ValueError: If the file has another size.
+    file anew instead of taking its content along. A file of another shape is a :class:`ValueError`.
     """
 
     def __init__(self, path: Path, shape: tuple[int, int]) -> None:

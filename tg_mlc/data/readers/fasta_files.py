@@ -16,31 +16,16 @@ from tg_mlc.data.readers.fasta import read_fasta
 
 
 class FastaFiles:
-    """The sequences of several files.
-
-    Args:
-        train (list[str or Path]): The files of training sequences, or of all.
-        test (list[str or Path], optional): The files of test sequences. (default: none)
-
-    Attributes:
-        headers (list[str]): The name of each sequence.
-        letters (numpy.ndarray): The codes of the letters of all sequences, mapped into memory.
-        ptr (numpy.ndarray): Where in :obj:`letters` each sequence begins, and the last one ends.
-        ends (list[int]): The number of sequences in each file and all before it.
-        num_train (int): The number of training sequences, which come first.
-
-    Raises:
-        ValueError: If a file is malformed.
-    """
+    """The sequences of several files, those of the training part first."""
 
     def __init__(self, train: Sequence[FilePath], test: Sequence[FilePath] = ()) -> None:
-        self.headers: list[str] = []
-        self.ends: list[int] = []
+        self.headers: list[str] = []  #: the name of each sequence
+        self.ends: list[int] = []  #: the number of sequences in each file and all before it
         self._paths = [os.fsdecode(path) for path in (*train, *test)]
         self._ptr, self._lines = array("q", [0]), array("q")
         self._hashes = array("q")  # of 64 bits: no two sequences have the same by chance
-        self.letters = map_temporarily(self._read())
-        self.ptr = np.frombuffer(self._ptr, dtype=np.int64)
+        self.letters = map_temporarily(self._read())  #: the codes of the letters of all sequences
+        self.ptr = np.frombuffer(self._ptr, dtype=np.int64)  #: where in these each begins, and the last one ends
         self.num_train = self.ends[len(train) - 1]
 
     def __len__(self) -> int:
