@@ -41,7 +41,7 @@ class EventTable:
                 raise ValueError(f"Expected at least one row in {self.source} (got none)")
         self.columns = {name: self._pandas.Series(table[name]) for name in used}
         for name, cells in self.columns.items():
-            if cells.dtype.kind == "O":
+            if cells.dtype == object:
                 several = cells.map(self._pandas.api.types.is_list_like)
                 self._refuse(several, name, "one value per cell", "; give each its row")
 
