@@ -136,7 +136,7 @@ class AutoModel:
             },
             "lamp": None if folds is None else {"folds": len(folds.models), "epochs": folds.epochs, **folds.options},
             "values": values,
-            "weights": np.mean(self.combination.weight, axis=0).tolist(),
+            "weights": np.asarray(self.combination.weight).mean(axis=0).tolist(),
             "seconds": time.monotonic() - start,
         }
         return self
