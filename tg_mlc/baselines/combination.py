@@ -93,7 +93,7 @@ class Combination:
         """Returns combined logits :math:`(N, L)` for those of all classifiers :math:`(N, L, C)`."""
         if self.weight is None or self.bias is None:
             raise RuntimeError("Expected 'fit' to be called before a prediction")
-        return np.einsum("nlc,lc->nl", logits, self.weight) + self.bias
+        return np.asarray(np.einsum("nlc,lc->nl", logits, self.weight) + self.bias)
 
     def predict_proba(self, logits: FloatArray) -> FloatArray:
         """Returns probabilities :math:`(N, L)` for the logits of all classifiers :math:`(N, L, C)`."""

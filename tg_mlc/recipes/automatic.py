@@ -146,7 +146,7 @@ class AutoModel(Scorer):
             "values": values,
             "validation": {metric: tuner.best_value for metric, tuner in self.tuners.items()},
             "data": data_hash(dataset),
-            "weights": np.mean(np.asarray(self.combination.weight), axis=0).tolist(),
+            "weights": np.asarray(self.combination.weight).mean(axis=0).tolist(),
             "seconds": time.monotonic() - start,
         }
         return self
