@@ -25,7 +25,7 @@ def test_every_cell_is_a_model_that_its_objective_takes():
     for cell in CELLS.values():
         dataset = EventPreprocessor(tau=cell.tau).fit_transform(events, split)
         model = cell.build(dataset, split, 8)
-        module = MultiLabelModule(model, dataset.label_names, cell.objective(), **cell.preset["module"])
+        module = MultiLabelModule(model, dataset.label_names, **cell.preset["module"])
         assert module.objective.loss(model, dataset.batch(split.train[-4:])).isfinite()
 
 

@@ -14,9 +14,9 @@ from tg_mlc.sequences.rivals import LSTMBaseline, TransformerBase
 SIZES = (NUM_LABELS, NUM_ENTITIES, 8)
 WINDOW = {"tau": TAU, "num_bins": NUM_BINS}
 MODELS = {
-    "LSTM": lambda: LSTMBaseline(*SIZES, tau=TAU),
-    "TransformerBase": lambda: TransformerBase(*SIZES, tau=TAU),
-    "C2AE": lambda: C2AE(*SIZES, tau=TAU),
+    "LSTM": lambda: LSTMBaseline(*SIZES, events={"tau": TAU}),
+    "TransformerBase": lambda: TransformerBase(*SIZES, events={"tau": TAU}),
+    "C2AE": lambda: C2AE(*SIZES, events={"tau": TAU}),
     "time-attention": lambda: TimeAttention(*SIZES, window=WINDOW),
     "concat-attention": lambda: two_attentions(gated=False),
     "gated-attention": lambda: two_attentions(gated=True),

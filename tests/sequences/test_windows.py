@@ -9,7 +9,7 @@ from tg_mlc.sequences.windows import WindowViews, events_of, occurrences
 
 def views(**options):
     torch.manual_seed(0)
-    return WindowViews(NUM_LABELS, 4, **{"tau": TAU, "num_bins": NUM_BINS, "max_days": 30, **options})
+    return WindowViews(NUM_LABELS, 4, **{"tau": TAU, "num_bins": NUM_BINS, "gaps": range(31), **options})
 
 
 def test_labels_absent_from_a_window_are_their_embedding_alone():
@@ -71,7 +71,7 @@ def test_events_are_in_the_order_of_time():
     assert ptr[-1] == len(pairs)
 
 
-@pytest.mark.parametrize("options", [{"tau": 0}, {"num_bins": 0}, {"max_days": 0}, {"time": False, "amount": False}])
+@pytest.mark.parametrize("options", [{"tau": 0}, {"num_bins": 0}, {"time": False, "amount": False}])
 def test_options_are_checked(options):
     with pytest.raises(ValueError, match="Expected '"):
         views(**options)
