@@ -70,6 +70,21 @@ def test_the_order_of_events_matters_and_that_of_labels_within_does_not(name):
     assert (model(data) - expected).abs().max() > 1e-3
 
 
+@pytest.mark.parametrize("name", [*MODELS, "LANET"])
+def test_an_entity_that_training_does_not_have_stays_zero(name):
+    torch.manual_seed(0)
+    model, data = {**MODELS, "LANET": lambda: two_attentions(gated=False).label}[name](), batch()
+    before = {key: value.clone() for key, value in model.state_dict().items() if key.endswith("entity.weight")}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    model(data).square().sum().backward()  # the second sample is of such an entity
+    optimizer.step()
+    assert before
+    for key, value in before.items():
+        after = model.state_dict()[key]
+        assert not after[NUM_ENTITIES].any()
+        assert not torch.equal(after[data.entity[2]], value[data.entity[2]])
+
+
 def test_a_missing_amount_counts_as_one():
     model, data = MODELS["LSTM"]().eval(), batch()
     data.bin[::2], data.amount[::2] = 0, 0.0

@@ -39,6 +39,13 @@ def test_gaps_of_years_and_times_that_run_backwards_are_defined():
     assert torch.equal(none, back)
 
 
+def test_other_gaps_than_those_of_training_are_the_next_smaller():
+    time = views(gaps=[0, 7, 21]).time
+    step = torch.zeros(5, dtype=torch.long)
+    expected = time.days.weight[[0, 1, 1, 2, 2]] + time.position.weight[0]
+    assert torch.equal(time(torch.tensor([6.0, 7.0, 20.9, 21.0, 900.0]), step), expected)
+
+
 def test_earlier_events_than_the_last_are_left_out():
     layer, data = views(tau=2), batch()
     expected = layer.by_label(data)

@@ -72,7 +72,7 @@ class EventPreprocessor(Preprocessor):
         self.label_names = [events.label_names[label] for label in labels]
         self.entities = [events.entities[entity] for entity in entities]
         self.last_days = events.time[last[entities]].tolist()
-        self.gaps = _gaps(events, in_training)
+        self.gaps = _gaps(events, in_training & ~np.isin(np.arange(events.num_events), last))
         known = ~np.isnan(amount.data)
         self.edges = _quantiles(amount.data[known], self.num_bins)
         self.scale = _mean_size(amount.data[known], amount.indices[known], events.num_labels)[labels]
@@ -149,10 +149,10 @@ def _training_events(events: EventSequences, split: Split) -> tuple[np.ndarray, 
     return np.arange(events.num_events) <= last[entity_of], last
 
 
-def _gaps(events: EventSequences, in_training: np.ndarray) -> list[int]:
-    """The whole days before training events, as embeddings of windows take them."""
-    days = days_since_last(events.ptr.numpy(), events.time.numpy())
-    return [int(gap) for gap in np.unique(days[in_training] // 1)]
+def _gaps(events: EventSequences, in_windows: np.ndarray) -> list[int]:
+    """The whole days before events that are in windows of training, which the last ones are not."""
+    days = days_since_last(events.ptr.numpy(), events.time.numpy())[in_windows]
+    return [int(gap) for gap in np.unique(np.append(0, days // 1))]
 
 
 def _quantiles(amounts: np.ndarray, num_bins: int) -> np.ndarray:
