@@ -28,10 +28,12 @@ from tg_mlc.sequences import (
     TwoAttentions,
     personal_memory,
 )
-from tg_mlc.sequences.presets import MEMORY, PAPER, SHORT
+from tg_mlc.sequences.presets import MEMORY, PAPER
 from tg_mlc.sequences.windows import WindowOptions
 from tg_mlc.training import C2AEObjective
 
+#: The settings of LANET with a memory, for models of the paper: each label by itself.
+SHORT = {**MEMORY, "module": {**MEMORY["module"], "objective": None}}
 Build = Callable[[NextSetDataset, Split, int], nn.Module]
 
 

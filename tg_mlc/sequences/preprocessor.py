@@ -159,7 +159,7 @@ def _quantiles(amounts: np.ndarray, num_bins: int) -> np.ndarray:
     """The least amounts of all bins but the first, so that training has some in each."""
     inner = np.linspace(0, 1, num_bins + 1)[1:-1]
     edges = np.unique(np.quantile(amounts, inner, method="higher")) if amounts.size else np.empty(0)
-    return edges[edges > amounts.min(initial=np.inf)]
+    return np.asarray(edges[edges > amounts.min(initial=np.inf)])
 
 
 def _mean_size(amounts: np.ndarray, labels: np.ndarray, num_labels: int) -> np.ndarray:

@@ -13,14 +13,15 @@ PAPER: dict[str, dict[str, Any]] = {
     "fit": {"max_epochs": 500, "patience": 15, "monitor": "val/loss"},
     "data": {"batch_size": 32},
 }
-#: Few epochs along a cosine, with running averages of the weights: most of what there is to learn, in minutes.
-SHORT: dict[str, dict[str, Any]] = {
-    "module": {"lr": 2e-3, "weight_decay": 1e-2, "decay": "cosine", "warmup": 0.05},
+#: For LANET with a memory: few epochs, as most of what there is to learn comes first, and the loss of ranks.
+MEMORY: dict[str, dict[str, Any]] = {
+    "module": {
+        "objective": {"class": "BinaryObjective", "loss_name": "listwise"},
+        "lr": 2e-3,
+        "weight_decay": 1e-2,
+        "decay": "cosine",
+        "warmup": 0.05,
+    },
     "fit": {"max_epochs": 3, "patience": None, "monitor": "val/loss", "ema_decay": 0.998},
     "data": {"batch_size": 32},
-}
-#: The same with the loss of ranks, for LANET with a memory.
-MEMORY: dict[str, dict[str, Any]] = {
-    **SHORT,
-    "module": {**SHORT["module"], "objective": {"class": "BinaryObjective", "loss_name": "listwise"}},
 }
