@@ -14,6 +14,8 @@ BACKOFF = 20.0
 class LabelTrend:
     """The share of the events of the last days that had each label, backed off to that of all events so far.
 
+    Counts are kept for every day that has events, and every label.
+
     Args:
         time (numpy.ndarray): The days of events; a part of a day counts from the next day on.
         y (scipy.sparse.csr_array): The labels of each event.
