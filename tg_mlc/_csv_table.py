@@ -8,7 +8,6 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,6 @@ import numpy as np
 from tg_mlc._files import MAX_BYTES, open_unpacked
 from tg_mlc._numbers import parse_number
 
-MAX_LINE = 2**26  # characters: a line of millions of cells
 MAX_CELL = 2**24  # characters: four times the longest novel
 _BLOCK = 2**12  # rows that are turned into columns at once
 _DAMAGED = (UnicodeError, LookupError, TypeError, csv.Error)
@@ -133,7 +131,7 @@ def _read(
     line = 0
     try:
         text = io.TextIOWrapper(file, encoding=encoding, newline="")
-        reader = csv.reader(_bounded_lines(text, path), delimiter=delimiter)
+        reader = csv.reader(text, delimiter=delimiter)
         with _long_cells():
             header = [name.strip() for name in (next(reader, []) if given is None else given)]
         rows = _rows(reader, path, header, delimiter)
@@ -164,14 +162,6 @@ def _rows(reader: Any, path: Path, header: list[str], delimiter: str) -> Iterato
             where = f"row {row} (line {reader.line_num}) of '{path}'"
             raise ValueError(f"Expected {len(header)} cells, as in the header, in {where} (got {len(cells)}); {hint}")
         yield reader.line_num, cells
-
-
-def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
-    for number, line in enumerate(iter(partial(text.readline, MAX_LINE + 1), ""), start=1):
-        if len(line) > MAX_LINE:
-            where = f"line {number} of '{path}'"
-            raise ValueError(f"Expected at most {MAX_LINE:,} characters in {where} (got more); is it a CSV file?")
-        yield line
 
 
 def _hint_of_delimiter(header: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tg_mlc._files import replace_when_done
 from tg_mlc.datasets import ChecksumError, DatasetUnavailableError, registry
-from tg_mlc.datasets.card import DatasetCard, to_plain
+from tg_mlc.datasets.card import DatasetCard
 
 
 def main() -> None:
@@ -42,12 +42,12 @@ def statistics(name: str, root: Path, recorded: dict[str, Any]) -> dict[str, Any
     if not registry.published(name).maker:
         return recorded
     try:
-        counted = to_plain(DatasetCard.of(registry.load(name, root)).statistics)
+        counted = DatasetCard.of(registry.load(name, root)).statistics
     except (ChecksumError, DatasetUnavailableError, ImportError) as error:
         print(f"{name} cannot be loaded here: {error}", flush=True)
         return recorded
-    counted.pop("raw_sha256", None)  # which the catalogue has of the files
-    return counted
+    del counted["raw_sha256"]  # which the catalogue has of the files
+    return {name: value for name, value in counted.items() if value is not None}
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -19,7 +19,16 @@ from torch_geometric.loader import DataLoader
 from benchmarks.accuracy.networks import LinearAlone, PooledGNN
 from benchmarks.accuracy.rows import FREQUENCY, SILENT, Row
 from benchmarks.accuracy.runs import Run, Task
-from tg_mlc.baselines import Baseline, ClassifierChain, LabelFrequency, LabelTrees, MLkNN, MorganForest
+from tg_mlc.baselines import (
+    Baseline,
+    ClassifierChain,
+    LabelFrequency,
+    LabelTrees,
+    LinearBaseline,
+    MLkNN,
+    MorganForest,
+)
+from tg_mlc.baselines.linear import DEFAULT_GRID as LINEAR_GRIDS
 from tg_mlc.baselines.linear import Loss
 from tg_mlc.baselines.morgan_forest import DEFAULT_GRID
 from tg_mlc.data import MultiLabelDataset, Split
@@ -83,19 +92,43 @@ def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Itera
         yield from _molecules(task, split, seed, options)
 
 
-def rivals(task: Task, split: Split, seed: int) -> dict[str, Callable[[], Scores]]:
+class Rival(NamedTuple):
     """What every model of the papers is compared with, on any data set."""
-    rows: dict[str, Callable[[], Scores]] = {
-        FREQUENCY: lambda: _frequency(task, split),
-        "linear SVM": lambda: _linear(_plain_inputs(task, split), task, split, "hinge"),
-        "classifier chain": lambda: _fitted(ClassifierChain(seed=seed), task, split),
-        "ML-kNN": lambda: _fitted(MLkNN(), task, split),
+
+    scores: Callable[[Task, Split], Scores]
+    settings: dict[str, Any]
+
+
+def rivals(name: str, seed: int) -> dict[str, Rival]:
+    """Those of a data set."""
+    rows = {
+        FREQUENCY: Rival(_frequency, {}),
+        "linear SVM": Rival(_svm, {**options_of(LinearBaseline()), "grid": LINEAR_GRIDS["hinge"]}),
+        "classifier chain": _default(ClassifierChain(seed=seed)),
+        "ML-kNN": _default(MLkNN()),
     }
     if find_spec("napkinxc") is not None:
-        rows["label trees"] = lambda: _fitted(LabelTrees(seed=seed), task, split)
-    if task.name in MOLECULES:
-        rows["random forest"] = lambda: _forest(task, split, seed, tuned=True)
+        rows["label trees"] = _default(LabelTrees(seed=seed))
+    if name in MOLECULES:
+        grid = FOREST_GRIDS.get(name, DEFAULT_GRID)
+        settings = {**options_of(MorganForest()), "grid": dict(grid)}
+        rows["random forest"] = Rival(partial(_forest, seed=seed, tuned=True), settings)
     return rows
+
+
+def options_of(classifier: object) -> dict[str, Any]:
+    """What it was made with, but for the seed."""
+    plain = (bool, int, float, str)
+    found = {name: value for name, value in vars(classifier).items() if isinstance(value, plain)}
+    return {name: value for name, value in found.items() if name not in ("seed", "n_jobs") and name[0] != "_"}
+
+
+def _default(baseline: Baseline) -> Rival:
+    return Rival(partial(_fitted, baseline), options_of(baseline))
+
+
+def _svm(task: Task, split: Split) -> Scores:
+    return _linear(_plain_inputs(task, split), task, split, "hinge")
 
 
 def _fitted(baseline: Baseline, task: Task, split: Split) -> Scores:

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -14,23 +14,31 @@ from typing import Any, cast
 import numpy as np
 import torch
 from lightning.pytorch import Callback
-from torch import Tensor
+from torch import Tensor, nn
 
 from benchmarks import files
-from benchmarks.accuracy.baselines import rivals
+from benchmarks.accuracy.baselines import options_of, rivals
 from benchmarks.accuracy.label_graphs import label_graph_of
-from benchmarks.accuracy.rows import Row, recorded
+from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Run, Task
+from tg_mlc.baselines import MorganForest
 from tg_mlc.data import Split
 from tg_mlc.data.preprocess import to_state
-from tg_mlc.recipes import RECIPES, EncoderName, Recipe
+from tg_mlc.models.builders import Blueprint, describe_samples
+from tg_mlc.models.inputs import input_encoder
+from tg_mlc.recipes import MOLECULES, RECIPES, EncoderName, Recipe
 from tg_mlc.recipes.family import FAMILY
+from tg_mlc.training import MultiLabelModule, fit
 
 FOLDER = "cells"
 #: How the change of a row begins that has another number of steps.
 STEPS = "T="
 #: What models call them; those of LaMP hand theirs down.
 STEPS_OPTIONS = ("decoder_steps", "num_steps")
+#: Types of options that are recorded.
+PLAIN = (bool, int, float, str)
+#: Options of training that a cell says elsewhere, or that change no result.
+ELSEWHERE = ("accelerator", "deterministic", "resume")
 
 
 @dataclass(frozen=True)
@@ -104,20 +112,70 @@ def _steps_option(recipe: Recipe) -> str:
     return next((name for name in STEPS_OPTIONS if name in inspect.signature(recipe.build).parameters), "num_steps")
 
 
-def settings_of(row: Row, recipe: Recipe, data: Mapping[str, Any]) -> dict[str, Any]:
-    """What the seeds of a row have to share: the samples, and all settings of a network."""
+def settings_of(cell: Cell, task: Task, split: Split, data: Mapping[str, Any]) -> dict[str, Any]:
+    """What the seeds of a row have to share: the samples, and all settings, given or by default."""
+    recipe = task.recipe
     found: dict[str, Any] = {"data": data["sha256"], "split": recipe.splits[0]}
-    if row.encoder is not None:
-        found |= {**recorded(recipe), "objective": recipe.objective_class.__name__}
-        found["model"] = {**_defaults(recipe), **recipe.model}
-        found["settings"] = {key: value for key, value in recipe.settings.items() if key != "classifiers"}
+    found["settings"] = {key: value for key, value in recipe.settings.items() if key != "classifiers"}
+    if cell.row.encoder is None:
+        found["model"] = rivals(cell.dataset, cell.seed)[cell.row.model].settings
+        if cell.dataset in MOLECULES:
+            found["fingerprints"] = options_of(MorganForest())
+    else:
+        found |= _of_network(cell.row, task, split)
     return cast("dict[str, Any]", json.loads(json.dumps(found)))
 
 
-def _defaults(recipe: Recipe) -> dict[str, Any]:
-    """Arguments of the model that its recipe leaves as they are."""
-    options = inspect.signature(recipe.build).parameters.values()
-    return {option.name: option.default for option in options if isinstance(option.default, bool | int | float | str)}
+def _of_network(row: Row, task: Task, split: Split) -> dict[str, Any]:
+    recipe, model = task.recipe, untrained(row, task, split)
+    objective = recipe.objective_class(**recipe.objective)
+    return {
+        "model": {**_defaults(input_encoder), **_defaults(recipe.build), "encoder": row.encoder, **recipe.model},
+        "parts": parts_of(model),
+        "parameters": num_parameters(model),
+        "module": {**_defaults(MultiLabelModule), **recipe.module},
+        "objective": {"class": type(objective).__name__, **vars(objective)},
+        "fit": {**{key: value for key, value in _defaults(fit).items() if key not in ELSEWHERE}, **recipe.fit},
+        "batch_size": recipe.batch_size,
+    }
+
+
+def _defaults(call: Callable[..., Any]) -> dict[str, Any]:
+    """Arguments that are plain data unless somebody gives others."""
+    options = inspect.signature(call).parameters.values()
+    return {option.name: option.default for option in options if isinstance(option.default, PLAIN)}
+
+
+def untrained(row: Row, task: Task, split: Split) -> nn.Module:
+    """The model of a row, of which the content of samples decides only the weights."""
+    kind = {None: "el", "learned": "fc"}.get(row.graph, row.graph)
+    options = {"encoder": row.encoder, **task.recipe.model}
+    blueprint = Blueprint(task.recipe.build.__name__, options, describe_samples(task.dataset))
+    return blueprint.build(task.recipe.label_graph(kind, task.dataset, split))
+
+
+def parts_of(model: nn.Module) -> dict[str, str]:
+    """The values of all options of each class of its modules, which also tell what builders hand down by default."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for part in model.modules():
+        options = found.setdefault(type(part).__name__, {})
+        for name, value in vars(part).items():
+            if name[0] != "_" and name != "training" and _is_plain(value) and str(value) not in options.get(name, []):
+                options.setdefault(name, []).append(str(value))
+    return {
+        kind: ", ".join(f"{name}={' or '.join(values)}" for name, values in options.items())
+        for kind, options in found.items()
+        if options
+    }
+
+
+def num_parameters(model: nn.Module) -> int:
+    """The number of weights."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, PLAIN) or (isinstance(value, list | tuple) and all(map(_is_plain, value)))
 
 
 def run_cell(cell: Cell, task: Task, split: Split, options: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +183,7 @@ def run_cell(cell: Cell, task: Task, split: Split, options: dict[str, Any]) -> d
     torch.set_num_threads(1)
     start = time.perf_counter()
     if cell.row.encoder is None:
-        scores = rivals(task, split, cell.seed)[cell.row.model]()
+        scores = rivals(cell.dataset, cell.seed)[cell.row.model].scores(task, split)
         return {"run": task.run(cell.row, split, cell.seed, time.perf_counter() - start, *scores).to_dict()}
     encoder, timer = cast(EncoderName, cell.row.encoder), EpochTimer()
     # Models without a label graph do not look at it.
@@ -142,7 +200,6 @@ def run_cell(cell: Cell, task: Task, split: Split, options: dict[str, Any]) -> d
         "run": run.to_dict(),
         "epochs": result.num_epochs,
         "seconds_per_epoch": {"train": float(np.median(timer.seconds)), "test": end - testing},
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "fingerprints": {
             "inputs": fingerprint(None if preprocessor is None else to_state(preprocessor)),
             "label graph": fingerprint((label_graph.edge_index, label_graph.edge_weight)),

@@ -5,11 +5,15 @@
     python benchmarks/paper_tables.py --models mped --graphs fc --steps 1,2,3 --datasets bibtex
 
 Cells that are there are kept, so that a grid that stopped goes on where it was. A cell that was made with other
-settings is an error, and made again with --again; cells of other settings are never shown in one row. Models are
-trained with the settings of the papers where they learn with these on a CPU, else with ours
+settings, given or by default, is an error, and made again with --again; cells of other settings are never shown in one
+row. Models are trained with the settings of the papers where they learn with these on a CPU, else with ours
 (docs/results.md); every cell records its settings, and tables say what is smaller than in the papers.
 
-Results go to benchmarks/runs/cells/, which is yours; --replace writes the tracked files of benchmarks/results/cells/.
+All data sets of a seed come before the next seed, in the order they are named in, and of each the rows that took least
+time elsewhere come first, so that a grid that is stopped leaves whole columns.
+
+Results go to benchmarks/runs/cells/, which is yours; --replace writes the tracked files of benchmarks/results/cells/,
+which are of whole models and trainings: with --channels or --epochs, it is refused.
 """
 
 from __future__ import annotations
@@ -25,14 +29,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.accuracy.cells import STEPS, Cell, read, recipe_of, run_cell, settings_of, stored
-from benchmarks.accuracy.paper_rows import GRAPHS, TABLES
+from benchmarks.accuracy.paper_rows import GRAPHS, TABLES, WORDNET
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Run, Task
 from benchmarks.command_line import chosen, run
 from benchmarks.environment import describe_dataset
-from benchmarks.files import write_results
+from benchmarks.files import check_replacement, write_results
 from benchmarks.report.papers import lines
 from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.graphs._wordnet_files import find_folder
 from tg_mlc.recipes import MOLECULES, RECIPES, Recipe
 from tg_mlc.recipes.family import FAMILY
 
@@ -46,7 +51,7 @@ def main(
     datasets: str = "bibtex,sider,reuters,delicious",
     models: str = "",
     encoders: str = "emb,fmp",
-    graphs: str = "el,fc,pr",
+    graphs: str = "el,fc,pr,wordnet",
     steps: str = "",
     seeds: int = 3,
     first_seed: int = 10,
@@ -66,9 +71,9 @@ def main(
         datasets: The data sets, joined by commas.
         models: The models, joined by commas; all of the tables if not given.
         encoders: Without (emb) and with feature message passing (fmp), for models that are run with both.
-        graphs: The label graphs el, fc, pr, learned, joined by commas; models without any are run in any case.
+        graphs: The label graphs el, fc, pr, learned, wordnet, joined by commas; models without any are run in any case.
         steps: Numbers of label message passing steps, joined by commas, instead of that of the recipe.
-        seeds: Number of seeds. All rows of a seed come before those of the next.
+        seeds: Number of seeds.
         first_seed: The first of them; the recipes of molecules were found with seeds 0 to 3.
         budget: Minutes, if not unlimited. A cell is begun if it should be complete by then, judging by its other seeds
             or by other cells of its data set and model.
@@ -79,13 +84,16 @@ def main(
         replace: Whether to write tracked files.
         again: Whether to make cells again that are there with other settings.
     """
+    check_replacement(replace, channels=channels, epochs=epochs)
     end = None if budget is None else time.perf_counter() + 60 * budget
-    rows = _rows(chosen("--table", table, list(TABLES)), models, encoders, chosen("--graphs", graphs, GRAPHS), steps)
+    kinds = chosen("--graphs", graphs, (*GRAPHS, WORDNET))
+    rows = _rows(chosen("--table", table, list(TABLES)), models, encoders, kinds, steps)
     names = chosen("--datasets", datasets, DATASETS)
-    seeds_of_all = range(first_seed, first_seed + seeds)
-    cells = [Cell(name, row, seed) for seed, name, row in product(seeds_of_all, names, rows)]
     grid = Grid(Samples(root), channels, epochs, accelerator, tracked=replace, again=again)
-    states = [grid.make(cell, end) for cell in cells if _exists(cell)]
+    states = []
+    for seed, name in product(range(first_seed, first_seed + seeds), names):
+        cells = [cell for row in rows if _exists(cell := Cell(name, row, seed))]
+        states += [grid.make(cell, end) for cell in sorted(cells, key=grid.cost)]
     there = [each for each in stored(tracked=replace) if each.cell.dataset in names]
     try:
         for name in chosen("--table", table, list(TABLES)):
@@ -160,17 +168,22 @@ class Grid:
             print(f"{cell.name}: {state}", flush=True)
         return state
 
+    def cost(self, cell: Cell) -> float:
+        """About how long a cell takes, in relation to others of its data set."""
+        elsewhere = (value for other, value in self.seconds.items() if other.row == cell.row)
+        return estimate(cell, self.seconds) or max(elsewhere, default=0.0)
+
     def _make(self, cell: Cell, end: float | None) -> str:
         recipe = recipe_of(cell.dataset, cell.row, **self.smaller)
         data = self.samples.describe(cell.dataset)
-        settings = settings_of(cell.row, recipe, data)
+        task, split = self.samples.trial(cell.dataset, recipe, cell.seed)
+        settings = settings_of(cell, task, split, data)
         if settings == self._settings_there(cell):
             return "there"
         if self._settings_there(cell) is not None and not self.again:
             return OTHER
         if end is not None and time.perf_counter() + estimate(cell, self.seconds) > end:
             return "left out, as time is up"
-        task, split = self.samples.trial(cell.dataset, recipe, cell.seed)
         made = run_cell(cell, task, split, self.options)
         write_results(cell.name, {"dataset": data, "settings": settings, **made}, replace=self.tracked)
         print(f"{cell.name}: {in_short(made['run'])}", flush=True)
@@ -228,7 +241,17 @@ def _exists(cell: Cell) -> bool:
     """Whether the data set, and this environment, have what the row needs."""
     if cell.row.model == "label trees":
         return find_spec("napkinxc") is not None
+    if cell.row.graph == WORDNET:
+        return WORDNET in RECIPES[cell.dataset].graphs and _has_wordnet()
     return cell.row.model != "random forest" or cell.dataset in MOLECULES
+
+
+def _has_wordnet() -> bool:
+    try:
+        find_folder()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

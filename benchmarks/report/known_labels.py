@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks import files
-from benchmarks.accuracy.known_labels import EDGELESS, LOGISTIC, PLAIN, TAKE_KNOWN, WITH_MASKS
+from benchmarks.accuracy.known_labels import LOGISTIC, PLAIN, TAKE_KNOWN, WITH_MASKS
 from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.accuracy.summary import corrected_p_value, p_in_words
 from tg_mlc.datasets.registry import published
@@ -22,7 +22,6 @@ SHOWN = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 HALF = 0.5
 COLORS = {
     WITH_MASKS: "tab:blue",
-    EDGELESS: "tab:red",
     PLAIN: "tab:green",
     LOGISTIC: "tab:purple",
     FREQUENCY: "tab:gray",
@@ -32,10 +31,10 @@ INTRO = """\
 
 How well are the other labels of a sample predicted if some are known already? Of each test sample a share of the labels
 is given, the same labels to all rows; the scores are those of the labels that are not given. LaMP "with masks" is
-`RECIPES[name].as_member(FAMILY["lamp-known"])`, LaMP as published that is trained with random label masks; along no
-edges ("el") what is known cannot reach other labels. The logistic regression has the inputs and what is known of the
-other labels, is trained with masks of the same kind, and represents what is known in the better of two ways on
-validation samples. Rows without masks are given nothing; their scores are those of the same labels.
+`RECIPES[name].as_member(FAMILY["lamp-known"])`, LaMP as published that is trained with random label masks. The logistic
+regression has the inputs and what is known of the other labels, is trained with masks of the same kind, and represents
+what is known in the better of two ways on validation samples. Rows without masks are given nothing; their scores are
+those of the same labels.
 
 To repeat a measurement, run `python -m benchmarks.accuracy.known_labels --dataset sider`."""
 
@@ -129,7 +128,8 @@ def _cell(values: Sequence[float] | np.ndarray) -> str:
 def _trained_on(result: dict[str, Any]) -> str:
     data, machine, seeds = result["dataset"], result["environment"], result["seeds"]
     return (
-        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation); "
+        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation), LaMP trained for "
+        f"{result['recipes']['lamp-known']['fit']['max_epochs']} epochs; "
         f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}; "
         f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
         f"PyG {machine['versions']['torch-geometric']}"

@@ -49,7 +49,7 @@ def lines(name: str, cells: Sequence[Stored], datasets: Sequence[str] = ()) -> l
     else:
         body = [line for each in shown for line in _of_one(table, each, values)]
     used = {key: each for key, each in by_key.items() if key[0] in shown and key[1] in table.rows}
-    return [*body, "", *_notes(table.paper, used)]
+    return [*body, "", *([f"- {table.note}"] if table.note else []), *_notes(table.paper, used)]
 
 
 def grouped(cells: Iterable[Stored]) -> dict[Key, list[Stored]]:

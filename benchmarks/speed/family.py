@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.loader import DataLoader
 
-from benchmarks.accuracy.cells import recipe_of, settings_of
+from benchmarks.accuracy.cells import Cell, recipe_of, settings_of
 from benchmarks.accuracy.paper_rows import NAMES, TABLES
 from benchmarks.accuracy.paper_tables import DATASETS, Samples
 from benchmarks.accuracy.rows import Row
@@ -214,7 +214,7 @@ def _contestant(
         [batch.to(device) for batch in DataLoader(task.dataset[part], batch_size, shuffle=shuffle, generator=order)]
         for part, shuffle in ((split.train, True), (split.test, False))
     )
-    settings = settings_of(row, recipe, samples.describe(dataset))
+    settings = settings_of(Cell(dataset, row, seed), task, split, samples.describe(dataset))
     return Contestant(name, model, recipe.objective_class(**recipe.objective), settings, train, test)
 
 

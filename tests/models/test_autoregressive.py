@@ -64,7 +64,7 @@ def test_unknown_options_are_refused(train):
     for build in BUILDERS:
         with pytest.raises(ValueError, match="'encoder' to be 'fmp' or 'emb'"):
             build(train, None, "vectors", channels=16)
-        with pytest.raises(ValueError, match="'label_order' among"):
+        with pytest.raises(ValueError, match="'label_order' to be one of"):
             build(train, channels=16, label_order="longest")
         with pytest.raises(TypeError, match="width"):
             build(train, channels=16, width=2)

@@ -12,6 +12,7 @@ from tg_mlc.graphs import fully_connected
 from tg_mlc.models import (
     binary_relevance,
     builder,
+    energy_network,
     gaml,
     graph2graph,
     mped,
@@ -28,7 +29,7 @@ INPUTS = {
     "vector": from_arrays(rng.random((30, 6)), Y, kind="vector"),
     "sequence": from_arrays([["a", "b", "a"], ["c"]] * 15, Y, kind="sequence"),
 }
-BUILDERS = [table_lamp, binary_relevance, gaml, graph2graph, mped, pooled_mlp]
+BUILDERS = [table_lamp, binary_relevance, energy_network, gaml, graph2graph, mped, pooled_mlp]
 
 
 @pytest.mark.parametrize("build", BUILDERS)

@@ -68,8 +68,8 @@ def test_attention() -> None:
     assert len(output.attention) == 2
     assert len(output.feature_attention) == 3
     blocks, weights = output.attention[0].feature_to_label
-    sizes = data.ptr.diff().tolist()
-    assert [part.size(1) for part in blocks.split(weights)] == sizes
+    assert torch.equal(blocks.key_ptr, data.ptr)
+    assert weights.size() == (GRAPH.num_labels * data.num_nodes, 2)
     for edge_index, among_atoms in output.feature_attention:
         assert torch.equal(edge_index, data.edge_index)
         assert among_atoms.size() == (data.num_edges, 2)

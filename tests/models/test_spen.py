@@ -88,13 +88,13 @@ def test_networks_start_alike_and_go_their_own_ways():
     assert model.local.lins[0].weight is not model.inference.lins[0].weight
 
 
-@pytest.mark.parametrize("kind", [SPEN, InfNet])
-def test_its_builder_starts_from_frequencies(kind):
-    model = energy_network(kind, samples("bag"), edgeless(4), channels=8, frequency_strength=1.0)
+@pytest.mark.parametrize(("inference", "kind"), [("steps", SPEN), ("network", InfNet)])
+def test_its_builder_starts_from_frequencies(inference, kind):
+    model = energy_network(samples("bag"), edgeless(4), inference=inference, channels=8, frequency_strength=1.0)
     loose(model.local.lins[-1].bias.sigmoid(), torch.tensor(Y.mean(axis=0)))
     assert isinstance(model, kind)
     assert model.pooled.features is None
-    assert energy_network(kind, samples("bag"), edgeless(4), "fmp", channels=8).pooled.features is not None
+    assert energy_network(samples("bag"), edgeless(4), "fmp", channels=8).pooled.features is not None
 
 
 @pytest.mark.parametrize("name", ["num_units", "num_steps"])

@@ -222,7 +222,7 @@ def test_errors() -> None:
         AttentionConv(-1)
     with pytest.raises(TypeError, match=r"'channels' to be a size or a pair of sizes \(got str\)"):
         AttentionConv("8")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"'norm' to be 'post' or 'pre' \(got 'batch'\)"):
+    with pytest.raises(ValueError, match=r"'norm' to be one of post, pre \(got 'batch'\)"):
         AttentionConv(8, norm="batch")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"'value_channels' to equal 'head_channels' beside 'edge_dim'"):
         AttentionConv(8, heads=2, value_channels=3, edge_dim=1)

@@ -5,7 +5,7 @@ import torch
 
 from tests.nn.samples import ragged
 from tg_mlc.nn import FeatureMessagePassing, FeatureStates
-from tg_mlc.ops import Blocks
+from tg_mlc.ops import Blocks, to_dense_weights
 
 
 def test_complete_within_each_sample() -> None:
@@ -46,8 +46,8 @@ def test_attention_weights() -> None:
     torch.testing.assert_close(states.states, features(x, batch))
     assert len(states.attention) == 2
     for blocks, weights in states.attention:
-        for part, size in zip(blocks.split(weights), (3, 1), strict=True):
-            torch.testing.assert_close(part.sum(dim=1), torch.ones(size, 2))
+        sums = to_dense_weights(blocks, weights).sum(dim=-1)
+        torch.testing.assert_close(sums, torch.tensor([[[1.0, 1.0, 1.0]] * 2, [[1.0, 0.0, 0.0]] * 2]))
 
 
 def test_no_component_at_all() -> None:

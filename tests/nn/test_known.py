@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data
 from tg_mlc.graphs import edgeless, fully_connected
 from tg_mlc.models import LaMP
 from tg_mlc.nn import KnownLabels, LabelMessagePassing
-from tg_mlc.nn.encoders import BagEncoder
+from tg_mlc.nn.encoders import BagEncoder, KnownComponents
 from tg_mlc.nn.known import given_labels, takes_known_labels
 
 NAN = float("nan")
@@ -40,6 +40,20 @@ def test_unknown_stays_at_zero():
     assert layer.embedding.weight.any(dim=1).tolist() == [False, True, True]
 
 
+@pytest.mark.parametrize(("graph", "options"), [(edgeless, {}), (fully_connected, {"label_messages": False})])
+def test_known_labels_without_neighbours_are_warned_of(graph, options):
+    with pytest.warns(UserWarning, match=r"changes no other prediction.*KnownComponents\(encoder, num_labels\)"):
+        LaMP(BagEncoder(5, 8), graph(3), known_labels=True, **options)
+
+
+def test_known_components_reach_labels_without_neighbours():
+    encoder = KnownComponents(BagEncoder(5, 8), 3)
+    model = LaMP(encoder, edgeless(3), num_feature_layers=0).eval()
+    known = model(bags(torch.tensor([[1.0, NAN, NAN], [NAN] * 3])))
+    assert (known != model(bags())).tolist() == [[True] * 3, [False] * 3]
+
+
+@pytest.mark.filterwarnings("ignore:What is known")
 @pytest.mark.parametrize("graph", [edgeless, fully_connected])
 def test_what_is_known_goes_along_the_graph_only(graph):
     torch.manual_seed(0)

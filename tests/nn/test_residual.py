@@ -142,3 +142,12 @@ def test_hooks_on_all_modules_see_the_layers() -> None:
     finally:
         handle.remove()
     assert {Linear, nn.LayerNorm} <= set(seen)
+
+
+@pytest.mark.skipif(not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="PyTorch has been built without oneDNN")
+@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_equals_the_steps_with_products_of_onednn(kind: str, copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tg_mlc.ops.kernels.products._is_faster", lambda: True)
+    monkeypatch.setattr("tg_mlc.ops.kernels.products.LEAST", 0)
+    test_equals_the_steps_one_by_one(kind, 64, copies, 2, monkeypatch)

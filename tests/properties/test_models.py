@@ -111,7 +111,7 @@ def test_labels_never_write_to_atoms() -> None:
     assert torch.equal(atoms[0], atoms[1])
 
 
-@pytest.mark.parametrize("backend", sorted(set(available_backends()) - {"reference", "blocks", "triton", "varlen"}))
+@pytest.mark.parametrize("backend", sorted(set(available_backends()) - {"reference", "blocks", "triton"}))
 @pytest.mark.parametrize("inputs", ["molecules", "words"])
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_backends_agree(graph: LabelGraph, inputs: str, backend: str) -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
@@ -10,7 +8,7 @@ from tests.training.conftest import GINE, LABELS, make_module
 from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import edgeless, fully_connected
-from tg_mlc.models import SPEN, LaMP, energy_network, gaml, pooled_mlp, seq2seq
+from tg_mlc.models import LaMP, energy_network, gaml, pooled_mlp, seq2seq
 from tg_mlc.nn.encoders import VectorEncoder
 from tg_mlc.training import (
     BinaryObjective,
@@ -102,6 +100,7 @@ def twins(num_samples: int = 64) -> Batch:
     return Batch.from_data_list([Data(x=torch.ones(1, 1), y=y) for y in coin.split(1)])
 
 
+@pytest.mark.filterwarnings("ignore:What is known")
 @pytest.mark.parametrize("graph", [fully_connected, edgeless])
 def test_messages_carry_what_is_known(graph):
     torch.manual_seed(0)
@@ -127,14 +126,18 @@ def test_messages_carry_what_is_known(graph):
 
 @pytest.mark.parametrize(
     ("build", "objective"),
-    [(pooled_mlp, BinaryObjective), (gaml, BinaryObjective), (seq2seq, SequenceObjective), (SPEN, UnrolledObjective)],
+    [
+        (pooled_mlp, BinaryObjective),
+        (gaml, BinaryObjective),
+        (seq2seq, SequenceObjective),
+        (energy_network, UnrolledObjective),
+    ],
 )
 def test_models_without_label_graphs_use_what_is_known(build, objective):
     torch.manual_seed(0)
     train = from_arrays(torch.ones(64, 2), twins().y, label_names=["a", "b"], kind="vector")
     options = {"channels": 16, "dropout": 0.0, "known_labels": True, "input_dropout": 0.0, "num_components": 1}
-    builder = partial(energy_network, SPEN) if build is SPEN else build
-    model = builder(train, edgeless(2), "emb", **options)
+    model = build(train, edgeless(2), "emb", **options)
     module = MultiLabelModule(model, ["a", "b"], objective(max_known=0.75))
     batch = Batch.from_data_list(list(train))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)

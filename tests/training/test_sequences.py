@@ -55,6 +55,24 @@ def test_loss_scores_and_validation(dataset):
     assert torch.equal(loss, sequence_loss(*model(batch)))
 
 
+def test_the_loss_of_validation_is_that_of_all_symbols_however_they_are_batched(dataset):
+    module = MultiLabelModule(make_model(dataset), list("abc"), SequenceObjective()).eval()
+    order = dataset.y.nansum(dim=1).argsort()  # the first batch has shorter sequences than the second
+    parts = [Batch.from_data_list(dataset[part]) for part in (order[:40], order[40:])]
+    losses, terms = (
+        torch.stack([call(batch) for batch in parts])
+        for call in (lambda batch: module.objective.loss(module.model, batch), module.objective.num_terms)
+    )
+    whole = module.objective.loss(module.model, Batch.from_data_list(dataset))
+    torch.testing.assert_close((losses * terms).sum() / terms.sum(), whole)
+    logged = []
+    module.log_dict = logged.append
+    for batch in parts:
+        module.validation_step(batch, 0)
+    module.on_validation_epoch_end()
+    torch.testing.assert_close(logged[0]["val/loss"], whole)
+
+
 @pytest.mark.parametrize("option", [{"label_smoothing": 1.0}, {"beam_size": 0}, {"length_penalty": -1.0}])
 def test_options_out_of_range_are_refused(option):
     with pytest.raises(ValueError, match=f"Expected '{next(iter(option))}'"):

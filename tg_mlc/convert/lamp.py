@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from tg_mlc._options import check_choice
 from tg_mlc.convert._checkpoint import read_released
-from tg_mlc.convert._lamp_layout import EMBEDDING, POSITIONS, Layout, State, infer_layout
+from tg_mlc.convert._lamp_layout import EMBEDDING, POSITIONS, Layout, State, infer_layout, renamed
 from tg_mlc.convert.released import ReleasedLaMP
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder, VectorEncoder
@@ -72,14 +73,21 @@ def load_lamp_checkpoint(
     state, settings = read_released(state_dict)
     heads = settings.get("n_head") if heads is None else heads
     enc_transform = settings.get("enc_transform", "") if enc_transform is None else enc_transform
-    if enc_transform not in ("", "mean", "sum"):
+    if enc_transform not in get_args(EncTransform):
         raise ValueError(f"Expected 'enc_transform' to be '', 'mean' or 'sum' (got '{enc_transform}')")
     layout = infer_layout(state, heads, heads2)
     if label_mask is None:
         label_mask = _default_mask(settings, label_adj)
     label_graph = _label_graph(layout.num_labels, label_mask, label_adj, label_names)
     model = _build(layout, _encoder(layout, state), label_graph, enc_transform, dropout, backend)
-    model.to(state[EMBEDDING].dtype).load_state_dict({**_absent(model, layout), **_converted(state, layout)})
+    try:
+        model.to(state[EMBEDDING].dtype).load_state_dict({**_absent(model, layout), **_converted(state, layout)})
+    except RuntimeError as error:
+        expected = (
+            f"the tensors of a model with {layout.num_feature_layers} encoder and {layout.num_steps} decoder layers"
+        )
+        hint = "check 'heads' if sizes of an attention's projections differ"
+        raise ValueError(f"Expected {expected} (got, by our names, {error}); {hint}") from error
     return model.eval()
 
 
@@ -124,8 +132,7 @@ def _default_mask(settings: Mapping[str, Any], label_adj: Tensor | None) -> Labe
 def _label_graph(
     num_labels: int, label_mask: LabelMask, label_adj: Tensor | None, label_names: Sequence[str] | None
 ) -> LabelGraph:
-    if label_mask not in ("none", "inveye", "eye", "prior"):
-        raise ValueError(f"Expected 'label_mask' to be 'none', 'inveye', 'eye' or 'prior' (got '{label_mask}')")
+    check_choice("label_mask", label_mask, get_args(LabelMask))
     if (label_mask == "prior") != (label_adj is not None):
         given = None if label_adj is None else list(label_adj.shape)
         raise ValueError(
@@ -151,7 +158,7 @@ def _prior_graph(num_labels: int, label_adj: Tensor, label_names: Sequence[str] 
 
 
 def _converted(state: State, layout: Layout) -> dict[str, Tensor]:
-    converted = {entry.target: state[entry.source] for entry in layout.entries()}
+    converted = renamed(state)
     for name, tensor in converted.items():
         if tensor.dim() == 3:  # the MLPs are convolutions of width 1
             converted[name] = tensor.squeeze(-1)
@@ -164,7 +171,8 @@ def _converted(state: State, layout: Layout) -> dict[str, Tensor]:
 
 
 def _absent(model: ReleasedLaMP, layout: Layout) -> dict[str, Tensor]:
-    """Entries that ours has and a released model may lack: the projection of a single head, and the label graph."""
+    """Entries that ours has and a released model lacks: the projections of single heads, and the label graph."""
     own: dict[str, Tensor] = model.state_dict()
-    absent = {name: torch.eye(layout.channels) for name in own if name.endswith(".lin_out.weight")}
-    return {**absent, "labels._extra_state": own["labels._extra_state"]}
+    projections = [name for name in own if name.endswith(".lin_out.weight")]
+    single = [name for name in projections if (layout.label_heads if "label_to_label" in name else layout.heads) == 1]
+    return {**dict.fromkeys(single, torch.eye(layout.channels)), "labels._extra_state": own["labels._extra_state"]}

@@ -15,7 +15,7 @@ from tg_mlc.data.molecule_report import DuplicateMolecule, InvalidMolecule, Mole
 from tg_mlc.data.molecules import MoleculeDataset
 from tg_mlc.data.smiles import MoleculeError, molecule_from_smiles
 from tg_mlc.data.splits import Split, predefined_split, random_split, scaffold_split, stratified_split
-from tg_mlc.data.vocabulary import Vocabulary, tokenize
+from tg_mlc.data.vocabulary import build_vocabulary, tokenize
 
 __all__ = [
     "ArrayDataset",
@@ -28,7 +28,7 @@ __all__ = [
     "MoleculeReport",
     "MultiLabelDataset",
     "Split",
-    "Vocabulary",
+    "build_vocabulary",
     "from_arff",
     "from_arrays",
     "from_csv",

@@ -107,17 +107,16 @@ def _set_of_names(entry: Any, row: int) -> set[str] | None:
     """The names of a sample's labels, or nothing if its labels are unknown."""
     if is_missing(entry):
         return None
-    if not isinstance(entry, (set, frozenset, list, tuple)):
-        raise _strange("as a set or list, or None if unknown", f"{entry!r} in row {row}")
-    if any(is_missing(name) or not str(name).strip() for name in entry):
-        raise _strange("without missing or blank ones", f"{entry!r} in row {row}", "; leave these out, or pass None")
-    if not isinstance(entry, (set, frozenset)) and not all(isinstance(name, str) for name in entry):
-        raise _strange("as strings, or in a set", f"the list {entry!r} in row {row}")
+    is_set = isinstance(entry, (set, frozenset))
+    if (
+        not isinstance(entry, (set, frozenset, list, tuple))
+        or any(is_missing(name) or not str(name).strip() for name in entry)
+        or not (is_set or all(isinstance(name, str) for name in entry))
+    ):
+        expected = "a set or a list of strings, or None if unknown, without missing or blank ones"
+        hint = "leave these out, or pass None"
+        raise ValueError(f"Expected the label names of a sample as {expected} (got {entry!r} in row {row}); {hint}")
     return set(map(str, entry))
-
-
-def _strange(expected: str, got: str, hint: str = "") -> ValueError:
-    return ValueError(f"Expected the label names of a sample {expected} (got {got}){hint}")
 
 
 def _matrix(Y: Any) -> np.ndarray:

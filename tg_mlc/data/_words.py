@@ -12,7 +12,7 @@ import torch
 
 from tg_mlc._names import check_names
 from tg_mlc.data.records import Kind, Tokens
-from tg_mlc.data.vocabulary import UNKNOWN, Vocabulary, encode
+from tg_mlc.data.vocabulary import UNKNOWN, build_vocabulary, check_words, encode
 
 Document = Sequence[Any]
 #: The number of words that have none.
@@ -61,13 +61,16 @@ def from_documents(
     if any(isinstance(word, str) for word in chain.from_iterable(documents)):
         _check(documents, lambda word: isinstance(word, str), "words to be all strings or all numbers")
         if words is None and num_words is None:
-            words = Vocabulary.build(documents if train is None else [documents[row] for row in train]).words
+            words = build_vocabulary(documents if train is None else [documents[row] for row in train])
         elif words is not None and num_words is None:
-            words = Vocabulary(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words]).words
+            words = check_words(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words])
         tokens, unknown = _encoded(documents, words, kind)
     else:
         size = num_words if words is None else len(words)
-        _check_numbers(documents, size, "'like' has" if num_words is not None else "'feature_names'")
+        whose = "'like' has" if num_words is not None else "'feature_names'"
+        top = "" if size is None else f" to {size - 1}, as many as {whose}"
+        is_number = (lambda word: word >= 0) if size is None else range(size).__contains__
+        _check(documents, is_number, f"the numbers of words from 0{top}")
         tokens, unknown = Tokens.of(documents), NO_NUMBER
     if kind == "sequence":
         return tokens, words
@@ -86,14 +89,6 @@ def _encoded(documents: list[Document], words: list[str] | None, kind: Kind) -> 
     if kind == "sequence" and unknown == NO_NUMBER:
         _check(documents, numbers.__contains__, f"words that 'like' has, as it has no '{UNKNOWN}' for others")
     return encode(documents, numbers, unknown), unknown
-
-
-def _check_numbers(documents: list[Document], num_words: int | None, whose: str) -> None:
-    if num_words is None:
-        _check(documents, lambda word: word >= 0, "the numbers of words from 0")
-    else:
-        expected = f"the numbers of words from 0 to {num_words - 1}, as many as {whose}"
-        _check(documents, lambda word: 0 <= word < num_words, expected)
 
 
 def _check(documents: list[Document], is_right: Callable[[Any], bool], expected: str) -> None:

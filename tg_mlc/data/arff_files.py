@@ -56,9 +56,7 @@ def from_arff(
             values that are not known to mean 0 and 1.
     """
     names = read_label_xml(labels).names if isinstance(labels, str | Path) else labels
-    parts = [None if path is None else read_arff(path, drop) for path in (train, test)]
-    assert parts[0] is not None
-    records = make_records(parts[0], parts[1], names, kind)
+    records = make_records(read_arff(train, drop), None if test is None else read_arff(test, drop), names, kind)
     if kind is None:
         announce_kind(records.kind, _REASONS[records.kind])
     return ArrayDataset(records.to_samples(), transform)

@@ -16,11 +16,10 @@ from torch_geometric.data import Data
 from tg_mlc._files import FilePath, read_names
 from tg_mlc._names import check_names
 from tg_mlc.data.dataset import MultiLabelDataset
+from tg_mlc.data.readers.byte_arrays import label_csr, label_floats, map_temporarily
 from tg_mlc.data.readers.fasta import LETTERS
 from tg_mlc.data.readers.fasta_files import FastaFiles
 from tg_mlc.data.readers.fasta_labels import LabelTable, listed_labels, one_known
-from tg_mlc.data.readers.label_bytes import label_csr, label_floats
-from tg_mlc.data.readers.mapped import map_temporarily
 from tg_mlc.data.samples import Samples
 
 if TYPE_CHECKING:
@@ -123,12 +122,10 @@ class DNADataset(MultiLabelDataset):
         """Makes a data set from sequences whose names list their labels.
 
         Args:
-            fasta (str or Path): The sequences (plain, ``.gz``, ``.bz2`` or ``.xz``).
+            fasta, test, transform: As of :meth:`from_fasta`.
             labels (list[str], str or Path): The names of all labels, or a file with one in each line.
-            test (str or Path, optional): Sequences of the test part. (default: :obj:`None`)
             parse (callable, optional): Gives the labels that are 1 from the name of a sequence.
                 (default: :func:`labels_of_header` with :obj:`labels`)
-            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
 
         Raises:
             ValueError: If a file is malformed or a sequence's name has a label that is not among :obj:`labels`.

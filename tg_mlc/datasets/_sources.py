@@ -84,6 +84,12 @@ def data_folder() -> Path | None:
     return Path(named) if named else None
 
 
+def placed_in(raw: Path, local: str) -> list[Path]:
+    """The folders where a person may place files: ``root/raw``, and one in that of the environment variable."""
+    shared = data_folder()
+    return [raw.absolute(), *([shared / local] if shared else [])]
+
+
 def find(name: str, folder: Path) -> Path | None:
     """A file of a folder by its name, with or without the suffix of a compressed one."""
     paths = (folder / f"{name}{suffix}" for suffix in ("", *SUFFIXES))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,50 +17,24 @@ from tg_mlc._files import file_sha256, sha256
 _BLOCK = 1 << 24
 
 
-@dataclass(frozen=True, kw_only=True)
-class Statistics:
-    r"""The counts of a data set, or those that a paper reports of it; :obj:`None` is not known.
-
-    The imbalance of a label is :math:`\mathrm{IRLbl}(l) = \max_{l'} n_{l'} / n_l` with :math:`n_l` its positives, as in
-    the `"Addressing Imbalance in Multilabel Classification: Measures and Random Resampling Algorithms"
-    <https://doi.org/10.1016/j.neucom.2014.08.091>`_ paper; labels without positives are left out of its mean and
-    maximum.
-    """
-
-    kind: str  #: what an input is
-    samples: int
-    labels: int
-    num_inputs: int | None = None  #: words of the vocabulary, entries of a vector, or features of a node
-    official: tuple[int, ...] | None = None  #: sizes of the published training and test (or train, val, test) parts
-    cardinality: float | None = None  #: positive labels per sample
-    density: float | None = None  #: share of positives among the known entries
-    mean_ir: float | None = None  #: mean imbalance of a label
-    max_ir: float | None = None  #: imbalance of the rarest label
-    never_positive: int | None = None  #: labels without a positive
-    missing: float | None = None  #: share of unknown entries
-    raw_sha256: Mapping[str, str] = field(default_factory=dict)  #: of the raw files, without compression
-    content_sha256: str | None = None  #: of the samples as this package makes them
-    origin: str = "reported"  #: "computed" from the files, or "reported" by the papers
-
-    @classmethod
-    def of(cls, dataset: Dataset) -> Statistics:
-        """Counts a whole data set."""
-        if dataset._indices is not None:
-            raise ValueError(f"Expected a whole data set (got {len(dataset)} samples of one)")
-        sparse = getattr(dataset, "sparse_y", None)
-        inputs = getattr(dataset, "num_inputs", None)
-        in_memory = isinstance(dataset, InMemoryDataset)
-        parts = getattr(dataset, "_official", None) if in_memory else dataset.official_split().parts
-        return cls(
-            kind=getattr(dataset, "kind", None) or "graph",
-            samples=len(dataset),
-            num_inputs=inputs if inputs is not None else dataset.num_node_features,
-            official=None if parts is None else tuple(map(len, parts)),
-            raw_sha256=_raw_hashes(dataset),
-            content_sha256=content_sha256(dataset),
-            origin="computed",
-            **label_statistics(dataset.y if sparse is None else sparse()),
-        )
+def count(dataset: Dataset) -> dict[str, Any]:
+    """The statistics of a whole data set by the names of a card's fields."""
+    if dataset._indices is not None:
+        raise ValueError(f"Expected a whole data set (got {len(dataset)} samples of one)")
+    sparse = getattr(dataset, "sparse_y", None)
+    inputs = getattr(dataset, "num_inputs", None)
+    in_memory = isinstance(dataset, InMemoryDataset)
+    parts = getattr(dataset, "_official", None) if in_memory else dataset.official_split().parts
+    return {
+        "kind": getattr(dataset, "kind", None) or "graph",
+        "samples": len(dataset),
+        "num_inputs": inputs if inputs is not None else dataset.num_node_features,
+        "official": None if parts is None else tuple(map(len, parts)),
+        "raw_sha256": _raw_hashes(dataset),
+        "content_sha256": content_sha256(dataset),
+        "origin": "computed",
+        **label_statistics(dataset.y if sparse is None else sparse()),
+    }
 
 
 def label_statistics(y: Tensor | csr_array) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from tg_mlc._options import check_count
 from tg_mlc.data.records import Tokens
-from tg_mlc.data.vocabulary import Vocabulary, encode
+from tg_mlc.data.vocabulary import build_vocabulary, encode
 
 
 def label_matrix(labels: Iterable[Iterable[str]], names: Sequence[str]) -> sp.csr_array:
@@ -38,8 +38,8 @@ class TextOptions(NamedTuple):
 
     def encode(self, train: Iterable[Sequence[str]], documents: Iterable[Sequence[str]]) -> tuple[Tokens, list[str]]:
         """The numbers of all documents by the vocabulary of the training documents, and its words."""
-        vocabulary = Vocabulary.build(self._cut(train), self.min_count, self.max_size)
-        return vocabulary.encode(self._cut(documents)), vocabulary.words
+        words = build_vocabulary(self._cut(train), self.min_count, self.max_size)
+        return encode(self._cut(documents), {word: number for number, word in enumerate(words)}, 0), words
 
     def _cut(self, documents: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         return (list(islice(document, self.max_tokens)) for document in documents)

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from torch_geometric.data import Dataset
 
 from tg_mlc.data.readers.fasta import LETTERS
-from tg_mlc.datasets._statistics import Statistics
+from tg_mlc.datasets._statistics import count
+
+FACTS = ("name", "title", "paper", "urls", "licence", "licence_note", "notes")  #: what cannot be counted
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
-    """The facts of a data set that cannot be counted."""
+class DatasetCard:
+    r"""The facts and statistics of a data set, where :obj:`None` is not known; :meth:`of` counts one,
+    :func:`tg_mlc.datasets.registry.card` has the recorded ones.
+
+    The imbalance of a label is :math:`\mathrm{IRLbl}(l) = \max_{l'} n_{l'} / n_l` with :math:`n_l` its positives, as in
+    the `"Addressing Imbalance in Multilabel Classification: Measures and Random Resampling Algorithms"
+    <https://doi.org/10.1016/j.neucom.2014.08.091>`_ paper; labels without positives are left out of its mean and
+    maximum.
+
+    .. code-block:: python
+
+        print(DatasetCard.of(dataset))
+    """
 
     name: str  #: its name on the command line
     title: str  #: what it is, in one line
@@ -23,44 +37,41 @@ class Facts:
     licence: str = "not stated"
     licence_note: str = ""
     notes: tuple[str, ...] = ()  #: what surprises
-
-
-@dataclass(frozen=True, kw_only=True)
-class DatasetCard(Facts, Statistics):
-    """The facts and statistics of a data set; :meth:`of` counts one, :func:`tg_mlc.datasets.registry.card` has the
-    recorded ones.
-
-    .. code-block:: python
-
-        print(DatasetCard.of(dataset))
-    """
+    kind: str  #: what an input is
+    samples: int
+    labels: int
+    num_inputs: int | None = None  #: words of the vocabulary, entries of a vector, or features of a node
+    official: tuple[int, ...] | None = None  #: sizes of the published training and test (or train, val, test) parts
+    cardinality: float | None = None  #: positive labels per sample
+    density: float | None = None  #: share of positives among the known entries
+    mean_ir: float | None = None  #: mean imbalance of a label
+    max_ir: float | None = None  #: imbalance of the rarest label
+    never_positive: int | None = None  #: labels without a positive
+    missing: float | None = None  #: share of unknown entries
+    raw_sha256: Mapping[str, str] = field(default_factory=dict)  #: of the raw files, without compression
+    content_sha256: str | None = None  #: of the samples as this package makes them
+    origin: str = "reported"  #: "computed" from the files, or "reported" by the papers
 
     @classmethod
-    def of(cls, dataset: Dataset, facts: Facts | None = None) -> DatasetCard:
+    def of(cls, dataset: Dataset, facts: DatasetCard | None = None) -> DatasetCard:
         """Counts a data set.
 
         Args:
             dataset (Dataset): The whole data set.
-            facts (Facts, optional): What cannot be counted. (default: its class's name and licence)
+            facts (DatasetCard, optional): What cannot be counted. (default: its class's name and licence)
         """
-        if facts is None:
-            name = type(dataset).__name__
-            facts = Facts(name=name, title=name, licence=getattr(dataset, "license", "not stated"))
-        return cls.join(facts, Statistics.of(dataset))
-
-    @classmethod
-    def join(cls, facts: Facts, statistics: Statistics) -> DatasetCard:
-        """A card of facts and statistics."""
-        return cls(**{**values(facts, Facts), **values(statistics, Statistics)})
+        name = type(dataset).__name__
+        known: dict[str, Any] = {"name": name, "title": name, "licence": getattr(dataset, "license", "not stated")}
+        return cls(**(known if facts is None else {fact: getattr(facts, fact) for fact in FACTS}), **count(dataset))
 
     @property
-    def statistics(self) -> Statistics:
-        """The statistics alone."""
-        return Statistics(**values(self, Statistics))
+    def statistics(self) -> dict[str, Any]:
+        """What can be counted."""
+        return {each.name: getattr(self, each.name) for each in fields(DatasetCard) if each.name not in FACTS}
 
     def differences(self, recorded: DatasetCard) -> list[str]:
         """One line for each statistic that is not as recorded; raw files of which nothing is recorded do not count."""
-        mine, theirs = values(self, Statistics), values(recorded, Statistics)
+        mine, theirs = self.statistics, recorded.statistics
         mine["raw_sha256"] = {name: mine["raw_sha256"].get(name) for name in theirs["raw_sha256"]}
         differing = [name for name, value in mine.items() if not _same(value, theirs[name])]
         return [f"{name}: {mine[name]} (recorded: {theirs[name]})" for name in differing]
@@ -87,22 +98,6 @@ class DatasetCard(Facts, Statistics):
         ]
         texts = [f"  {head:<16}" + text.replace("\n", f"\n{'':<18}") for head, text in rows if text]
         return "\n".join([f"{self.name}: {self.title}", *texts])
-
-
-def values(card: Any, of: type[Any]) -> dict[str, Any]:
-    """The fields of a class that an object has."""
-    return {field.name: getattr(card, field.name) for field in fields(of)}
-
-
-def to_plain(statistics: Statistics) -> dict[str, Any]:
-    """Statistics as JSON can hold them, without what is not known."""
-    return {name: value for name, value in asdict(statistics).items() if value is not None and value != {}}
-
-
-def from_plain(plain: dict[str, Any]) -> Statistics:
-    """The inverse of :func:`to_plain`."""
-    official = plain.get("official")
-    return Statistics(**{**plain, "official": None if official is None else tuple(official)})
 
 
 def _same(a: Any, b: Any) -> bool:

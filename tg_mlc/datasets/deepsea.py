@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +13,20 @@ from torch import Tensor
 from torch_geometric.data import Data, Dataset
 
 from tg_mlc._files import replace_when_done
+from tg_mlc.data.readers.byte_arrays import MappedRows
 from tg_mlc.data.readers.fasta import LETTERS
-from tg_mlc.data.readers.mapped import MappedRows
 from tg_mlc.data.records import Kind
 from tg_mlc.data.splits import Split
 from tg_mlc.datasets._deepsea_files import convert
 from tg_mlc.datasets._deepsea_labels import read_outputs, select_outputs
 from tg_mlc.datasets._download import DatasetUnavailableError
-from tg_mlc.datasets._sources import data_folder, fetch_all
+from tg_mlc.datasets._sources import fetch_all, placed_in
 from tg_mlc.datasets.registry import published
 
 PARTS = ("train", "valid", "test")
 SUFFIXES = (".mat", ".h5", ".hdf5")
 FOLDER = "deepsea/raw"
+LETTER_FILE, LABEL_FILE, SHAPE = "letters.bin", "labels.bin", "shape.npy"
 (NAMES,) = published("deepsea").files[0]
 NUM_ROWS_AT_ONCE = 1 << 14
 
@@ -96,18 +97,20 @@ class DeepSEA(Dataset):
         self._selection = select_outputs(outputs, cells, factors_only, per_target)
         self.label_names = self._selection.names
         self.feature_names = list(LETTERS)
-        self._letters = MappedRows([folder / f"{part}-letters.npy" for part in PARTS])
-        self._bits = MappedRows([folder / f"{part}-labels.npy" for part in PARTS])
-        self._check(len(outputs))
-        self._rows: np.ndarray | None = None
-        if labelled_only:
-            blocks = np.array_split(np.arange(len(self._bits)), -(-len(self._bits) // NUM_ROWS_AT_ONCE))
-            self._rows = np.concatenate([rows[self._selection.any(self._bits[rows])] for rows in blocks])
+        try:
+            length, *ends = np.load(folder / SHAPE).tolist()
+            self._letters = MappedRows(folder / LETTER_FILE, (ends[-1], length))
+            self._bits = MappedRows(folder / LABEL_FILE, (ends[-1], -(-len(outputs) // 8)))
+        except (OSError, ValueError, EOFError) as error:
+            expected = f"letters and labels of the same samples in '{folder}'"
+            raise RuntimeError(f"Expected {expected} (got {error}); pass force_reload=True to convert again") from error
+        self._rows = np.flatnonzero(self._selection.any(self._bits.rows)) if labelled_only else None
+        self._ends = np.asarray(ends) if self._rows is None else np.searchsorted(self._rows, ends)
 
     @property
     def processed_file_names(self) -> list[str]:
         """The processed files in ``root/processed``."""
-        return [*(f"{part}-{what}.npy" for part in PARTS for what in ("letters", "labels")), NAMES.name]
+        return [LETTER_FILE, LABEL_FILE, SHAPE, NAMES.name]
 
     def process(self) -> None:
         """Converts the files."""
@@ -115,30 +118,34 @@ class DeepSEA(Dataset):
         fetch_all([NAMES], Path(self.raw_dir))
         raw_names, folder = Path(self.raw_dir) / NAMES.name, Path(self.processed_dir)
         num_labels = len(read_outputs(raw_names))
-        for part, source in sources.items():
-            convert(source, part, num_labels, folder / f"{part}-letters.npy", folder / f"{part}-labels.npy")
+        with (
+            replace_when_done(folder / LETTER_FILE) as letters,
+            replace_when_done(folder / LABEL_FILE) as labels,
+            letters.open("wb") as letter_file,
+            labels.open("wb") as label_file,
+        ):
+            shapes = [convert(path, part, num_labels, letter_file, label_file) for part, path in sources.items()]
+        lengths, sizes = zip(*shapes, strict=True)
+        np.save(folder / SHAPE, [max(lengths), *np.cumsum(sizes)])
         with replace_when_done(folder / NAMES.name) as unfinished:
             shutil.copyfile(raw_names, unfinished)
 
     def len(self) -> int:
         """The number of samples."""
-        return len(self._bits) if self._rows is None else len(self._rows)
+        return int(self._ends[-1])
 
     def get(self, idx: int) -> Data:
         """The sample of a number."""
         row = idx if self._rows is None else int(self._rows[idx])
-        y = self._selection.take(self._bits.row(row)[None])
-        return Data(x=torch.from_numpy(self._letters.row(row)), y=torch.from_numpy(y).float())
+        y = self._selection.take(self._bits.rows[[row]])
+        return Data(x=torch.from_numpy(np.array(self._letters.rows[row])), y=torch.from_numpy(y).float())
 
     @property
     def num_labels(self) -> int:
         """The number of labels."""
         return len(self.label_names)
 
-    @property
-    def num_classes(self) -> int:
-        """The number of labels."""
-        return self.num_labels
+    num_classes = num_labels
 
     @property
     def num_inputs(self) -> int:
@@ -150,15 +157,16 @@ class DeepSEA(Dataset):
         """The labels of all samples, ``[num_samples, num_labels]``, in four bytes each: 12 GB for all proteins;
         :meth:`sparse_y` takes a fraction of that.
         """
-        y = torch.empty(len(self), self.num_labels)
-        for start, rows in self._blocks():
-            y[start : start + len(rows)] = torch.from_numpy(self._selection.take(self._bits[rows]))
-        return y
+        return torch.from_numpy(self.sparse_y().toarray()).float()
 
     def sparse_y(self) -> sparse.csr_array:
         """The labels of all samples as a sparse matrix, which :func:`~tg_mlc.graphs.co_occurrence` takes as well."""
-        parts = [sparse.csr_array(self._selection.take(self._bits[rows])) for _, rows in self._blocks()]
-        return sparse.vstack([sparse.csr_array((0, self.num_labels), dtype=np.uint8), *parts], format="csr")
+        chosen = np.asarray(self.indices())
+        rows = chosen if self._rows is None else self._rows[chosen]
+        blocks = np.array_split(rows, len(rows) // NUM_ROWS_AT_ONCE + 1)
+        return sparse.vstack(
+            [sparse.csr_array(self._selection.take(self._bits.rows[block])) for block in blocks], "csr"
+        )
 
     def official_split(self) -> Split:
         """The split that the data set was published with.
@@ -168,29 +176,15 @@ class DeepSEA(Dataset):
         """
         if self._indices is not None:
             raise ValueError("Expected a whole data set that was published with a split (got a part of a data set)")
-        ends = self._bits.ends if self._rows is None else np.searchsorted(self._rows, self._bits.ends)
-        train, val, test = torch.arange(len(self)).tensor_split(ends[:-1].tolist())
+        train, val, test = torch.arange(len(self)).tensor_split(self._ends[:-1].tolist())
         return Split(train, val, test, "official")
 
-    def _blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """The place of the first of some samples, and their rows in the files."""
-        chosen = np.asarray(self.indices())
-        for start in range(0, len(chosen), NUM_ROWS_AT_ONCE):
-            block = chosen[start : start + NUM_ROWS_AT_ONCE]
-            yield start, block if self._rows is None else self._rows[block]
-
-    def _check(self, num_outputs: int) -> None:
-        if self._bits.width != -(-num_outputs // 8) or not np.array_equal(self._bits.ends, self._letters.ends):
-            expected = f"letters and labels of the same samples in '{self.processed_dir}'"
-            raise RuntimeError(f"Expected {expected} (got other shapes); pass force_reload=True to convert them again")
-
     def _find(self, part: str) -> Path:
-        shared = data_folder()
-        folders = [Path(self.raw_dir), *([shared / FOLDER] if shared else [])]
+        folders = placed_in(Path(self.raw_dir), FOLDER)
         for path in (folder / f"{part}{suffix}" for folder in folders for suffix in SUFFIXES):
             if path.is_file():
                 return path
-        tried = " or ".join(f"'{folder.absolute()}'" for folder in folders)
+        tried = " or ".join(f"'{folder}'" for folder in folders)
         how = "Place train.mat, valid.mat and test.mat there by hand, from the authors' training bundle (unpack it)"
         expected = f"Expected DeepSEA's file '{part}.mat' (got none in {tried})"
         raise DatasetUnavailableError(f"{expected}\n{how}:\n{published('deepsea').urls[0]}")

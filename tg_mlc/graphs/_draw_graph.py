@@ -12,8 +12,6 @@ import numpy as np
 from tg_mlc.graphs.label_graph import LabelGraph
 from tg_mlc.graphs.networkx import to_networkx
 
-FONT_SIZE, MIN_FONT_SIZE = 8.0, 4.0
-LETTER_WIDTH = 0.55  # of its height, on average
 INK, POSITIVE, NEGATIVE = "#1b2a41", (0.15, 0.35, 0.65), (0.75, 0.15, 0.15)
 # A tree has one pair per label; with many more, the layout of trees is a ball of wool, a circle stays readable.
 MAX_PAIRS_PER_LABEL = 1.2
@@ -25,15 +23,15 @@ def draw_graph(graph: LabelGraph, ax: Any, wrap: int) -> None:
     """Draws nodes, arrows and names; on a circle where there are many edges, as a tree where there are few."""
     ax.set_axis_off()
     ax.set_aspect("equal")
-    if not graph.num_labels:
-        return
     network = to_networkx(graph.remove_self_loops())
     undirected = network.to_undirected()
     names = graph.label_names or [str(i) for i in range(graph.num_labels)]
     names = [fill(name, wrap, max_lines=3, placeholder=" …", break_long_words=False) for name in names]
     on_circle = undirected.number_of_edges() > MAX_PAIRS_PER_LABEL * graph.num_labels
     positions = _circle(network) if on_circle else _tree_like(undirected)
-    (_name_around if on_circle else _name_above)(ax, positions, names)
+    ax.margins(0.25 if on_circle else 0.1)  # leaves room for names of two dozen letters
+    for node, point in positions.items():
+        (_name_around if on_circle else _name_above)(ax, names[node], point)
     listeners = dict(network.out_degree)
     sizes = [25.0 + 120.0 * count / max(1, *listeners.values()) for count in listeners.values()]
     nx.draw_networkx_nodes(network, positions, ax=ax, node_size=sizes, node_color=INK, linewidths=0)
@@ -50,57 +48,34 @@ def _circle(network: nx.DiGraph[int]) -> Positions:
 
 def _tree_like(network: nx.Graph[int]) -> Positions:
     distance = dict(nx.all_pairs_shortest_path_length(network))
-    longest = max(max(row.values()) for row in distance.values())
+    longest = max((max(row.values()) for row in distance.values()), default=0)
     # Labels that no path joins are kept somewhat farther apart than any that one does; by themselves they would
     # have no distance, and lie on top of each other.
     full = {j: {i: distance[j].get(i, longest + 1) for i in network} for j in network}
     return dict(nx.kamada_kawai_layout(network, dist=full))
 
 
-def _name_around(ax: Any, positions: Positions, names: list[str]) -> None:
-    radius, size = _half_width(ax), _font_size(ax)
-    longest = max(len(line) for name in names for line in name.split("\n")) * LETTER_WIDTH * size / 72.0
-    _set_limits(ax, 1.08 * radius / max(radius - longest, 0.3 * radius))
-    # The limits leave room for names; counted once more by the layout, they would shrink the axes.
-    style = {"rotation_mode": "anchor", "va": "center", "fontsize": size, "color": INK, "in_layout": False}
-    for node, (x, y) in positions.items():
-        angle, left = math.degrees(math.atan2(y, x)), x < -1e-9
-        angle, side = (angle + 180.0, "right") if left else (angle, "left")
-        ax.text(1.06 * x, 1.06 * y, names[node], rotation=angle, ha=side, **style)
+def _name_around(ax: Any, name: str, point: np.ndarray) -> None:
+    angle, left = math.degrees(math.atan2(point[1], point[0])), point[0] < -1e-9
+    style = {"rotation_mode": "anchor", "va": "center", "ha": "right" if left else "left"}
+    ax.text(*(1.06 * point), name, rotation=angle + 180.0 * left, fontsize=8.0, color=INK, **style)
 
 
-def _name_above(ax: Any, positions: Positions, names: list[str]) -> None:
-    _set_limits(ax, 1.15 * max(1e-3, *(float(np.abs(point).max()) for point in positions.values())))
+def _name_above(ax: Any, name: str, point: np.ndarray) -> None:
     halo = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}
-    style = {"ha": "center", "fontsize": _font_size(ax) - 1.0, "color": INK, "zorder": 4, "bbox": halo}
-    for node, point in positions.items():
-        ax.annotate(names[node], point, xytext=(0, 6), textcoords="offset points", **style)
-
-
-def _half_width(ax: Any) -> float:
-    """Half the width of the axes in inches."""
-    extent = ax.get_window_extent()
-    return min(float(extent.width), float(extent.height)) / float(ax.figure.dpi) / 2.0
-
-
-def _font_size(ax: Any) -> float:
-    return max(MIN_FONT_SIZE, FONT_SIZE * min(1.0, _half_width(ax) / 3.5))
-
-
-def _set_limits(ax: Any, reach: float) -> None:
-    ax.set(xlim=(-reach, reach), ylim=(-reach, reach))
+    style = {"ha": "center", "fontsize": 7.0, "color": INK, "zorder": 4, "bbox": halo}
+    ax.annotate(name, point, xytext=(0, 6), textcoords="offset points", **style)
 
 
 def _draw_edges(ax: Any, network: nx.Graph[int], positions: Positions) -> None:
-    if not network.number_of_edges():
-        return
     weights = np.array([w for _, _, w in network.edges(data="weight", default=1.0)])
+    if not len(weights):
+        return
     size, spread = np.abs(weights), np.ptp(np.abs(weights))
     # Spread over 0 to 1, so that differences show even between numbers that are close.
     share = (size - size.min()) / spread if spread else np.full_like(size, 0.5)
     colors = [(*(POSITIVE if w >= 0 else NEGATIVE), 0.25 + 0.65 * s) for w, s in zip(weights, share, strict=True)]
-    arrows: dict[str, Any] = {}
+    style: dict[str, Any] = {"width": (0.5 + 1.5 * share).tolist(), "edge_color": colors}
     if network.is_directed():
-        arrows = {"arrowsize": 9, "node_size": 90, "connectionstyle": "arc3,rad=0.12"}
-    widths = (0.5 + 1.5 * share).tolist()
-    nx.draw_networkx_edges(network, positions, ax=ax, width=widths, edge_color=colors, **arrows)
+        style |= {"arrowsize": 9, "node_size": 90, "connectionstyle": "arc3,rad=0.12"}
+    nx.draw_networkx_edges(network, positions, ax=ax, **style)

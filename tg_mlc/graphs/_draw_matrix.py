@@ -9,9 +9,8 @@ import numpy as np
 
 from tg_mlc.graphs.label_graph import LabelGraph
 
-# Beyond these, a row is too low for letters.
+# With more, a row is too low for letters.
 MAX_NAMED = 120
-LINE_POINTS = 7.0
 
 
 def draw_matrix(graph: LabelGraph, ax: Any) -> None:
@@ -36,8 +35,6 @@ def name_ticks(ax: Any, names: list[str]) -> None:
     """Names rows and columns, in letters that fit."""
     extent = ax.get_window_extent()
     row_points = 72.0 * float(min(extent.width, extent.height)) / float(ax.figure.dpi) / len(names)
-    lines = 2 if row_points > LINE_POINTS * 2 else 1
-    size = min(7.5, 0.8 * row_points)
-    short = [fill(name, width=40, max_lines=lines, placeholder=" …", break_long_words=False) for name in names]
-    ax.set_xticks(range(len(short)), short, rotation=90, fontsize=size)
-    ax.set_yticks(range(len(short)), short, fontsize=size)
+    short = [fill(name, width=40, max_lines=1, placeholder=" …", break_long_words=False) for name in names]
+    ax.set_xticks(range(len(short)), short, rotation=90, fontsize=min(7.5, 0.8 * row_points))
+    ax.set_yticks(range(len(short)), short, fontsize=min(7.5, 0.8 * row_points))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import groupby
 
+import networkx as nx
 import numpy as np
 
 Hypernyms = Mapping[int, tuple[int, ...]]
@@ -38,8 +39,9 @@ def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarr
 
 def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
     """The similarity of each synset to all of them, one at a time, as all at once may not fit in memory."""
+    above: nx.DiGraph[int] = nx.DiGraph(dict[int, Iterable[int]](hypernyms))
     ways: Ways = {}
-    distances = [_distances(hypernyms, synset, ways) for synset in synsets]
+    distances = [_distances(above, synset, ways) for synset in synsets]
     depth = _depths(hypernyms, {ancestor for distance in distances for ancestor in distance})
     below: dict[int, list[tuple[int, int]]] = {}
     for column, distance in enumerate(distances):
@@ -59,23 +61,12 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
         yield row
 
 
-def _distances(hypernyms: Hypernyms, synset: int, ways: Ways) -> dict[int, int]:
+def _distances(above: nx.DiGraph[int], synset: int, ways: Ways) -> dict[int, int]:
     """The length of the shortest way to every synset above, which may lead over one that is above both."""
-    own = _ancestors(hypernyms, synset)
+    own = nx.single_source_shortest_path_length(above, synset)
     for ancestor in own.keys() - ways.keys():
-        ways[ancestor] = _ancestors(hypernyms, ancestor)
+        ways[ancestor] = nx.single_source_shortest_path_length(above, ancestor)
     return {ancestor: min(own[up] + steps for up, steps in ways[ancestor].items()) for ancestor in own}
-
-
-def _ancestors(hypernyms: Hypernyms, synset: int) -> dict[int, int]:
-    """The least number of steps to every synset above, and to the synset itself."""
-    distance = {synset: 0}
-    level, steps = [synset], 0
-    while level:
-        steps += 1
-        level = [up for current in level for up in hypernyms[current] if up not in distance]
-        distance.update(dict.fromkeys(level, steps))
-    return distance
 
 
 def _depths(hypernyms: Hypernyms, synsets: Iterable[int]) -> dict[int, tuple[int, int]]:

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr, size_repr
 from torch_geometric.data.storage import GlobalStorage
 from torch_geometric.typing import Adj
 from torch_geometric.utils import add_remaining_self_loops, coalesce, is_sparse, remove_self_loops, to_undirected
-from torch_geometric.utils import to_scipy_sparse_matrix as to_scipy
 
 from tg_mlc.graphs._check import check_edge_weight, check_label_names, check_num_nodes, check_permutation
 from tg_mlc.graphs._io import load_attributes, save_attributes
@@ -117,12 +115,6 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
     def density(self) -> float:
         r"""The share :math:`|\mathcal{E}| / L^2` of ordered pairs, self-loops included, that are edges."""
         return float(self.num_edges) / max(self.num_labels**2, 1)
-
-    @property
-    def num_components(self) -> int:
-        """The number of groups of labels between which no message can pass in either direction."""
-        adjacency = to_scipy(self.edge_index.cpu(), num_nodes=self.num_labels)
-        return int(connected_components(adjacency, directed=False, return_labels=False))
 
     def add_self_loops(self, fill_value: float = 1.0, *, only_isolated: bool = False) -> LabelGraph:
         """Returns the graph in which every label attends to itself too.
@@ -231,19 +223,6 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             ValueError: If the file holds something else.
         """
         return load_attributes(path, cls)
-
-    def to_networkx(self, *, by_name: bool = False) -> Any:
-        """Returns a :class:`networkx.DiGraph`; see :func:`tg_mlc.graphs.to_networkx`."""
-        from tg_mlc.graphs.networkx import to_networkx
-
-        return to_networkx(self, by_name=by_name)
-
-    @classmethod
-    def from_networkx(cls, graph: Any, **kwargs: Any) -> LabelGraph:
-        """Reads a :mod:`networkx` graph; see :func:`tg_mlc.graphs.from_networkx`."""
-        from tg_mlc.graphs.networkx import from_networkx
-
-        return from_networkx(graph, **kwargs)
 
     def plot(self, ax: Any = None, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> Any:
         """Draws the graph with :mod:`matplotlib`; see :func:`tg_mlc.graphs.plot_label_graph`."""

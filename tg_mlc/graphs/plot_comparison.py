@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-import torch
 
+from tg_mlc._names import check_same_names
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
 from tg_mlc.graphs._draw_matrix import MAX_NAMED, name_ticks
@@ -20,7 +20,6 @@ RowOrder = Literal["labels"] | Order
 
 # Of the palette of Okabe and Ito, which all eyes tell apart.
 SHARED, ONLY_A, ONLY_B = (0.0, 0.45, 0.70), (0.84, 0.37, 0.0), (0.0, 0.62, 0.45)
-FAINTEST = 0.25  # share of the colour that the lightest edge keeps
 
 
 def plot_comparison(
@@ -33,7 +32,7 @@ def plot_comparison(
     r"""Draws two graphs of the same labels as adjacency matrices with :mod:`matplotlib`, without opening a window.
 
     The row is the target and the column the source. Edges that both have are blue, those of the first alone orange, and
-    those of the second alone green; a heavier one is darker. Loops are not drawn.
+    those of the second alone green. Loops are not drawn.
 
     Args:
         a (LabelGraph): A label graph.
@@ -57,7 +56,7 @@ def plot_comparison(
     if order != "labels" and a.num_labels:
         rows = locality_order(b.edge_index, b.num_labels, order)
         a, b = a.permute(rows), b.permute(rows)
-    shared = _weights(a).astype(bool) & _weights(b).astype(bool)
+    shared = _joined(a) & _joined(b)
     side = 5 + min(0.12 * a.num_labels, 8)
     figure = new_figure(2 * side, side + 0.5)
     titles = titles or (_title(a), _title(b))
@@ -77,27 +76,17 @@ def check_same_labels(a: LabelGraph, b: LabelGraph) -> None:
     """Raises unless two graphs hold the same labels in one order, as far as they name them."""
     if a.num_labels != b.num_labels:
         raise ValueError(f"Expected both graphs to hold the same labels (got {a.num_labels} and {b.num_labels})")
-    if a.label_names is None or b.label_names is None or a.label_names == b.label_names:
-        return
-    if sorted(a.label_names) == sorted(b.label_names):
-        hint = "bring one in the other's with 'permute'"
-        raise ValueError(f"Expected both graphs to hold their labels in the same order (got two orders); {hint}")
-    missing = sorted(set(a.label_names) ^ set(b.label_names))
-    raise ValueError(f"Expected both graphs to name the same labels (only one has {', '.join(map(repr, missing[:5]))})")
+    check_same_names(a.label_names, b.label_names, "'a'", "'b'")
 
 
 def _title(graph: LabelGraph) -> str:
     return f"{graph.kind.replace('_', '-')}: {graph.num_edges} edges without self-loops"
 
 
-def _weights(graph: LabelGraph) -> np.ndarray:
-    """The sizes of the weights in a matrix, as shares of the largest; edges are never zero."""
-    cells = np.zeros((graph.num_labels, graph.num_labels))
+def _joined(graph: LabelGraph) -> np.ndarray:
+    cells = np.zeros((graph.num_labels, graph.num_labels), dtype=bool)
     source, target = graph.edge_index.cpu().numpy()
-    weight = torch.ones(len(source)) if graph.edge_weight is None else graph.edge_weight.detach().cpu().abs()
-    largest = float(weight.max()) if len(weight) else 0.0
-    share = weight / largest if largest else torch.ones_like(weight)
-    cells[target, source] = FAINTEST + (1 - FAINTEST) * share.numpy()
+    cells[target, source] = True
     return cells
 
 
@@ -105,8 +94,9 @@ def _draw(ax: Any, graph: LabelGraph, shared: np.ndarray, alone: tuple[float, fl
     if not graph.num_labels:
         ax.set_axis_off()
         return
-    color = np.where(shared[..., None], np.array(SHARED), np.array(alone))
-    ax.imshow(1.0 - _weights(graph)[..., None] * (1.0 - color), interpolation="nearest")
+    cells = np.ones((*shared.shape, 3))
+    cells[_joined(graph)], cells[shared] = alone, SHARED
+    ax.imshow(cells, interpolation="nearest")
     ax.set(xlabel=f"source{how}", ylabel=f"target{how}")
     if graph.label_names is not None and graph.num_labels <= MAX_NAMED:
         name_ticks(ax, graph.label_names)

@@ -61,8 +61,8 @@ def wordnet(
         heads (bool, optional): If set to :obj:`False`, a name of several words that as a whole is no noun is not
             taken by its last words, as :obj:`"soy-meal"` for meal. (default: :obj:`True`)
         folder (str or Path, optional): The folder with :obj:`index.noun`, :obj:`data.noun` and perhaps
-            :obj:`noun.exc`. (default: :obj:`None`, that of the environment variable :obj:`WNSEARCHDIR` or
-            :obj:`WNHOME`, else one of the usual places of WordNet and of NLTK's data)
+            :obj:`noun.exc`. (default: :obj:`None`, that of the environment variable :obj:`WNSEARCHDIR`, else where
+            Debian puts them, or NLTK)
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it would receive
             nothing otherwise. (default: :obj:`True`)
 

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from tg_mlc._options import check_choice
 from tg_mlc.losses._known import read_known
 
 
@@ -38,8 +39,7 @@ def soft_f1_loss(
     Raises:
         ValueError: If the shapes differ or an option is out of range.
     """
-    if average not in ("macro", "micro"):
-        raise ValueError(f"Expected 'average' to be 'macro' or 'micro' (got {average!r})")
+    check_choice("average", average, ("macro", "micro"))
     known = read_known(logits, y, label_smoothing)
     p, target = (torch.where(known.mask, values, 0.0) for values in (known.logits.sigmoid(), known.target))
     dims = (0,) if average == "macro" else (0, 1)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tg_mlc._names import check_names
 from tg_mlc.metrics._counts import LABELS, count
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_array, read_scores, read_targets
 from tg_mlc.metrics.decisions import DECISION_METRICS, ZeroDivision, ZeroDivisions, resolve_zero_division, value_of
@@ -112,7 +113,8 @@ def evaluate(
     if thresholds is None:
         check_scale(matrix, (_EVEN,))
         thresholds = _EVEN
-    names = _check_names(label_names, targets.known.shape[1])
+    names = list(map(str, range(targets.known.shape[1]))) if label_names is None else list(label_names)
+    check_names(names, targets.known.shape[1], "label_names", of="labels")
     chosen = {name: _read_threshold(thresholds, name, matrix) for name in DECISION_METRICS}
     divisions = resolve_zero_division(zero_division)
     decisions = {name: decide(matrix, chosen[name]) for name in DECISION_METRICS}
@@ -144,10 +146,3 @@ def _read_threshold(thresholds: Threshold | Mapping[str, Threshold], name: str, 
         check_scale(scores, thresholds.grid)
         return thresholds.fitted()
     return read_array(thresholds)
-
-
-def _check_names(label_names: Sequence[str] | None, num_labels: int) -> list[str]:
-    names = [str(label) for label in range(num_labels)] if label_names is None else list(label_names)
-    if len(names) != num_labels:
-        raise ValueError(f"Expected 'label_names' to have one name per label, {num_labels} (got {len(names)})")
-    return names

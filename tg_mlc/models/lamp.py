@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -68,7 +69,8 @@ class LaMP(nn.Module):
             frequent ones. (default: :obj:`False`)
         known_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
             :obj:`known` of a batch, into account (see :class:`~tg_mlc.nn.KnownLabels`); train it with
-            :obj:`max_known` of an :class:`~tg_mlc.training.Objective`. (default: :obj:`False`)
+            :obj:`max_known` of an :class:`~tg_mlc.training.Objective`. They reach other labels along the edges of the
+            label graph only. (default: :obj:`False`)
         label_messages (bool, optional): If set to :obj:`False`, there are no blocks among labels. (default:
             :obj:`True`)
         label_kwargs (dict, optional): Options of the blocks among labels that differ from :obj:`block`, *e.g.*
@@ -130,6 +132,13 @@ class LaMP(nn.Module):
         self.evidence_encoder = nn.Identity() if evidence is None else ScoreEncoder(channels, num_scores)
         self.skip = SharedLogits(num_scores) if evidence is not None and evidence_skip else None
         self.known_labels = KnownLabels(channels) if known_labels else None
+        if known_labels and not self.labels.has_neighbours:
+            warnings.warn(
+                "What is known of a label changes no other prediction, as no label attends to another (expected a "
+                "label graph with edges for known_labels=True); give one, or let known labels be components: "
+                "LaMP(KnownComponents(encoder, num_labels), ...)",
+                stacklevel=2,
+            )
 
     def forward(
         self, data: Data, *, return_intermediate: bool = False, return_attention_weights: bool = False

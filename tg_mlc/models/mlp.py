@@ -18,6 +18,7 @@ from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import FeatureMessagePassing
 from tg_mlc.nn.attention import BlockOptions
 from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder
+from tg_mlc.nn.known import given_labels
 from tg_mlc.nn.readout import start_from_frequencies
 
 
@@ -114,7 +115,8 @@ class BinaryRelevance(nn.Module):
 
     The raw vector :math:`\mathbf{x}` of a sample of :math:`n` components is the sum of what they are over
     :math:`\sqrt{n}`: a vector as it is, a bag of words at unit length if its words weigh the same or its encoder is
-    :obj:`normalized`, and of a molecule the counts of its atoms in every category. The last weights start from zero.
+    :obj:`normalized`, and of a molecule the counts of its atoms in every category. Known labels add two entries for
+    each label, known to apply and known not to. The last weights start from zero.
 
     Args:
         encoder (torch.nn.Module): Maps raw inputs linearly to components, *e.g.*
@@ -123,26 +125,41 @@ class BinaryRelevance(nn.Module):
         num_labels (int): The number of labels :math:`L`.
         linear (bool, optional): If set to :obj:`True`, there is no hidden layer. (default: :obj:`False`)
         dropout (float, optional): Dropout on the hidden layer. (default: :obj:`0.1`)
+        known_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
+            :obj:`known` of a batch. (default: :obj:`False`)
 
     Shapes:
         - **input:** a batch of :math:`B` samples
         - **output:** logits :math:`(B, L)`
     """
 
-    def __init__(self, encoder: nn.Module, num_labels: int, linear: bool = False, dropout: float = 0.1) -> None:
+    def __init__(
+        self,
+        encoder: nn.Module,
+        num_labels: int,
+        linear: bool = False,
+        dropout: float = 0.1,
+        known_labels: bool = False,
+    ) -> None:
         super().__init__()
         self.encoder = encoder
+        channels = cast(Encoder, encoder).channels
+        self.takes_known_labels = known_labels
+        self.of_known = nn.Linear(2 * num_labels, channels, bias=False) if known_labels else None
         self.bias = nn.Parameter(torch.zeros(num_labels))
-        last = nn.Linear(cast(Encoder, encoder).channels, num_labels, bias=False)
+        last = nn.Linear(channels, num_labels, bias=False)
         self.layers = nn.Identity() if linear else nn.Sequential(nn.ReLU(), nn.Dropout(dropout), last)
         # Counts of many atoms would otherwise start with large logits.
-        for parameter in encoder.parameters() if linear else last.parameters():
+        for parameter in self.parameters() if linear else last.parameters():
             nn.init.zeros_(parameter)
 
     def forward(self, data: Data) -> Tensor:
         """Returns the logits of a batch."""
         x, ptr, *_ = self.encoder(data)
-        logits: Tensor = self.layers(_sum(x, ptr) / _sizes(x, ptr).sqrt())
+        x, known = _sum(x, ptr) / _sizes(x, ptr).sqrt(), given_labels(self, data)
+        if known is not None and self.of_known is not None:
+            x = x + self.of_known(torch.cat([known == 1, known == 0], dim=1).to(x))
+        logits: Tensor = self.layers(x)
         return logits + self.bias
 
 
@@ -189,6 +206,7 @@ def binary_relevance(
     channels: int | None = 64,
     dropout: float = 0.1,
     frequency_strength: float = 0.5,
+    known_labels: bool = False,
     **inputs: Any,
 ) -> BinaryRelevance:
     """Builds a :class:`BinaryRelevance` for the inputs of a data set. Words of sequences count as those of bags.
@@ -199,13 +217,14 @@ def binary_relevance(
         channels (int, optional): Size of the hidden layer, :obj:`None` for a linear model. (default: :obj:`64`)
         dropout (float, optional): Dropout on the hidden layer. (default: :obj:`0.1`)
         frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`0.5`)
+        known_labels (bool, optional): As in :class:`BinaryRelevance`. (default: :obj:`False`)
         **inputs (optional): Additional arguments of :func:`~tg_mlc.models.input_encoder`.
     """
     size = train.num_labels if channels is None else channels
     inner = input_encoder(train, size, **{"num_components": 1, **inputs})
     if isinstance(inner, SequenceEncoder):  # without positions
         inner = BagEncoder(inner.embedding.num_embeddings, size, dropout=inputs.get("input_dropout", 0.0))
-    model = BinaryRelevance(inner, train.num_labels, channels is None, dropout)
+    model = BinaryRelevance(inner, train.num_labels, channels is None, dropout, known_labels)
     start_from_frequencies(model.bias, train.y, frequency_strength)
     return model
 

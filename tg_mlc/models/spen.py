@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import MLP
 
-from tg_mlc._options import check_count
+from tg_mlc._options import check_choice, check_count
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.models.builders import builder
 from tg_mlc.models.inputs import check_encoder, input_encoder
 from tg_mlc.models.mlp import PooledComponents
 from tg_mlc.nn.readout import start_from_frequencies
@@ -203,12 +204,16 @@ class InfNet(nn.Module):
         return together - (local.detach() * y).sum(dim=-1)
 
 
+_KINDS: dict[str, type[SPEN] | type[InfNet]] = {"steps": SPEN, "network": InfNet}
+
+
+@builder
 def energy_network(
-    kind: type[SPEN] | type[InfNet],
     train: MultiLabelDataset,
     label_graph: Data,
     encoder: Literal["fmp", "emb"] = "emb",
     *,
+    inference: Literal["steps", "network"] = "steps",
     channels: int = 64,
     num_units: int = 64,
     num_feature_layers: int = 2,
@@ -219,16 +224,18 @@ def energy_network(
     """Builds a :class:`SPEN` or an :class:`InfNet` for the inputs of a data set.
 
     Args:
-        kind (type): Which of them.
         train, label_graph, encoder, channels, frequency_strength, **inputs: As in
             :func:`~tg_mlc.models.pooled_mlp`.
+        inference (str, optional): :obj:`"steps"` for :class:`SPEN`, :obj:`"network"` for :class:`InfNet`.
+            (default: :obj:`"steps"`)
         num_units, num_feature_layers, dropout (optional): As in :class:`SPEN`.
     """
+    check_choice("inference", inference, _KINDS)
     check_encoder(encoder)
     inner = input_encoder(train, channels, **inputs)
     options: dict[str, Any] = {"num_units": num_units, "dropout": dropout}
     blocks = num_feature_layers if encoder == "fmp" else 0
-    model = kind(inner, train.num_labels, num_feature_layers=blocks, **options)
+    model = _KINDS[inference](inner, train.num_labels, num_feature_layers=blocks, **options)
     for network in (model.local, *([model.augmented, model.inference] if isinstance(model, InfNet) else [])):
         start_from_frequencies(network.lins[-1].bias, train.y, frequency_strength)
     return model

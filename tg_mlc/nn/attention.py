@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict, get_args
 
 import torch
 from torch import Tensor, nn
@@ -14,11 +14,11 @@ from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.typing import Adj, OptTensor, SparseTensor
 from torch_geometric.utils import softmax
 
-from tg_mlc._options import check_count, check_share
+from tg_mlc._options import check_choice, check_count, check_share
 from tg_mlc.nn._adjacency import to_edges
 from tg_mlc.nn._folded import folded_attention, may_fold
 from tg_mlc.nn._pyg import MESSAGE_PASSING_OPTIONS, FusedMessagePassing
-from tg_mlc.nn._residual import add_repeated, normalised_branch
+from tg_mlc.nn._residual import add_repeated, normalised_branch, projected
 from tg_mlc.ops import Blocks, Pattern, graph_attention
 from tg_mlc.ops.adjacency import to_list
 from tg_mlc.ops.attention import registry
@@ -137,8 +137,7 @@ class AttentionConv(FusedMessagePassing):
                 f"Expected 'value_channels' to equal 'head_channels' beside 'edge_dim', as edge features are added to "
                 f"keys and values (got {value_channels} and {head_channels})"
             )
-        if norm not in ("post", "pre"):
-            raise ValueError(f"Expected 'norm' to be 'post' or 'pre' (got '{norm}')")
+        check_choice("norm", norm, get_args(Norm))
         if backend != "auto":
             registry.get(backend)
         self.channels = target
@@ -225,7 +224,7 @@ class AttentionConv(FusedMessagePassing):
 
     def project(self, source: Tensor) -> tuple[Tensor, Tensor]:
         r"""The keys and values of source states, for :meth:`attend`: projected once, however often attended to."""
-        return self._split_heads(self.lin_key(source)), self._split_heads(self.lin_value(source))
+        return self._split_heads(projected(source, self.lin_key)), self._split_heads(projected(source, self.lin_value))
 
     def attend(self, x: Tensor, key: Tensor, value: Tensor, mask: OptTensor = None) -> Tensor:
         r"""The block for targets in equal groups, with keys and values of each group that :meth:`project` has made.
@@ -238,7 +237,7 @@ class AttentionConv(FusedMessagePassing):
                 (default: :obj:`None`)
         """
         states = self.attention_norm(x) if self.norm == "pre" else x
-        query = self._split_heads(self.lin_query(states)).view(key.size(0), -1, self.heads, key.size(-1))
+        query = self._split_heads(projected(states, self.lin_query)).view(key.size(0), -1, self.heads, key.size(-1))
         message = scaled_dot_product_attention(
             query.transpose(1, 2),
             key.transpose(1, 2),
@@ -271,7 +270,7 @@ class AttentionConv(FusedMessagePassing):
         if blocks is not None and self.backend == "auto" and may_fold(states, blocks, *linears, self.heads, num_copies):
             message = folded_attention(states, key, value, blocks, *linears, scale, p, num_copies)
             return message, nn.Identity(), None
-        query = self._split_heads(self.lin_query(states))
+        query = self._split_heads(projected(states, self.lin_query))
         if num_copies != 1:  # the gradient of a single copy would be summed over nothing
             query = query.expand(num_copies, *query.shape).flatten(end_dim=1)
         if isinstance(edge_index, Pattern):

@@ -168,6 +168,12 @@ class LabelMessagePassing(nn.Module):
         self._summary: Tensor | None = None
         self._place_label_edges()
 
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether any label attends to another one."""
+        source, target = to_list(adjacency_of(self._label_graph))
+        return len(self.label_to_label) > 0 and bool((source != target).any())
+
     def get_extra_state(self) -> Tensor:
         """A summary of the label graph, which weights do not tell."""
         if self._summary is None:

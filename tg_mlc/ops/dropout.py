@@ -1,5 +1,5 @@
-"""Dropout on a CPU whose random numbers are hashes of places, by all threads, or where Numba is missing, shares of the
-64 bits that PyTorch draws for every entry on one thread, which takes longer than the matrix product before it.
+"""Dropout on a CPU whose random numbers are hashes of places, by all threads; PyTorch draws them on one thread, which
+takes longer than the matrix product before it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from torch import Tensor
 
 from tg_mlc._options import check_share
 from tg_mlc.ops.compiled import numba_problem
-from tg_mlc.ops.kernels.dropout_torch import kept
 from tg_mlc.ops.torch_internals import is_functorch_wrapped_tensor
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     r"""Zeroes entries with a probability, and scales the others so that the mean stays; as
-    :func:`torch.nn.functional.dropout`, with :math:`p` rounded to a multiple of :math:`2^{-16}` or less
-    on a CPU.
+    :func:`torch.nn.functional.dropout`.
 
     Args:
         x (torch.Tensor): The input.
@@ -37,14 +35,11 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     check_share("p", p)
     if not training or p == 0.0:
         return x
-    if x.device.type != "cpu" or torch.compiler.is_compiling() or is_functorch_wrapped_tensor(x):
+    if x.device.type != "cpu" or torch.compiler.is_compiling() or is_functorch_wrapped_tensor(x) or numba_problem():
         return F.dropout(x, p)
-    if numba_problem() is None and x.dtype in (torch.float32, torch.float64):
-        seed = int(torch.randint(2**31, (), device="cpu"))
-        out: Tensor = _Hashed.apply(x, p, seed)  # type: ignore[no-untyped-call]
-    else:
-        out = _Masked.apply(x, *kept(x, p))  # type: ignore[no-untyped-call]
-    return out
+    seed = int(torch.randint(2**31, (), device="cpu"))
+    out: Tensor = _Hashed.apply(x.to(torch.promote_types(x.dtype, torch.float32)), p, seed)  # type: ignore[no-untyped-call]
+    return out.to(x.dtype)
 
 
 @torch.library.custom_op("tg_mlc::hashed_dropout", mutates_args=(), device_types="cpu")
@@ -78,27 +73,3 @@ class _Hashed(torch.autograd.Function):
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
         return _Hashed.forward(tangent, ctx.p, ctx.seed)
-
-
-class _Masked(torch.autograd.Function):
-    """The kept entries, scaled; keeps one byte for each, where PyTorch keeps a number."""
-
-    @staticmethod
-    def forward(x: Tensor, keep: Tensor, scale: float) -> Tensor:
-        return x * keep.to(x.dtype).mul_(scale)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, float], output: Tensor) -> None:
-        _, keep, ctx.scale = inputs
-        ctx.save_for_backward(keep)
-        ctx.save_for_forward(keep)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _Masked.apply(grad, *ctx.saved_tensors, ctx.scale), None, None  # type: ignore[no-untyped-call]
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
-        (keep,) = ctx.saved_tensors
-        masked: Tensor = tangent * keep.to(tangent.dtype).mul_(ctx.scale)
-        return masked

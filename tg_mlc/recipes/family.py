@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from tg_mlc.models import (
-    SPEN,
-    InfNet,
     binary_relevance,
     energy_network,
     gaml,
@@ -52,9 +49,11 @@ RIVALS: dict[str, Member] = {
         binary_relevance,
         {**_PLAIN, "model": {"channels": None, "latent": False}, "module": {"lr": 2e-2, "weight_decay": 0.0}},
     ),
-    "spen": Member(partial(energy_network, SPEN), replaced={"objective_class": UnrolledObjective, "objective": {}}),
+    "spen": Member(energy_network, replaced={"objective_class": UnrolledObjective, "objective": {}}),
     "infnet": Member(
-        partial(energy_network, InfNet), replaced={"objective_class": InferenceNetworkObjective, "objective": {}}
+        energy_network,
+        {"model": {"inference": "network"}},
+        {"objective_class": InferenceNetworkObjective, "objective": {}},
     ),
     "gaml": Member(gaml, {**_PLAIN, "model": {"dropout": 0.1}}),
 }

@@ -160,14 +160,13 @@ class MultiLabelModule(LightningModule):
             raise ValueError(
                 f"Expected scores of shape {expected}, one per sample and label name (got {list(scores.shape)})"
             )
-        num_known = (~batch.y.isnan()).sum().view(1)
-        self._validated.append((batch.y, scores, loss.view(1), num_known))
+        self._validated.append((batch.y, scores, loss.view(1), self.objective.num_terms(batch).view(1)))
 
     def on_validation_epoch_end(self) -> None:
         """Logs loss and metrics of all validation samples."""
-        y, scores, losses, num_known = (torch.cat(parts) for parts in zip(*self._validated, strict=True))
+        y, scores, losses, num_terms = (torch.cat(parts) for parts in zip(*self._validated, strict=True))
         self._validated.clear()
-        loss = (losses * num_known).sum() / num_known.sum().clamp(min=1)
+        loss = (losses * num_terms).sum() / num_terms.sum().clamp(min=1)
         if not (loss.isfinite() and scores.isfinite().all()):
             raise FloatingPointError(
                 f"Expected finite outputs (got NaN or infinity after epoch {self.current_epoch}): training has "

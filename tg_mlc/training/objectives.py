@@ -70,7 +70,7 @@ class Objective(ABC):
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns what training minimises: a mean over the known labels, those of ``batch.y`` that are not NaN."""
+        """Returns what training minimises; labels that are NaN in ``batch.y`` are unknown."""
 
     @abstractmethod
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -79,6 +79,11 @@ class Objective(ABC):
     def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
         """Returns scores and loss of a validation batch; override it where one forward pass gives both."""
         return self.scores(model, batch), self.loss(model, batch)
+
+    def num_terms(self, batch: Batch) -> Tensor:
+        """Returns how many terms the loss of validation is the mean of, by default the number of known labels."""
+        num_known: Tensor = (~batch.y.isnan()).sum()
+        return num_known
 
     def training_loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns the loss of a training batch, some labels of which are given if :attr:`max_known` says so."""

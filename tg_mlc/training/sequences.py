@@ -56,6 +56,11 @@ class SequenceObjective(Objective):
         """Those scores, and the loss without smoothing."""
         return self.scores(model, batch), sequence_loss(*model(batch))
 
+    def num_terms(self, batch: Batch) -> Tensor:
+        """The number of symbols: the labels that apply, and the stop of each sample."""
+        num_labels: Tensor = (batch.y == 1).sum()
+        return num_labels + len(batch.y)
+
     def check_model(self, model: nn.Module) -> None:
         """Refuses a model without a search."""
         if not callable(getattr(model, "search", None)):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,19 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from benchmarks.accuracy.baselines import rivals
 from benchmarks.accuracy.cells import Cell, fingerprint, recipe_of, run_cell, settings_of
 from benchmarks.accuracy.paper_rows import TABLES
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Task
+from tg_mlc.baselines import MLkNN
 from tg_mlc.data import ArrayDataset, Split
 from tg_mlc.data.records import Records
 from tg_mlc.datasets._texts import TextOptions
+from tg_mlc.models import SPEN, mped_autoregressive
+from tg_mlc.nn import AttentionConv
 from tg_mlc.recipes.family import FAMILY
+from tg_mlc.training import MultiLabelModule
 
 SPLIT = Split(*torch.arange(60).split([36, 12, 12]), "by hand")
 TEST = SPLIT.test.numpy()
@@ -78,16 +84,62 @@ def test_a_fingerprint_tells_values_types_and_order_apart() -> None:
     assert fingerprint({"a": torch.zeros(2)}) == fingerprint(values[0])
 
 
-def test_settings_know_what_is_smaller() -> None:
-    row = Row("lamp", "emb", "fc")
-    data = {"sha256": "0"}
-    settings = settings_of(row, recipe_of("bibtex", row, channels=8, epochs=2), data)
-    assert (settings["model"]["channels"], settings["fit"]["max_epochs"]) == (8, 2)
-    assert settings != settings_of(row, recipe_of("bibtex", row), data)
-    three = Row("lamp", "emb", "fc", change="T=3")
-    assert settings_of(three, recipe_of("bibtex", three), data)["model"]["num_steps"] == 3
+DATA = {"sha256": "0"}
+
+
+def settings(row: Row, folder: Path, **smaller: int) -> dict[str, Any]:
+    recipe = recipe_of("bibtex", row, **smaller)
+    task = Task("bibtex", recipe.prepare(samples(other_test=False), SPLIT, folder), recipe)
+    return settings_of(Cell("bibtex", row, 10), task, SPLIT, DATA)
+
+
+def test_settings_know_what_is_smaller(tmp_path: Path) -> None:
+    row, three = Row("lamp", "emb", "fc"), Row("lamp", "emb", "fc", change="T=3")
+    found = settings(row, tmp_path, channels=8, epochs=2)
+    assert (found["model"]["channels"], found["fit"]["max_epochs"]) == (8, 2)
+    assert found != settings(row, tmp_path)
+    assert settings(three, tmp_path)["model"]["num_steps"] == 3
     assert Cell("bibtex", three, 10).name == "cells/bibtex/lamp-emb-fc-T=3-s10"
-    assert settings_of(Row("linear SVM"), recipe_of("bibtex", Row("linear SVM")), data) == {
+
+
+@pytest.mark.parametrize(
+    ("row", "changed"),
+    [
+        (Row("lamp", "emb", "fc"), (AttentionConv, "heads")),
+        (Row("mped-ar", "fmp"), (mped_autoregressive, "heads")),
+        (Row("spen", "emb"), (SPEN, "num_steps")),
+        (Row("lamp", "emb", "fc"), (MultiLabelModule, "eps")),
+        (Row("ML-kNN"), (MLkNN, "smoothing")),
+    ],
+    ids=lambda value: value.title if isinstance(value, Row) else value[1],
+)
+def test_settings_know_what_is_not_said(
+    row: Row, changed: tuple[Any, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = settings(row, tmp_path)
+    assert before == settings(row, tmp_path)
+    change_default(*changed, monkeypatch)
+    assert settings(row, tmp_path) != before
+
+
+def change_default(call: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Doubles the default of an option."""
+    function = inspect.unwrap(call.__init__ if isinstance(call, type) else call)
+    if name in (function.__kwdefaults__ or {}):
+        monkeypatch.setitem(function.__kwdefaults__, name, 2 * function.__kwdefaults__[name])
+    else:
+        names = list(inspect.signature(function).parameters.values())
+        defaults = [p for p in names if p.default is not p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+        values = tuple(2 * p.default if p.name == name else p.default for p in defaults)
+        monkeypatch.setattr(function, "__defaults__", values)
+
+
+def test_settings_of_a_classifier(tmp_path: Path) -> None:
+    assert settings(Row("linear SVM"), tmp_path) == {
         "data": "0",
         "split": "official",
+        "settings": {"inputs": "TF-IDF (sublinear), unit length; vectors standardised"},
+        "model": {"loss": "hinge", "C": 1.0, "grid": [0.1, 0.3, 1.0, 3.0, 10.0]},
     }
+    assert rivals("sider", 10)["random forest"].settings["grid"]["min_samples_leaf"] == (1, 2, 5)
+    assert "seed" not in rivals("sider", 10)["classifier chain"].settings

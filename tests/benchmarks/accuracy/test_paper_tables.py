@@ -13,6 +13,7 @@ from benchmarks.accuracy.cells import Cell, stored
 from benchmarks.accuracy.paper_tables import OTHER, Grid, estimate, main
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Run
+from tg_mlc.recipes import Recipe
 
 FC, EL, SVM = Row("lamp", "emb", "fc"), Row("lamp", "emb", "el"), Row("linear SVM")
 CELL = Cell("bibtex", FC, 10)
@@ -24,8 +25,8 @@ class NoSamples:
     def describe(self, name: str) -> dict[str, Any]:
         return {"name": name, "sha256": "0"}
 
-    def trial(self, *_: Any) -> tuple[None, None]:
-        return None, None
+    def trial(self, name: str, recipe: Recipe, seed: int) -> tuple[Recipe, None]:
+        return recipe, None
 
 
 def made(cell: Cell, *_: Any) -> dict[str, Any]:
@@ -35,9 +36,14 @@ def made(cell: Cell, *_: Any) -> dict[str, Any]:
     return {"run": Run(cell.row, cell.seed, "", 60.0, {**metrics}, []).to_dict(), "epochs": 1}
 
 
+def settings(cell: Cell, recipe: Recipe, *_: Any) -> dict[str, Any]:
+    return {"fit": recipe.fit}
+
+
 @pytest.fixture(autouse=True)
 def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paper_tables, "run_cell", made)
+    monkeypatch.setattr(paper_tables, "settings_of", settings)
 
 
 def grid(**options: Any) -> Grid:
@@ -81,6 +87,39 @@ def test_times_are_estimated_from_the_most_similar_cells() -> None:
     assert estimate(Cell("bibtex", FC, 11), seconds) == 5.0
     assert estimate(Cell("bibtex", Row("lamp", "fmp", "pr"), 10), seconds) == 20.0
     assert estimate(Cell("reuters", FC, 10), seconds) == 0.0
+
+
+def test_rows_that_took_least_time_elsewhere_come_first(own_runs: Path) -> None:
+    some = grid()
+    some.seconds = {Cell("sider", FC, 10): 9.0, Cell("sider", SVM, 10): 1.0, Cell("bibtex", EL, 11): 4.0}
+    cells = [Cell("bibtex", row, 10) for row in (FC, EL, SVM)]
+    assert [cell.row for cell in sorted(cells, key=some.cost)] == [SVM, FC, EL]
+
+
+def test_seeds_come_one_after_another_and_data_sets_in_their_order(
+    own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.dataset, cell.seed) or "made")
+    main(datasets="sider,bibtex", models="linear SVM", seeds=2)
+    assert capsys.readouterr().out.splitlines()[:4] == ["sider 10", "bibtex 10", "sider 11", "bibtex 11"]
+
+
+@pytest.mark.parametrize("smaller", [{"epochs": 1}, {"channels": 8}])
+def test_what_is_smaller_is_not_tracked(smaller: dict[str, int]) -> None:
+    with pytest.raises(SystemExit, match=f"whole run with --replace \\(got --{next(iter(smaller))}\\)"):
+        main(datasets="bibtex", models="linear SVM", replace=True, **smaller)
+
+
+def test_the_prior_of_mped_needs_wordnet_and_names_that_mean_something(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    row = Row("mped", "fmp", "wordnet")
+    monkeypatch.setattr(paper_tables, "find_folder", lambda: tmp_path)
+    assert paper_tables._exists(Cell("bibtex", row, 10))
+    assert not paper_tables._exists(Cell("yeast", row, 10))
+    monkeypatch.undo()
+    monkeypatch.setattr("tg_mlc.graphs._wordnet_files._usual_folders", lambda: iter([]))
+    assert not paper_tables._exists(Cell("bibtex", row, 10))
 
 
 def test_rows_of_a_grid() -> None:

@@ -27,6 +27,7 @@ def result_of(seeds: list[int]) -> dict[str, Any]:
         "dataset": data,
         "split": "random",
         "seeds": seeds,
+        "recipes": {"lamp-known": {"fit": {"max_epochs": 20}}},
         "points": points,
         "environment": describe_environment(),
     }
@@ -39,6 +40,7 @@ def test_the_table_shows_what_shares_that_are_given_tell() -> None:
     half = [line for line in lines if "of the other half" in line]
     assert len(half) == len(TAKE_KNOWN)
     assert "from 0.510 ± 0.010 to 0.560 ± 0.010 (+0.050, " in half[0]
+    assert "LaMP trained for 20 epochs" in lines[-1]
     assert "3 labels counted, data sha256 0123456789ab" in lines[-1]
     one = "\n".join(table(result_of([0])))
     assert "from 0.500 to 0.550 (+0.050)" in one

@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tg_mlc._files import read_names
-from tg_mlc.data.readers import fasta as module
-from tg_mlc.data.readers.fasta import LETTERS, RECORD_BYTES, read_fasta
-from tg_mlc.data.readers.fasta_files import FastaFiles
+from tg_mlc.data.readers.fasta import LETTERS, read_fasta
 
 FASTA = b">first one\nACGT\nacgt\n>second\r\nNRYK\r\n\r\nUx\n"
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
@@ -74,24 +72,6 @@ def test_truncated_and_wrong_archives(tmp_path, suffix):
     for content in (COMPRESS[suffix](FASTA * 99)[:-9], b"no archive"):
         with pytest.raises(ValueError, match=r"Expected '.*' to be whole"):
             list(read_fasta(write(tmp_path, content, f"x.fa{suffix}")))
-
-
-def test_sequences_without_end_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MAX_LETTERS", 10)
-    assert len(list(read_fasta(write(tmp_path, b">a\nACGTA\nACGTA\n")))) == 1
-    with pytest.raises(ValueError, match="at most 10 letters after line 1"):
-        list(read_fasta(write(tmp_path, b">a\nACGTA\nACGTA\nA\n")))
-    with pytest.raises(ValueError, match="at most 10 bytes in line 2"):
-        list(read_fasta(write(tmp_path, b">a\nACGTAACGTAA\n")))
-
-
-def test_all_sequences_together_have_a_limit(tmp_path):
-    path = write(tmp_path, b">a\nACGTA\n" * 100)
-    size = 100 * (9 + RECORD_BYTES)
-    assert len(FastaFiles([path], max_bytes=size)) == len(FastaFiles([path])) == 100
-    with pytest.raises(ValueError, match=r"sequences of '.*' to take at most .* bytes of memory \(got .* line 200\)"):
-        FastaFiles([path], max_bytes=size - 1)
-    assert len(list(read_fasta(path))) == 100
 
 
 def test_a_missing_file_is_called_so(tmp_path):

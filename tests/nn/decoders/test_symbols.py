@@ -26,7 +26,7 @@ def test_a_random_order_follows_the_seed():
 
 
 def test_an_unknown_order_is_refused():
-    with pytest.raises(ValueError, match=r"'label_order' among .*got 'alphabetical'"):
+    with pytest.raises(ValueError, match=r"'label_order' to be one of .*got 'alphabetical'"):
         label_ranks(Y, "alphabetical")
 
 

@@ -95,9 +95,9 @@ def test_lamp_learns(lengths: tuple[int, ...], num_feature_layers: int) -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"'kernel_size' to be at least 1 \(got 0\)"):
+    with pytest.raises(ValueError, match=r"'kernel_size' to be a whole number of at least 1 \(got 0\)"):
         DNAEncoder(4, 0)
-    with pytest.raises(ValueError, match=r"'pool' to be at least 1 \(got 0\)"):
+    with pytest.raises(ValueError, match=r"'pool' to be a whole number of at least 1 \(got 0\)"):
         DNAEncoder(4, pool=0)
     with pytest.raises(ValueError, match=r"shape \[N\] or \[N, 1\].*\(got \[3, 4\]\)"):
         DNAEncoder(4)(Data(x=torch.zeros(3, 4)))

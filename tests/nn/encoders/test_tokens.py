@@ -120,8 +120,8 @@ def test_padded_rows_are_refused(encoder: torch.nn.Module) -> None:
     [
         (torch.tensor([0, 9]), r"words 'x' from 0 to 8 \(got 0 to 9\)"),
         (torch.tensor([-1, 2]), r"words 'x' from 0 to 8 \(got -1 to 2\)"),
-        (torch.rand(3), r"the numbers of words \(got torch.float32\)"),
-        (torch.tensor([0, 3], dtype=torch.uint8), r"torch.long \(got torch.uint8\).* DNAEncoder"),
+        (torch.rand(3), r"whole numbers, torch.int64 or torch.int32 \(got torch.float32\); vectors are for"),
+        (torch.tensor([0, 3], dtype=torch.uint8), r"torch.int64 or torch.int32 \(got torch.uint8\).* DNAEncoder"),
     ],
 )
 def test_what_is_no_word_is_refused(encoder: torch.nn.Module, x: torch.Tensor, message: str) -> None:

@@ -16,8 +16,8 @@ from tg_mlc.ops import Blocks, Edges, Pattern, Shared, available_backends, expla
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
 
-#: Those of GPUs have tests of their own.
-BACKENDS = [name for name in available_backends() if name not in ("triton", "varlen")]
+#: That of GPUs has tests of its own.
+BACKENDS = [name for name in available_backends() if name != "triton"]
 OTHERS = [name for name in BACKENDS if name != "reference"]
 #: The patterns of backends that do not take all.
 KINDS_OF = {"blocks": ("blocks", "ragged")}
@@ -211,8 +211,6 @@ def test_a_bias_of_more_precision_does_not_change_the_type(backend: str, return_
 @pytest.mark.parametrize("backend", [*BACKENDS, "auto"])
 @pytest.mark.parametrize("sizes", [(0, 3), (4, 0), (0, 0)])
 def test_channels_may_be_missing(backend: str, sizes: tuple[int, int]) -> None:
-    if backend == "sddmm" and sizes[0] == 0:
-        pytest.skip("refuses queries without channels")
     pattern = example(backend)
     query, key, value = (t.detach() for t in inputs(pattern, 2, torch.float32, seed=0))
     tensors = [query[:, :, : sizes[0]], key[:, :, : sizes[0]], value[:, :, : sizes[1]]]
@@ -336,7 +334,7 @@ def test_transforms_are_spared_what_they_cannot_take(kind: str, monkeypatch: pyt
     pattern = Shared(random_edges(600, 600, 1800, seed=0), 2) if sparse else Blocks(ptr([200, 200]), ptr([300, 100]))
     query, key, value = (t.detach() for t in inputs(pattern, 2, torch.float64, seed=0))
     query, key, value = (t.repeat(1, 1, 1 if sparse else 32) for t in (query, key, value))
-    assert explain_choice(query, key, value, pattern).startswith("blocks" if not sparse else ("csr", "sddmm"))
+    assert explain_choice(query, key, value, pattern).startswith("blocks" if not sparse else "csr")
 
     def loss(query: Tensor, backend: str = "auto") -> Tensor:
         return graph_attention(query, key, value, pattern, backend=backend).square().sum()
@@ -368,7 +366,7 @@ def test_second_derivatives_are_right_or_refused(backend: str, return_weights: b
     assert torch.autograd.gradgradcheck(attend, (query, key))
 
 
-@pytest.mark.parametrize("backend", ["csr", "sddmm", "dense", "scatter"])
+@pytest.mark.parametrize("backend", ["csr", "dense", "scatter"])
 def test_a_graph_seen_in_inference_serves_training(backend: str) -> None:
     pattern = Shared(random_edges(5, 5, 12, seed=0), 2)
     tensors = inputs(pattern, 2, torch.float32, seed=0)
@@ -421,6 +419,5 @@ def test_repeated_edges_count_as_often() -> None:
     zeros = torch.zeros(2, 1, 1)
     for backend in ("reference", "scatter", "csr", "auto"):
         assert float(graph_attention(zeros[:1], zeros, value, pattern, backend=backend)) == pytest.approx(5.0)
-    for backend in ("dense", "sddmm"):
-        with pytest.raises(ValueError, match=rf"'{backend}' cannot take this call.*more than once"):
-            graph_attention(zeros[:1], zeros, value, pattern, backend=backend)
+    with pytest.raises(ValueError, match=r"'dense' cannot take this call.*more than once"):
+        graph_attention(zeros[:1], zeros, value, pattern, backend="dense")

@@ -13,9 +13,6 @@ def test_blocks_of_several_sizes() -> None:
     assert (pattern.num_samples, pattern.num_edges) == (3, 4)
     assert (pattern.max_queries, pattern.max_keys) == (2, 2)
     assert pattern.to_edge_index().tolist() == [[0, 0, 1, 2], [0, 1, 3, 3]]
-    weights = torch.arange(8.0).view(4, 2)
-    assert [list(part.shape) for part in pattern.split(weights)] == [[2, 1, 2], [1, 0, 2], [1, 2, 2]]
-    assert torch.equal(pattern.split(weights)[2][0], weights[2:])
 
 
 def test_errors() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
-from itertools import count
 from typing import NamedTuple
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -30,7 +30,7 @@ class Attribute(NamedTuple):
     @property
     def plain(self) -> bool:
         """Tells whether its values are written as the numbers they are."""
-        return not self.text and (self.values is None or all(text in ("0", "1") for text in self.values))
+        return not self.text and (self.values is None or set(self.values) == {"0", "1"})
 
 
 class Header(NamedTuple):
@@ -110,17 +110,13 @@ def shorten(text: str, length: int = 40) -> str:
 
 def _lines(content: bytes) -> Iterator[tuple[str, int]]:
     """Each line and where the next one begins."""
-    start = 3 if content.startswith(b"\xef\xbb\xbf") else 0
-    for number in count(1):
-        if start >= len(content):
-            return
-        end = content.find(b"\n", start) + 1 or len(content) + 1
+    stream = io.BytesIO(content)
+    stream.seek(3 if content.startswith(b"\xef\xbb\xbf") else 0)
+    for number, line in enumerate(stream, start=1):
         try:
-            text = decode_line(content[start : end - 1])
+            yield decode_line(line), stream.tell()
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
-        yield text, end
-        start = end
 
 
 def _attribute(text: str, line: int) -> Attribute:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
 
-from tg_mlc._numbers import NUMBER
-from tg_mlc.data.readers._arff_columns import Columns
-from tg_mlc.data.readers._arff_header import decode_line, shorten, split_cells, unquote
+from tg_mlc._numbers import NUMBER, parse_number
+from tg_mlc.data.readers._arff_header import Attribute, decode_line, shorten, split_cells, unquote
 
 _PLAIN_PAIR = rf"[0-9]{{1,9}}[ \t]+{NUMBER}[ \t]*"
 # Integers, which most sparse files hold, are parsed three times as fast.
@@ -22,7 +22,44 @@ _PAIR = re.compile(
     r"""\s*([0-9]{1,18})\s+(?:('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*|([^\s,'"][^,]*))(,|\Z)""", re.DOTALL
 )
 _TO_SPACES = bytes.maketrans(b"{},", b"   ")
-_PLAIN_DENSE = b"0123456789+-.eE, \t\n"
+_PLAIN_DENSE = b"0123456789+-.eE, \t"
+
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class Columns:
+    """The attributes that become columns, and the values that each may have."""
+
+    def __init__(self, attributes: Sequence[Attribute], dropped: Sequence[bool]) -> None:
+        self.attributes = attributes
+        self.kept = [index for index, is_dropped in enumerate(dropped) if not is_dropped]
+        self.position = {index: column for column, index in enumerate(self.kept)}
+        kept = [attributes[i] for i in self.kept]
+        self.names = [attribute.name for attribute in kept]
+        self.ordered = {attribute.name: list(attribute.values or ()) for attribute in kept if attribute.ordered}
+        #: whether rows of plain numbers can be read all at once
+        self.plain = len(kept) == len(attributes) and all(attribute.plain for attribute in kept)
+        self._is_nominal = np.array([attribute.values is not None for attribute in kept])
+
+    def allow(self, values: np.ndarray, columns: np.ndarray | slice) -> bool:
+        """Tells whether all numbers may stand in these columns."""
+        fits = ~self._is_nominal[columns] | (values == 0) | (values == 1)
+        return bool((fits & (np.abs(values) <= _LARGEST)).all())
+
+    def number(self, index: int, text: str) -> float:
+        """The number that a text stands for in an attribute."""
+        attribute = self.attributes[index]
+        if text == "?":
+            return float("nan")
+        if attribute.values is not None and text in attribute.values:
+            return attribute.values[text]
+        number = parse_number(text)
+        fits = number in attribute.values.values() if attribute.values and attribute.plain else not attribute.values
+        if number is not None and fits and abs(number) <= _LARGEST:
+            return number
+        wanted = "a number" if attribute.values is None else f"one of {', '.join(attribute.values)}"
+        raise ValueError(f"Expected {wanted} for attribute '{attribute.name}' (got {shorten(text)})")
 
 
 class DenseRows:
@@ -34,18 +71,14 @@ class DenseRows:
 
     def add_plain(self, rows: list[bytes]) -> bool:
         """Adds rows of nothing but numbers all at once, or returns :obj:`False` for any others."""
-        leading, width = self.columns.leading, len(self.columns.kept)
-        if leading is None or not self.columns.plain or any(row.count(b",") != leading + width - 1 for row in rows):
+        width, text = len(self.columns.kept), b",".join(rows)
+        if not self.columns.plain or text.translate(None, _PLAIN_DENSE):
             return False
-        text = b"\n".join(row.split(b",", leading)[leading] for row in rows)
-        if text.translate(None, _PLAIN_DENSE) or (leading and any(b"'" in row or b'"' in row for row in rows)):
-            return False
-        values = _numbers(text.replace(b"\n", b","), ",")
-        if values is None or values.size != len(rows) * width:
+        values = _numbers(text, ",")
+        if values is None or values.size != len(rows) * width or any(row.count(b",") != width - 1 for row in rows):
             return False
         values = values.reshape(len(rows), width)
-        allowed = self.columns.allow(values, slice(None))
-        if allowed:
+        if allowed := self.columns.allow(values, slice(None)):
             self._blocks.append(values.astype(np.float32))
         return allowed
 
@@ -89,13 +122,11 @@ class SparseRows:
         if numbers is None or numbers.size != 2 * counts.sum():
             return False
         indices, values = numbers[::2].astype(np.int64), numbers[1::2]
-        if (indices >= len(columns.attributes)).any():
+        width = len(columns.attributes)
+        repeated = np.diff(indices + np.repeat(np.arange(len(rows)), counts) * width) <= 0
+        if (indices >= width).any() or repeated.any() or not columns.allow(values, indices):
             return False
-        positions = columns.position[indices]
-        repeated = np.diff(indices + np.repeat(np.arange(len(rows)), counts) * len(columns.attributes)) <= 0
-        if repeated.any() or (positions < 0).any() or not columns.allow(values, positions):
-            return False
-        self._append(counts, positions, values)
+        self._append(counts, indices, values)
         return True
 
     def parse(self, row: bytes) -> dict[int, float]:
@@ -116,8 +147,8 @@ class SparseRows:
             if index in cells:
                 raise ValueError(f"Expected distinct indices (got {index} twice)")
             cells[index] = unquote(quoted) if quoted else bare.strip()
-        kept = [index for index in sorted(cells) if self.columns.position[index] >= 0]
-        return {int(self.columns.position[index]): self.columns.number(index, cells[index]) for index in kept}
+        column = self.columns.position
+        return {column[i]: self.columns.number(i, cells[i]) for i in sorted(cells) if i in column}
 
     def add(self, rows: list[dict[int, float]]) -> None:
         """Adds rows that were parsed."""

@@ -9,9 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tg_mlc._files import MAX_BYTES, read_unpacked
-from tg_mlc.data.readers._arff_columns import Columns
 from tg_mlc.data.readers._arff_header import Attribute, read_header
-from tg_mlc.data.readers._arff_rows import DenseRows, SparseRows
+from tg_mlc.data.readers._arff_rows import Columns, DenseRows, SparseRows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,14 +41,7 @@ def read_arff(
 
     Numeric attributes stay as they are. Nominal attributes with one or two values become 0 and 1: by their meaning if
     they are spelled as in ``{NO,YES}`` or ``{True,False}`` or ``{-1,1}`` or ``{pos,neg}``, by their order otherwise.
-    ``?`` becomes NaN.
-
-    Args:
-        source (str or Path or bytes): The file, which may be compressed (.gz, .bz2, .xz), or the content of one.
-        drop (list of str or str, optional): Names of attributes to leave out, or :obj:`"text"` to leave out all that
-            are no numbers: strings, dates, and nominal ones with more than two values. (default: :obj:`()`)
-        name (str, optional): How to call the file in messages. (default: :obj:`None`, its path)
-        max_bytes (int, optional): The most bytes to unpack. (default: 4 GiB)
+    ``?`` becomes NaN. Attributes to leave out are named, or are :obj:`"text"`: all that are no numbers.
     """
     content = source if isinstance(source, bytes) else read_unpacked(source, max_bytes)
     called = name or ("ARFF content" if isinstance(source, bytes) else f"'{source}'")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
@@ -10,12 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from tg_mlc._options import check_choice
+from tg_mlc.data._inputs import read_inputs
+from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.readers.arff import Arff
 from tg_mlc.data.readers.arff_labels import counted_labels, meka_count
 from tg_mlc.data.records import Records
 
 Matrix: TypeAlias = sp.csr_array | np.ndarray
-MAX_ENTRIES = 2**31  # of a dense table; 8 GiB
 
 
 def make_records(
@@ -23,13 +23,8 @@ def make_records(
 ) -> Records:
     """Puts a training and a test part together, and parts labels from features.
 
-    Args:
-        train (Arff): All rows, or the training part.
-        test (Arff, optional): The test part, with the same attributes in any order, but values of unknown meaning in
-            the same.
-        labels (list of str or int, optional): The names of the labels, or how many stand first (or, negative, last),
-            or :obj:`None` for what MEKA wrote into the relation.
-        kind (str, optional): What the features are; :obj:`None` tells by their values.
+    The test part has the same attributes in any order, but values of unknown meaning in the same. Labels are named, or
+    counted as by :func:`~tg_mlc.data.readers.arff_labels.counted_labels`, if need be by MEKA in the relation.
     """
     label_names = _label_names(train, labels)
     _check_meaning(train, label_names)
@@ -41,23 +36,14 @@ def make_records(
     if not position:
         raise ValueError(f"Expected attributes that are no labels (got {len(train.names)} labels alone)")
     feature_names = list(position)
-    x, y = table[:, list(position.values())], table[:, targets]
-    _check_labels(y, label_names)
-    _check_features(x, feature_names)
+    x = table[:, list(position.values())]
+    kind = kind or ("bag" if sp.issparse(x) or np.isin(x, (0, 1)).all() else "vector")
+    check_choice("kind", kind, ("bag", "vector"))
+    x, _ = read_inputs(x, kind, feature_names, None)
+    y, _ = read_labels(table[:, targets], label_names)
     each = np.arange(table.shape[0])
     parts = (None, None) if test is None else (each[:rows], each[rows:])
-    return Records(_as(x, kind), dense(y), label_names, feature_names, *parts)
-
-
-def dense(table: Matrix) -> np.ndarray:
-    """A table without gaps.
-
-    Raises:
-        ValueError: If it would need too much memory.
-    """
-    if math.prod(table.shape) > MAX_ENTRIES:
-        raise ValueError(f"Expected a dense table of at most {MAX_ENTRIES:,} entries (got {table.shape})")
-    return np.asarray(sp.csr_array(table).toarray() if sp.issparse(table) else table)
+    return Records(x, y, label_names, feature_names, *parts)
 
 
 def _label_names(train: Arff, labels: Sequence[str] | int | None) -> list[str]:
@@ -109,28 +95,3 @@ def _stack(first: Matrix, second: Matrix) -> Matrix:
     if sp.issparse(first) or sp.issparse(second):
         return sp.csr_array(sp.vstack([sp.csr_array(first), sp.csr_array(second)]))
     return np.concatenate([first, second])
-
-
-def _as(x: Matrix, kind: Literal["bag", "vector"] | None) -> Matrix:
-    if kind is None:
-        kind = "bag" if sp.issparse(x) or bool(((x == 0) | (x == 1)).all()) else "vector"
-    check_choice("kind", kind, ("bag", "vector"))
-    return sp.csr_array(x) if kind == "bag" else dense(x)
-
-
-def _check_labels(y: Matrix, names: Sequence[str]) -> None:
-    row, column, values = sp.find(y) if sp.issparse(y) else (*np.nonzero(y), y[np.nonzero(y)])
-    wrong = np.flatnonzero((values != 1) & ~np.isnan(values))
-    if len(wrong):
-        at = wrong[0]
-        got = f"{values[at]} for '{names[column[at]]}', row {row[at]}"
-        raise ValueError(f"Expected labels to be 0, 1 or '?' (got {got})")
-
-
-def _check_features(x: Matrix, names: Sequence[str]) -> None:
-    if not np.isnan(x.data if sp.issparse(x) else x).any():
-        return
-    entries = sp.coo_array(x)
-    row, column = entries.row[np.isnan(entries.data)], entries.col[np.isnan(entries.data)]
-    got = f"'?' for {len(row)} of them, first for '{names[column[0]]}' in row {row[0]}"
-    raise ValueError(f"Expected features to be known (got {got}); fill them in, or leave them out with 'drop'")

@@ -17,8 +17,6 @@ UNKNOWN_LETTER = LETTERS.index("N")
 AMBIGUOUS = "NRYSWKMBDHVX"
 _LETTERS_IN_WORDS = f"{', '.join(LETTERS)} or another of IUPAC"
 MAX_LETTERS = 1 << 28  # the longest human chromosome has 248 million
-MAX_BYTES = 1 << 32  # of all sequences; the human genome has 3.1 billion letters
-RECORD_BYTES = 128  # what a sequence takes in memory beside its letters and its name, rounded up
 _STRANGE = 255
 _SPACES = b" \t\r\n\v\f"
 
@@ -43,33 +41,22 @@ class FastaRecord(NamedTuple):
     line: int  #: the number of the line of its name, from 1
 
 
-def read_fasta(path: FilePath, max_bytes: int | None = None) -> Iterator[FastaRecord]:
+def read_fasta(path: FilePath) -> Iterator[FastaRecord]:
     """Reads a FASTA file (as it is, or compressed as ``.gz``, ``.bz2`` or ``.xz``), one sequence at a time.
 
     The letters A, C, G and T, in upper or lower case, become 0 to 3, and U becomes 3 as T; the others of IUPAC, among
     them N, mean that a letter is not known, and become 4.
-
-    Args:
-        path (str, bytes or Path): The file.
-        max_bytes (int, optional): The most memory that all sequences may take. (default: any, as they can be dropped
-            one by one)
     """
     path = os.fsdecode(path)
     header: str | None = None
-    codes, begun, taken = bytearray(), 0, 0
+    codes, begun = bytearray(), 0
     for number, line in byte_lines(path, MAX_LETTERS):
-        taken += len(line) + RECORD_BYTES * line.startswith(b">")
-        if max_bytes is not None and taken > max_bytes:
-            expected = f"the sequences of '{path}' to take at most {max_bytes:,} bytes of memory"
-            raise ValueError(f"Expected {expected} (got more up to line {number}); divide the file")
         if line.startswith(b">"):
             if header is not None:
                 yield _record(header, codes, begun, path)
             header, codes, begun = decode(line[1:], path, number).strip(), bytearray(), number
         elif header is not None:
             codes += _codes_of(line, f" in line {number} of '{path}'")
-            if len(codes) > MAX_LETTERS:
-                raise ValueError(f"Expected at most {MAX_LETTERS:,} letters after line {begun} of '{path}' (got more)")
         elif line.strip():
             raise ValueError(f"Expected a name that begins with '>' in line {number} of '{path}' (got {line[:40]!r})")
     if header is None:

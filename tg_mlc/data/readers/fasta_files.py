@@ -11,37 +11,21 @@ from itertools import pairwise
 import numpy as np
 
 from tg_mlc._files import FilePath
-from tg_mlc.data.readers.fasta import MAX_BYTES, read_fasta
-from tg_mlc.data.readers.mapped import map_temporarily
+from tg_mlc.data.readers.byte_arrays import map_temporarily
+from tg_mlc.data.readers.fasta import read_fasta
 
 
 class FastaFiles:
-    """The sequences of several files.
+    """The sequences of several files, those of the training part first."""
 
-    Args:
-        train (list[str or Path]): The files of training sequences, or of all.
-        test (list[str or Path], optional): The files of test sequences. (default: none)
-        max_bytes (int, optional): As in :func:`~tg_mlc.data.readers.fasta.read_fasta`, of each file.
-
-    Attributes:
-        headers (list[str]): The name of each sequence.
-        letters (numpy.ndarray): The codes of the letters of all sequences, mapped into memory.
-        ptr (numpy.ndarray): Where in :obj:`letters` each sequence begins, and the last one ends.
-        ends (list[int]): The number of sequences in each file and all before it.
-        num_train (int): The number of training sequences, which come first.
-
-    Raises:
-        ValueError: If a file is malformed or too large.
-    """
-
-    def __init__(self, train: Sequence[FilePath], test: Sequence[FilePath] = (), max_bytes: int = MAX_BYTES) -> None:
-        self.headers: list[str] = []
-        self.ends: list[int] = []
+    def __init__(self, train: Sequence[FilePath], test: Sequence[FilePath] = ()) -> None:
+        self.headers: list[str] = []  #: the name of each sequence
+        self.ends: list[int] = []  #: the number of sequences in each file and all before it
         self._paths = [os.fsdecode(path) for path in (*train, *test)]
         self._ptr, self._lines = array("q", [0]), array("q")
         self._hashes = array("q")  # of 64 bits: no two sequences have the same by chance
-        self.letters = map_temporarily(self._read(max_bytes))
-        self.ptr = np.frombuffer(self._ptr, dtype=np.int64)
+        self.letters = map_temporarily(self._read())  #: the codes of the letters of all sequences
+        self.ptr = np.frombuffer(self._ptr, dtype=np.int64)  #: where in these each begins, and the last one ends
         self.num_train = self.ends[len(train) - 1]
 
     def __len__(self) -> int:
@@ -60,9 +44,9 @@ class FastaFiles:
         hashes = np.frombuffer(self._hashes, dtype=np.int64)
         return int(np.isin(hashes[self.num_train :], hashes[: self.num_train]).sum())
 
-    def _read(self, max_bytes: int) -> Iterator[np.ndarray]:
+    def _read(self) -> Iterator[np.ndarray]:
         for path in self._paths:
-            for record in read_fasta(path, max_bytes):
+            for record in read_fasta(path):
                 self.headers.append(record.header)
                 self._lines.append(record.line)
                 self._hashes.append(hash(record.letters.tobytes()))

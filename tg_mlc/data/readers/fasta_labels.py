@@ -12,24 +12,14 @@ import numpy as np
 
 from tg_mlc._csv_table import CSVTable, read_csv_blocks
 from tg_mlc._files import FilePath
+from tg_mlc.data.readers.byte_arrays import UNKNOWN_LABEL, label_bytes, map_temporarily
 from tg_mlc.data.readers.fasta_files import FastaFiles
-from tg_mlc.data.readers.label_bytes import UNKNOWN_LABEL, label_bytes
-from tg_mlc.data.readers.mapped import map_temporarily
 
 ROWS_AT_ONCE = 1 << 14
 
 
 class LabelTable:
-    """The labels of sequences by their names, from a table with a row for each, some rows of which are read at a time.
-
-    Args:
-        path (str or Path): The table.
-        id_column (str): The column of the names.
-        label_columns (list[str], optional): The columns of labels. (default: :obj:`None`, all others)
-
-    Raises:
-        ValueError: If the table is malformed or two rows have one name.
-    """
+    """The labels of sequences by their names, from a table that is read some rows at a time."""
 
     def __init__(self, path: FilePath, id_column: str, label_columns: Sequence[str] | None) -> None:
         self.path = Path(os.fsdecode(path))

@@ -15,24 +15,10 @@ MAX_TAKERS = 256
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of samples with their sizes and how often each class of each label occurs in them.
-
-    Args:
-        sizes: Number of samples of each group.
-        counts: Occurrences of each class ``[num_groups, num_classes]``.
-    """
+    """Groups of samples with their sizes and how often each class of each label occurs in them."""
 
     sizes: np.ndarray
-    counts: np.ndarray
-
-    def largest_first(self) -> np.ndarray:
-        """The order that puts common groups into training and rare ones into test."""
-        return np.argsort(-self.sizes, kind="stable")
-
-    def shuffled(self, rng: np.random.Generator, large: int) -> np.ndarray:
-        """A random order, but with the groups of more than :obj:`large` samples in front."""
-        order = rng.permutation(len(self.sizes))
-        return order[np.argsort(self.sizes[order] <= large, kind="stable")]
+    counts: np.ndarray  #: ``[num_groups, num_classes]``
 
     def fill(self, order: Iterable[int], part_sizes: np.ndarray) -> np.ndarray:
         """Puts each group into the first part where it fits, or, if it fits nowhere, where there is most room."""

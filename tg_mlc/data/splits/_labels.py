@@ -33,10 +33,8 @@ class SparseLabels(NamedTuple):
         return int(self.positive.shape[1])
 
     def class_counts(self, group_of: np.ndarray, num_groups: int) -> np.ndarray:
-        """Counts the known negatives and the known positives of every label in groups of samples.
-
-        Returns:
-            Counts ``[num_groups, 2 * num_labels]``: negatives of all labels, then positives of all labels.
+        """Counts the known negatives of all labels, and then the known positives, in groups of samples:
+        ``[num_groups, 2 * num_labels]``.
         """
         num_samples = self.num_samples
         ones = np.ones(num_samples, dtype=np.int64)
@@ -59,13 +57,7 @@ def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> Spars
 
 
 def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list[str] | None) -> str:
-    """A list of the labels that lack a class in a part.
-
-    Args:
-        labels: The labels of all samples.
-        part_of: The number of each sample's part.
-        label_names: Names of the labels, or their numbers if there are none.
-    """
+    """A list of the labels that lack a class in a part, by their names, or their numbers if there are none."""
     num_labels = labels.num_labels
     names = label_names if label_names is not None else [str(i) for i in range(num_labels)]
     counts = labels.class_counts(part_of, len(PARTS))

@@ -93,13 +93,14 @@ def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarra
 
 def _orders(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> Iterator[np.ndarray]:
     if seed is None:
-        yield groups.largest_first()
+        yield np.argsort(-groups.sizes, kind="stable")  # the rarest into test
         return
     rng = np.random.default_rng(seed)
     # A group of more than half a small part would leave no room for variety there.
     large = int(part_sizes[part_sizes > 0].min()) // 2
     for _ in range(NUM_ATTEMPTS):
-        yield groups.shuffled(rng, large)
+        order = rng.permutation(len(groups.sizes))
+        yield order[np.argsort(groups.sizes[order] <= large, kind="stable")]
 
 
 def _check_filled(part_of: np.ndarray, part_sizes: np.ndarray, num_scaffolds: int) -> None:

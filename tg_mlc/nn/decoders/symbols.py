@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tg_mlc._options import check_choice
+
 LabelOrder = Literal["frequency", "reverse", "given", "random"]
 
 
@@ -26,8 +28,7 @@ def label_ranks(y: Tensor, order: LabelOrder) -> Tensor:
     Raises:
         ValueError: If :obj:`order` is unknown.
     """
-    if order not in get_args(LabelOrder):
-        raise ValueError(f"Expected 'label_order' among {get_args(LabelOrder)} (got {order!r})")
+    check_choice("label_order", order, get_args(LabelOrder))
     if order == "random":
         return torch.randperm(y.size(1))
     if order == "given":

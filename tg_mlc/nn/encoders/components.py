@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -26,6 +27,25 @@ def check_columns(x: Tensor, num_columns: int, name: str) -> None:
         raise ValueError(
             f"Expected {name} of shape [N, {'F' if num_columns == -1 else num_columns}] (got {list(x.shape)})"
         )
+
+
+def read_symbols(data: Data, called: str, dtypes: tuple[torch.dtype, ...], highest: int, hint: str) -> Tensor:
+    """The words or letters ``x`` of a batch as ``[N]`` numbers from 0 to the highest."""
+    x: Tensor = data.x
+    if x.dim() != 1 and (x.dim() != 2 or x.size(1) != 1):
+        raise ValueError(
+            f"Expected {called} 'x' of shape [N] or [N, 1], those of all samples one after another (got "
+            f"{list(x.shape)}); of padded rows, make a sample of each without its padding and batch these"
+        )
+    if x.dtype not in dtypes:
+        wanted = " or ".join(map(str, dtypes))
+        raise ValueError(f"Expected {called} 'x' to be whole numbers, {wanted} (got {x.dtype}); {hint}")
+    # On a GPU, a look would wait for all work before it.
+    if not torch.compiler.is_compiling() and x.device.type == "cpu" and x.numel() > 0:
+        lowest, most = (int(value) for value in x.aminmax())
+        if lowest < 0 or most > highest:
+            raise ValueError(f"Expected {called} 'x' from 0 to {highest} (got {lowest} to {most}); {hint}")
+    return x.flatten().long()
 
 
 def ptr_of(data: Data) -> Tensor:

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
 
-from tg_mlc.nn.encoders.components import Components, ptr_of
+from tg_mlc._options import check_count
+from tg_mlc.nn.encoders.components import Components, ptr_of, read_symbols
 
 NUM_LETTERS = 4
 
@@ -47,9 +48,8 @@ class DNAEncoder(nn.Module):
 
     def __init__(self, channels: int, kernel_size: int = 16, pool: int = 2, *, both_strands: bool = False) -> None:
         super().__init__()
-        for name, value in (("kernel_size", kernel_size), ("pool", pool)):
-            if value < 1:
-                raise ValueError(f"Expected '{name}' to be at least 1 (got {value})")
+        check_count("kernel_size", kernel_size)
+        check_count("pool", pool)
         self.channels = channels
         self.pool = pool
         self.both_strands = both_strands
@@ -64,7 +64,8 @@ class DNAEncoder(nn.Module):
     def forward(self, data: Data) -> Components:
         """Encodes the sequences of a batch."""
         ptr = ptr_of(data)
-        x = self.one_hot[_letters(data)]
+        letters = (torch.uint8, torch.long, torch.int)
+        x = self.one_hot[read_symbols(data, "letters", letters, NUM_LETTERS, "words are for SequenceEncoder")]
         length = _common_length(ptr)
         return self._ragged(x, ptr) if length is None else self._equal(x, ptr.numel() - 1, length)
 
@@ -99,28 +100,6 @@ class DNAEncoder(nn.Module):
         before = self.conv.kernel_size[0] // 2
         x = nn.functional.pad(x, (before, self.conv.kernel_size[0] - 1 - before))
         return nn.functional.relu(self.conv(x))
-
-
-def _letters(data: Data) -> Tensor:
-    letters: Tensor = data.x
-    if letters.dim() != 1 and (letters.dim() != 2 or letters.size(1) != 1):
-        raise ValueError(
-            f"Expected letters 'x' of shape [N] or [N, 1], those of all samples one after another (got "
-            f"{list(letters.shape)})"
-        )
-    if letters.is_floating_point():
-        raise ValueError(
-            f"Expected letters 'x' to be whole numbers, as torch.uint8 or torch.long (got {letters.dtype})"
-        )
-    letters = letters.flatten().long()
-    if not torch.compiler.is_compiling() and letters.numel() > 0:
-        lowest, highest = (int(value) for value in letters.aminmax())
-        if lowest < 0 or highest > NUM_LETTERS:
-            raise ValueError(
-                f"Expected letters 'x' from 0 to {NUM_LETTERS} (got {lowest} to {highest}); words are for "
-                f"SequenceEncoder"
-            )
-    return letters
 
 
 def _common_length(ptr: Tensor) -> int | None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from tg_mlc.nn.encoders.components import check_columns
+
 
 class CategoricalEmbedding(nn.Module):
     r"""The sum of one embedding for each of several categorical features.
@@ -40,9 +42,6 @@ class CategoricalEmbedding(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Embeds every row of categories."""
-        if x.dim() != 2 or x.size(1) != len(self.num_categories):
-            raise ValueError(
-                f"Expected categorical features of shape [N, {len(self.num_categories)}] (got {list(x.shape)})"
-            )
+        check_columns(x, len(self.num_categories), "categorical features")
         # One look-up over all features, stacked; empty inputs (a molecule without bonds) are fine.
         return nn.functional.embedding_bag(x.long() + self.get_buffer("offset"), self.weight, mode="sum")

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
 from torch_geometric.utils import segment, subgraph
 
-from tg_mlc.nn.encoders.components import Components, ptr_of
+from tg_mlc.nn.encoders.components import Components, ptr_of, read_symbols
 from tg_mlc.ops.dropout import dropout
 
 if TYPE_CHECKING:
@@ -184,27 +184,8 @@ class SequenceEncoder(nn.Module):
 
 
 def _tokens(data: Data, num_tokens: int) -> Tensor:
-    tokens: Tensor = data.x
-    if tokens.dim() != 1 and (tokens.dim() != 2 or tokens.size(1) != 1):
-        raise ValueError(
-            f"Expected words 'x' of shape [N] or [N, 1], those of all samples one after another (got "
-            f"{list(tokens.shape)}); of padded rows, make a sample of each without its padding and batch these"
-        )
-    if tokens.is_floating_point():
-        raise ValueError(
-            f"Expected words 'x' to be the numbers of words (got {tokens.dtype}); vectors are for VectorEncoder"
-        )
-    if tokens.dtype not in (torch.long, torch.int):
-        raise ValueError(
-            f"Expected words 'x' to be torch.long (got {tokens.dtype}); the letters of DNA are for DNAEncoder, numbers "
-            f"of words may be cast with '.long()'"
-        )
-    # On a GPU, a look would wait for all work before it.
-    if not torch.compiler.is_compiling() and tokens.device.type == "cpu" and tokens.numel() > 0:
-        lowest, highest = (int(value) for value in tokens.aminmax())
-        if lowest < 0 or highest >= num_tokens:
-            raise ValueError(f"Expected words 'x' from 0 to {num_tokens - 1} (got {lowest} to {highest})")
-    return tokens.flatten()
+    hint = "vectors are for VectorEncoder, the letters of DNA for DNAEncoder, and numbers may be cast with '.long()'"
+    return read_symbols(data, "words", (torch.long, torch.int), num_tokens - 1, hint)
 
 
 def sinusoid(position: Tensor, channels: int) -> Tensor:

@@ -4,8 +4,8 @@
 the thresholds anew, in single precision. Those of ``csr`` are rounded from
 benchmarks/results/attention_calibration-cpu.json (those of another processor, in attention_calibration-cpu-epyc.json,
 are mostly higher, by up to two thirds), those of blocks from the latter, and that of folding lies between the two. That
-of ``sddmm`` is read off benchmarks/results/attention-cpu.json (500 and 983 labels). That of 3% was found on two CPU
-cores for 983 labels and the scatter route, and stands for ``triton`` until that is measured.
+of ``scatter`` lies between those of 300 labels (2%) and 983 labels (1%), and that of 3% stands for ``triton`` until it
+is measured.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from tg_mlc.ops.patterns import Blocks
 DENSE_FROM: dict[str, tuple[tuple[int, float], ...]] = {
     "csr": ((0, 0.0), (32, 0.5), (1024, 0.35), (2048, 0.3)),
     "csr, narrow": ((0, 0.0), (32, 0.35), (64, 0.25), (128, 0.2), (1024, 0.15)),
-    "sddmm": ((0, 0.0), (700, 0.06)),
-    "scatter": ((0, 0.0), (129, 0.03)),
+    "scatter": ((0, 0.0), (129, 0.02)),
     "triton": ((0, 0.0), (129, 0.03)),
 }
 #: Channels of a head below which it is narrow: measured with 128 and with 16, at 32 in between.
@@ -64,10 +63,8 @@ def folding_ratio(
 
 def _sparse_way(call: AttentionCall) -> str:
     """Entry of the table for what would compute the edges alone."""
-    if call.return_weights:
-        return "scatter"
-    if call.query.device.type == "cuda":
+    if call.query.device.type == "cuda" and not call.return_weights:
         return _ON_CUDA
-    if numba_problem() is not None:
-        return "sddmm"
+    if call.return_weights or numba_problem() is not None:
+        return "scatter"
     return "csr" if call.query.size(2) >= NARROW else "csr, narrow"

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from tg_mlc.ops.attention import blocks, csr, dense, reference, scatter, sddmm, triton, varlen
+from tg_mlc.ops.attention import blocks, csr, dense, reference, scatter, triton
 from tg_mlc.ops.attention.backend import AttentionCall, Backend
 
 #: By name. Among those that prefer a call, ``"auto"`` takes the first.
 BACKENDS: dict[str, Backend] = {
-    module.BACKEND.name: module.BACKEND for module in (varlen, blocks, dense, triton, csr, sddmm, scatter, reference)
+    module.BACKEND.name: module.BACKEND for module in (blocks, dense, triton, csr, scatter, reference)
 }
 
 

@@ -207,32 +207,12 @@ def dropout_factor(seed: tensor, group: tensor, edge: tensor, dropout_p: tensor,
 
 @kernel
 def attend(
-    query: tensor,
-    query_stride: tensor,
-    key: tensor,
-    key_stride: tensor,
-    value: tensor,
-    value_stride: tensor,
-    bias: tensor,
-    ptr: tensor,
-    index: tensor,
-    num_queries: tensor,
-    num_keys: tensor,
-    heads: tensor,
-    scale: tensor,
-    dropout_p: tensor,
-    kept: tensor,
-    seed: tensor,
-    out: tensor,
-    lse: tensor,
-    DROPOUT: constexpr,
-    C: constexpr,
-    C_V: constexpr,
-    BLOCK_C: constexpr,
-    BLOCK_V: constexpr,
-    ROWS: constexpr,
+    query: tensor, query_stride: tensor, key: tensor, key_stride: tensor, value: tensor, value_stride: tensor,
+    bias: tensor, ptr: tensor, index: tensor, num_queries: tensor, num_keys: tensor, heads: tensor, scale: tensor,
+    dropout_p: tensor, kept: tensor, seed: tensor, out: tensor, lse: tensor,
+    DROPOUT: constexpr, C: constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr,
     EDGES: constexpr,
-) -> None:
+) -> None:  # fmt: skip
     """The outputs of some queries; the softmax is rescaled whenever a higher score is met."""
     sample, head, group, row = rows_of_program(num_queries, heads, ROWS)
     owned = row < num_queries
@@ -266,35 +246,13 @@ def attend(
 
 @kernel
 def query_gradient(
-    query: tensor,
-    query_stride: tensor,
-    key: tensor,
-    key_stride: tensor,
-    value: tensor,
-    value_stride: tensor,
-    bias: tensor,
-    ptr: tensor,
-    index: tensor,
-    num_queries: tensor,
-    num_keys: tensor,
-    heads: tensor,
-    scale: tensor,
-    dropout_p: tensor,
-    kept: tensor,
-    seed: tensor,
-    grad: tensor,
-    grad_stride: tensor,
-    lse: tensor,
-    delta: tensor,
+    query: tensor, query_stride: tensor, key: tensor, key_stride: tensor, value: tensor, value_stride: tensor,
+    bias: tensor, ptr: tensor, index: tensor, num_queries: tensor, num_keys: tensor, heads: tensor, scale: tensor,
+    dropout_p: tensor, kept: tensor, seed: tensor, grad: tensor, grad_stride: tensor, lse: tensor, delta: tensor,
     grad_query: tensor,
-    DROPOUT: constexpr,
-    C: constexpr,
-    C_V: constexpr,
-    BLOCK_C: constexpr,
-    BLOCK_V: constexpr,
-    ROWS: constexpr,
+    DROPOUT: constexpr, C: constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr,
     EDGES: constexpr,
-) -> None:
+) -> None:  # fmt: skip
     r"""The gradients of some queries, :math:`\sum_j \alpha_j (g_j - \Delta) k_j` with
     :math:`\Delta = \sum_j \alpha_j g_j`, in one walk: as :math:`\Delta` is only known at its end, both parts of the
     difference are summed. :math:`\Delta` is kept for the keys.
@@ -330,39 +288,13 @@ def query_gradient(
 
 @kernel
 def key_gradient(
-    query: tensor,
-    query_stride: tensor,
-    key: tensor,
-    key_stride: tensor,
-    value: tensor,
-    value_stride: tensor,
-    bias: tensor,
-    ptr: tensor,
-    index: tensor,
-    order: tensor,
-    num_queries: tensor,
-    num_keys: tensor,
-    num_edges: tensor,
-    heads: tensor,
-    scale: tensor,
-    dropout_p: tensor,
-    kept: tensor,
-    seed: tensor,
-    grad: tensor,
-    grad_stride: tensor,
-    lse: tensor,
-    delta: tensor,
-    grad_key: tensor,
-    grad_value: tensor,
-    grad_scores: tensor,
-    DROPOUT: constexpr,
-    C: constexpr,
-    C_V: constexpr,
-    BLOCK_C: constexpr,
-    BLOCK_V: constexpr,
-    ROWS: constexpr,
+    query: tensor, query_stride: tensor, key: tensor, key_stride: tensor, value: tensor, value_stride: tensor,
+    bias: tensor, ptr: tensor, index: tensor, order: tensor, num_queries: tensor, num_keys: tensor, num_edges: tensor,
+    heads: tensor, scale: tensor, dropout_p: tensor, kept: tensor, seed: tensor, grad: tensor, grad_stride: tensor,
+    lse: tensor, delta: tensor, grad_key: tensor, grad_value: tensor, grad_scores: tensor,
+    DROPOUT: constexpr, C: constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr,
     EDGES: constexpr,
-) -> None:
+) -> None:  # fmt: skip
     """The gradients of some keys and of their values and, if there is a bias, of the scores of their edges."""
     sample, head, group, row = rows_of_program(num_keys, heads, ROWS)
     owned = row < num_keys

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tg_mlc.ops.kernels import residual_numba, threads
+from tg_mlc.ops.kernels.products import onednn_linear, prefers_onednn
 
 #: Bytes of states to take at a time, and the least rows, as smaller products are slow.
 TILE, MIN_ROWS = 2**19, 512
@@ -92,11 +93,11 @@ def backward(
             g, y = scratch[: high - low], x[low:high]
             if branch.first is not None:
                 hidden = kept.hidden[low:high]
-                weights[1][part].addmm_(g.t(), hidden)
-                g = torch.mm(g, branch.last, out=scratch_hidden[: high - low])
+                _add_product(g.t(), hidden, weights[1][part])
+                g = _add_product(g, branch.last, scratch_hidden[: high - low], keep=False)
                 residual_numba.rectify_gradient(_flat(g), _flat(hidden), _flat(hidden_sums[part]))
-            weights[0][part].addmm_(g.t(), y)
-            grad_x[low:high].addmm_(g, like[0], beta=int(same))
+            _add_product(g.t(), y, weights[0][part])
+            _add_product(g, like[0], grad_x[low:high], keep=same)
 
     _share(work, rows)
     of_norm, of_norm_bias, of_bias = sums.sum(dim=0)
@@ -113,7 +114,17 @@ def kept_entries(like: Tensor, dropout_p: float, seed: int) -> Tensor:
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
+    if prefers_onednn(x, weight):
+        return out.copy_(onednn_linear(x, weight, bias))
     return torch.mm(x, weight.t(), out=out) if bias is None else torch.addmm(bias, x, weight.t(), out=out)
+
+
+def _add_product(a: Tensor, b: Tensor, out: Tensor, keep: bool = True) -> Tensor:
+    """Adds a matrix product to a matrix, or, on request, writes it in place of it."""
+    if not prefers_onednn(a, b):
+        return out.addmm_(a, b, beta=int(keep))
+    product = onednn_linear(a, b.t())
+    return out.add_(product) if keep else out.copy_(product)
 
 
 def _norm(branch: Branch) -> residual_numba.Norm:

@@ -109,12 +109,6 @@ class Blocks(Pattern):
         sample: Tensor = ptr2index(self.query_ptr, output_size=self.num_queries)
         return sample
 
-    def split(self, weights: Tensor) -> list[Tensor]:
-        """Views of weights ``[num_edges, heads]`` as one ``[queries, keys, heads]`` for each sample."""
-        num_queries, num_keys = self.query_ptr.diff().tolist(), self.key_ptr.diff().tolist()
-        parts = torch.split(weights, [q * k for q, k in zip(num_queries, num_keys, strict=True)])
-        return [w.view(q, k, weights.size(-1)) for w, q, k in zip(parts, num_queries, num_keys, strict=True)]
-
     def to(self, device: torch.device | str) -> Blocks:
         """The same pattern on another device."""
         return Blocks(

@@ -77,11 +77,6 @@ class Edges(Pattern):
         return self.edge_index.size(1)
 
     @property
-    def is_prepared(self) -> bool:
-        """:obj:`True` if calls find what they ask for without waiting for the device."""
-        return "is_multigraph" in self._kept
-
-    @property
     @_kept
     def is_multigraph(self) -> bool:
         """:obj:`True` if a pair occurs more than once; it takes part in the softmax as often."""

@@ -1,0 +1,48 @@
+"""Linear maps in single precision on a CPU by oneDNN, where it is faster than MKL.
+
+PyTorch leaves them to MKL, which makes no use of AVX-512 on processors of AMD. There oneDNN takes less than half the
+time (5088 x 128 by 128 x 128 on one core of an EPYC: 0.8 against 1.9 ms), in the same precision.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+#: Multiplications below which oneDNN does not pay, those of 512 x 128 by 128 x 128.
+LEAST = 2**23
+
+
+def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    r"""The rows :math:`\mathbf{W} \mathbf{x} + \mathbf{b}` for matrices in single precision; no gradient is recorded.
+
+    Args:
+        x (torch.Tensor): The inputs :math:`(N, F)`.
+        weight (torch.Tensor): The weights :math:`(F', F)`.
+        bias (torch.Tensor, optional): The bias :math:`(F')`. (default: :obj:`None`)
+    """
+    out: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return out
+
+
+def prefers_onednn(x: Tensor, weight: Tensor) -> bool:
+    """Whether :func:`onednn_linear` takes less time here than MKL, and oneDNN is switched on."""
+    return x.size(0) * weight.numel() >= LEAST and _is_faster() and bool(torch.backends.mkldnn.enabled)
+
+
+@cache
+def _is_faster() -> bool:
+    built = hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    return built and torch.backends.cpu.get_cpu_capability() == "AVX512" and _vendor() == "AuthenticAMD"
+
+
+def _vendor() -> str:
+    """The processor's, as far as the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("vendor_id")), "")
