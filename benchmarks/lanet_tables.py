@@ -103,7 +103,7 @@ def make(cell: Cell, seed: int, events: EventSequences, split: Split, place: Pat
     seed_everything(seed, verbose=False)
     dataset = EventPreprocessor(tau=cell.tau).fit_transform(events, split)
     model = cell.build(dataset, split, cell.channels)
-    module = MultiLabelModule(model, dataset.label_names, cell.objective(), **cell.preset["module"])
+    module = MultiLabelModule(model, dataset.label_names, **cell.preset["module"])
     loader = MultiLabelDataModule(dataset, split, seed=seed, **cell.preset["data"])
     run_folder = place / path.stem
     resume = (run_folder / "last.ckpt").exists()

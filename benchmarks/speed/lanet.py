@@ -65,9 +65,11 @@ class Sizes:
             rng.random(y.nnz).astype(np.float32),
             rng.integers(0, 11, y.nnz),
             np.arange(self.num_entities),
+            np.ones(rows, dtype=bool),
             label_names=[str(label) for label in range(self.num_labels)],
             num_entities=self.num_entities,
             num_bins=11,
+            gaps=list(range(30)),
             tau=self.tau,
         )
 

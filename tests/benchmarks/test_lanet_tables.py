@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from benchmarks import lanet_tables
-from benchmarks.lanet_bootstrap import resamples
+from benchmarks.lanet_bootstrap import resamples, weighed_metrics
 from benchmarks.lanet_models import CELLS
 from benchmarks.report import lanet as report
 from tests.sequences.histories import histories
+from tg_mlc.metrics import macro_roc_auc, micro_roc_auc, ndcg_at_k, recall_at_k
 from tg_mlc.sequences import EventPreprocessor, time_split
 from tg_mlc.training import MultiLabelModule
 
@@ -25,7 +26,7 @@ def test_every_cell_is_a_model_that_its_objective_takes():
     for cell in CELLS.values():
         dataset = EventPreprocessor(tau=cell.tau).fit_transform(events, split)
         model = cell.build(dataset, split, 8)
-        module = MultiLabelModule(model, dataset.label_names, cell.objective(), **cell.preset["module"])
+        module = MultiLabelModule(model, dataset.label_names, **cell.preset["module"])
         assert module.objective.loss(model, dataset.batch(split.train[-4:])).isfinite()
 
 
@@ -50,10 +51,20 @@ def test_cells_are_made_once_and_compared(own_runs, capsys, monkeypatch):
 
 def test_entities_are_drawn_with_all_of_their_rows():
     entity = np.array([0, 1, 1, 2, 2, 2, 0])
-    for rows in resamples(entity, 20):
-        counts = np.bincount(rows, minlength=7)
-        assert all(len(set(counts[entity == i])) == 1 for i in range(3))
-        assert sum(counts[[0, 1, 3]]) == 3
+    for weight in resamples(entity, 20):
+        assert all(len(set(weight[entity == i])) == 1 for i in range(3))
+        assert sum(weight[[0, 1, 3]]) == 3
+
+
+def test_weights_of_rows_equal_rows_that_are_repeated():
+    random = np.random.default_rng(0)
+    y, scores = (random.random((40, 6)) < 0.3).astype(float), random.integers(5, size=(40, 6)) / 5
+    y[3], y[:, 5] = 0.0, 0.0
+    weight = random.integers(3, size=40)
+    rows = np.repeat(np.arange(40), weight)
+    expected = {"miAUC": micro_roc_auc, "maAUC": macro_roc_auc, "R@10": recall_at_k, "NDCG@10": ndcg_at_k}
+    for key, metric in weighed_metrics(y, scores).items():
+        assert metric(weight.astype(float)) == pytest.approx(expected[key](y[rows], scores[rows]))
 
 
 def test_rows_are_compared_with_one_that_is_there(own_runs):

@@ -56,6 +56,32 @@ def test_rows_without_a_label_are_counted(tmp_path):
         load_events("liquor", tmp_path)
 
 
+def with_sales(folder, **changed):
+    for file, text in FILES["sales"].items():
+        (folder / file).write_text(changed.get(file.removesuffix(".csv"), text))
+    return folder
+
+
+def test_a_repeated_item_is_refused_rather_than_its_sales_counted_twice(tmp_path):
+    again = FILES["sales"]["items.csv"] + "a again,22154,58\n"
+    with pytest.raises(ValueError, match=r"every 'item_id' once in '.*items.csv' \(got 22154 more than once\)"):
+        load_events("sales", with_sales(tmp_path, items=again))
+
+
+@pytest.mark.parametrize(
+    ("file", "column"), [("sales_train", "shop_id"), ("sales_train", "item_id"), ("items", "item_id")]
+)
+def test_a_missing_column_is_named_with_its_file_and_what_is_there(tmp_path, file, column):
+    text = FILES["sales"][f"{file}.csv"].replace(column, "other")
+    with pytest.raises(ValueError, match=rf"columns \['{column}'\] in '.*{file}.csv' \(got the columns .*'other'"):
+        load_events("sales", with_sales(tmp_path, **{file: text}))
+
+
+def test_a_label_that_no_file_has_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"columns \['colour'\] in \['sales_train.csv', 'items.csv'\]"):
+        load_events("sales", with_sales(tmp_path), label="colour")
+
+
 @pytest.mark.parametrize("name", EVENT_SOURCES)
 def test_it_says_where_files_come_from(tmp_path, name, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -37,6 +37,7 @@ def batch(num_samples: int = 5, seed: int = 0, *, num_labels: int = NUM_LABELS, 
         memory_label=memory_label,
         memory_sample=memory_sample,
         memory=memory,
+        trend=torch.rand(num_samples, num_labels, 3, generator=generator),
     )
     data._num_graphs = num_samples
     return data

@@ -32,7 +32,9 @@ def test_window_of_a_small_history():
     names = dataset.memory_features
     x, y = (dict(zip(names, values.tolist(), strict=True)) for values in batch.memory[:2])
     assert x["log_count"] == pytest.approx(math.log(3))
-    assert x["log_count_decay_0.5"] == pytest.approx(math.log(2.5))
+    assert x["log_share_decay_0.5"] == pytest.approx(math.log1p(100.0))
+    assert y["log_share_decay_0.5"] == pytest.approx(math.log1p(100.0 * 1.0 / 1.5))
+    assert (x["log_last_gap"], x["log_mean_gap"], y["log_last_gap"]) == (pytest.approx(math.log(2)),) * 2 + (0,)
     assert (x["log_days_since"], x["log_events_since"], x["share_of_events"]) == (0, 0, 1)
     assert (y["log_count"], y["share_of_events"]) == (pytest.approx(math.log(2)), 0.5)
     assert repr(dataset) == "NextSetDataset(4, num_entities=2, num_labels=2, tau=2)"
@@ -68,12 +70,37 @@ def test_memory_equals_a_loop():
         for label in np.flatnonzero(y[first:target].any(axis=0)):
             seen = first + np.flatnonzero(y[first:target, label])
             since = target - 1 - seen
-            counts = [len(seen), *((decay**since).sum() for decay in (0.5, 0.8, 0.95))]
-            logs = np.log1p([*counts, time[target - 1] - time[seen[-1]], since[-1]])
+            ever = np.arange(target - first)
+            shares = [(decay**since).sum() / (decay**ever).sum() for decay in (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)]
+            gaps = np.diff(seen) if len(seen) > 1 else np.zeros(1)
+            days = time[target - 1] - time[seen[-1]]
+            logs = np.log1p([len(seen), *np.divide(shares, 0.01), days, since[-1], gaps[-1], gaps.mean()])
             expected = torch.tensor([*logs, len(seen) / (target - first)], dtype=torch.float32)
             assert_close(batch.memory[row[target, label]], expected)
             num_seen += 1
     assert num_seen == len(row)
+
+
+def test_trends_equal_a_loop():
+    events = histories()
+    split = time_split(events)
+    dataset = EventPreprocessor().fit_transform(events, split)
+    batch = dataset.batch(range(len(dataset)))
+    y, time, ptr = events.y.toarray(), events.time.numpy(), events.ptr.tolist()
+    in_training = np.isin(np.arange(len(y)), split.train.numpy())
+    for target in set(range(len(dataset))) - set(ptr):
+        known = (time <= time[target - 1]) & (in_training if in_training[target] else True)
+        recent = known & (time > time[target - 1] - 7)
+        expected = (y[recent].sum(axis=0) + 20 * y[known].mean(axis=0)) / (recent.sum() + 20)
+        assert_close(batch.trend[target, :, 0], torch.from_numpy(expected.astype(np.float32)))
+    assert not batch.trend[ptr[:-1]].any()
+
+
+def test_a_part_of_a_day_is_known_on_the_next_day():
+    rows = [("a", 1.0, "x"), ("a", 3.5, "x"), ("a", 4.5, "x"), ("b", 3.25, "y"), ("b", 4.0, "x"), ("b", 9.0, "y")]
+    dataset = make(from_events(pd.DataFrame(rows, columns=["who", "day", "item"]), **{**COLUMNS, "amount": None}))
+    assert dataset.batch([2]).trend[0, 1].tolist() == [0.0, 0.0, 0.0]
+    assert dataset.batch([5]).trend[0, 1].tolist() == pytest.approx([0.25] * 3)
 
 
 def test_a_batch_is_its_samples_one_by_one():

@@ -17,7 +17,7 @@ PATH = LabelGraph(torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]]), num_nodes=NU
 
 def lanet(graph=None, **options):
     torch.manual_seed(0)
-    window = {"tau": TAU, "num_bins": NUM_BINS, "max_days": 30, **options.pop("window", {})}
+    window = {"tau": TAU, "num_bins": NUM_BINS, "gaps": range(31), **options.pop("window", {})}
     model = LANET(graph or fully_connected(NUM_LABELS), NUM_ENTITIES, 8, window=window, **options)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -106,7 +106,7 @@ def test_every_part_learns_and_samples_do_not_mix(name):
         alone[key] = alone[key][keep]
     for key in ("memory_label", "memory_sample", "memory"):
         alone[key] = alone[key][kept]
-    alone.entity, alone._num_graphs = alone.entity[:3], 3
+    alone.entity, alone.trend, alone._num_graphs = alone.entity[:3], alone.trend[:3], 3
     torch.testing.assert_close(model(alone), logits[:3], **LOOSE)
 
 

@@ -28,16 +28,27 @@ def test_logits_start_at_the_frequencies_of_training(profiles):
 def test_labels_that_an_entity_never_had_say_nothing_of_themselves():
     layer, data = memory(), batch()
     features = layer.features(data)
-    assert not features[0, :, :-1].any()  # the first sample has no history at all
+    assert not features[0, :, : 2 * NUM_FEATURES].any()  # the first sample has no history at all
     assert torch.equal(features[data.memory_sample, data.memory_label, :NUM_FEATURES], data.memory)
     seen = torch.zeros(5, NUM_LABELS, dtype=torch.bool)
     seen[data.memory_sample, data.memory_label] = True
     assert not features[..., :NUM_FEATURES][~seen].any()
 
 
+def test_trends_are_told_against_the_frequencies():
+    layer, data = memory(), batch()
+    data.trend = FREQUENCY.view(1, -1, 1).repeat(5, 1, 3)
+    data.trend[0] = 0.0  # nothing is known before a first event
+    data.trend[1] *= 2.0
+    trend = layer.features(data)[..., 2 * NUM_FEATURES + 1 :]
+    assert not trend[[0, 2]].any()
+    assert (trend[1] > 0.6).all()
+
+
 def test_one_function_serves_all_labels():
     layer, data = memory(), batch()
     layer.frequency.fill_(0.3)
+    data.trend.fill_(0.2)
     torch.nn.init.normal_(layer.to_logit.weight)
     views, logits = layer(data)
     data.memory_label = NUM_LABELS - 1 - data.memory_label

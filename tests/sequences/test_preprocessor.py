@@ -48,6 +48,24 @@ def test_bins_hold_equal_shares_and_missing_amounts_have_their_own():
     assert batch.amount[[0, 3, 10]].tolist() == pytest.approx(np.arcsinh(np.array([-3, 0, 7]) / mean), rel=1e-6)
 
 
+@pytest.mark.parametrize("amounts", [[1.0, 1.0, 1.0, 5.0], [0.0, 10.0], [3.0] * 4, [-2.0, 0.0, 0.5, 0.75, 100.0]])
+def test_training_has_amounts_in_every_bin(amounts):
+    rows = pd.DataFrame({"who": "a", "day": range(len(amounts) + 2), "item": "x", "cost": [*amounts, -999.0, 999.0]})
+    split = Split(torch.arange(len(amounts)), torch.tensor([len(amounts)]), torch.tensor([len(amounts) + 1]), "by hand")
+    dataset = EventPreprocessor(tau=None).fit_transform(from_events(rows, **COLUMNS), split)
+    trained = set(dataset.batch([len(amounts)]).bin.tolist())
+    assert trained == set(range(1, dataset.num_bins))
+    assert set(dataset.batch([len(amounts) + 1]).bin.tolist()) <= trained
+
+
+def test_gaps_are_those_of_windows_of_training():
+    rows = pd.DataFrame({"who": "a", "day": [0, 7, 14, 35.5, 99, 5000, 5003], "item": "x", "cost": 1.0})
+    split = Split(torch.arange(5), torch.tensor([5]), torch.tensor([6]), "by hand")
+    dataset = EventPreprocessor().fit_transform(from_events(rows, **COLUMNS), split)
+    assert dataset.gaps == [0, 7, 21]
+    assert dataset.is_training.tolist() == [True] * 5 + [False] * 2
+
+
 def test_amounts_that_are_all_zero_or_missing():
     events = histories()
     for value in (0.0, np.nan):

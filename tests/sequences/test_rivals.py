@@ -14,9 +14,9 @@ from tg_mlc.sequences.rivals import LSTMBaseline, TransformerBase
 SIZES = (NUM_LABELS, NUM_ENTITIES, 8)
 WINDOW = {"tau": TAU, "num_bins": NUM_BINS}
 MODELS = {
-    "LSTM": lambda: LSTMBaseline(*SIZES, tau=TAU),
-    "TransformerBase": lambda: TransformerBase(*SIZES, tau=TAU),
-    "C2AE": lambda: C2AE(*SIZES, tau=TAU),
+    "LSTM": lambda: LSTMBaseline(*SIZES, events={"tau": TAU}),
+    "TransformerBase": lambda: TransformerBase(*SIZES, events={"tau": TAU}),
+    "C2AE": lambda: C2AE(*SIZES, events={"tau": TAU}),
     "time-attention": lambda: TimeAttention(*SIZES, window=WINDOW),
     "concat-attention": lambda: two_attentions(gated=False),
     "gated-attention": lambda: two_attentions(gated=True),
@@ -68,6 +68,21 @@ def test_the_order_of_events_matters_and_that_of_labels_within_does_not(name):
     torch.testing.assert_close(model(data), expected, atol=1e-5, rtol=1e-5)
     data.position = TAU + 1 - data.position
     assert (model(data) - expected).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("name", [*MODELS, "LANET"])
+def test_an_entity_that_training_does_not_have_stays_zero(name):
+    torch.manual_seed(0)
+    model, data = {**MODELS, "LANET": lambda: two_attentions(gated=False).label}[name](), batch()
+    before = {key: value.clone() for key, value in model.state_dict().items() if key.endswith("entity.weight")}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    model(data).square().sum().backward()  # the second sample is of such an entity
+    optimizer.step()
+    assert before
+    for key, value in before.items():
+        after = model.state_dict()[key]
+        assert not after[NUM_ENTITIES].any()
+        assert not torch.equal(after[data.entity[2]], value[data.entity[2]])
 
 
 def test_a_missing_amount_counts_as_one():

@@ -9,7 +9,7 @@ from tg_mlc.sequences.windows import WindowViews, events_of, occurrences
 
 def views(**options):
     torch.manual_seed(0)
-    return WindowViews(NUM_LABELS, 4, **{"tau": TAU, "num_bins": NUM_BINS, "max_days": 30, **options})
+    return WindowViews(NUM_LABELS, 4, **{"tau": TAU, "num_bins": NUM_BINS, "gaps": range(31), **options})
 
 
 def test_labels_absent_from_a_window_are_their_embedding_alone():
@@ -37,6 +37,13 @@ def test_gaps_of_years_and_times_that_run_backwards_are_defined():
     far, farther, none, back = time(torch.tensor([30.0, 5000.0, 0.0, -3.0]), step)
     assert torch.equal(far, farther)
     assert torch.equal(none, back)
+
+
+def test_other_gaps_than_those_of_training_are_the_next_smaller():
+    time = views(gaps=[0, 7, 21]).time
+    step = torch.zeros(5, dtype=torch.long)
+    expected = time.days.weight[[0, 1, 1, 2, 2]] + time.position.weight[0]
+    assert torch.equal(time(torch.tensor([6.0, 7.0, 20.9, 21.0, 900.0]), step), expected)
 
 
 def test_earlier_events_than_the_last_are_left_out():
@@ -71,7 +78,7 @@ def test_events_are_in_the_order_of_time():
     assert ptr[-1] == len(pairs)
 
 
-@pytest.mark.parametrize("options", [{"tau": 0}, {"num_bins": 0}, {"max_days": 0}, {"time": False, "amount": False}])
+@pytest.mark.parametrize("options", [{"tau": 0}, {"num_bins": 0}, {"time": False, "amount": False}])
 def test_options_are_checked(options):
     with pytest.raises(ValueError, match="Expected '"):
         views(**options)

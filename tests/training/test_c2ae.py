@@ -33,7 +33,7 @@ def test_without_any_pair_there_is_nothing_to_learn():
 
 def test_both_encoders_and_the_decoder_learn():
     torch.manual_seed(0)
-    model, data, objective = C2AE(NUM_LABELS, NUM_ENTITIES, 8, tau=TAU), batch(32), C2AEObjective()
+    model, data, objective = C2AE(NUM_LABELS, NUM_ENTITIES, 8, events={"tau": TAU}), batch(32), C2AEObjective()
     objective.check_model(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     losses = []

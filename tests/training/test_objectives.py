@@ -96,7 +96,7 @@ def test_binary_loss_may_be_another_one(batch):
     assert torch.equal(BinaryObjective(0.3, loss_name="focal", loss_options=options).loss(model, batch), expected)
 
 
-@pytest.mark.parametrize("name", ["bce", "focal", "asymmetric", "soft_f1"])
+@pytest.mark.parametrize("name", ["bce", "focal", "asymmetric", "soft_f1", "listwise"])
 def test_losses_are_stored_and_made_again(name, tmp_path, data):
     options = {"pos_weight": [1.0, 2.0, *[1.0] * (len(LABELS) - 2)]} if name == "bce" else {}
     objective = BinaryObjective(loss_name=name, loss_options=options)

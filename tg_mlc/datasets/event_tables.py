@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tg_mlc._csv_table import check_columns
 from tg_mlc._optional import require
 from tg_mlc.data import EventSequences, from_events
 
@@ -122,18 +123,28 @@ def _find(source: EventSource, folder: str | Path | None) -> Path:
 
 def _read(source: EventSource, folder: Path, label: str) -> Any:
     """The columns that are used of all files, joined."""
-    events, *others = (_open(folder / file) for file in source.files)
-    used = {source.entity, source.time, source.origin_of_time, source.amount, source.join, label}
-    frame = events(used)
+    first, *others = source.files
+    joins = [source.join] * bool(others)
+    needed = [source.entity, source.origin_of_time or source.time, source.amount, *joins]
+    frame = _columns(folder / first, needed, label)
     for other in others:
-        frame = frame.merge(other({source.join, label}), on=source.join, how="left")
+        joined = _columns(folder / other, joins, label)
+        again = joined[source.join].duplicated()
+        if again.any():
+            raise ValueError(
+                f"Expected every '{source.join}' once in '{folder / other}' (got {joined[source.join][again].iloc[0]} "
+                f"more than once)"
+            )
+        frame = frame.merge(joined, on=source.join, how="left")
+    check_columns([label], list(frame.columns), f"{list(source.files)} of '{folder}'")
     return frame
 
 
-def _open(path: Path) -> Callable[[set[str]], Any]:
-    pandas = require("pandas", extra="parquet")
-    if path.suffix == ".csv":
-        return lambda used: pandas.read_csv(path, usecols=used.__contains__, low_memory=False)
-    parquet = require("pyarrow.parquet", extra="parquet")
-    names = parquet.read_schema(path).names
-    return lambda used: pandas.read_parquet(path, columns=[name for name in names if name in used])
+def _columns(path: Path, needed: list[str], label: str) -> Any:
+    """The columns that a file needs, and that of labels if it is there."""
+    pandas, is_csv = require("pandas", extra="parquet"), path.suffix == ".csv"
+    parquet = None if is_csv else require("pyarrow.parquet", extra="parquet")
+    names = parquet.read_schema(path).names if parquet else list(pandas.read_csv(path, nrows=0).columns)
+    check_columns(needed, names, f"'{path}'")
+    used = [name for name in names if name in {*needed, label}]
+    return pandas.read_parquet(path, columns=used) if parquet else pandas.read_csv(path, usecols=used, low_memory=False)

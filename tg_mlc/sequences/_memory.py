@@ -9,13 +9,17 @@ from tg_mlc.sequences._ranges import ranges
 
 IntArray = np.ndarray
 #: By how much an occurrence counts less with every further event.
-DECAYS = (0.5, 0.8, 0.95)
+DECAYS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
+#: Shares far below this are as good as none.
+RARE = 0.01
 #: What is said of a label that an entity had before.
 MEMORY_FEATURES = (
     "log_count",
-    *(f"log_count_decay_{decay:g}" for decay in DECAYS),
+    *(f"log_share_decay_{decay:g}" for decay in DECAYS),
     "log_days_since",
     "log_events_since",
+    "log_last_gap",
+    "log_mean_gap",
     "share_of_events",
 )
 
@@ -54,12 +58,19 @@ class LabelMemory:
         seen = last >= self._start[pair]
         sample, pair, at, last = sample[seen], pair[seen], at[seen], last[seen]
         count = last - self._start[pair] + 1
+        num_events = (at - self.ptr[entity[sample]])[:, None]
         events_since = at - 1 - self._event[last]
-        decayed = self._decayed[last] * np.power(DECAYS, events_since[:, None])
         days = self.time[at - 1] - self.time[self._event[last]]
-        share = count / (at - self.ptr[entity[sample]])
-        logs = np.log1p(np.column_stack([count, decayed, days, events_since]))
-        return self._label[pair], sample, np.column_stack([logs, share]).astype(np.float32)
+        decayed = self._decayed[last] * np.power(DECAYS, events_since[:, None])
+        shares = decayed * (1.0 - np.array(DECAYS)) / (1.0 - np.power(DECAYS, num_events)) / RARE
+        logs = np.log1p(np.column_stack([count, shares, days, events_since, *self._gaps(last, self._start[pair])]))
+        return self._label[pair], sample, np.column_stack([logs, count[:, None] / num_events]).astype(np.float32)
+
+    def _gaps(self, last: IntArray, first: IntArray) -> tuple[np.ndarray, np.ndarray]:
+        """The number of events from an occurrence to the next, the last time and on average; 0 for an only one."""
+        before = np.maximum(last - 1, first)
+        mean = (self._event[last] - self._event[first]) / np.maximum(last - first, 1)
+        return self._event[last] - self._event[before], mean
 
 
 def _decayed_counts(rank: IntArray, event: IntArray) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 from tg_mlc.nn import BlockOptions
 from tg_mlc.sequences.event_transformer import EventTransformer
 from tg_mlc.sequences.lanet import LANET
-from tg_mlc.sequences.windows import WindowOptions, WindowViews
+from tg_mlc.sequences.windows import WindowOptions, WindowViews, entity_embedding
 
 
 class TimeAttention(nn.Module):
@@ -23,7 +23,7 @@ class TimeAttention(nn.Module):
 
     Args:
         num_labels (int): Number of labels :math:`L`.
-        num_entities (int): Number of training entities; all others share one embedding.
+        num_entities (int): Number of training entities; the embedding of all others is zero.
         channels (int, optional): Size of each view. (default: :obj:`128`)
         num_layers (int, optional): Number of blocks. (default: :obj:`2`)
         window (dict, optional): Options of :class:`~tg_mlc.sequences.WindowViews`. (default: :obj:`None`)
@@ -47,7 +47,7 @@ class TimeAttention(nn.Module):
         super().__init__()
         block = {"dropout": 0.2, "bias": True, **block}
         self.views = WindowViews(num_labels, channels, **(window or {}))
-        self.entity = nn.Embedding(num_entities + 1, self.views.width)
+        self.entity = entity_embedding(num_entities, self.views.width)
         self.events = EventTransformer(self.views.width, num_labels, num_layers, **block)
 
     def forward(self, data: Data) -> Tensor:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from tg_mlc.sequences.rivals import LSTMEncoder
+from tg_mlc.sequences.rivals import EventOptions, LSTMModel
 
 
 class C2AEOutput(NamedTuple):
@@ -18,7 +18,7 @@ class C2AEOutput(NamedTuple):
     logits: Tensor  #: ``[B, L]``
 
 
-class C2AE(nn.Module):
+class C2AE(LSTMModel):
     r"""The "CLASS2C2AE" rival in the `"Label Attention Network for Sequential Multi-Label Classification"
     <https://arxiv.org/abs/2303.00280>`_ paper: the autoencoder from the `"Learning Deep Latent Space for Multi-Label
     Classification" <https://arxiv.org/abs/1707.00418>`_ paper, with an LSTM as the encoder of windows.
@@ -32,10 +32,9 @@ class C2AE(nn.Module):
 
     Args:
         num_labels (int): Number of labels :math:`L`.
-        num_entities (int): Number of training entities; all others share one embedding.
+        num_entities (int): Number of training entities; the embedding of all others is zero.
         channels (int, optional): Size :math:`C` of a code and of hidden layers. (default: :obj:`128`)
-        tau (int, optional): Number of events of a window. (default: :obj:`3`)
-        max_days (int, optional): From how many days on all gaps are the same. (default: :obj:`365`)
+        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"tau": 3}`. (default: :obj:`None`)
 
     Shapes:
         - **input:** a batch of :math:`B` windows
@@ -43,10 +42,9 @@ class C2AE(nn.Module):
     """
 
     def __init__(
-        self, num_labels: int, num_entities: int, channels: int = 128, *, tau: int = 3, max_days: int = 365
+        self, num_labels: int, num_entities: int, channels: int = 128, *, events: EventOptions | None = None
     ) -> None:
-        super().__init__()
-        self.window_encoder = LSTMEncoder(num_labels, num_entities, channels, tau, max_days)
+        super().__init__(num_labels, num_entities, channels, **(events or {}))
         self.window_code = nn.Linear(channels, channels)
         self.label_encoder = _two_layers(num_labels, channels, channels)
         self.decoder = _two_layers(channels, channels, num_labels)
@@ -62,7 +60,7 @@ class C2AE(nn.Module):
         return C2AEOutput(self._code(data), from_labels, self.decoder(from_labels))
 
     def _code(self, data: Data) -> Tensor:
-        code: Tensor = self.window_code(self.window_encoder(data))
+        code: Tensor = self.window_code(self.last_state(data))
         return code
 
 

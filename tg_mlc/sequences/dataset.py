@@ -15,6 +15,7 @@ from torch_geometric.data import Batch
 
 from tg_mlc.sequences._memory import MEMORY_FEATURES, LabelMemory
 from tg_mlc.sequences._ranges import ranges
+from tg_mlc.sequences._trend import LabelTrend
 
 
 class NextSetDataset(Dataset[Batch]):
@@ -39,6 +40,8 @@ class NextSetDataset(Dataset[Batch]):
           absolute amounts of the label in training, or 0 for one that is missing
         - **memory_label**, **memory_sample** and **memory:** :math:`(m)`, :math:`(m)` and :math:`(m, F)`, what
           :attr:`memory_features` says of all labels in the whole history, in the order of sample and label
+        - **trend:** :math:`(B, L, 3)`, the share of the events of all entities that have each label, in the 7, 28 and
+          84 days up to the last event before the target; of training events alone for a target of training
 
     Attributes:
         y (scipy.sparse.csr_array): The labels of all events, :math:`(N, L)`.
@@ -47,6 +50,8 @@ class NextSetDataset(Dataset[Batch]):
         label_names (list of str): The labels, those of training.
         num_entities (int): The number of entities of training.
         num_bins (int): The number of bins, the one of missing amounts included.
+        gaps (list of int): The whole days between events of training, ascending.
+        is_training (numpy.ndarray): Which events are training events.
         tau (int): The number of events in a window; :obj:`None` for whole histories.
     """
 
@@ -60,22 +65,25 @@ class NextSetDataset(Dataset[Batch]):
         amount: np.ndarray,
         bins: np.ndarray,
         entity_index: np.ndarray,
+        is_training: np.ndarray,
         *,
         label_names: list[str],
         num_entities: int,
         num_bins: int,
+        gaps: list[int],
         tau: int | None,
     ) -> None:
         self.ptr, self.time, self.y = ptr, time, y
         self._amount, self._bin = amount, bins
         self.entity_of = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
         self.entity_index = entity_index
+        self.is_training = is_training
         self._event = np.repeat(np.arange(len(time)), np.diff(y.indptr))
-        self._dt = np.diff(time, prepend=time[:1]).astype(np.float32)
-        self._dt[ptr[:-1]] = 0.0
+        self._dt = days_since_last(ptr, time).astype(np.float32)
         self.label_names = label_names
         self.num_entities = num_entities
         self.num_bins = num_bins
+        self.gaps = gaps
         self.tau = tau
 
     @property
@@ -87,6 +95,18 @@ class NextSetDataset(Dataset[Batch]):
     def memory(self) -> LabelMemory:
         """What :obj:`memory` is read from; made when a batch first needs it."""
         return LabelMemory(self.ptr, self.time, self.y)
+
+    @cached_property
+    def trends(self) -> tuple[LabelTrend, LabelTrend]:
+        """What :obj:`trend` is read from, of all events and of those of training."""
+        among = self.is_training
+        return LabelTrend(self.time, self.y), LabelTrend(self.time[among], self.y[among])
+
+    def _trend(self, target: np.ndarray, has_history: np.ndarray) -> np.ndarray:
+        now = np.where(has_history, self.time[target - 1], -np.inf)
+        among = self.is_training[target][:, None, None]
+        every, training = self.trends
+        return np.where(among, training(now), every(now))
 
     def batch(self, targets: Sequence[int] | Tensor | np.ndarray) -> Batch:
         """Makes a batch of targets, in the given order."""
@@ -109,6 +129,7 @@ class NextSetDataset(Dataset[Batch]):
             "memory_label": memory_label,
             "memory_sample": memory_sample,
             "memory": memory,
+            "trend": self._trend(target, target > first),
         }
         batch = Batch(**{name: torch.from_numpy(array) for name, array in arrays.items()})
         batch._num_graphs = len(target)
@@ -126,3 +147,10 @@ class NextSetDataset(Dataset[Batch]):
     def __repr__(self) -> str:
         sizes: dict[str, Any] = {"num_entities": len(self.ptr) - 1, "num_labels": self.num_labels, "tau": self.tau}
         return f"{type(self).__name__}({len(self)}, {', '.join(f'{key}={value}' for key, value in sizes.items())})"
+
+
+def days_since_last(ptr: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """The days between each event and the one before of its entity, 0 for a first event."""
+    days = np.diff(time, prepend=time[:1])
+    days[ptr[:-1]] = 0.0
+    return days

@@ -14,7 +14,7 @@ from tg_mlc._options import check_count, check_share
 from tg_mlc.nn import BlockOptions
 from tg_mlc.sequences.label_transformer import LabelTransformer, LayerAttention
 from tg_mlc.sequences.memory import PersonalMemory
-from tg_mlc.sequences.windows import WindowOptions, WindowViews
+from tg_mlc.sequences.windows import WindowOptions, WindowViews, entity_embedding
 
 
 class LANETOutput(NamedTuple):
@@ -41,7 +41,7 @@ class LANET(nn.Module):
 
     Args:
         label_graph (LabelGraph): The label graph, :func:`~tg_mlc.graphs.fully_connected` in the paper.
-        num_entities (int): Number of training entities; all others share one embedding.
+        num_entities (int): Number of training entities; the embedding of all others is zero.
         channels (int, optional): Size :math:`C` of each view. (default: :obj:`128`)
         num_layers (int, optional): Number of blocks. (default: :obj:`2`)
         entity (bool, optional): If set to :obj:`False`, leaves out the entity. (default: :obj:`True`)
@@ -85,7 +85,7 @@ class LANET(nn.Module):
         self.views = WindowViews(int(label_graph.num_nodes or 0), channels, **(window or {}))
         width = self.views.width + (0 if memory is None else memory.channels)
         self.memory = memory
-        self.entity = nn.Embedding(num_entities + 1, width) if entity else None
+        self.entity = entity_embedding(num_entities, width) if entity else None
         self.labels = LabelTransformer(width, label_graph, num_layers, hub=entity, **block)
         self.dropout = nn.Dropout(readout_dropout)
         self.readout = nn.Linear(width, channels, bias=False) if tied else nn.Linear(width, 1)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tg_mlc._options import check_count
+from tg_mlc.sequences._trend import TREND_DAYS
 from tg_mlc.sequences.dataset import NextSetDataset
 from tg_mlc.sequences.neighbours import Neighbours, log_share
 
@@ -23,13 +24,14 @@ class PersonalMemory(nn.Module):
 
     .. math::
         \mathbf{h}_k = \textrm{MLP} \Big( \big[ \mathbf{f}_k \, \Vert \, \textstyle\sum_j \mathbf{f}_j \, \Vert \,
-        \mathbf{n}_k \, \Vert \, \log \pi_k \big] \Big), \qquad
+        \mathbf{n}_k \, \Vert \, \mathbf{t}_k \, \Vert \, \log \pi_k \big] \Big), \qquad
         \mathbf{e}_k = \mathbf{W} \mathbf{h}_k, \qquad y_k = b_k + \mathbf{w}^{\top} \mathbf{h}_k
 
     with the features :math:`\mathbf{f}_k` of the label in the history (:obj:`memory` of a batch; zero for a label that
-    the entity never had), those of the history as a whole, what :class:`Neighbours` say, and the frequency
-    :math:`\pi_k` in training. One function serves all labels, so that rare ones learn from frequent ones. The logits
-    start at those of :math:`\pi_k`. :func:`personal_memory` makes one of a data set.
+    the entity never had), those of the history as a whole, what :class:`Neighbours` say, the frequency :math:`\pi_k` in
+    training, and by how much more frequent the label is of late among all entities (:obj:`trend` of a batch). One
+    function serves all labels, so that rare ones learn from frequent ones. The logits start at those of
+    :math:`\pi_k`. :func:`personal_memory` makes one of a data set.
 
     Args:
         frequency (torch.Tensor): The share of training targets that have each label.
@@ -69,7 +71,7 @@ class PersonalMemory(nn.Module):
         self.channels = channels
         self.num_features = num_features
         self.neighbours = None if profiles is None else Neighbours(profiles)
-        num_inputs = 2 * num_features + 1 + (0 if profiles is None else Neighbours.num_features)
+        num_inputs = 2 * num_features + 1 + len(TREND_DAYS) + (0 if profiles is None else Neighbours.num_features)
         self.register_buffer("frequency", frequency.clone())
         self.register_buffer("mean", torch.zeros(num_inputs))
         self.register_buffer("std", torch.ones(num_inputs))
@@ -92,13 +94,16 @@ class PersonalMemory(nn.Module):
         self.std.copy_(std.where(std > 0, 1.0))
 
     def features(self, data: Data) -> Tensor:
-        """The inputs of the function of all labels, unscaled, ``[B, L, 2 F + 1]``, or 3 more with neighbours."""
+        """The inputs of the function of all labels, unscaled, ``[B, L, 2 F + 4]``, or 3 more with neighbours."""
         size = (data.num_graphs, self.frequency.numel())
         place = data.memory_sample * size[1] + data.memory_label
         own = data.memory.new_zeros(size[0] * size[1], self.num_features).index_copy(0, place, data.memory)
         own = own.view(*size, -1)
         whole = own.sum(dim=1, keepdim=True).log1p().expand_as(own)
-        parts = [own, whole, log_share(self.frequency).expand(size).unsqueeze(-1)]
+        usual = log_share(self.frequency).expand(size).unsqueeze(-1)
+        # Before a first event, nothing is known of late.
+        of_late = data.trend.where(data.trend > 0, self.frequency.unsqueeze(-1))
+        parts = [own, whole, usual, log_share(of_late) - usual]
         if self.neighbours is not None:
             parts.append(self.neighbours(own[..., -1], data.entity))
         return torch.cat(parts, dim=-1)

@@ -12,7 +12,7 @@ from typing_extensions import Self
 from tg_mlc._options import check_count
 from tg_mlc.data import EventSequences, Split
 from tg_mlc.data.preprocess import Preprocessor
-from tg_mlc.sequences.dataset import NextSetDataset
+from tg_mlc.sequences.dataset import NextSetDataset, days_since_last
 
 
 class EventPreprocessor(Preprocessor):
@@ -46,6 +46,8 @@ class EventPreprocessor(Preprocessor):
         self.num_bins = num_bins
         self.label_names: list[str] = []
         self.entities: list[str] = []
+        self.last_days: list[float] = []
+        self.gaps: list[int] = [0]
         self.edges = np.empty(0)
         self.scale = np.empty(0)
 
@@ -63,11 +65,14 @@ class EventPreprocessor(Preprocessor):
         split.check_fits(events.num_events, "'dataset'")
         if split.train.numel() == 0:
             raise ValueError(f"Expected a split with training events (got {split})")
-        in_training, entities = _training_events(events, split)
+        in_training, last = _training_events(events, split)
+        entities = np.flatnonzero(last >= 0)
         amount = events.amount[in_training]
         labels = np.unique(amount.indices)
         self.label_names = [events.label_names[label] for label in labels]
         self.entities = [events.entities[entity] for entity in entities]
+        self.last_days = events.time[last[entities]].tolist()
+        self.gaps = _gaps(events, in_training & ~np.isin(np.arange(events.num_events), last))
         known = ~np.isnan(amount.data)
         self.edges = _quantiles(amount.data[known], self.num_bins)
         self.scale = _mean_size(amount.data[known], amount.indices[known], events.num_labels)[labels]
@@ -90,16 +95,21 @@ class EventPreprocessor(Preprocessor):
         scaled = np.arcsinh(np.nan_to_num(amount.data) / self.scale[amount.indices])
         bins = np.where(missing, 0, np.searchsorted(self.edges, amount.data, side="right") + 1)
         place = {name: i for i, name in enumerate(self.entities)}
+        entity = np.array([place.get(name, len(place)) for name in events.entities])
+        ptr, time = events.ptr.numpy(), events.time.numpy()
+        until = np.append(self.last_days, -np.inf)[entity].repeat(np.diff(ptr))
         return NextSetDataset(
-            events.ptr.numpy(),
-            events.time.numpy(),
+            ptr,
+            time,
             sp.csr_array((np.ones(amount.nnz, np.float32), amount.indices, amount.indptr), amount.shape),
             scaled.astype(np.float32),
             bins,
-            np.array([place.get(name, len(place)) for name in events.entities]),
+            entity,
+            time <= until,
             label_names=self.label_names,
             num_entities=len(self.entities),
             num_bins=len(self.edges) + 2,
+            gaps=self.gaps,
             tau=self.tau,
         )
 
@@ -132,17 +142,24 @@ class EventPreprocessor(Preprocessor):
 
 
 def _training_events(events: EventSequences, split: Split) -> tuple[np.ndarray, np.ndarray]:
-    """Which events are training events, and the entities that have any."""
+    """Which events are training events, and the last of each entity, or -1 where there is none."""
     entity_of = np.repeat(np.arange(events.num_entities), events.ptr.diff().numpy())
     last = np.full(events.num_entities, -1)
     last[entity_of[split.train.numpy()]] = split.train.numpy()  # ascending, so that the last one stays
-    return np.arange(events.num_events) <= last[entity_of], np.flatnonzero(last >= 0)
+    return np.arange(events.num_events) <= last[entity_of], last
+
+
+def _gaps(events: EventSequences, in_windows: np.ndarray) -> list[int]:
+    """The whole days before events that are in windows of training, which the last ones are not."""
+    days = days_since_last(events.ptr.numpy(), events.time.numpy())[in_windows]
+    return [int(gap) for gap in np.unique(np.append(0, days // 1))]
 
 
 def _quantiles(amounts: np.ndarray, num_bins: int) -> np.ndarray:
-    """The amounts between bins, each once."""
+    """The least amounts of all bins but the first, so that training has some in each."""
     inner = np.linspace(0, 1, num_bins + 1)[1:-1]
-    return np.unique(np.quantile(amounts, inner)) if amounts.size else np.empty(0)
+    edges = np.unique(np.quantile(amounts, inner, method="higher")) if amounts.size else np.empty(0)
+    return np.asarray(edges[edges > amounts.min(initial=np.inf)])
 
 
 def _mean_size(amounts: np.ndarray, labels: np.ndarray, num_labels: int) -> np.ndarray:

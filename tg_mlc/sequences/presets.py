@@ -13,9 +13,15 @@ PAPER: dict[str, dict[str, Any]] = {
     "fit": {"max_epochs": 500, "patience": 15, "monitor": "val/loss"},
     "data": {"batch_size": 32},
 }
-#: A memory gives most of what there is to learn from the first epoch on, so that few epochs suffice.
+#: For LANET with a memory: few epochs, as most of what there is to learn comes first, and the loss of ranks.
 MEMORY: dict[str, dict[str, Any]] = {
-    "module": {"lr": 2e-3, "weight_decay": 1e-2, "decay": "cosine", "warmup": 0.02},
-    "fit": {"max_epochs": 8, "patience": None, "monitor": "val/loss"},
+    "module": {
+        "objective": {"class": "BinaryObjective", "loss_name": "listwise"},
+        "lr": 2e-3,
+        "weight_decay": 1e-2,
+        "decay": "cosine",
+        "warmup": 0.05,
+    },
+    "fit": {"max_epochs": 3, "patience": None, "monitor": "val/loss", "ema_decay": 0.998},
     "data": {"batch_size": 32},
 }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypedDict
+
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -11,12 +14,20 @@ from typing_extensions import Unpack
 from tg_mlc._options import check_count, check_share
 from tg_mlc.nn import BlockOptions
 from tg_mlc.sequences.event_transformer import EventTransformer
-from tg_mlc.sequences.windows import TimeView, events_of, occurrences
+from tg_mlc.sequences.windows import TimeView, entity_embedding, events_of, occurrences
 
 
-class EventEncoder(nn.Module):
-    r"""The input of LANET's rivals in the `"Label Attention Network for Sequential Multi-Label Classification"
-    <https://arxiv.org/abs/2303.00280>`_ paper: a vector of amounts for each event, with its time and its entity.
+class EventOptions(TypedDict, total=False):
+    """Options of :class:`EventModel`, which documents them, as its subclasses hand them down."""
+
+    tau: int
+    gaps: Sequence[int] | None
+
+
+class EventModel(nn.Module):
+    r"""Base class of LANET's rivals in the `"Label Attention Network for Sequential Multi-Label Classification"
+    <https://arxiv.org/abs/2303.00280>`_ paper, whose input is a vector of amounts for each event, with its time and its
+    entity.
 
     .. math::
         \mathbf{x}_t = \mathbf{W} \mathbf{a}_t + \mathbf{D}_{\Delta_t} + \mathbf{P}_t + \mathbf{E}
@@ -26,17 +37,22 @@ class EventEncoder(nn.Module):
 
     Args:
         num_labels (int): Number of labels :math:`L`.
-        num_entities (int): Number of training entities; all others share one embedding.
-        channels (int): Size :math:`C` of the input of an event.
-        tau (int): Number of events of a window.
-        max_days (int): From how many days on all gaps are the same.
-
-    Shapes:
-        - **input:** a batch of :math:`B` windows
-        - **output:** inputs :math:`(S, C)` of all events, and pointers :math:`(B + 1)`
+        num_entities (int): Number of training entities; the embedding of all others is zero.
+        channels (int, optional): Size :math:`C` of the input of an event. (default: :obj:`128`)
+        tau (int, optional): Number of events of a window. (default: :obj:`3`)
+        gaps (list of int, optional): The days between events of training, as in
+            :class:`~tg_mlc.sequences.WindowViews`. (default: :obj:`None`, all up to 365)
     """
 
-    def __init__(self, num_labels: int, num_entities: int, channels: int, tau: int, max_days: int) -> None:
+    def __init__(
+        self,
+        num_labels: int,
+        num_entities: int,
+        channels: int = 128,
+        *,
+        tau: int = 3,
+        gaps: Sequence[int] | None = None,
+    ) -> None:
         super().__init__()
         sizes = {"num_labels": num_labels, "num_entities": num_entities, "channels": channels, "tau": tau}
         for name, value in sizes.items():
@@ -44,11 +60,11 @@ class EventEncoder(nn.Module):
         self.tau = tau
         # One row for each label, whose weighted sum is the product with the vector of amounts.
         self.label = nn.Embedding(num_labels, channels)
-        self.time = TimeView(channels, tau, max_days)
-        self.entity = nn.Embedding(num_entities + 1, channels)
+        self.time = TimeView(channels, tau, gaps)
+        self.entity = entity_embedding(num_entities, channels)
 
-    def forward(self, data: Data) -> tuple[Tensor, Tensor]:
-        """Returns the inputs and the pointers."""
+    def encode(self, data: Data) -> tuple[Tensor, Tensor]:
+        """The inputs ``[S, C]`` of all events, and where those of every sample begin and end."""
         found = occurrences(data, self.tau)
         event, ptr = events_of(found, data.num_graphs, self.tau)
         amount = found.amount.where(found.bin > 0, 1.0)
@@ -60,18 +76,16 @@ class EventEncoder(nn.Module):
         return x + time + self.entity(data.entity[found.sample[first]]), ptr
 
 
-class TransformerBase(nn.Module):
+class TransformerBase(EventModel):
     r"""The "TransformerBase" rival in the `"Label Attention Network for Sequential Multi-Label Classification"
-    <https://arxiv.org/abs/2303.00280>`_ paper: attention among events (:class:`EventEncoder`), whose mean is mapped to
-    logits.
+    <https://arxiv.org/abs/2303.00280>`_ paper: attention among events, whose mean is mapped to logits.
 
     Args:
         num_labels (int): Number of labels :math:`L`.
-        num_entities (int): Number of training entities; all others share one embedding.
+        num_entities (int): Number of training entities; the embedding of all others is zero.
         channels (int, optional): Size of a state. (default: :obj:`128`)
-        tau (int, optional): Number of events of a window. (default: :obj:`3`)
-        max_days (int, optional): From how many days on all gaps are the same. (default: :obj:`365`)
         num_layers (int, optional): Number of blocks. (default: :obj:`2`)
+        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"tau": 3}`. (default: :obj:`None`)
         **block (optional): Options of the blocks, as in :class:`LANET`.
 
     Shapes:
@@ -85,45 +99,30 @@ class TransformerBase(nn.Module):
         num_entities: int,
         channels: int = 128,
         *,
-        tau: int = 3,
-        max_days: int = 365,
         num_layers: int = 2,
+        events: EventOptions | None = None,
         **block: Unpack[BlockOptions],
     ) -> None:
-        super().__init__()
+        super().__init__(num_labels, num_entities, channels, **(events or {}))
         block = {"dropout": 0.2, "bias": True, **block}
-        self.encoder = EventEncoder(num_labels, num_entities, channels, tau, max_days)
-        self.events = EventTransformer(channels, num_labels, num_layers, **block)
+        self.transformer = EventTransformer(channels, num_labels, num_layers, **block)
 
     def forward(self, data: Data) -> Tensor:
         """Returns the logits."""
-        logits: Tensor = self.events(*self.encoder(data))
+        logits: Tensor = self.transformer(*self.encode(data))
         return logits
 
 
-class LSTMEncoder(nn.Module):
-    """The last state of an LSTM over the events of a window (:class:`EventEncoder`), zero for a window without any.
+class LSTMModel(EventModel):
+    """Base class of models that read a window by an LSTM, with the arguments of :class:`EventModel`."""
 
-    Args:
-        num_labels (int): Number of labels :math:`L`.
-        num_entities (int): Number of training entities; all others share one embedding.
-        channels (int): Size :math:`C` of a state.
-        tau (int): Number of events of a window.
-        max_days (int): From how many days on all gaps are the same.
-
-    Shapes:
-        - **input:** a batch of :math:`B` windows
-        - **output:** states :math:`(B, C)`
-    """
-
-    def __init__(self, num_labels: int, num_entities: int, channels: int, tau: int, max_days: int) -> None:
-        super().__init__()
-        self.encoder = EventEncoder(num_labels, num_entities, channels, tau, max_days)
+    def __init__(self, num_labels: int, num_entities: int, channels: int = 128, **events: Unpack[EventOptions]) -> None:
+        super().__init__(num_labels, num_entities, channels, **events)
         self.lstm = nn.LSTM(channels, channels)
 
-    def forward(self, data: Data) -> Tensor:
-        """Returns the states."""
-        x, ptr = self.encoder(data)
+    def last_state(self, data: Data) -> Tensor:
+        """The states ``[B, C]`` after the last events, zero for a window without any."""
+        x, ptr = self.encode(data)
         lengths, sample = ptr.diff(), ptr2index(ptr, output_size=x.size(0))
         padded = x.new_zeros(int(lengths.max()) + 1, lengths.numel(), x.size(1))  # with one row that all samples have
         step = torch.arange(x.size(0), device=x.device) - ptr[sample]
@@ -134,17 +133,16 @@ class LSTMEncoder(nn.Module):
         return found
 
 
-class LSTMBaseline(nn.Module):
+class LSTMBaseline(LSTMModel):
     r"""The "RNN (LSTM)" rival in the `"Label Attention Network for Sequential Multi-Label Classification"
     <https://arxiv.org/abs/2303.00280>`_ paper: an LSTM over events, whose last state is mapped to logits.
 
     Args:
         num_labels (int): Number of labels :math:`L`.
-        num_entities (int): Number of training entities; all others share one embedding.
+        num_entities (int): Number of training entities; the embedding of all others is zero.
         channels (int, optional): Size of a state. (default: :obj:`128`)
-        tau (int, optional): Number of events of a window. (default: :obj:`3`)
-        max_days (int, optional): From how many days on all gaps are the same. (default: :obj:`365`)
         dropout (float, optional): Dropout on the last state. (default: :obj:`0.3`)
+        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"tau": 3}`. (default: :obj:`None`)
 
     Shapes:
         - **input:** a batch of :math:`B` windows
@@ -157,16 +155,14 @@ class LSTMBaseline(nn.Module):
         num_entities: int,
         channels: int = 128,
         *,
-        tau: int = 3,
-        max_days: int = 365,
         dropout: float = 0.3,
+        events: EventOptions | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(num_labels, num_entities, channels, **(events or {}))
         check_share("dropout", dropout)
-        self.encoder = LSTMEncoder(num_labels, num_entities, channels, tau, max_days)
         self.readout = nn.Sequential(nn.Dropout(dropout), nn.Linear(channels, num_labels))
 
     def forward(self, data: Data) -> Tensor:
         """Returns the logits."""
-        logits: Tensor = self.readout(self.encoder(data))
+        logits: Tensor = self.readout(self.last_state(data))
         return logits

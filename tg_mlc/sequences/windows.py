@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
 import torch
@@ -16,7 +17,7 @@ class WindowOptions(TypedDict, total=False):
 
     tau: int
     num_bins: int
-    max_days: int
+    gaps: Sequence[int] | None
     time: bool
     amount: bool
     absence: bool
@@ -45,29 +46,37 @@ class TimeView(nn.Module):
     <https://arxiv.org/abs/2303.00280>`_ paper: the embedding of the days since the event before, plus that of the
     position in the window.
 
-    The paper embeds every number of days that it has observed; here longer gaps share the last row, so that any number
-    is defined, and a part of a day counts as none.
+    The paper embeds every number of days that it has observed. So does this; any other number has the embedding of the
+    next smaller one, so that nothing is read that was not trained.
 
     Args:
         channels (int): Size of a view.
         tau (int): Number of events of a window.
-        max_days (int): From how many days on all gaps are the same.
+        gaps (list of int, optional): The numbers of days, as :class:`WindowViews` takes them. (default: :obj:`None`)
 
     Shapes:
         - **input:** days and steps :math:`(n)`
         - **output:** views :math:`(n, C)`
     """
 
-    def __init__(self, channels: int, tau: int, max_days: int) -> None:
+    gaps: Tensor
+
+    def __init__(self, channels: int, tau: int, gaps: Sequence[int] | None = None) -> None:
         super().__init__()
-        self.days = nn.Embedding(max_days + 1, channels)
+        self.register_buffer("gaps", torch.tensor(range(366) if gaps is None else list(gaps)))
+        self.days = nn.Embedding(self.gaps.numel(), channels)
         self.position = nn.Embedding(tau, channels)
 
     def forward(self, days: Tensor, step: Tensor) -> Tensor:
         """Embeds days and steps."""
-        last = self.days.num_embeddings - 1
-        view: Tensor = self.days(days.clamp(0, last).long()) + self.position(step)
+        row = torch.bucketize(days, self.gaps, right=True) - 1
+        view: Tensor = self.days(row.clamp(min=0)) + self.position(step)
         return view
+
+
+def entity_embedding(num_entities: int, channels: int) -> nn.Embedding:
+    """One row for each entity of training, and zeros for all others."""
+    return nn.Embedding(num_entities + 1, channels, padding_idx=num_entities)
 
 
 class WindowViews(nn.Module):
@@ -79,14 +88,17 @@ class WindowViews(nn.Module):
         \, \Big\Vert \sum_{o: k_o = k} \mathbf{A}_{a_o} \Big]
 
     over the occurrences :math:`o` in the window of label :math:`k`, with :math:`\Delta_o` days since the event before,
-    position :math:`p_o` and amount bin :math:`a_o`. All embeddings start from :math:`\mathcal{N}(0, 1)`.
+    position :math:`p_o` and amount bin :math:`a_o`. All embeddings start from :math:`\mathcal{N}(0, 1)`,
+    but for that of missing amounts, which stays zero.
 
     Args:
         num_labels (int): Number of labels :math:`L`.
         channels (int): Size :math:`C` of each view.
         tau (int, optional): Number of events of a window. (default: :obj:`3`)
         num_bins (int, optional): Number of amount bins, that of missing amounts included. (default: :obj:`11`)
-        max_days (int, optional): From how many days on all gaps are the same. (default: :obj:`365`)
+        gaps (list of int, optional): The whole days between events of training, ascending: the :obj:`gaps` of a
+            :class:`~tg_mlc.sequences.NextSetDataset`; others are taken as the next smaller. (default: :obj:`None`, all
+            up to 365)
         time (bool, optional): If set to :obj:`False`, leaves out the time view. (default: :obj:`True`)
         amount (bool, optional): If set to :obj:`False`, leaves out the amount view. (default: :obj:`True`)
         absence (bool, optional): If set to :obj:`True`, labels that are absent from a window get a learnable vector
@@ -107,13 +119,13 @@ class WindowViews(nn.Module):
         *,
         tau: int = 3,
         num_bins: int = 11,
-        max_days: int = 365,
+        gaps: Sequence[int] | None = None,
         time: bool = True,
         amount: bool = True,
         absence: bool = False,
     ) -> None:
         super().__init__()
-        sizes = {"num_labels": num_labels, "channels": channels, "tau": tau, "num_bins": num_bins, "max_days": max_days}
+        sizes = {"num_labels": num_labels, "channels": channels, "tau": tau, "num_bins": num_bins}
         for name, value in sizes.items():
             check_count(name, value)
         if not time and not amount:
@@ -122,8 +134,8 @@ class WindowViews(nn.Module):
         self.tau = tau
         self.width = channels * (1 + time + amount)
         self.label = nn.Embedding(num_labels, channels)
-        self.time = TimeView(channels, tau, max_days) if time else None
-        self.bin = nn.Embedding(num_bins, channels) if amount else None
+        self.time = TimeView(channels, tau, gaps) if time else None
+        self.bin = nn.Embedding(num_bins, channels, padding_idx=0) if amount else None
         self.absent = nn.Parameter(torch.randn(self.width)) if absence else None
 
     def by_label(self, data: Data) -> Tensor:

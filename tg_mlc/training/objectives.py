@@ -13,7 +13,7 @@ from torch_geometric.data import Batch
 
 from tg_mlc._names import register
 from tg_mlc._options import check_number
-from tg_mlc.losses import asymmetric_loss, focal_loss, lamp_loss, masked_bce, soft_f1_loss
+from tg_mlc.losses import asymmetric_loss, focal_loss, lamp_loss, listwise_loss, masked_bce, soft_f1_loss
 from tg_mlc.nn.known import takes_known_labels
 from tg_mlc.training.known import reveal
 
@@ -23,6 +23,7 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
     "focal": focal_loss,
     "asymmetric": asymmetric_loss,
     "soft_f1": soft_f1_loss,
+    "listwise": listwise_loss,
 }
 # Of the entry that names an objective's class among its options; no option has the name of a keyword.
 _CLASS = "class"
@@ -126,8 +127,8 @@ class BinaryObjective(SigmoidScores, Objective):
             than zero, ``model(batch, return_intermediate=True)`` returns an object with :obj:`logits` and
             :obj:`intermediate`, as :class:`~tg_mlc.models.LaMP` does. (default: :obj:`0.0`)
         label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
-        loss_name (str, optional): What each term is: :obj:`"bce"`, :obj:`"focal"`, :obj:`"asymmetric"` or
-            :obj:`"soft_f1"` (see :mod:`tg_mlc.losses`). (default: :obj:`"bce"`)
+        loss_name (str, optional): What each term is: :obj:`"bce"`, :obj:`"focal"`, :obj:`"asymmetric"`,
+            :obj:`"soft_f1"` or :obj:`"listwise"` (see :mod:`tg_mlc.losses`). (default: :obj:`"bce"`)
         loss_options (dict, optional): Its options, as numbers or lists, *e.g.* :obj:`{"pos_weight": 5.0}`.
             (default: :obj:`{}`)
 
