@@ -76,7 +76,7 @@ def main(
             LabelGraph.save wrote, which are called by their name without the suffix.
         encoders: Without (emb) and with feature message passing (fmp); or fingerprints and descriptors only (vectors).
             Joined by commas.
-        settings: Those that were best here (best), or those of the paper (published). Joined by commas.
+        settings: Those that were best here (best), or near those of the paper (published). Joined by commas.
         without: Rows of classifiers to leave out, joined by semicolons; --resume adds them later.
         root: Folder that keeps the data.
         jobs: How many trainings run at a time, each on one thread.
