@@ -12,18 +12,12 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 from torch_geometric.nn import Linear
 
+from tg_mlc.nn._projection import may_take
 from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.dropout import dropout
-from tg_mlc.ops.kernels.products import onednn_linear, prefers_onednn
-from tg_mlc.ops.torch_internals import (
-    in_forward_mode,
-    is_functorch_wrapped_tensor,
-    is_legacy_batchedtensor,
-    is_plain,
-)
+from tg_mlc.ops.torch_internals import is_legacy_batchedtensor, is_plain
 
 
 def normalised_branch(
@@ -44,15 +38,6 @@ def normalised_branch(
     keep = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
     out: Tensor = _Fused.apply(*tensors, norm.eps, p, seed, keep)  # type: ignore[no-untyped-call]
     return out
-
-
-def projected(x: Tensor, layer: nn.Module) -> Tensor:
-    """What a linear layer makes of an input, in inference by the faster library, unless somebody looks on."""
-    if not (torch.is_grad_enabled() or torch.compiler.is_compiling()) and is_plain(layer, Linear):
-        weight, bias = cast(Linear, layer).weight, cast(Linear, layer).bias
-        if x.dim() == 2 and not is_lazy(weight) and _may_take((x, weight, bias)) and prefers_onednn(x, weight):
-            return onednn_linear(x, weight, bias)
-    return cast(Tensor, layer(x))
 
 
 def add_repeated(residual: Tensor, x: Tensor) -> Tensor:
@@ -84,16 +69,7 @@ def _may_fuse(tensors: tuple[Any, ...]) -> bool:
     first = tensors[2]
     if weight.numel() != residual.size(1) or last.size(0) != residual.size(1) or _width(first, last) != x.size(1):
         return False
-    return _may_take(tensors)
-
-
-def _may_take(tensors: tuple[Any, ...]) -> bool:
-    """Tells whether these are of the type of kernels, and no compiler or other kind of derivative looks on."""
-    if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or in_forward_mode():
-        return False
-    given = [tensor for tensor in tensors if tensor is not None]
-    taken = all(tensor.device.type == "cpu" and tensor.dtype == torch.float32 for tensor in given)
-    return taken and not any(map(is_functorch_wrapped_tensor, given))
+    return may_take(tensors)
 
 
 def _width(first: Tensor | None, last: Tensor) -> int:

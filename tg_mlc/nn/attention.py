@@ -17,8 +17,9 @@ from torch_geometric.utils import softmax
 from tg_mlc._options import check_choice, check_count, check_share
 from tg_mlc.nn._adjacency import to_edges
 from tg_mlc.nn._folded import folded_attention, may_fold
+from tg_mlc.nn._projection import projected
 from tg_mlc.nn._pyg import MESSAGE_PASSING_OPTIONS, FusedMessagePassing
-from tg_mlc.nn._residual import add_repeated, normalised_branch, projected
+from tg_mlc.nn._residual import add_repeated, normalised_branch
 from tg_mlc.ops import Blocks, Pattern, graph_attention
 from tg_mlc.ops.adjacency import to_list
 from tg_mlc.ops.attention import registry

@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-#: Multiplications below which oneDNN does not pay, those of 512 x 128 by 128 x 128.
-LEAST = 2**23
+#: Multiplications below which oneDNN does not pay, those of 512 x 64 by 64 x 64.
+LEAST = 2**21
 
 
 def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
