@@ -7,6 +7,7 @@ import torch
 from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.recipes import _folds
+from tg_mlc.training.checkpoint import label_graph_users
 
 pytest.importorskip("sklearn")
 pytest.importorskip("lightning")
@@ -36,6 +37,5 @@ def test_every_sample_is_scored_and_every_model_has_its_graph():
     dataset = samples(_folds.MAX_COMPLETE + 1)
     folds = _folds.train_folds(dataset, seconds=20.0, seed=0)
     assert np.isfinite(folds.held_out).all()
-    assert len(folds.models) == len(folds.label_graphs)
-    edges = [graph.edge_index for graph in folds.label_graphs]
+    edges = [next(label_graph_users(model)).label_graph.edge_index for model in folds.models]
     assert not all(torch.equal(edges[0], others) for others in edges[1:])
