@@ -1,4 +1,4 @@
-"""What the pages about the papers' tables hold: tables and pictures of all tracked cells."""
+"""Pages about the papers' tables: the tables and pictures of all tracked cells."""
 
 from __future__ import annotations
 

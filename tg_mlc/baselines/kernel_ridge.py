@@ -123,6 +123,9 @@ class KernelRidgeBaseline:
     def leave_one_out(self) -> FloatArray:
         """Returns the :meth:`decision_function` :math:`(N, L)` of every training sample by a model fitted without it
         (but for the label's frequency, which counts it).
+
+        Raises:
+            RuntimeError: If :meth:`fit` has not been called; loading coefficients is not enough.
         """
         if self._left_out is None:
             raise RuntimeError("Expected 'fit' to be called before 'leave_one_out' (coefficients alone do not do)")

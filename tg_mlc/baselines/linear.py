@@ -110,7 +110,11 @@ class LinearBaseline:
         return self
 
     def decision_function(self, x: Features) -> FloatArray:
-        """Returns the signed distances :math:`(N, L)` for features :math:`(N, F)`."""
+        """Returns the signed distances :math:`(N, L)` for features :math:`(N, F)`.
+
+        Raises:
+            RuntimeError: If :meth:`fit` has not been called.
+        """
         if self.weight is None or self.bias is None:
             raise RuntimeError("Expected 'fit' to be called before 'decision_function'")
         return np.asarray(x @ self.weight + self.bias)

@@ -81,7 +81,7 @@ class MLkNN:
         return np.asarray(1 / (1 + np.exp(-log_odds)))
 
     def _neighbours_with(self, x: Features) -> IntArray:
-        """How many neighbours have each label; without :obj:`x`, those of each training sample beside itself."""
+        """The number of neighbours with each label; without :obj:`x`, those of each training sample beside itself."""
         return np.asarray((self._index.kneighbors_graph(x) @ self._y).toarray().round(), dtype=np.int64)
 
     def _count(self, among: IntArray, targets: Targets) -> FloatArray:

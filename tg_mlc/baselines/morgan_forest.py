@@ -120,13 +120,21 @@ class MorganForest:
     def out_of_bag(self) -> FloatArray:
         """Returns scores :math:`(N, L)` of the training molecules, each by the trees that were grown without it
         (Breiman 2001, doi:10.1023/A:1010933404324), if fitted with :obj:`oob_score`.
+
+        Raises:
+            RuntimeError: If :meth:`fit` has not been called with :obj:`oob_score`.
         """
         if self._out_of_bag is None:
             raise RuntimeError("Expected 'fit' to be called with 'oob_score=True' before 'out_of_bag'")
         return self._out_of_bag
 
     def fingerprints(self, smiles: Iterable[str]) -> npt.NDArray[np.uint8]:
-        """Returns what the forests see of molecules, one bit for each substructure, :math:`(N, B)`."""
+        """Returns what the forests see of molecules, one bit for each substructure, :math:`(N, B)`.
+
+        Raises:
+            ImportError: If RDKit is not installed (extra ``molecules``).
+            ValueError: If a SMILES cannot be read.
+        """
         chem = require("rdkit.Chem", extra="molecules")
         generators = require("rdkit.Chem.rdFingerprintGenerator", extra="molecules")
         generator = generators.GetMorganGenerator(radius=self.radius, fpSize=self.num_bits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -16,8 +16,12 @@ from tg_mlc.data.samples import Samples
 from tg_mlc.data.splits import Split, stratified_split
 from tg_mlc.data.splits._labels import LabelMatrix
 
-if TYPE_CHECKING:
-    from tg_mlc.data.preprocess import Preprocessor
+
+class SampleMaker(Protocol):
+    """The part of a preprocessor that data sets know of, as preprocessors are made of data sets."""
+
+    def transform(self, raw: Any) -> MultiLabelDataset:
+        """Makes samples of new inputs."""
 
 
 class MultiLabelDataset(InMemoryDataset):
@@ -37,7 +41,7 @@ class MultiLabelDataset(InMemoryDataset):
     kind: Kind | None = None
     feature_names: list[str] | None = None
     num_inputs: int | None = None
-    preprocessor: Preprocessor | None = None
+    preprocessor: SampleMaker | None = None
     _official: tuple[Tensor, Tensor] | None = None
     _copied: Sequence[int] | None = None  # the places of a copy's samples in the whole data set, if it is of a part
 

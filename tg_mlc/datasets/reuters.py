@@ -106,7 +106,11 @@ class Reuters21578(PublishedTable):
 
     @property
     def stories(self) -> list[Story]:
-        """The story of each sample, with its number in the collection and its text, read again from the raw files."""
+        """The story of each sample, with its number in the collection and its text, read again from the raw files.
+
+        Raises:
+            ValueError: If the data set has a :obj:`pre_filter`.
+        """
         if self.pre_filter is not None:
             raise ValueError("Expected a data set of all stories (got one with 'pre_filter'); load it without")
         stories, _ = select_modapte(self._read_stories())

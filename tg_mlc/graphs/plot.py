@@ -82,7 +82,11 @@ def _title(graph: LabelGraph) -> str:
 
 
 def write_figure(figure: Any, path: Path) -> None:
-    """Writes a picture whose type is told by its suffix; all of it, or nothing."""
+    """Writes a picture whose type is told by its suffix; all of it, or nothing.
+
+    Raises:
+        ValueError: If the suffix is of no type that the figure can be written as.
+    """
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in figure.canvas.get_supported_filetypes():
         known = ", ".join(sorted(figure.canvas.get_supported_filetypes()))

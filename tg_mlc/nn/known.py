@@ -53,7 +53,11 @@ class KnownLabels(nn.Module):
         self.embedding.reset_parameters()
 
     def forward(self, known: Tensor) -> Tensor:
-        """Embeds what is known of every label."""
+        """Embeds what is known of every label.
+
+        Raises:
+            ValueError: If :obj:`known` is not a matrix.
+        """
         if known.dim() != 2:
             raise ValueError(
                 f"Expected 'known' of shape [B, L], a row of all labels for each sample (got {list(known.shape)}); "

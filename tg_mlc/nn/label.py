@@ -170,7 +170,7 @@ class LabelMessagePassing(nn.Module):
 
     @property
     def has_neighbours(self) -> bool:
-        """Whether any label attends to another one."""
+        """Tells whether any label attends to another one."""
         source, target = to_list(adjacency_of(self._label_graph))
         return len(self.label_to_label) > 0 and bool((source != target).any())
 

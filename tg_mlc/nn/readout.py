@@ -90,7 +90,11 @@ class LabelReadout(nn.Module):
         start_from_frequencies(self.bias, y, strength)
 
     def forward(self, u: Tensor) -> Tensor:
-        """Reads logits :math:`(*, L)` out of label states :obj:`u`."""
+        """Reads logits :math:`(*, L)` out of label states :obj:`u`.
+
+        Raises:
+            ValueError: If :obj:`u` is not of shape :math:`(*, L, d)`.
+        """
         num_labels, channels = self.weight.shape
         if u.shape[-2:] != (num_labels, channels):
             raise ValueError(f"Expected 'u' of shape [*, {num_labels}, {channels}] (got {list(u.shape)})")

@@ -186,8 +186,8 @@ class AutoModel(Scorer):
         return evaluate(dataset.y, self.predict_proba(dataset), self.tuners, self.label_names)
 
     def classifier_scores(self, raw: Any) -> dict[str, ClassifierScore]:
-        """What each of the classifiers says alone, by its title in tables of results; only after :meth:`fit`, as
-        scores of training samples are not saved.
+        """Returns the probabilities of each classifier alone, by its title in tables of results; only after
+        :meth:`fit`, as scores of training samples are not saved.
         """
         evidence = self.preprocessor.transform(raw).rows("evidence").double().numpy() / EVIDENCE_SCALE
         return {

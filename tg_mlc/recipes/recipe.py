@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from torch import Tensor, nn
 from torch_geometric.data import Dataset
@@ -181,7 +181,7 @@ class Recipe:
             self.build(train_part, label_graph, **options),
             dataset.label_names,
             self.objective_class(**self.objective),
-            preprocessor=dataset.preprocessor,
+            preprocessor=cast("Preprocessor | None", dataset.preprocessor),
             config={**(config or {}), "split": split.hash, "seed": seed, "model": options},
             **{**self.module, **(module_options or {})},
         )

@@ -1,4 +1,4 @@
-"""How often all entities had each label of late."""
+"""Trends: the frequencies of labels among all entities of late."""
 
 from __future__ import annotations
 

@@ -93,12 +93,12 @@ class NextSetDataset(Dataset[Batch]):
 
     @cached_property
     def memory(self) -> LabelMemory:
-        """What :obj:`memory` is read from; made when a batch first needs it."""
+        """The source of :obj:`memory` of a batch; made when one first needs it."""
         return LabelMemory(self.ptr, self.time, self.y)
 
     @cached_property
     def trends(self) -> tuple[LabelTrend, LabelTrend]:
-        """What :obj:`trend` is read from, of all events and of those of training."""
+        """The sources of :obj:`trend` of a batch: of all events, and of those of training."""
         among = self.is_training
         return LabelTrend(self.time, self.y), LabelTrend(self.time[among], self.y[among])
 

@@ -20,7 +20,7 @@ NUM_SCALED = 512
 
 
 class PersonalMemory(nn.Module):
-    r"""What the whole history of an entity says about each label, for :class:`LANET`: a view and a logit.
+    r"""A view and a logit of each label from the whole history of an entity, for :class:`LANET`.
 
     .. math::
         \mathbf{h}_k = \textrm{MLP} \Big( \big[ \mathbf{f}_k \, \Vert \, \textstyle\sum_j \mathbf{f}_j \, \Vert \,

@@ -22,7 +22,7 @@ from tg_mlc.training.saving import module_state, restore_module, versions
 
 
 class Scorer(ABC):
-    """What a :class:`~tg_mlc.predict.Predictor` takes its scores from; a folder says its :attr:`kind`.
+    """The source of the scores of a :class:`~tg_mlc.predict.Predictor`; a folder says its :attr:`kind`.
 
     Attributes:
         label_names (list[str]): The labels.

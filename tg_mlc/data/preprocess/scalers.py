@@ -134,7 +134,11 @@ class QuantileScaler(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Scaled vectors."""
+        """Scaled vectors.
+
+        Raises:
+            ValueError: If the scaler is not fitted, or the vectors are of another size.
+        """
         if not torch.compiler.is_compiling() and self.quantiles[:1, :1].isnan().any():
             raise ValueError("Expected a scaler that knows quantiles (got a new one); call its 'fit', or load weights")
         if x.dim() != 2 or x.size(1) != self.quantiles.size(0):

@@ -41,7 +41,7 @@ class View(ABC):
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """What was learned, as arrays and plain data."""
+        """Returns what was learned, as arrays and plain data."""
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
@@ -60,7 +60,7 @@ class Words(View):
         return inputs_of(dataset)
 
     def state_dict(self) -> dict[str, Any]:
-        """What was learned."""
+        """Returns what was learned."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
@@ -100,7 +100,7 @@ class Scaled(View):
         return scaled
 
     def state_dict(self) -> dict[str, Any]:
-        """What was learned."""
+        """Returns what was learned."""
         return {"fill": self.fill, "scaler": self.scaler.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
@@ -142,7 +142,7 @@ class MoleculeVectors(View):
         return together
 
     def state_dict(self) -> dict[str, Any]:
-        """What was learned."""
+        """Returns what was learned."""
         return {key: scaler.state_dict() for key, scaler in self.scalers.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
@@ -170,7 +170,7 @@ class Pieces(View):
         return self.weights.weigh(self._counts(dataset))
 
     def state_dict(self) -> dict[str, Any]:
-        """What was learned."""
+        """Returns what was learned."""
         return self.weights.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:

@@ -42,6 +42,11 @@ def read_arff(
     Numeric attributes stay as they are. Nominal attributes with one or two values become 0 and 1: by their meaning if
     they are spelled as in ``{NO,YES}`` or ``{True,False}`` or ``{-1,1}`` or ``{pos,neg}``, by their order otherwise.
     ``?`` becomes NaN. Attributes to leave out are named, or are :obj:`"text"`: all that are no numbers.
+
+    Raises:
+        OSError: If the file cannot be read.
+        ValueError: If it is damaged or no ARFF file, has no rows, or :obj:`drop` leaves no attribute, leaves one that
+            is no number, or names one that is not there.
     """
     content = source if isinstance(source, bytes) else read_unpacked(source, max_bytes)
     called = name or ("ARFF content" if isinstance(source, bytes) else f"'{source}'")

@@ -58,7 +58,11 @@ class VectorEncoder(nn.Module):
         self.lin = Linear(in_channels, num_components * channels)
 
     def vectors(self, data: Data) -> Tensor:
-        """The scaled vectors :math:`(B, F)` of a batch, with dropout."""
+        """The scaled vectors :math:`(B, F)` of a batch, with dropout.
+
+        Raises:
+            ValueError: If they are of another size, or no floating-point numbers.
+        """
         x = data[self.key]
         if not x.is_floating_point():
             raise ValueError(

@@ -31,7 +31,11 @@ class Evidence(nn.Module):
         self.key = key
 
     def forward(self, data: Data) -> Tensor:
-        """Returns the scores of a batch."""
+        """Returns the scores of a batch.
+
+        Raises:
+            ValueError: If the batch has none.
+        """
         scores: Tensor | None = data.get(self.key)
         if scores is None:
             raise ValueError(
