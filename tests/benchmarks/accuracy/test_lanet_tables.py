@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import lanet_tables
-from benchmarks.lanet_bootstrap import resamples, weighed_metrics
-from benchmarks.lanet_models import CELLS
+from benchmarks.accuracy import lanet_tables
+from benchmarks.accuracy.lanet_bootstrap import resamples, weighed_metrics
+from benchmarks.accuracy.lanet_models import CELLS
 from benchmarks.report import lanet as report
 from tests.sequences.histories import histories
 from tg_mlc.metrics import macro_roc_auc, micro_roc_auc, ndcg_at_k, recall_at_k
