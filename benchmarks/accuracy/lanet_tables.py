@@ -4,10 +4,10 @@
     python -m benchmarks.accuracy.lanet_tables --cells table_3.lanet,table_3.lanet_with_memory --batches 400
     python -m benchmarks.accuracy.lanet_tables --data demand --folder DIR --tables "table 4,table 5"
 
-Every cell of every seed is a file in benchmarks/runs/lanet/, which is not made again, with the scores of its test
-targets beside it; training goes on where it stopped. At the end, all cells that are there become a file of results and
-are printed, with a paired bootstrap over entities against the row that --against names. Pictures of the attention among
-labels (Figure 4) lie beside the cells.
+Every cell of every seed is a file in benchmarks/runs/lanet/, which is not made again from the same targets with the
+same options, with the scores of its test targets beside it; training goes on where it stopped. At the end, all such
+cells that are there become a file of results and are printed, with a paired bootstrap over entities against the row
+that --against names. Pictures of the attention among labels (Figure 4) lie beside the cells.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from benchmarks.accuracy.lanet_bootstrap import compare
 from benchmarks.accuracy.lanet_models import BASELINES, CELLS, Cell
 from benchmarks.command_line import run
 from benchmarks.environment import describe_environment
+from benchmarks.files import check_kept, check_replacement, name_of, write_results
 from benchmarks.report import lanet as report
 from tg_mlc.data import EventSequences, Split
 from tg_mlc.datasets import load_events
@@ -37,6 +38,8 @@ from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, f
 
 #: Labels and batches of a picture of attention: more are not to be read.
 DRAWN_LABELS, DRAWN_BATCHES = 40, 8
+#: By default.
+MIN_EVENTS, DRAWS = 7, 200
 Found = dict[str, Any]
 
 
@@ -44,14 +47,14 @@ def main(
     data: str = "complete_journey",
     folder: Path | None = None,
     label: str | None = None,
-    min_events: int = 7,
+    min_events: int = MIN_EVENTS,
     tables: str = "table 3,table 4,table 5,figure 3a,figure 3b",
     cells: str = "",
     seeds: str = "0,1,2,3,4",
     batches: int | None = None,
     max_epochs: int | None = None,
     against: str = "TIFU-KNN",
-    draws: int = 200,
+    draws: int = DRAWS,
     replace: bool = False,
 ) -> None:
     """Makes the cells that are missing, and prints the tables.
@@ -70,23 +73,48 @@ def main(
         draws: Draws of the bootstrap, none for 0.
         replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
     """
+    check_replacement(replace, max_epochs=max_epochs, batches=batches, draws=draws < DRAWS)
     events = load_events(data, folder, label=label).with_at_least(min_events)
     split = time_split(events)
     print(f"{events}\n{split}\nwindows that cross no border: {time_split(events, min_history=3, cross_borders=False)}")
-    place = files.RUNS / "lanet" / "-".join(filter(None, (data, label)))
-    chosen = [CELLS[name] for name in cells.split(",")] if cells else _of(tables.split(","))
     limits = {"max_epochs": max_epochs, "limit_train_batches": batches}
     options = {name: value for name, value in limits.items() if value is not None}
-    for seed in map(int, seeds.split(",")):
+    place = _place(name_of(data, label or ""), {"min_events": min_events, **options})
+    chosen = [CELLS[name] for name in cells.split(",")] if cells else _of(tables.split(","))
+    name, all_seeds = name_of("lanet", data, label or ""), [int(seed) for seed in seeds.split(",")]
+    kept = rows([path for path in place.glob("*.json") if is_kept(path, split, options)])
+    made = {(cell.title, seed) for cell in chosen for seed in all_seeds} | {(title, 0) for title in BASELINES}
+    check_kept(name, _rows_and_seeds, made | _rows_and_seeds({"rows": kept}), replace=replace)
+    for seed in all_seeds:
         for cell in chosen:
             make(cell, seed, events, split, place, options)
-    for name in BASELINES:
-        make_baseline(name, events, split, place)
+    for title in BASELINES:
+        make_baseline(title, events, split, place)
     settings = {"data": data, "label": label, "min_events": min_events, "seeds": seeds, "limits": options}
-    differences = compare(place, events, split, against, draws) if draws else {}
-    content = {"settings": settings, "rows": rows(place), "against": against, "differences": differences}
+    paths = sorted(path for path in place.glob("*.json") if is_kept(path, split, options))
+    differences = compare(paths, events, split, against, draws) if draws else {}
+    content = {"settings": settings, "rows": rows(paths), "against": against, "differences": differences}
     print("\n".join(["", *report.cells(content)]))
-    print(f"\nWrote {files.write_results(files.name_of('lanet', data, label or ''), content, replace=replace)}")
+    print(f"\nWrote {write_results(name, content, replace=replace)}")
+
+
+def _place(name: str, options: dict[str, int]) -> Path:
+    """The folder of cells; reduced runs have their own, so that neither replaces, or goes on from, the other."""
+    other = [f"{key}={value}" for key, value in options.items() if (key, value) != ("min_events", MIN_EVENTS)]
+    return files.RUNS / "lanet" / name_of(name, *other)
+
+
+def is_kept(path: Path, split: Split, options: Found) -> bool:
+    """Whether there is a cell that was made from the same targets with the same options."""
+    if not path.exists():
+        return False
+    found = json.loads(path.read_text())
+    # Predictors without a network take no options.
+    return bool(found["split"] == split.hash and found.get("options", options) == options)
+
+
+def _rows_and_seeds(content: Found) -> set[tuple[str, int]]:
+    return {(row["title"], run["seed"]) for row in content["rows"] for run in row["runs"]}
 
 
 def _of(tables: Iterable[str]) -> list[Cell]:
@@ -95,9 +123,9 @@ def _of(tables: Iterable[str]) -> list[Cell]:
 
 
 def make(cell: Cell, seed: int, events: EventSequences, split: Split, place: Path, options: Found) -> None:
-    """Trains and tests one cell, unless its file is there."""
+    """Trains and tests one cell, unless it is kept."""
     path = place / f"{cell.key}-{seed}.json"
-    if path.exists():
+    if is_kept(path, split, options):
         return
     start = time.perf_counter()
     seed_everything(seed, verbose=False)
@@ -119,9 +147,9 @@ def _parts(loader: MultiLabelDataModule) -> Found:
 
 
 def make_baseline(name: str, events: EventSequences, split: Split, place: Path) -> None:
-    """Fits and tests a predictor without a network, unless its file is there."""
+    """Fits and tests a predictor without a network, unless it is kept."""
     path = place / f"{name}-0.json"
-    if path.exists():
+    if is_kept(path, split, {}):
         return
     start = time.perf_counter()
     dataset = EventPreprocessor().fit_transform(events, split)
@@ -168,10 +196,10 @@ def draw(result: FitResult, loader: MultiLabelDataModule, path: Path) -> None:
     figure.savefig(path)
 
 
-def rows(place: Path) -> list[Found]:
-    """The runs of every cell that is there."""
+def rows(paths: Iterable[Path]) -> list[Found]:
+    """The runs of every cell."""
     found: dict[str, list[Found]] = {}
-    for path in sorted(place.glob("*.json")):
+    for path in paths:
         content = json.loads(path.read_text())
         found.setdefault(content["cell"], []).append(content)
     return [{"title": CELLS[cell].title if cell in CELLS else cell, "runs": runs} for cell, runs in found.items()]
