@@ -82,7 +82,7 @@ def main(
     place = _place(name_of(data, label or ""), {"min_events": min_events, **options})
     chosen = [CELLS[name] for name in cells.split(",")] if cells else _of(tables.split(","))
     name, all_seeds = name_of("lanet", data, label or ""), [int(seed) for seed in seeds.split(",")]
-    kept = rows([path for path in place.glob("*.json") if is_kept(path, split, options)])
+    kept = rows(_kept(place, split, options))
     made = {(cell.title, seed) for cell in chosen for seed in all_seeds} | {(title, 0) for title in BASELINES}
     check_kept(name, _rows_and_seeds, made | _rows_and_seeds({"rows": kept}), replace=replace)
     for seed in all_seeds:
@@ -91,7 +91,7 @@ def main(
     for title in BASELINES:
         make_baseline(title, events, split, place)
     settings = {"data": data, "label": label, "min_events": min_events, "seeds": seeds, "limits": options}
-    paths = sorted(path for path in place.glob("*.json") if is_kept(path, split, options))
+    paths = _kept(place, split, options)
     differences = compare(paths, events, split, against, draws) if draws else {}
     content = {"settings": settings, "rows": rows(paths), "against": against, "differences": differences}
     print("\n".join(["", *report.cells(content)]))
@@ -102,6 +102,10 @@ def _place(name: str, options: dict[str, int]) -> Path:
     """The folder of cells; reduced runs have their own, so that neither replaces, or goes on from, the other."""
     other = [f"{key}={value}" for key, value in options.items() if (key, value) != ("min_events", MIN_EVENTS)]
     return files.RUNS / "lanet" / name_of(name, *other)
+
+
+def _kept(place: Path, split: Split, options: Found) -> list[Path]:
+    return [path for path in sorted(place.glob("*.json")) if is_kept(path, split, options)]
 
 
 def is_kept(path: Path, split: Split, options: Found) -> bool:
