@@ -4,7 +4,8 @@
 
 Every seed divides all samples anew, 70% for training and 30% for testing, stratified by labels; there are no validation
 samples. Each classifier is tuned on training samples as the default tunes it, with thresholds of the same kind, fitted
-to scores of classifiers that had not seen a sample. Rows that are there already are kept: the same command goes on.
+to scores of classifiers that had not seen a sample. Rows that were made within the same time are kept: the same command
+goes on.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import torch
 from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.command_line import run
 from benchmarks.environment import describe_dataset
-from benchmarks.files import earlier_file, write_partial, write_results
+from benchmarks.files import check_kept, check_replacement, earlier_file, write_partial, write_results
 from tg_mlc.baselines import LabelFrequency
 from tg_mlc.data import MultiLabelDataset, random_split, stratified_split
 from tg_mlc.datasets.registry import load
@@ -34,13 +35,15 @@ DATASETS = (
 )  # fmt: skip
 #: Larger data sets are cut to as many samples, drawn once.
 MAX_SAMPLES = 6000
+#: By default, for each model.
+SECONDS = 300.0
 SHARES = (0.7, 0.0, 0.3)
 
 
 def main(
     datasets: str = ",".join(DATASETS),
     seeds: int = 5,
-    seconds: float = 300.0,
+    seconds: float = SECONDS,
     root: Path = Path("data"),
     replace: bool = False,
 ) -> None:
@@ -53,16 +56,30 @@ def main(
         root: Folder that keeps the data.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
+    check_replacement(replace, seconds=seconds < SECONDS)
     torch.set_num_threads(1)
-    file = earlier_file(NAME, replace=replace)
-    points: list[dict[str, Any]] = json.loads(file.read_text())["points"] if file else []
-    for name in datasets.split(","):
+    points, names = _earlier_points(seconds, replace), datasets.split(",")
+    made = {(name, seed) for name in names for seed in range(seeds)}
+    check_kept(NAME, _names_and_seeds, made | _names_and_seeds({"points": points}), replace=replace)
+    for name in names:
         done = {point["seed"] for point in points if point["dataset"] == name}
         dataset = None if done >= set(range(seeds)) else part_of(load(name, root))
         for seed in (seed for seed in range(seeds) if dataset is not None and seed not in done):
             points += measure(name, dataset, seed, seconds)
             write_partial(NAME, {"seconds": seconds, "points": points}, replace=replace)
     print(f"Wrote {write_results(NAME, {'seconds': seconds, 'points': points}, replace=replace)}")
+
+
+def _earlier_points(seconds: float, replace: bool) -> list[dict[str, Any]]:
+    """The rows that are there, none if their models had more or less time."""
+    file = earlier_file(NAME, replace=replace)
+    found = json.loads(file.read_text()) if file else {"seconds": None}
+    points: list[dict[str, Any]] = found["points"] if found["seconds"] == seconds else []
+    return points
+
+
+def _names_and_seeds(content: dict[str, Any]) -> set[tuple[str, int]]:
+    return {(point["dataset"], point["seed"]) for point in content["points"]}
 
 
 def part_of(dataset: MultiLabelDataset) -> MultiLabelDataset:

@@ -37,6 +37,30 @@ def test_goes_on_where_it_stopped(small: list[str], tmp_path: Path) -> None:
     assert len(points) == 12
 
 
+def test_rows_of_another_time_are_made_again(small: list[str], tmp_path: Path) -> None:
+    path = tmp_path / f"{benchmark.NAME}.json"
+    path.write_text(files.json.dumps({"seconds": 300, "points": [{"dataset": "emotions", "seed": 0, "row": "old"}]}))
+    main("emotions", seeds=1, seconds=0)
+    found = files.json.loads(path.read_text())
+    assert found["seconds"] == 0
+    assert "old" not in [point["row"] for point in found["points"]]
+
+
+def test_shortened_runs_replace_no_tracked_results(small: list[str]) -> None:
+    with pytest.raises(SystemExit, match="--seconds"):
+        main("emotions", seeds=1, seconds=benchmark.SECONDS - 1, replace=True)
+    assert not small
+
+
+def test_tracked_rows_of_another_time_are_not_lost(small: list[str], tmp_path: Path) -> None:
+    points = [{"dataset": "emotions", "seed": 0}, {"dataset": "scene", "seed": 0}]
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / f"{benchmark.NAME}.json").write_text(files.json.dumps({"seconds": 300, "points": points}))
+    with pytest.raises(SystemExit, match=r"all rows and seeds .* \('scene', 0\)"):
+        main("emotions", seeds=1, seconds=600, replace=True)
+    assert not small
+
+
 def test_large_data_sets_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "MAX_SAMPLES", 20)
     x = np.arange(50, dtype=np.float32)[:, None]

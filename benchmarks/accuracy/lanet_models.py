@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from benchmarks.lanet_boosting import BoostedHistory
+from benchmarks.accuracy.lanet_boosting import BoostedHistory
 from tg_mlc.data import Split
 from tg_mlc.graphs import LabelGraph, fully_connected
 from tg_mlc.sequences import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +16,14 @@ Weighed = Callable[[np.ndarray], float]
 
 
 def compare(
-    place: Path, events: EventSequences, split: Split, against: str, draws: int
+    cells: Iterable[Path], events: EventSequences, split: Split, against: str, draws: int
 ) -> dict[str, dict[str, list[float]]]:
     """The difference of every row to one, with the ends of its 95 % interval; scores of seeds are averaged.
 
     Raises:
         ValueError: If there are no scores of that one.
     """
-    paths = _scores(place)
+    paths = _scores(cells)
     if against not in paths:
         raise ValueError(f"Expected 'against' to be one of {sorted(paths)} (got {against!r})")
     dataset = EventPreprocessor().fit_transform(events, split)
@@ -34,10 +34,10 @@ def compare(
     return {name: _intervals(_values(y, files, weights), other) for name, files in sorted(paths.items())}
 
 
-def _scores(place: Path) -> dict[str, list[Path]]:
+def _scores(cells: Iterable[Path]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
-    for path in sorted(place.glob("*.npy")):
-        found.setdefault(path.stem.rpartition("-")[0], []).append(path)
+    for path in cells:
+        found.setdefault(path.stem.rpartition("-")[0], []).append(path.with_name(f"{path.stem}.npy"))
     return found
 
 

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import lanet_tables
-from benchmarks.lanet_bootstrap import resamples, weighed_metrics
-from benchmarks.lanet_models import CELLS
+from benchmarks.accuracy import lanet_tables
+from benchmarks.accuracy.lanet_bootstrap import resamples, weighed_metrics
+from benchmarks.accuracy.lanet_models import CELLS
 from benchmarks.report import lanet as report
 from tests.sequences.histories import histories
 from tg_mlc.metrics import macro_roc_auc, micro_roc_auc, ndcg_at_k, recall_at_k
@@ -34,7 +34,7 @@ def test_cells_are_made_once_and_compared(own_runs, capsys, monkeypatch):
     cells = "table_3.lstm,table_3.lanet_with_memory"
     options = {"cells": cells, "seeds": "0", "max_epochs": 1, "batches": 2, "draws": 3}
     lanet_tables.main(**options)
-    place = own_runs / "lanet" / "complete_journey"
+    place = own_runs / "lanet" / "complete_journey-max_epochs=1-limit_train_batches=2"
     found = json.loads((place / "table_3.lstm-0.json").read_text())
     assert found["epochs"] == 1
     assert set(report.COLUMNS) <= set(found["metrics"])
@@ -70,3 +70,28 @@ def test_weights_of_rows_equal_rows_that_are_repeated():
 def test_rows_are_compared_with_one_that_is_there(own_runs):
     with pytest.raises(ValueError, match=r"'against' to be one of .* \(got 'nobody'\)"):
         lanet_tables.main(cells="table_3.lstm", seeds="0", max_epochs=1, batches=1, draws=2, against="nobody")
+
+
+def test_cells_of_other_options_or_targets_are_not_kept(tmp_path):
+    split = time_split(histories())
+    path = tmp_path / "table_3.lstm-0.json"
+    assert not lanet_tables.is_kept(path, split, {})
+    found = {"split": split.hash, "options": {"max_epochs": 1}}
+    path.write_text(json.dumps(found))
+    assert lanet_tables.is_kept(path, split, {"max_epochs": 1})
+    assert not lanet_tables.is_kept(path, split, {})
+    path.write_text(json.dumps({**found, "split": "another"}))
+    assert not lanet_tables.is_kept(path, split, {"max_epochs": 1})
+
+
+@pytest.mark.parametrize("reduced", [{"max_epochs": 1}, {"batches": 1}, {"draws": 3}])
+def test_shortened_runs_replace_no_tracked_results(own_runs, reduced):
+    with pytest.raises(SystemExit, match=f"--{next(iter(reduced))}"):
+        lanet_tables.main(cells="table_3.lstm", replace=True, **reduced)
+
+
+def test_fewer_seeds_replace_no_tracked_results(results, own_runs):
+    row = {"title": "table 3: LSTM", "runs": [{"seed": 0}, {"seed": 1}]}
+    (results / "lanet-complete_journey.json").write_text(json.dumps({"rows": [row]}))
+    with pytest.raises(SystemExit, match=r"all rows and seeds .* \('table 3: LSTM', 1\)"):
+        lanet_tables.main(cells="table_3.lstm", seeds="0", replace=True)
