@@ -17,13 +17,17 @@ def value_names(column: str, cells: Iterable[str]) -> list[str] | None:
     Raises:
         ValueError: If there are more than :obj:`MAX_VALUES`.
     """
-    values = sorted(value for value in {cell.strip() for cell in cells} if value.lower() not in MISSING)
-    if not values or any(map(_like_a_number, values)):
-        return None
+    found: set[str] = set()
+    for value in map(str.strip, cells):
+        if value not in found and value.lower() not in MISSING:
+            if _like_a_number(value):
+                return None
+            found.add(value)
+    values = sorted(found)
     if len(values) > MAX_VALUES:
         expected = f"numbers, or at most {MAX_VALUES} different values, in column '{column}'"
         raise ValueError(f"Expected {expected} (got {len(values)}, such as {values[0][:40]!r}); leave the column out")
-    return [f"{column}={value}" for value in values]
+    return [f"{column}={value}" for value in values] or None
 
 
 def one_hot(column: str, cells: Sequence[str], names: Sequence[str]) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tg_mlc import _csv_table
+from tg_mlc import _csv_table, _one_hot
 from tg_mlc.data.csv_files import from_csv
 
 NUMBERS = "age,size,calm,sad\n1.5,2,1,0\n,3,0,\n2,1e3,1,1\n"
@@ -137,6 +137,16 @@ def test_columns_of_plain_numbers_are_read_at_once(write, monkeypatch):
     monkeypatch.setattr(_csv_table, "parse_number", lambda text: pytest.fail(f"{text!r} was looked at"))
     path = write("x,y,calm\n1.5,,1\n -2e3 ,NA,0\nNaN,.25,\n")
     assert from_csv(path, ["calm"]).rows("x").nan_to_num(9).tolist() == [[1.5, 9], [-2000, 9], [9, 0.25]]
+
+
+def test_one_cell_tells_a_column_of_numbers(write, monkeypatch):
+    looked_at = []
+    monkeypatch.setattr(_one_hot, "_like_a_number", lambda text: looked_at.append(text) or True)
+    from_csv(write("x,y,calm\n1.5,,1\n -2e3 ,NA,0\nNaN,.25,\n3,4,1\n"), ["calm"])
+    assert looked_at == ["1.5", ".25"]
+    cells = iter(["", "1.5", "the rest"])
+    assert _one_hot.value_names("x", cells) is None
+    assert list(cells) == ["the rest"]
 
 
 def test_one_cell_that_is_spelled_otherwise_changes_no_other(write):

@@ -9,10 +9,9 @@ from tg_mlc.nn import AttentionConv
 from tg_mlc.nn._projection import projected
 from tg_mlc.ops import Blocks
 from tg_mlc.ops.kernels import products
+from tg_mlc.ops.torch_internals import has_onednn
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="PyTorch has been built without oneDNN"
-)
+pytestmark = pytest.mark.skipif(not has_onednn(), reason="PyTorch has been built without oneDNN")
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from torch_geometric.nn import Linear
 
 from tg_mlc.nn import _residual as module
 from tg_mlc.nn._residual import normalised_branch
+from tg_mlc.ops.torch_internals import has_onednn
 
 pytest.importorskip("numba", reason="Numba is not installed")
 
@@ -144,7 +145,7 @@ def test_hooks_on_all_modules_see_the_layers() -> None:
     assert {Linear, nn.LayerNorm} <= set(seen)
 
 
-@pytest.mark.skipif(not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="PyTorch has been built without oneDNN")
+@pytest.mark.skipif(not has_onednn(), reason="PyTorch has been built without oneDNN")
 @pytest.mark.parametrize("copies", [1, 3])
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
 def test_equals_the_steps_with_products_of_onednn(kind: str, copies: int, monkeypatch: pytest.MonkeyPatch) -> None:

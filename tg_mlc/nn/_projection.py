@@ -9,12 +9,13 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch_geometric.nn import Linear
 
-from tg_mlc.ops.kernels.products import onednn_linear, prefers_onednn
+from tg_mlc.ops.kernels.products import prefers_onednn
 from tg_mlc.ops.torch_internals import (
     in_forward_mode,
     is_functorch_wrapped_tensor,
     is_legacy_batchedtensor,
     is_plain,
+    onednn_linear,
 )
 
 

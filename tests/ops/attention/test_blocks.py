@@ -161,7 +161,7 @@ def test_large_ragged_blocks_are_preferred() -> None:
     assert explain_choice(*tensors(small, 32), small).startswith("dense: Blocks")
 
 
-def test_weights_are_found_again_where_some_are_dropped() -> None:
+def test_weights_are_recomputed_where_some_are_dropped() -> None:
     complete = Shared(random_edges(260, 260, 260**2, seed=0), 2)
     queries = [torch.empty(complete.num_queries, 2, 64)] * 3
     assert explain_choice(*queries, complete).startswith("dense: Shared")

@@ -12,31 +12,20 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from tg_mlc.ops.torch_internals import has_onednn
+
 #: Multiplications below which oneDNN does not pay, those of 512 x 64 by 64 x 64.
 LEAST = 2**21
 
 
-def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    r"""The rows :math:`\mathbf{W} \mathbf{x} + \mathbf{b}` for matrices in single precision; no gradient is recorded.
-
-    Args:
-        x (torch.Tensor): The inputs :math:`(N, F)`.
-        weight (torch.Tensor): The weights :math:`(F', F)`.
-        bias (torch.Tensor, optional): The bias :math:`(F')`. (default: :obj:`None`)
-    """
-    out: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-    return out
-
-
 def prefers_onednn(x: Tensor, weight: Tensor) -> bool:
-    """Whether :func:`onednn_linear` takes less time here than MKL, and oneDNN is switched on."""
+    """Tells whether oneDNN takes less time here than MKL, and is switched on."""
     return x.size(0) * weight.numel() >= LEAST and _is_faster() and bool(torch.backends.mkldnn.enabled)
 
 
 @cache
 def _is_faster() -> bool:
-    built = hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    return built and torch.backends.cpu.get_cpu_capability() == "AVX512" and _vendor() == "AuthenticAMD"
+    return has_onednn() and torch.backends.cpu.get_cpu_capability() == "AVX512" and _vendor() == "AuthenticAMD"
 
 
 def _vendor() -> str:

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from tg_mlc.ops.kernels import residual_numba, threads
-from tg_mlc.ops.kernels.products import onednn_linear, prefers_onednn
+from tg_mlc.ops.kernels.products import prefers_onednn
+from tg_mlc.ops.torch_internals import onednn_linear
 
 #: Bytes of states to take at a time, and the least rows, as smaller products are slow.
 TILE, MIN_ROWS = 2**19, 512
