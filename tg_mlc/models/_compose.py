@@ -18,6 +18,7 @@ def compose(
     label_graph: Data,
     messages: Literal["fmp", "emb"],
     strength: float = 1.0,
+    evidence_skip: bool = False,
     **kwargs: Any,
 ) -> LaMP:
     """A LaMP with feature message passing or without, that takes the evidence of its samples, if they have any, and
@@ -26,7 +27,8 @@ def compose(
     """
     if messages not in ("fmp", "emb"):
         raise ValueError(f"Expected 'encoder' to be 'fmp' or 'emb' (got '{messages}')")
-    given: dict[str, Any] = {"evidence": Evidence(train[0].evidence.size(-1))} if "evidence" in train[0] else {}
+    rated = "evidence" in train[0]
+    given: dict[str, Any] = {"evidence": Evidence(train[0].evidence.size(-1), skip=evidence_skip)} if rated else {}
     options = {**given, **kwargs} if messages == "fmp" else {**given, **kwargs, "num_feature_layers": 0}
     model = LaMP(encoder, label_graph, **options)
     model.readout.start_from_frequencies(train.y, strength)

@@ -63,10 +63,8 @@ class LaMP(nn.Module):
         evidence (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` of another classifier, *e.g.*
             :class:`~tg_mlc.nn.evidence.Evidence`, or to :math:`(B, L, C)` of several, whose number is its
             attribute :obj:`num_scores`. Each label takes in its own scores after it has attended
-            to components, before labels attend to each other. (default: :obj:`None`)
-        evidence_skip (bool, optional): If set to :obj:`True`, these scores are also added to the final logits, each
-            through one function that all labels share: what a score means is then learned for rare labels from
-            frequent ones. (default: :obj:`False`)
+            to components, before labels attend to each other; if its attribute :obj:`skip` says so, they are added to
+            the final logits too. (default: :obj:`None`)
         known_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
             :obj:`known` of a batch, into account (see :class:`~tg_mlc.nn.KnownLabels`); train it with
             :obj:`max_known` of an :class:`~tg_mlc.training.Objective`. They reach other labels along the edges of the
@@ -99,7 +97,6 @@ class LaMP(nn.Module):
         num_feature_layers: int = 2,
         tied: bool = False,
         evidence: nn.Module | None = None,
-        evidence_skip: bool = False,
         known_labels: bool = False,
         label_messages: bool = True,
         label_kwargs: BlockOptions | None = None,
@@ -130,7 +127,7 @@ class LaMP(nn.Module):
         self.evidence = evidence
         num_scores: int = getattr(evidence, "num_scores", 1)
         self.evidence_encoder = nn.Identity() if evidence is None else ScoreEncoder(channels, num_scores)
-        self.skip = SharedLogits(num_scores) if evidence is not None and evidence_skip else None
+        self.skip = SharedLogits(num_scores) if getattr(evidence, "skip", False) else None
         self.known_labels = KnownLabels(channels) if known_labels else None
         if known_labels and not self.labels.has_neighbours:
             warnings.warn(

@@ -45,9 +45,7 @@ def test_a_model_takes_scores_of_several_classifiers():
 
 def test_evidence_may_skip_to_the_logits():
     torch.manual_seed(0)
-    model = LaMP(
-        BagEncoder(5, 8), edgeless(3), num_feature_layers=0, num_steps=1, evidence=Evidence(), evidence_skip=True
-    ).eval()
+    model = LaMP(BagEncoder(5, 8), edgeless(3), num_feature_layers=0, num_steps=1, evidence=Evidence(skip=True)).eval()
     known = torch.randn(3, 3)
     batch = bags(evidence=known.split(1))
     with_skip = model(batch)

@@ -16,6 +16,9 @@ class Evidence(nn.Module):
     Args:
         num_scores (int, optional): The number of classifiers :math:`C`. (default: :obj:`1`)
         key (str, optional): The attribute of a batch that holds its scores. (default: :obj:`"evidence"`)
+        skip (bool, optional): If set to :obj:`True`, a model adds the scores to its final logits too, each through one
+            function that all labels share (see :class:`~tg_mlc.nn.evidence.SharedLogits`): what a score means is then
+            learned for rare labels from frequent ones. (default: :obj:`False`)
 
     Shapes:
         - **input:** a batch with scores of shape :math:`(B, L, C)`, or :math:`(B, L)` where :math:`C` is 1
@@ -25,10 +28,11 @@ class Evidence(nn.Module):
         ValueError: On use, if the batch has no scores.
     """
 
-    def __init__(self, num_scores: int = 1, key: str = "evidence") -> None:
+    def __init__(self, num_scores: int = 1, key: str = "evidence", skip: bool = False) -> None:
         super().__init__()
         self.num_scores = num_scores
         self.key = key
+        self.skip = skip
 
     def forward(self, data: Data) -> Tensor:
         """Returns the scores of a batch.
