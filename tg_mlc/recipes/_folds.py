@@ -19,6 +19,8 @@ from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
 from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
+from tg_mlc.recipes.molecules import MOLECULES
+from tg_mlc.recipes.tables import MODEL
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 from tg_mlc.training.checkpoint import AtomicCheckpointIO
 from tg_mlc.training.scorer import logits_of
@@ -53,25 +55,11 @@ class Family:
 
 
 _MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
-_TABLE: dict[str, Any] = {
-    "encoder": "emb",
-    "num_steps": 2,
-    "channels": 64,
-    "dropout": 0.2,
-    "attention_dropout": 0.0,
-    "input_dropout": 0.3,
-    "frequency_strength": 0.5,
-    "evidence_skip": True,
-}
+_TABLE: dict[str, Any] = {"encoder": "emb", **MODEL}
 #: By the names that saved models have of them. Settings are those of the recipes for published data sets.
 FAMILIES: dict[str, Family] = {
     "table": Family(table_lamp, _TABLE, _MODULE, 0.1, ({}, {"channels": 128, "num_steps": 1}, {"input_dropout": 0.1})),
-    "molecules": Family(
-        molecule_lamp,
-        {"num_steps": 1, "num_feature_layers": 2, "dropout": 0.1, "attention_dropout": 0.0},
-        {**_MODULE, "lr": 3e-4, "weight_decay": 0.1},
-        0.0,
-    ),
+    "molecules": Family(molecule_lamp, MOLECULES["sider"].model, MOLECULES["sider"].module, 0.0),
     "dna": Family(
         dna_lamp, {"num_steps": 2, "num_feature_layers": 1, "dropout": 0.2, "evidence_skip": True}, _MODULE, 0.1
     ),
