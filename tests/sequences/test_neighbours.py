@@ -4,7 +4,7 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge
 
-from tg_mlc.sequences.neighbours import RIDGE, SHARPNESS, Neighbours
+from tg_mlc.sequences.neighbours import NUM_FOLDS, RIDGES, SHARPNESS, Neighbours
 
 GENERATOR = torch.Generator().manual_seed(0)
 PROFILES = torch.rand(9, 5, generator=GENERATOR).square()
@@ -20,15 +20,18 @@ def test_entities_count_by_likeness_and_nobody_is_its_own_neighbour():
         torch.testing.assert_close(told[row], weight @ PROFILES[others], atol=1e-5, rtol=1e-4)
 
 
-def test_labels_are_told_by_a_ridge_regression_on_all_others():
-    layer = Neighbours(PROFILES)
-    x = layer._in_units(PROFILES)
-    for label in range(5):
-        others = [other for other in range(5) if other != label]
-        fitted = Ridge(RIDGE, fit_intercept=False).fit(x[:, others], x[:, label])
-        expected = torch.zeros(5)
-        expected[others] = torch.from_numpy(fitted.coef_).float()
-        torch.testing.assert_close(layer.between_labels[:, label], expected, atol=1e-5, rtol=1e-4)
+@pytest.mark.parametrize(("place", "ridge"), list(enumerate(RIDGES)))
+def test_labels_are_told_by_a_ridge_regression_on_all_others_without_the_fold_of_the_entity(place, ridge):
+    layer, entity = Neighbours(PROFILES), torch.tensor([0, 8, 9])  # of which the last is new
+    told = layer(SHARE, entity)[..., 2 + place]
+    x, share = layer._in_units(PROFILES), layer._in_units(SHARE)
+    for row, fold in enumerate(entity % NUM_FOLDS):
+        rest = torch.arange(9) % NUM_FOLDS != fold
+        for label in range(5):
+            others = [other for other in range(5) if other != label]
+            fitted = Ridge(ridge, fit_intercept=False).fit(x[rest][:, others], x[rest, label])
+            expected = fitted.predict(share[row : row + 1, others]).item()
+            assert told[row, label].item() == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("profiles", [PROFILES[:1], torch.zeros(4, 5), torch.eye(5)], ids=["one", "nothing", "rare"])

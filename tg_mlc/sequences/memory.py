@@ -37,8 +37,8 @@ class PersonalMemory(nn.Module):
         frequency (torch.Tensor): The share of training targets that have each label.
         num_features (int): Number :math:`F` of features, of which the last is the share of events.
         channels (int): Size :math:`C` of a view.
-        profiles (torch.Tensor, optional): What :class:`Neighbours` take, in memory of :math:`N \cdot L + L^2`; without,
-            there are none. (default: :obj:`None`)
+        profiles (torch.Tensor, optional): What :class:`Neighbours` take, in memory of :math:`3 N \cdot L + 10 L^2`;
+            without, there are none. (default: :obj:`None`)
         hidden_channels (int, optional): Size of the two hidden layers. (default: :obj:`32`)
 
     Shapes:
@@ -94,7 +94,7 @@ class PersonalMemory(nn.Module):
         self.std.copy_(std.where(std > 0, 1.0))
 
     def features(self, data: Data) -> Tensor:
-        """The inputs of the function of all labels, unscaled, ``[B, L, 2 F + 4]``, or 3 more with neighbours."""
+        """The inputs of the function of all labels, unscaled, ``[B, L, 2 F + 4]``, or 4 more with neighbours."""
         size = (data.num_graphs, self.frequency.numel())
         place = data.memory_sample * size[1] + data.memory_label
         own = data.memory.new_zeros(size[0] * size[1], self.num_features).index_copy(0, place, data.memory)

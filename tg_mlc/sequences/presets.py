@@ -22,6 +22,6 @@ MEMORY: dict[str, dict[str, Any]] = {
         "decay": "cosine",
         "warmup": 0.05,
     },
-    "fit": {"max_epochs": 3, "patience": None, "monitor": "val/loss", "ema_decay": 0.998},
+    "fit": {"max_epochs": 6, "patience": None, "monitor": "val/loss", "ema_decay": 0.998},
     "data": {"batch_size": 32},
 }
