@@ -97,6 +97,15 @@ def test_nominal_attributes_of_two_values(values, row, numbers):
     assert read(text).matrix.tolist() == [numbers]
 
 
+@pytest.mark.parametrize("rows", ["1,b,0\n2,?,1\n0,a,1", "{0 1,1 b}\n{0 2,1 ?,2 1}\n{2 1}"])
+def test_nominal_attributes_of_more_values_become_columns(rows):
+    text = f"@attribute x numeric\n@attribute city {{a,b,'c d'}}\n@attribute y {{0,1}}\n@data\n{rows}\n"
+    names, matrix, *_ = read(text)
+    assert names == ["x", "city=a", "city=b", "city=c d", "y"]
+    matrix = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    assert matrix.tolist() == [[1, 0, 1, 0, 0], [2, 0, 0, 0, 1], [0, 1, 0, 0, 1]]
+
+
 def test_values_of_unknown_meaning_are_told_of():
     text = "@attribute a {pos,neg}\n@attribute b {red,green}\n@attribute c {2,1}\n@attribute d {0}\n@data\npos,red,1,0"
     assert read(text).ordered == {"b": ["red", "green"], "c": ["2", "1"]}
@@ -115,7 +124,8 @@ TEXT = "@attribute id string\n@attribute x numeric\n@attribute city {a,b,c}\n@at
 
 def test_attributes_can_be_dropped():
     names, matrix, *_ = read(TEXT + "'p, q',1,c,2001\nr s,2,?,2002\n", drop="text")
-    assert (names, matrix.tolist()) == (["x"], [[1], [2]])
+    assert names == ["x", "city=a", "city=b", "city=c"]
+    assert matrix.tolist() == [[1, 0, 0, 1], [2, 0, 0, 0]]
     assert read(SPARSE, drop=["a"]).matrix.toarray().tolist() == [[0, -2000], [0, 0], [1, 0.25]]
     leading = "@attribute id string\n@attribute x numeric\n@data\n"
     assert read(leading + "a.jpg,1\nb.jpg,2\n", drop=["id"]).matrix.tolist() == [[1], [2]]
@@ -139,7 +149,11 @@ def test_attributes_can_be_dropped():
         ("@attribute '' numeric\n@data\n1", "line 1: Expected the attribute to have a name"),
         ("@attribute a numeric\n\n@attribute 'a' real\n@data\n1,1", "line 3: .*distinct names .got 'a' as on line 1"),
         ("@attribute a string\n@data\nx", r"line 1: .*'a' \(got one of type 'string'\); .* drop=\['a'\]"),
-        ("@attribute a {x,y,z}\n@data\nx", r"line 1: .*'a' \(got one nominal with 3 values\)"),
+        (
+            f"@attribute a {{{','.join(map(str, range(101)))}}}\n@data\n1",
+            r"line 1: .*one of at most 100 values, .*'a' \(got one nominal with 101 values\)",
+        ),
+        ("@attribute a {x,y,z}\n@data\nw", r"line 3: Expected one of x, y, z for attribute 'a' \(got 'w'\)"),
         (HEADER, "line 6: Expected at least one row"),
         (f"{HEADER}1,0\n", "line 6: Expected 3 values, one for each attribute .got 2; is it cut off"),
         (f"{DENSE}% c\n\n1,0,1,1\n", "line 10: Expected 3 values, one for each attribute .got 4"),

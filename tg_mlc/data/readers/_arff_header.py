@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tg_mlc._one_hot import MAX_VALUES
+
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 # Every repeated part begins with a character that the part before cannot take, so that no text takes quadratic time.
 _CELL = re.compile(rf"""\s*(?:({_QUOTED})\s*|([^\s,'"][^,]*)|)(,|\Z)""", re.DOTALL)
@@ -140,8 +142,10 @@ def _attribute(text: str, line: int) -> Attribute:
 def _nominal(name: str, line: int, values: list[str]) -> Attribute:
     if "" in values:
         raise ValueError(f"Expected the values of attribute '{name}' between commas (got an empty one)")
-    if len(values) > 2:
+    if len(values) > MAX_VALUES:
         return Attribute(name, line, text=f"nominal with {len(values)} values")
+    if len(values) > 2:
+        return Attribute(name, line, {value: float(number) for number, value in enumerate(values)})
     ones = [value.lower() in _ONE for value in values]
     known = all(one or value.lower() in _ZERO for one, value in zip(ones, values, strict=True))
     if known and len(set(ones)) == len(values):

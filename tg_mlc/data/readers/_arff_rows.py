@@ -41,11 +41,28 @@ class Columns:
         #: whether rows of plain numbers can be read all at once
         self.plain = len(kept) == len(attributes) and all(attribute.plain for attribute in kept)
         self._is_nominal = np.array([attribute.values is not None for attribute in kept])
+        #: the values of attributes of more than two, whose numbers become columns
+        self._values = {i: list(each.values) for i, each in enumerate(kept) if each.values and len(each.values) > 2}
 
     def allow(self, values: np.ndarray, columns: np.ndarray | slice) -> bool:
         """Tells whether all numbers may stand in these columns."""
         fits = ~self._is_nominal[columns] | (values == 0) | (values == 1)
         return bool((fits & (np.abs(values) <= _LARGEST)).all())
+
+    def spread(self, matrix: sp.csr_array | np.ndarray) -> tuple[list[str], sp.csr_array | np.ndarray]:
+        """The names and the columns of the table, with one column of 0 and 1 for each of more than two values."""
+        if not self._values:
+            return self.names, matrix
+        table = matrix if isinstance(matrix, np.ndarray) else sp.csc_array(matrix)
+        names, parts, start = list[str](), list[sp.csc_array | np.ndarray](), 0
+        for i, values in self._values.items():
+            codes = table[:, [i]] if isinstance(table, np.ndarray) else table[:, [i]].toarray()
+            parts += [table[:, start:i], (codes == np.arange(len(values))).astype(np.float32)]  # all 0 where unknown
+            names += [*self.names[start:i], *(f"{self.names[i]}={value}" for value in values)]
+            start = i + 1
+        parts.append(table[:, start:])
+        names += self.names[start:]
+        return names, np.hstack(parts) if isinstance(matrix, np.ndarray) else sp.hstack(parts, format="csr")
 
     def number(self, index: int, text: str) -> float:
         """The number that a text stands for in an attribute."""

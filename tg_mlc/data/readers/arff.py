@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tg_mlc._files import MAX_BYTES, read_unpacked
+from tg_mlc._one_hot import MAX_VALUES
 from tg_mlc.data.readers._arff_header import Attribute, read_header
 from tg_mlc.data.readers._arff_rows import Columns, DenseRows, SparseRows
 
@@ -41,7 +42,9 @@ def read_arff(
 
     Numeric attributes stay as they are. Nominal attributes with one or two values become 0 and 1: by their meaning if
     they are spelled as in ``{NO,YES}`` or ``{True,False}`` or ``{-1,1}`` or ``{pos,neg}``, by their order otherwise.
-    ``?`` becomes NaN. Attributes to leave out are named, or are :obj:`"text"`: all that are no numbers.
+    Nominal attributes with three to 100 values become a column ``name=value`` of 0 and 1 for each. ``?`` becomes NaN,
+    and 0 in all columns of a nominal attribute with more than two values. Attributes to leave out are named, or are
+    :obj:`"text"`: all that are no numbers and have no such columns.
 
     Raises:
         OSError: If the file cannot be read.
@@ -56,8 +59,8 @@ def read_arff(
         if all(dropped):
             raise ValueError(f"line {header.line}: Expected an attribute to be left (got {len(dropped)} to drop)")
         columns = Columns(header.attributes, dropped)
-        matrix = _read_rows(content, header.start, header.line, columns)
-        return Arff(columns.names, matrix, header.relation, columns.ordered)
+        names, matrix = columns.spread(_read_rows(content, header.start, header.line, columns))
+        return Arff(names, matrix, header.relation, columns.ordered)
     except ValueError as error:
         raise ValueError(f"{called}, {error}") from None
 
@@ -73,7 +76,8 @@ def _dropped(attributes: Sequence[Attribute], drop: Sequence[str] | str) -> list
         raise ValueError(f"header: Expected 'drop' to be \"text\" or a list of attributes (got {got})")
     for attribute in attributes:
         if attribute.text and attribute.name not in drop:
-            expected = f"line {attribute.line}: Expected a number or two values for attribute '{attribute.name}'"
+            wanted = f"a number, or one of at most {MAX_VALUES} values,"
+            expected = f"line {attribute.line}: Expected {wanted} for attribute '{attribute.name}'"
             hint = f"leave it out with drop=['{attribute.name}'], or all such with drop=\"text\""
             raise ValueError(f"{expected} (got one {attribute.text}); {hint}")
     return [attribute.name in drop for attribute in attributes]
