@@ -182,6 +182,7 @@ CELLS = {cell.key: cell for cell in (*TABLE_3, *SHORT_TABLE, *TABLE_4, *TABLE_5,
 BASELINES: dict[str, Callable[[], NextSetBaseline]] = {
     "personal frequency": lambda: PersonalFrequency(decay=0.95, backoff=2.0),
     "TIFU-KNN": TIFUKNN,
-    "logistic regression": lambda: LogisticHistory(max_iter=25),
+    "logistic regression, last 3 events": lambda: LogisticHistory(tau=3, decay=1.0, weight_decay=30.0),
+    "logistic regression, whole history": LogisticHistory,
     "gradient boosting, whole history": BoostedHistory,
 }

@@ -95,7 +95,7 @@ def test_logistic_regression_is_that_of_scikit_learn(data):
     scores = LogisticHistory(tau=2, decay=1.0, weight_decay=0.5, max_iter=200).fit(dataset, train)
     x = [(past_events(dataset, t, tau=2) @ dataset.y).toarray() for t in (train, test)]
     x = [
-        counts / np.maximum(past_events(dataset, t, tau=2).sum(axis=1), 1)[:, None]
+        np.sqrt(counts / np.maximum(past_events(dataset, t, tau=2).sum(axis=1), 1)[:, None])
         for counts, t in zip(x, (train, test), strict=True)
     ]
     expected = LogisticRegression(C=2.0, tol=1e-8, max_iter=1000).fit(x[0], dataset.y[train].toarray()[:, 0])

@@ -190,8 +190,8 @@ class TIFUKNN(NextSetBaseline):
 
 
 class LogisticHistory(NextSetBaseline):
-    r"""Logistic regression of each label on what the entity had before: the weighted share of its events, whole or the
-    last :obj:`tau` of them, that have each label.
+    r"""Logistic regression of each label on what the entity had before: the roots of the weighted shares of its events,
+    all or the last :obj:`tau` of them, that have each label.
 
     All labels are fitted at once by L-BFGS, which starts from their frequencies.
 
@@ -199,12 +199,12 @@ class LogisticHistory(NextSetBaseline):
         tau (int, optional): The number of events; :obj:`None` for all. (default: :obj:`None`)
         decay (float, optional): The weight of an event in that of the next. (default: :obj:`0.95`)
         weight_decay (float, optional): Half of it times the squared weights is added to the loss, a sum over samples
-            and labels. (default: :obj:`1.0`)
+            and labels. (default: :obj:`3.0`)
         max_iter (int, optional): The largest number of iterations. (default: :obj:`50`)
     """
 
     def __init__(
-        self, tau: int | None = None, decay: float = 0.95, weight_decay: float = 1.0, max_iter: int = 50
+        self, tau: int | None = None, decay: float = 0.95, weight_decay: float = 3.0, max_iter: int = 50
     ) -> None:
         if tau is not None:
             check_count("tau", tau)
@@ -243,4 +243,4 @@ class LogisticHistory(NextSetBaseline):
     def _features(self, dataset: NextSetDataset, targets: Targets) -> Tensor:
         past = past_events(dataset, targets, self.tau, self.decay)
         total = np.maximum(past.sum(axis=1), 1.0)  # at least one, but for targets without history
-        return torch.from_numpy(((past @ dataset.y).toarray() / total[:, None]).astype(np.float32))
+        return torch.from_numpy(np.sqrt((past @ dataset.y).toarray() / total[:, None]).astype(np.float32))
