@@ -16,7 +16,7 @@ from tg_mlc.data.readers.fasta import letter_codes
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.metrics import DECISION_METRICS
 from tg_mlc.predict import Predictor
-from tg_mlc.recipes import auto
+from tg_mlc.recipes import AutoModel, auto
 from tg_mlc.recipes.automatic import _values
 
 pytest.importorskip("sklearn")
@@ -126,6 +126,13 @@ def test_classifiers_alone_do_where_time_is_short():
     assert not model.models
     assert model.report["lamp"] is None
     assert (saved(model).predict_proba([[1.0, 0, 0, 0]]) == model.predict_proba([[1.0, 0, 0, 0]])).all()
+
+
+def test_classifiers_alone_do_where_training_diverges():
+    with pytest.warns(UserWarning, match="classifiers alone, as LaMP's training diverged: .* lower 'lr'"):
+        model = AutoModel(seconds=20, search=lambda attempt, usual: {"lr": 1e30}).fit(vectors())
+    assert model.report["lamp"] is None
+    assert np.isfinite(model.predict_proba([[1.0, 0, 0, 0]])).all()
 
 
 def test_texts():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -102,7 +103,7 @@ class AutoModel(Scorer):
     Attributes:
         label_names (list[str]): The names of the labels.
         preprocessor (Preprocessor): What makes samples with evidence of raw inputs.
-        models (list[torch.nn.Module]): LaMP of every fold; none if time was too short.
+        models (list[torch.nn.Module]): LaMP of every fold; none if time was too short, or training diverged.
         combination (Combination): The weights of all logits, those of the models last.
         tuners (dict[str, ThresholdTuner]): Thresholds for every metric.
         report (dict): What was chosen, by which scores, and how long each part took.
@@ -130,7 +131,7 @@ class AutoModel(Scorer):
         self.preprocessor = Chain(*_steps(dataset), scores)
         train = self.preprocessor.fit_transform(dataset, _all_of(dataset))
         left = self.seconds - (time.monotonic() - start)
-        folds = _folds.train_folds(train, left, self.seed, self.search)
+        folds = self._train_folds(train, left)
         self.models = [] if folds is None else folds.models
         inputs = train.rows("evidence").double().numpy()
         logits = inputs if folds is None else np.concatenate([inputs, folds.held_out[..., None]], axis=-1)
@@ -150,6 +151,13 @@ class AutoModel(Scorer):
             "seconds": time.monotonic() - start,
         }
         return self
+
+    def _train_folds(self, train: MultiLabelDataset, seconds: float) -> _folds.Folds | None:
+        try:
+            return _folds.train_folds(train, seconds, self.seed, self.search)
+        except FloatingPointError as error:
+            warnings.warn(f"The model is made of classifiers alone, as LaMP's training diverged: {error}", stacklevel=4)
+            return None
 
     def predict_proba(self, raw: Any, batch_size: int = 256) -> np.ndarray:
         """Returns probabilities :math:`(N, L)`.
