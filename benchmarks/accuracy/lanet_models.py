@@ -130,11 +130,11 @@ def two_attentions(gated: bool) -> Build:
     return build
 
 
-def rival(kind: Callable[..., nn.Module]) -> Build:
+def rival(kind: Callable[..., nn.Module], *, entity: bool = True) -> Build:
     """A model of events."""
 
     def build(dataset: NextSetDataset, split: Split, channels: int) -> nn.Module:
-        events = {"tau": dataset.tau or 1, "gaps": dataset.gaps}
+        events = {"tau": dataset.tau or 1, "gaps": dataset.gaps, "entity": entity}
         return kind(dataset.num_labels, dataset.num_entities, channels, events=events)
 
     return build
@@ -153,6 +153,9 @@ SHORT_TABLE = [
     Cell("short", "LSTM", rival(LSTMBaseline), settings="short"),
     Cell("short", "TransformerBase", rival(TransformerBase), settings="short"),
     Cell("short", "CLASS2C2AE", rival(C2AE), settings="short"),
+    Cell("short", "LSTM, no ID", rival(LSTMBaseline, entity=False), settings="short"),
+    Cell("short", "TransformerBase, no ID", rival(TransformerBase, entity=False), settings="short"),
+    Cell("short", "CLASS2C2AE, no ID", rival(C2AE, entity=False), settings="short"),
     Cell("short", "LANET, no ID", lanet(entity=False), channels=16, settings="short"),
     Cell("short", "LANET", lanet(), channels=16, settings="short"),
     Cell("short", "memory alone", _memory_alone, channels=8, settings="memory"),

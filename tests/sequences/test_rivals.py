@@ -91,3 +91,15 @@ def test_a_missing_amount_counts_as_one():
     expected = model(data)
     data.amount[::2], data.bin[::2] = 1.0, 1
     torch.testing.assert_close(model(data), expected)
+
+
+@pytest.mark.parametrize("kind", [LSTMBaseline, TransformerBase, C2AE])
+def test_without_entities_all_have_the_scores_of_one_that_is_new(kind):
+    torch.manual_seed(0)
+    known = kind(*SIZES, events={"tau": TAU}).eval()
+    unknown = kind(*SIZES, events={"tau": TAU, "entity": False}).eval()
+    unknown.load_state_dict({key: value for key, value in known.state_dict().items() if key != "entity.weight"})
+    data = batch()
+    found = unknown(data)
+    data.entity = torch.full_like(data.entity, NUM_ENTITIES)
+    torch.testing.assert_close(found, known(data))

@@ -22,6 +22,7 @@ class EventOptions(TypedDict, total=False):
 
     tau: int
     gaps: Sequence[int] | None
+    entity: bool
 
 
 class EventModel(nn.Module):
@@ -42,6 +43,7 @@ class EventModel(nn.Module):
         tau (int, optional): Number of events of a window. (default: :obj:`3`)
         gaps (list of int, optional): The days between events of training, as in
             :class:`~tg_mlc.sequences.WindowViews`. (default: :obj:`None`, all up to 365)
+        entity (bool, optional): If set to :obj:`False`, leaves out the entity. (default: :obj:`True`)
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class EventModel(nn.Module):
         *,
         tau: int = 3,
         gaps: Sequence[int] | None = None,
+        entity: bool = True,
     ) -> None:
         super().__init__()
         sizes = {"num_labels": num_labels, "num_entities": num_entities, "channels": channels, "tau": tau}
@@ -61,7 +64,7 @@ class EventModel(nn.Module):
         # One row for each label, whose weighted sum is the product with the vector of amounts.
         self.label = nn.Embedding(num_labels, channels)
         self.time = TimeView(channels, tau, gaps)
-        self.entity = entity_embedding(num_entities, channels)
+        self.entity = entity_embedding(num_entities, channels) if entity else None
 
     def encode(self, data: Data) -> tuple[Tensor, Tensor]:
         """The inputs ``[S, C]`` of all events, and where those of every sample begin and end."""
@@ -72,8 +75,8 @@ class EventModel(nn.Module):
         x = weighted.new_zeros(int(ptr[-1]), weighted.size(1)).index_add(0, event, weighted)
         first = torch.empty(x.size(0), dtype=torch.long, device=event.device)
         first[event] = torch.arange(event.numel(), device=event.device)  # any occurrence tells the time of its event
-        time = self.time(found.days[first], found.step[first])
-        return x + time + self.entity(data.entity[found.sample[first]]), ptr
+        x = x + self.time(found.days[first], found.step[first])
+        return (x if self.entity is None else x + self.entity(data.entity[found.sample[first]])), ptr
 
 
 class TransformerBase(EventModel):
