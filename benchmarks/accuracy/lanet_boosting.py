@@ -35,6 +35,11 @@ class BoostedHistory(NextSetBaseline):
         self._trees = _trees().fit(self._rows(dataset, drawn), dataset.y[drawn].toarray().ravel())
         return self
 
+    @property
+    def fitted_by(self) -> str:
+        """The class that fitted the trees."""
+        return type(self._trees).__name__
+
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         """Returns probabilities."""
         target = np.asarray(targets)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -17,6 +19,8 @@ from tg_mlc.sequences import (
     C2AE,
     LANET,
     TIFUKNN,
+    GlobalFrequency,
+    LastSet,
     LogisticHistory,
     LSTMBaseline,
     NextSetBaseline,
@@ -36,7 +40,9 @@ from tg_mlc.training import C2AEObjective
 SHORT = {**MEMORY, "module": {**MEMORY["module"], "objective": None}}
 #: Of 1, 10, 100 and 1000, that of the best micro ROC-AUC on validation targets of Complete Journey.
 ALPHA = 100.0
-Build = Callable[[NextSetDataset, Split, int], nn.Module]
+#: Makes a model of events, their parts and the size of a view; its keywords are the options that are written down.
+Build = partial[nn.Module]
+Described = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Cell:
 
     table: str
     name: str
-    build: Build  #: of events, their parts and the size of a view
+    build: Build
     tau: int = 3
     channels: int = 128
     settings: str = "paper"
@@ -68,6 +74,19 @@ class Cell:
             return preset
         return {**preset, "module": {**preset["module"], "objective": C2AEObjective(alpha=ALPHA)}}
 
+    @property
+    def described(self) -> Described:
+        """All that the cell is made with."""
+        model = {"class": self.build.func.__name__, "channels": self.channels, **self.build.keywords}
+        preset = {part: self.preset[part] for part in ("module", "fit", "data")}
+        return _plain({"model": model, "tau": self.tau, **preset})
+
+
+def _plain(settings: Described) -> Described:
+    """The same as JSON keeps it."""
+    plain: Described = json.loads(json.dumps(settings, default=lambda value: getattr(value, "__name__", repr(value))))
+    return plain
+
 
 def _window(dataset: NextSetDataset) -> WindowOptions:
     return {"tau": dataset.tau or 1, "num_bins": dataset.num_bins, "gaps": dataset.gaps}
@@ -77,27 +96,18 @@ def _graph(dataset: NextSetDataset) -> LabelGraph:
     return fully_connected(dataset.label_names)
 
 
-def lanet(*, entity: bool = True, **window: Any) -> Build:
+def _lanet(dataset: NextSetDataset, split: Split, channels: int, *, entity: bool = True, **window: Any) -> LANET:
     """LANET as published, with options of its window."""
-
-    def build(dataset: NextSetDataset, split: Split, channels: int) -> nn.Module:
-        options: Any = {**_window(dataset), **window}
-        return LANET(_graph(dataset), dataset.num_entities, channels, entity=entity, window=options)
-
-    return build
+    options: Any = {**_window(dataset), **window}
+    return LANET(_graph(dataset), dataset.num_entities, channels, entity=entity, window=options)
 
 
-def with_memory(*, neighbours: bool = True, **options: Any) -> Build:
+def _with_memory(
+    dataset: NextSetDataset, split: Split, channels: int, *, hidden_channels: int, neighbours: bool = True, **model: Any
+) -> LANET:
     """LANET with a memory."""
-
-    def build(dataset: NextSetDataset, split: Split, channels: int) -> nn.Module:
-        memory = personal_memory(dataset, split.train, channels, neighbours=neighbours, hidden_channels=64)
-        options_of_all = {"num_layers": 1, "heads": 2, "dropout": 0.1, **options}
-        return LANET(
-            _graph(dataset), dataset.num_entities, channels, memory=memory, window=_window(dataset), **options_of_all
-        )
-
-    return build
+    memory = personal_memory(dataset, split.train, channels, neighbours=neighbours, hidden_channels=hidden_channels)
+    return LANET(_graph(dataset), dataset.num_entities, channels, memory=memory, window=_window(dataset), **model)
 
 
 class MemoryAlone(nn.Module):
@@ -113,81 +123,102 @@ class MemoryAlone(nn.Module):
         return logits
 
 
-def _memory_alone(dataset: NextSetDataset, split: Split, channels: int) -> nn.Module:
-    return MemoryAlone(personal_memory(dataset, split.train, channels, hidden_channels=64))
+def _memory_alone(dataset: NextSetDataset, split: Split, channels: int, *, hidden_channels: int) -> MemoryAlone:
+    return MemoryAlone(personal_memory(dataset, split.train, channels, hidden_channels=hidden_channels))
 
 
 def _time_attention(dataset: NextSetDataset, split: Split, channels: int) -> TimeAttention:
     return TimeAttention(dataset.num_labels, dataset.num_entities, channels, window=_window(dataset))
 
 
-def two_attentions(gated: bool) -> Build:
+def _two_attentions(dataset: NextSetDataset, split: Split, channels: int, *, gated: bool) -> TwoAttentions:
     """Attention among labels and among events."""
-
-    def build(dataset: NextSetDataset, split: Split, channels: int) -> nn.Module:
-        label = lanet()(dataset, split, channels)
-        assert isinstance(label, LANET)
-        return TwoAttentions(label, _time_attention(dataset, split, channels), gated)
-
-    return build
+    label, time = _lanet(dataset, split, channels), _time_attention(dataset, split, channels)
+    return TwoAttentions(label, time, gated)
 
 
-def rival(kind: Callable[..., nn.Module], *, entity: bool = True) -> Build:
+def _rival(
+    dataset: NextSetDataset, split: Split, channels: int, *, kind: Callable[..., nn.Module], entity: bool = True
+) -> nn.Module:
     """A model of events."""
-
-    def build(dataset: NextSetDataset, split: Split, channels: int) -> nn.Module:
-        events = {"tau": dataset.tau or 1, "gaps": dataset.gaps, "entity": entity}
-        return kind(dataset.num_labels, dataset.num_entities, channels, events=events)
-
-    return build
+    events = {"tau": dataset.tau or 1, "gaps": dataset.gaps, "entity": entity}
+    return kind(dataset.num_labels, dataset.num_entities, channels, events=events)
 
 
+LANET_MODEL, MEMORY_ALONE = partial(_lanet), partial(_memory_alone, hidden_channels=64)
+WITH_MEMORY = partial(_with_memory, hidden_channels=64, num_layers=1, heads=2, dropout=0.1)
+WITHOUT_NEIGHBOURS = partial(WITH_MEMORY, neighbours=False)
+LSTM, TRANSFORMER, AUTOENCODER = (partial(_rival, kind=kind) for kind in (LSTMBaseline, TransformerBase, C2AE))
+#: What is not told the entity.
+NO_ID: dict[str, Any] = {"entity": False}
 TABLE_3 = [
-    Cell("table 3", "LSTM", rival(LSTMBaseline)),
-    Cell("table 3", "TransformerBase", rival(TransformerBase)),
-    Cell("table 3", "CLASS2C2AE", rival(C2AE)),
-    Cell("table 3", "LANET", lanet()),
-    Cell("table 3", "LANET, no ID", lanet(entity=False)),
-    Cell("table 3", "LANET with memory", with_memory(), channels=8, settings="memory"),
+    Cell("table 3", "LSTM", LSTM),
+    Cell("table 3", "TransformerBase", TRANSFORMER),
+    Cell("table 3", "CLASS2C2AE", AUTOENCODER),
+    Cell("table 3", "LANET", LANET_MODEL),
+    Cell("table 3", "LANET, no ID", partial(_lanet, **NO_ID)),
+    Cell("table 3", "LANET with memory", WITH_MEMORY, channels=8, settings="memory"),
 ]
 #: The same within minutes: few epochs, and a narrower LANET; and what of the memory does the work.
 SHORT_TABLE = [
-    Cell("short", "LSTM", rival(LSTMBaseline), settings="short"),
-    Cell("short", "TransformerBase", rival(TransformerBase), settings="short"),
-    Cell("short", "CLASS2C2AE", rival(C2AE), settings="short"),
-    Cell("short", "LSTM, no ID", rival(LSTMBaseline, entity=False), settings="short"),
-    Cell("short", "TransformerBase, no ID", rival(TransformerBase, entity=False), settings="short"),
-    Cell("short", "CLASS2C2AE, no ID", rival(C2AE, entity=False), settings="short"),
-    Cell("short", "LANET, no ID", lanet(entity=False), channels=16, settings="short"),
-    Cell("short", "LANET", lanet(), channels=16, settings="short"),
-    Cell("short", "memory alone", _memory_alone, channels=8, settings="memory"),
-    Cell("short", "LANET with memory, no ID", with_memory(entity=False), channels=8, settings="memory"),
-    Cell("short", "LANET with memory, no neighbours", with_memory(neighbours=False), channels=8, settings="memory"),
-    Cell("short", "LANET with memory, BCE", with_memory(), channels=8, settings="short"),
+    Cell("short", "LSTM", LSTM, settings="short"),
+    Cell("short", "TransformerBase", TRANSFORMER, settings="short"),
+    Cell("short", "CLASS2C2AE", AUTOENCODER, settings="short"),
+    Cell("short", "LSTM, no ID", partial(LSTM, **NO_ID), settings="short"),
+    Cell("short", "TransformerBase, no ID", partial(TRANSFORMER, **NO_ID), settings="short"),
+    Cell("short", "CLASS2C2AE, no ID", partial(AUTOENCODER, **NO_ID), settings="short"),
+    Cell("short", "LANET, no ID", partial(_lanet, **NO_ID), channels=16, settings="short"),
+    Cell("short", "LANET", LANET_MODEL, channels=16, settings="short"),
+    Cell("short", "memory alone", MEMORY_ALONE, channels=8, settings="memory"),
+    Cell("short", "LANET with memory, no ID", partial(WITH_MEMORY, **NO_ID), channels=8, settings="memory"),
+    Cell("short", "LANET with memory, no neighbours", WITHOUT_NEIGHBOURS, channels=8, settings="memory"),
+    Cell("short", "LANET with memory, BCE", WITH_MEMORY, channels=8, settings="short"),
 ]
-#: LANET itself, the first row of the other tables and a point of both figures, is made once, in table 3.
+#: LANET itself, the first row of the other tables and a point of both figures, and LANET without ID, a row of table 5,
+#: are made once, in table 3.
 TABLE_4 = [
-    Cell("table 4", "Time-attention", _time_attention),
-    Cell("table 4", "Concat-attention", two_attentions(gated=False)),
-    Cell("table 4", "Gated-attention", two_attentions(gated=True)),
-    Cell("table 4", "Absence-indication", lanet(absence=True)),
+    Cell("table 4", "Time-attention", partial(_time_attention)),
+    Cell("table 4", "Concat-attention", partial(_two_attentions, gated=False)),
+    Cell("table 4", "Gated-attention", partial(_two_attentions, gated=True)),
+    Cell("table 4", "Absence-indication", partial(_lanet, absence=True)),
 ]
 TABLE_5 = [
-    Cell("table 5", "No amount", lanet(amount=False)),
-    Cell("table 5", "No time", lanet(time=False)),
-    Cell("table 5", "No ID", lanet(entity=False)),
+    Cell("table 5", "No amount", partial(_lanet, amount=False)),
+    Cell("table 5", "No time", partial(_lanet, time=False)),
 ]
 FIGURE_3 = [
-    *(Cell("figure 3a", f"tau={tau}", lanet(), tau=tau) for tau in (1, 2, 5, 8)),
-    *(Cell("figure 3b", f"dimension={size}", lanet(), channels=size) for size in (16, 32, 64, 256)),
+    *(Cell("figure 3a", f"tau={tau}", LANET_MODEL, tau=tau) for tau in (1, 2, 5, 8)),
+    *(Cell("figure 3b", f"dimension={size}", LANET_MODEL, channels=size) for size in (16, 32, 64, 256)),
 ]
 CELLS = {cell.key: cell for cell in (*TABLE_3, *SHORT_TABLE, *TABLE_4, *TABLE_5, *FIGURE_3)}
+TABLES = tuple(dict.fromkeys(cell.table for cell in CELLS.values()))
 
-#: Predictors without a network that the tables hold beside the paper's rows.
+#: Predictors without a network that the tables hold beside the paper's rows, the simplest first.
 BASELINES: dict[str, Callable[[], NextSetBaseline]] = {
+    "label frequency": GlobalFrequency,
+    "last set": LastSet,
+    "logistic regression, last 3 events": lambda: LogisticHistory(tau=3, decay=1.0, weight_decay=30.0),
+    "personal frequency, undecayed": PersonalFrequency,
     "personal frequency": lambda: PersonalFrequency(decay=0.95, backoff=2.0),
     "TIFU-KNN": TIFUKNN,
-    "logistic regression, last 3 events": lambda: LogisticHistory(tau=3, decay=1.0, weight_decay=30.0),
     "logistic regression, whole history": LogisticHistory,
     "gradient boosting, whole history": BoostedHistory,
 }
+#: All rows in the order of the tables: predictors without a network, networks, and networks with a memory.
+ORDER = (
+    *BASELINES,
+    *(cell.title for cell in sorted(CELLS.values(), key=lambda cell: "memory" in cell.name)),
+)
+
+
+def title_of(cell: str) -> str:
+    """What the row of a cell's file is called."""
+    return CELLS[cell].title if cell in CELLS else cell
+
+
+def described(cell: str) -> Described | None:
+    """All that the cell of a file is made with today; :obj:`None` if there is no such cell."""
+    if cell in BASELINES:
+        baseline = BASELINES[cell]()
+        return _plain({"class": type(baseline).__name__, **vars(baseline)})
+    return CELLS[cell].described if cell in CELLS else None

@@ -3,11 +3,13 @@
     python -m benchmarks.accuracy.lanet_tables --data complete_journey --seeds 0,1,2
     python -m benchmarks.accuracy.lanet_tables --cells table_3.lanet,table_3.lanet_with_memory --batches 400
     python -m benchmarks.accuracy.lanet_tables --data demand --folder DIR --tables "table 4,table 5"
+    python -m benchmarks.accuracy.lanet_tables --tables short --against "TIFU-KNN;table 3: LANET with memory"
 
 Every cell of every seed is a file in benchmarks/runs/lanet/, which is not made again from the same targets with the
-same options, with the scores of its test targets beside it; training goes on where it stopped. At the end, all such
-cells that are there become a file of results and are printed, with a paired bootstrap over entities against the row
-that --against names. Pictures of the attention among labels (Figure 4) lie beside the cells.
+same options and settings, with the scores of its test targets beside it; training goes on where it stopped. A cell that
+lacks a column that was added since gets it from its checkpoint, without further training. At the end, all cells that
+are there become a file of results and are printed, with a paired bootstrap over entities against the rows that
+--against names. Pictures of Figure 3, if it has points, and of the attention among labels (Figure 4) lie beside them.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from benchmarks import files
 from benchmarks.accuracy.lanet_bootstrap import compare
-from benchmarks.accuracy.lanet_models import BASELINES, CELLS, Cell
+from benchmarks.accuracy.lanet_models import BASELINES, CELLS, ORDER, TABLES, Cell, described, title_of
+from benchmarks.command_line import chosen as checked
 from benchmarks.command_line import run
 from benchmarks.environment import describe_environment
 from benchmarks.files import check_kept, check_replacement, name_of, write_results
@@ -32,7 +34,15 @@ from benchmarks.report import lanet as report
 from tg_mlc.data import EventSequences, Split
 from tg_mlc.datasets import load_events
 from tg_mlc.graphs import learned
-from tg_mlc.metrics import evaluate, ndcg_at_k, recall_at_k, roc_auc_per_label, tune_per_metric
+from tg_mlc.metrics import (
+    evaluate,
+    hit_rate_at_k,
+    ndcg_at_k,
+    recall_at_k,
+    roc_auc_per_label,
+    tune_by_frequency,
+    tune_per_metric,
+)
 from tg_mlc.sequences import EventPreprocessor, NextSetDataset, time_split
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
@@ -40,6 +50,10 @@ from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, f
 DRAWN_LABELS, DRAWN_BATCHES = 40, 8
 #: By default.
 MIN_EVENTS, DRAWS = 7, 200
+#: Positives of a label in the mean over labels with some.
+FEW = 10
+#: Those of the paper; the others are ours.
+PAPER_TABLES = ",".join(table for table in TABLES if table != "short")
 Found = dict[str, Any]
 
 
@@ -48,12 +62,12 @@ def main(
     folder: Path | None = None,
     label: str | None = None,
     min_events: int = MIN_EVENTS,
-    tables: str = "table 3,table 4,table 5,figure 3a,figure 3b",
+    tables: str = PAPER_TABLES,
     cells: str = "",
     seeds: str = "0,1,2,3,4",
     batches: int | None = None,
     max_epochs: int | None = None,
-    against: str = "TIFU-KNN",
+    against: str = "",
     draws: int = DRAWS,
     replace: bool = False,
 ) -> None:
@@ -64,12 +78,13 @@ def main(
         folder: Where its files lie.
         label: The column of labels, where there are several.
         min_events: The number of events that an entity needs.
-        tables: Which cells to make, by table, joined by commas.
+        tables: Which cells to make, by table, joined by commas; also "short": within minutes, with our settings.
         cells: Which cells to make instead, by the names of their files.
         seeds: Seeds, joined by commas.
         batches: Batches of an epoch, drawn anew each time; all by default.
         max_epochs: Instead of those of the settings.
-        against: The row that others are compared with, in points that differ.
+        against: The rows that others are compared with, by title, joined by semicolons; by default those that the page
+            of results speaks of.
         draws: Draws of the bootstrap, none for 0.
         replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
     """
@@ -80,22 +95,49 @@ def main(
     limits = {"max_epochs": max_epochs, "limit_train_batches": batches}
     options = {name: value for name, value in limits.items() if value is not None}
     place = _place(name_of(data, label or ""), {"min_events": min_events, **options})
-    chosen = [CELLS[name] for name in cells.split(",")] if cells else _of(tables.split(","))
+    chosen, others = _chosen(tables, cells), _titles(against)
     name, all_seeds = name_of("lanet", data, label or ""), [int(seed) for seed in seeds.split(",")]
     kept = rows(_kept(place, split, options))
     made = {(cell.title, seed) for cell in chosen for seed in all_seeds} | {(title, 0) for title in BASELINES}
     check_kept(name, _rows_and_seeds, made | _rows_and_seeds({"rows": kept}), replace=replace)
+    for title in BASELINES:
+        make_baseline(title, events, split, place)
     for seed in all_seeds:
         for cell in chosen:
             make(cell, seed, events, split, place, options)
-    for title in BASELINES:
-        make_baseline(title, events, split, place)
-    settings = {"data": data, "label": label, "min_events": min_events, "seeds": seeds, "limits": options}
+    settings = {"data": data, "label": label, "min_events": min_events, "limits": options, "draws": draws}
     paths = _kept(place, split, options)
-    differences = compare(paths, events, split, against, draws) if draws else {}
-    content = {"settings": settings, "rows": rows(paths), "against": against, "differences": differences}
+    content = {"settings": settings, "counts": _counts(events, split), "rows": rows(paths), "differences": {}}
+    if draws:
+        there = [row["title"] for row in content["rows"]]
+        others = others or [title for title in there if title in report.AGAINST]
+        content["differences"] = compare(paths, events, split, others, draws)
     print("\n".join(["", *report.cells(content)]))
+    points = report.figure_3_numbers(content)
+    if points:
+        report.draw_figure_3(points).savefig(place / "figure_3.svg")
     print(f"\nWrote {write_results(name, content, replace=replace)}")
+
+
+def _chosen(tables: str, cells: str) -> list[Cell]:
+    if cells:
+        return [CELLS[name] for name in checked("cells", cells, list(CELLS))]
+    wanted = checked("tables", tables, TABLES)
+    return [cell for cell in CELLS.values() if cell.table in wanted]
+
+
+def _titles(against: str) -> list[str]:
+    """The titles that are named, before anything is trained."""
+    titles = [title.strip() for title in against.split(";") if title.strip()]
+    if unknown := sorted(set(titles) - set(ORDER)):
+        raise ValueError(f"Expected 'against' to be some of {'; '.join(ORDER)} (got {unknown})")
+    return titles
+
+
+def _counts(events: EventSequences, split: Split) -> Found:
+    targets = dict(zip(("train", "val", "test"), split.sizes, strict=True))
+    dataset = EventPreprocessor().fit_transform(events, split)
+    return {"entities": len(dataset.ptr) - 1, "events": len(dataset), "labels": dataset.num_labels, **targets}
 
 
 def _place(name: str, options: dict[str, int]) -> Path:
@@ -109,41 +151,46 @@ def _kept(place: Path, split: Split, options: Found) -> list[Path]:
 
 
 def is_kept(path: Path, split: Split, options: Found) -> bool:
-    """Whether there is a cell that was made from the same targets with the same options."""
+    """Whether there is a cell that was made from the same targets with the same options and today's settings."""
     if not path.exists():
         return False
     found = json.loads(path.read_text())
-    # Predictors without a network take no options.
-    return bool(found["split"] == split.hash and found.get("options", options) == options)
+    settings = described(found["cell"])
+    # Predictors without a network take no options, and early cells did not write their settings down.
+    same = found.get("options", options) == options and found.get("settings", settings) == settings
+    return settings is not None and found["split"] == split.hash and same
+
+
+def is_complete(path: Path) -> bool:
+    """Whether a cell has every column, and the thresholds that the bootstrap of F1 needs."""
+    found = json.loads(path.read_text())
+    return set(report.COLUMNS) <= found["metrics"].keys() and "thresholds" in found
 
 
 def _rows_and_seeds(content: Found) -> set[tuple[str, int]]:
     return {(row["title"], run["seed"]) for row in content["rows"] for run in row["runs"]}
 
 
-def _of(tables: Iterable[str]) -> list[Cell]:
-    wanted = [name.strip() for name in tables]
-    return [cell for cell in CELLS.values() if cell.table in wanted]
-
-
 def make(cell: Cell, seed: int, events: EventSequences, split: Split, place: Path, options: Found) -> None:
     """Trains and tests one cell, unless it is kept."""
     path = place / f"{cell.key}-{seed}.json"
-    if is_kept(path, split, options):
+    run_folder, kept = place / path.stem, is_kept(path, split, options)
+    resume = (run_folder / "last.ckpt").exists()
+    if kept and (is_complete(path) or not resume):
         return
+    earlier = json.loads(path.read_text())["seconds"] if kept else 0.0
     start = time.perf_counter()
     seed_everything(seed, verbose=False)
     dataset = EventPreprocessor(tau=cell.tau).fit_transform(events, split)
     model = cell.build(dataset, split, cell.channels)
     module = MultiLabelModule(model, dataset.label_names, **cell.preset["module"])
     loader = MultiLabelDataModule(dataset, split, seed=seed, **cell.preset["data"])
-    run_folder = place / path.stem
-    resume = (run_folder / "last.ckpt").exists()
     result = fit(module, loader, run_folder, resume=resume, logger=False, **{**cell.preset["fit"], **options})
     scores = {name: result.predict(part).numpy() for name, part in _parts(loader).items()}
-    found = {"cell": cell.key, "seed": seed, "epochs": result.num_epochs, "options": options}
-    _write(path, {**found, "seconds": time.perf_counter() - start}, dataset, split, scores)
-    draw(result, loader, place / f"{path.stem}.svg")
+    seconds = earlier or time.perf_counter() - start
+    found = {"cell": cell.key, "seed": seed, "epochs": result.num_epochs, "options": options, "seconds": seconds}
+    _write(path, found, dataset, split, scores)
+    draw(result, loader, split, place / f"{path.stem}.svg")
 
 
 def _parts(loader: MultiLabelDataModule) -> Found:
@@ -153,60 +200,73 @@ def _parts(loader: MultiLabelDataModule) -> Found:
 def make_baseline(name: str, events: EventSequences, split: Split, place: Path) -> None:
     """Fits and tests a predictor without a network, unless it is kept."""
     path = place / f"{name}-0.json"
-    if is_kept(path, split, {}):
+    if is_kept(path, split, {}) and is_complete(path):
         return
     start = time.perf_counter()
     dataset = EventPreprocessor().fit_transform(events, split)
     baseline = BASELINES[name]().fit(dataset, split.train)
     scores = {key: baseline.predict_proba(dataset, getattr(split, key)) for key in ("val", "test")}
-    _write(path, {"cell": name, "seed": 0, "seconds": time.perf_counter() - start}, dataset, split, scores)
+    found = {"cell": name, "seed": 0, "seconds": time.perf_counter() - start}
+    _write(path, {**found, "fitted_by": getattr(baseline, "fitted_by", None)}, dataset, split, scores)
 
 
 def _write(path: Path, found: Found, dataset: NextSetDataset, split: Split, scores: Found) -> None:
-    y = {key: dataset.y[getattr(split, key).numpy()].toarray() for key in scores}
-    values = metrics(y["val"], scores["val"], y["test"], scores["test"])
+    y = {key: dataset.y[getattr(split, key).numpy()].toarray() for key in ("train", *scores)}
+    values, thresholds = metrics(y, scores)
     path.parent.mkdir(parents=True, exist_ok=True)
-    np.save(path.parent / f"{path.stem}.npy", scores["test"].astype(np.float32))
-    content = {**found, "split": split.hash, "metrics": values, "environment": describe_environment()}
-    path.write_text(json.dumps(content, indent=1))
-    print(f"{path.name}: " + ", ".join(f"{key} {values[key]:.4f}" for key in report.COLUMNS), flush=True)
+    for key, name in {"test": path.stem, "val": f"{path.stem}.val"}.items():
+        np.save(path.parent / f"{name}.npy", scores[key].astype(np.float32))
+    content = {**found, "split": split.hash, "settings": described(found["cell"]), "metrics": values}
+    content |= {"thresholds": thresholds, "environment": describe_environment()}
+    path.write_text(json.dumps(content, indent=1, allow_nan=False))
+    shown = (f"{key} {report.number(values[key])}" for key in report.COLUMNS)
+    print(f"{path.name}: {', '.join(shown)}", flush=True)
 
 
-def metrics(y_val: np.ndarray, val: np.ndarray, y_test: np.ndarray, test: np.ndarray) -> dict[str, float]:
-    """The columns of the tables, with one threshold for all labels, and the F1 with one for each."""
-    one, each = (evaluate(y_test, test, tune_per_metric(y_val, val, per_label=by)) for by in (False, True))
-    frequent = y_test.sum(axis=0) >= 10
-    return {
-        **{key: float(one[key]) for key in ("miAUC", "maAUC", "miF1", "maF1")},
-        "maAUC10": float(np.nanmean(roc_auc_per_label(y_test[:, frequent], test[:, frequent]))),
-        **{f"{key} per label": float(each[key]) for key in ("miF1", "maF1")},
-        "R@10": recall_at_k(y_test, test),
-        "NDCG@10": ndcg_at_k(y_test, test),
+def metrics(y: Found, scores: Found) -> tuple[dict[str, float | None], dict[str, float]]:
+    """The columns of the tables, :obj:`None` where undefined, and the thresholds of F1 with one for all labels."""
+    tuners = {
+        "": tune_per_metric(y["val"], scores["val"]),
+        " per label": tune_per_metric(y["val"], scores["val"], per_label=True),
+        " by frequency": tune_by_frequency(y["val"], scores["val"], y["train"]),
     }
+    found = {name: evaluate(y["test"], scores["test"], each) for name, each in tuners.items()}
+    frequent = y["test"].sum(axis=0) >= FEW
+    of_frequent = roc_auc_per_label(y["test"][:, frequent], scores["test"][:, frequent]) if frequent.any() else []
+    defined = [value for value in of_frequent if not np.isnan(value)]
+    values = {
+        **{key: found[""][key] for key in ("miAUC", "maAUC")},
+        "maAUC10": np.mean(defined) if defined else np.nan,
+        **{f"{key}{name}": each[key] for name, each in found.items() for key in ("miF1", "maF1")},
+        "R@10": recall_at_k(y["test"], scores["test"]),
+        "NDCG@10": ndcg_at_k(y["test"], scores["test"]),
+        "HR@10": hit_rate_at_k(y["test"], scores["test"]),
+    }
+    thresholds = {key: tuners[""][key].threshold for key in ("miF1", "maF1")}
+    return {key: None if np.isnan(value) else float(value) for key, value in values.items()}, thresholds
 
 
-def draw(result: FitResult, loader: MultiLabelDataModule, path: Path) -> None:
-    """Draws the mean attention among the first labels on test targets, where the model has any."""
+def draw(result: FitResult, loader: MultiLabelDataModule, split: Split, path: Path) -> None:
+    """Draws the mean attention among the most frequent labels on test targets, where the model has any."""
     model = result.module.model
     if not hasattr(model, "labels"):
         return
     graph = learned(model, [batch for batch, _ in zip(loader.test_dataloader(), range(DRAWN_BATCHES), strict=False)])
     weights = np.zeros((graph.num_labels, graph.num_labels))
     weights[graph.edge_index[1].numpy(), graph.edge_index[0].numpy()] = graph.edge_weight.numpy()
-    figure = Figure(figsize=(6, 5))
-    axes = figure.subplots()
-    figure.colorbar(axes.imshow(weights[:DRAWN_LABELS, :DRAWN_LABELS], cmap="viridis"))
-    axes.set(xlabel="label attended to", ylabel="label", title="mean attention over heads, layers and targets")
-    figure.savefig(path)
+    dataset: Any = loader.dataset
+    frequency = np.asarray(dataset.y[split.train.numpy()].sum(axis=0)).ravel()
+    drawn = np.argsort(-frequency, kind="stable")[:DRAWN_LABELS]
+    report.draw_attention(weights[np.ix_(drawn, drawn)], [dataset.label_names[label] for label in drawn]).savefig(path)
 
 
 def rows(paths: Iterable[Path]) -> list[Found]:
-    """The runs of every cell."""
+    """The runs of every cell, in the order of the tables."""
     found: dict[str, list[Found]] = {}
     for path in paths:
         content = json.loads(path.read_text())
-        found.setdefault(content["cell"], []).append(content)
-    return [{"title": CELLS[cell].title if cell in CELLS else cell, "runs": runs} for cell, runs in found.items()]
+        found.setdefault(title_of(content["cell"]), []).append(content)
+    return [{"title": title, "runs": found[title]} for title in ORDER if title in found]
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from torch.utils.data import DataLoader, Subset
 
 from benchmarks.command_line import RETAINED_HEAP, heap_is_retained, retain_heap, run
 from benchmarks.files import check_replacement, name_of, write_results
+from benchmarks.report.lanet import epochs
 from benchmarks.speed.lanet_released_layout import PaddedWindows, ReleasedLANET
 from benchmarks.speed.measure import Job, interleave, relative_rms
 from benchmarks.speed.regimes import SEED
@@ -95,7 +96,7 @@ def main(
     quick: bool = False,
     machine: str = "",
 ) -> int:
-    """Compares both layouts, prints a table for each size and returns 1 if they disagree.
+    """Compares both layouts, prints a table and returns 1 if they disagree.
 
     Args:
         channels: Sizes of a view, joined by commas.
@@ -123,10 +124,10 @@ def main(
     rows = []
     for size in few:
         rows.append(compare(Sizes(12, 8, 4) if quick else Sizes(num_labels, size), settings))
-        print("\n".join(["", *table(rows[-1])]), flush=True)
+        print(f"{num_labels} labels, views of {size}: {rows[-1]['state']} {rows[-1]['errors']}", flush=True)
     many = alone(Sizes(40, 8, 4, degree=3) if quick else Sizes(many_labels, few[0], degree=10), settings)
-    print("\n".join(["", *table(many)]), flush=True)
     content = {"settings": settings, "lanet": rows, "many_labels": many}
+    print("\n".join(["", *epochs(content)]), flush=True)
     print(f"\nWrote {write_results(name_of('lanet_epoch', 'cpu', machine), content, replace=replace)}")
     return int(any(row["state"] == "disagrees" for row in rows))
 
@@ -203,21 +204,6 @@ def _times(jobs: dict[str, Job], settings: Row) -> Row:
         targets = settings["batches"] * BATCH_SIZE
         found["seconds_per_epoch"] = 1e-3 * found["wall_ms"]["median"] * EPOCH_TARGETS / targets
     return times
-
-
-def table(row: Row) -> list[str]:
-    """One line for each layout."""
-    sizes = row["sizes"]
-    lines = [f"{sizes['num_labels']} labels, views of {sizes['channels']}: {row['state']} {row.get('errors', '')}"]
-    for name in (OURS, RELEASED):
-        if name in row:
-            wall = row[name]["wall_ms"]
-            seconds = row[name]["seconds_per_epoch"]
-            spread = f"{wall['q1']:.4g}-{wall['q3']:.4g}"
-            lines.append(f"{name:<20}{wall['median']:>10.4g} ms{spread:>20}{seconds:>10.4g} s per epoch")
-    if "ours_is_faster" in row:
-        lines.append(f"ours is {row['ours_is_faster']:.2f} times as fast ({row['ours_is_faster_cpu']:.2f} in CPU time)")
-    return lines
 
 
 if __name__ == "__main__":

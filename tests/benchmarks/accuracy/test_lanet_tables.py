@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import lanet_tables
-from benchmarks.accuracy.lanet_bootstrap import resamples, weighed_metrics
+from benchmarks.accuracy.lanet_bootstrap import compare, resamples, weighed_metrics
 from benchmarks.accuracy.lanet_models import CELLS
 from benchmarks.report import lanet as report
 from tests.sequences.histories import histories
-from tg_mlc.metrics import macro_roc_auc, micro_roc_auc, ndcg_at_k, recall_at_k
+from tg_mlc.metrics import macro_f1, macro_roc_auc, micro_f1, micro_roc_auc, ndcg_at_k, recall_at_k
 from tg_mlc.sequences import EventPreprocessor, time_split
 from tg_mlc.training import MultiLabelModule
 
@@ -42,7 +42,9 @@ def test_cells_are_made_once_and_compared(own_runs, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "| table 3: LANET with memory | 1 |" in printed
     assert "Differences to TIFU-KNN" in printed
-    assert "| table_3.lstm | " in printed
+    assert "Differences to table 3: LANET with memory" in printed
+    assert printed.index("| label frequency |") < printed.index("| table 3: LSTM |")
+    assert "gradient boosting, whole history (" in printed  # and what fitted it
     monkeypatch.setattr(lanet_tables, "fit", None)  # nothing is trained again
     lanet_tables.main(**options)
     again = capsys.readouterr().out
@@ -62,13 +64,22 @@ def test_weights_of_rows_equal_rows_that_are_repeated():
     y[3], y[:, 5] = 0.0, 0.0
     weight = random.integers(3, size=40)
     rows = np.repeat(np.arange(40), weight)
-    expected = {"miAUC": micro_roc_auc, "maAUC": macro_roc_auc, "R@10": recall_at_k, "NDCG@10": ndcg_at_k}
-    for key, metric in weighed_metrics(y, scores).items():
+    expected = {
+        "miAUC": micro_roc_auc,
+        "maAUC": macro_roc_auc,
+        "miF1": lambda y, scores: micro_f1(y, scores >= 0.4),
+        "maF1": lambda y, scores: macro_f1(y, scores >= 0.6),
+        "R@10": recall_at_k,
+        "NDCG@10": ndcg_at_k,
+    }
+    found = weighed_metrics(y, scores, {"miF1": 0.4, "maF1": 0.6})
+    assert found.keys() == expected.keys()
+    for key, metric in found.items():
         assert metric(weight.astype(float)) == pytest.approx(expected[key](y[rows], scores[rows]))
 
 
 def test_rows_are_compared_with_one_that_is_there(own_runs):
-    with pytest.raises(ValueError, match=r"'against' to be one of .* \(got 'nobody'\)"):
+    with pytest.raises(ValueError, match=r"'against' to be some of .* \(got \['nobody'\]\)"):
         lanet_tables.main(cells="table_3.lstm", seeds="0", max_epochs=1, batches=1, draws=2, against="nobody")
 
 
@@ -76,12 +87,76 @@ def test_cells_of_other_options_or_targets_are_not_kept(tmp_path):
     split = time_split(histories())
     path = tmp_path / "table_3.lstm-0.json"
     assert not lanet_tables.is_kept(path, split, {})
-    found = {"split": split.hash, "options": {"max_epochs": 1}}
+    found = {"cell": "table_3.lstm", "split": split.hash, "options": {"max_epochs": 1}}
     path.write_text(json.dumps(found))
+    assert lanet_tables.is_kept(path, split, {"max_epochs": 1})  # early cells have no settings
+    settings = CELLS["table_3.lstm"].described
+    path.write_text(json.dumps({**found, "settings": settings}))
     assert lanet_tables.is_kept(path, split, {"max_epochs": 1})
+    path.write_text(json.dumps({**found, "settings": {**settings, "tau": 4}}))
+    assert not lanet_tables.is_kept(path, split, {"max_epochs": 1})
+    path.write_text(json.dumps({**found, "cell": "table_9.lstm"}))
+    assert not lanet_tables.is_kept(path, split, {"max_epochs": 1})
+    path.write_text(json.dumps(found))
     assert not lanet_tables.is_kept(path, split, {})
     path.write_text(json.dumps({**found, "split": "another"}))
     assert not lanet_tables.is_kept(path, split, {"max_epochs": 1})
+
+
+def test_no_two_cells_are_the_same():
+    assert len({json.dumps(cell.described) for cell in CELLS.values()}) == len(CELLS)
+
+
+@pytest.mark.parametrize(("options", "message"), [({"cells": "table_9"}, "cells"), ({"tables": "table 9"}, "tables")])
+def test_unknown_cells_and_tables_are_errors(own_runs, options, message):
+    with pytest.raises(ValueError, match=f"Expected '{message}' to be some of .*\\(got 'table.9'\\)"):
+        lanet_tables.main(**options)
+
+
+def test_cells_without_a_later_column_get_it_from_their_checkpoint(own_runs, capsys):
+    options = {"cells": "table_3.lstm", "seeds": "0", "max_epochs": 1, "batches": 2, "draws": 2}
+    lanet_tables.main(**options)
+    (path,) = own_runs.rglob("table_3.lstm-0.json")
+    made = json.loads(path.read_text())
+    old = {key: value for key, value in made.items() if key not in ("settings", "thresholds")}
+    metrics = {key: made["metrics"][key] for key in ("miAUC", "maAUC", "miF1", "maF1")}
+    path.write_text(json.dumps({**old, "metrics": metrics}))
+    checkpoint, hidden = path.parent / path.stem / "last.ckpt", path.parent / "hidden"
+    checkpoint.rename(hidden)
+    lanet_tables.main(**options)  # nothing to get it from
+    assert "| table 3: LSTM | 1 | " in capsys.readouterr().out
+    assert "HR@10" not in json.loads(path.read_text())["metrics"]
+    hidden.rename(checkpoint)
+    lanet_tables.main(**options)
+    assert json.loads(path.read_text()) == made
+
+
+def test_metrics_without_a_frequent_label_are_undefined():
+    y = {part: np.eye(6) for part in ("train", "val", "test")}
+    y["test"] = np.zeros((6, 6))
+    values, thresholds = lanet_tables.metrics(y, {part: np.full((6, 6), 0.3) for part in ("val", "test")})
+    assert values["maAUC10"] is None
+    assert values["miAUC"] is None
+    assert thresholds.keys() == {"miF1", "maF1"}
+    assert set(values) == set(report.COLUMNS)
+
+
+def test_seeds_are_no_ensemble(tmp_path):
+    events = histories(num_rows=800)
+    split = time_split(events)
+    dataset = EventPreprocessor().fit_transform(events, split)
+    shape, random = (len(split.test), dataset.num_labels), np.random.default_rng(0)
+    y = dataset.y[split.test.numpy()].toarray()
+    scores = [random.random(shape) for _ in range(3)]
+    for seed, found in enumerate(scores):
+        np.save(tmp_path / f"last set-{seed}.npy", found)
+        (tmp_path / f"last set-{seed}.json").write_text(json.dumps({"cell": "last set"}))
+    np.save(tmp_path / "TIFU-KNN-0.npy", np.zeros(shape))
+    (tmp_path / "TIFU-KNN-0.json").write_text(json.dumps({"cell": "TIFU-KNN"}))
+    found = compare(tmp_path.glob("*.json"), events, split, ["TIFU-KNN"], draws=3)["TIFU-KNN"]["last set"]
+    expected = np.mean([micro_roc_auc(y, score) for score in scores]) - 0.5
+    assert found["miAUC"][0] == pytest.approx(expected)
+    assert found["miAUC"][0] != pytest.approx(micro_roc_auc(y, np.mean(scores, axis=0)) - 0.5)
 
 
 @pytest.mark.parametrize("reduced", [{"max_epochs": 1}, {"batches": 1}, {"draws": 3}])
