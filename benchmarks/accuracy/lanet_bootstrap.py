@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from benchmarks.accuracy.lanet_models import ORDER, title_of
 from tg_mlc.data import EventSequences, Split
 from tg_mlc.metrics import ndcg_at_k, recall_at_k
 from tg_mlc.sequences import EventPreprocessor
 
-#: A metric of how often each row counts.
-Weighed = Callable[[np.ndarray], float]
+#: A metric of how often each row counts in each draw, [rows, draws].
+Weighed = Callable[[np.ndarray], np.ndarray]
+#: Draws at a time, of which all places in the order of scores are in memory.
+CHUNK = 40
 #: A difference and the ends of its 95 % interval, by metric; None where it is undefined.
 Intervals = dict[str, list[float] | None]
 Values = dict[str, np.ndarray]
@@ -35,7 +38,7 @@ def compare(
     dataset = EventPreprocessor().fit_transform(events, split)
     test = split.test.numpy()
     y, entity = dataset.y[test].toarray(), dataset.entity_of[test]
-    weights = [np.ones(len(y)), *resamples(entity, draws)]
+    weights = np.stack([np.ones(len(y)), *resamples(entity, draws)], axis=1)
     values = {title: _mean_over_seeds(y, files, weights) for title, files in paths.items()}
     return {
         one: {title: _intervals(found, values[one]) for title, found in values.items() if title != one}
@@ -50,17 +53,18 @@ def _by_title(cells: Iterable[Path]) -> dict[str, list[Path]]:
     return dict(sorted(found.items(), key=lambda item: ORDER.index(item[0])))
 
 
-def _mean_over_seeds(y: np.ndarray, files: list[Path], weights: list[np.ndarray]) -> Values:
+def _mean_over_seeds(y: np.ndarray, files: list[Path], weights: np.ndarray) -> Values:
     """The metrics of a row in all draws: the means of those of its seeds, as no ensemble of them is compared."""
     found = [_values(y, file, weights) for file in files]
     shared = set.intersection(*map(set, found))
     return {key: np.mean([values[key] for values in found], axis=0) for key in found[0] if key in shared}
 
 
-def _values(y: np.ndarray, file: Path, weights: list[np.ndarray]) -> Values:
+def _values(y: np.ndarray, file: Path, weights: np.ndarray) -> Values:
     thresholds: dict[str, Any] = json.loads(file.read_text()).get("thresholds", {})
     metrics = weighed_metrics(y, np.load(file.with_name(f"{file.stem}.npy")), thresholds)
-    return {key: np.array([metric(weight) for weight in weights]) for key, metric in metrics.items()}
+    parts = np.array_split(weights, range(CHUNK, weights.shape[1], CHUNK), axis=1)
+    return {key: np.concatenate([metric(part) for part in parts]) for key, metric in metrics.items()}
 
 
 def _intervals(values: Values, others: Values) -> Intervals:
@@ -83,7 +87,7 @@ def weighed_metrics(y: np.ndarray, scores: np.ndarray, thresholds: Mapping[str, 
     pooled, per_label = RankedOnce(y, scores, pooled=True), RankedOnce(y, scores, pooled=False)
     decided = {"miF1": _pooled_f1, "maF1": _mean_f1}
     return {
-        "miAUC": lambda weight: float(pooled(weight)[0]),
+        "miAUC": lambda weight: pooled(weight)[0],
         "maAUC": lambda weight: _mean(per_label(weight)),
         **{key: decided[key](y == 1, scores >= thresholds[key]) for key in decided if key in thresholds},
         "R@10": _mean_of(recall_at_k, y, scores),
@@ -92,54 +96,67 @@ def weighed_metrics(y: np.ndarray, scores: np.ndarray, thresholds: Mapping[str, 
 
 
 def _pooled_f1(positive: np.ndarray, predicted: np.ndarray) -> Weighed:
-    hits, total = (positive & predicted).sum(axis=1), (positive.sum(axis=1) + predicted.sum(axis=1))
-    return lambda weight: float(2 * (weight @ hits) / max(weight @ total, 1))
+    hits, total = (positive & predicted).sum(axis=1), positive.sum(axis=1) + predicted.sum(axis=1)
+    return lambda weight: 2 * (hits @ weight) / np.maximum(total @ weight, 1)
 
 
 def _mean_f1(positive: np.ndarray, predicted: np.ndarray) -> Weighed:
     """Labels with neither positives nor predictions count as 0."""
-    hits, total = (part.astype(np.float32) for part in (positive & predicted, positive.astype(int) + predicted))
-    return lambda weight: float(np.mean(2 * (weight.astype("f4") @ hits) / np.maximum(weight.astype("f4") @ total, 1)))
+    hits, total = (part.T.astype(np.float32) for part in (positive & predicted, positive.astype(int) + predicted))
+    return lambda weight: np.mean(2 * (hits @ weight.astype("f4")) / np.maximum(total @ weight.astype("f4"), 1), axis=0)
 
 
-def _mean(values: np.ndarray) -> float:
-    """The mean of what is defined."""
-    some = values[~np.isnan(values)]
-    return float(some.mean()) if len(some) else float("nan")
+def _mean(values: np.ndarray) -> np.ndarray:
+    """The means over rows of what is defined."""
+    some = ~np.isnan(values)
+    return _share(np.where(some, values, 0.0).sum(axis=0), some.sum(axis=0))
 
 
 def _mean_of(metric: Callable[[np.ndarray, np.ndarray], float], y: np.ndarray, scores: np.ndarray) -> Weighed:
     """A metric that is the mean over samples, NaN for those that are left out."""
     each = np.array([metric(y[[row]], scores[[row]]) for row in range(len(y))])
     some = ~np.isnan(each)
-    return lambda weight: float(np.average(each[some], weights=weight[some])) if weight[some].any() else float("nan")
+    return lambda weight: _share(each[some] @ weight[some], weight[some].sum(axis=0))
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """The quotient, NaN where there is nothing to divide by."""
+    return np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
 
 
 class RankedOnce:
-    """The areas under ROC curves, one for each label or for all entries pooled, for any weights of rows."""
+    """The areas under ROC curves, one for each label or for all entries pooled, for any weights of rows.
+
+    Of the order of all scores only the places before and after each positive's equal scores matter, so the entries
+    between two such places are one row of a matrix that counts them by sample.
+    """
 
     def __init__(self, y: np.ndarray, scores: np.ndarray, *, pooled: bool) -> None:
         label = np.zeros(y.size, np.int64) if pooled else np.tile(np.arange(y.shape[1]), len(y))
         order = np.lexsort((scores.ravel(), label))
-        label, score = label[order], scores.ravel()[order]
+        label, score, row = label[order], scores.ravel()[order], order // y.shape[1]
+        positive = np.flatnonzero(y.ravel()[order] == 1)
         first = np.flatnonzero(np.append(True, (np.diff(score) != 0) | (np.diff(label) != 0)))  # of equal scores
-        start = np.flatnonzero(np.append(True, np.diff(label) != 0))
-        self._row, positive = order // y.shape[1], np.flatnonzero(y.ravel()[order] == 1)
-        self._positive_row, self._label = self._row[positive], label[positive]
-        place = np.searchsorted(first, positive, side="right") - 1
-        self._low, self._high = first[place], np.append(first, len(order))[place + 1]
-        self._start, self._stop = start, np.append(start, len(order))[1:]
+        tie = np.searchsorted(first, positive, side="right") - 1
+        start = np.append(np.flatnonzero(np.append(True, np.diff(label) != 0)), len(order))
+        low, high = first[tie], np.append(first, len(order))[tie + 1]
+        places = np.unique(np.concatenate([low, high, start]))
+        self._low, self._high, self._start = (np.searchsorted(places, place) for place in (low, high, start))
+        between = np.repeat(np.arange(len(places) - 1), np.diff(places))
+        self._counts = sp.csr_array((np.ones(len(row)), (between, row)), shape=(len(places) - 1, len(y)))
+        self._row, self._label = row[positive], label[positive]
+        ones = np.ones(len(positive))
+        self._of = sp.csr_array((ones, (self._label, np.arange(len(positive)))), shape=(len(start) - 1, len(positive)))
 
     def __call__(self, weight: np.ndarray) -> np.ndarray:
-        """Returns the areas, NaN where one class has no weight."""
-        below = np.concatenate([[0.0], np.cumsum(weight[self._row])])
-        own = weight[self._positive_row]
+        """Returns the areas by label and draw, NaN where one class has no weight."""
+        below = np.concatenate([np.zeros((1, weight.shape[1])), np.cumsum(self._counts @ weight, axis=0)])
+        own = weight[self._row]
         # Of equal scores one half is below; half of all pairs are won among the positives themselves.
         won = own * ((below[self._low] + below[self._high]) / 2 - below[self._start[self._label]])
-        positive = np.bincount(self._label, own, len(self._start))
-        pairs = positive * (below[self._stop] - below[self._start] - positive)
-        areas = np.bincount(self._label, won, len(self._start)) - positive**2 / 2
-        return np.divide(areas, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0)
+        positive = self._of @ own
+        pairs = positive * (np.diff(below[self._start], axis=0) - positive)
+        return _share(self._of @ won - positive**2 / 2, pairs)
 
 
 def resamples(entity: np.ndarray, draws: int, seed: int = 0) -> Iterator[np.ndarray]:

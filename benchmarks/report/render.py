@@ -24,6 +24,7 @@ from benchmarks.report import (
     known_labels,
     lanet,
     learning_curves,
+    next_set,
     paper_pages,
     pictures,
     planted,
@@ -96,6 +97,7 @@ def texts() -> dict[Path, str]:
     own = {DOCS / "results" / "known-labels.md": known_labels.page(given)} if given else {}
     if untuned := default.result():
         own[DOCS / "results" / "default.md"] = default.page(untuned)
+    own[DOCS / "results" / "next-set.md"] = next_set.page(next_set.results())
     return {**{page: render(page.read_text()) for page in pages()}, **full, **own}
 
 
@@ -119,7 +121,7 @@ def drawings() -> list[pictures.Picture]:
         for name, result in known_labels.results().items()
     ]
     of_papers = paper_pages.drawings(folder)
-    drawn = [*curves, *compared, *given, *of_papers]
+    drawn = [*curves, *compared, *given, *of_papers, *next_set.drawings(folder)]
     return [*drawn, pictures.Picture(folder / "planted.svg", planted.numbers(), planted.draw)]
 
 

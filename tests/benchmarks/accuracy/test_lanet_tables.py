@@ -75,7 +75,9 @@ def test_weights_of_rows_equal_rows_that_are_repeated():
     found = weighed_metrics(y, scores, {"miF1": 0.4, "maF1": 0.6})
     assert found.keys() == expected.keys()
     for key, metric in found.items():
-        assert metric(weight.astype(float)) == pytest.approx(expected[key](y[rows], scores[rows]))
+        all_once, repeated = metric(np.stack([np.ones(40), weight], axis=1))
+        assert all_once == pytest.approx(expected[key](y, scores))
+        assert repeated == pytest.approx(expected[key](y[rows], scores[rows]))
 
 
 def test_rows_are_compared_with_one_that_is_there(own_runs):

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.accuracy.lanet_models import FIGURE_3
+from benchmarks.report import lanet, next_set
+from benchmarks.report.lanet import ALONE, FREQUENCY, MEMORY, PUBLISHED, TIFU
+
+ENVIRONMENT = {
+    "processor": "abacus",
+    "threads": 1,
+    "versions": {"torch": "1", "torch-geometric": "2", "scikit-learn": "3"},
+}
+
+
+def row(title: str, *values: float, **more: Any) -> dict[str, Any]:
+    """Runs of all columns but the last, as those of early cells."""
+    run = {"split": "abc", "environment": ENVIRONMENT, **more}
+    metrics = [dict.fromkeys(lanet.COLUMNS[:-1], value) for value in values]
+    return {"title": title, "runs": [{**run, "seed": seed, "metrics": found} for seed, found in enumerate(metrics)]}
+
+
+def result(*rows: dict[str, Any], differences: dict[str, Any] | None = None, data: str = "demand") -> dict[str, Any]:
+    counts = dict.fromkeys(("entities", "events", "labels", "train", "val", "test"), 1000)
+    settings = {"data": data, "min_events": 7, "limits": {}}
+    return {
+        "environment": ENVIRONMENT,
+        "settings": settings,
+        "counts": counts,
+        "rows": list(rows),
+        "differences": differences or {},
+    }
+
+
+def test_tables_of_the_paper_begin_with_lanet_and_hold_its_figures() -> None:
+    rows = [row(PUBLISHED, 0.8, 0.9), row("table 3: LANET, no ID", 0.7), row("table 4: Time-attention", 0.84)]
+    lines = lanet.grouped(result(*rows), "###")
+    assert [line for line in lines if line.startswith("###")] == [f"### {group.title}" for group in lanet.GROUPS[:3]]
+    text = "\n".join(lines)
+    assert "| Label-attention | 2 | **0.8500** ± 0.0707 (paper 0.881) | " in text
+    assert "| Time-attention | 1 | 0.8400 (paper 0.837) | " in text
+    assert "| No ID | 1 | 0.7000 (paper 0.88) | " in text  # made once, as LANET without ID
+    assert "(paper" not in "\n".join(lanet.grouped(result(*rows, data="complete_journey"), "###"))
+
+
+def test_columns_that_early_cells_lack_are_empty() -> None:
+    (*_, line) = lanet.everything(result(row(TIFU, 0.5, fitted_by="Trees")))
+    assert line.startswith("| TIFU-KNN (Trees) | 1 | **0.5000** |")
+    assert line.endswith("| **0.5000** | - |")
+
+
+def test_figure_3_has_a_line_for_each_panel_with_points() -> None:
+    cells = [cell.title for cell in FIGURE_3]
+    assert lanet.figure_3_numbers(result(row(PUBLISHED, 0.5))) == {}
+    numbers = lanet.figure_3_numbers(result(row(PUBLISHED, 0.5, 0.7), *(row(title, 0.4) for title in cells)))
+    assert list(numbers["tau"]) == ["1", "2", "3", "5", "8"]
+    assert list(numbers["dimension"]) == ["16", "32", "64", "128", "256"]
+    left, right = lanet.draw_figure_3(numbers).axes
+    assert [label.get_text() for label in left.get_xticklabels()] == list(numbers["tau"])
+    assert right.lines[0].get_ydata()[3] == 0.6
+
+
+def test_attention_has_the_names_of_labels() -> None:
+    axes = lanet.draw_attention(lanet.np.eye(2), ["tea", "jam"]).axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["tea", "jam"]
+
+
+def test_page_says_what_beats_what() -> None:
+    rows = [row(FREQUENCY, 0.5), row(TIFU, 0.6), row(ALONE, 0.68), row(MEMORY, 0.7)]
+    lower, equal = [-0.1, -0.2, -0.05], [-0.02, -0.04, 0.01]
+    differences = {
+        FREQUENCY: {title: {"miAUC": [0.1, 0.05, 0.2]} for title in (TIFU, ALONE, MEMORY)},
+        ALONE: {MEMORY: {"miAUC": [0.02, -0.01, 0.04]}},
+        MEMORY: {FREQUENCY: {"miAUC": lower}, TIFU: {"miAUC": lower}, ALONE: {"miAUC": equal, "maF1": None}},
+    }
+    page = next_set.page({"complete_journey": result(*rows, differences=differences)})
+    assert "**simulated**" in page
+    assert "2,597 of the test targets" in page
+    assert "All 3 other rows are surely above label frequency in micro ROC-AUC." in page
+    unclear = "not told apart from short: memory alone (+0.0200 (-0.0100 to +0.0400))"
+    assert f"among 3 rows (all other rows), in micro ROC-AUC: surely above 2; {unclear}." in page
+    assert "memory alone 0.6800, 90% of that lead." in page
+    assert "split abc" in page
+    assert "abacus" in page
+
+
+def test_page_says_where_nothing_beats_frequency() -> None:
+    differences = {FREQUENCY: {TIFU: {"miAUC": [0.01, -0.01, 0.03], "NDCG@10": [0.01, 0.005, 0.02]}, ALONE: {}}}
+    rows = [row(FREQUENCY, 0.5), row(TIFU, 0.51)]
+    page = next_set.page({"groceries": result(*rows, differences=differences, data="groceries")})
+    assert "a negative control" in page
+    assert "**No row is surely above label frequency in micro ROC-AUC.**" in page
+    assert "All 1 other rows are surely above label frequency in NDCG at 10." in page
+
+
+def test_page_is_there_before_any_result() -> None:
+    assert next_set.page({}) == next_set.INTRO + "\n"
