@@ -57,8 +57,8 @@ _LAMP: Rows = {
     Row("linear SVM"): ("SVM",),
     Row("emb-mlp", "emb"): ("Emb + MLP",),
     Row("spen", "emb"): ("SPEN",),
-    Row("gaml", "emb"): ("GAML",),
-    Row("seq2seq", "emb"): ("RNN Seq2Seq",),
+    Row("gaml", "fmp"): ("GAML",),
+    Row("seq2seq", "fmp"): ("RNN Seq2Seq",),
     **{
         Row("lamp", encoder, graph): (f"{paper} + LaMP_{graph}",) if graph != "learned" else ()
         for encoder, paper in {"emb": "Emb", "fmp": "FMP"}.items()
@@ -73,7 +73,7 @@ _MPED: Rows = {
     Row("mp-br", "fmp"): ("MP BR",),
     Row("spen", "emb"): ("SPEN",),
     Row("infnet", "emb"): ("InfNet SPEN",),
-    Row("seq2seq", "emb"): ("RNN Seq2Seq",),
+    Row("seq2seq", "fmp"): ("RNN Seq2Seq",),
     Row("mped-ar", "fmp"): ("MPED Autoregressive",),
     Row("mped", "fmp", "el"): ("MPED Edgeless",),
     Row("mped", "fmp", "fc"): ("MPED",),
