@@ -49,9 +49,8 @@ class Table(NamedTuple):
     note: str = ""
 
 
-_BASELINES: Rows = {
-    Row(name): () for name in (FREQUENCY, "linear SVM", "random forest", "classifier chain", "ML-kNN", "label trees")
-}
+_CLASSIFIERS = ("linear SVM", "random forest", "classifier chain", "ensemble of chains", "ML-kNN", "label trees")
+_BASELINES: Rows = {Row(name): () for name in (FREQUENCY, *_CLASSIFIERS)}
 _LAMP: Rows = {
     **_BASELINES,
     Row("linear SVM"): ("SVM",),

@@ -14,7 +14,7 @@ from benchmarks.accuracy.cells import Cell, fingerprint, recipe_of, run_cell, se
 from benchmarks.accuracy.paper_rows import TABLES
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Task
-from tg_mlc.baselines import MLkNN
+from tg_mlc.baselines import ChainEnsemble, ClassifierChain, MLkNN
 from tg_mlc.data import ArrayDataset, Split
 from tg_mlc.data.records import Records
 from tg_mlc.datasets._texts import TextOptions
@@ -52,7 +52,7 @@ ROWS = {
     row
     for table in TABLES.values()
     for row in table.rows
-    if row.model in {"lamp", *FAMILY, "linear SVM"} and row.graph in (None, "pr", "learned")
+    if row.model in {"lamp", *FAMILY, "linear SVM", "ensemble of chains"} and row.graph in (None, "pr", "learned")
 }
 
 
@@ -119,6 +119,8 @@ def test_settings_know_what_is_smaller(tmp_path: Path) -> None:
         (Row("spen", "emb"), (SPEN, "num_steps")),
         (Row("lamp", "emb", "fc"), (MultiLabelModule, "eps")),
         (Row("ML-kNN"), (MLkNN, "smoothing")),
+        (Row("ensemble of chains"), (ChainEnsemble, "num_chains")),
+        (Row("ensemble of chains"), (ClassifierChain, "C")),
     ],
     ids=lambda value: value.title if isinstance(value, Row) else value[1],
 )
