@@ -6,7 +6,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -21,6 +20,7 @@ from benchmarks.accuracy.rows import FREQUENCY, SILENT, Row
 from benchmarks.accuracy.runs import Run, Task
 from tg_mlc.baselines import (
     Baseline,
+    ChainEnsemble,
     ClassifierChain,
     LabelFrequency,
     LabelTrees,
@@ -105,10 +105,10 @@ def rivals(name: str, seed: int) -> dict[str, Rival]:
         FREQUENCY: Rival(_frequency, {}),
         "linear SVM": Rival(_svm, {**options_of(LinearBaseline()), "grid": LINEAR_GRIDS["hinge"]}),
         "classifier chain": _default(ClassifierChain(seed=seed)),
+        "ensemble of chains": _default(ChainEnsemble(seed=seed), options_of(ClassifierChain())),
         "ML-kNN": _default(MLkNN()),
+        "label trees": _default(LabelTrees(seed=seed)),
     }
-    if find_spec("napkinxc") is not None:
-        rows["label trees"] = _default(LabelTrees(seed=seed))
     if name in MOLECULES:
         grid = FOREST_GRIDS.get(name, DEFAULT_GRID)
         settings = {**options_of(MorganForest()), "grid": dict(grid)}
@@ -123,8 +123,8 @@ def options_of(classifier: object) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in ("seed", "n_jobs") and name[0] != "_"}
 
 
-def _default(baseline: Baseline) -> Rival:
-    return Rival(partial(_fitted, baseline), options_of(baseline))
+def _default(baseline: Baseline, handed_down: Mapping[str, Any] | None = None) -> Rival:
+    return Rival(partial(_fitted, baseline), {**(handed_down or {}), **options_of(baseline)})
 
 
 def _svm(task: Task, split: Split) -> Scores:

@@ -24,6 +24,7 @@ from benchmarks.accuracy.runs import Run, Task
 from tg_mlc.baselines import MorganForest
 from tg_mlc.data import Split
 from tg_mlc.data.preprocess import to_state
+from tg_mlc.models import mped
 from tg_mlc.models.builders import Blueprint, describe_samples
 from tg_mlc.models.inputs import input_encoder
 from tg_mlc.recipes import MOLECULES, RECIPES, EncoderName, Recipe
@@ -105,6 +106,14 @@ def recipe_of(dataset: str, row: Row, channels: int | None = None, epochs: int |
         model={**recipe.model, **model},
         fit=recipe.fit if epochs is None else {**recipe.fit, "max_epochs": epochs},
     )
+
+
+def without_own_steps(dataset: str, row: Row) -> Row:
+    """The same row, without a change to the number of steps that its recipe has anyway."""
+    recipe = recipe_of(dataset, replace(row, change=None))
+    # Recipes of LaMP give theirs; the others have MPED's.
+    own = recipe.model.get(_steps_option(recipe), inspect.signature(mped).parameters["decoder_steps"].default)
+    return replace(row, change=None) if row.change == f"{STEPS}{own}" else row
 
 
 def _steps_option(recipe: Recipe) -> str:

@@ -49,16 +49,15 @@ class Table(NamedTuple):
     note: str = ""
 
 
-_BASELINES: Rows = {
-    Row(name): () for name in (FREQUENCY, "linear SVM", "random forest", "classifier chain", "ML-kNN", "label trees")
-}
+_CLASSIFIERS = ("linear SVM", "random forest", "classifier chain", "ensemble of chains", "ML-kNN", "label trees")
+_BASELINES: Rows = {Row(name): () for name in (FREQUENCY, *_CLASSIFIERS)}
 _LAMP: Rows = {
     **_BASELINES,
     Row("linear SVM"): ("SVM",),
     Row("emb-mlp", "emb"): ("Emb + MLP",),
     Row("spen", "emb"): ("SPEN",),
-    Row("gaml", "emb"): ("GAML",),
-    Row("seq2seq", "emb"): ("RNN Seq2Seq",),
+    Row("gaml", "fmp"): ("GAML",),
+    Row("seq2seq", "fmp"): ("RNN Seq2Seq",),
     **{
         Row("lamp", encoder, graph): (f"{paper} + LaMP_{graph}",) if graph != "learned" else ()
         for encoder, paper in {"emb": "Emb", "fmp": "FMP"}.items()
@@ -73,7 +72,7 @@ _MPED: Rows = {
     Row("mp-br", "fmp"): ("MP BR",),
     Row("spen", "emb"): ("SPEN",),
     Row("infnet", "emb"): ("InfNet SPEN",),
-    Row("seq2seq", "emb"): ("RNN Seq2Seq",),
+    Row("seq2seq", "fmp"): ("RNN Seq2Seq",),
     Row("mped-ar", "fmp"): ("MPED Autoregressive",),
     Row("mped", "fmp", "el"): ("MPED Edgeless",),
     Row("mped", "fmp", "fc"): ("MPED",),

@@ -23,19 +23,19 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace as changed
-from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-from benchmarks.accuracy.cells import STEPS, Cell, read, recipe_of, run_cell, settings_of, stored
-from benchmarks.accuracy.paper_rows import GRAPHS, TABLES, WORDNET
+from benchmarks.accuracy.cells import STEPS, Cell, read, recipe_of, run_cell, settings_of, stored, without_own_steps
+from benchmarks.accuracy.paper_rows import GRAPHS, TABLES, WORDNET, title
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Run, Task
 from benchmarks.command_line import chosen, run
 from benchmarks.environment import describe_dataset
 from benchmarks.files import check_replacement, write_results
 from benchmarks.report.papers import lines
+from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs._wordnet_files import find_folder
 from tg_mlc.recipes import MOLECULES, RECIPES, Recipe
@@ -51,7 +51,7 @@ def main(
     datasets: str = "bibtex,sider,reuters,delicious",
     models: str = "",
     encoders: str = "emb,fmp",
-    graphs: str = "el,fc,pr,wordnet",
+    graphs: str = ",".join((*GRAPHS, WORDNET)),
     steps: str = "",
     seeds: int = 3,
     first_seed: int = 10,
@@ -72,7 +72,7 @@ def main(
         models: The models, joined by commas; all of the tables if not given.
         encoders: Without (emb) and with feature message passing (fmp), for models that are run with both.
         graphs: The label graphs el, fc, pr, learned, wordnet, joined by commas; models without any are run in any case.
-        steps: Numbers of label message passing steps, joined by commas, instead of that of the recipe.
+        steps: Numbers of label message passing steps, joined by commas; the recipe's own makes the same cell as none.
         seeds: Number of seeds.
         first_seed: The first of them; the recipes of molecules were found with seeds 0 to 3.
         budget: Minutes, if not unlimited. A cell is begun if it should be complete by then, judging by its other seeds
@@ -87,12 +87,13 @@ def main(
     check_replacement(replace, channels=channels, epochs=epochs)
     end = None if budget is None else time.perf_counter() + 60 * budget
     kinds = chosen("--graphs", graphs, (*GRAPHS, WORDNET))
-    rows = _rows(chosen("--table", table, list(TABLES)), models, encoders, kinds, steps)
     names = chosen("--datasets", datasets, DATASETS)
+    rows = _rows(chosen("--table", table, list(TABLES)), models, encoders, kinds, steps)
+    rows = [row for row in rows if any(_suits(name, row) for name in names) and _can_be_made(row)]
     grid = Grid(Samples(root), channels, epochs, accelerator, tracked=replace, again=again)
     states = []
     for seed, name in product(range(first_seed, first_seed + seeds), names):
-        cells = [cell for row in rows if _exists(cell := Cell(name, row, seed))]
+        cells = [Cell(name, without_own_steps(name, row), seed) for row in rows if _suits(name, row)]
         states += [grid.make(cell, end) for cell in sorted(cells, key=grid.cost)]
     there = [each for each in stored(tracked=replace) if each.cell.dataset in names]
     try:
@@ -237,19 +238,22 @@ def _has_both(row: Row, rows: Iterable[Row]) -> bool:
     return len({other.encoder for other in rows if other.model == row.model}) > 1
 
 
-def _exists(cell: Cell) -> bool:
-    """Whether the data set, and this environment, have what the row needs."""
-    if cell.row.model == "label trees":
-        return find_spec("napkinxc") is not None
-    if cell.row.graph == WORDNET:
-        return WORDNET in RECIPES[cell.dataset].graphs and _has_wordnet()
-    return cell.row.model != "random forest" or cell.dataset in MOLECULES
+def _suits(dataset: str, row: Row) -> bool:
+    """Whether a data set has what the row needs."""
+    if row.graph == WORDNET:
+        return WORDNET in RECIPES[dataset].graphs
+    return row.model != "random forest" or dataset in MOLECULES
 
 
-def _has_wordnet() -> bool:
+def _can_be_made(row: Row) -> bool:
+    """Whether this environment has what the row needs; says so if not."""
     try:
-        find_folder()
-    except FileNotFoundError:
+        if row.model == "label trees":
+            require("napkinxc", extra="extreme")
+        if row.graph == WORDNET:
+            find_folder()
+    except (ImportError, FileNotFoundError) as error:
+        print(f"{title(row)}: left out. {error}")
         return False
     return True
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from benchmarks import files
-from benchmarks.accuracy.paper_rows import NAMES
+from benchmarks.accuracy.paper_rows import title
 from benchmarks.accuracy.papers import reported
+from benchmarks.accuracy.rows import Row
 
 MODES = {"training": "train", "testing": "test"}
 #: Models as the papers call them.
@@ -31,25 +33,28 @@ def table() -> list[str]:
     ]
     for result in results:
         for dataset, found in result["datasets"].items():
-            lines += [_line(dataset, name, row) for name, row in found["models"].items() if row["agrees"]]
+            lines += [_line(dataset, each) for each in found["models"].values() if each["agrees"]]
     return [*lines, "", *(f"- {_machine(result)}" for result in results)]
 
 
-def _line(dataset: str, name: str, row: dict[str, Any]) -> str:
-    cells = (cell for mode in MODES for cell in (_minutes(dataset, name, mode, row[mode]), _speedup(row[mode])))
-    return f"| {dataset} | {NAMES[name]} | {' | '.join(cells)} |"
+def _line(dataset: str, found: dict[str, Any]) -> str:
+    row = Row(**found["row"])
+    cells = (cell for mode in MODES for cell in _cells(dataset, row.model, mode, found[mode]))
+    return f"| {dataset} | {title(row)} | {' | '.join(cells)} |"
 
 
-def _minutes(dataset: str, name: str, mode: str, found: dict[str, Any]) -> str:
-    minutes = found["minutes_per_epoch"]
+def _cells(dataset: str, name: str, mode: str, found: dict[str, Any]) -> Iterator[str]:
+    """Minutes and speed-up, each with the paper's in parentheses."""
     paper, model = IN_PAPERS.get(name, ("", ""))
-    theirs = reported().get((paper, dataset, model, f"{MODES[mode]}_minutes_per_epoch"))
+    minutes, theirs = found["minutes_per_epoch"], (paper, dataset, model)
     ours = f"{minutes['median']:.3f} [{minutes['q1']:.3f}, {minutes['q3']:.3f}]"
-    return ours if theirs is None else f"{ours} ({theirs:.3f})"
+    yield _beside(ours, reported().get((*theirs, f"{MODES[mode]}_minutes_per_epoch")), 3)
+    ratio = f"{found['speedup']['median']:.2f}" if "speedup" in found else ""
+    yield _beside(ratio, reported().get((*theirs, f"{MODES[mode]}_speedup_over_rnn_seq2seq")), 1)
 
 
-def _speedup(found: dict[str, Any]) -> str:
-    return f"{found['speedup']['median']:.2f}" if "speedup" in found else ""
+def _beside(ours: str, paper: float | None, digits: int) -> str:
+    return ours if paper is None else f"{ours} ({paper:.{digits}f})".strip()
 
 
 def _machine(result: dict[str, Any]) -> str:

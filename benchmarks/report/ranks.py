@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 from benchmarks.accuracy.cells import Stored
 from benchmarks.accuracy.paper_rows import title
 from benchmarks.accuracy.papers import METRICS
-from benchmarks.report.papers import grouped, spread
+from benchmarks.report.papers import Values, grouped, spread
 
 ALPHA = 0.05
 #: Friedman's statistic has its distribution for enough data sets and models.
@@ -60,14 +61,18 @@ def compare(scores: Mapping[str, Sequence[float]]) -> Ranks:
 
 def numbers(cells: Sequence[Stored]) -> dict[str, Any]:
     """The data sets and models that are compared, and the ranks by metric; nothing while there are too few."""
-    values = {(dataset, title(row)): spread(group) for (dataset, row), group in grouped(cells).items()}
-    datasets, models = largest_rectangle(dict.fromkeys(values, True))
-    if len(datasets) < FEWEST_DATASETS or len(models) < FEWEST_MODELS:
+    values = {
+        (dataset, title(row)): means
+        for (dataset, row), group in grouped(cells).items()
+        if not row.change and (means := _defined(spread(group)))
+    }
+    datasets, models = largest_rectangle(values)
+    if not datasets:
         return {}
-    by_metric = {}
-    for metric in METRICS:
-        scores = {model: [values[dataset, model][metric]["mean"] for dataset in datasets] for model in models}
-        by_metric[metric] = compare({model: [float(each or 0.0) for each in row] for model, row in scores.items()})
+    by_metric = {
+        metric: compare({model: [values[dataset, model][metric] for dataset in datasets] for model in models})
+        for metric in METRICS
+    }
     return {
         "datasets": datasets,
         "metrics": {
@@ -82,16 +87,25 @@ def numbers(cells: Sequence[Stored]) -> dict[str, Any]:
     }
 
 
-def largest_rectangle(present: Mapping[tuple[str, str], Any]) -> tuple[list[str], list[str]]:
-    """Data sets and models of which all cells are there, as many cells as possible, whatever their scores."""
+def _defined(group: Values) -> dict[str, float]:
+    """The means of all metrics; nothing if one is undefined."""
+    means = {metric: mean for metric in METRICS if (mean := group[metric]["mean"]) is not None}
+    return means if len(means) == len(METRICS) else {}
+
+
+def largest_rectangle(present: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """Data sets and models of which all cells are there, as many cells as possible, whatever their scores; none while
+    there are too few for the tests.
+    """
     of_dataset: dict[str, list[str]] = {}
     for dataset, model in present:
         of_dataset.setdefault(dataset, []).append(model)
-    by_size = sorted(of_dataset, key=lambda name: (-len(of_dataset[name]), name))
     choices = []
-    for count in range(1, len(by_size) + 1):
-        shared = set.intersection(*(set(of_dataset[name]) for name in by_size[:count]))
-        choices.append((by_size[:count], [model for model in of_dataset[by_size[0]] if model in shared]))
+    for count in range(FEWEST_DATASETS, len(of_dataset) + 1):
+        for datasets in combinations(sorted(of_dataset), count):
+            shared = [model for model in of_dataset[datasets[0]] if all(model in of_dataset[each] for each in datasets)]
+            if len(shared) >= FEWEST_MODELS:
+                choices.append((list(datasets), shared))
     return max(choices, key=lambda choice: len(choice[0]) * len(choice[1]), default=([], []))
 
 

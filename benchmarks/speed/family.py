@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch_geometric.loader import DataLoader
 
 from benchmarks.accuracy.cells import Cell, recipe_of, settings_of
-from benchmarks.accuracy.paper_rows import NAMES, TABLES
+from benchmarks.accuracy.paper_rows import TABLES, title
 from benchmarks.accuracy.paper_tables import DATASETS, Samples
 from benchmarks.accuracy.rows import Row
 from benchmarks.command_line import chosen, run
@@ -98,7 +98,7 @@ def main(
 class Contestant:
     """A model with its batches."""
 
-    name: str
+    row: Row
     model: nn.Module
     objective: Objective
     settings: dict[str, Any]
@@ -107,6 +107,11 @@ class Contestant:
 
     def __post_init__(self) -> None:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.settings["module"]["lr"])
+
+    @property
+    def name(self) -> str:
+        """The model, as options and results call it."""
+        return self.row.model
 
     def fit(self, batches: Part) -> None:
         """Trains on some batches."""
@@ -137,6 +142,7 @@ def compare(
     walls[TESTING] = _walls({name: check.job for name, check in checks.items()}, rounds, device)
     return {
         each.name: {
+            "row": asdict(each.row),
             "agrees": checks[each.name].agrees,
             "settings": each.settings,
             **{
@@ -215,7 +221,7 @@ def _contestant(
         for part, shuffle in ((split.train, True), (split.test, False))
     )
     settings = settings_of(Cell(dataset, row, seed), task, split, samples.describe(dataset))
-    return Contestant(name, model, recipe.objective_class(**recipe.objective), settings, train, test)
+    return Contestant(row, model, recipe.objective_class(**recipe.objective), settings, train, test)
 
 
 def _rows() -> list[Row]:
@@ -225,10 +231,10 @@ def _rows() -> list[Row]:
 def in_words(dataset: str, found: dict[str, dict[str, Any]]) -> list[str]:
     """A line for each model."""
     lines = [f"{dataset}: minutes per epoch (speed-up over RNN Seq2Seq)"]
-    for name, row in found.items():
+    for row in found.values():
         modes = (f"{mode} {_mode_in_words(row[mode])}" for mode in (TRAINING, TESTING))
         state = ", ".join(modes) if row["agrees"] else "timed predictions differ from untimed ones"
-        lines.append(f"  {NAMES[name]:<30}{state}")
+        lines.append(f"  {title(Row(**row['row'])):<30}{state}")
     return lines
 
 

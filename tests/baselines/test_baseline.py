@@ -67,6 +67,7 @@ def test_it_ranks_new_samples(kind):
     assert macro_roc_auc(y[150:], scores) > 0.8
 
 
+@pytest.mark.filterwarnings("ignore:Label trees count")
 def test_unknown_labels_are_no_obstacle(kind):
     x, y = inputs(kind), labels(kind)
     y = np.where(np.random.default_rng(1).random(y.shape) < 0.2, NAN, y)

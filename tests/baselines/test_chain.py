@@ -35,6 +35,17 @@ def test_unknown_labels_count_as_what_was_predicted():
     np.testing.assert_allclose(chain._links[1].weight, second.weight)
 
 
+def test_nothing_is_predicted_of_known_labels(monkeypatch):
+    rows, predict = [], LinearBaseline.predict_proba
+    monkeypatch.setattr(LinearBaseline, "predict_proba", lambda self, x: rows.append(len(x)) or predict(self, x))
+    y = Y.copy()
+    ClassifierChain().fit(X, y)
+    assert rows == []
+    y[100:, 0] = NAN
+    ClassifierChain().fit(X, y)
+    assert rows == [len(y) - 100]
+
+
 def test_a_label_that_nobody_knows_says_nothing():
     y = Y.copy()
     y[:, 0] = NAN

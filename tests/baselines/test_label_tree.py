@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
         LabelTrees().fit(X, Y)
 
 
+@pytest.mark.filterwarnings("ignore:Label trees count")
 def test_unknown_labels_do_not_apply():
     pytest.importorskip("napkinxc")
     y = Y.copy()
@@ -23,6 +25,15 @@ def test_unknown_labels_do_not_apply():
     # Its solver stops early, and starts at random whatever the seed.
     scores = [LabelTrees().fit(X, labels).predict_proba(X) for labels in (y, Y)]
     np.testing.assert_allclose(*scores, atol=0.03)
+
+
+def test_unknown_labels_are_warned_of(monkeypatch):
+    monkeypatch.setattr(LabelTrees, "_grow", lambda *args: None)
+    with pytest.warns(UserWarning, match="count 2 unknown labels .NaN. as absent"):
+        LabelTrees().fit(X, np.where(np.arange(Y.size).reshape(Y.shape) < 2, NAN, Y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LabelTrees().fit(X, Y)
 
 
 def test_inputs_may_be_whole_numbers():

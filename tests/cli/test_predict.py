@@ -82,14 +82,6 @@ def test_a_model_that_does_not_say_what_its_inputs_are(folder, capsys):  # noqa:
     assert "to be trained by 'tg-mlc train'" in capsys.readouterr().err
 
 
-def test_known_labels_are_read(rows, capsys):
-    command = ["predict", str(rows / "model"), "--csv", str(rows / "rows.csv"), "--known"]
-    assert cli.main([*command, "tall"]) == 1
-    assert 'Expected --known in the form "liver=1,skin=0"' in capsys.readouterr().err
-    assert cli.main([*command, "tall=1"]) == 1
-    assert "Expected samples without known labels" in capsys.readouterr().err
-
-
 def test_no_model(tmp_path, capsys):
     assert cli.main(["predict", str(tmp_path), "--text", "a"]) == 1
     assert "to be the folder of a saved model" in capsys.readouterr().err

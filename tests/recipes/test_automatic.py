@@ -111,7 +111,9 @@ def test_the_folder_holds_no_training_sample(fitted, tmp_path):
 
 
 def test_what_is_known_is_refused(fitted):
-    with pytest.raises(ValueError, match="Expected samples without known labels"):
+    with pytest.raises(
+        ValueError, match=r"Expected samples without known labels.*with known_labels=True and BinaryObjective"
+    ):
         Predictor(fitted).scores(vectors(), known={"label_0": 1})
 
 

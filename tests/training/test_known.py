@@ -51,9 +51,15 @@ def test_random_labels_are_revealed_up_to_a_share():
 
 
 def test_labels_that_are_given_stay_given():
-    batch = batch_of(torch.tensor([[1.0, 0.0, NAN]]))
-    batch.known = torch.tensor([[NAN, NAN, 1.0]])
-    torch.testing.assert_close(reveal(batch, 0.0).known, batch.known, equal_nan=True)
+    torch.manual_seed(0)
+    batch = batch_of(torch.tensor([[1.0, 0.0, 1.0]]).repeat(200, 1))
+    batch.known = torch.tensor([[NAN, NAN, 1.0]]).repeat(200, 1)
+    open_ = without_given(lamp(known_labels=True), batch)  # as modules train
+    torch.testing.assert_close(reveal(open_, 0.0).known, batch.known, equal_nan=True)
+    shown = reveal(open_, 0.9)
+    assert shown.known[:, 2].eq(1.0).all()
+    assert shown.y[:, 2].isnan().all()
+    assert not shown.known[:, :2].isnan().all()
 
 
 def test_masks_follow_the_seed():

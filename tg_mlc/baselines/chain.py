@@ -56,8 +56,10 @@ class ClassifierChain:
             if np.isnan(target).all():
                 target[:] = 0.0  # nobody knows it, and so it says nothing
             link = LinearBaseline(self.loss, self.C).fit(x, target[:, None])
-            said = link.predict_proba(x)[:, 0] > 0.5
-            x = _beside(x, np.where(np.isnan(target), said, target))
+            unknown = np.flatnonzero(np.isnan(target))
+            if unknown.size:
+                target[unknown] = link.predict_proba(x[unknown])[:, 0] > 0.5
+            x = _beside(x, target)
             self._links.append(link)
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ class LabelTrees:
     ensemble of trees whose cost grows with the logarithm of the number of labels; here it is labels that are divided,
     by clusters of their samples, and not samples.
 
-    The package knows no unknown labels: NaN counts as a label that does not apply. Its solver starts at random whatever
-    the seed, so that scores of two fits differ a little.
+    The package knows no unknown labels: NaN counts as a label that does not apply, with a warning. Its solver starts at
+    random whatever the seed, so that scores of two fits differ a little.
 
     Args:
         num_trees (int, optional): The number of trees. (default: :obj:`3`)
@@ -47,7 +48,9 @@ class LabelTrees:
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Grows the trees; for the arguments and errors see :meth:`LinearBaseline.fit`."""
-        x, (positive, _) = read_samples(x, y)
+        x, (positive, known) = read_samples(x, y)
+        if not known.all():
+            warnings.warn(f"Label trees count {(~known).sum()} unknown labels (NaN) as absent", stacklevel=2)
         labels, self._num_labels = [np.flatnonzero(row).tolist() for row in positive], positive.shape[1]
         self._trees = [self._grow(_rows(x), labels, self.seed + i) for i in range(self.num_trees)]
         return self

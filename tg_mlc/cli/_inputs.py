@@ -78,11 +78,11 @@ class Scores:
         predictor (Predictor): What scores.
         inputs (Inputs): Where inputs are.
         path (str): The file.
-        **options (optional): Arguments of :meth:`~tg_mlc.predict.Predictor.scores`.
+        batch_size (int): The number of samples at a time.
     """
 
-    def __init__(self, predictor: Predictor, inputs: Inputs, path: str, **options: Any) -> None:
-        self.predictor, self.inputs, self.path, self.options = predictor, inputs, Path(path), options
+    def __init__(self, predictor: Predictor, inputs: Inputs, path: str, batch_size: int) -> None:
+        self.predictor, self.inputs, self.path, self.batch_size = predictor, inputs, Path(path), batch_size
         self.num_refused = 0
 
     def __iter__(self) -> Iterator[tuple[CSVTable, np.ndarray]]:
@@ -93,7 +93,7 @@ class Scores:
                 scores = np.full((len(raw), len(self.predictor.label_names)), np.nan)
                 if kept:
                     good = raw if len(kept) == len(raw) else [raw[row] for row in kept]
-                    scores[kept] = self.predictor.scores(good, **self.options)
+                    scores[kept] = self.predictor.scores(good, batch_size=self.batch_size)
                 yield table, scores
                 bar.update(len(raw))
 

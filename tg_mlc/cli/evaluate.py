@@ -26,7 +26,7 @@ def evaluate(model: str, *, csv: str, batch_size: int = 256, device: str = "cpu"
 
     predictor = load(model, device)
     names, inputs = predictor.label_names, inputs_of(predictor, model)
-    blocks, scores, targets = Scores(predictor, inputs, csv, batch_size=batch_size), [], []
+    blocks, scores, targets = Scores(predictor, inputs, csv, batch_size), [], []
     for table, found in blocks:
         inputs.require(table, names if inputs.separator is None else inputs.labels)
         scores.append(found)

@@ -22,7 +22,6 @@ def predict(
     dna: str | None = None,
     csv: str | None = None,
     out: str | None = None,
-    known: str | None = None,
     metric: str = "miF1",
     batch_size: int = 256,
     device: str = "cpu",
@@ -39,7 +38,6 @@ def predict(
         dna: A piece of DNA.
         csv: A file with the columns of inputs that the model was trained on.
         out: The file for the predictions of --csv; by default, they are printed.
-        known: Labels that are known already, as in "liver=1,skin=0", by models that were trained for it.
         metric: What thresholds are best for: ACC, HA, ebF1, miF1 or maF1.
         batch_size: The number of samples at a time.
         device: Where to compute.
@@ -55,25 +53,15 @@ def predict(
     if len(given) + (csv is not None) != 1 or not given.keys() <= {inputs.kind}:
         got = ", ".join(f"--{name}" for name in [*given, *(["csv"] if csv is not None else [])]) or "none"
         raise ValueError(f"Expected --{wanted} for a model of {inputs.kind} (got {got})")
-    options: dict[str, Any] = {"known": _known(known), "batch_size": batch_size}
     if csv is None:
         [value] = given.values()
-        _show_one(predictor, predictor.scores([value], **options)[0], metric, json)
+        _show_one(predictor, predictor.scores([value], batch_size=batch_size)[0], metric, json)
         return 0
-    blocks = Scores(predictor, inputs, csv, **options)
+    blocks = Scores(predictor, inputs, csv, batch_size)
     with nullcontext(sys.stdout) if out is None else _replaced(out) as file:
         for index, (_, scores) in enumerate(blocks):
             _write(scores, predictor, metric, file, json, header=index == 0)
     return blocks.status()
-
-
-def _known(text: str | None) -> dict[str, float] | None:
-    if text is None:
-        return None
-    pairs = [entry.rpartition("=") for entry in text.split(",")]
-    if not all(name and value in ("0", "1") for name, _, value in pairs):
-        raise ValueError(f'Expected --known in the form "liver=1,skin=0" (got "{text}")')
-    return {name.strip(): float(value) for name, _, value in pairs}
 
 
 def _show_one(predictor: Predictor, scores: Any, metric: str, as_json: bool) -> None:

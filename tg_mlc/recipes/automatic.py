@@ -171,7 +171,10 @@ class AutoModel(Scorer):
     def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> Tensor:
         """Returns probabilities :math:`(N, L)`, without regard to known labels, of which there must be none."""
         if known is not None:
-            raise ValueError("Expected samples without known labels, as classifiers take none (got some)")
+            raise ValueError(
+                "Expected samples without known labels, as classifiers take none (got some); train a model of your own "
+                "with known_labels=True and BinaryObjective(max_known=0.75), as docs/own_data.md does"
+            )
         return torch.from_numpy(self.predict_proba(raw, batch_size))
 
     def predict(self, raw: Any, metric: str = "miF1") -> np.ndarray:

@@ -16,11 +16,11 @@ def reveal(batch: Batch, max_share: float) -> Batch:
     <https://arxiv.org/abs/2011.14027>`_ paper: a batch of which random labels are given.
 
     Of every sample a share is revealed that is drawn uniformly from 0 to :obj:`max_share`; the targets of these labels
-    become NaN.
+    become NaN. Labels that are given already stay so, whether their targets are NaN or not.
     """
     y = batch.y
     share = max_share * torch.rand(len(y), 1, device=y.device)
-    revealed = torch.rand(y.shape, device=y.device) < share
+    revealed = (torch.rand(y.shape, device=y.device) < share) & ~y.isnan()
     batch = copy(batch)
     batch.known = torch.where(revealed, y, batch.get("known", torch.full_like(y, torch.nan)))
     batch.y = y.masked_fill(revealed, torch.nan)

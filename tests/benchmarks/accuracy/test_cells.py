@@ -10,16 +10,17 @@ import scipy.sparse as sp
 import torch
 
 from benchmarks.accuracy.baselines import rivals
-from benchmarks.accuracy.cells import Cell, fingerprint, recipe_of, run_cell, settings_of
+from benchmarks.accuracy.cells import Cell, fingerprint, recipe_of, run_cell, settings_of, untrained
 from benchmarks.accuracy.paper_rows import TABLES
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Task
-from tg_mlc.baselines import MLkNN
+from tg_mlc.baselines import ChainEnsemble, ClassifierChain, MLkNN
 from tg_mlc.data import ArrayDataset, Split
 from tg_mlc.data.records import Records
 from tg_mlc.datasets._texts import TextOptions
 from tg_mlc.models import SPEN, mped_autoregressive
-from tg_mlc.nn import AttentionConv
+from tg_mlc.nn import AttentionConv, FeatureMessagePassing
+from tg_mlc.nn.encoders import RecurrentEncoder
 from tg_mlc.recipes.family import FAMILY
 from tg_mlc.training import MultiLabelModule
 
@@ -51,7 +52,7 @@ ROWS = {
     row
     for table in TABLES.values()
     for row in table.rows
-    if row.model in {"lamp", *FAMILY, "linear SVM"} and row.graph in (None, "pr", "learned")
+    if row.model in {"lamp", *FAMILY, "linear SVM", "ensemble of chains"} and row.graph in (None, "pr", "learned")
 }
 
 
@@ -62,6 +63,14 @@ def test_no_test_sample_reaches_what_is_learned_or_tuned(row: Row, tmp_path: Pat
     assert ours.get("fingerprints") == theirs.get("fingerprints")  # inputs, label graph, weights, validation scores
     for tuned in ("thresholds", "on_validation", "validation", "density"):
         assert ours["run"][tuned] == theirs["run"][tuned]
+
+
+@pytest.mark.parametrize(("name", "part"), [("seq2seq", RecurrentEncoder), ("gaml", FeatureMessagePassing)])
+def test_rivals_have_the_encoder_of_their_papers(name: str, part: type, tmp_path: Path) -> None:
+    for row in (row for table in TABLES.values() for row in table.rows if row.model == name):
+        recipe = recipe_of("bibtex", row, channels=8)
+        task = Task("bibtex", recipe.prepare(samples(other_test=False), SPLIT, tmp_path), recipe)
+        assert any(isinstance(module, part) for module in untrained(row, task, SPLIT).modules())
 
 
 def test_no_test_document_reaches_the_vocabulary() -> None:
@@ -110,6 +119,8 @@ def test_settings_know_what_is_smaller(tmp_path: Path) -> None:
         (Row("spen", "emb"), (SPEN, "num_steps")),
         (Row("lamp", "emb", "fc"), (MultiLabelModule, "eps")),
         (Row("ML-kNN"), (MLkNN, "smoothing")),
+        (Row("ensemble of chains"), (ChainEnsemble, "num_chains")),
+        (Row("ensemble of chains"), (ClassifierChain, "C")),
     ],
     ids=lambda value: value.title if isinstance(value, Row) else value[1],
 )

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,11 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import paper_tables
-from benchmarks.accuracy.cells import Cell, stored
-from benchmarks.accuracy.paper_tables import OTHER, Grid, estimate, main
+from benchmarks.accuracy.cells import Cell, stored, without_own_steps
+from benchmarks.accuracy.paper_tables import DATASETS, OTHER, Grid, estimate, main
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Run
-from tg_mlc.recipes import Recipe
+from tg_mlc.recipes import RECIPES, Recipe
 
 FC, EL, SVM = Row("lamp", "emb", "fc"), Row("lamp", "emb", "el"), Row("linear SVM")
 CELL = Cell("bibtex", FC, 10)
@@ -114,12 +116,48 @@ def test_the_prior_of_mped_needs_wordnet_and_names_that_mean_something(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     row = Row("mped", "fmp", "wordnet")
+    assert paper_tables._suits("bibtex", row)
+    assert not paper_tables._suits("yeast", row)
     monkeypatch.setattr(paper_tables, "find_folder", lambda: tmp_path)
-    assert paper_tables._exists(Cell("bibtex", row, 10))
-    assert not paper_tables._exists(Cell("yeast", row, 10))
-    monkeypatch.undo()
+    assert paper_tables._can_be_made(row)
+
+
+def test_rows_that_lack_something_here_are_said(
+    own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("tg_mlc.graphs._wordnet_files._usual_folders", lambda: iter([]))
-    assert not paper_tables._exists(Cell("bibtex", row, 10))
+    monkeypatch.setitem(sys.modules, "napkinxc", None)
+    monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
+    main(table="mped-2", datasets="bibtex", models="mped,label trees", graphs="wordnet", seeds=1)
+    said = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    assert [line.split("Expected")[0] for line in said] == ["label trees: left out. ", "MPED wordnet: left out. "]
+    assert "tg_mlc[extreme]" in said[0]
+
+
+def test_all_graphs_are_run_by_default(
+    own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
+    main(table="lamp-1", datasets="bibtex", models="lamp", encoders="emb", seeds=1)
+    names = capsys.readouterr().out.splitlines()[:4]
+    assert names == [f"cells/bibtex/lamp-emb-{graph}-s10" for graph in ("el", "fc", "pr", "learned")]
+
+
+def test_steps_of_a_grid(own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
+    main(models="mped", graphs="fc", steps="1,3", datasets="bibtex", seeds=1)
+    assert capsys.readouterr().out.splitlines()[:2] == [f"cells/bibtex/mped-fmp-fc{t}-s10" for t in ("-T=1", "")]
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_recipes_own_number_of_steps_is_no_change(name: str) -> None:
+    own = RECIPES[name].as_published().model["num_steps"]
+    assert without_own_steps(name, changed(FC, change=f"T={own}")) == FC
+    assert without_own_steps(name, three := changed(FC, change=f"T={own + 1}")) == three
+    for model in ("mped", "graph2graph"):
+        row = Row(model, "fmp", "fc", change="T=3")
+        assert without_own_steps(name, row) == Row(model, "fmp", "fc")
+        assert without_own_steps(name, two := changed(row, change="T=2")) == two
 
 
 def test_rows_of_a_grid() -> None:

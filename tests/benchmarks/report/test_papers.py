@@ -15,12 +15,12 @@ MPED = Row("mped", "fmp", "fc")
 
 def stored(row: Row, seed: int, value: float, dataset: str = "bibtex", **settings: Any) -> Stored:
     """A cell all metrics of which have a value."""
-    metrics: dict[str, float | None] = dict.fromkeys(("ACC", "HA", "ebF1", "miF1", "maF1"), value)
+    metrics: dict[str, float | None] = dict.fromkeys(("ACC", "HA", "ebF1", "miF1", "maF1", "maAUC"), value)
     model = {"channels": 128, "num_steps": 2, **settings}
     content = {
         "environment": {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}},
         "dataset": {"name": dataset, "num_samples": 7395, "sha256": "0" * 64},
-        "settings": {"split": "official", "model": model, "module": {"lr": 2e-4}, "batch_size": 32},
+        "settings": {"split": "official", "model": model, "module": {"lr": 2e-4}, "batch_size": 32, "parts": {}},
         "epochs": 14,
         "run": Run(row, seed, "", 1.0, metrics, []).to_dict(),
     }
@@ -57,6 +57,26 @@ def test_what_differs_from_a_paper() -> None:
     cell = stored(MPED, 10, 0.5, "sider", channels=64, decoder_steps=2)
     assert differences("mped2019", cell) == "T=2 instead of 1, 14 epochs"
     assert differences("lamp2019", stored(FC, 10, 0.5, channels=512)) == "14 epochs"
+
+
+def test_what_differs_in_blocks() -> None:
+    cell = stored(FC, 10, 0.5, channels=512)
+    for dropout, difference in (("0.2", ""), ("0.1", "dropout 0.1 instead of 0.2, ")):
+        cell.settings["parts"]["LabelToLabelConv"] = f"channels=64, heads=4, dropout={dropout}, attention_dropout=0.0"
+        assert differences("lamp2019", cell) == f"{difference}14 epochs"
+    cell.settings["parts"]["LabelToLabelConv"] = "heads=8, dropout=0.2, attention_dropout=0.2"
+    assert differences("lamp2019", cell) == "8 heads instead of 4, 14 epochs"
+    assert differences("lamp2019", stored(FC, 10, 0.5, "delicious", channels=512, dropout=0.1)) == "14 epochs"
+    mlp = stored(Row("mlp-br", "emb"), 10, 0.5, channels=512, dropout=0.1)
+    assert differences("mped2019", mlp) == "dropout 0.1 instead of 0.2, 14 epochs"
+    linear = stored(Row("linear-br", "emb"), 10, 0.5, channels=None, dropout=0.1)
+    assert differences("mped2019", linear) == "14 epochs"
+
+
+def test_networks_that_do_not_rank_are_named() -> None:
+    rows = {FC: 0.51, Row("spen", "emb"): 0.49, Row("lamp", "emb", "el"): 0.55, SVM: 0.5}
+    found = lines("lamp-1", [stored(row, seed, value) for row, value in rows.items() for seed in (10, 11)])
+    assert "- macro ROC-AUC within 0.02 of chance, 0.5: bibtex (LaMP emb fc, SPEN)" in found
 
 
 def test_other_data_than_in_the_papers_is_said() -> None:

@@ -59,10 +59,32 @@ def test_bars_join_what_does_not_differ(demsar: Ranks) -> None:
 
 
 def test_the_models_and_data_sets_of_which_most_cells_are_there() -> None:
-    present = {(data, model): True for data in "ABC" for model in ("x", "y", "z")}
-    present |= {("D", "x"): True, ("A", "w"): True}
+    present = [(data, model) for data in "ABC" for model in ("x", "y", "z")]
+    present += [("D", "x"), ("A", "w")]
     assert largest_rectangle(present) == (["A", "B", "C"], ["x", "y", "z"])
-    assert largest_rectangle({}) == ([], [])
+    assert largest_rectangle([]) == ([], [])
+
+
+def test_there_are_enough_data_sets_and_models_for_the_tests() -> None:
+    wide = [(data, f"{i}") for data in "AB" for i in range(30)]
+    assert largest_rectangle(wide) == ([], [])
+    assert largest_rectangle([*wide, *(("C", f"{i}") for i in range(4))]) == (["A", "B", "C"], ["0", "1", "2", "3"])
+    assert largest_rectangle([*wide, *(("C", f"{i}") for i in range(2))]) == ([], [])
+    long = [(f"{i}", model) for i in range(9) for model in "xy"]
+    assert largest_rectangle([*long, *((f"{i}", "z") for i in range(3))]) == (["0", "1", "2"], ["x", "y", "z"])
+
+
+def test_what_is_no_model_of_its_own_or_undefined_is_left_out() -> None:
+    rows = [Row("lamp", "emb", "fc"), Row("mped", "fmp", "fc"), Row("linear SVM")]
+    places = ("bibtex", "emotions", "reuters", "sider")
+    cells = [stored(row, 10, 0.1 * place, data) for data in places for place, row in enumerate(rows)]
+    cells += [stored(Row("mped", "fmp", "fc", change="T=1"), 10, 0.5, data) for data in places]
+    for cell in cells:
+        if cell.cell.dataset == "emotions":
+            cell.content["run"]["metrics"]["maF1"] = None
+    found = numbers(cells)
+    assert found["datasets"] == ["bibtex", "reuters", "sider"]
+    assert list(found["metrics"]["miF1"]["ranks"]) == ["LaMP emb fc", "MPED fc", "linear SVM"]
 
 
 def test_ranks_of_cells() -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from benchmarks.accuracy.rows import Row
 from benchmarks.speed.family import Contestant, _parts, compare, in_words
 from tg_mlc.training import Objective
 
@@ -33,7 +34,7 @@ class Noise(nn.Linear):
 
 def contestant(name: str, model: nn.Module, batches: int = 7) -> Contestant:
     train, test = ([torch.randn(4, 3) for _ in range(count)] for count in (batches, 3))
-    return Contestant(name, model, Squares(), {"module": {"lr": 1e-3}}, train, test)
+    return Contestant(Row(name), model, Squares(), {"module": {"lr": 1e-3}}, train, test)
 
 
 def test_times_of_an_epoch() -> None:

@@ -53,6 +53,8 @@ def test_a_beam_of_one_is_greedy():
         assert found.log_probs[sample].item() == pytest.approx(
             log_prob(decoder, x[sample : sample + 1], taken), abs=1e-4
         )
+    # A penalty compares the likeliest label with a stop by the length of both.
+    assert not torch.equal(found.labels, beam_search(decoder, x, ptr, beam_size=1, length_penalty=1.0).labels)
 
 
 def test_a_wider_beam_finds_sequences_that_are_no_less_likely():

@@ -55,7 +55,8 @@ def beam_search(
         \textrm{rank}(\mathcal{Y}) = \frac{\log p(\mathcal{Y})}{(|\mathcal{Y}| + 1)^{\alpha}}
 
     No label comes twice: the probabilities of those that a sequence has already go to the others. A sequence that has
-    stopped stays in the beam as long as it is among the best. With a beam of one, the search is greedy.
+    stopped stays in the beam as long as it is among the best. With a beam of one and no length
+    penalty, the search is greedy.
 
     Args:
         decoder (StepDecoder): The decoder.
