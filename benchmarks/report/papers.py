@@ -42,7 +42,7 @@ WRITTEN = {
     "batch_size": "batches of {}",
 }
 #: Data sets on which a paper has other settings.
-SPECIAL = {
+SPECIAL: dict[tuple[str, str], dict[str, Any]] = {
     ("mped2019", "sider"): {"channels": 64, "encoder_steps": 1, "decoder_steps": 1},
     **{("lamp2019", name): {"dropout": 0.2} for name in ("reuters", "bibtex", "sider")},
 }
