@@ -116,5 +116,7 @@ def test_malformed_arguments_are_refused():
         EventPreprocessor().transform(events)
     with pytest.raises(ValueError, match="a split with training events"):
         EventPreprocessor().fit(events, Split(torch.tensor([]), torch.arange(events.num_events), torch.tensor([]), "x"))
+    with pytest.raises(ValueError, match=r"a date each \(got those of 'with_next'\)"):
+        EventPreprocessor().fit(events.with_next(), time_split(events.with_next()))
     with pytest.raises(ValueError, match=r"'dataset' to hold all samples that 'split' divides"):
         EventPreprocessor().fit(events.with_at_least(int(events.ptr.diff().max())), time_split(events))
