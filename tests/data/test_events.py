@@ -107,13 +107,19 @@ def test_many_timestamps_are_read_at_once():
     assert time.tolist() == [-3652.5 + 0.25 * i for i in range(num)]
 
 
-@pytest.mark.parametrize("days", [[20240131, 20240201], [1_706_659_200, 1_706_745_600], ["20240131", "20240201"]])
+@pytest.mark.parametrize(
+    "days", [[20240131, 20240201], [1_706_659_200, 1_706_745_600], ["20240131", "20240201"], [202401, 202402]]
+)
 def test_dates_and_seconds_are_not_taken_for_days(days):
     message = (
-        rf"at most 1,000,000 days in row 0, column 'day' of the table \(got '?{days[0]}'?\); pass time_format='%Y%m%d'"
+        rf"at most 150,000 days in row 0, column 'day' of the table \(got '?{days[0]}'?\); pass time_format='%Y%m%d'"
     )
     with pytest.raises(ValueError, match=message):
         from_events(frame(day=days), **USED)
+
+
+def test_months_without_a_separator():
+    assert from_events(frame(day=[197001, 197002]), **USED, time_format="%Y%m").time.tolist() == [0, 31]
 
 
 def test_data_frames_of_numbers():
@@ -157,7 +163,8 @@ def test_years_and_months_without_a_header(write):
 
 def test_short_sequences_are_dropped(write):
     events = from_events(write(BASKETS), **USED, amount="cost")
-    longer = events.with_at_least(3)
+    with pytest.warns(UserWarning, match="1 of 2 entities have fewer than 3 events and are left out"):
+        longer = events.with_at_least(3)
     assert (longer.entities, longer.ptr.tolist(), longer.time.tolist()) == (["eve"], [0, 3], [19723, 19724, 19725])
     assert (longer.label_names, longer.y.nnz, longer.amount.nnz) == (["egg", "jam", "tea"], 4, 4)
     assert longer.amount.toarray().tolist() == events.amount.toarray()[2:].tolist()
@@ -165,6 +172,35 @@ def test_short_sequences_are_dropped(write):
     check_baskets(events.with_at_least(2))
     with pytest.raises(ValueError, match=r"at least 4 events \(got at most 3 events in 2 entities\)"):
         events.with_at_least(4)
+
+
+def test_the_next_event_of_each_entity_has_no_labels(write):
+    events = from_events(write(BASKETS), **USED, amount="cost")
+    longer = events.with_next()
+    assert (longer.entities, longer.label_names) == (events.entities, events.label_names)
+    assert longer.ptr.tolist() == [0, 3, 7]
+    assert longer.time.tolist() == [19723, 19724, np.inf, 19723, 19724, 19725, np.inf]
+    kept = [0, 1, 3, 4, 5]
+    assert longer.y[kept].toarray().tolist() == events.y.toarray().tolist()
+    assert longer.amount[kept].toarray().tolist() == events.amount.toarray().tolist()
+    assert (longer.y.nnz, longer.amount.nnz) == (6, 6)  # a label of amount 0 among them
+    check_baskets(events)
+
+
+@pytest.mark.parametrize("blank", [np.nan, "", "  ", None])
+def test_missing_amounts_are_left_out_of_sums(blank):
+    rows = [("a", 1, "x", 2), ("a", 1, "x", blank), ("a", 1, "y", blank), ("b", 1, "y", blank), ("b", 1, "y", blank)]
+    events = from_events(
+        pd.DataFrame([*rows, ("b", 2, "x", 0)], columns=["who", "day", "item", "cost"]), **USED, amount="cost"
+    )
+    np.testing.assert_array_equal(events.amount.toarray(), [[2, np.nan], [0, np.nan], [0, 0]])
+    assert events.y.toarray().tolist() == [[1, 1], [0, 1], [1, 0]]
+
+
+def test_missing_amounts_of_files(write):
+    events = from_events(write(f"{BASKETS}eve,2024-01-04,tea,\neve,2024-01-03,tea,\n"), **USED, amount="cost")
+    assert np.isnan(events.amount[[5], [2]]).all()
+    assert events.amount[4, 2] == 2.25
 
 
 @pytest.mark.parametrize(
@@ -185,9 +221,12 @@ def test_short_sequences_are_dropped(write):
         ({"day": ["", "2024-01-01"]}, r"as in ISO 8601 in row 0, column 'day' of the table \(got ''\)"),
         ({"day": ["2024-01-01", "7"]}, r"as in ISO 8601 in row 1, column 'day'"),
         ({"day": [pd.Timestamp("2024"), pd.NaT]}, r"as in ISO 8601 in row 1, column 'day' of the table \(got NaT\)"),
-        ({"cost": [1, np.nan]}, r"a finite number in row 1, column 'cost' of the table \(got nan\)"),
-        ({"cost": ["inf", 1]}, r"a finite number in row 0, column 'cost' of the table \(got 'inf'\)"),
-        ({"cost": ["1_000", 1]}, r"a finite number in row 0, column 'cost' of the table \(got '1_000'\)"),
+        ({"cost": [1, -np.inf]}, r"a finite number or a blank cell in row 1, column 'cost' of the table \(got -inf\)"),
+        ({"cost": ["inf", 1]}, r"a finite number or a blank cell in row 0, column 'cost' of the table \(got 'inf'\)"),
+        (
+            {"cost": ["1_000", 1]},
+            r"a finite number or a blank cell in row 0, column 'cost' of the table \(got '1_000'\)",
+        ),
     ],
 )
 def test_malformed_cells_are_refused(columns, message):
@@ -209,8 +248,8 @@ def test_other_formats_are_refused(write, time_format):
 
 
 def test_the_first_wrong_row_is_named(write):
-    text = f"{BASKETS}\nbob,2024-01-05,tea,\nbob,2024-01-04,tea,?\nbob,2024-01-05,tea,\n"
-    with pytest.raises(ValueError, match=r"a finite number in row 7 \(line 10\), column 'cost' of '.*csv' \(got ''\)"):
+    text = f"{BASKETS}\nbob,2024-01-05,tea,!\nbob,2024-01-04,tea,?\nbob,2024-01-05,tea,!\n"
+    with pytest.raises(ValueError, match=r"blank cell in row 7 \(line 10\), column 'cost' of '.*csv' \(got '!'\)"):
         from_events(write(text), **USED, amount="cost")
 
 

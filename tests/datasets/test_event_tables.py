@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -28,7 +29,11 @@ FILES = {
     "transactions": {
         "transactions.csv": "customer_id,tr_datetime,mcc_code,tr_type,amount,term_id\n"
         "39026145,0 10:23:26,4814,1030,-2245.92,\n39026145,6 23:59:60,6011,7010,56147.89,\n"
-        "39026145,7 09:33:50,4814,2330,-56147.89,\n",
+        "39026145,7 09:33:50,4814,2330,-56147.89,\n39026145,,4814,2330,-1,\n",
+    },
+    "groceries": {
+        "Groceries_dataset.csv": "Member_number,Date,itemDescription\n"
+        "1808,21-07-2015,soda\n1808,05-01-2015,soda\n1808,21-07-2015,soda\n",
     },
 }
 EXPECTED = {
@@ -36,6 +41,7 @@ EXPECTED = {
     "demand": (["Whse_A", "Whse_J"], ["Category_001", "Category_028"], [15358, 15548], [[5, 0], [0, 60]]),
     "liquor": (["2191", "2205"], ["SCOTCH", "TEQUILA, GOLD"], [16759, 16760], [[1.5, 0], [0, 0.75]]),
     "transactions": (["39026145"], ["4814", "6011"], [0, 7], [[-2245.92, 56147.89], [-56147.89, 0]]),
+    "groceries": (["1808"], ["soda"], [16440, 16637], [[1], [2]]),
 }
 
 
@@ -48,6 +54,20 @@ def test_files_in_their_original_layout(tmp_path, name):
     entities, labels, time, amount = EXPECTED[name]
     assert (events.entities, events.label_names, events.time.tolist()) == (entities, labels, time)
     assert events.amount.toarray().tolist() == amount
+
+
+def test_demand_without_parentheses(tmp_path):
+    header, *rows = FILES["demand"]["Historical Product Demand.csv"].splitlines()
+    (tmp_path / "Historical Product Demand.csv").write_text("\n".join([header, rows[0], rows[2]]))
+    assert load_events("demand", tmp_path).amount.toarray().tolist() == [[5, 0], [0, 100]]
+
+
+@pytest.mark.parametrize(("name", "blank"), [("liquor", ",0.75"), ("demand", ",5 ")])
+@pytest.mark.filterwarnings("ignore:1 of [34] rows")
+def test_missing_amounts_are_unknown(tmp_path, name, blank):
+    [(file, text)] = FILES[name].items()
+    (tmp_path / file).write_text(text.replace(blank, ","))
+    assert np.isnan(load_events(name, tmp_path).amount.data).sum() == 1
 
 
 def test_rows_without_a_label_are_counted(tmp_path):
@@ -111,6 +131,18 @@ def test_a_package_is_read_without_being_imported(tmp_path, monkeypatch):
     assert load_events("complete_journey", label="department").label_names == ["GROCERY"]
 
 
+def test_groceries(real_file, tmp_path):
+    rows = pd.read_csv(real_file("groceries/raw/Groceries_dataset.csv.xz"))
+    rows.columns = ["Member_number", "Date", "itemDescription"]  # as in Kaggle's file
+    rows.to_csv(tmp_path / "Groceries_dataset.csv", index=False)
+    events = load_events("groceries", tmp_path)
+    assert (events.num_entities, events.num_events, events.num_labels) == (3_898, 14_963, 167)
+    with pytest.warns(UserWarning, match="3,549 of 3,898 entities have fewer than 7 events"):
+        longer = events.with_at_least(7)
+    assert (longer.num_entities, longer.num_events) == (349, 2_689)
+
+
+@pytest.mark.filterwarnings("ignore:209 of 2,469 entities")
 @pytest.mark.filterwarnings("ignore:7,045 of 1,469,307 rows")
 def test_complete_journey(real_file):
     pytest.importorskip("pyarrow", reason="pyarrow reads parquet files, and is not installed")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from examples.next_basket import BASELINES, COLUMNS, main
+from examples.next_basket import BASELINES, COLUMNS, NETWORK, main
 from tg_mlc._optional import is_installed
 
 
@@ -23,7 +23,7 @@ def test_every_predictor_has_a_row(tmp_path: Path, capsys: pytest.CaptureFixture
     main(folder=tmp_path)
     printed = capsys.readouterr().out
     assert "num_entities=20" in printed
-    for name in BASELINES:
+    for name in [*BASELINES, NETWORK]:
         line = next(line for line in printed.splitlines() if line.startswith(f"{name}  "))
         values = [float(value) for value in line[36:].split("(")[0].split()]
         assert len(values) == len(COLUMNS)

@@ -76,3 +76,14 @@ def test_bad_scores():
         macro_roc_auc([[1], [0]], [[0.5], [NAN]])
     with pytest.raises(ValueError, match="shape of the targets"):
         macro_roc_auc([[1], [0]], [[0.5, 0.5]])
+
+
+def test_labels_of_few_positives_can_be_left_out():
+    y = [[1, 1, NAN], [0, 1, 1], [0, 0, 1], [0, 0, 0]]
+    scores = [[0.1, 0.9, 0.9], [0.5, 0.2, 0.8], [0.2, 0.5, 0.7], [0.3, 0.1, 0.6]]
+    first, second, third = roc_auc_per_label(y, scores)
+    assert macro_roc_auc(y, scores, min_positives=2) == (second + third) / 2
+    assert macro_roc_auc(y, scores) == np.mean([first, second, third]) != (second + third) / 2
+    assert np.isnan(macro_roc_auc(y, scores, min_positives=3))
+    with pytest.raises(ValueError, match="'min_positives' to be a whole number of at least 1"):
+        macro_roc_auc(y, scores, min_positives=0)

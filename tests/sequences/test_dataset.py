@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from tests.sequences.histories import COLUMNS, histories
 from tg_mlc.data import from_events
-from tg_mlc.sequences import EventPreprocessor, time_split
+from tg_mlc.sequences import EventPreprocessor, WindowViews, time_split
 
 
 def make(events, **options):
@@ -123,6 +123,44 @@ def test_no_sample_knows_its_own_or_a_later_event():
     after = make(changed)
     for name in ("label", "position", "dt", "memory_label", "memory"):
         assert torch.equal(before[target][name], after[target][name])
+
+
+def test_events_that_are_not_there_are_refused():
+    dataset = make(histories())
+    for target in (-1, len(dataset)):
+        with pytest.raises(IndexError, match=rf"events from 0 to {len(dataset) - 1} \(got {target}\)"):
+            dataset.batch([3, target])
+    assert sum(batch.num_graphs for batch in dataset) == len(dataset)
+
+
+def test_the_next_event_is_a_target_that_changes_no_other():
+    events = histories()
+    split = time_split(events)
+    preprocessor = EventPreprocessor().fit(events, split)
+    before, after = preprocessor.transform(events), preprocessor.transform(events.with_next())
+    is_next = after.time == np.inf
+    old = before.batch(range(len(before)))
+    kept = after.batch(np.flatnonzero(~is_next))
+    for name in old.keys():  # noqa: SIM118
+        assert torch.equal(old[name], kept[name]), name
+    first, last = int(events.ptr[1]), int(events.ptr[2]) - 1
+    following = after.batch(np.flatnonzero(is_next))
+    assert not following.y.any()
+    assert following.position[following.sample == 1].max() == 3
+    labels = following.label[(following.sample == 1) & (following.position == 1)]
+    assert labels.tolist() == np.flatnonzero(events.y[[last]].toarray()[0]).tolist()
+    share = events.y[first : last + 1].mean(axis=0)
+    assert_close(following.memory[following.memory_sample == 1, -1], torch.from_numpy(share[share > 0]).float())
+
+
+@pytest.mark.parametrize(("tau", "expected"), [(2, 2), (None, 3)])
+def test_a_window_of_models(tau, expected):
+    rows = [("a", day, "x", 1.0) for day in (1, 2, 5, 9)] + [("b", 3, "x", 2.0)]
+    dataset = make(from_events(pd.DataFrame(rows, columns=["who", "day", "item", "cost"]), **COLUMNS), tau=tau)
+    assert dataset.window == {"tau": expected, "num_bins": dataset.num_bins, "gaps": [0, 1, 3]}
+    batch = dataset.batch(range(len(dataset)))
+    assert batch.position.max() == expected
+    assert WindowViews(1, 4, **dataset.window).by_label(batch).shape == (5, 1, 12)
 
 
 def test_first_events_have_no_history():

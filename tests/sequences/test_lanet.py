@@ -143,14 +143,20 @@ def test_weights_of_another_graph_are_refused():
     model.load_state_dict(lanet().state_dict())
 
 
-def test_ten_thousand_labels_along_a_sparse_graph():
+@pytest.mark.parametrize("with_memory", [False, True])
+def test_ten_thousand_labels_along_a_sparse_graph(with_memory):
     generator = torch.Generator().manual_seed(0)
     graph = LabelGraph(torch.randint(10_000, (2, 50_000), generator=generator).unique(dim=1), num_nodes=10_000)
     window = {"tau": TAU, "num_bins": NUM_BINS}
-    model, data = LANET(graph, NUM_ENTITIES, 4, heads=2, window=window), batch(2)
-    data.y = torch.zeros(2, 10_000)
+    memory = PersonalMemory(torch.full((10_000,), 0.01), NUM_FEATURES, 4) if with_memory else None
+    model = LANET(graph, NUM_ENTITIES, 4, heads=2, memory=memory, window=window)
+    if with_memory:
+        torch.nn.init.ones_(model.readout.weight)
+    data = batch(3, num_labels=10_000)
     F.binary_cross_entropy_with_logits(model(data), data.y).backward()
-    assert model.views.label.weight.grad.isfinite().all()
+    assert data.label.unique().numel() > 9_000
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+    assert (model.views.label.weight.grad.abs().sum(dim=1) > 0).all()
 
 
 def test_options_are_checked():

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
 
 from tests.sequences.batches import NUM_ENTITIES, NUM_FEATURES, NUM_LABELS, batch
-from tests.sequences.histories import histories
+from tests.sequences.histories import COLUMNS, histories
+from tg_mlc.data import from_events
 from tg_mlc.sequences import EventPreprocessor, time_split
 from tg_mlc.sequences.memory import PersonalMemory, personal_memory
 
@@ -102,3 +105,26 @@ def test_a_memory_of_a_data_set_knows_training_targets_alone():
     for name in ("frequency", "mean", "std"):
         assert torch.equal(getattr(again, name), getattr(expected, name))
     assert torch.equal(again.neighbours.profiles, expected.neighbours.profiles)
+
+
+@pytest.mark.parametrize("form", [np.asarray, list, torch.Tensor.tolist])
+def test_training_targets_in_any_form(form):
+    events = histories()
+    split = time_split(events)
+    dataset = EventPreprocessor().fit_transform(events, split)
+    expected, found = (personal_memory(dataset, targets, 4) for targets in (split.train, form(split.train)))
+    for name in ("frequency", "mean", "std"):
+        assert torch.equal(getattr(found, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize(("num_labels", "num_scaled"), [(302, 512), (2_000, 131)])
+def test_features_of_many_labels_are_scaled_by_fewer_targets(num_labels, num_scaled, monkeypatch):
+    random = np.random.default_rng(0)
+    rows = {"who": np.arange(6_000) % 3, "day": np.arange(6_000) // 5, "item": np.arange(6_000) % num_labels}
+    events = from_events(pd.DataFrame(rows).assign(cost=random.normal(size=6_000)), **COLUMNS)
+    dataset = EventPreprocessor().fit_transform(events, time_split(events, (1.0, 0.0, 0.0)))
+    sizes = []
+    monkeypatch.setattr(PersonalMemory, "scale_by", lambda _, data: sizes.append(data.num_graphs))
+    personal_memory(dataset, range(len(dataset)), 4, neighbours=False)
+    [size] = sizes
+    assert num_scaled * 0.75 < size <= num_scaled

@@ -8,7 +8,16 @@ import torch
 from tests.sequences.histories import COLUMNS, histories, table
 from tg_mlc.data import Split, from_events
 from tg_mlc.data.preprocess import from_state, to_state
-from tg_mlc.sequences import EventPreprocessor, time_split
+from tg_mlc.sequences import (
+    TIFUKNN,
+    EventPreprocessor,
+    GlobalFrequency,
+    LastSet,
+    LogisticHistory,
+    PersonalFrequency,
+    personal_memory,
+    time_split,
+)
 
 
 def test_no_artefact_of_training_moves_with_the_test_events():
@@ -21,14 +30,26 @@ def test_no_artefact_of_training_moves_with_the_test_events():
     changed = rows.copy()
     changed.loc[is_later, "cost"] = 1e6
     changed.loc[is_later, "item"] = "of no training event"
+    changed.loc[is_later, "day"] = 1_000 + 3 * changed.loc[is_later, "day"]
     other = from_events(changed, **COLUMNS)
     assert time_split(other) == split
     fitted = [EventPreprocessor(num_bins=4).fit(data, split) for data in (events, other)]
     states = [to_state(preprocessor) for preprocessor in fitted]
     assert str(states[0]) == str(states[1])
-    batches = [p.transform(data).batch(split.train) for p, data in zip(fitted, (events, other), strict=True)]
+    datasets = [p.transform(data) for p, data in zip(fitted, (events, other), strict=True)]
+    batches = [dataset.batch(split.train) for dataset in datasets]
     for name in batches[0].keys():  # noqa: SIM118
         assert torch.equal(batches[0][name], batches[1][name]), name
+    torch.manual_seed(0)
+    memory = personal_memory(datasets[0], split.train, 4)
+    torch.manual_seed(0)
+    for name, value in personal_memory(datasets[1], split.train, 4).state_dict().items():
+        assert torch.equal(value, memory.state_dict()[name]), name
+    for baseline in (GlobalFrequency, LastSet, PersonalFrequency, TIFUKNN, LogisticHistory):
+        learned = [vars(baseline().fit(dataset, split.train)) for dataset in datasets]
+        assert learned[0].keys() == learned[1].keys() >= {"frequency"}
+        for name, value in learned[0].items():
+            np.testing.assert_array_equal(value, learned[1][name])
     later = fitted[1].transform(other).batch(split.test)
     assert later.y.sum() == 0
     assert fitted[1].left_out(other) == {"of no training event": len(split.val) + len(split.test)}
@@ -116,5 +137,7 @@ def test_malformed_arguments_are_refused():
         EventPreprocessor().transform(events)
     with pytest.raises(ValueError, match="a split with training events"):
         EventPreprocessor().fit(events, Split(torch.tensor([]), torch.arange(events.num_events), torch.tensor([]), "x"))
+    with pytest.raises(ValueError, match=r"a date each \(got those of 'with_next'\)"):
+        EventPreprocessor().fit(events.with_next(), time_split(events.with_next()))
     with pytest.raises(ValueError, match=r"'dataset' to hold all samples that 'split' divides"):
         EventPreprocessor().fit(events.with_at_least(int(events.ptr.diff().max())), time_split(events))

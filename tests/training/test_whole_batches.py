@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import numpy as np
+import pytest
 import torch
 from torch import nn
+from torch.utils.data import Subset
 
 from tests.sequences.histories import histories
-from tg_mlc.sequences import EventPreprocessor, time_split
+from tg_mlc.graphs import fully_connected
+from tg_mlc.predict import Predictor
+from tg_mlc.sequences import LANET, EventPreprocessor, time_split
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
 
 
@@ -56,3 +61,22 @@ def test_a_model_is_trained_and_saved_with_what_makes_its_samples(tmp_path):
     loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, model=LastCounts(len(names)), weights_only=True)
     batch = loaded.preprocessor.transform(histories()).batch(data.split.test)
     assert torch.equal(loaded.predict_step(batch), scores) or torch.allclose(loaded.predict_step(batch), scores)
+
+
+def test_a_predictor_scores_events_and_what_comes_next():
+    data, preprocessor = make()
+    dataset = data.dataset
+    model = LANET(fully_connected(dataset.label_names), dataset.num_entities, 4, window=dataset.window)
+    predictor = Predictor(MultiLabelModule(model, dataset.label_names, preprocessor=preprocessor))
+    events = histories()
+    scores = predictor.scores(events, batch_size=7)
+    expected = model.eval()(dataset.batch(range(len(dataset)))).sigmoid().detach().numpy()
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    following = events.with_next()
+    targets = (following.ptr[1:] - 1).tolist()
+    frame = predictor.predict(Subset(preprocessor.transform(following), targets))["probability"]
+    assert (len(frame), list(frame)) == (events.num_entities, dataset.label_names)
+    np.testing.assert_allclose(frame, predictor.scores(following)[targets], atol=1e-6)
+    assert not np.allclose(frame, scores[(events.ptr[1:] - 1).numpy()])
+    with pytest.raises(ValueError, match=r"no 'known' for samples that come as batches \(got NextSetDataset\)"):
+        predictor.scores(events, known={"1": 1})

@@ -13,7 +13,7 @@ import numpy as np
 from tg_mlc._csv_table import check_columns, read_csv_table
 from tg_mlc._optional import require
 
-MAX_DAYS = 1_000_000  # in the year 4707; what is more is a date as 20240131, or seconds
+MAX_DAYS = 150_000  # in the year 2380; what is more is a date as 202401 or 20240131, or seconds
 
 
 class EventTable:
@@ -55,18 +55,25 @@ class EventTable:
         places, names = self._pandas.factorize(texts, sort=True)
         return names.tolist(), places
 
-    def numbers(self, column: str, expected: str = "a finite number") -> np.ndarray:
-        """A column of finite numbers."""
+    def amounts(self, column: str) -> np.ndarray:
+        """A column of finite numbers, NaN where cells are blank."""
         values = self._numbers(column)
-        self._refuse(~np.isfinite(values), column, expected)
+        unknown = ~np.isfinite(values)
+        cells = self.columns[column][unknown]
+        unknown[unknown] = cells.notna() & (cells.astype(str).str.strip() != "")
+        self._refuse(unknown, column, "a finite number or a blank cell")
         return values
 
     def days(self, column: str, time_format: str | None) -> np.ndarray:
         """The days since 1970-01-01 of a column of dates, or of numbers."""
         cells = self.columns[column]
         if time_format is None and cells.dtype.kind != "M" and not np.isnan(self._numbers(column, stop=1)[0]):
-            days = self.numbers(column, "a finite number of days, as the first row has a number,")
-            hint = "; pass time_format='%Y%m%d' for dates such as 20240131, and divide seconds since 1970 by 86,400"
+            days = self._numbers(column)
+            self._refuse(~np.isfinite(days), column, "a finite number of days, as the first row has a number,")
+            hint = (
+                "; pass time_format='%Y%m%d' for dates such as 20240131, '%Y%m' for such as 202401, and divide seconds "
+                "since 1970 by 86,400"
+            )
             self._refuse(abs(days) > MAX_DAYS, column, f"a number of at most {MAX_DAYS:,} days", hint)
             return days
         texts = cells if time_format is None else cells.astype(str).str.strip()

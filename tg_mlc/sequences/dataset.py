@@ -16,6 +16,10 @@ from torch_geometric.data import Batch
 from tg_mlc.sequences._memory import MEMORY_FEATURES, LabelMemory
 from tg_mlc.sequences._ranges import ranges
 from tg_mlc.sequences._trend import LabelTrend
+from tg_mlc.sequences.windows import WindowOptions
+
+#: Numbers of events.
+Targets = Sequence[int] | Tensor | np.ndarray
 
 
 class NextSetDataset(Dataset[Batch]):
@@ -91,6 +95,12 @@ class NextSetDataset(Dataset[Batch]):
         """The number of labels."""
         return len(self.label_names)
 
+    @property
+    def window(self) -> WindowOptions:
+        """Options of :class:`WindowViews` for these windows; whole histories are as long as the longest."""
+        longest = max(int(np.diff(self.ptr).max()) - 1, 1)
+        return {"tau": longest if self.tau is None else self.tau, "num_bins": self.num_bins, "gaps": self.gaps}
+
     @cached_property
     def memory(self) -> LabelMemory:
         """The source of :obj:`memory` of a batch; made when one first needs it."""
@@ -108,9 +118,19 @@ class NextSetDataset(Dataset[Batch]):
         every, training = self.trends
         return np.where(among, training(now), every(now))
 
-    def batch(self, targets: Sequence[int] | Tensor | np.ndarray) -> Batch:
-        """Makes a batch of targets, in the given order."""
+    def batch(self, targets: Targets) -> Batch:
+        """Makes a batch of targets, in the given order.
+
+        Args:
+            targets (list, torch.Tensor or numpy.ndarray): The numbers of events.
+
+        Raises:
+            IndexError: If there is no such event.
+        """
         target = np.asarray(targets, dtype=np.int64)
+        wrong = target[(target < 0) | (target >= len(self))]
+        if wrong.size:
+            raise IndexError(f"Expected 'targets' to be events from 0 to {len(self) - 1} (got {wrong[0]})")
         entity = self.entity_of[target]
         first = self.ptr[entity]
         start = first if self.tau is None else np.maximum(first, target - self.tau)

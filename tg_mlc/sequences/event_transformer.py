@@ -19,7 +19,7 @@ class EventTransformer(nn.Module):
         channels (int): Size :math:`d` of the state of an event.
         num_labels (int): Number of labels :math:`L`.
         num_layers (int, optional): Number of layers. (default: :obj:`2`)
-        dropout (float, optional): Dropout before the linear map. (default: :obj:`0.3`)
+        readout_dropout (float, optional): Dropout before the linear map. (default: :obj:`0.3`)
         **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`).
 
     Shapes:

@@ -12,11 +12,12 @@ from torch_geometric.data import Data
 
 from tg_mlc._options import check_count
 from tg_mlc.sequences._trend import TREND_DAYS
-from tg_mlc.sequences.dataset import NextSetDataset
+from tg_mlc.sequences.dataset import NextSetDataset, Targets
 from tg_mlc.sequences.neighbours import Neighbours, log_share
 
-#: Training targets whose features say how to scale them.
+#: Training targets whose features say how to scale them: at most so many, and fewer of more labels.
 NUM_SCALED = 512
+MAX_SCALED_ENTRIES = 2**18
 
 
 class PersonalMemory(nn.Module):
@@ -110,24 +111,25 @@ class PersonalMemory(nn.Module):
 
 
 def personal_memory(
-    dataset: NextSetDataset, train: Tensor, channels: int, *, neighbours: bool = True, **options: Any
+    dataset: NextSetDataset, train: Targets, channels: int, *, neighbours: bool = True, **options: Any
 ) -> PersonalMemory:
     """Makes a memory with the frequencies, the profiles and the scales of training targets.
 
     Args:
         dataset (NextSetDataset): The events.
-        train (torch.Tensor): The training targets, of which every training entity has some.
+        train (torch.Tensor, numpy.ndarray or list): The training targets, of which every training entity has some.
         channels (int): Size of a view.
         neighbours (bool, optional): If set to :obj:`False`, leaves out neighbours, whose memory grows with the square
             of the number of labels. (default: :obj:`True`)
         **options (optional): Further arguments of :class:`PersonalMemory`.
     """
-    targets = train.numpy()
+    targets = np.asarray(train, dtype=np.int64)
     y = dataset.y[targets]
     frequency = torch.from_numpy(np.asarray(y.mean(axis=0), dtype=np.float32).ravel())
     profiles = _profiles(dataset, targets, y) if neighbours else None
     memory = PersonalMemory(frequency, len(dataset.memory_features), channels, profiles=profiles, **options)
-    memory.scale_by(dataset.batch(targets[:: -(-len(targets) // NUM_SCALED)]))
+    num_scaled = max(min(NUM_SCALED, MAX_SCALED_ENTRIES // dataset.num_labels), 1)
+    memory.scale_by(dataset.batch(targets[:: -(-len(targets) // num_scaled)]))
     return memory
 
 

@@ -59,12 +59,14 @@ class EventPreprocessor(Preprocessor):
             split (Split): Which of them are training targets.
 
         Raises:
-            ValueError: If the split does not fit the events, or has no training target.
+            ValueError: If the split does not fit the events or has no training target, or an event has no date.
         """
         events: EventSequences = dataset
         split.check_fits(events.num_events, "'dataset'")
         if split.train.numel() == 0:
             raise ValueError(f"Expected a split with training events (got {split})")
+        if not events.time.isfinite().all():
+            raise ValueError("Expected events with a date each (got those of 'with_next'); fit before adding the next")
         in_training, last = _training_events(events, split)
         entities = np.flatnonzero(last >= 0)
         amount = events.amount[in_training]

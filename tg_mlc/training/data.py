@@ -106,9 +106,8 @@ class MultiLabelDataModule(LightningDataModule):
         # Without a generator of its own a loader draws from the global one, and evaluation would change training.
         options.setdefault("generator", Generator())
         options |= {"batch_size": self.batch_size, "num_workers": self.num_workers}
-        if hasattr(self.dataset, "__getitems__"):
-            return TorchDataLoader(Subset(self.dataset, part.tolist()), collate_fn=_as_it_is, **options)
-        return DataLoader(self.dataset[part], **options)
+        whole = hasattr(self.dataset, "__getitems__")
+        return make_loader(Subset(self.dataset, part.tolist()) if whole else self.dataset[part], **options)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns what the order of the training samples depends on."""
@@ -122,6 +121,13 @@ class MultiLabelDataModule(LightningDataModule):
                 f"Expected the data of the checkpoint, {state_dict} (got {present}, which differs in {changed}); "
                 f"resume with the same data, or start anew"
             )
+
+
+def make_loader(samples: Any, **options: Any) -> Any:
+    """Loads PyG's samples one by one, or whole batches from a data set that makes these."""
+    if hasattr(samples, "__getitems__"):
+        return TorchDataLoader(samples, collate_fn=_as_it_is, **options)
+    return DataLoader(samples, **options)
 
 
 def _as_it_is(batch: Batch) -> Batch:

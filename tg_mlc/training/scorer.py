@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.loader import DataLoader
 from typing_extensions import Self
 
 from tg_mlc._folder import write_folder
 from tg_mlc.data import MultiLabelDataset, known_labels
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.metrics import ThresholdTuner
+from tg_mlc.training.data import make_loader
 from tg_mlc.training.module import MultiLabelModule
 from tg_mlc.training.saving import module_state, restore_module, versions
 
@@ -101,11 +101,15 @@ class ModuleScorer(Scorer):
         """Returns scores :math:`(N, L)`; known labels have 0 or 1, as they were given."""
         samples = self._samples(raw)
         if known is not None:
+            if not isinstance(samples, MultiLabelDataset):
+                raise ValueError(f"Expected no 'known' for samples that come as batches (got {type(samples).__name__})")
             samples = with_attribute(samples, "known", known_labels(self.label_names, known, len(samples)))
-        batches = DataLoader(samples, batch_size)  # type: ignore[arg-type, unused-ignore]
+        batches = make_loader(samples, batch_size=batch_size)
         return torch.cat([self.module.predict_step(batch.to(self.module.device)).cpu() for batch in batches])
 
-    def _samples(self, raw: Any) -> MultiLabelDataset:
+    def _samples(self, raw: Any) -> Any:
+        if hasattr(raw, "__getitems__"):  # a NextSetDataset or a part of one
+            return raw
         if self.module.preprocessor is not None:
             return self.module.preprocessor.transform(raw)
         if not isinstance(raw, MultiLabelDataset):
@@ -134,6 +138,6 @@ def logits_of(model: nn.Module, samples: MultiLabelDataset, batch_size: int = 25
     """The logits :math:`(N, L)` of samples, by a model on any device."""
     device = next(model.parameters()).device
     # Without a generator of its own a loader draws from the global one.
-    loader: DataLoader = DataLoader(samples, batch_size, generator=torch.Generator())  # type: ignore[arg-type, unused-ignore]
+    loader = make_loader(samples, batch_size=batch_size, generator=torch.Generator())
     with torch.inference_mode():
         return torch.cat([model(batch.to(device)).cpu() for batch in loader])
