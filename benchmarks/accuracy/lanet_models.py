@@ -33,7 +33,6 @@ from tg_mlc.sequences import (
     personal_memory,
 )
 from tg_mlc.sequences.presets import MEMORY, PAPER
-from tg_mlc.sequences.windows import WindowOptions
 from tg_mlc.training import C2AEObjective
 
 #: The settings of LANET with a memory, for models of the paper: each label by itself.
@@ -88,17 +87,13 @@ def _plain(settings: Described) -> Described:
     return plain
 
 
-def _window(dataset: NextSetDataset) -> WindowOptions:
-    return {"tau": dataset.tau or 1, "num_bins": dataset.num_bins, "gaps": dataset.gaps}
-
-
 def _graph(dataset: NextSetDataset) -> LabelGraph:
     return fully_connected(dataset.label_names)
 
 
 def _lanet(dataset: NextSetDataset, split: Split, channels: int, *, entity: bool = True, **window: Any) -> LANET:
     """LANET as published, with options of its window."""
-    options: Any = {**_window(dataset), **window}
+    options: Any = {**dataset.window, **window}
     return LANET(_graph(dataset), dataset.num_entities, channels, entity=entity, window=options)
 
 
@@ -107,7 +102,7 @@ def _with_memory(
 ) -> LANET:
     """LANET with a memory."""
     memory = personal_memory(dataset, split.train, channels, neighbours=neighbours, hidden_channels=hidden_channels)
-    return LANET(_graph(dataset), dataset.num_entities, channels, memory=memory, window=_window(dataset), **model)
+    return LANET(_graph(dataset), dataset.num_entities, channels, memory=memory, window=dataset.window, **model)
 
 
 class MemoryAlone(nn.Module):
@@ -128,7 +123,7 @@ def _memory_alone(dataset: NextSetDataset, split: Split, channels: int, *, hidde
 
 
 def _time_attention(dataset: NextSetDataset, split: Split, channels: int) -> TimeAttention:
-    return TimeAttention(dataset.num_labels, dataset.num_entities, channels, window=_window(dataset))
+    return TimeAttention(dataset.num_labels, dataset.num_entities, channels, window=dataset.window)
 
 
 def _two_attentions(dataset: NextSetDataset, split: Split, channels: int, *, gated: bool) -> TwoAttentions:
@@ -145,8 +140,11 @@ def _rival(
     return kind(dataset.num_labels, dataset.num_entities, channels, events=events)
 
 
-LANET_MODEL, MEMORY_ALONE = partial(_lanet), partial(_memory_alone, hidden_channels=64)
-WITH_MEMORY = partial(_with_memory, hidden_channels=64, num_layers=1, heads=2, dropout=0.1)
+LANET_MODEL = partial(_lanet)
+_SIZES = {key: value for key, value in (MEMORY["memory"] | MEMORY["model"]).items() if key != "channels"}
+CHANNELS: int = MEMORY["model"]["channels"]
+MEMORY_ALONE = partial(_memory_alone, hidden_channels=_SIZES["hidden_channels"])
+WITH_MEMORY = partial(_with_memory, **_SIZES)
 WITHOUT_NEIGHBOURS = partial(WITH_MEMORY, neighbours=False)
 LSTM, TRANSFORMER, AUTOENCODER = (partial(_rival, kind=kind) for kind in (LSTMBaseline, TransformerBase, C2AE))
 #: What is not told the entity.
@@ -157,7 +155,7 @@ TABLE_3 = [
     Cell("table 3", "CLASS2C2AE", AUTOENCODER),
     Cell("table 3", "LANET", LANET_MODEL),
     Cell("table 3", "LANET, no ID", partial(_lanet, **NO_ID)),
-    Cell("table 3", "LANET with memory", WITH_MEMORY, channels=8, settings="memory"),
+    Cell("table 3", "LANET with memory", WITH_MEMORY, channels=CHANNELS, settings="memory"),
 ]
 #: The same within minutes: few epochs, and a narrower LANET; and what of the memory does the work.
 SHORT_TABLE = [
@@ -169,10 +167,10 @@ SHORT_TABLE = [
     Cell("short", "CLASS2C2AE, no ID", partial(AUTOENCODER, **NO_ID), settings="short"),
     Cell("short", "LANET, no ID", partial(_lanet, **NO_ID), channels=16, settings="short"),
     Cell("short", "LANET", LANET_MODEL, channels=16, settings="short"),
-    Cell("short", "memory alone", MEMORY_ALONE, channels=8, settings="memory"),
-    Cell("short", "LANET with memory, no ID", partial(WITH_MEMORY, **NO_ID), channels=8, settings="memory"),
-    Cell("short", "LANET with memory, no neighbours", WITHOUT_NEIGHBOURS, channels=8, settings="memory"),
-    Cell("short", "LANET with memory, BCE", WITH_MEMORY, channels=8, settings="short"),
+    Cell("short", "memory alone", MEMORY_ALONE, channels=CHANNELS, settings="memory"),
+    Cell("short", "LANET with memory, no ID", partial(WITH_MEMORY, **NO_ID), channels=CHANNELS, settings="memory"),
+    Cell("short", "LANET with memory, no neighbours", WITHOUT_NEIGHBOURS, channels=CHANNELS, settings="memory"),
+    Cell("short", "LANET with memory, BCE", WITH_MEMORY, channels=CHANNELS, settings="short"),
 ]
 #: LANET itself, the first row of the other tables and a point of both figures, and LANET without ID, a row of table 5,
 #: are made once, in table 3.
