@@ -149,7 +149,10 @@ def test_a_command_with_a_wrong_column_may_be_corrected(tmp_path, capsys):
         (["--smiles", "a", "--text", "b"], "Expected one of --smiles, --text, --dna and --features"),
         (["--smiles", "a", "--label_separator", ";"], "Expected --label_separator with one column"),
         (["--split", "scaffold"], "Expected '--split' to be one of random, stratified"),
-        (["--seconds", "-1", "--csv", "none.csv"], "Expected '--seconds' to be a finite number of at least 0 (got -1.0)"),
+        (
+            ["--seconds", "-1", "--csv", "none.csv"],
+            "Expected '--seconds' to be a finite number of at least 0 (got -1.0)",
+        ),
         (["--text", "nothing"], "Expected the columns ['nothing']"),
     ],
 )

@@ -63,7 +63,9 @@ def predict(
         try:
             check_input(inputs.kind, value)
         except ValueError as error:
-            raise ValueError(f"Expected an input that can be read for --{inputs.kind} (got '{value:.60}': {error})") from error
+            raise ValueError(
+                f"Expected an input that can be read for --{inputs.kind} (got '{value:.60}': {error})"
+            ) from error
         _show_one(predictor, predictor.scores([value], **options)[0], metric, json)
         return 0
     blocks = Scores(predictor, inputs, csv, **options)
