@@ -68,7 +68,7 @@ def test_any_number_of_rows_is_streamed(folder):
     assert list(loaded.stream([])) == []
     column = pd.Series(TEXTS, index=range(100, 140))
     assert pd.concat(loaded.stream(column, rows=15)).index.tolist() == column.index.tolist()
-    with pytest.raises(ValueError, match="Expected inputs one by one .got the string 'CCO'.; pass one input as"):
+    with pytest.raises(ValueError, match=r"Expected inputs one by one \(got the string 'CCO'\); pass one input as"):
         next(loaded.stream("CCO"))
 
 

@@ -199,7 +199,12 @@ class AutoModel(Scorer):
     def classifier_scores(self, raw: Any) -> dict[str, ClassifierScore]:
         """Returns the probabilities of each classifier alone, by its title in tables of results; only after
         :meth:`fit`, as scores of training samples are not saved.
+
+        Raises:
+            RuntimeError: If the model was loaded.
         """
+        if any(each.held_out is None for each in self.classifiers.tuned.values()):
+            raise RuntimeError("Expected a model that 'fit' has made here, as scores of training samples are not saved")
         evidence = self.preprocessor.transform(raw).rows("evidence").double().numpy() / EVIDENCE_SCALE
         return {
             TITLES[kind]: ClassifierScore(expit(each.held_out), expit(evidence[..., place]), each.seconds)
