@@ -80,8 +80,9 @@ def test_frames_are_cut_by_rows_and_may_have_one_column(folder):
 
 
 def test_a_wrong_device_is_not_the_fault_of_the_folder(folder):
-    with pytest.raises(RuntimeError, match="Expected one of cpu, cuda"):
-        tg_mlc.load(folder, device="gpu")
+    for device in ("gpu", "cuda:99"):
+        with pytest.raises(ValueError, match=f"Expected 'device' to be one that PyTorch has here .got '{device}': "):
+            tg_mlc.load(folder, device=device)
 
 
 def test_known_labels_stay_as_they_are_given_and_change_the_others(folder):

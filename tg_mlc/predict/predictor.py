@@ -166,20 +166,23 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Pr
 
     Raises:
         FileNotFoundError: If there is no saved model.
-        ValueError: If it is damaged, or this version of the package cannot build it.
-        RuntimeError: If there is no such device.
+        ValueError: If it is damaged, this version of the package cannot build it, or PyTorch has no such device here.
     """
     content = read_folder(path)
     try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # the latter without CUDA
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"Expected 'device' to be one that PyTorch has here (got {str(device)!r}: {reason})") from None
+    try:
         kind = content["kind"]
         scorer = SCORERS[kind].from_state(content[kind])
-        predictor = Predictor(scorer, content["facts"])
+        return Predictor(scorer, content["facts"]).to(device)
     except Exception as error:  # of any class, as any value may be one that another version wrote
         raise ValueError(
             f"Expected '{path}' to hold a model that this version of tg_mlc can build (got {type(error).__name__}: "
             f"{error}); '{Path(path) / CONTENT}' says which versions saved it"
         ) from error
-    return predictor.to(device)
 
 
 def _chunks(raw: Any, rows: int) -> Iterator[Any]:
