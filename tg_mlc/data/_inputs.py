@@ -67,9 +67,9 @@ def without_nominal(X: Any, feature_names: Sequence[str] | None, is_old: bool) -
     if isinstance(feature_names, str):
         return X, feature_names  # which is refused below
     frame = take_by_name(X, feature_names, "feature_names")
-    columns = None if feature_names is None else [str(name) for name in feature_names]
-    names = nominal_names(frame, columns)
-    return (X, feature_names) if names is None else (matrix_of(frame, names, columns), names)
+    given = None if feature_names is None else [str(name) for name in feature_names]
+    names = nominal_names(frame, given)
+    return (X, feature_names) if names is None else (matrix_of(frame, names, given), names)
 
 
 def read_inputs(
