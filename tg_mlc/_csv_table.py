@@ -8,7 +8,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from tg_mlc._files import MAX_BYTES, open_unpacked
 from tg_mlc._numbers import parse_number
-from tg_mlc._one_hot import MISSING, column_of, one_hot, value_names
+from tg_mlc._one_hot import MISSING, named_columns, value_names
 
 MAX_CELL = 2**24  # characters: four times the longest novel
 _BLOCK = 2**12  # rows that are turned into columns at once
@@ -57,12 +57,7 @@ class CSVTable(NamedTuple):
 
     def named_features(self, names: Sequence[str]) -> np.ndarray:
         """Columns by the names that :meth:`features` gives them."""
-        groups = [(column, list(group)) for column, group in groupby(names, lambda n: column_of(n, self.header))]
-        parts = [
-            self.numbers(group) if group == [column] else one_hot(column, self.texts(column), group)
-            for column, group in groups
-        ]
-        return np.concatenate(parts, axis=1)
+        return named_columns(names, self.header, self.numbers, self.texts)
 
     def labels(self, columns: Sequence[str]) -> np.ndarray:
         """Columns of 0 and 1, NaN where blank."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -40,6 +41,20 @@ def one_hot(column: str, cells: Sequence[str], names: Sequence[str]) -> np.ndarr
 def column_of(name: str, columns: Sequence[str]) -> str:
     """The column that one of :func:`value_names` is of; the name itself if it is a column, or of none."""
     return name if name in columns else next((one for one in columns if name.startswith(f"{one}=")), name)
+
+
+def named_columns(
+    names: Sequence[str],
+    columns: Sequence[str],
+    numbers: Callable[[list[str]], np.ndarray],
+    cells: Callable[[str], Sequence[str]],
+) -> np.ndarray:
+    """A matrix of columns by their own names, as numbers, or by those of :func:`value_names`, as 0 and 1."""
+    groups = [(column, list(group)) for column, group in groupby(names, lambda name: column_of(name, columns))]
+    return np.concatenate(
+        [numbers(group) if group == [column] else one_hot(column, cells(column), group) for column, group in groups],
+        axis=1,
+    )
 
 
 def _like_a_number(text: str) -> bool:

@@ -71,6 +71,19 @@ def test_rows_that_cannot_be_read_are_left_out_of_an_evaluation(pieces, capsys):
     assert "left out 2 rows" in printed.err
 
 
+def test_a_file_without_a_row_that_can_be_read_has_no_evaluation(pieces, capsys):
+    assert cli.main(["evaluate", str(pieces / "model"), "--csv", str(pieces / "strange.csv")]) == 1
+    assert "Expected at least one row that can be evaluated" in capsys.readouterr().err
+
+
+def test_one_input_is_printed_alone(pieces, tmp_path, capsys):
+    command = ["predict", str(pieces / "model"), "--dna"]
+    assert cli.main([*command, "ACGT", "--out", str(tmp_path / "x.csv")]) == 1
+    assert "Expected --csv with --out" in capsys.readouterr().err
+    assert cli.main([*command, "AC4T"]) == 1
+    assert "Expected an input that can be read for --dna (got 'AC4T': " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("options", [[], ["--smiles", "CCO"], ["--csv", "a.csv", "--text", "b"]])
 def test_other_inputs_than_the_model_takes_are_refused(rows, options, capsys):
     assert cli.main(["predict", str(rows / "model"), *options]) == 1

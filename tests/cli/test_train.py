@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import re
 
+import pandas as pd
 import pytest
 
 import tg_mlc
@@ -39,8 +41,9 @@ def test_molecules_from_file_to_named_predictions(tmp_path, capsys):
         "--json",
     ]
     assert cli.main(["train", *words]) == 0
-    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    result = json.loads(capsys.readouterr().out)
     assert result["model"] == out
+    assert result["without_lamp"] == "the time was too short to train it"
     assert 0 <= result["test"]["miF1"] <= 1
     assert cli.main(["predict", out, "--smiles", "CCO"]) == 0
     header, *lines = capsys.readouterr().out.splitlines()
@@ -54,18 +57,22 @@ def test_texts_with_names_of_labels_in_one_column(tmp_path, capsys):
     (tmp_path / "fruit.csv").write_text("\n".join(["body,colours", *rows]))
     out = str(tmp_path / "model")
     words = ["--csv", str(tmp_path / "fruit.csv"), "--text", "body", "--labels", "colours", "--out", out]
-    assert cli.main(["train", *words, "--label_separator", ";", "--seconds", "0"]) == 0
+    assert cli.main(["train", *words, "--label_separator", ";", "--seconds", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == out
     assert cli.main(["evaluate", out, "--csv", str(tmp_path / "fruit.csv"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["maAUC"] > 0.9
+    assert json.loads(capsys.readouterr().out)["maAUC"] > 0.9
 
 
 def test_columns_of_words(tmp_path, capsys):
     rows = [f"{('red', 'green', 'blue')[i % 3]},{i % 5},{int(i % 3 == 0)}" for i in range(60)]
     (tmp_path / "fruit.csv").write_text("\n".join(["colour,size,ripe", *rows]))
     out, file = str(tmp_path / "model"), str(tmp_path / "fruit.csv")
-    assert cli.main(["train", "--csv", file, "--labels", "ripe", "--out", out, "--seconds", "0"]) == 0
+    assert cli.main(["train", "--csv", file, "--labels", "ripe", "--out", out, "--seconds", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == out
     assert cli.main(["evaluate", out, "--csv", file, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["maAUC"] == 1.0
+    assert json.loads(capsys.readouterr().out)["maAUC"] == 1.0
+    frame = pd.read_csv(file)[["size", "colour"]]
+    assert (tg_mlc.load(out).predict(frame)["decision"]["ripe"] == (frame["colour"] == "red")).all()
 
 
 def test_dna(tmp_path, capsys):
@@ -73,7 +80,8 @@ def test_dna(tmp_path, capsys):
     (tmp_path / "dna.csv").write_text("\n".join(["site,bound", *rows]))
     out = str(tmp_path / "model")
     words = ["--csv", str(tmp_path / "dna.csv"), "--dna", "site", "--labels", "bound", "--out", out, "--seconds", "0"]
-    assert cli.main(["train", *words]) == 0
+    assert cli.main(["train", *words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == out
     assert cli.main(["predict", out, "--dna", "ACGTACGTACGTTTTT"]) == 0
     assert "bound" in capsys.readouterr().out
 
@@ -99,6 +107,25 @@ def test_the_same_command_after_an_interruption(tmp_path, monkeypatch, capsys):
     assert sorted(path.name.split("-")[0] for path in out.iterdir()) == ["model.json", "weights"]
 
 
+def test_what_a_model_is_made_of_is_told(tmp_path, capsys):
+    table = write_rows(tmp_path / "rows.csv")
+    command = ["train", "--labels", "tall,broad", "--csv", str(table), "--out", str(tmp_path / "model")]
+    assert cli.main([*command, "--seconds", "0"]) == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Weights")]
+    assert line.startswith("Weights of its parts: linear SVM ")
+    assert line.endswith("; LaMP is left out, as the time was too short to train it.")
+    assert cli.main([*command, "--seconds", "5", "--force"]) == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Weights")]
+    assert re.search(r", LaMP \d\.\d\d\.$", line)
+
+
+def test_few_rows_are_refused_in_words_of_the_command(tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text("height,tall\n1,0\n2,1\n")
+    words = ["--csv", str(tmp_path / "rows.csv"), "--labels", "tall", "--out", str(tmp_path / "model")]
+    assert cli.main(["train", *words]) == 1
+    assert "Expected at least 10 rows to train and to test with" in capsys.readouterr().err
+
+
 def test_a_model_is_replaced_on_request_only(tmp_path, capsys):
     table = write_rows(tmp_path / "rows.csv")
     command = [*TRAIN_ROWS, "--csv", str(table), "--out", str(tmp_path / "model")]
@@ -122,6 +149,10 @@ def test_a_command_with_a_wrong_column_may_be_corrected(tmp_path, capsys):
         (["--smiles", "a", "--text", "b"], "Expected one of --smiles, --text, --dna and --features"),
         (["--smiles", "a", "--label_separator", ";"], "Expected --label_separator with one column"),
         (["--split", "scaffold"], "Expected '--split' to be one of random, stratified"),
+        (
+            ["--seconds", "-1", "--csv", "none.csv"],
+            "Expected '--seconds' to be a finite number of at least 0 (got -1.0)",
+        ),
         (["--text", "nothing"], "Expected the columns ['nothing']"),
     ],
 )

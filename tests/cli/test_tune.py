@@ -38,10 +38,15 @@ def test_the_best_settings_are_kept_and_what_was_interrupted_goes_on(command, tm
     assert cli.main(command) == 0
     assert len(trials) == 4  # of which the third was repeated
     assert trials[0]["channels"] == 64
-    settings = json.loads(capsys.readouterr().out.splitlines()[-1])["settings"]
+    settings = json.loads(capsys.readouterr().out)["settings"]
     assert settings["lr"] in (trials[0]["lr"], trials[3]["lr"])
     assert tg_mlc.load(tmp_path / "model").facts["settings"] == settings
     assert [path.name.split("-")[0] for path in sorted((tmp_path / "model").iterdir())] == ["model.json", "weights"]
+
+
+def test_trials_are_counted_before_the_file_is_read(command, capsys):
+    assert cli.main([*command, "--csv", "none.csv", "--trials", "0"]) == 1
+    assert "Expected '--trials' to be a whole number of at least 1 (got 0)" in capsys.readouterr().err
 
 
 def test_without_the_extra(command, capsys, monkeypatch):

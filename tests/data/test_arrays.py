@@ -139,6 +139,33 @@ def test_data_frames_bring_their_names():
     assert from_arrays(x, y, ["a", "b"], ["c", "d"]).label_names == ["a", "b"]
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_nominal_columns_of_frames_become_columns(library):
+    of = pytest.importorskip(library).DataFrame
+    frame = of({"size": [1.5, None, 3.0], "colour": ["red", None, " blue"]})
+    dataset = from_arrays(frame, [[1], [0], [1]])
+    assert (dataset.kind, dataset.feature_names) == ("vector", ["size", "colour=blue", "colour=red"])
+    assert dataset.rows("x").nan_to_num(-1).tolist() == [[1.5, 0, 1], [-1, 0, 0], [3, 1, 0]]
+    new = from_arrays(of({"colour": ["blue", "green"], "size": [2, 4]}), like=dataset)
+    assert new.rows("x").tolist() == [[2, 1, 0], [4, 0, 0]]
+    assert from_arrays(frame, [[1], [0], [1]], feature_names=["a", "b"]).feature_names == ["a", "b=blue", "b=red"]
+    chosen = from_arrays(frame, [[1], [0], [1]], feature_names=["colour", "size"])
+    assert chosen.feature_names == ["colour=blue", "colour=red", "size"]
+    with pytest.raises(ValueError, match=r"1 missing: \['size'\], 1 too many: \['age'\]"):
+        from_arrays(of({"colour": ["blue"], "age": [2]}), like=dataset)
+    with pytest.raises(ValueError, match="at most 100 different values, in column 'id'"):
+        from_arrays(of({"id": [f"no. {i}" for i in range(101)]}), np.eye(101))
+
+
+def test_categories_are_nominal_and_other_objects_are_not():
+    frame = pd.DataFrame({"kind": pd.Categorical(["a", "b", "a"]), "year": pd.Categorical([1999, 2000, 1999])})
+    dataset = from_arrays(frame, [[1], [0], [1]])
+    assert dataset.feature_names == ["kind=a", "kind=b", "year"]
+    assert dataset.rows("x").tolist() == [[1, 0, 1999], [0, 1, 2000], [1, 0, 1999]]
+    with pytest.raises(ValueError, match=r"Expected inputs to be numbers \(got 'b' in row 1, column 'kind'\)"):
+        from_arrays(pd.DataFrame({"kind": [1, "b"]}), [[1], [0]])
+
+
 def test_sparse_data_frames_are_bags():
     frame = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(MATRIX), columns=["u", "v", "w"])
     dataset = from_arrays(frame, Y)

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 import torch
 
 import tg_mlc
@@ -40,6 +41,7 @@ def test_the_folder_says_what_a_person_wants_to_know(result, folder):
     facts = content["facts"]
     assert facts["validation"]["val/loss"] == pytest.approx(result.best_value)
     assert facts["versions"]["torch"] == torch.__version__
+    assert facts["versions"]["scikit-learn"] == sklearn.__version__
     assert len(facts["data"]) == len(facts["split"]) == 64
 
 
@@ -64,6 +66,23 @@ def test_any_number_of_rows_is_streamed(folder):
     assert together.index.tolist() == list(range(40))
     np.testing.assert_allclose(together["probability"], loaded.scores(TEXTS), atol=1e-6)
     assert list(loaded.stream([])) == []
+    column = pd.Series(TEXTS, index=range(100, 140))
+    assert pd.concat(loaded.stream(column, rows=15)).index.tolist() == column.index.tolist()
+    with pytest.raises(ValueError, match=r"Expected inputs one by one \(got the string 'CCO'\); pass one input as"):
+        next(loaded.stream("CCO"))
+
+
+def test_frames_are_cut_by_rows_and_may_have_one_column(folder):
+    loaded, frame = tg_mlc.load(folder), pd.DataFrame({"text": TEXTS[:5]}, index=list("abcde"))
+    expected = loaded.predict(frame["text"])
+    pd.testing.assert_frame_equal(loaded.predict(frame), expected)
+    pd.testing.assert_frame_equal(pd.concat(loaded.stream(frame, rows=2)), expected)
+
+
+def test_a_wrong_device_is_not_the_fault_of_the_folder(folder):
+    for device in ("gpu", "cuda:99"):
+        with pytest.raises(ValueError, match=f"Expected 'device' to be one that PyTorch has here .got '{device}': "):
+            tg_mlc.load(folder, device=device)
 
 
 def test_known_labels_stay_as_they_are_given_and_change_the_others(folder):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from tg_mlc.data.readers.fasta import letter_codes
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.metrics import DECISION_METRICS
 from tg_mlc.predict import Predictor
-from tg_mlc.recipes import AutoModel, auto
+from tg_mlc.recipes import AutoModel, _folds, auto
 from tg_mlc.recipes.automatic import _values
 
 pytest.importorskip("sklearn")
@@ -82,9 +83,10 @@ def test_saved_model_predicts_the_same(fitted):
     assert repr(restored) == repr(fitted) == "AutoModel(seconds=20, seed=0)"
 
 
-def test_a_fresh_process_predicts_the_same_without_unpickling(fitted, tmp_path):
+def scores_of_a_fresh_process(model, raw, folder):
+    """What a process that unpickles nothing predicts with the saved model."""
     code = """
-import sys
+import json, sys
 import numpy as np
 import tg_mlc
 
@@ -92,16 +94,19 @@ def refuse(event, arguments):
     if event == "pickle.find_class":
         raise AssertionError(arguments)
 
-x = np.load(sys.argv[2])
-tg_mlc.load(sys.argv[1]).scores(x)  # Numba reads its own cache
+raw = json.loads(sys.argv[2])
+tg_mlc.load(sys.argv[1]).scores(raw)  # Numba reads its own cache
 sys.addaudithook(refuse)
-np.save(sys.argv[3], tg_mlc.load(sys.argv[1]).scores(x))
+np.save(sys.argv[3], tg_mlc.load(sys.argv[1]).scores(raw))
 """
-    x = vectors(seed=1).rows("x").numpy()
-    np.save(tmp_path / "x.npy", x)
-    paths = [str(fitted.save(tmp_path / "model")), str(tmp_path / "x.npy"), str(tmp_path / "scores.npy")]
-    subprocess.run([sys.executable, "-c", code, *paths], check=True)
-    np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), fitted.predict_proba(x))
+    words = [str(model.save(folder / "model")), json.dumps(raw), str(folder / "scores.npy")]
+    subprocess.run([sys.executable, "-c", code, *words], check=True)
+    return np.load(folder / "scores.npy")
+
+
+def test_a_fresh_process_predicts_the_same_without_unpickling(fitted, tmp_path):
+    rows = vectors(seed=1).rows("x").tolist()
+    np.testing.assert_array_equal(scores_of_a_fresh_process(fitted, rows, tmp_path), fitted.predict_proba(rows))
 
 
 def test_the_folder_holds_no_training_sample(fitted, tmp_path):
@@ -121,12 +126,15 @@ def test_classifiers_stand_beside_it(fitted):
     scores = fitted.classifier_scores(vectors(seed=1))
     assert list(scores) == ["linear SVM", "logistic regression", "kernel ridge regression", "random forest"]
     assert all(each.held_out.shape == each.scores.shape == (90, 2) for each in scores.values())
+    with pytest.raises(RuntimeError, match="as scores of training samples are not saved"):
+        saved(fitted).classifier_scores(vectors(seed=1))
 
 
 def test_classifiers_alone_do_where_time_is_short():
     model = auto(vectors(), seconds=0)
     assert not model.models
     assert model.report["lamp"] is None
+    assert model.report["without_lamp"] == "the time was too short to train it"
     assert (saved(model).predict_proba([[1.0, 0, 0, 0]]) == model.predict_proba([[1.0, 0, 0, 0]])).all()
 
 
@@ -134,35 +142,52 @@ def test_classifiers_alone_do_where_training_diverges():
     with pytest.warns(UserWarning, match="classifiers alone, as LaMP's training diverged: .* lower 'lr'"):
         model = AutoModel(seconds=20, search=lambda attempt, usual: {"lr": 1e30}).fit(vectors())
     assert model.report["lamp"] is None
+    assert model.report["without_lamp"].startswith("its training diverged: ")
     assert np.isfinite(model.predict_proba([[1.0, 0, 0, 0]])).all()
 
 
-def test_texts():
+def test_texts(tmp_path):
     texts = ["red apple pie", "green pear tart", "red cherry pie", "green lime tart"] * 8
     y = np.array([["red" in text, "pear" in text] for text in texts], dtype=np.float32)
     model = auto(from_arrays([tokenize(text) for text in texts], y, kind="sequence"), seconds=10)
-    assert model.predict(["a red apple", "the green pear"]).tolist() == [[1, 0], [0, 1]]
+    new = ["a red apple", "the green pear"]
+    assert model.predict(new).tolist() == [[1, 0], [0, 1]]
+    assert model.models
+    np.testing.assert_array_equal(scores_of_a_fresh_process(model, new, tmp_path), model.predict_proba(new))
 
 
-def test_molecules():
+@pytest.fixture
+def one_epoch(monkeypatch):
+    monkeypatch.setattr(_folds, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(_folds, "NUM_FOLDS", (2,))
+
+
+def test_molecules(tmp_path, one_epoch):
     pytest.importorskip("rdkit")
     chains = ["C" * length for length in range(2, 12)]
     smiles = [*chains, *(f"{chain}C(=O)O" for chain in chains), *(f"{chain}CN" for chain in chains)]
     y = torch.tensor(np.repeat([[0.0, 0], [1, 0], [0, 1]], 10, axis=0), dtype=torch.float)
     dataset = MoleculeDataset.from_smiles(smiles, y, ["acid", "amine"])
+    new = ["CCCCCCC(=O)O", "CCCCCCN"]
     model = auto(dataset, seconds=0)
-    assert model.predict(["CCCCCCC(=O)O", "CCCCCCN"]).tolist() == [[1, 0], [0, 1]]
+    assert model.predict(new).tolist() == [[1, 0], [0, 1]]
+    whole = auto(dataset, seconds=60)
+    assert whole.models
+    np.testing.assert_array_equal(scores_of_a_fresh_process(whole, new, tmp_path), whole.predict_proba(new))
     assert (saved(model).predict_proba(dataset) == model.predict_proba(dataset)).all()
 
 
-def test_dna():
+def test_dna(tmp_path, one_epoch):
     random = np.random.default_rng(0)
     texts = ["".join(random.choice(list("ACGT"), 40)) for _ in range(60)]
     texts = [text[:20] + "GATTACA" * (place % 2) + text[20:] for place, text in enumerate(texts)]
     y = np.array([[place % 2] for place in range(60)], dtype=np.float32)
     records = Records(Tokens.of([letter_codes(text) for text in texts]), y, ["bound"], list("ACGTN"))
-    model = auto(ArrayDataset(records.to_samples()), seconds=0)
-    assert model.predict(["AAAAAAAGATTACAAAA", "TTTTTGTAATCTTTT", "CCCCCCCCCCCCCCC"]).tolist() == [[1], [1], [0]]
+    dataset, new = ArrayDataset(records.to_samples()), ["AAAAAAAGATTACAAAA", "TTTTTGTAATCTTTT", "CCCCCCCCCCCCCCC"]
+    assert auto(dataset, seconds=0).predict(new).tolist() == [[1], [1], [0]]
+    whole = auto(dataset, seconds=60)
+    assert whole.models
+    np.testing.assert_array_equal(scores_of_a_fresh_process(whole, new, tmp_path), whole.predict_proba(new))
 
 
 def test_refuses_an_unknown_metric(fitted):

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.model_selection import cross_val_score
 
 from tg_mlc.sklearn import AutoClassifier
 
@@ -15,6 +17,19 @@ def test_it_fits_the_default() -> None:
     assert classifier.score(X[40:], Y[40:]) > 0.6
     np.testing.assert_allclose(classifier.predict_proba(X), classifier.model_.predict_proba(X), atol=1e-9)
     np.testing.assert_array_equal(classifier.predict(X), classifier.model_.predict(X))
+
+
+def test_raw_frames_of_numbers_and_words_with_gaps() -> None:
+    frame = pd.DataFrame({"colour": np.where(X[:, 0] > 0, "red", "blue"), "size": X[:, 1]})
+    frame.loc[3, "colour"], frame.loc[4, "size"] = None, np.nan
+    classifier = AutoClassifier(seconds=0, random_state=0).fit(frame, Y)
+    assert classifier.feature_names_in_.tolist() == ["colour", "size"]
+    assert classifier.score(frame, Y) > 0.8
+    with pytest.raises(ValueError, match="Expected a data frame with the columns of the last fit"):
+        classifier.predict(X[:, :2])
+    with pytest.raises(ValueError, match="The feature names should match"):
+        classifier.predict(frame[["colour"]])
+    assert cross_val_score(classifier, frame, Y, cv=2).mean() > 0.6
 
 
 def test_a_metric_is_needed_for_thresholds() -> None:

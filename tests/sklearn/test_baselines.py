@@ -7,6 +7,7 @@ from sklearn.model_selection import GridSearchCV
 from tg_mlc.baselines import KernelRidgeBaseline, MorganForest
 from tg_mlc.sklearn import (
     ChainEnsembleClassifier,
+    ForestClassifier,
     KernelRidgeClassifier,
     LabelFrequencyClassifier,
     LabelTreesClassifier,
@@ -19,10 +20,11 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 5))
 Y = (X[:, :3] > 0).astype(int)
 HOLES = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
+KINDS = [LinearClassifier, KernelRidgeClassifier, ChainEnsembleClassifier, MLkNNClassifier, ForestClassifier]
 SMILES = ["CCO", "CCN", "c1ccccc1O", "CC(=O)O"] * 3
 
 
-@pytest.mark.parametrize("kind", [LinearClassifier, KernelRidgeClassifier, ChainEnsembleClassifier, MLkNNClassifier])
+@pytest.mark.parametrize("kind", KINDS)
 def test_baselines_learn_from_labels_of_which_some_are_unknown(kind: type) -> None:
     classifier = kind().fit(X, HOLES)
     assert (classifier.predict(X) == Y).mean() > 0.8

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from tg_mlc._optional import is_installed
+from tg_mlc.recipes import _folds
 from tg_mlc.sklearn import (
     AutoClassifier,
     ChainEnsembleClassifier,
+    ForestClassifier,
     KernelRidgeClassifier,
     LabelFrequencyClassifier,
     LabelTreesClassifier,
@@ -28,6 +30,7 @@ ESTIMATORS = [
     KernelRidgeClassifier(),
     ChainEnsembleClassifier(num_chains=3),
     MLkNNClassifier(k=3),
+    ForestClassifier(5, random_state=0),
     LabelFrequencyClassifier(),
     *([LabelTreesClassifier(1)] if is_installed("napkinxc") else []),
 ]
@@ -44,6 +47,24 @@ SKIPPED = {
     ("LabelTreesClassifier", "check_supervised_y_2d"): _RANDOM,
     ("LabelTreesClassifier", "check_fit_idempotent"): _RANDOM,
 }
+
+
+#: Checks that also pass where there is time to train LaMP.
+WITH_LAMP = {"check_fit_check_is_fitted", "check_n_features_in", "check_estimators_pickle", "check_dict_unchanged"}
+
+
+def test_checks_of_the_default_with_label_message_passing(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = []
+    fit = AutoClassifier.fit
+    monkeypatch.setattr(_folds, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(_folds, "NUM_FOLDS", (2,))
+    monkeypatch.setattr(AutoClassifier, "fit", lambda self, X, y: trained.append(fit(self, X, y)) or self)
+    checks = estimator_checks_generator(AutoClassifier(seconds=60, random_state=0))
+    chosen = [each for each in checks if each[1].func.__name__ in WITH_LAMP]
+    assert {check.func.__name__ for _, check in chosen} == WITH_LAMP
+    for estimator, check in chosen:
+        check(estimator)
+    assert all(classifier.model_.models for classifier in trained)
 
 
 @parametrize_with_checks(ESTIMATORS)

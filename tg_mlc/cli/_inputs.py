@@ -46,7 +46,7 @@ class Inputs(NamedTuple):
         if self.kind == "text":
             [column] = self.columns
             return from_csv(path, labels, text_column=column, label_separator=self.separator, kind="bag")
-        return from_csv(path, labels, self.columns or None, label_separator=self.separator)
+        return from_csv(path, labels, self.columns or None, label_separator=self.separator, kind="vector")
 
     def targets(self, table: CSVTable, label_names: list[str]) -> np.ndarray:
         """The labels of some rows."""
@@ -106,14 +106,19 @@ class Scores:
 
     def _can_read(self, table: CSVTable, row: int, text: Any) -> bool:
         try:
-            if self.inputs.kind in _READERS:
-                _READERS[self.inputs.kind](text)
+            check_input(self.inputs.kind, text)
         except ValueError as error:
             where = f"row {table.first + row} (line {table.lines[row]}): '{text:.60}'"
             tqdm.write(f"tg-mlc: cannot read {where}: {error}", file=sys.stderr)
             self.num_refused += 1
             return False
         return True
+
+
+def check_input(kind: str, text: Any) -> None:
+    """Refuses a molecule or DNA that cannot be read."""
+    if kind in _READERS:
+        _READERS[kind](text)
 
 
 def make_inputs(options: TrainOptions) -> Inputs:

@@ -20,7 +20,7 @@ class TrainOptions:
         label_separator: What stands between names, if --labels is one column that lists the names of a row's labels.
         split: How to choose the rows for testing: random, stratified or (SMILES) scaffold.
         seconds: The time that training may take, roughly; small files take less.
-        seed: Seed of the split, of folds, trees and weights.
+        seed: Seed of the split, of folds, trees and weights; equal seeds give equal models where time ends no search.
         force: Replaces a model that is there, and starts anew what was interrupted.
         json: Prints the result as JSON.
     """

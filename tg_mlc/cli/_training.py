@@ -13,14 +13,16 @@ from typing_extensions import Self
 
 from tg_mlc._files import file_sha256, sha256
 from tg_mlc._folder import CONTENT
-from tg_mlc._options import check_choice
+from tg_mlc._options import check_choice, check_number
 from tg_mlc.cli._inputs import make_inputs
 from tg_mlc.cli._options import TrainOptions
 from tg_mlc.cli._output import show
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
+from tg_mlc.data.preprocess.tuned_scores import TITLES
 from tg_mlc.predict import Predictor
 from tg_mlc.recipes import AutoModel
 
+MIN_ROWS = 10  #: of a file, so that one tests
 SHARES = (0.9, 0.0, 0.1)  #: of rows for training, none for validation, for testing
 
 
@@ -37,6 +39,7 @@ class Run:
     def __init__(self, options: TrainOptions) -> None:
         self.options, self.inputs, self.out = options, make_inputs(options), Path(options.out)
         self.folder = self.out / "training"
+        check_number("--seconds", options.seconds)
         molecules = self.inputs.kind == "smiles"
         check_choice("--split", options.split, ("random", "stratified", *(["scaffold"] if molecules else [])))
 
@@ -62,7 +65,11 @@ class Run:
     @cached_property
     def dataset(self) -> MultiLabelDataset:
         """All samples of the file."""
-        return self.inputs.dataset(Path(self.options.csv), self.folder)
+        dataset = self.inputs.dataset(Path(self.options.csv), self.folder)
+        if len(dataset) < MIN_ROWS:
+            expected = f"at least {MIN_ROWS} rows to train and to test with"
+            raise ValueError(f"Expected {expected} in '{self.options.csv}' (got {len(dataset)} that can be read)")
+        return dataset
 
     @cached_property
     def split(self) -> Split:
@@ -87,11 +94,27 @@ class Run:
         results = {
             "test": {name: float(value) for name, value in report.values.items()},
             "validation": model.report["validation"],
+            "weights": _weights(model),
+            "without_lamp": model.report["without_lamp"],
             **facts,
         }
         inputs = self.inputs._replace(columns=columns)._asdict()
         Predictor(model, {"inputs": inputs, "split": self.split.hash, "split_name": self.split.name, **results}).save(
             self.out
         )
-        lines = [str(report), *(f"{name}: {value}" for name, value in facts.items()), f"The model is in '{self.out}'."]
+        lines = [str(report), *(f"{name}: {value}" for name, value in facts.items()), _parts(model)]
+        lines.append(f"The model is in '{self.out}'.")
         show({"model": str(self.out), **results}, "\n".join(lines), self.options.json)
+
+
+def _weights(model: AutoModel) -> dict[str, float]:
+    """How much each part of a model counts, by its title."""
+    titles = [*(TITLES[kind] for kind in model.report["classifiers"]), "LaMP"]
+    return dict(zip(titles, model.report["weights"], strict=False))
+
+
+def _parts(model: AutoModel) -> str:
+    """What a model is made of, and why LaMP is left out if it is."""
+    parts = ", ".join(f"{title} {weight:.2f}" for title, weight in _weights(model).items())
+    reason = model.report["without_lamp"]
+    return f"Weights of its parts: {parts}{f'; LaMP is left out, as {reason}' if reason else ''}."

@@ -43,9 +43,11 @@ def predict(
         device: Where to compute.
         json: Prints JSON, a line for each row of a file.
     """
-    from tg_mlc.cli._inputs import Scores, inputs_of
+    from tg_mlc.cli._inputs import Scores, check_input, inputs_of
     from tg_mlc.predict import load
 
+    if out is not None and csv is None:
+        raise ValueError(f"Expected --csv with --out (got --out {out} alone); one input is printed")
     predictor = load(model, device)
     inputs = inputs_of(predictor, model)
     given = {kind: value for kind, value in {"smiles": smiles, "text": text, "dna": dna}.items() if value is not None}
@@ -55,6 +57,12 @@ def predict(
         raise ValueError(f"Expected --{wanted} for a model of {inputs.kind} (got {got})")
     if csv is None:
         [value] = given.values()
+        try:
+            check_input(inputs.kind, value)
+        except ValueError as error:
+            raise ValueError(
+                f"Expected an input that can be read for --{inputs.kind} (got '{value:.60}': {error})"
+            ) from error
         _show_one(predictor, predictor.scores([value], batch_size=batch_size)[0], metric, json)
         return 0
     blocks = Scores(predictor, inputs, csv, batch_size)

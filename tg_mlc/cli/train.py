@@ -7,9 +7,13 @@ from tg_mlc.cli._options import TrainOptions
 
 def train(options: TrainOptions) -> int:
     """Trains a model on a CSV file and evaluates it on a tenth of the rows that it has not seen."""
+    from tg_mlc.cli._progress import time_left
     from tg_mlc.cli._training import Run
     from tg_mlc.recipes import auto
 
     with Run(options) as run:
-        run.finish(auto(run.train, options.seconds, options.seed))
+        train = run.train
+        with time_left(options.seconds):
+            model = auto(train, options.seconds, options.seed)
+        run.finish(model)
     return 0

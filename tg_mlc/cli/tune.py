@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tg_mlc._optional import require
+from tg_mlc._options import check_count
 from tg_mlc.cli._options import TrainOptions
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def tune(options: TrainOptions, *, trials: int = 20) -> int:
     from tg_mlc.cli._training import Run
     from tg_mlc.recipes import AutoModel
 
+    check_count("--trials", trials)
     optuna = require("optuna", extra="tune")
     with Run(options) as run:
         search = partial(_search, optuna, _study(optuna, run), trials)

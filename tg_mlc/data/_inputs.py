@@ -8,9 +8,10 @@ from typing import Any, get_args
 import numpy as np
 import scipy.sparse as sp
 
-from tg_mlc._frames import take_by_name
+from tg_mlc._frames import matrix_of, nominal_names, take_by_name
 from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array, check_real, to_numbers, to_scipy
+from tg_mlc._one_hot import column_of
 from tg_mlc._options import check_choice
 from tg_mlc.data._label_values import in_order
 from tg_mlc.data._words import as_documents, from_documents, may_be_rows
@@ -50,6 +51,25 @@ def num_rows(X: Any) -> int | None:
         return len(X)
     shape = np.shape(X)
     return int(shape[0]) if shape else None
+
+
+def without_nominal(X: Any, feature_names: Sequence[str] | None, is_old: bool) -> tuple[Any, Sequence[str] | None]:
+    """A matrix in place of a data frame with nominal columns, and the names of its columns; all else as it is.
+
+    With :obj:`is_old`, names are those of an old data set, which has columns for values of nominal ones.
+    """
+    if is_old:
+        columns = [str(column) for column in getattr(X, "columns", ())]
+        sources = list(dict.fromkeys(column_of(name, columns) for name in feature_names or ()))
+        if not columns or sources == list(feature_names or ()):
+            return X, feature_names
+        return matrix_of(in_order(X, sources, "X"), list(feature_names or ())), feature_names
+    if isinstance(feature_names, str):
+        return X, feature_names  # which is refused below
+    frame = take_by_name(X, feature_names, "feature_names")
+    given = None if feature_names is None else [str(name) for name in feature_names]
+    names = nominal_names(frame, given)
+    return (X, feature_names) if names is None else (matrix_of(frame, names, given), names)
 
 
 def read_inputs(

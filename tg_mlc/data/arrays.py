@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from tg_mlc._frames import check_same_rows
 from tg_mlc._numbers import as_list
-from tg_mlc.data._inputs import announce_kind, infer_kind, num_rows, read_inputs
+from tg_mlc.data._inputs import announce_kind, infer_kind, num_rows, read_inputs, without_nominal
 from tg_mlc.data._label_values import in_order, read_labels
 from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.records import Kind, Records
@@ -40,7 +40,8 @@ def from_arrays(
         X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse, pandas or polars) with one row per
             sample, or a list (or column of a data frame) of lists of words; words are strings, or numbers from 0 that
             are taken as they are. Lists of whole numbers that are all of one length may be either, and need
-            :obj:`kind`.
+            :obj:`kind`. Columns of strings (or categories) in a data frame become columns of 0 and 1, one for each
+            value, as in :func:`from_csv`.
         Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these forms, or a list (or
             column) with the set (or list) of each sample's label names, where :obj:`None` means that all are unknown.
             (default: :obj:`None`, nobody knows any label; needs :obj:`like` or :obj:`label_names`)
@@ -93,6 +94,7 @@ def from_arrays(
     parts = predefined_split(_row_numbers(train, len(y), "train"), (), _row_numbers(test, len(y), "test"), len(y))
     train_rows = None if train is None else parts.train.numpy()
     test_rows = None if test is None else parts.test.numpy()
+    X, feature_names = without_nominal(X, feature_names, num_inputs is not None)
     x, words = read_inputs(X, kind or announce_kind(*infer_kind(X)), feature_names, train_rows, num_inputs)
     samples = Records(x, y, names, words, train_rows, test_rows).to_samples()
     return ArrayDataset(samples if num_inputs is None else samples._replace(num_features=num_inputs), transform)

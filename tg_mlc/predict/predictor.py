@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -100,22 +100,25 @@ class Predictor:
         return pandas.concat(frames, axis=1)
 
     def stream(
-        self, raw: Iterable[Any], *, known: Mapping[str, Any] | None = None, rows: int = 4096, **options: Any
+        self, raw: Any, *, known: Mapping[str, Any] | None = None, rows: int = 4096, **options: Any
     ) -> Iterator[Any]:
         """Yields the data frames of :meth:`predict` for any number of inputs, some rows at a time.
 
         Args:
-            raw (iterable): The inputs one by one, *e.g.* the lines of a file.
+            raw (iterable): The inputs one by one, *e.g.* the lines of a file, or a matrix, column or data frame.
             known (dict, optional): Labels that are known of all inputs. (default: :obj:`None`)
             rows (int, optional): The number of rows of a data frame. (default: :obj:`4096`)
             **options (optional): Further arguments of :meth:`predict`.
+
+        Raises:
+            ValueError: If the inputs are one string, or one of them is none that the model takes.
         """
         check_count("rows", rows)
-        inputs, first = iter(raw), 0
-        while chunk := list(islice(inputs, rows)):
+        first = 0
+        for chunk in _chunks(raw, rows):
             frame = self.predict(chunk, known=known, **options)
-            yield frame.set_index(frame.index + first)
-            first += len(chunk)
+            yield frame if hasattr(chunk, "iloc") else frame.set_index(frame.index + first)
+            first += len(frame)
 
     def evaluate(self, raw: Any, y: Any, *, known: Any = None, batch_size: int = 256) -> Evaluation:
         """Returns all metrics, at the thresholds of the model.
@@ -163,9 +166,14 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Pr
 
     Raises:
         FileNotFoundError: If there is no saved model.
-        ValueError: If it is damaged, or this version of the package cannot build it.
+        ValueError: If it is damaged, this version of the package cannot build it, or PyTorch has no such device here.
     """
     content = read_folder(path)
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # the latter without CUDA
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"Expected 'device' to be one that PyTorch has here (got {str(device)!r}: {reason})") from None
     try:
         kind = content["kind"]
         scorer = SCORERS[kind].from_state(content[kind])
@@ -175,3 +183,16 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Pr
             f"Expected '{path}' to hold a model that this version of tg_mlc can build (got {type(error).__name__}: "
             f"{error}); '{Path(path) / CONTENT}' says which versions saved it"
         ) from error
+
+
+def _chunks(raw: Any, rows: int) -> Iterator[Any]:
+    """Some inputs at a time; rows of what is a matrix, or knows its columns."""
+    if isinstance(raw, (str, bytes)):
+        raise ValueError(f"Expected inputs one by one (got the string {raw[:40]!r}); pass one input as [input]")
+    if hasattr(raw, "shape"):
+        table = getattr(raw, "iloc", raw)
+        yield from (table[first : first + rows] for first in range(0, raw.shape[0], rows))
+        return
+    inputs = iter(raw)
+    while chunk := list(islice(inputs, rows)):
+        yield chunk

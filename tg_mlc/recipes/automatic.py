@@ -131,7 +131,7 @@ class AutoModel(Scorer):
         self.preprocessor = Chain(*_steps(dataset), scores)
         train = self.preprocessor.fit_transform(dataset, _all_of(dataset))
         left = self.seconds - (time.monotonic() - start)
-        folds = self._train_folds(train, left)
+        folds, reason = self._train_folds(train, left)
         self.models = [] if folds is None else folds.models
         inputs = train.rows("evidence").double().numpy()
         logits = inputs if folds is None else np.concatenate([inputs, folds.held_out[..., None]], axis=-1)
@@ -144,6 +144,7 @@ class AutoModel(Scorer):
                 for kind, each in scores.tuned.items()
             },
             "lamp": None if folds is None else {"folds": len(folds.models), "epochs": folds.epochs, **folds.options},
+            "without_lamp": reason,
             "values": values,
             "validation": {metric: tuner.best_value for metric, tuner in self.tuners.items()},
             "data": data_hash(dataset),
@@ -152,12 +153,14 @@ class AutoModel(Scorer):
         }
         return self
 
-    def _train_folds(self, train: MultiLabelDataset, seconds: float) -> _folds.Folds | None:
+    def _train_folds(self, train: MultiLabelDataset, seconds: float) -> tuple[_folds.Folds | None, str | None]:
+        """LaMP, or why there is none."""
         try:
-            return _folds.train_folds(train, seconds, self.seed, self.search)
+            folds = _folds.train_folds(train, seconds, self.seed, self.search)
+            return folds, "the time was too short to train it" if folds is None else None
         except FloatingPointError as error:
             warnings.warn(f"The model is made of classifiers alone, as LaMP's training diverged: {error}", stacklevel=4)
-            return None
+            return None, f"its training diverged: {error}"
 
     def predict_proba(self, raw: Any, batch_size: int = 256) -> np.ndarray:
         """Returns probabilities :math:`(N, L)`.
@@ -199,7 +202,12 @@ class AutoModel(Scorer):
     def classifier_scores(self, raw: Any) -> dict[str, ClassifierScore]:
         """Returns the probabilities of each classifier alone, by its title in tables of results; only after
         :meth:`fit`, as scores of training samples are not saved.
+
+        Raises:
+            RuntimeError: If the model was loaded.
         """
+        if any(each.held_out is None for each in self.classifiers.tuned.values()):
+            raise RuntimeError("Expected a model that 'fit' has made here, as scores of training samples are not saved")
         evidence = self.preprocessor.transform(raw).rows("evidence").double().numpy() / EVIDENCE_SCALE
         return {
             TITLES[kind]: ClassifierScore(expit(each.held_out), expit(evidence[..., place]), each.seconds)

@@ -7,6 +7,7 @@ require("sklearn.base", extra="train")
 from tg_mlc.sklearn.auto import AutoClassifier  # noqa: E402
 from tg_mlc.sklearn.baselines import (  # noqa: E402
     ChainEnsembleClassifier,
+    ForestClassifier,
     KernelRidgeClassifier,
     LabelFrequencyClassifier,
     LabelTreesClassifier,
@@ -19,6 +20,7 @@ from tg_mlc.sklearn.lamp import LaMPClassifier  # noqa: E402
 __all__ = [
     "AutoClassifier",
     "ChainEnsembleClassifier",
+    "ForestClassifier",
     "KernelRidgeClassifier",
     "LaMPClassifier",
     "LabelFrequencyClassifier",

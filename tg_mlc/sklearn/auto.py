@@ -53,5 +53,10 @@ class AutoClassifier(RawInputEstimator):
         self.thresholds_ = self.model_.tuners[self.threshold].fitted()
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _logits(self, X: Any) -> FloatArray:
         return log_odds(self.model_.predict_proba(X))

@@ -166,6 +166,26 @@ class LabelFrequencyClassifier(BaselineEstimator):
 
 
 @dataclass(eq=False, repr=False)
+class ForestClassifier(BaselineEstimator):
+    """A random forest of all labels at once: :class:`~tg_mlc.baselines.ForestBaseline`.
+
+    Args:
+        num_trees, min_samples_leaf, max_features, n_jobs (optional): As there. (default: :obj:`200`, :obj:`1`,
+            :obj:`"sqrt"` and :obj:`1`)
+        random_state (int or RandomState, optional): What decides the trees. (default: :obj:`None`)
+        threshold (float, optional): The score from which a label applies. (default: :obj:`0.5`)
+    """
+
+    baseline = baselines.ForestBaseline
+    num_trees: int = 200
+    _: KW_ONLY
+    min_samples_leaf: int = 1
+    max_features: str | int | float = "sqrt"
+    n_jobs: int = 1
+    random_state: Any = None
+
+
+@dataclass(eq=False, repr=False)
 class MorganForestClassifier(RawInputEstimator, BaselineEstimator):
     """Random forests on Morgan fingerprints of molecules, given as SMILES: :class:`~tg_mlc.baselines.MorganForest`.
 

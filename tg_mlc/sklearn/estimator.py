@@ -10,10 +10,11 @@ import scipy.sparse as sp
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state, get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from typing_extensions import Self
 
+from tg_mlc._frames import matrix_of, nominal_names
 from tg_mlc._options import check_share
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.label_form import LabelForm
@@ -35,6 +36,7 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
     classes_: Any
     thresholds_: FloatArray
     _form: LabelForm
+    _columns: list[str] | None  #: the names of columns of 0 and 1, and others, if the data frame had nominal ones
 
     @abstractmethod
     def _logits(self, X: Any) -> FloatArray:
@@ -98,7 +100,17 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
         return matrix
 
     def _read_matrix(self, X: Any, *, reset: bool) -> Any:
-        return validate_data(self, X, accept_sparse="csr", reset=reset, ensure_min_samples=2 if reset else 1)
+        """A matrix, with columns of 0 and 1 for the values of nominal columns of a data frame."""
+        if reset:
+            self._columns = nominal_names(X)
+        finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
+        options: dict[str, Any] = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": finite}
+        if self._columns is None:
+            return validate_data(self, X, accept_sparse="csr", reset=reset, **options)
+        if not hasattr(X, "dtypes"):
+            raise ValueError(f"Expected a data frame with the columns of the last fit (got a {type(X).__name__})")
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return check_array(matrix_of(X, self._columns), estimator=self, input_name="X", **options)
 
     def _read_inputs(self, X: Any) -> Any:
         """Inputs to predict for; matrices unless a class says otherwise."""

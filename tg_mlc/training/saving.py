@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Mapping
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -83,13 +84,15 @@ def restore_model(state: Mapping[str, Any], label_names: list[str]) -> nn.Module
 
 
 def versions() -> dict[str, str]:
-    """The versions of what computes."""
+    """The versions of what computes, and of what may have made inputs."""
+    installed = {each.name for each in metadata.distributions()}
     return {
         "tg_mlc": tg_mlc.__version__,
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "torch_geometric": torch_geometric.__version__,
         "numpy": np.__version__,
+        **{name: metadata.version(name) for name in ("scipy", "scikit-learn", "rdkit") if name in installed},
     }
 
 

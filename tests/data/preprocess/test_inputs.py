@@ -115,6 +115,17 @@ def test_texts_may_be_a_column(column):
     assert [data.x.tolist() for data in dna.transform(column(["AC", "T"]))] == [[0, 1], [3]]
 
 
+def test_the_only_column_of_a_frame_is_taken_and_one_of_several_has_to_be_chosen():
+    texts = fitted(TableInputs(), from_arrays([["red"], ["pear"], ["red"], ["pear"]], Y, ["a", "b"]))
+    assert [data.x.tolist() for data in texts.transform(pd.DataFrame({"text": ["Red pear"]}))] == [[2, 1]]
+    dna = fitted(DNAInputs(), from_arrays([["A"], ["C"], ["G"], ["T"]], Y, ["a", "b"], kind="sequence"))
+    assert [data.x.tolist() for data in dna.transform(pd.DataFrame({"site": ["AC", "T"]}))] == [[0, 1], [3]]
+    with pytest.raises(
+        ValueError, match=r"data frame of the columns \['id', 'site'\]\); choose one, as in frame\['id'\]"
+    ):
+        dna.transform(pd.DataFrame({"id": [1], "site": ["AC"]}))
+
+
 def bags(*rows):
     return from_arrays(np.array(rows, dtype=float), Y, ["a", "b"], ["red", "pear"], kind="bag")
 

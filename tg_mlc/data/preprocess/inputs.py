@@ -47,7 +47,17 @@ class Inputs(Preprocessor):
 
     def transform(self, raw: Any) -> MultiLabelDataset:
         """Samples of raw inputs; samples as they are."""
-        return raw if isinstance(raw, MultiLabelDataset) else self._read(_listed(raw))
+        return raw if isinstance(raw, MultiLabelDataset) else self._read(_listed(self._column(raw)))
+
+    def _column(self, raw: Any) -> Any:
+        """The only column of a data frame; anything else but a data frame as it is."""
+        columns = list(getattr(raw, "columns", ()))
+        if len(columns) > 1:
+            raise ValueError(
+                f"Expected a list or one column of raw inputs (got a data frame of the columns {columns[:5]}); choose "
+                f"one, as in frame[{columns[0]!r}]"
+            )
+        return raw[columns[0]] if columns else raw
 
     def _read(self, raw: Any) -> MultiLabelDataset:
         raise NotImplementedError
@@ -110,6 +120,15 @@ class TableInputs(Inputs):
             raw = [tokenize(text) if isinstance(text, str) else text for text in raw]
         documents = as_documents(raw) if self.values != "presence" else None
         return from_arrays(raw, like=self._like()) if documents is None else self._counted(documents)
+
+    def _column(self, raw: Any) -> Any:
+        """The column of a data frame that is the only one and holds texts or lists; columns of words or numbers are
+        rows.
+        """
+        if len(getattr(raw, "columns", ())) != 1 or self.kind == "vector":
+            return raw
+        column = as_list(raw[raw.columns[0]])
+        return column if isinstance(column, list) else raw
 
     def _counted(self, documents: list[Document]) -> ArrayDataset:
         """Documents as bags of how often each word occurs."""
