@@ -35,16 +35,17 @@ def nominal_names(frame: Any, names: Sequence[str] | None = None) -> list[str] |
     if not (hasattr(frame, "columns") and hasattr(frame, "dtypes")):
         return None
     own = [str(column) for column in frame.columns]
-    if len(set(own)) < len(own) or len(names := own if names is None else names) != len(own):
+    called = own if names is None else list(names)
+    if len(set(own)) < len(own) or len(called) != len(own):
         return None  # which others refuse
     objects = [getattr(dtype, "kind", "O") in "OU" for dtype in frame.dtypes]
     values = [
         value_names(name, cells) if is_object and (cells := _cells(frame[column])) is not None else None
-        for name, column, is_object in zip(names, frame.columns, objects, strict=True)
+        for name, column, is_object in zip(called, frame.columns, objects, strict=True)
     ]
     if not any(values):
         return None
-    return [name for given, several in zip(names, values, strict=True) for name in several or [given]]
+    return [name for given, several in zip(called, values, strict=True) for name in several or [given]]
 
 
 def matrix_of(frame: Any, names: Sequence[str], columns: Sequence[str] | None = None) -> np.ndarray:
