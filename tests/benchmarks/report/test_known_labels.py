@@ -71,4 +71,4 @@ def test_the_page_is_rendered_with_the_others(results: Path, monkeypatch: pytest
     monkeypatch.setattr(render, "ABLATIONS", ())
     assert path not in render.texts()
     (results / "known_labels-sider.json").write_text(json.dumps(result_of([0, 1])))
-    assert render.texts() == {path: known_labels.page(known_labels.results())}
+    assert render.texts()[path] == known_labels.page(known_labels.results())
