@@ -122,7 +122,11 @@ def _findings(result: Result) -> list[str]:
         for finding in (
             *_against_frequency(result),
             *_lead(result, MEMORY, "all other rows"),
-            *(line for title, equals in EQUALS.items() for line in _lead(result, title, "equal information", equals)),
+            *(
+                line
+                for title, equals in EQUALS.items()
+                for line in _lead(result, title, "those of equal information", equals)
+            ),
             *_attention(result),
         )
     ]
@@ -149,7 +153,7 @@ def _lead(result: Result, title: str, among: str, others: Collection[str] | None
     found = result["differences"].get(title, {})
     rows = {other: of for other, of in found.items() if others is None or other in others}
     return [
-        f"**{title}** among {len(rows)} rows ({among}), in {METRICS[metric]}: {_verdicts(rows, metric)}."
+        f"**{title}** beside {among} ({len(rows)}), in {METRICS[metric]}: {_verdicts(rows, metric)}."
         for metric in METRICS
         if any(of.get(metric) for of in rows.values())
     ]
