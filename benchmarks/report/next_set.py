@@ -48,9 +48,9 @@ SIMULATED = (
 )
 #: Why the paper's model may rank a label's entities worse than a regression on the same events.
 LIKELY = (
-    "Where LANET, no ID ranks below the logistic regression on the same three events, a likely reason is that one linear "
-    "map reads all of its labels, where the regression has a weight for every pair of labels; labels that are rare, on "
-    "which macro ROC-AUC depends, gain from these."
+    "Where LANET, no ID ranks below the logistic regression on the same three events, a likely reason is that one "
+    "linear map reads all of its labels, where the regression has a weight for every pair of labels; labels that are "
+    "rare, on which macro ROC-AUC depends, gain from these."
 )
 REMARKS = {
     "complete_journey": (*SIMULATED, LIKELY),
@@ -125,7 +125,7 @@ def _findings(result: Result) -> list[str]:
             *(
                 line
                 for title, equals in EQUALS.items()
-                for line in _lead(result, title, "those of equal information", equals)
+                for line in _lead(result, title, "equals in information", equals)
             ),
             *_attention(result),
         )
