@@ -17,6 +17,7 @@ from tg_mlc.datasets.registry import published
 
 PREFIX = "known_labels-"
 METRIC, TITLE = "maAUC", "macro ROC-AUC"
+TITLES = {METRIC: TITLE, "maAP": "macro average precision"}
 #: The shares that the table shows.
 SHOWN = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 HALF = 0.5
@@ -100,25 +101,27 @@ def _rows(result: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(point["row"] for point in result["points"]))
 
 
-def _values(result: dict[str, Any], row: str, share: float, given: bool = True) -> list[float]:
+def _values(result: dict[str, Any], row: str, share: float, given: bool = True, metric: str = METRIC) -> list[float]:
     """Those of all seeds; with nothing given where a row takes nothing, or the share is 0."""
     given = given and row in TAKE_KNOWN and share > 0
     key = (row, share, given)
     points = [point for point in result["points"] if (point["row"], point["share"], point["given"]) == key]
-    return [point[METRIC] for point in sorted(points, key=lambda point: point["seed"])]
+    return [point[metric] for point in sorted(points, key=lambda point: point["seed"])]
 
 
 def _half(result: dict[str, Any], row: str) -> str:
-    given, alone = (np.array(_values(result, row, HALF, given)) for given in (True, False))
+    gains = ", and ".join(_gain(result, row, metric) for metric in TITLES)
+    return f"- {row}: half of the labels given takes, of the other half, {gains}"
+
+
+def _gain(result: dict[str, Any], row: str, metric: str) -> str:
+    given, alone = (np.array(_values(result, row, HALF, given, metric)) for given in (True, False))
     difference = given - alone
     test = ""
     if len(difference) > 1:
         resampled = {} if result["split"] != "official" else {"test_share": 0.0}
         test = f", {p_in_words(corrected_p_value(difference, **resampled))}"
-    return (
-        f"- {row}: half of the labels given takes {TITLE} of the other half from {_cell(alone)} to {_cell(given)} "
-        f"({difference.mean():+.3f}{test})"
-    )
+    return f"{TITLES[metric]} from {_cell(alone)} to {_cell(given)} ({difference.mean():+.3f}{test})"
 
 
 def _cell(values: Sequence[float] | np.ndarray) -> str:

@@ -124,7 +124,7 @@ def test_texts_in_any_form(convert: Any) -> None:
 
 def test_smiles() -> None:
     y = np.array([["C" in s[1:], "N" in s] for s in SMILES] * 4)
-    classifier = small(evidence=("molecule_ridge",)).fit(SMILES * 4, y)
+    classifier = small(evidence=("ridge",)).fit(SMILES * 4, y)
     assert classifier.inputs_ == "smiles"
     assert classifier.predict(["OCC"]).dtype == bool
     np.testing.assert_allclose(classifier.predict_proba(["OCC"]), classifier.predict_proba(["CCO"]), atol=1e-4)

@@ -128,7 +128,7 @@ class AutoModel(Scorer):
         start = time.monotonic()
         self.label_names = list(dataset.label_names)
         scores = TunedScores(seconds=self.seconds * CLASSIFIER_SHARE, seed=self.seed)
-        self.preprocessor = Chain(*_steps(dataset), scores)
+        self.preprocessor = Chain(*input_steps(dataset), scores)
         train = self.preprocessor.fit_transform(dataset, _all_of(dataset))
         left = self.seconds - (time.monotonic() - start)
         folds, reason = self._train_folds(train, left)
@@ -265,7 +265,7 @@ class AutoModel(Scorer):
         return f"{type(self).__name__}(seconds={self.seconds:g}, seed={self.seed})"
 
 
-def _steps(dataset: MultiLabelDataset) -> list[Preprocessor]:
+def input_steps(dataset: MultiLabelDataset) -> list[Preprocessor]:
     """What makes samples of raw inputs, and matrices of samples."""
     if dataset.kind == "vector":
         return [TableInputs()]

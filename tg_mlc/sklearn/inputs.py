@@ -15,8 +15,9 @@ from tg_mlc._optional import is_installed, require
 from tg_mlc._options import check_choice
 from tg_mlc.data import MoleculeDataset, MultiLabelDataset, from_arrays, tokenize
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.data.preprocess import Chain, ClassifierScores, MoleculeInputs, Preprocessor, table_preprocessor
+from tg_mlc.data.preprocess import Chain, MoleculeInputs, TunedScores, table_preprocessor
 from tg_mlc.metrics._inputs import FloatArray
+from tg_mlc.recipes.automatic import input_steps
 from tg_mlc.recipes.molecules import molecule_features
 from tg_mlc.sklearn.estimator import MultiLabelEstimator
 
@@ -83,12 +84,11 @@ def samples_like(preprocessor: Chain, X: Any, y: FloatArray) -> MultiLabelDatase
     return with_attribute(preprocessor.steps[0].transform(X), "y", torch.from_numpy(y))
 
 
-def preprocessor_of(inputs: Inputs, classifiers: Sequence[str]) -> Chain:
+def preprocessor_of(samples: MultiLabelDataset, classifiers: Sequence[str], seed: int) -> Chain:
     """What is fitted to samples before a model."""
-    if inputs != "smiles":
-        return table_preprocessor(_KINDS[inputs], classifiers)
-    steps: list[Preprocessor] = [MoleculeInputs(), *([ClassifierScores(classifiers)] if classifiers else [])]
-    return Chain(*steps)
+    if classifiers:
+        return Chain(*input_steps(samples), TunedScores(classifiers, seed=seed))
+    return Chain(MoleculeInputs()) if "smiles" in samples[0] else table_preprocessor(samples.kind, ())
 
 
 def _is_text(value: Any) -> bool:

@@ -14,6 +14,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from tg_mlc._options import check_choice, check_count
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.preprocess import Chain
+from tg_mlc.data.preprocess.tuned_scores import GRIDS
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.models import LaMP, molecule_lamp, table_lamp
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 GraphName = Literal["fully_connected", "co_occurrence", "edgeless"]
 
-#: Below, classifiers cannot be fitted without some of the samples; above, kernels take too much memory and time.
-MIN_SAMPLES, MAX_SAMPLES = 20, 10_000
+#: Below, classifiers cannot be fitted without some of the samples.
+MIN_SAMPLES = 20
 #: A training takes about so many steps, of so many epochs at least and at most: those of the recipes for tables.
 NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
 
@@ -69,7 +70,7 @@ def train(
     check_count("max_epochs", classifier.max_epochs, or_none=True)
     device = classifier.torch_device
     on_gpu = device.type == "cuda"
-    preprocessor = preprocessor_of(classifier.inputs_, _evidence(classifier, samples, split))
+    preprocessor = preprocessor_of(samples, _evidence(classifier, split), seed)
     prepared = preprocessor.fit_transform(samples, split)
     with torch.random.fork_rng(), tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(seed)
@@ -116,17 +117,11 @@ def _label_graph(
     return (fully_connected if given == "fully_connected" else edgeless)(samples.label_names)
 
 
-def _evidence(classifier: LaMPClassifier, samples: MultiLabelDataset, split: Split) -> Sequence[str]:
+def _evidence(classifier: LaMPClassifier, split: Split) -> Sequence[str]:
     """The classifiers whose scores are evidence: those that are asked for, or those that samples suffice for."""
     if classifier.evidence != "auto":
         return classifier.evidence or ()
-    num_train, y_val = split.train.numel(), samples.y[split.val]
-    # Validation samples choose their settings.
-    if num_train < MIN_SAMPLES or not (y_val == 1).any():
-        return ()
-    if classifier.inputs_ == "smiles":
-        return ("forest", "molecule_ridge")
-    return ("svm", "ridge") if num_train <= MAX_SAMPLES else ("svm",)
+    return tuple(GRIDS) if split.train.numel() >= MIN_SAMPLES else ()
 
 
 def _num_epochs(split: Split, batch_size: int) -> int:
