@@ -32,8 +32,8 @@ from tg_mlc.recipes.family import FAMILY
 from tg_mlc.training import MultiLabelModule, fit
 
 FOLDER = "cells"
-#: How the change of a row begins that has another number of steps.
-STEPS = "T="
+#: How the change of a row begins that has another number of steps, or another dropout of the attention among labels.
+STEPS, LABEL_DROPOUT = "T=", "label dropout "
 #: What models call them; those of LaMP hand theirs down.
 STEPS_OPTIONS = ("decoder_steps", "num_steps")
 #: Types of options that are recorded.
@@ -97,15 +97,21 @@ def recipe_of(dataset: str, row: Row, channels: int | None = None, epochs: int |
     """How a row is trained on a data set, smaller on request."""
     published = RECIPES[dataset].as_published()
     recipe = RECIPES[dataset].as_member(FAMILY[row.model]) if row.model in FAMILY else published
-    steps = int(row.change.removeprefix(STEPS)) if row.change else None
     # A model whose channels are None has no states.
     sized = channels is not None and recipe.model.get("channels", channels) is not None
-    model = {**({"channels": channels} if sized else {}), **({} if steps is None else {_steps_option(recipe): steps})}
+    model = {**({"channels": channels} if sized else {}), **_changed_options(recipe, row.change or "")}
     return replace(
         recipe,
         model={**recipe.model, **model},
         fit=recipe.fit if epochs is None else {**recipe.fit, "max_epochs": epochs},
     )
+
+
+def _changed_options(recipe: Recipe, change: str) -> dict[str, Any]:
+    """Options of the model that a row changes."""
+    if change.startswith(LABEL_DROPOUT):
+        return {"label_kwargs": {"attention_dropout": float(change.removeprefix(LABEL_DROPOUT))}}
+    return {_steps_option(recipe): int(change.removeprefix(STEPS))} if change else {}
 
 
 def without_own_steps(dataset: str, row: Row) -> Row:

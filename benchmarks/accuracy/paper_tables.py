@@ -3,6 +3,7 @@
     python benchmarks/paper_tables.py --datasets bibtex,sider --models lamp --seeds 1
     python benchmarks/paper_tables.py --table lamp-1 --datasets bibtex --seeds 3 --budget 120
     python benchmarks/paper_tables.py --models mped --graphs fc --steps 1,2,3 --datasets bibtex
+    python benchmarks/paper_tables.py --models lamp --encoders emb --label_dropout 0.5 --datasets emotions
 
 Cells that are there are kept, so that a grid that stopped goes on where it was. A cell that was made with other
 settings, given or by default, is an error, and made again with --again; cells of other settings are never shown in one
@@ -27,7 +28,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-from benchmarks.accuracy.cells import STEPS, Cell, read, recipe_of, run_cell, settings_of, stored, without_own_steps
+from benchmarks.accuracy.cells import (
+    LABEL_DROPOUT,
+    STEPS,
+    Cell,
+    read,
+    recipe_of,
+    run_cell,
+    settings_of,
+    stored,
+    without_own_steps,
+)
 from benchmarks.accuracy.paper_rows import GRAPHS, TABLES, WORDNET, title
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Run, Task
@@ -53,6 +64,7 @@ def main(
     encoders: str = "emb,fmp",
     graphs: str = ",".join((*GRAPHS, WORDNET)),
     steps: str = "",
+    label_dropout: str = "",
     seeds: int = 3,
     first_seed: int = 10,
     budget: float | None = None,
@@ -73,6 +85,8 @@ def main(
         encoders: Without (emb) and with feature message passing (fmp), for models that are run with both.
         graphs: The label graphs el, fc, pr, learned, wordnet, joined by commas; models without any are run in any case.
         steps: Numbers of label message passing steps, joined by commas; the recipe's own makes the same cell as none.
+        label_dropout: Shares of the attention among labels to drop in training, joined by commas, in place of the
+            dropout of all attention; not for edgeless graphs.
         seeds: Number of seeds.
         first_seed: The first of them; the recipes of molecules were found with seeds 0 to 3.
         budget: Minutes, if not unlimited. A cell is begun if it should be complete by then, judging by its other seeds
@@ -88,7 +102,9 @@ def main(
     end = None if budget is None else time.perf_counter() + 60 * budget
     kinds = chosen("--graphs", graphs, (*GRAPHS, WORDNET))
     names = chosen("--datasets", datasets, DATASETS)
-    rows = _rows(chosen("--table", table, list(TABLES)), models, encoders, kinds, steps)
+    changes = [f"{STEPS}{int(number)}" for number in _listed(steps)]
+    changes += [f"{LABEL_DROPOUT}{float(share):g}" for share in _listed(label_dropout)]
+    rows = _rows(chosen("--table", table, list(TABLES)), models, encoders, kinds, changes)
     rows = [row for row in rows if any(_suits(name, row) for name in names) and _can_be_made(row)]
     grid = Grid(Samples(root), channels, epochs, accelerator, tracked=replace, again=again)
     states = []
@@ -214,19 +230,26 @@ def in_short(run: dict[str, Any]) -> str:
     return f"{', '.join(values)} ({run['seconds']:.0f} s)"
 
 
-def _rows(tables: Sequence[str], models: str, encoders: str, graphs: Sequence[str], steps: str) -> list[Row]:
+def _rows(
+    tables: Sequence[str], models: str, encoders: str, graphs: Sequence[str], changes: Sequence[str]
+) -> list[Row]:
     every = list(dict.fromkeys(row for name in tables for row in TABLES[name].rows if _is_known(row)))
     wanted = chosen("--models", models or ",".join({row.model: None for row in every}), [row.model for row in every])
     both = chosen("--encoders", encoders, ("emb", "fmp"))
     rows = [row for row in every if row.model in wanted and (row.graph is None or row.graph in graphs)]
     rows = [row for row in rows if row.encoder in (None, *both) or not _has_both(row, every)]
-    return list(_with_steps(rows, steps)) if steps else rows
+    return list(_with_changes(rows, changes)) if changes else rows
 
 
-def _with_steps(rows: Iterable[Row], steps: str) -> Iterator[Row]:
-    yield from (
-        changed(row, change=f"{STEPS}{int(number)}") for row in rows if row.graph for number in steps.split(",")
-    )
+def _with_changes(rows: Iterable[Row], changes: Sequence[str]) -> Iterator[Row]:
+    for row, change in product((row for row in rows if row.graph), changes):
+        # Where each label attends to itself alone, there is nothing to drop among labels.
+        if not (change.startswith(LABEL_DROPOUT) and row.graph == "el"):
+            yield changed(row, change=change)
+
+
+def _listed(joined: str) -> list[str]:
+    return joined.split(",") if joined else []
 
 
 def _is_known(row: Row) -> bool:

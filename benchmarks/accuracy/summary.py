@@ -97,7 +97,7 @@ def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
         yield row, next(whole for whole in with_graph if not whole.change)
 
 
-def compare_rows(runs: Sequence[Run], row: Row, against: Row) -> list[PairedTest]:
+def compare_rows(runs: Sequence[Run], row: Row, against: Row, metrics: Sequence[str] = TESTED) -> list[PairedTest]:
     """Paired t-tests of a row against another one over the seeds.
 
     Where every seed has test rows of its own, the variance is corrected for test sets that are drawn again from the
@@ -109,7 +109,7 @@ def compare_rows(runs: Sequence[Run], row: Row, against: Row) -> list[PairedTest
         return []
     resampled = len({ours[seed].test for seed in shared}) > 1
     tests = []
-    for metric in TESTED:
+    for metric in metrics:
         a, b = (np.array([rows[seed].metrics.get(metric) for seed in shared], dtype=float) for rows in (ours, theirs))
         difference = a - b
         if np.isnan(difference).any():

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.accuracy.cells import stored
 from benchmarks.accuracy.paper_rows import TABLES
-from benchmarks.report import family_speed, papers, ranks, steps
+from benchmarks.report import family_speed, messages, papers, ranks, steps
 from benchmarks.report.pictures import Picture
 
 #: What has a picture beside its table.
@@ -30,6 +30,7 @@ MARKS: dict[str, Callable[[], list[str]]] = {
     **{f"papers-{name}": partial(_table, name) for name in TABLES},
     **{name: partial(_drawn, name) for name in DRAWN},
     "papers-speed": family_speed.table,
+    "messages": lambda: messages.table(stored(tracked=True)),
 }
 
 

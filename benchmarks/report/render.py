@@ -5,8 +5,8 @@
 
 A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``. NAME is a comparison, such as
 ``bibtex-official``, ``ablation-bibtex``, ``planted`` or ``label-graphs`` (those of all comparisons); a learning curve;
-a table of the papers, such as ``papers-lamp-1`` or ``papers-ranks``; or a file in benchmarks/results: of speeds (``NAME
-growth`` for the exponents that it holds), or of LANET's tables.
+a table of the papers, such as ``papers-lamp-1`` or ``papers-ranks``, or ``messages``, of the same cells; or a file in
+benchmarks/results: of speeds (``NAME growth`` for the exponents that it holds), or of LANET's tables.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from benchmarks.accuracy.cells import Stored
 from benchmarks.accuracy.rows import Row
 from benchmarks.report.papers import AVERAGE, grouped, spread
+from benchmarks.report.tables import NOTHING, cell
 
 MPED = Row("mped", "fmp", "fc")
 
@@ -31,14 +32,8 @@ def table(numbers: dict[str, dict[int, Any]], picture: str) -> list[str]:
     steps = sorted({step for by_steps in numbers.values() for step in by_steps})
     lines = [f"| data | {' | '.join(f'T={step}' for step in steps)} |", "|---|" + "---|" * len(steps)]
     for name, by_steps in numbers.items():
-        lines.append(f"| {name} | {' | '.join(_cell(by_steps.get(step)) for step in steps)} |")
+        lines.append(f"| {name} | {' | '.join(cell(by_steps.get(step, NOTHING)) for step in steps)} |")
     return [*lines, "", f"![The average of all metrics by the number of steps]({picture})"]
-
-
-def _cell(value: dict[str, float | None] | None) -> str:
-    if value is None or value["mean"] is None:
-        return ""
-    return f"{value['mean']:.3f}" + ("" if value["sd"] is None else f" ± {value['sd']:.3f}")
 
 
 def draw(numbers: dict[str, dict[int, Any]]) -> Figure:

@@ -64,7 +64,7 @@ def label_graphs() -> list[str]:
     for name in names():
         summary = by_row(load(name).runs)
         for row, values in summary.items():
-            cells = " | ".join(_cell(values["metrics"][column]) for column in columns)
+            cells = " | ".join(cell(values["metrics"][column]) for column in columns)
             lines.append(f"| {name} | {_identity(row, values)} | {cells} | {_found(summary, row)} |")
     return lines
 
@@ -77,13 +77,13 @@ def _head() -> list[str]:
 
 
 def _line(row: Row, values: Mapping[str, Any], key: str, best: Mapping[str, str]) -> str:
-    cells = (_cell(values[key].get(name, NOTHING), best.get(name)) for name in COLUMNS)
+    cells = (cell(values[key].get(name, NOTHING), best.get(name)) for name in COLUMNS)
     identity = _identity(row, values if key == "metrics" else {})
     return f"| {identity} | {' | '.join(cells)} | " + (f"{values['seconds']:.0f} |" if key == "metrics" else "|")
 
 
 def _line_of_paper(name: str, values: Mapping[str, float], best: Mapping[str, str]) -> str:
-    cells = (_cell({"mean": values.get(column), "sd": None}, best.get(column)) for column in COLUMNS)
+    cells = (cell({"mean": values.get(column), "sd": None}, best.get(column)) for column in COLUMNS)
     return f"| {name} | | | {' | '.join(cells)} | |"
 
 
@@ -93,7 +93,7 @@ def _identity(row: Row, values: Mapping[str, Any]) -> str:
     return f"{', '.join([row.model, *row.remarks])} | {row.encoder or ''} | {graph}"
 
 
-def _cell(value: Mapping[str, float | None], best: str | None = None) -> str:
+def cell(value: Mapping[str, float | None], best: str | None = None) -> str:
     """Mean ± standard deviation, or nothing where a seed leaves it undefined."""
     if value["mean"] is None:
         return ""

@@ -78,11 +78,7 @@ def graph2graph_autoregressive(
     :func:`~tg_mlc.models.mped_autoregressive` with MLPs of hidden size :math:`d`.
 
     Args:
-        train (MultiLabelDataset): The training samples.
-        label_graph (LabelGraph, optional): Any, as other factories of the family take one. (default: :obj:`None`)
-        encoder (str, optional): :obj:`"fmp"` or :obj:`"emb"`. (default: :obj:`"fmp"`)
-        channels (int, optional): Size :math:`d` of all states; the papers take 512. (default: :obj:`64`)
-        **kwargs (optional): Additional arguments of :func:`~tg_mlc.models.mped_autoregressive`.
+        train, label_graph, encoder, channels, **kwargs: As there.
     """
     options = {"mlp_channels": channels, **kwargs}
     return mped_autoregressive(train, label_graph, encoder, channels=channels, **options)
@@ -107,9 +103,7 @@ def seq2seq(
     :class:`~tg_mlc.nn.decoders.RecurrentDecoder`).
 
     Args:
-        train (MultiLabelDataset): The training samples, which say what kind they are, and give the order of labels and
-            their largest number.
-        label_graph (LabelGraph, optional): Any, as other factories of the family take one. (default: :obj:`None`)
+        train, label_graph, label_order, **kwargs: As in :func:`~tg_mlc.models.mped_autoregressive`.
         encoder (str, optional): :obj:`"fmp"` for a GRU over the components, in place of feature message passing,
             :obj:`"emb"` for none. (default: :obj:`"fmp"`)
         channels (int, optional): Size :math:`d` of all states, an even number; the Graph2Graph paper takes 512.
@@ -117,9 +111,6 @@ def seq2seq(
         num_layers (int, optional): Number of layers of encoder and decoder, 1 to 3; the Graph2Graph paper takes 3.
             (default: :obj:`3`)
         dropout (float, optional): Dropout between layers and before the readout. (default: :obj:`0.2`)
-        label_order (str, optional): Order of labels in training (see :func:`~tg_mlc.nn.decoders.label_ranks`).
-            (default: :obj:`"frequency"`)
-        **kwargs (optional): Additional arguments of :func:`~tg_mlc.models.input_encoder`.
 
     Raises:
         TypeError: If an option is unknown.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 from tg_mlc._options import check_count
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.models.builders import builder
-from tg_mlc.models.inputs import check_encoder, input_encoder
+from tg_mlc.models.inputs import check_encoder, pop_input_encoder
 from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import AttentionConv, FeatureMessagePassing, FeatureToLabelConv
 from tg_mlc.nn.attention import BlockOptions
@@ -102,12 +102,7 @@ def gaml(
     channels: int = 64,
     num_steps: int = 2,
     frequency_strength: float = 0.5,
-    num_components: int = 8,
-    input_dropout: float = 0.2,
-    min_df: int = 1,
-    latent: bool = False,
-    known_labels: bool = False,
-    **block: Unpack[BlockOptions],
+    **kwargs: Any,
 ) -> GAML:
     """Builds a :class:`GAML` for the inputs of a data set.
 
@@ -116,20 +111,10 @@ def gaml(
         encoder (str, optional): :obj:`"fmp"` for messages among the components, :obj:`"emb"` for none.
             (default: :obj:`"fmp"`)
         num_steps (int, optional): As in :class:`GAML`. (default: :obj:`2`)
-        num_components, input_dropout, min_df, latent, known_labels (optional): As in
-            :func:`~tg_mlc.models.input_encoder`.
-        **block (optional): As in :class:`GAML`.
+        **kwargs (optional): Additional arguments of :func:`~tg_mlc.models.input_encoder`, and options of the blocks.
     """
     check_encoder(encoder)
-    inputs = input_encoder(
-        train,
-        channels,
-        num_components=num_components,
-        input_dropout=input_dropout,
-        min_df=min_df,
-        latent=latent,
-        known_labels=known_labels,
-    )
-    model = GAML(inputs, train.num_labels, num_steps, encoder == "fmp", **block)
+    inputs = pop_input_encoder(train, channels, kwargs)
+    model = GAML(inputs, train.num_labels, num_steps, encoder == "fmp", **kwargs)
     start_from_frequencies(model.bias, train.y, frequency_strength)
     return model

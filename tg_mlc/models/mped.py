@@ -85,10 +85,6 @@ def graph2graph(
     :func:`~tg_mlc.models.mped` with MLPs of hidden size :math:`d`.
 
     Args:
-        train (MultiLabelDataset): The training samples.
-        label_graph (LabelGraph): The label graph.
-        encoder (str, optional): :obj:`"fmp"` or :obj:`"emb"`. (default: :obj:`"fmp"`)
-        channels (int, optional): Size :math:`d` of all states. (default: :obj:`64`)
-        **kwargs (optional): Additional arguments of :func:`~tg_mlc.models.mped`.
+        train, label_graph, encoder, channels, **kwargs: As there.
     """
     return mped(train, label_graph, encoder, channels=channels, **{"mlp_channels": channels, **kwargs})

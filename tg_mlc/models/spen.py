@@ -233,9 +233,8 @@ def energy_network(
     check_choice("inference", inference, _KINDS)
     check_encoder(encoder)
     inner = input_encoder(train, channels, **inputs)
-    options: dict[str, Any] = {"num_units": num_units, "dropout": dropout}
     blocks = num_feature_layers if encoder == "fmp" else 0
-    model = _KINDS[inference](inner, train.num_labels, num_feature_layers=blocks, **options)
+    model = _KINDS[inference](inner, train.num_labels, num_units=num_units, num_feature_layers=blocks, dropout=dropout)
     for network in (model.local, *([model.augmented, model.inference] if isinstance(model, InfNet) else [])):
         start_from_frequencies(network.lins[-1].bias, train.y, frequency_strength)
     return model

@@ -25,14 +25,12 @@ _ENCODER_DECODERS = {
     for name, build in {"mped": mped, "graph2graph": graph2graph}.items()
 }
 _SEQUENCES = {
-    name: Member(build, replaced={"objective_class": SequenceObjective, "objective": {}})
-    for name, build in {
-        "mped-ar": mped_autoregressive,
-        "graph2graph-ar": graph2graph_autoregressive,
-    }.items()
-}
-_RECURRENT = {
-    "seq2seq": Member(seq2seq, replaced={"objective_class": SequenceObjective, "objective": {"label_smoothing": 0.1}}),
+    name: Member(build, replaced={"objective_class": SequenceObjective, "objective": {"label_smoothing": smoothing}})
+    for name, build, smoothing in (
+        ("mped-ar", mped_autoregressive, 0.0),
+        ("graph2graph-ar", graph2graph_autoregressive, 0.0),
+        ("seq2seq", seq2seq, 0.1),
+    )
 }
 
 #: Models without label states have none to read out in between.
@@ -65,6 +63,5 @@ FAMILY: dict[str, Member] = {
     "lamp-known": Member(changes={"model": {"known_labels": True}, "objective": {"max_known": 0.75}}),
     **_ENCODER_DECODERS,
     **_SEQUENCES,
-    **_RECURRENT,
     **RIVALS,
 }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tg_mlc.data import ArrayDataset, Split
 from tg_mlc.data.records import Records
 from tg_mlc.datasets._texts import TextOptions
 from tg_mlc.models import SPEN, mped_autoregressive
-from tg_mlc.nn import AttentionConv, FeatureMessagePassing
+from tg_mlc.nn import AttentionConv, FeatureMessagePassing, FeatureToLabelConv, LabelToLabelConv
 from tg_mlc.nn.encoders import RecurrentEncoder
 from tg_mlc.recipes.family import FAMILY
 from tg_mlc.training import MultiLabelModule
@@ -109,6 +110,19 @@ def test_settings_know_what_is_smaller(tmp_path: Path) -> None:
     assert found != settings(row, tmp_path)
     assert settings(three, tmp_path)["model"]["num_steps"] == 3
     assert Cell("bibtex", three, 10).name == "cells/bibtex/lamp-emb-fc-T=3-s10"
+
+
+def test_label_dropout_is_that_of_attention_among_labels_alone(tmp_path: Path) -> None:
+    row = Row("lamp", "emb", "fc", change="label dropout 0.75")
+    recipe = recipe_of("bibtex", row, channels=8)
+    task = Task("bibtex", recipe.prepare(samples(other_test=False), SPLIT, tmp_path), recipe)
+    found = {
+        type(module): module.attention_dropout
+        for module in untrained(row, task, SPLIT).modules()
+        if isinstance(module, AttentionConv)
+    }
+    assert found == {FeatureToLabelConv: recipe.model["dropout"], LabelToLabelConv: 0.75}
+    assert settings(row, tmp_path) != settings(replace(row, change=None), tmp_path)
 
 
 @pytest.mark.parametrize(

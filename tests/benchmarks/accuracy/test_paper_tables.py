@@ -149,6 +149,15 @@ def test_steps_of_a_grid(own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert capsys.readouterr().out.splitlines()[:2] == [f"cells/bibtex/mped-fmp-fc{t}-s10" for t in ("-T=1", "")]
 
 
+def test_label_dropout_of_a_grid(
+    own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
+    main(models="lamp", encoders="emb", graphs="el,fc", label_dropout="0.30,.5", datasets="bibtex", seeds=1)
+    names = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cells/")]
+    assert names == [f"cells/bibtex/lamp-emb-fc-label-dropout-{share}-s10" for share in ("0.3", "0.5")]
+
+
 @pytest.mark.parametrize("name", DATASETS)
 def test_the_recipes_own_number_of_steps_is_no_change(name: str) -> None:
     own = RECIPES[name].as_published().model["num_steps"]
@@ -162,12 +171,12 @@ def test_the_recipes_own_number_of_steps_is_no_change(name: str) -> None:
 
 def test_rows_of_a_grid() -> None:
     def rows(**changed: Any) -> list[Row]:
-        options = {"models": "", "encoders": "emb,fmp", "graphs": ["el", "fc"], "steps": "", **changed}
+        options = {"models": "", "encoders": "emb,fmp", "graphs": ["el", "fc"], "changes": [], **changed}
         return paper_tables._rows(["lamp-1"], **options)
 
     assert {SVM, FC, EL, Row("lamp", "fmp", "fc")} <= set(rows())
     assert rows(models="linear SVM") == [SVM]
-    assert rows(models="lamp", encoders="fmp", graphs=["fc"], steps="1,2") == [
+    assert rows(models="lamp", encoders="fmp", graphs=["fc"], changes=["T=1", "T=2"]) == [
         Row("lamp", "fmp", "fc", change="T=1"),
         Row("lamp", "fmp", "fc", change="T=2"),
     ]

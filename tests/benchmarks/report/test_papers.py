@@ -15,7 +15,7 @@ MPED = Row("mped", "fmp", "fc")
 
 def stored(row: Row, seed: int, value: float, dataset: str = "bibtex", **settings: Any) -> Stored:
     """A cell all metrics of which have a value."""
-    metrics: dict[str, float | None] = dict.fromkeys(("ACC", "HA", "ebF1", "miF1", "maF1", "maAUC"), value)
+    metrics: dict[str, float | None] = dict.fromkeys(("ACC", "HA", "ebF1", "miF1", "maF1", "maAUC", "maAP"), value)
     model = {"channels": 128, "num_steps": 2, **settings}
     content = {
         "environment": {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}},

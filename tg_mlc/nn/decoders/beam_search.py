@@ -88,7 +88,7 @@ def beam_search(
         for _ in range(min(max_length, decoder.num_labels)):
             logits, state = decoder.step(state, beam.last)
             beam, rows = beam.extend(logits, beam_size, length_penalty)
-            if beam.has_ended():
+            if not beam.open.any():
                 break
             state = decoder.select(state, rows)
         else:
@@ -170,10 +170,6 @@ class _Beam(NamedTuple):
         """The number of symbols of all continuations, a stop to come included."""
         by_stop = self.labels.sum(dim=-1, keepdim=True) + 1
         return torch.cat([(by_stop + 1).expand_as(self.labels), by_stop], dim=-1)
-
-    def has_ended(self) -> bool:
-        """Whether no hypothesis can become longer."""
-        return not self.open.any()
 
     def hypotheses(self, length_penalty: float) -> Hypotheses:
         """What the search has found."""

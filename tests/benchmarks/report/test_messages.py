@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_1samp
+
+from benchmarks.accuracy.cells import Stored
+from benchmarks.accuracy.rows import Row
+from benchmarks.report.messages import EL, KNOWN, comparisons, holm, shown, table
+from tests.benchmarks.report.test_papers import stored
+
+FC, PR = (replace(EL, graph=graph) for graph in ("fc", "pr"))
+BASE = (0.50, 0.52, 0.51, 0.53, 0.49)
+NOISE = (0.0001, -0.0001, 0.0002, -0.0002, 0.0001)
+
+
+def cells(row: Row, gain: float, dataset: str = "emotions", *, seeds: Sequence[int] = range(5)) -> list[Stored]:
+    """Cells that are a little more or less than a gain above the same seeds of the edgeless row."""
+    return [stored(row, 10 + seed, BASE[seed] + (gain + NOISE[seed] if gain else 0), dataset) for seed in seeds]
+
+
+def text(*groups: list[Stored]) -> str:
+    return "\n".join(table(each for group in groups for each in group))
+
+
+def test_holms_correction() -> None:
+    # The example of R's p.adjust(c(0.01, 0.02, 0.03, 0.04), "holm"), in another order.
+    assert holm([0.03, 0.01, 0.04, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_what_is_said_follows_from_the_results() -> None:
+    helps, hurts = cells(FC, 0.05), cells(PR, -0.05)
+    assert "**Attention among labels helps where a difference is significant: above `el` in 5 of 5" in text(
+        cells(EL, 0), helps
+    )
+    assert "**Attention among labels hurts where" in text(cells(EL, 0), hurts)
+    both = text(cells(EL, 0), helps, hurts)
+    assert "**Attention among labels helps in some comparisons and hurts in others: above `el` in 5 of 10" in both
+    assert "- LaMP emb pr hurts where a difference is significant: above `el` in 0 of 5 comparisons" in both
+    assert "| LaMP emb fc, from LaMP emb el | **+0.0500, p < 0.01** |" in both
+    assert "| LaMP emb pr | 0 of 1 (0, 1) |" in both
+    nothing = text(cells(EL, 0), cells(FC, 1e-5))
+    assert "**Attention among labels makes no significant difference: above `el` in 5 of 5" in nothing
+    p = ttest_1samp(np.array(NOISE) + 1e-5, 0.0).pvalue
+    assert f"| LaMP emb fc, from LaMP emb el | +0.0000, p = {p:.2f} |" in nothing
+
+
+def test_the_correction_is_for_all_comparisons_of_the_page() -> None:
+    few = [*cells(EL, 0), *cells(FC, 3e-4)]
+    many = [*few, *(cell for row in (PR, KNOWN) for cell in cells(row, 1e-5))]
+    assert len(comparisons(shown(few))) == 5
+    assert len(comparisons(shown(many))) == 15
+    before, after = (next(each for each in comparisons(shown(some)) if each.test.row == FC) for some in (few, many))
+    assert before.test.p == after.test.p
+    assert after.p == pytest.approx(15 * np.float64(after.test.p))
+    assert before.p == pytest.approx(5 * np.float64(before.test.p))
+
+
+def test_only_seeds_and_data_sets_of_the_edgeless_row_are_shown() -> None:
+    groups = shown(
+        [*cells(EL, 0, seeds=[0, 1, 2]), *cells(FC, 0.1), *cells(FC, 0.1, "yeast"), *cells(PR, 0, seeds=[4])]
+    )
+    assert {key: [each.cell.seed for each in group] for key, group in groups.items()} == {
+        ("emotions", EL): [10, 11, 12],
+        ("emotions", FC): [10, 11, 12],
+    }
+    written = text(cells(EL, 0), cells(FC, 0.1, seeds=[0, 1]))
+    assert "| model, T=2 and 5 seeds if not said | ebF1 |" in written
+    assert "| LaMP emb fc, 2 seeds | 0.610 ± 0.014 |" in written
+    assert text(cells(EL, 0, seeds=[0]), cells(FC, 0.1, seeds=[0])).startswith("Not run with two seeds or more.")
+
+
+def test_other_numbers_of_steps_are_compared_with_as_many() -> None:
+    deep_el, deep_fc, deep_pr = (replace(row, change="T=4") for row in (EL, FC, PR))
+    dropped = replace(FC, change="label dropout 0.5")
+    deep = [stored(deep_el, 10 + seed, 0.2 + base, "emotions") for seed, base in enumerate(BASE)]
+    of_one = [*cells(EL, 0), *deep, *cells(deep_fc, 0.21), *cells(dropped, 0.01)]
+    groups = shown([*of_one, *cells(EL, 0, "yeast"), *cells(deep_pr, 0.1, "yeast")])
+    found = {(each.dataset, each.test.row): each.test for each in comparisons(groups)}
+    assert {key: test.against for key, test in found.items()} == {
+        ("emotions", deep_fc): deep_el,
+        ("emotions", dropped): EL,
+        ("yeast", deep_pr): EL,  # with as many steps it was not run
+    }
+    assert found["emotions", deep_fc].mean_difference == pytest.approx(0.01, abs=1e-3)
+    # What differs in more than attention among labels counts in its own line only.
+    assert "**Attention among labels helps where a difference is significant: above `el` in 5 of 5 " in text(of_one)
+
+
+def test_the_page_says_what_seeds_differ_in_and_shows_classifiers_without_testing_them() -> None:
+    written = text(cells(EL, 0), cells(FC, 0.01), cells(Row("linear SVM"), 0.1), cells(KNOWN, 0.01))
+    assert "All seeds share one split" in written
+    assert written.index("| linear SVM | 0.610 ± 0.016 |") < written.index("| LaMP emb el |")
+    assert "linear SVM, from" not in written
+    assert "| LaMP with known labels fc, from LaMP emb el | **+0.0100" in written
+    drawn = [*cells(EL, 0), *cells(FC, 0.01)]
+    for cell in drawn:
+        cell.content["run"]["test"] = str(cell.cell.seed)
+    assert "Every seed divides samples anew" in text(drawn)
+
+
+def test_metrics_that_a_seed_leaves_undefined_are_not_compared() -> None:
+    some = [*cells(EL, 0), *cells(FC, 0.01)]
+    some[0].content["run"]["metrics"]["maAUC"] = None
+    assert {each.test.metric for each in comparisons(shown(some))} == {"ebF1", "miF1", "maF1", "maAP"}
+    assert any(line.startswith("| LaMP emb fc, from") and "|  |" in line for line in table(some))
