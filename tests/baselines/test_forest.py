@@ -50,7 +50,9 @@ def test_unknown_labels_count_as_their_frequency(samples):
 def test_state_predicts_the_same(samples):
     x, y = samples
     forest = ForestBaseline(5).fit(x, y)
-    assert (ForestBaseline().load_state_dict(forest.state_dict()).predict_proba(x) == forest.predict_proba(x)).all()
+    restored = ForestBaseline().load_state_dict(forest.state_dict())
+    assert (restored.predict_proba(x) == forest.predict_proba(x)).all()
+    assert repr(restored) == repr(forest)
 
 
 def test_needs_to_be_fitted(samples):

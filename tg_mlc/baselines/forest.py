@@ -17,6 +17,7 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 
 _CHUNK = 2**24  # entries of a dense matrix at a time, for memory
+_SETTINGS = ("num_trees", "min_samples_leaf", "max_features", "seed")
 
 
 class ForestBaseline:
@@ -104,12 +105,13 @@ class ForestBaseline:
         return scores
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the trees as arrays, without :meth:`out_of_bag`."""
+        """Returns settings and trees as arrays, numbers and strings, without :meth:`out_of_bag`."""
         trees = self._fitted(self._trees, "state_dict")
-        return {"settings": repr(self), "trees": trees._asdict()}
+        return {"settings": {name: getattr(self, name) for name in _SETTINGS}, "trees": trees._asdict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes the trees from :meth:`state_dict`."""
+        """Takes settings and trees from :meth:`state_dict`, replacing those of this object."""
+        vars(self).update(state["settings"])
         self._trees = Trees(**{name: np.asarray(values) for name, values in state["trees"].items()})
         self._out_of_bag = None
         return self
@@ -120,8 +122,7 @@ class ForestBaseline:
         return value
 
     def __repr__(self) -> str:
-        names = ("num_trees", "min_samples_leaf", "max_features", "seed")
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in _SETTINGS)})"
 
 
 def _no_score(y: Any, scores: Any) -> float:
