@@ -59,16 +59,18 @@ def test_rows_that_cannot_be_read_are_reported_and_stay_blank(pieces, capsys):
     printed = capsys.readouterr()
     assert [bool(line["bound"]) for line in read(printed.out)] == [True, False, True, False]
     assert "cannot read row 1 (line 3): 'AC4T'" in printed.err
-    assert printed.err.endswith("tg-mlc: left out 2 rows whose DNA cannot be read\n")
+    assert printed.err.endswith("tg-mlc: 2 rows could not be read as DNA and are left blank\n")
     assert cli.main([*command, str(pieces / "strange.csv"), "--json"]) == 1
-    assert json.loads(capsys.readouterr().out) == {"predicted": "", "bound": None}
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {"predicted": "", "bound": None}
+    assert printed.err.endswith("tg-mlc: 1 row could not be read as DNA and is left blank\n")
 
 
 def test_rows_that_cannot_be_read_are_left_out_of_an_evaluation(pieces, capsys):
     assert cli.main(["evaluate", str(pieces / "model"), "--csv", str(pieces / "new.csv")]) == 1
     printed = capsys.readouterr()
     assert "2 samples, 1 labels" in printed.out
-    assert "left out 2 rows" in printed.err
+    assert "2 rows could not be read as DNA and are left out" in printed.err
 
 
 def test_a_file_without_a_row_that_can_be_read_has_no_evaluation(pieces, capsys):

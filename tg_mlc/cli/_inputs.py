@@ -97,11 +97,13 @@ class Scores:
                 yield table, scores
                 bar.update(len(raw))
 
-    def status(self) -> int:
-        """Says how many rows were refused, and returns the exit status: 1 if there are any."""
+    def status(self, what_became: str) -> int:
+        """Says how many rows were refused and what became of them, and returns the exit status: 1 if there are any."""
         if self.num_refused:
-            what = "DNA" if self.inputs.kind == "dna" else "molecules"
-            print(f"tg-mlc: left out {self.num_refused} rows whose {what} cannot be read", file=sys.stderr)  # noqa: T201
+            what = "DNA" if self.inputs.kind == "dna" else "a molecule"
+            rows, are = ("row", "is") if self.num_refused == 1 else ("rows", "are")
+            message = f"{self.num_refused} {rows} could not be read as {what} and {are} {what_became}"
+            print(f"tg-mlc: {message}", file=sys.stderr)  # noqa: T201
         return int(self.num_refused > 0)
 
     def _can_read(self, table: CSVTable, row: int, text: Any) -> bool:

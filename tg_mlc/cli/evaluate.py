@@ -34,8 +34,8 @@ def evaluate(model: str, *, csv: str, batch_size: int = 256, device: str = "cpu"
     y, p = torch.from_numpy(np.concatenate(targets)), torch.from_numpy(np.concatenate(scores))
     kept = ~p.isnan().any(dim=1)
     if not kept.any():
-        blocks.status()
+        blocks.status("left out")
         raise ValueError(f"Expected at least one row that can be evaluated in '{csv}' (got none)")
     report = report_of(y[kept], p[kept], predictor.scorer.tuners or 0.5, names)
     show({name: float(value) for name, value in report.values.items()}, str(report), json)
-    return blocks.status()
+    return blocks.status("left out")

@@ -69,7 +69,7 @@ def predict(
     with nullcontext(sys.stdout) if out is None else _replaced(out) as file:
         for index, (_, scores) in enumerate(blocks):
             _write(scores, predictor, metric, file, json, header=index == 0)
-    return blocks.status()
+    return blocks.status("left blank")
 
 
 def _show_one(predictor: Predictor, scores: Any, metric: str, as_json: bool) -> None:
