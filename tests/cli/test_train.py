@@ -9,7 +9,8 @@ import pytest
 import tg_mlc
 from tests.cli.conftest import TRAIN_ROWS, write_drugs, write_rows
 from tg_mlc import cli
-from tg_mlc.data.preprocess import TunedScores
+from tg_mlc.data.preprocess import TunedScores, tuned_scores
+from tg_mlc.data.preprocess.tuned_scores import TITLES
 
 
 def test_the_folder_holds_the_model_alone(rows):
@@ -105,6 +106,30 @@ def test_the_same_command_after_an_interruption(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("tg_mlc.data.molecules.molecule_samples", interrupted)  # they were read before
     assert cli.main(words) == 0
     assert sorted(path.name.split("-")[0] for path in out.iterdir()) == ["model.json", "weights"]
+
+
+@pytest.mark.parametrize(
+    ("options", "missing"), [([], ["ridge", "forest"]), (["--seed", "1"], list(TITLES)), (["--force"], list(TITLES))]
+)
+def test_the_same_command_goes_on_with_what_is_missing(options, missing, tmp_path, monkeypatch):
+    tune, tuned = tuned_scores._tune, []
+
+    def interrupted(kind, *args):
+        if len(tuned) == 2:
+            tuned.clear()
+            raise KeyboardInterrupt
+        tuned.append(kind)
+        return tune(kind, *args)
+
+    table = write_rows(tmp_path / "rows.csv")
+    command = ["train", "--labels", "tall,broad", "--csv", str(table), "--out", str(tmp_path / "model")]
+    with monkeypatch.context() as patched:
+        patched.setattr(tuned_scores, "_tune", interrupted)
+        assert cli.main([*command, "--seconds", "0"]) == 130
+    monkeypatch.setattr(tuned_scores, "_tune", lambda kind, *args: tuned.append(kind) or tune(kind, *args))
+    assert cli.main([*command, "--seconds", "0", *options]) == 0
+    assert tuned == missing
+    assert sorted(path.name.split("-")[0] for path in (tmp_path / "model").iterdir()) == ["model.json", "weights"]
 
 
 def test_what_a_model_is_made_of_is_told(tmp_path, capsys):

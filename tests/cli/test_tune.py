@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -34,11 +35,14 @@ def test_the_best_settings_are_kept_and_what_was_interrupted_goes_on(command, tm
         return train(name, dataset, split, options, epochs, seed, patience, callbacks)
 
     monkeypatch.setattr(_folds, "_train", interrupted)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert cli.main(command) == 130
     assert cli.main(command) == 0
     assert len(trials) == 4  # of which the third was repeated
     assert trials[0]["channels"] == 64
-    settings = json.loads(capsys.readouterr().out)["settings"]
+    printed = capsys.readouterr()
+    assert "Training takes at most about 00:" in printed.err
+    settings = json.loads(printed.out)["settings"]
     assert settings["lr"] in (trials[0]["lr"], trials[3]["lr"])
     assert tg_mlc.load(tmp_path / "model").facts["settings"] == settings
     assert [path.name.split("-")[0] for path in sorted((tmp_path / "model").iterdir())] == ["model.json", "weights"]

@@ -13,6 +13,7 @@ import torch
 import tg_mlc
 from tg_mlc.data import MoleculeDataset, from_arrays, tokenize
 from tg_mlc.data.dataset import ArrayDataset
+from tg_mlc.data.preprocess import tuned_scores
 from tg_mlc.data.readers.fasta import letter_codes
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.metrics import DECISION_METRICS
@@ -188,6 +189,51 @@ def test_dna(tmp_path, one_epoch):
     whole = auto(dataset, seconds=60)
     assert whole.models
     np.testing.assert_array_equal(scores_of_a_fresh_process(whole, new, tmp_path), whole.predict_proba(new))
+
+
+def without_times(report):
+    """A report but for what the speed of the machine decides."""
+    classifiers = {kind: {**each, "seconds": 0.0} for kind, each in report["classifiers"].items()}
+    return {**report, "classifiers": classifiers, "seconds": 0.0}
+
+
+def interrupted_at(monkeypatch, module, name, count):
+    """Interrupts the call of a function that comes after so many others, and returns the arguments of all."""
+    function, calls = getattr(module, name), []
+
+    def interrupted(*args):
+        if len(calls) == count:
+            raise KeyboardInterrupt
+        calls.append(args)
+        return function(*args)
+
+    monkeypatch.setattr(module, name, interrupted)
+    return calls
+
+
+def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, monkeypatch):
+    monkeypatch.setattr(_folds, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(_folds, "NUM_FOLDS", (3,))
+    monkeypatch.setattr(tuned_scores, "MAX_TREES", tuned_scores.MIN_TREES)  # which time would decide
+    dataset, new, keep = vectors(), vectors(seed=1), tmp_path / "keep"
+    whole = AutoModel(seconds=1000).fit(dataset)
+    for module, name, count in ((tuned_scores, "_tune", 2), (_folds, "_train_model", 2)):
+        with monkeypatch.context() as patched:
+            interrupted_at(patched, module, name, count)
+            with pytest.raises(KeyboardInterrupt):
+                AutoModel(seconds=1000).fit(dataset, keep)
+    assert len(list(keep.iterdir())) == 4 + 2 + 2  # classifiers, plan and choice, folds
+    weights = next((keep / "ridge").glob("weights-*"))
+    weights.write_bytes(weights.read_bytes()[:-1])
+    tuned = interrupted_at(monkeypatch, tuned_scores, "_tune", 5)
+    trained = interrupted_at(monkeypatch, _folds, "_train_model", 5)
+    with pytest.warns(UserWarning, match="'ridge' is made again"):
+        model = AutoModel(seconds=1000).fit(dataset, keep)
+    assert [call[0] for call in tuned] == ["ridge"]
+    assert [call[2].name for call in trained] == ["fold 2"]
+    np.testing.assert_array_equal(model.predict_proba(new), whole.predict_proba(new))
+    assert without_times(model.report) == without_times(whole.report)
+    assert repr(model.classifiers.tuned["forest"].classifier) == repr(whole.classifiers.tuned["forest"].classifier)
 
 
 def test_refuses_an_unknown_metric(fitted):

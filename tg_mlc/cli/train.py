@@ -9,11 +9,11 @@ def train(options: TrainOptions) -> int:
     """Trains a model on a CSV file and evaluates it on a tenth of the rows that it has not seen."""
     from tg_mlc.cli._progress import time_left
     from tg_mlc.cli._training import Run
-    from tg_mlc.recipes import auto
+    from tg_mlc.recipes import AutoModel
 
     with Run(options) as run:
         train = run.train
         with time_left(options.seconds):
-            model = auto(train, options.seconds, options.seed)
+            model = AutoModel(options.seconds, options.seed).fit(train, run.folder / f"train-{run.key}")
         run.finish(model)
     return 0

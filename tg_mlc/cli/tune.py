@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from tg_mlc._optional import require
@@ -17,20 +17,27 @@ if TYPE_CHECKING:
 def tune(options: TrainOptions, *, trials: int = 20) -> int:
     """Trains as "tg-mlc train" does, with the best of many settings of label message passing.
 
-    Trials that are worse than most after the same number of epochs stop early. Run again after an interruption, it goes
-    on with the trials that are missing. Trials take further time than --seconds.
+    Trials that are worse than most after the same number of epochs stop early. Trials take further time than --seconds.
 
     Args:
         trials: The number of settings to try.
     """
+    from tg_mlc.cli._progress import time_left
     from tg_mlc.cli._training import Run
     from tg_mlc.recipes import AutoModel
 
     check_count("--trials", trials)
     optuna = require("optuna", extra="tune")
-    with Run(options) as run:
-        search = partial(_search, optuna, _study(optuna, run), trials)
-        model = AutoModel(options.seconds, options.seed, search).fit(run.train)
+    with Run(options) as run, ExitStack() as shown:
+        study = _study(optuna, run)
+
+        def search(*args: Any) -> dict[str, Any]:
+            found = _search(optuna, study, trials, *args)
+            shown.enter_context(time_left(options.seconds))
+            return found
+
+        model = AutoModel(options.seconds, options.seed, search).fit(run.train, run.folder / f"tune-{run.key}-{trials}")
+        shown.close()
         run.finish(model, settings=model.report["lamp"])
     return 0
 

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from torch import nn
 from torch_geometric.loader import DataLoader
 
 from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data.preprocess.kept import Kept
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
 from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
@@ -23,6 +25,7 @@ from tg_mlc.recipes.molecules import MOLECULES
 from tg_mlc.recipes.tables import MODEL
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 from tg_mlc.training.checkpoint import AtomicCheckpointIO
+from tg_mlc.training.saving import model_state, restore_model
 from tg_mlc.training.scorer import logits_of
 
 #: With more labels than this each attends to the ten that it is most correlated with, not to all.
@@ -95,7 +98,9 @@ def build(family: str, train: MultiLabelDataset, label_graph: LabelGraph, option
     return FAMILIES[family].build(train, label_graph, **options)
 
 
-def train_folds(dataset: MultiLabelDataset, seconds: float, seed: int, search: Search | None = None) -> Folds | None:
+def train_folds(
+    dataset: MultiLabelDataset, seconds: float, seed: int, search: Search | None = None, kept: Kept | None = None
+) -> Folds | None:
     """Trains on all folds but one, for each, within a time; :obj:`None` if it is too short.
 
     Args:
@@ -104,22 +109,29 @@ def train_folds(dataset: MultiLabelDataset, seconds: float, seed: int, search: S
         seed (int): Seed of folds and weights.
         search (callable, optional): Chooses options, in further time. (default: :obj:`None`, those of the family are
             tried)
+        kept (Kept, optional): Keeps the plan, the choice, and each model. (default: :obj:`None`, nothing is kept)
     """
-    end, name = time.monotonic() + seconds, family_of(dataset)
-    plan = _plan(name, dataset, label_graph_of(dataset), seconds)
+    kept = kept or Kept()
+    end, name = kept.clock() + seconds, family_of(dataset)
+    make_plan = partial(_plan, name, dataset, label_graph_of(dataset), seconds)
+    plan = kept.part("plan", make_plan, unpack=lambda state: state and _Plan(*state))
     if plan is None:
         return None
     fold = stratified_folds(dataset.y, plan.num_folds, seed)
     splits = [_split(fold, part) for part in range(plan.num_folds)]
-    options, epochs, cost = _choose(name, dataset, splits[0], plan, end, seed, search)
+    choose = partial(_choose, name, dataset, splits[0], plan, end - kept.clock(), seed, search)
+    options, epochs, cost = kept.part("choice", choose)
     if search is not None:
-        end = time.monotonic() + seconds
+        end = kept.clock() + seconds
+    restore = partial(restore_model, label_names=dataset.label_names)
     models, held_out = [], torch.empty_like(dataset.y)
-    for left, split in zip(range(plan.num_folds, 0, -1), splits, strict=True):
-        affordable = int((end - time.monotonic()) / left / cost)  # fewer where the machine has become slower
-        trained = _train(name, dataset, split, options, max(1, min(epochs, affordable)), seed)
-        models.append(trained.model.eval().requires_grad_(False))
-        held_out[split.val] = logits_of(models[-1], dataset[split.val])
+    for part, split in enumerate(splits):
+        # Fewer where the machine has become slower.
+        affordable = int((end - kept.clock()) / (plan.num_folds - part) / cost)
+        train = partial(_train_model, name, dataset, split, options, max(1, min(epochs, affordable)), seed)
+        model = kept.part(f"fold-{part}", train, model_state, restore)
+        models.append(model.eval().requires_grad_(False))
+        held_out[split.val] = logits_of(model, dataset[split.val])
     return Folds(models, options, held_out.double().numpy(), epochs)
 
 
@@ -171,7 +183,7 @@ class _Trained(NamedTuple):
 
 
 def _choose(
-    name: str, dataset: MultiLabelDataset, split: Split, plan: _Plan, end: float, seed: int, search: Search | None
+    name: str, dataset: MultiLabelDataset, split: Split, plan: _Plan, seconds: float, seed: int, search: Search | None
 ) -> tuple[dict[str, Any], int, float]:
     """The settings and the number of epochs that do best on a fold, and the seconds that an epoch takes.
 
@@ -185,7 +197,7 @@ def _choose(
         return tried[-1][1].least
 
     if search is None:
-        _try_family(name, attempt, plan, end)
+        _try_family(name, attempt, plan, seconds)
         options, best = min(tried, key=lambda each: each[1].least)
     else:
         found = {**usual, **search(attempt, {"channels": 64, **FAMILIES[name].module, **usual})}
@@ -195,12 +207,12 @@ def _choose(
     return options, best.best_epoch, best.seconds
 
 
-def _try_family(name: str, attempt: Attempt, plan: _Plan, end: float) -> None:
+def _try_family(name: str, attempt: Attempt, plan: _Plan, seconds: float) -> None:
     """Tries the options of a family in turn, as long as there is time for all folds afterwards."""
     start = time.monotonic()
     for count, trial in enumerate(FAMILIES[name].trials):
-        now = time.monotonic()
-        if count and now + (now - start) / count * (1 + plan.num_folds) > end:
+        taken = time.monotonic() - start
+        if count and taken + taken / count * (1 + plan.num_folds) > seconds:
             break
         attempt({**trial, **plan.changes})
 
@@ -234,3 +246,7 @@ def _train(
         module.load_state_dict(last["state_dict"])
     seconds = (time.monotonic() - start) / result.num_epochs
     return _Trained(model, result.best_value, best["epoch"] + 1, seconds)
+
+
+def _train_model(*args: Any) -> nn.Module:
+    return _train(*args).model

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from tg_mlc.data.preprocess import (
     from_state,
     to_state,
 )
+from tg_mlc.data.preprocess.kept import Kept
 from tg_mlc.data.preprocess.preprocessor import as_tensors
 from tg_mlc.data.preprocess.tuned_scores import EVIDENCE_SCALE, TITLES, ranks_and_decides
 from tg_mlc.data.readers.fasta import LETTERS
@@ -123,15 +124,22 @@ class AutoModel(Scorer):
         self.search = search
 
     @isolate_rng()
-    def fit(self, dataset: MultiLabelDataset) -> Self:
-        """Fits to training samples; see :func:`auto`."""
-        start = time.monotonic()
+    def fit(self, dataset: MultiLabelDataset, keep: Path | None = None) -> Self:
+        """Fits to training samples; see :func:`auto`.
+
+        Args:
+            dataset (MultiLabelDataset): Training samples.
+            keep (Path, optional): A folder for classifiers and models as soon as they are done, with which the same
+                call goes on after an interruption; it belongs to these samples and options, and stays.
+                (default: :obj:`None`, nothing is kept)
+        """
+        kept = Kept(keep)
+        start = kept.clock()
         self.label_names = list(dataset.label_names)
-        scores = TunedScores(seconds=self.seconds * CLASSIFIER_SHARE, seed=self.seed)
+        scores = TunedScores(seconds=self.seconds * CLASSIFIER_SHARE, seed=self.seed, kept=kept)
         self.preprocessor = Chain(*input_steps(dataset), scores)
         train = self.preprocessor.fit_transform(dataset, _all_of(dataset))
-        left = self.seconds - (time.monotonic() - start)
-        folds, reason = self._train_folds(train, left)
+        folds, reason = self._train_folds(train, self.seconds - (kept.clock() - start), kept)
         self.models = [] if folds is None else folds.models
         inputs = train.rows("evidence").double().numpy()
         logits = inputs if folds is None else np.concatenate([inputs, folds.held_out[..., None]], axis=-1)
@@ -149,14 +157,16 @@ class AutoModel(Scorer):
             "validation": {metric: tuner.best_value for metric, tuner in self.tuners.items()},
             "data": data_hash(dataset),
             "weights": np.asarray(self.combination.weight).mean(axis=0).tolist(),
-            "seconds": time.monotonic() - start,
+            "seconds": kept.clock() - start,
         }
         return self
 
-    def _train_folds(self, train: MultiLabelDataset, seconds: float) -> tuple[_folds.Folds | None, str | None]:
+    def _train_folds(
+        self, train: MultiLabelDataset, seconds: float, kept: Kept
+    ) -> tuple[_folds.Folds | None, str | None]:
         """LaMP, or why there is none."""
         try:
-            folds = _folds.train_folds(train, seconds, self.seed, self.search)
+            folds = _folds.train_folds(train, seconds, self.seed, self.search, kept)
             return folds, "the time was too short to train it" if folds is None else None
         except FloatingPointError as error:
             warnings.warn(f"The model is made of classifiers alone, as LaMP's training diverged: {error}", stacklevel=4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -19,6 +20,7 @@ from tg_mlc.baselines import ForestBaseline, KernelRidgeBaseline, LinearBaseline
 from tg_mlc.baselines.combination import learnable_labels
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
+from tg_mlc.data.preprocess.kept import Kept
 from tg_mlc.data.preprocess.preprocessor import Preprocessor
 from tg_mlc.data.preprocess.views import View, make_view, views_of
 from tg_mlc.data.samples import Samples
@@ -86,6 +88,7 @@ class TunedScores(Preprocessor):
         seconds (float, optional): The time for all of them together, of which each has an equal share of what is left;
             it is exceeded where even the smallest fits take longer. (default: :obj:`120`)
         seed (int, optional): Seed of samples and folds. (default: :obj:`0`)
+        kept (Kept, optional): Keeps each classifier as soon as it is tuned. (default: :obj:`None`, nothing is kept)
 
     Attributes:
         tuned (dict): The classifiers by kind, after :meth:`fit`.
@@ -98,13 +101,16 @@ class TunedScores(Preprocessor):
     tuned: dict[str, Tuned]
     views: dict[str, View]
 
-    def __init__(self, kinds: Sequence[str] = tuple(GRIDS), seconds: float = 120.0, seed: int = 0) -> None:
+    def __init__(
+        self, kinds: Sequence[str] = tuple(GRIDS), seconds: float = 120.0, seed: int = 0, kept: Kept | None = None
+    ) -> None:
         if unknown := [kind for kind in kinds if kind not in GRIDS]:
             raise ValueError(f"Expected 'kinds' among {list(GRIDS)} (got {unknown})")
         check_number("seconds", seconds)
         self.kinds = list(kinds)
         self.seconds = seconds
         self.seed = seed
+        self.kept = kept or Kept()
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         """Tunes the classifiers to training samples."""
@@ -113,13 +119,14 @@ class TunedScores(Preprocessor):
 
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
         """Tunes the classifiers, and gives training samples the logits of fits without them."""
-        train, end = dataset[split.train], time.monotonic() + self.seconds
+        train, end = dataset[split.train], self.kept.clock() + self.seconds
         self.views = {name: view.fit(train) for name, view in views_of(dataset).items()}
         matrices = {name: view.matrix(train) for name, view in self.views.items()}
         self.tuned = {}
         for place, kind in enumerate(tqdm(self.kinds, desc="Classifiers", disable=None, leave=False)):
-            share = max(0.0, end - time.monotonic()) / (len(self.kinds) - place)
-            self.tuned[kind] = _tune(kind, matrices, train.y.numpy(), share, self.seed)
+            share = max(0.0, end - self.kept.clock()) / (len(self.kinds) - place)
+            tune = partial(_tune, kind, matrices, train.y.numpy(), share, self.seed)
+            self.tuned[kind] = self.kept.part(kind, tune, _packed, partial(_restore, kind))
         evidence = torch.empty(*dataset.y.shape, len(self.tuned))
         evidence[split.train] = _stack([each.held_out for each in self.tuned.values()])
         others = np.setdiff1d(np.arange(len(dataset)), split.train)
@@ -159,10 +166,7 @@ class TunedScores(Preprocessor):
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Takes the classifiers of another one."""
         self.views = {name: make_view(name).load_state_dict(each) for name, each in state["views"].items()}
-        self.tuned = {}
-        for kind, each in state["tuned"].items():
-            classifier = _make(kind, each["setting"]).load_state_dict(each["state"])
-            self.tuned[kind] = Tuned(kind, each["view"], tuple(each["setting"]), classifier)
+        self.tuned = {kind: _restore(kind, each) for kind, each in state["tuned"].items()}
         self.kinds = list(self.tuned)
         return self
 
@@ -273,6 +277,17 @@ def _stack(logits: Sequence[Any]) -> torch.Tensor:
 
 def _state(each: Tuned) -> dict[str, Any]:
     return {"view": each.view, "setting": list(each.setting), "state": each.classifier.state_dict()}
+
+
+def _packed(each: Tuned) -> dict[str, Any]:
+    """The state with what is known of training samples, which no saved model has."""
+    return {**_state(each), "held_out": each.held_out, "seconds": each.seconds}
+
+
+def _restore(kind: str, state: Mapping[str, Any]) -> Tuned:
+    classifier = _make(kind, state["setting"]).load_state_dict(state["state"])
+    held_out = state["held_out"].numpy() if "held_out" in state else None
+    return Tuned(kind, state["view"], tuple(state["setting"]), classifier, held_out, state.get("seconds", 0.0))
 
 
 def _in_memory(dataset: MultiLabelDataset) -> MultiLabelDataset:
