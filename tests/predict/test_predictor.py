@@ -32,6 +32,15 @@ def test_what_fit_leaves_predicts_the_same(result, folder):
     assert repr(loaded) == "Predictor(ModuleScorer, 2 labels)"
 
 
+def test_columns_of_targets_are_matched_by_name(folder):
+    predictor = tg_mlc.load(folder)
+    y = pd.DataFrame([[1, 0], [0, 1], [1, 1]], columns=LABELS)
+    expected = predictor.evaluate(NEW, y.to_numpy()).values
+    assert predictor.evaluate(NEW, y[LABELS[::-1]]).values == pytest.approx(expected, nan_ok=True)
+    with pytest.raises(ValueError, match="Expected 'y' to have the columns of the model's labels"):
+        predictor.evaluate(NEW, y.rename(columns={LABELS[0]: "other"}))
+
+
 def test_the_folder_says_what_a_person_wants_to_know(result, folder):
     content = json.loads((folder / "model.json").read_text())["content"]
     assert content["label_names"] == LABELS

@@ -239,3 +239,14 @@ def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, monkeypatch):
 def test_refuses_an_unknown_metric(fitted):
     with pytest.raises(ValueError, match=r"Expected 'metric' to be one of .* \(got 'F1'\)"):
         fitted.predict(vectors(), "F1")
+
+
+def test_labels_of_samples_are_matched_by_name():
+    samples = vectors()
+    model = AutoModel(seconds=0).fit(samples)
+    x, y, names = samples.rows("x").numpy(), samples.y.numpy(), samples.label_names
+    assert model.evaluate(samples)["maAUC"] > 0.9
+    turned = from_arrays(x, y[:, ::-1], names[::-1], kind="vector")
+    assert model.evaluate(turned).values == pytest.approx(model.evaluate(samples).values, nan_ok=True)
+    with pytest.raises(ValueError, match=r"samples with the labels of the model \(got others, or too few: \['label_1', 'other'"):
+        model.evaluate(from_arrays(x, y, [names[0], "other"], kind="vector"))

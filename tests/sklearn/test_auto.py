@@ -35,3 +35,22 @@ def test_raw_frames_of_numbers_and_words_with_gaps() -> None:
 def test_a_metric_is_needed_for_thresholds() -> None:
     with pytest.raises(ValueError, match="Expected 'threshold' to be one of"):
         AutoClassifier(threshold="f1").fit(X, Y)
+
+
+def test_a_label_that_is_never_known_never_applies() -> None:
+    y = Y.astype(float)
+    y[:, 1] = np.nan
+    margins = AutoClassifier(seconds=0, threshold="maF1", random_state=0).fit(X, y).decision_function(X)
+    assert np.isfinite(margins[:, 0]).all()
+    assert (margins[:, 1] == -np.inf).all()
+
+
+def test_smiles_in_a_frame_and_among_others() -> None:
+    pytest.importorskip("rdkit")
+    smiles = ["CCO", "CCN", "c1ccccc1O", "[H][H]", "*"] * 8  # of the last two, RDKit has no mean over heavy atoms
+    y = np.array([["O" in each, "N" in each] for each in smiles])
+    classifier = AutoClassifier(seconds=0, random_state=0).fit(pd.DataFrame({"smiles": smiles}), y)
+    assert classifier.inputs_ == "smiles"
+    assert classifier.predict(pd.DataFrame({"smiles": ["CCCO", "[HH]"]}))[:, 0].tolist() == [True, False]
+    with pytest.raises(ValueError, match=r"Expected SMILES alone \(got 1 others, the first 'C\(C' in row 40\)"):
+        AutoClassifier(seconds=0).fit([*smiles, "C(C"], [*y, y[0]])

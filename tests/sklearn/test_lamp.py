@@ -132,6 +132,13 @@ def test_smiles() -> None:
         classifier.predict(["no molecule"])
 
 
+def test_a_warm_start_with_smiles() -> None:
+    y = np.array([["C" in s[1:], "N" in s] for s in SMILES] * 4)
+    classifier = small(evidence=("ridge",), warm_start=True).fit(SMILES * 4, y)
+    before = classifier.trained_
+    assert classifier.fit(SMILES * 4, y).trained_ is not before
+
+
 def test_inputs_can_be_told() -> None:
     assert small(inputs="texts").fit(SMILES * 4, [{"a"}, {"b"}] * 12).inputs_ == "texts"
     with pytest.raises(ValueError, match="Expected a list or column of strings for inputs 'texts'"):

@@ -47,7 +47,7 @@ def _from_matrix(Y: Any, label_names: Sequence[str] | None, num_labels: int | No
     return values, names
 
 
-def in_order(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
+def in_order(frame: Any, names: Sequence[str] | None, argument: str, old: str = "'like'") -> Any:
     """The columns of a data frame in the order of old names; what has no names, or none to compare, as it is."""
     given = getattr(frame, "columns", None)
     if given is None or names is None:
@@ -57,7 +57,7 @@ def in_order(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
     missing, others = [name for name in names if name not in columns], sorted(columns.keys() - set(names))
     if missing or others:
         raise ValueError(
-            f"Expected '{argument}' to have the columns of 'like', in any order (got {len(missing)} missing: "
+            f"Expected '{argument}' to have the columns of {old}, in any order (got {len(missing)} missing: "
             f"{missing[:5]}, {len(others)} too many: {others[:5]}); pass '{argument}.to_numpy()' to take columns by "
             f"their places instead of their names"
         )

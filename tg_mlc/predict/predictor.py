@@ -14,6 +14,7 @@ import torch
 from tg_mlc._folder import CONTENT, read_folder
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
+from tg_mlc.data._label_values import in_order
 from tg_mlc.metrics import evaluate
 from tg_mlc.metrics.report import Evaluation
 from tg_mlc.recipes import AutoModel
@@ -125,8 +126,13 @@ class Predictor:
 
         Args:
             raw, known, batch_size: As in :meth:`predict`.
-            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+            y (Tensor, numpy.ndarray or DataFrame): Targets :math:`(N, L)`: 0, 1, or NaN for unknown; the columns of a
+                data frame are matched by name.
+
+        Raises:
+            ValueError: If a data frame has other columns than the model has labels.
         """
+        y = in_order(y, self.label_names, "y", old="the model's labels")
         scores = torch.from_numpy(self.scores(raw, known, batch_size))
         return evaluate(y, scores, self.scorer.tuners or self.thresholds(), self.label_names)
 

@@ -76,8 +76,9 @@ def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> A
 
     Args:
         dataset (MultiLabelDataset): Training samples, all of which are used.
-        seconds (float, optional): The time that may be taken, roughly; small data sets take less. Where it cuts a
-            search short, results depend on the speed of the machine. (default: :obj:`300`)
+        seconds (float, optional): The time that may be taken, roughly: small data sets take less; hundreds of labels
+            take more where it is short, as each classifier is fitted in any case. Where it cuts a search short, results
+            depend on the speed of the machine. (default: :obj:`300`)
         seed (int, optional): Seed of folds, trees and weights. (default: :obj:`0`)
 
     Raises:
@@ -206,8 +207,15 @@ class AutoModel(Scorer):
         return decisions
 
     def evaluate(self, dataset: MultiLabelDataset) -> Evaluation:
-        """Evaluates probabilities and decisions on samples with known labels."""
-        return evaluate(dataset.y, self.predict_proba(dataset), self.tuners, self.label_names)
+        """Evaluates probabilities and decisions on samples with known labels, which are matched by name.
+
+        Raises:
+            ValueError: If the samples have other labels than the model.
+        """
+        if others := sorted({*dataset.label_names} ^ {*self.label_names}):
+            raise ValueError(f"Expected samples with the labels of the model (got others, or too few: {others[:5]})")
+        y = dataset.y[:, [dataset.label_names.index(name) for name in self.label_names]]
+        return evaluate(y, self.predict_proba(dataset), self.tuners, self.label_names)
 
     def classifier_scores(self, raw: Any) -> dict[str, ClassifierScore]:
         """Returns the probabilities of each classifier alone, by its title in tables of results; only after

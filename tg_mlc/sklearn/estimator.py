@@ -119,7 +119,7 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
     def _margins(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         logits = self._logits(self._read_inputs(X))
-        margins: FloatArray = logits - logit(self.thresholds_).astype(logits.dtype)
+        margins: FloatArray = logits - logit(np.minimum(self.thresholds_, 1)).astype(logits.dtype)
         return margins
 
     def _fix_threshold(self, threshold: float) -> Self:

@@ -53,17 +53,23 @@ class RawInputEstimator(MultiLabelEstimator):
 
 def infer_inputs(X: Any) -> Inputs:
     """What inputs are: a sparse matrix holds bags of words, a dense one vectors; strings are SMILES if all are
-    molecules, and texts if not.
+    molecules, and texts if at most half are.
     """
     texts = as_texts(X)
     if texts is None:
         return "bags" if sp.issparse(X) else "vectors"
-    return "smiles" if is_installed("rdkit") and all(map(_is_molecule, texts)) else "texts"
+    if not is_installed("rdkit"):
+        return "texts"
+    others = [row for row, text in enumerate(texts) if not _is_molecule(text)]
+    if 0 < len(others) < len(texts) / 2:
+        got = f"{len(others)} others, the first {texts[others[0]]!r} in row {others[0]}"
+        raise ValueError(f"Expected SMILES alone (got {got}); leave these rows out, or pass inputs='texts'")
+    return "texts" if others else "smiles"
 
 
 def as_texts(X: Any) -> list[Any] | None:
-    """A list of texts, or of lists of words, or nothing if inputs are none."""
-    values = as_list(X)
+    """A list of texts, or of lists of words, also in a data frame's only column, or nothing if inputs are none."""
+    values = as_list(X[X.columns[0]] if len(getattr(X, "columns", ())) == 1 else X)
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind == "U":
         values = values.tolist()
     return values if isinstance(values, list) and values and all(map(_is_text, values)) else None
@@ -81,7 +87,10 @@ def make_samples(
 
 def samples_like(preprocessor: Chain, X: Any, y: FloatArray) -> MultiLabelDataset:
     """Samples of inputs with the words or columns of those before."""
-    return with_attribute(preprocessor.steps[0].transform(X), "y", torch.from_numpy(y))
+    for step in preprocessor.steps:
+        X = X if isinstance(X, MultiLabelDataset) else step.transform(X)
+    samples: MultiLabelDataset = with_attribute(X, "y", torch.from_numpy(y))
+    return samples
 
 
 def preprocessor_of(samples: MultiLabelDataset, classifiers: Sequence[str], seed: int) -> Chain:

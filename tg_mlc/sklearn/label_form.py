@@ -41,7 +41,7 @@ class LabelForm:
         y = _plain(y)
         if are_names(y):
             matrix, names = read_labels(y, None)
-            form = cls("sets", np.array(names), object)
+            form = cls("sets", _as_given(names, y), object)
         elif sp.issparse(y) or (np.ndim(y) > 1 and not _is_column_of_classes(y)):
             matrix, names = read_labels(y, None)
             classes = np.array(names) if hasattr(y, "columns") else np.arange(len(names))
@@ -104,6 +104,13 @@ class LabelForm:
     def _one_hot(self, y: npt.NDArray[Any]) -> FloatArray:
         matrix = (y[:, None] == (self.classes[1:] if self.is_binary else self.classes)).astype(np.float32)
         return np.asarray(matrix)
+
+
+def _as_given(names: list[str], y: Any) -> npt.NDArray[Any]:
+    """Names as sets have them, which may be numbers."""
+    given = {str(name): name for entry in y if isinstance(entry, (set, frozenset, list, tuple)) for name in entry}
+    values = [given[name] for name in names]
+    return np.array(values, dtype=None if all(isinstance(value, str) for value in values) else object)
 
 
 def _plain(y: Any) -> Any:

@@ -147,3 +147,11 @@ def test_texts_are_refused_where_words_had_weights():
     with pytest.raises(ValueError, match=r"a matrix with the weights of words.*\(got texts"):
         inputs.transform(["red pear"])
     assert inputs.transform(np.array([[0.5, 2]]))[0].weight.tolist() == [0.5, 2]
+
+
+def test_lists_of_as_many_numbers_as_columns_are_rows():
+    rows = [[1, 0, 0, 1], [0, 1, 0, 0]]
+    inputs = fitted(TableInputs(), from_arrays(np.array(rows * 4), np.ones((8, 1)), kind="bag"))
+    for raw in (rows, np.array(rows)):
+        assert bag_of_words(inputs.transform(raw)).toarray().tolist() == rows
+    assert bag_of_words(inputs.transform([[1, 3], [0, 2]])).toarray().tolist() == [[0, 1, 0, 1], [1, 0, 1, 0]]

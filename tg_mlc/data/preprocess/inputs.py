@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from tg_mlc._numbers import as_list
 from tg_mlc.data._inputs import num_rows
-from tg_mlc.data._words import Document, as_documents, from_documents
+from tg_mlc.data._words import Document, as_documents, from_documents, may_be_rows
 from tg_mlc.data.arrays import from_arrays
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
@@ -118,8 +118,12 @@ class TableInputs(Inputs):
     def _read(self, raw: Any) -> MultiLabelDataset:
         if isinstance(raw, (list, tuple)) and any(isinstance(text, str) for text in raw):
             raw = [tokenize(text) if isinstance(text, str) else text for text in raw]
-        documents = as_documents(raw) if self.values != "presence" else None
-        return from_arrays(raw, like=self._like()) if documents is None else self._counted(documents)
+        documents = as_documents(raw)
+        if documents and self.kind == "bag" and may_be_rows(documents) and len(documents[0]) == self.num_inputs:
+            raw, documents = np.array(documents), None  # nobody tells all words by their numbers
+        if documents is None or self.values == "presence":
+            return from_arrays(raw, like=self._like())
+        return self._counted(documents)
 
     def _column(self, raw: Any) -> Any:
         """The column of a data frame that is the only one and holds texts or lists; columns of words or numbers are

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal, get_args
@@ -94,10 +95,17 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
     def forward(self, data: Data) -> Data:
         """The sample with its descriptors."""
         molecule = _molecule(data)
-        values = torch.tensor([[float(compute(molecule)) for compute in _descriptors()]], dtype=torch.double)
+        values = torch.tensor([[_value(compute, molecule) for compute in _descriptors()]], dtype=torch.double)
         limit = torch.finfo(torch.float).max
         data.descriptors = values.clamp(-limit, limit).float()  # a huge value is no infinity; NaN stays
         return data
+
+
+def _value(compute: Callable[[Any], float], molecule: Any) -> float:
+    try:
+        return float(compute(molecule))
+    except ZeroDivisionError:  # a mean over the heavy atoms of a molecule that has none
+        return math.nan
 
 
 @cache
