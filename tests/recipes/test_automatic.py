@@ -248,5 +248,7 @@ def test_labels_of_samples_are_matched_by_name():
     assert model.evaluate(samples)["maAUC"] > 0.9
     turned = from_arrays(x, y[:, ::-1], names[::-1], kind="vector")
     assert model.evaluate(turned).values == pytest.approx(model.evaluate(samples).values, nan_ok=True)
-    with pytest.raises(ValueError, match=r"samples with the labels of the model \(got others, or too few: \['label_1', 'other'"):
+    with pytest.raises(
+        ValueError, match=r"samples with the labels of the model \(got others, or too few: \['label_1', 'other'"
+    ):
         model.evaluate(from_arrays(x, y, [names[0], "other"], kind="vector"))
