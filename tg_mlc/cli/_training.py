@@ -92,7 +92,7 @@ class Run:
         report = model.evaluate(self.dataset[self.split.test])
         columns = (self.dataset.feature_names or []) if self.inputs.kind == "rows" else self.inputs.columns
         results = {
-            "test": {name: float(value) for name, value in report.values.items()},
+            "test": report.to_dict()["values"],
             "validation": model.report["validation"],
             "weights": _weights(model),
             "without_lamp": model.report["without_lamp"],
