@@ -69,6 +69,10 @@ class CSVTable(NamedTuple):
         names = [[name.strip() for name in cell.split(separator)] for cell in self.texts(column)]
         return [{name for name in cell if name} for cell in names]
 
+    def where(self, row: int) -> str:
+        """The place in the file of one of these rows."""
+        return f"row {self.first + row} (line {self.lines[row]})"
+
     def _matrix(
         self, columns: Sequence[str], convert: Callable[[list[str]], list[float | None]], expected: str, hint: str = ""
     ) -> np.ndarray:
@@ -77,7 +81,7 @@ class CSVTable(NamedTuple):
             converted = convert(cells := self.texts(column))
             if None in converted:
                 row = converted.index(None)
-                where = f"row {self.first + row} (line {self.lines[row]}), column '{column}' of '{self.path}'"
+                where = f"{self.where(row)}, column '{column}' of '{self.path}'"
                 raise ValueError(f"Expected {expected} in {where} (got '{cells[row][:80]}'){hint}")
             values[:, target] = converted
         return values

@@ -52,7 +52,10 @@ class Inputs(NamedTuple):
         """The labels of some rows."""
         if self.separator is None:
             return table.labels(label_names)
-        return read_labels(table.label_sets(self.labels[0], self.separator), label_names)[0]
+        sets = table.label_sets(self.labels[0], self.separator)
+        unknown = [found.difference(label_names) for found in sets]
+        others.update((table.where(row), found) for row, found in enumerate(unknown) if found)
+        return read_labels([found.intersection(label_names) for found in sets], label_names)[0]
 
     def raw(self, table: CSVTable) -> Any:
         """The raw inputs of some rows."""
@@ -110,7 +113,7 @@ class Scores:
         try:
             check_input(self.inputs.kind, text)
         except ValueError as error:
-            where = f"row {table.first + row} (line {table.lines[row]}): '{text:.60}'"
+            where = f"{table.where(row)}: '{text:.60}'"
             tqdm.write(f"tg-mlc: cannot read {where}: {error}", file=sys.stderr)
             self.num_refused += 1
             return False
