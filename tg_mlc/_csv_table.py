@@ -181,7 +181,9 @@ def _rows(reader: Any, path: Path, header: list[str], delimiter: str) -> Iterato
 def _hint_of_delimiter(header: Sequence[str]) -> str:
     """Advice on a header of one cell that seems to be several."""
     found = [mark for mark in (";", "\t", "|", ",") if len(header) == 1 and mark in header[0]]
-    return f"; if {found[0]!r} stands between cells, pass it as 'delimiter' of 'from_csv'" if found else ""
+    return (
+        f"; if {found[0]!r} stands between cells, pass it as 'delimiter' of 'from_csv', or --delimiter" if found else ""
+    )
 
 
 @contextmanager

@@ -9,7 +9,15 @@ from collections.abc import Mapping
 from tg_mlc.cli._output import show
 
 
-def evaluate(model: str, *, csv: str, batch_size: int = 256, device: str = "cpu", json: bool = False) -> int:
+def evaluate(
+    model: str,
+    *,
+    csv: str,
+    delimiter: str | None = None,
+    batch_size: int = 256,
+    device: str = "cpu",
+    json: bool = False,
+) -> int:
     """Evaluates a model on the rows of a CSV file, whose labels are known.
 
     Rows whose molecule or DNA cannot be read are reported and left out; the exit status is then 1. Names of labels that
@@ -18,6 +26,7 @@ def evaluate(model: str, *, csv: str, batch_size: int = 256, device: str = "cpu"
     Args:
         model: The folder of the model.
         csv: A file with the columns of inputs and labels that the model was trained on.
+        delimiter: What stands between cells; by default, as in the file of the training.
         batch_size: The number of samples at a time.
         device: Where to compute.
         json: Prints JSON.
@@ -30,8 +39,9 @@ def evaluate(model: str, *, csv: str, batch_size: int = 256, device: str = "cpu"
     from tg_mlc.predict import load
 
     predictor = load(model, device)
-    names, inputs = predictor.label_names, inputs_of(predictor, model)
+    names, inputs = predictor.label_names, inputs_of(predictor, model, delimiter)
     blocks, scores, targets = Scores(predictor, inputs, csv, batch_size), [], []
+    others: dict[str, set[str]] = {}
     for table, found in blocks:
         inputs.require(table, names if inputs.separator is None else inputs.labels)
         scores.append(found)
@@ -41,11 +51,10 @@ def evaluate(model: str, *, csv: str, batch_size: int = 256, device: str = "cpu"
     if not kept.any():
         blocks.status("left out")
         raise ValueError(f"Expected at least one row that can be evaluated in '{csv}' (got none)")
-    others: dict[str, set[str]] = {}
+    _report(others, csv)
     report = report_of(y[kept], p[kept], predictor.scorer.tuners or 0.5, names)
     show(report.to_dict()["values"], str(report), json)
     return blocks.status("left out")
-    _report(others, csv)
 
 
 def _report(others: Mapping[str, set[str]], csv: str) -> None:
