@@ -69,6 +69,10 @@ class CSVTable(NamedTuple):
         names = [[name.strip() for name in cell.split(separator)] for cell in self.texts(column)]
         return [{name for name in cell if name} for cell in names]
 
+    def where(self, row: int) -> str:
+        """The place in the file of one of these rows."""
+        return f"row {self.first + row} (line {self.lines[row]})"
+
     def _matrix(
         self, columns: Sequence[str], convert: Callable[[list[str]], list[float | None]], expected: str, hint: str = ""
     ) -> np.ndarray:
@@ -77,7 +81,7 @@ class CSVTable(NamedTuple):
             converted = convert(cells := self.texts(column))
             if None in converted:
                 row = converted.index(None)
-                where = f"row {self.first + row} (line {self.lines[row]}), column '{column}' of '{self.path}'"
+                where = f"{self.where(row)}, column '{column}' of '{self.path}'"
                 raise ValueError(f"Expected {expected} in {where} (got '{cells[row][:80]}'){hint}")
             values[:, target] = converted
         return values
@@ -177,7 +181,9 @@ def _rows(reader: Any, path: Path, header: list[str], delimiter: str) -> Iterato
 def _hint_of_delimiter(header: Sequence[str]) -> str:
     """Advice on a header of one cell that seems to be several."""
     found = [mark for mark in (";", "\t", "|", ",") if len(header) == 1 and mark in header[0]]
-    return f"; if {found[0]!r} stands between cells, pass it as 'delimiter' of 'from_csv'" if found else ""
+    return (
+        f"; if {found[0]!r} stands between cells, pass it as 'delimiter' of 'from_csv', or --delimiter" if found else ""
+    )
 
 
 @contextmanager

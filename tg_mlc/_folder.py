@@ -7,6 +7,7 @@ Replacing the first is what replaces the folder's content.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +22,7 @@ FORMAT = "tg_mlc.model/1"
 CONTENT = "model.json"
 WEIGHTS = "weights-*.safetensors"  #: of which the content names one
 
-_TENSOR = "tensor"  # the only key of what stands for a tensor
+_TENSOR, _FLOAT = "tensor", "float"  # the only key of what stands for a tensor; for NaN or infinity, as JSON has none
 _KEYS = {"format", "sha256", "weights", "content"}
 
 
@@ -96,7 +97,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _dump(entries: Mapping[str, Any]) -> bytes:
-    return json.dumps(entries, indent=1, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(entries, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 def _without_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
@@ -115,12 +116,14 @@ def _without_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
             f"Expected '{name}' to be a tensor, number, string, list or dict, which a model's folder can hold (got "
             f"{type(value).__name__})"
         )
+    if isinstance(value, float) and not math.isfinite(value):
+        return {_FLOAT: str(value)}
     return value
 
 
 def _key(key: Any, name: str) -> str:
-    if not isinstance(key, str) or key == _TENSOR:
-        raise ValueError(f"Expected the keys of '{name}' to be strings other than '{_TENSOR}' (got {key!r})")
+    if not isinstance(key, str) or key in (_TENSOR, _FLOAT):
+        raise ValueError(f"Expected the keys of '{name}' to be strings, not '{_TENSOR}' or '{_FLOAT}' (got {key!r})")
     return key
 
 
@@ -128,6 +131,8 @@ def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     if isinstance(value, dict):
         if value.keys() == {_TENSOR}:
             return tensors[value[_TENSOR]]
+        if value.keys() == {_FLOAT}:
+            return float(value[_FLOAT])
         return {key: _with_tensors(item, tensors) for key, item in value.items()}
     if isinstance(value, list):
         return [_with_tensors(item, tensors) for item in value]

@@ -39,8 +39,10 @@ def one_hot(column: str, cells: Sequence[str], names: Sequence[str]) -> np.ndarr
 
 
 def column_of(name: str, columns: Sequence[str]) -> str:
-    """The column that one of :func:`value_names` is of; the name itself if it is a column, or of none."""
-    return name if name in columns else next((one for one in columns if name.startswith(f"{one}=")), name)
+    """The column that one of :func:`value_names` is of, which may be missing; the name itself if it is a column."""
+    if name in columns:
+        return name
+    return next((one for one in columns if name.startswith(f"{one}=")), name.partition("=")[0])
 
 
 def named_columns(

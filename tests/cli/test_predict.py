@@ -8,7 +8,7 @@ import pytest
 
 import tg_mlc
 from tests.predict.conftest import folder, result  # noqa: F401
-from tg_mlc import cli
+from tg_mlc import _csv_table, cli
 
 
 def read(text):
@@ -38,6 +38,60 @@ def test_evaluation_of_a_file(rows, capsys):
     values = json.loads(capsys.readouterr().out)
     assert cli.main(command) == 0
     assert f"{values['maAUC']:.4f}" in capsys.readouterr().out
+
+
+def test_metrics_that_are_undefined_are_null(rows, tmp_path, capsys):
+    (tmp_path / "one.csv").write_text("height,width,tall,broad\n9,5,1,1\n")
+    assert cli.main(["evaluate", str(rows / "model"), "--csv", str(tmp_path / "one.csv"), "--json"]) == 0
+    values = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert values["maAUC"] is None
+    assert values["HA"] is not None
+
+
+@pytest.fixture(scope="module")
+def fruit(tmp_path_factory):
+    """The folder with a model of texts and names of labels, of a file with semicolons between its cells."""
+    home = tmp_path_factory.mktemp("fruit")
+    lines = [f"{text};{'red,green' if i % 3 else 'red'}" for i, text in enumerate(["plums", "a pear", "pears"] * 10)]
+    (home / "train.csv").write_text("\n".join(["body;colours", *lines]))
+    words = ["--csv", str(home / "train.csv"), "--text", "body", "--labels", "colours", "--label_separator", ","]
+    assert cli.main(["train", *words, "--delimiter", ";", "--seconds", "0", "--out", str(home / "model")]) == 0
+    return home
+
+
+def test_what_stands_between_cells_is_known_and_other_files_may_differ(fruit, tmp_path, capsys):
+    assert tg_mlc.load(fruit / "model").facts["inputs"]["delimiter"] == ";"
+    command = ["predict", str(fruit / "model"), "--csv"]
+    assert cli.main([*command, str(fruit / "train.csv")]) == 0
+    expected = capsys.readouterr().out
+    assert set(read(expected)[1]["predicted"].split(",")) == {"red", "green"}
+    (tmp_path / "tabs.csv").write_text((fruit / "train.csv").read_text().replace(";", "\t"))
+    assert cli.main([*command, str(tmp_path / "tabs.csv")]) == 1
+    assert (
+        r"if '\t' stands between cells, pass it as 'delimiter' of 'from_csv', or --delimiter" in capsys.readouterr().err
+    )
+    assert cli.main([*command, str(tmp_path / "tabs.csv"), "--delimiter", r"\t"]) == 0
+    assert capsys.readouterr().out == expected
+    command = ["evaluate", str(fruit / "model"), "--csv", str(tmp_path / "tabs.csv")]
+    assert cli.main([*command, "--delimiter", r"\t"]) == 0
+    assert "30 samples, 2 labels" in capsys.readouterr().out
+
+
+def test_labels_that_the_model_does_not_know_are_reported_and_count_in_no_metric(fruit, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(_csv_table, "_BLOCK", 2)
+    lines = ["body;colours", "plums;red", "a pear;red,green", "pears;red,green"]
+    (tmp_path / "known.csv").write_text("\n".join(lines))
+    (tmp_path / "others.csv").write_text("\n".join([*lines[:3], "", "pears;blue,red,pink,green"]))
+    command = ["evaluate", str(fruit / "model"), "--csv"]
+    assert cli.main([*command, str(tmp_path / "known.csv")]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert cli.main([*command, str(tmp_path / "others.csv")]) == 0
+    assert capsys.readouterr() == (
+        printed.out,
+        f"tg-mlc: labels that the model does not know count in no metric: ['blue', 'pink'] (in 1 of the rows of "
+        f"'{tmp_path / 'others.csv'}', first in row 2 (line 5))\n",
+    )
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ def test_the_folder_holds_the_model_alone(rows):
         "columns": ["height", "width"],
         "labels": ["tall", "broad"],
         "separator": None,
+        "delimiter": ",",
     }
     assert facts["test"]["maAUC"] > 0.8
 
@@ -74,6 +75,9 @@ def test_columns_of_words(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["maAUC"] == 1.0
     frame = pd.read_csv(file)[["size", "colour"]]
     assert (tg_mlc.load(out).predict(frame)["decision"]["ripe"] == (frame["colour"] == "red")).all()
+    frame[["size"]].to_csv(tmp_path / "new.csv", index=False)
+    assert cli.main(["predict", out, "--csv", str(tmp_path / "new.csv")]) == 1
+    assert "Expected the columns ['colour'] in" in capsys.readouterr().err
 
 
 def test_dna(tmp_path, capsys):
@@ -142,6 +146,16 @@ def test_what_a_model_is_made_of_is_told(tmp_path, capsys):
     assert cli.main([*command, "--seconds", "5", "--force"]) == 0
     [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Weights")]
     assert re.search(r", LaMP \d\.\d\d\.$", line)
+
+
+def test_metrics_that_are_undefined_are_null(tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text("height,tall\n" + "".join(f"{i},{int(i > 4)}\n" for i in range(10)))
+    words = ["--csv", str(tmp_path / "rows.csv"), "--labels", "tall", "--out", str(tmp_path / "model")]
+    assert cli.main(["train", *words, "--seconds", "0", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert printed["test"]["maAUC"] is None
+    content = json.loads((tmp_path / "model" / "model.json").read_text(), parse_constant=pytest.fail)["content"]
+    assert content["facts"]["test"] == printed["test"]
 
 
 def test_few_rows_are_refused_in_words_of_the_command(tmp_path, capsys):

@@ -237,6 +237,9 @@ def test_new_rows_have_the_columns_of_the_old_values(tmp_path):
     new.write_text("tempo,mood\n70,slow\n80,wild\n")
     dataset = from_csv(new, like=from_csv(old, label_columns=["calm"]))
     assert dataset.rows("x").tolist() == [[0, 1, 70], [0, 0, 80]]
+    new.write_text("tempo\n70\n")
+    with pytest.raises(ValueError, match=r"Expected the columns \['mood'\] in"):
+        from_csv(new, like=dataset)
 
 
 def test_refuses_columns_that_name_samples_or_mix_numbers_and_words(tmp_path):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import shutil
@@ -199,6 +200,15 @@ def test_names_that_nobody_registered_are_refused(folder, tmp_path, what):
     write_folder(tmp_path, content)
     with pytest.raises(ValueError, match=r"this version of tg_mlc can build \(got ValueError: Expected a .*os.system"):
         tg_mlc.load(tmp_path)
+
+
+def test_numbers_that_json_lacks_are_saved_as_valid_json(result, tmp_path):
+    facts = {"losses": [math.inf, -math.inf, math.nan, 0.5]}
+    Predictor(result.module, facts).save(tmp_path)
+    json.loads((tmp_path / "model.json").read_text(), parse_constant=pytest.fail)
+    assert str(tg_mlc.load(tmp_path).facts["losses"]) == str(facts["losses"])
+    with pytest.raises(ValueError, match=r"Expected the keys of 'facts' to be strings, not .* \(got 'float'\)"):
+        Predictor(result.module, {"float": 1}).save(tmp_path)
 
 
 def test_what_is_no_model(tmp_path):

@@ -23,6 +23,7 @@ from tg_mlc.recipes.molecules import molecule_features
 
 #: What a column can hold; without one, all columns but the labels are numbers.
 KINDS = ("smiles", "text", "dna")
+_TAB = (r"\t", "\t")  # which is hard to type
 #: What raises a ValueError for an input that cannot be read.
 _READERS: dict[str, Callable[[str], Any]] = {"smiles": molecule_from_smiles, "dna": letter_codes}
 
@@ -34,25 +35,31 @@ class Inputs(NamedTuple):
     columns: list[str]  #: of inputs
     labels: list[str]  #: the columns of labels, or the one that lists names
     separator: str | None  #: what stands between names
+    delimiter: str = ","  #: what stands between cells
 
     def dataset(self, path: Path, folder: Path) -> MultiLabelDataset:
         """The samples of a file for training, with what takes long kept in a folder."""
         if self.kind == "smiles":
             [column] = self.columns
-            return MoleculeDataset.from_csv(path, column, self.labels, root=folder, pre_transform=molecule_features())
+            kept: Any = {"root": folder, "pre_transform": molecule_features()}
+            return MoleculeDataset.from_csv(path, column, self.labels, delimiter=self.delimiter, **kept)
         if self.kind == "dna":
-            return self._dna(read_csv_table(path))
+            return self._dna(read_csv_table(path, self.delimiter))
         labels: Any = self.labels if self.separator is None else self.labels[0]
+        marks: Any = {"label_separator": self.separator, "delimiter": self.delimiter}
         if self.kind == "text":
             [column] = self.columns
-            return from_csv(path, labels, text_column=column, label_separator=self.separator, kind="bag")
-        return from_csv(path, labels, self.columns or None, label_separator=self.separator, kind="vector")
+            return from_csv(path, labels, text_column=column, kind="bag", **marks)
+        return from_csv(path, labels, self.columns or None, kind="vector", **marks)
 
-    def targets(self, table: CSVTable, label_names: list[str]) -> np.ndarray:
-        """The labels of some rows."""
+    def targets(self, table: CSVTable, label_names: list[str], others: dict[str, set[str]]) -> np.ndarray:
+        """The labels of some rows, without other names, which are collected by row."""
         if self.separator is None:
             return table.labels(label_names)
-        return read_labels(table.label_sets(self.labels[0], self.separator), label_names)[0]
+        sets = table.label_sets(self.labels[0], self.separator)
+        unknown = [found.difference(label_names) for found in sets]
+        others.update((table.where(row), found) for row, found in enumerate(unknown) if found)
+        return read_labels([found.intersection(label_names) for found in sets], label_names)[0]
 
     def raw(self, table: CSVTable) -> Any:
         """The raw inputs of some rows."""
@@ -87,7 +94,7 @@ class Scores:
 
     def __iter__(self) -> Iterator[tuple[CSVTable, np.ndarray]]:
         with tqdm(total=_num_lines(self.path), desc="Predicting", unit="row", disable=None, leave=False) as bar:
-            for table in read_csv_blocks(self.path):
+            for table in read_csv_blocks(self.path, self.inputs.delimiter):
                 raw = self.inputs.raw(table)
                 kept = [row for row, text in enumerate(raw) if self._can_read(table, row, text)]
                 scores = np.full((len(raw), len(self.predictor.label_names)), np.nan)
@@ -110,7 +117,7 @@ class Scores:
         try:
             check_input(self.inputs.kind, text)
         except ValueError as error:
-            where = f"row {table.first + row} (line {table.lines[row]}): '{text:.60}'"
+            where = f"{table.where(row)}: '{text:.60}'"
             tqdm.write(f"tg-mlc: cannot read {where}: {error}", file=sys.stderr)
             self.num_refused += 1
             return False
@@ -135,19 +142,32 @@ def make_inputs(options: TrainOptions) -> Inputs:
             f"Expected --label_separator with one column of names in --labels, and texts or numbers (got {kind}, "
             f"{names})"
         )
+    if separator is None:
+        check_label_names(names, separator)
+    marks = separator, options.delimiter.replace(*_TAB)
     if kind == "features":
-        return Inputs("rows", _split(column or []), names, separator)
-    return Inputs(kind, [column], names, separator)
+        return Inputs("rows", _split(column or []), names, *marks)
+    return Inputs(kind, [column], names, *marks)
 
 
-def inputs_of(predictor: Predictor, model: str) -> Inputs:
-    """Where a model that the command line trained found its inputs."""
+def check_label_names(names: list[str], separator: str | None) -> None:
+    """Refuses names that would leave open what "predict --csv" writes."""
+    mark = separator or ";"
+    for name in names:
+        if name == "predicted" or mark in name:
+            why = f"'predict --csv' lists predicted names in the column 'predicted', with '{mark}' between them"
+            raise ValueError(f"Expected another name for the label '{name}', as {why}; rename it in the file")
+
+
+def inputs_of(predictor: Predictor, model: str, delimiter: str | None) -> Inputs:
+    """Where a model that the command line trained found its inputs; other files may have another delimiter."""
     if "inputs" not in predictor.facts:
         raise ValueError(
             f"Expected '{model}' to be trained by 'tg-mlc train', which writes down what its inputs are (got a model "
             f"that does not say so); use it with tg_mlc.load"
         )
-    return Inputs(**predictor.facts["inputs"])
+    inputs = Inputs(**predictor.facts["inputs"])
+    return inputs if delimiter is None else inputs._replace(delimiter=delimiter.replace(*_TAB))
 
 
 def _split(names: str | list[str]) -> list[str]:

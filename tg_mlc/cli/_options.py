@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(kw_only=True)
 class TrainOptions:
-    """Options of the commands that train.
+    r"""Options of the commands that train.
 
     Args:
         csv: The file, with a header.
@@ -18,6 +18,7 @@ class TrainOptions:
         dna: The column of DNA.
         features: The columns of numbers, between commas; by default, all but the labels.
         label_separator: What stands between names, if --labels is one column that lists the names of a row's labels.
+        delimiter: What stands between cells, \t for a tab.
         split: How to choose the rows for testing: random, stratified or (SMILES) scaffold.
         seconds: The time that training may take, roughly; small files take less.
         seed: Seed of the split, of folds, trees and weights; equal seeds give equal models where time ends no search.
@@ -33,6 +34,7 @@ class TrainOptions:
     dna: str | None = None
     features: str | list[str] | None = None
     label_separator: str | None = None
+    delimiter: str = ","
     split: str = "random"
     seconds: float = 300.0
     seed: int = 0

@@ -9,7 +9,8 @@ from typing import Any
 
 def show(result: Any, text: str, as_json: bool) -> None:
     """Prints a result for programs or for people."""
-    print(json.dumps(result, ensure_ascii=False) if as_json else text)  # noqa: T201
+    finite = json.loads(json.dumps(result), parse_constant=lambda _: None)  # NaN and infinity, which JSON has not
+    print(json.dumps(finite, ensure_ascii=False, allow_nan=False) if as_json else text)  # noqa: T201
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -14,7 +14,7 @@ from typing_extensions import Self
 from tg_mlc._files import file_sha256, sha256
 from tg_mlc._folder import CONTENT
 from tg_mlc._options import check_choice, check_number
-from tg_mlc.cli._inputs import make_inputs
+from tg_mlc.cli._inputs import check_label_names, make_inputs
 from tg_mlc.cli._options import TrainOptions
 from tg_mlc.cli._output import show
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
@@ -66,6 +66,7 @@ class Run:
     def dataset(self) -> MultiLabelDataset:
         """All samples of the file."""
         dataset = self.inputs.dataset(Path(self.options.csv), self.folder)
+        check_label_names(dataset.label_names, self.inputs.separator)
         if len(dataset) < MIN_ROWS:
             expected = f"at least {MIN_ROWS} rows to train and to test with"
             raise ValueError(f"Expected {expected} in '{self.options.csv}' (got {len(dataset)} that can be read)")
@@ -92,7 +93,7 @@ class Run:
         report = model.evaluate(self.dataset[self.split.test])
         columns = (self.dataset.feature_names or []) if self.inputs.kind == "rows" else self.inputs.columns
         results = {
-            "test": {name: float(value) for name, value in report.values.items()},
+            "test": report.to_dict()["values"],
             "validation": model.report["validation"],
             "weights": _weights(model),
             "without_lamp": model.report["without_lamp"],

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import reprlib
+import sys
+from collections.abc import Mapping
+
 from tg_mlc.cli._output import show
 
 
-def evaluate(model: str, *, csv: str, batch_size: int = 256, device: str = "cpu", json: bool = False) -> int:
+def evaluate(
+    model: str,
+    *,
+    csv: str,
+    delimiter: str | None = None,
+    batch_size: int = 256,
+    device: str = "cpu",
+    json: bool = False,
+) -> int:
     """Evaluates a model on the rows of a CSV file, whose labels are known.
 
-    Rows whose molecule or DNA cannot be read are reported and left out; the exit status is then 1.
+    Rows whose molecule or DNA cannot be read are reported and left out; the exit status is then 1. Names of labels that
+    the model does not know are reported, too, and count in no metric.
 
     Args:
         model: The folder of the model.
         csv: A file with the columns of inputs and labels that the model was trained on.
+        delimiter: What stands between cells; by default, as in the file of the training.
         batch_size: The number of samples at a time.
         device: Where to compute.
         json: Prints JSON.
@@ -25,17 +39,28 @@ def evaluate(model: str, *, csv: str, batch_size: int = 256, device: str = "cpu"
     from tg_mlc.predict import load
 
     predictor = load(model, device)
-    names, inputs = predictor.label_names, inputs_of(predictor, model)
+    names, inputs = predictor.label_names, inputs_of(predictor, model, delimiter)
     blocks, scores, targets = Scores(predictor, inputs, csv, batch_size), [], []
+    others: dict[str, set[str]] = {}
     for table, found in blocks:
         inputs.require(table, names if inputs.separator is None else inputs.labels)
         scores.append(found)
-        targets.append(inputs.targets(table, names))
+        targets.append(inputs.targets(table, names, others))
     y, p = torch.from_numpy(np.concatenate(targets)), torch.from_numpy(np.concatenate(scores))
     kept = ~p.isnan().any(dim=1)
     if not kept.any():
         blocks.status("left out")
         raise ValueError(f"Expected at least one row that can be evaluated in '{csv}' (got none)")
+    _report(others, csv)
     report = report_of(y[kept], p[kept], predictor.scorer.tuners or 0.5, names)
-    show({name: float(value) for name, value in report.values.items()}, str(report), json)
+    show(report.to_dict()["values"], str(report), json)
     return blocks.status("left out")
+
+
+def _report(others: Mapping[str, set[str]], csv: str) -> None:
+    """Says which names of labels the model does not know."""
+    if others:
+        names = reprlib.repr(sorted(set().union(*others.values())))  # the first few
+        where = f"{len(others)} of the rows of '{csv}', first in {next(iter(others))}"
+        message = f"labels that the model does not know count in no metric: {names} (in {where})"
+        print(f"tg-mlc: {message}", file=sys.stderr)  # noqa: T201

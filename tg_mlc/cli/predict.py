@@ -21,6 +21,7 @@ def predict(
     text: str | None = None,
     dna: str | None = None,
     csv: str | None = None,
+    delimiter: str | None = None,
     out: str | None = None,
     metric: str = "miF1",
     batch_size: int = 256,
@@ -37,6 +38,7 @@ def predict(
         text: A text.
         dna: A piece of DNA.
         csv: A file with the columns of inputs that the model was trained on.
+        delimiter: What stands between cells of --csv; by default, as in the file of the training.
         out: The file for the predictions of --csv; by default, they are printed.
         metric: What thresholds are best for: ACC, HA, ebF1, miF1 or maF1.
         batch_size: The number of samples at a time.
@@ -49,7 +51,7 @@ def predict(
     if out is not None and csv is None:
         raise ValueError(f"Expected --csv with --out (got --out {out} alone); one input is printed")
     predictor = load(model, device)
-    inputs = inputs_of(predictor, model)
+    inputs = inputs_of(predictor, model, delimiter)
     given = {kind: value for kind, value in {"smiles": smiles, "text": text, "dna": dna}.items() if value is not None}
     wanted = "csv" if inputs.kind == "rows" else f"{inputs.kind} or --csv"
     if len(given) + (csv is not None) != 1 or not given.keys() <= {inputs.kind}:
@@ -68,7 +70,7 @@ def predict(
     blocks = Scores(predictor, inputs, csv, batch_size)
     with nullcontext(sys.stdout) if out is None else _replaced(out) as file:
         for index, (_, scores) in enumerate(blocks):
-            _write(scores, predictor, metric, file, json, header=index == 0)
+            _write(scores, predictor, metric, file, json, inputs.separator or ";", header=index == 0)
     return blocks.status("left blank")
 
 
@@ -95,11 +97,13 @@ def _replaced(path: str) -> Iterator[TextIO]:
         yield file
 
 
-def _write(scores: Any, predictor: Predictor, metric: str, file: TextIO, as_json: bool, *, header: bool) -> None:
+def _write(
+    scores: Any, predictor: Predictor, metric: str, file: TextIO, as_json: bool, separator: str, *, header: bool
+) -> None:
     """Writes a line for each row: the names that are predicted, and the probability of every label."""
     lines = require("pandas", extra="train").DataFrame(scores.round(6), columns=predictor.label_names)
-    names = [";".join(lines.columns[row]) for row in scores >= predictor.thresholds(metric)]
-    lines.insert(0, "predicted", names, allow_duplicates=True)
+    names = [separator.join(lines.columns[row]) for row in scores >= predictor.thresholds(metric)]
+    lines.insert(0, "predicted", names)
     if as_json:
         file.write(lines.to_json(orient="records", lines=True, force_ascii=False))
     else:

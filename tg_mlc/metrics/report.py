@@ -44,7 +44,7 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as plain values for JSON, with None for NaN (which JSON does not have)."""
-        values = {name: None if np.isnan(value) else value for name, value in self.values.items()}
+        values = {name: None if np.isnan(value) else float(value) for name, value in self.values.items()}
         return {**vars(self), "values": values}
 
     def __str__(self) -> str:

@@ -20,7 +20,9 @@ class MoleculeTable(NamedTuple):
     label_names: list[str]
 
 
-def read_table(path: str | Path, smiles_column: str, label_columns: Sequence[str] | None = None) -> MoleculeTable:
+def read_table(
+    path: str | Path, smiles_column: str, label_columns: Sequence[str] | None = None, delimiter: str = ","
+) -> MoleculeTable:
     """Reads a CSV file (as it is, or compressed as ``.gz``, ``.bz2`` or ``.xz``).
 
     Raises:
@@ -30,7 +32,7 @@ def read_table(path: str | Path, smiles_column: str, label_columns: Sequence[str
     """
     if isinstance(label_columns, str):
         raise ValueError(f"Expected 'label_columns' to be a list of names (got the string '{label_columns}')")
-    table = read_csv_table(path, min_rows=0)
+    table = read_csv_table(path, delimiter, min_rows=0)
     others = [name for name in table.header if name != smiles_column]
     names = others if label_columns is None else list(label_columns)
     table.require(names, [smiles_column])
