@@ -4,7 +4,7 @@ from typing import Any
 
 from benchmarks.accuracy.auto import OURS
 from benchmarks.environment import describe_environment
-from benchmarks.report.default import COLUMNS, page, table
+from benchmarks.report.default import COLUMNS, page, summary, table
 from tg_mlc.datasets.registry import published
 
 ROWS = {"label frequency": 0.9, "linear SVM": 0.5, "random forest": 0.6, OURS: 0.65}
@@ -43,3 +43,14 @@ def test_every_data_set_has_a_section() -> None:
     text = page({"points": points(2), "seconds": 60, "environment": describe_environment()})
     assert f"## {published('emotions').title}" in text
     assert "at most about 60 seconds" in text
+
+
+def test_the_summary_counts_comparisons() -> None:
+    above = points(3)
+    below = [{**point, "dataset": "yeast"} for point in above]
+    for point in below:
+        if point["row"] == OURS:
+            point["metrics"] = dict.fromkeys(COLUMNS, 0.4 + 0.01 * point["seed"] + 1e-4 * point["seed"] ** 2)
+    text = summary({"points": above + below})
+    assert text.startswith("In 5 of 10 comparisons (2 data sets, 5 metrics)")
+    assert "significantly above in 5, and significantly below in 5." in text
