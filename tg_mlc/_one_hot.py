@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 import numpy as np
 
 MAX_VALUES = 100  #: of a column; one with more is likely to name samples
+MIN_NAMED = 20  #: samples; fewer may have other values by chance
 #: What a cell without a value may hold, in lower case; C writes signs.
 MISSING = {"", "na", "nan", "-nan", "+nan", "null"}
 
@@ -19,7 +21,8 @@ def value_names(column: str, cells: Iterable[str]) -> list[str] | None:
         ValueError: If there are more than :obj:`MAX_VALUES`.
     """
     found: set[str] = set()
-    for value in map(str.strip, cells):
+    number = 0
+    for number, value in enumerate(map(str.strip, cells), start=1):  # noqa: B007
         if value not in found and value.lower() not in MISSING:
             if _like_a_number(value):
                 return None
@@ -28,6 +31,12 @@ def value_names(column: str, cells: Iterable[str]) -> list[str] | None:
     if len(values) > MAX_VALUES:
         expected = f"numbers, or at most {MAX_VALUES} different values, in column '{column}'"
         raise ValueError(f"Expected {expected} (got {len(values)}, such as {values[0][:40]!r}); leave the column out")
+    if len(values) == number >= MIN_NAMED:
+        warnings.warn(
+            f"Column '{column}' has another value in each of {number} rows, as names of samples have, which say "
+            f"nothing of new ones; leave it out of the inputs",
+            stacklevel=2,
+        )
     return [f"{column}={value}" for value in values] or None
 
 

@@ -40,8 +40,9 @@ def require(module: str, extra: str) -> Any:
         if not _is_missing(error, module):
             raise  # The package is there, but something it needs is not: its own message is the useful one.
         package = module.partition(".")[0]
+        part = "" if package == module else f" for '{module}'"
         raise ImportError(
-            f"Expected '{package}' to be installed for '{module}' (got no such module); {how_to_install(extra)}",
+            f"Expected '{package}' to be installed{part} (got no such module); {how_to_install(extra)}",
             name=error.name,
         ) from error
 

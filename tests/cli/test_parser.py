@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tg_mlc import cli
@@ -70,3 +73,20 @@ def test_an_interruption_imports_nothing(capsys, monkeypatch):
     monkeypatch.setattr(cli, "parse", interrupted)
     monkeypatch.setattr(cli, "_expected", lambda: pytest.fail("imported"))
     assert cli.main([]) == 130
+
+
+def test_an_option_that_is_given_twice_is_refused(capsys):
+    error = error_of(["predict", "model", "--smiles", "CCO", "--smiles=CCN"], capsys)
+    assert "argument --smiles: expected once" in error
+
+
+def test_help_does_without_pytorch():
+    code = (
+        "import sys\nfrom tg_mlc import cli\ntry:\n    cli.main(sys.argv[1:])\nexcept SystemExit:\n"
+        "    print(sorted({'torch', 'sklearn', 'pandas'} & sys.modules.keys()))"
+    )
+    for words in (["--help"], ["predict", "--help"], ["tune", "--help"], ["data", "info", "--help"], ["trian"]):
+        printed = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
+        ).stdout
+        assert printed.splitlines()[-1] == "[]"

@@ -247,6 +247,9 @@ def test_refuses_columns_that_name_samples_or_mix_numbers_and_words(tmp_path):
     file.write_text("name,calm\n" + "\n".join(f"song{i},1" for i in range(101)))
     with pytest.raises(ValueError, match=r"at most 100 different values, in column 'name' \(got 101, such as 'song0'"):
         from_csv(file, label_columns=["calm"])
+    file.write_text("name,calm\n" + "\n".join(f"song{i},1" for i in range(20)))
+    with pytest.warns(UserWarning, match="Column 'name' has another value in each of 20 rows"):
+        from_csv(file, label_columns=["calm"])
     file.write_text("tempo,calm\n60,1\nfast,0\n")
     with pytest.raises(ValueError, match=r"Expected a number, or blank \(missing\) in row 1"):
         from_csv(file, label_columns=["calm"])

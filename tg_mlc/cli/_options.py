@@ -16,7 +16,7 @@ class TrainOptions:
         smiles: The column of SMILES.
         text: The column of texts.
         dna: The column of DNA.
-        features: The columns of numbers, between commas; by default, all but the labels.
+        features: The columns of numbers, or of few words, between commas; by default, all but the labels.
         label_separator: What stands between names, if --labels is one column that lists the names of a row's labels.
         delimiter: What stands between cells, \t for a tab.
         split: How to choose the rows for testing: random, stratified or (SMILES) scaffold.

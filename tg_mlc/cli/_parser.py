@@ -32,6 +32,9 @@ def parse(
     parser = _parser_class()(prog=prog, description=description, version=version)
     _add_commands(parser, commands)
     found = parser.parse_args(list(words))
+    options = [word.partition("=")[0] for word in words if word.startswith("--") and word != "--config"]
+    if several := [option for option in options if options.count(option) > 1]:
+        parser.error(f"argument {several[0]}: expected once, as only the last of several would count")
     command: Any = commands
     while not callable(command):
         name = found.subcommand

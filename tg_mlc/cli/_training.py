@@ -103,9 +103,13 @@ class Run:
         Predictor(model, {"inputs": inputs, "split": self.split.hash, "split_name": self.split.name, **results}).save(
             self.out
         )
-        lines = [str(report), *(f"{name}: {value}" for name, value in facts.items()), _parts(model)]
+        lines = [str(report), *(f"{name}: {_in_words(value)}" for name, value in facts.items()), _parts(model)]
         lines.append(f"The model is in '{self.out}'.")
         show({"model": str(self.out), **results}, "\n".join(lines), self.options.json)
+
+
+def _in_words(fact: Any) -> str:
+    return ", ".join(f"{name} {value}" for name, value in fact.items()) if isinstance(fact, dict) else str(fact)
 
 
 def _weights(model: AutoModel) -> dict[str, float]:

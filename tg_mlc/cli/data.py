@@ -5,10 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Dataset
+from typing import Any
 
 
 class DamagedError(Exception):
@@ -75,7 +72,7 @@ def _count(name: str, root: str, *, force: bool = False, download: bool = True) 
     return differences
 
 
-def _load(name: str, root: str, force: bool, download: bool) -> Dataset:
+def _load(name: str, root: str, force: bool, download: bool) -> Any:
     from tg_mlc.datasets import registry
 
     try:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from tg_mlc._optional import require
 from tg_mlc.cli._output import show, table
-
-if TYPE_CHECKING:
-    from tg_mlc.predict import Predictor
 
 
 def predict(
@@ -51,6 +48,7 @@ def predict(
     if out is not None and csv is None:
         raise ValueError(f"Expected --csv with --out (got --out {out} alone); one input is printed")
     predictor = load(model, device)
+    thresholds = predictor.thresholds(metric)
     inputs = inputs_of(predictor, model, delimiter)
     given = {kind: value for kind, value in {"smiles": smiles, "text": text, "dna": dna}.items() if value is not None}
     wanted = "csv" if inputs.kind == "rows" else f"{inputs.kind} or --csv"
@@ -65,17 +63,21 @@ def predict(
             raise ValueError(
                 f"Expected an input that can be read for --{inputs.kind} (got '{value:.60}': {error})"
             ) from error
-        _show_one(predictor, predictor.scores([value], batch_size=batch_size)[0], metric, json)
+        scores = predictor.scores([value], batch_size=batch_size)[0]
+        _show_one(predictor.label_names, scores.tolist(), thresholds.tolist(), json)
         return 0
     blocks = Scores(predictor, inputs, csv, batch_size)
     with nullcontext(sys.stdout) if out is None else _replaced(out) as file:
         for index, (_, scores) in enumerate(blocks):
-            _write(scores, predictor, metric, file, json, inputs.separator or ";", header=index == 0)
+            lines = require("pandas", extra="train").DataFrame(scores.round(6), columns=predictor.label_names)
+            names = [(inputs.separator or ";").join(lines.columns[row]) for row in scores >= thresholds]
+            lines.insert(0, "predicted", names)
+            _write(lines, file, json, header=index == 0)
     return blocks.status("left blank")
 
 
-def _show_one(predictor: Predictor, scores: Any, metric: str, as_json: bool) -> None:
-    columns = zip(predictor.label_names, scores.tolist(), predictor.thresholds(metric).tolist(), strict=True)
+def _show_one(names: list[str], scores: list[float], thresholds: list[float], as_json: bool) -> None:
+    columns = zip(names, scores, thresholds, strict=True)
     found = sorted(columns, key=lambda column: -column[1])
     result = [
         {"label": name, "probability": score, "decision": score >= threshold, "threshold": threshold}
@@ -97,13 +99,8 @@ def _replaced(path: str) -> Iterator[TextIO]:
         yield file
 
 
-def _write(
-    scores: Any, predictor: Predictor, metric: str, file: TextIO, as_json: bool, separator: str, *, header: bool
-) -> None:
+def _write(lines: Any, file: TextIO, as_json: bool, *, header: bool) -> None:
     """Writes a line for each row: the names that are predicted, and the probability of every label."""
-    lines = require("pandas", extra="train").DataFrame(scores.round(6), columns=predictor.label_names)
-    names = [separator.join(lines.columns[row]) for row in scores >= predictor.thresholds(metric)]
-    lines.insert(0, "predicted", names)
     if as_json:
         file.write(lines.to_json(orient="records", lines=True, force_ascii=False))
     else:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
 from tg_mlc.cli._options import TrainOptions
 
-if TYPE_CHECKING:
-    from tg_mlc.cli._training import Run
-
 
 def tune(options: TrainOptions, *, trials: int = 20) -> int:
     """Trains as "tg-mlc train" does, with the best of many settings of label message passing.
 
-    Trials that are worse than most after the same number of epochs stop early. Trials take further time than --seconds.
+    Trials that are worse than most after the same number of epochs stop early. All of them take their own time, on top
+    of --seconds.
 
     Args:
         trials: The number of settings to try.
@@ -29,7 +28,7 @@ def tune(options: TrainOptions, *, trials: int = 20) -> int:
     check_count("--trials", trials)
     optuna = require("optuna", extra="tune")
     with Run(options) as run, ExitStack() as shown:
-        study = _study(optuna, run)
+        study = _study(optuna, run.folder, run.key, options.seed)
 
         def search(*args: Any) -> dict[str, Any]:
             found = _search(optuna, study, trials, *args)
@@ -42,16 +41,16 @@ def tune(options: TrainOptions, *, trials: int = 20) -> int:
     return 0
 
 
-def _study(optuna: Any, run: Run) -> Any:
+def _study(optuna: Any, folder: Path, key: str, seed: int) -> Any:
     """The trials so far of the same file and options, which a file keeps."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # it warns of an interruption by a traceback
-    run.folder.mkdir(parents=True, exist_ok=True)
-    path = run.folder / f"trials-{run.key}.log"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"trials-{key}.log"
     return optuna.create_study(
         study_name="tune",
         storage=optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(path))),
         # Seeded by what was tried before, too: a study that goes on would else try the same again.
-        sampler=optuna.samplers.TPESampler(seed=run.options.seed + (path.stat().st_size if path.exists() else 0)),
+        sampler=optuna.samplers.TPESampler(seed=seed + (path.stat().st_size if path.exists() else 0)),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2),
         load_if_exists=True,
     )

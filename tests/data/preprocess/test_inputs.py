@@ -155,3 +155,12 @@ def test_lists_of_as_many_numbers_as_columns_are_rows():
     for raw in (rows, np.array(rows)):
         assert bag_of_words(inputs.transform(raw)).toarray().tolist() == rows
     assert bag_of_words(inputs.transform([[1, 3], [0, 2]])).toarray().tolist() == [[0, 1, 0, 1], [1, 0, 1, 0]]
+
+
+def test_columns_of_a_frame_that_training_did_not_have_are_left_out():
+    frame = pd.DataFrame({"size": [1.0, 2, 3, 4] * 2, "colour": ["red", "blue"] * 4})
+    inputs = fitted(TableInputs(), from_arrays(frame, np.ones((8, 1)), kind="vector"))
+    more = frame.assign(label=1, name=list("abcdefgh"))[["name", "colour", "label", "size"]]
+    np.testing.assert_array_equal(inputs.transform(more).rows("x"), inputs.transform(frame).rows("x"))
+    with pytest.raises(ValueError, match=r"1 missing: \['size'\], 2 too many: \['label', 'name'\]"):
+        inputs.transform(more.drop(columns="size"))

@@ -11,6 +11,7 @@ from torch_geometric.transforms import Compose
 from typing_extensions import Self
 
 from tg_mlc._numbers import as_list
+from tg_mlc._one_hot import column_of
 from tg_mlc.data._inputs import num_rows
 from tg_mlc.data._words import Document, as_documents, from_documents, may_be_rows
 from tg_mlc.data.arrays import from_arrays
@@ -126,13 +127,19 @@ class TableInputs(Inputs):
         return self._counted(documents)
 
     def _column(self, raw: Any) -> Any:
-        """The column of a data frame that is the only one and holds texts or lists; columns of words or numbers are
-        rows.
+        """The column of a data frame that is the only one and holds texts or lists; of others, those that
+        training had, if all are there.
         """
-        if len(getattr(raw, "columns", ())) != 1 or self.kind == "vector":
+        columns = [str(column) for column in getattr(raw, "columns", ())]
+        if len(columns) == 1 and self.kind != "vector":
+            column = as_list(raw[raw.columns[0]])
+            return column if isinstance(column, list) else raw
+        if not columns:
             return raw
-        column = as_list(raw[raw.columns[0]])
-        return column if isinstance(column, list) else raw
+        wanted = {column_of(name, columns) for name in self.feature_names or ()}
+        if not wanted or not wanted.issubset(columns):
+            return raw
+        return raw[[own for own, column in zip(raw.columns, columns, strict=True) if column in wanted]]
 
     def _counted(self, documents: list[Document]) -> ArrayDataset:
         """Documents as bags of how often each word occurs."""
