@@ -188,10 +188,6 @@ def test_a_command_with_a_wrong_column_may_be_corrected(tmp_path, capsys):
         (["--smiles", "a", "--text", "b"], "Expected one of --smiles, --text, --dna and --features"),
         (["--smiles", "a", "--label_separator", ";"], "Expected --label_separator with one column"),
         (["--split", "scaffold"], "Expected '--split' to be one of random, stratified"),
-        (
-            ["--seconds", "-1", "--csv", "none.csv"],
-            "Expected '--seconds' to be a finite number of at least 0 (got -1.0)",
-        ),
         (["--text", "nothing"], "Expected the columns ['nothing']"),
     ],
 )
@@ -199,3 +195,9 @@ def test_wrong_options_are_messages(options, message, rows, tmp_path, capsys):
     words = [*TRAIN_ROWS, "--csv", str(rows / "rows.csv"), "--out", str(tmp_path / "model")]
     assert cli.main([*words, *options]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_seconds_are_checked_before_the_file_is_read(tmp_path, capsys):
+    words = ["train", "--labels", "tall", "--csv", "none.csv", "--out", str(tmp_path / "model"), "--seconds", "-1"]
+    assert cli.main(words) == 1
+    assert "Expected '--seconds' to be a finite number of at least 0 (got -1.0)" in capsys.readouterr().err

@@ -48,8 +48,9 @@ def test_the_best_settings_are_kept_and_what_was_interrupted_goes_on(command, tm
     assert [path.name.split("-")[0] for path in sorted((tmp_path / "model").iterdir())] == ["model.json", "weights"]
 
 
-def test_trials_are_counted_before_the_file_is_read(command, capsys):
-    assert cli.main([*command, "--csv", "none.csv", "--trials", "0"]) == 1
+def test_trials_are_counted_before_the_file_is_read(tmp_path, capsys):
+    words = ["tune", "--labels", "tall", "--csv", "none.csv", "--out", str(tmp_path / "model"), "--trials", "0"]
+    assert cli.main(words) == 1
     assert "Expected '--trials' to be a whole number of at least 1 (got 0)" in capsys.readouterr().err
 
 
