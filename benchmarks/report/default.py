@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import files
-from benchmarks.accuracy.auto import NAME, OURS, SHARES
+from benchmarks.accuracy.auto import COMBINED, NAME, OURS, SHARES
 from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.accuracy.summary import corrected_p_value, p_in_words
 from tg_mlc.datasets.registry import published
@@ -67,11 +67,12 @@ def table(points: list[dict[str, Any]]) -> list[str]:
         cells = [_cell(_values(points, row, metric)) for metric in COLUMNS]
         seconds = np.mean([point["seconds"] for point in points if point["row"] == row])
         lines.append(f"| {row} | {' | '.join(cells)} | {seconds:.0f} |")
-    return [*lines, "", *(_against_best(points, metric) for metric in COLUMNS)]
+    combined = [_against_combined(points)] if COMBINED in rows else []
+    return [*lines, "", *(_against_best(points, metric) for metric in COLUMNS), *combined]
 
 
 class Difference(NamedTuple):
-    """The default less the best classifier."""
+    """The default less another row."""
 
     mean: float
     best: str
@@ -79,8 +80,11 @@ class Difference(NamedTuple):
 
 
 def _difference(points: list[dict[str, Any]], metric: str) -> Difference:
-    others = dict.fromkeys(point["row"] for point in points if point["row"] not in (OURS, FREQUENCY))
-    best = max(others, key=lambda row: _values(points, row, metric).mean())
+    others = dict.fromkeys(point["row"] for point in points if point["row"] not in (OURS, COMBINED, FREQUENCY))
+    return _difference_from(points, max(others, key=lambda row: _values(points, row, metric).mean()), metric)
+
+
+def _difference_from(points: list[dict[str, Any]], best: str, metric: str) -> Difference:
     difference = _values(points, OURS, metric) - _values(points, best, metric)
     p = corrected_p_value(difference, SHARES[2], SHARES[0]) if len(difference) > 1 else None
     return Difference(float(difference.mean()), best, p)
@@ -90,6 +94,16 @@ def _against_best(points: list[dict[str, Any]], metric: str) -> str:
     found = _difference(points, metric)
     test = "" if found.p is None else f", {p_in_words(found.p)}"
     return f"- {COLUMNS[metric]}: {found.mean:+.4f} beside the best classifier, {found.best}{test}"
+
+
+def _against_combined(points: list[dict[str, Any]]) -> str:
+    """What label message passing adds."""
+    found = {title: _difference_from(points, COMBINED, metric) for metric, title in COLUMNS.items()}
+    cells = (
+        f"{title} {each.mean:+.4f}{'' if each.p is None else f' ({p_in_words(each.p)})'}"
+        for title, each in found.items()
+    )
+    return f"- what label message passing adds to the same classifiers combined: {', '.join(cells)}"
 
 
 def _of(found: dict[str, Any], name: str) -> list[dict[str, Any]]:

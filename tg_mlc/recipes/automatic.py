@@ -145,7 +145,7 @@ class AutoModel(Scorer):
         inputs = train.rows("evidence").double().numpy()
         logits = inputs if folds is None else np.concatenate([inputs, folds.held_out[..., None]], axis=-1)
         y = train.y.numpy()
-        self.combination, values = _best_combination(logits, y, [*scores.tuned, "lamp"])
+        self.combination, values = best_combination(logits, y, [*scores.tuned, "lamp"])
         self.tuners = tune_cross_fitted(y, self.combination.predict_proba(logits), seed=self.seed)
         self.report = {
             "classifiers": {
@@ -301,7 +301,7 @@ def _all_of(dataset: MultiLabelDataset) -> Split:
     return Split(rows, rows[:0], rows[:0], "all training samples")
 
 
-def _best_combination(logits: np.ndarray, y: np.ndarray, names: Sequence[str]) -> tuple[Combination, dict[str, float]]:
+def best_combination(logits: np.ndarray, y: np.ndarray, names: Sequence[str]) -> tuple[Combination, dict[str, float]]:
     """The weights of all, or of the one that alone does better on every part of the samples; and the value of each."""
     found = {"all": Combination().fit(logits, y)}
     for place, name in zip(range(logits.shape[-1]), names, strict=False):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.accuracy.auto import OURS
+from benchmarks.accuracy.auto import COMBINED, OURS
 from benchmarks.environment import describe_environment
 from benchmarks.report.default import COLUMNS, page, summary, table
 from tg_mlc.datasets.registry import published
@@ -54,3 +54,12 @@ def test_the_summary_counts_comparisons() -> None:
     text = summary({"points": above + below})
     assert text.startswith("In 5 of 10 comparisons (2 data sets, 5 metrics)")
     assert "significantly above in 5, and significantly below in 5." in text
+
+
+def test_what_messages_add_is_told() -> None:
+    found = points(3)
+    assert not any("label message passing adds" in line for line in table(found))
+    combined = [{**point, "row": COMBINED} for point in found if point["row"] == "random forest"]
+    lines = table([*found, *combined])
+    assert lines[-1].startswith("- what label message passing adds to the same classifiers combined: ebF1 +0.0600 (p")
+    assert lines[-2].startswith("- macro average precision: +0.0600 beside the best classifier, random forest")
