@@ -44,8 +44,9 @@ class LaMPClassifier(RawInputEstimator):
         label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`, :obj:`"co_occurrence"` (of training
             samples), :obj:`"edgeless"`, or a graph of one's own. (default: :obj:`"fully_connected"`)
         evidence (Sequence[str], optional): The classifiers whose scores labels take in, as of
-            :class:`~tg_mlc.data.preprocess.TunedScores`, which also chooses the scale of vectors; none if :obj:`None`.
-            (default: :obj:`"auto"`, all four, none for less than 20 training samples)
+            :class:`~tg_mlc.data.preprocess.TunedScores`, which takes two minutes for them at most and also chooses
+            the scale of vectors; none if :obj:`None`. (default: :obj:`"auto"`, all four, none for less than 20 training
+            samples)
         channels (int, optional): Size of all states. (default: :obj:`64`)
         num_steps (int, optional): Number of label message passing steps. (default: :obj:`2`)
         heads (int, optional): Number of attention heads. (default: :obj:`4`)
