@@ -18,12 +18,13 @@ from torch import Tensor, nn
 
 from benchmarks import files
 from benchmarks.accuracy.baselines import options_of, rivals
-from benchmarks.accuracy.label_graphs import label_graph_of
+from benchmarks.accuracy.label_graphs import label_graph_of, learned_by
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Run, Task
 from tg_mlc.baselines import MorganForest
 from tg_mlc.data import Split
 from tg_mlc.data.preprocess import to_state
+from tg_mlc.graphs import LabelGraph
 from tg_mlc.models import mped
 from tg_mlc.models.builders import Blueprint, describe_samples
 from tg_mlc.models.inputs import input_encoder
@@ -193,8 +194,18 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, PLAIN) or (isinstance(value, list | tuple) and all(map(_is_plain, value)))
 
 
-def run_cell(cell: Cell, task: Task, split: Split, options: dict[str, Any]) -> dict[str, Any]:
-    """What a cell's file holds beside its settings."""
+@dataclass(frozen=True)
+class Learned:
+    """The label graph that a cell's model learned, and how long that took."""
+
+    label_graph: LabelGraph
+    seconds: float
+
+
+def run_cell(
+    cell: Cell, task: Task, split: Split, options: dict[str, Any], learned: dict[Cell, Learned] | None = None
+) -> dict[str, Any]:
+    """What a cell's file holds beside its settings; models along all pairs leave what they learned for another cell."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     if cell.row.encoder is None:
@@ -202,12 +213,19 @@ def run_cell(cell: Cell, task: Task, split: Split, options: dict[str, Any]) -> d
         return {"run": task.run(cell.row, split, cell.seed, time.perf_counter() - start, *scores).to_dict()}
     encoder, timer = cast(EncoderName, cell.row.encoder), EpochTimer()
     # Models without a label graph do not look at it.
-    label_graph = label_graph_of(task, split, cell.seed, cell.row.graph or "el", encoder, options)
+    along_all, learned = replace(cell, row=replace(cell.row, graph="fc")), {} if learned is None else learned
+    known = learned.get(along_all) if cell.row.graph == "learned" else None
+    if known is None:
+        label_graph = label_graph_of(task, split, cell.seed, cell.row.graph or "el", encoder, options)
+    else:
+        label_graph, start = known.label_graph, start - known.seconds
     result, data = task.train(split, cell.seed, label_graph, encoder, {**options, "callbacks": [timer]})
     on_val = result.predict(data.val_dataloader())
     testing = time.perf_counter()
     on_test = result.predict(data.test_dataloader())
     end = time.perf_counter()
+    if cell == along_all and cell.row.model != "lamp-known":
+        learned[cell] = Learned(learned_by(task, result, data), end - start)
     run = task.run(cell.row, split, cell.seed, end - start, on_val, on_test)
     run.density, run.validation = (label_graph.density if cell.row.graph else None), result.best_value
     model, preprocessor = result.module.model, task.dataset.preprocessor

@@ -8,6 +8,7 @@ from benchmarks.accuracy.runs import Task
 from tg_mlc.data import Split
 from tg_mlc.graphs import LabelGraph, learned
 from tg_mlc.recipes import EncoderName
+from tg_mlc.training import FitResult, MultiLabelDataModule
 
 #: How many sources a label keeps in the learned graph, if there are four times as many labels.
 LEARNED_TOP_K = 10
@@ -19,7 +20,13 @@ def label_graph_of(
     """The label graph of a variant; a learned one takes the training of a model along all pairs."""
     if kind != "learned":
         return task.recipe.label_graph(kind, task.dataset, split)
-    result, data = task.train(split, seed, task.recipe.label_graph("fc", task.dataset, split), encoder, options)
+    return learned_by(
+        task, *task.train(split, seed, task.recipe.label_graph("fc", task.dataset, split), encoder, options)
+    )
+
+
+def learned_by(task: Task, result: FitResult, data: MultiLabelDataModule) -> LabelGraph:
+    """The pairs of labels that a model trained along all pairs attended to most."""
     return learned(
         result.module.model,
         data.train_dataloader(),

@@ -32,6 +32,7 @@ from benchmarks.accuracy.cells import (
     LABEL_DROPOUT,
     STEPS,
     Cell,
+    Learned,
     read,
     recipe_of,
     run_cell,
@@ -173,6 +174,7 @@ class Grid:
         self.tracked = tracked
         self.again = again
         self.seconds = {each.cell: each.run.seconds for each in stored(tracked=tracked)}
+        self.learned: dict[Cell, Learned] = {}
 
     def make(self, cell: Cell, end: float | None) -> str:
         """Makes a cell unless it is there or time is up, and says which."""
@@ -201,7 +203,7 @@ class Grid:
             return OTHER
         if end is not None and time.perf_counter() + estimate(cell, self.seconds) > end:
             return "left out, as time is up"
-        made = run_cell(cell, task, split, self.options)
+        made = run_cell(cell, task, split, self.options, self.learned)
         write_results(cell.name, {"dataset": data, "settings": settings, **made}, replace=self.tracked)
         print(f"{cell.name}: {in_short(made['run'])}", flush=True)
         self.seconds[cell] = made["run"]["seconds"]

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 
 from benchmarks.accuracy.baselines import rivals
-from benchmarks.accuracy.cells import Cell, fingerprint, recipe_of, run_cell, settings_of, untrained
+from benchmarks.accuracy.cells import Cell, Learned, fingerprint, recipe_of, run_cell, settings_of, untrained
 from benchmarks.accuracy.paper_rows import TABLES
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Task
@@ -41,11 +41,11 @@ def samples(*, other_test: bool) -> ArrayDataset:
     return ArrayDataset(Records(sp.csr_array(words), y, list("abcde")).to_samples())
 
 
-def made(row: Row, folder: Path, *, other_test: bool) -> dict[str, Any]:
+def made(row: Row, folder: Path, *, other_test: bool, learned: dict[Cell, Learned] | None = None) -> dict[str, Any]:
     """The cell of a small model."""
     recipe = recipe_of("bibtex", row, channels=8, epochs=1)
     task = Task("bibtex", recipe.prepare(samples(other_test=other_test), SPLIT, folder), recipe)
-    return run_cell(Cell("bibtex", row, 10), task, SPLIT, {})
+    return run_cell(Cell("bibtex", row, 10), task, SPLIT, {}, learned)
 
 
 #: Of rows that differ in their label graph, those whose graphs are made of labels.
@@ -64,6 +64,21 @@ def test_no_test_sample_reaches_what_is_learned_or_tuned(row: Row, tmp_path: Pat
     assert ours.get("fingerprints") == theirs.get("fingerprints")  # inputs, label graph, weights, validation scores
     for tuned in ("thresholds", "on_validation", "validation", "density"):
         assert ours["run"][tuned] == theirs["run"][tuned]
+
+
+@pytest.mark.parametrize("model", ["lamp", "mped"])
+def test_what_a_model_along_all_pairs_has_learned_is_learned_once(model: str, tmp_path: Path) -> None:
+    encoder = "emb" if model == "lamp" else "fmp"
+    rows = Row(model, encoder, "learned"), Row(model, encoder, "fc")
+    kept: dict[Cell, Learned] = {}
+    alone, first, after = (
+        made(row, tmp_path / str(i), other_test=False, learned=found)
+        for i, (row, found) in enumerate([(rows[0], None), (rows[1], kept), (rows[0], kept)])
+    )
+    assert list(kept) == [Cell("bibtex", rows[1], 10)]
+    assert alone["fingerprints"] == after["fingerprints"] != first["fingerprints"]
+    assert after["run"]["metrics"] == alone["run"]["metrics"]
+    assert after["run"]["seconds"] > first["run"]["seconds"]  # the time that the label graph took is its own
 
 
 @pytest.mark.parametrize(("name", "part"), [("seq2seq", RecurrentEncoder), ("gaml", FeatureMessagePassing)])
