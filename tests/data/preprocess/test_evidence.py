@@ -132,15 +132,6 @@ def test_other_columns_or_labels_are_other_samples(change, tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-@pytest.mark.parametrize("left", [0, 200])
-def test_a_damaged_file_is_fitted_again(left, dataset, tmp_path):
-    split = dataset.official_split()
-    first, _ = prepare(dataset, split, tmp_path)
-    for kept in tmp_path.iterdir():
-        kept.write_bytes(kept.read_bytes()[:left])
-    assert torch.equal(prepare(dataset, split, tmp_path)[0][0].evidence, first[0].evidence)
-
-
 @pytest.mark.parametrize("kinds", [("svm", "ridge"), ("exact",), ()])
 def test_what_is_restored_says_the_same_to_the_last_bit(kinds, dataset):
     split = dataset.official_split()

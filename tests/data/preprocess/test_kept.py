@@ -4,8 +4,9 @@ import time
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from tg_mlc.data.preprocess.kept import Kept
+from tg_mlc.data.preprocess.kept import Kept, key_of
 
 
 def test_parts_are_made_once(tmp_path):
@@ -56,3 +57,12 @@ def test_parts_that_are_read_take_the_time_that_they_once_took(tmp_path):
     kept.part("slow", lambda: time.sleep(0.3))
     assert kept.clock() - time.monotonic() >= 0.3
     assert time.monotonic() - now < 0.3
+
+
+def test_keys_tell_options_shapes_and_entries_apart():
+    x = sp.csr_array(np.eye(3))
+    other = x.copy()
+    other.data[0] = 2.0
+    different = [((), [x]), ((1,), [x]), ((), [other]), ((), [np.eye(3)]), ((), [np.ones(6)]), ((), [np.ones((2, 3))])]
+    assert len({key_of(*each) for each in different}) == len(different)
+    assert key_of((1.0, "svm"), [x]) == key_of((1.0, "svm"), [x.copy()])

@@ -13,7 +13,7 @@ from typing_extensions import Self
 
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.dataset import MultiLabelDataset
-from tg_mlc.data.preprocess.cache import fitted_once
+from tg_mlc.data.preprocess.kept import Kept, key_of
 from tg_mlc.data.preprocess.preprocessor import Preprocessor
 from tg_mlc.data.preprocess.raters import RATERS, Rater
 from tg_mlc.data.splits import Split
@@ -89,10 +89,10 @@ class ClassifierScores(Preprocessor):
             scores[split.train.numpy()] = held_out
             return {"state": state, "scores": scores}
 
-        found = fitted_once(self.folder, kind, (rater.settings, split.hash), rater.samples(dataset), fit)
+        key = key_of((rater.settings, split.hash), rater.samples(dataset))
+        found = Kept(self.folder).part(f"{kind}-{key}", fit)
         rater.load_state_dict(found["state"])
-        scores: Tensor = found["scores"]
-        return scores
+        return torch.as_tensor(found["scores"])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({list(self.raters)})"

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
 
 from tg_mlc._folder import CONTENT, read_folder, write_folder
 from tg_mlc.data.preprocess.preprocessor import as_tensors
 
 PartT = TypeVar("PartT")
+
+#: Of what parts are made of, which changes where the same data and options no longer make the same.
+VERSION = 6
 
 
 class Kept:
@@ -58,3 +65,18 @@ class Kept:
         part = make()
         write_folder(path, {"seconds": time.monotonic() - start, "part": as_tensors(pack(part))})
         return part
+
+
+def key_of(options: Any, samples: Sequence[Any]) -> str:
+    """The key of what is made of these samples with these options.
+
+    Args:
+        options (Any): Plain data, of which :func:`repr` tells everything.
+        samples (Sequence): Arrays, sparse matrices and tensors.
+    """
+    digest = hashlib.sha256(repr((VERSION, options)).encode())
+    for x in samples:
+        digest.update(repr(x.shape).encode())
+        for part in [x.data, x.indices, x.indptr] if sp.issparse(x) else [x]:
+            digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()[:16]
