@@ -48,6 +48,8 @@ SPECIAL: dict[tuple[str, str], dict[str, Any]] = {
 }
 #: What cells record of blocks, whose options models hand down.
 BLOCK = re.compile(r"heads=(?P<heads>\d+), dropout=(?P<dropout>[\d.]+)")
+#: The seeds of a row that is complete.
+NUM_SEEDS = 3
 #: How far from 0.5 a mean macro ROC-AUC is that of chance.
 CHANCE = 0.02
 #: The data sets of the papers in their order; others follow.
@@ -58,7 +60,7 @@ Values = Mapping[str, Mapping[str, float | None]]
 
 def lines(name: str, cells: Sequence[Stored], datasets: Sequence[str] = ()) -> list[str]:
     """A table of the papers, of some data sets or of all that there are."""
-    table, by_key = TABLES[name], grouped(cells)
+    table, by_key = TABLES[name], comparable(grouped(cells))
     values = {key: spread(each) for key, each in by_key.items()}
     known = {*(dataset for dataset, _ in by_key), *(key[1] for key in reported() if key[0] == table.paper)}
     shown = [each for each in _in_order(known) if not datasets or each in datasets]
@@ -87,6 +89,19 @@ def grouped(cells: Iterable[Stored]) -> dict[Key, list[Stored]]:
                 f"'{other.cell.name}'); make them with --again, or remove those that are outdated"
             )
     return groups
+
+
+def comparable(groups: Mapping[Key, Sequence[Stored]]) -> dict[Key, list[Stored]]:
+    """Of all rows of a data set that are complete, the seeds that they share, whose test samples may differ."""
+    shared: dict[str, set[int]] = {}
+    for (dataset, _), cells in groups.items():
+        seeds = {each.cell.seed for each in cells}
+        if len(seeds) >= NUM_SEEDS:
+            shared[dataset] = shared.get(dataset, seeds) & seeds
+    return {
+        key: [each for each in cells if len(cells) < NUM_SEEDS or each.cell.seed in shared[key[0]]]
+        for key, cells in groups.items()
+    }
 
 
 def spread(cells: Sequence[Stored]) -> Values:
@@ -186,7 +201,7 @@ def _notes(paper: str, groups: Mapping[Key, Sequence[Stored]]) -> list[str]:
     for note, by_dataset in differing.items():
         places = (f"{dataset} ({', '.join(rows)})" for dataset, rows in by_dataset.items())
         found.append(f"{note}: {'; '.join(places)}")
-    found += list(_by_chance(groups))
+    found += [*_by_chance(groups), *_incomplete(groups)]
     data = sorted({dataset for dataset, _ in groups} & DIFFERENT.keys())
     found += [f"{dataset}: {DIFFERENT[dataset]} than in the papers" for dataset in data]
     return [f"- {line}" for line in (*found, *sources(groups))]
@@ -201,6 +216,16 @@ def _by_chance(groups: Mapping[Key, Sequence[Stored]]) -> Iterator[str]:
             rows.setdefault(dataset, []).append(title(row))
     for dataset, names in rows.items():
         yield f"macro ROC-AUC within {CHANCE} of chance, 0.5: {dataset} ({', '.join(names)})"
+
+
+def _incomplete(groups: Mapping[Key, Sequence[Stored]]) -> Iterator[str]:
+    """Rows of fewer seeds than others."""
+    rows: dict[str, list[str]] = {}
+    for (dataset, row), cells in groups.items():
+        if len(cells) < NUM_SEEDS:
+            rows.setdefault(dataset, []).append(f"{title(row)}: {len(cells)}")
+    for dataset, names in rows.items():
+        yield f"fewer seeds: {dataset} ({', '.join(names)})"
 
 
 def differences(paper: str, cell: Stored) -> str:

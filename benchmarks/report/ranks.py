@@ -16,7 +16,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 from benchmarks.accuracy.cells import Stored
 from benchmarks.accuracy.paper_rows import title
 from benchmarks.accuracy.papers import METRICS
-from benchmarks.report.papers import Values, grouped, spread
+from benchmarks.report.papers import Values, comparable, grouped, spread
 
 ALPHA = 0.05
 #: Friedman's statistic has its distribution for enough data sets and models.
@@ -63,7 +63,7 @@ def numbers(cells: Sequence[Stored]) -> dict[str, Any]:
     """The data sets and models that are compared, and the ranks by metric; nothing while there are too few."""
     values = {
         (dataset, title(row)): means
-        for (dataset, row), group in grouped(cells).items()
+        for (dataset, row), group in comparable(grouped(cells)).items()
         if not row.change and (means := _defined(spread(group)))
     }
     datasets, models = largest_rectangle(values)

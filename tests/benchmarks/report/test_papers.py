@@ -79,6 +79,18 @@ def test_networks_that_do_not_rank_are_named() -> None:
     assert "- macro ROC-AUC within 0.02 of chance, 0.5: bibtex (LaMP emb fc, SPEN)" in found
 
 
+def test_rows_of_a_data_set_count_the_seeds_that_they_share() -> None:
+    five = [stored(FC, 10 + i, 0.1 * i) for i in range(5)]
+    three = [stored(SVM, 11 + i, 0.5) for i in range(3)]
+    found = lines("lamp-1", [*five, *three])
+    assert any("0.200 ± 0.100 (0.427)" in line for line in found if line.startswith("| LaMP emb fc"))
+    assert any("seeds 11, 12, 13;" in line for line in found)
+    # Those of an incomplete row are its own, and it is named.
+    found = lines("lamp-1", [*five, three[0]])
+    assert any("0.200 ± 0.158 (0.427)" in line for line in found if line.startswith("| LaMP emb fc"))
+    assert "- fewer seeds: bibtex (linear SVM: 1)" in found
+
+
 def test_other_data_than_in_the_papers_is_said() -> None:
     found = lines("lamp-1", [stored(FC, 10, 0.5, "bookmarks")])
     assert "- bookmarks: other split than in the papers" in found
