@@ -4,10 +4,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import tg_mlc
 from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_FEATURES, NUM_LABELS, TAU, batch
 from tg_mlc.graphs import LabelGraph, fully_connected, learned
 from tg_mlc.sequences.lanet import LANET
 from tg_mlc.sequences.memory import PersonalMemory
+from tg_mlc.training import MultiLabelModule
+from tg_mlc.training.scorer import ModuleScorer
 
 LOOSE = {"atol": 1e-5, "rtol": 1e-5}
 FREQUENCY = torch.linspace(0.1, 0.6, NUM_LABELS)
@@ -157,6 +160,22 @@ def test_ten_thousand_labels_along_a_sparse_graph(with_memory):
     assert data.label.unique().numel() > 9_000
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
     assert (model.views.label.weight.grad.abs().sum(dim=1) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"entity": False, "num_layers": 1, "heads": 2, "norm": "pre", "mlp_channels": 16},
+        {"tied": True, "memory": memory(), "window": {"amount": False}},
+        {"memory": memory(neighbours=False), "window": {"absence": True}},
+    ],
+)
+def test_what_is_saved_is_made_again(options, tmp_path):
+    model, data = lanet(PATH, **options), batch()
+    ModuleScorer(MultiLabelModule(model, [f"label_{label}" for label in range(NUM_LABELS)])).save(tmp_path)
+    restored = tg_mlc.load(tmp_path).scorer.module.model
+    assert torch.equal(restored(data), model(data))
 
 
 def test_options_are_checked():

@@ -30,7 +30,7 @@ class Blueprint:
 
     builder: str  #: the name of the function
     options: dict[str, Any]  #: its arguments beside training samples and label graph
-    samples: dict[str, Any]  #: the sizes and types of what a sample is made of
+    samples: dict[str, Any]  #: the sizes and types of what a sample is made of; nothing if it takes no samples
 
     def build(self, label_graph: Data | None) -> nn.Module:
         """Builds the model, with weights that are those of no training; random numbers elsewhere do not change.
@@ -45,8 +45,9 @@ class Blueprint:
             raise ValueError(
                 f"Expected a builder among {sorted(_BUILDERS)} (got {self.builder!r}); import the module of it"
             )
+        samples = [_stand_in(self.samples)] if self.samples else []
         with torch.random.fork_rng(devices=[]):
-            return _BUILDERS[self.builder](_stand_in(self.samples), label_graph, **self.options)
+            return _BUILDERS[self.builder](*samples, label_graph, **self.options)
 
 
 def builder(build: BuildT) -> BuildT:
@@ -85,6 +86,17 @@ def builder(build: BuildT) -> BuildT:
 
     _BUILDERS[name] = recorded
     return cast(BuildT, recorded)
+
+
+def rebuilt_by(build: Callable[..., nn.Module], model: nn.Module, options: dict[str, Any]) -> None:
+    """Lets a function of a label graph and of options that are plain data build a model again."""
+    model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, options, {})
+
+
+def rebuilder(build: BuildT) -> BuildT:
+    """Registers a function that :func:`rebuilt_by` names."""
+    _BUILDERS[build.__name__] = build
+    return build
 
 
 def blueprint_of(model: nn.Module) -> Blueprint | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,7 @@ from torch_geometric.data import Data
 from typing_extensions import Unpack
 
 from tg_mlc._options import check_count, check_share
+from tg_mlc.models.builders import rebuilder, rebuilt_by
 from tg_mlc.nn import BlockOptions
 from tg_mlc.sequences.label_transformer import LabelTransformer, LayerAttention
 from tg_mlc.sequences.memory import PersonalMemory
@@ -82,6 +84,10 @@ class LANET(nn.Module):
         check_count("num_entities", num_entities)
         check_share("readout_dropout", readout_dropout)
         block = {"dropout": 0.2, "bias": True, **block}
+        sizes = {"num_entities": num_entities, "channels": channels, "num_layers": num_layers, "entity": entity}
+        plain = {name: list(value) if isinstance(value, Sequence) else value for name, value in (window or {}).items()}
+        parts = {"window": plain, "memory": None if memory is None else memory.sizes}
+        rebuilt_by(lanet, self, {**sizes, **parts, "readout_dropout": readout_dropout, "tied": tied, **block})
         self.views = WindowViews(int(label_graph.num_nodes or 0), channels, **(window or {}))
         width = self.views.width + (0 if memory is None else memory.channels)
         self.memory = memory
@@ -119,3 +125,12 @@ class LANET(nn.Module):
             return read.squeeze(-1)
         label = self.views.label.weight
         return (read * label).sum(dim=-1) / math.sqrt(label.size(1))
+
+
+@rebuilder
+def lanet(label_graph: Data, *, memory: dict[str, Any] | None, **options: Any) -> LANET:
+    """A network as a saved one was, for its weights."""
+    num_labels = int(label_graph.num_nodes or 0)
+    return LANET(
+        label_graph, memory=None if memory is None else PersonalMemory.of_sizes(num_labels, **memory), **options
+    )

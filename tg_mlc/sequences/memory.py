@@ -71,6 +71,8 @@ class PersonalMemory(nn.Module):
             check_count(name, value)
         self.channels = channels
         self.num_features = num_features
+        #: What :meth:`of_sizes` takes.
+        self.sizes = {**sizes, "num_entities": None if profiles is None else len(profiles)}
         self.neighbours = None if profiles is None else Neighbours(profiles)
         num_inputs = 2 * num_features + 1 + len(TREND_DAYS) + (0 if profiles is None else Neighbours.num_features)
         self.register_buffer("frequency", frequency.clone())
@@ -82,6 +84,12 @@ class PersonalMemory(nn.Module):
         self.to_logit = nn.Linear(hidden_channels, 1, bias=False)
         nn.init.zeros_(self.to_logit.weight)
         self.bias = nn.Parameter(torch.logit(frequency, eps=1e-3))
+
+    @classmethod
+    def of_sizes(cls, num_labels: int, *, num_entities: int | None, **sizes: int) -> PersonalMemory:
+        """Makes a memory that knows nothing yet, for a state dict."""
+        profiles = None if num_entities is None else torch.zeros(num_entities, num_labels)
+        return cls(torch.zeros(num_labels), profiles=profiles, **sizes)
 
     def forward(self, data: Data) -> tuple[Tensor, Tensor]:
         """Returns the views and the logits."""
