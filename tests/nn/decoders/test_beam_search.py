@@ -123,14 +123,26 @@ def test_scores_exceed_one_half_exactly_for_the_best_set():
         assert scores.max() <= 1.0
 
 
-def test_scores_of_a_full_beam_are_marginal_probabilities():
-    decoder, (x, ptr) = ToyDecoder(), samples(2)
-    found = beam_search(decoder, x, ptr, beam_size=NUM_SEQUENCES)._replace(peaks=torch.zeros(()))
-    for sample in range(2):
-        expected = all_sequences(decoder, x[sample : sample + 1])
-        marginal = [sum(math.exp(p) for s, p in expected.items() if label in s) for label in range(NUM_LABELS)]
-        scores = 2 * found.scores()[sample] - found.labels[sample, 0].float()
-        assert scores.tolist() == pytest.approx(marginal, abs=1e-4)
+def test_scores_are_those_of_their_equation():
+    decoder, (x, ptr) = ToyDecoder(), samples(3)
+    found = beam_search(decoder, x, ptr)
+    for sample in range(3):
+        for label in range(NUM_LABELS):
+            ranks = [math.exp(value) for value in found.log_probs[sample].tolist()]
+            peaks = found.peaks[sample, :, label].tolist()
+            expected = sum(rank * peak for rank, peak in zip(ranks, peaks, strict=True)) / sum(ranks)
+            score = 0.5 * expected + 0.5 * bool(found.labels[sample, 0, label])
+            assert float(found.scores()[sample, label]) == pytest.approx(score, abs=1e-5)
+
+
+def test_labels_of_all_sequences_have_scores_of_their_own():
+    decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(200)
+    found = beam_search(decoder, x, ptr, beam_size=2)
+    in_all = found.labels.all(dim=1)
+    assert (in_all.sum(dim=1) > 1).any()  # there are ties to break
+    scores = found.scores()[in_all]
+    assert len(scores.unique()) == len(scores)
+    assert scores.max() < 1.0
 
 
 @pytest.mark.parametrize("option", [{"beam_size": 0}, {"length_penalty": -1.0}, {"max_length": 0}])

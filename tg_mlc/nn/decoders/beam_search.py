@@ -26,16 +26,15 @@ class Hypotheses(NamedTuple):
         r"""Scores of all labels in :math:`[0, 1]`: above one half exactly for the labels of the best sequence.
 
         .. math::
-            s_i = \frac{1}{2} [i \in \mathcal{Y}_1] + \frac{1}{2} \sum_{k=1}^{K} w_k \cdot
-            \begin{cases} 1 & i \in \mathcal{Y}_k \\ p_{ki} & \textrm{else} \end{cases}, \qquad
+            s_i = \frac{1}{2} [i \in \mathcal{Y}_1] + \frac{1}{2} \sum_{k=1}^{K} w_k \, p_{ki}, \qquad
             w_k = \frac{\exp \textrm{rank}(\mathcal{Y}_k)}{\sum_l \exp \textrm{rank}(\mathcal{Y}_l)}
 
-        with :math:`p_{ki}` the peaks, which rank the labels that are in no sequence of the beam.
+        with :math:`p_{ki}` the peaks. They rank the labels that are in all sequences of the beam, and those in none.
 
         Shapes:
             - **output:** scores :math:`(B, L)`
         """
-        expected = (self.weights.unsqueeze(-1) * torch.where(self.labels, 1.0, self.peaks)).sum(dim=1).clamp(max=1.0)
+        expected = (self.weights.unsqueeze(-1) * self.peaks).sum(dim=1).clamp(max=1.0)
         return torch.where(self.labels[:, 0], 0.5 + 0.5 * expected, 0.5 * expected)
 
 
