@@ -143,19 +143,12 @@ def _gain(result: dict[str, Any], row: str, metric: str) -> str:
 
 def _conclusion(result: dict[str, Any]) -> list[str]:
     """What half of the labels are worth to LaMP, and whether that makes up for training with masks."""
-    if not {WITH_MASKS, PLAIN, LOGISTIC} <= {*_rows(result)}:
-        return []
     given = _half_of(result, WITH_MASKS)
-    gain, over_plain, over_logistic = (
-        given - other
-        for other in (
-            _half_of(result, WITH_MASKS, given=False),
-            _half_of(result, PLAIN),
-            _half_of(result, LOGISTIC),
-        )
-    )
+    gain = given - _half_of(result, WITH_MASKS, given=False)
+    over_plain, over_logistic = (given - _half_of(result, row) for row in (PLAIN, LOGISTIC))
     change = {1: "rises", 0: "stays", -1: "falls"}[_sign(gain)]
-    even, made_up = ("even ", NOT_MADE_UP) if _sign(over_plain) < 0 else ("", "")
+    made_up = NOT_MADE_UP if _sign(over_plain) < 0 else ""
+    even = "even " if made_up and _sign(over_logistic) < 0 else ""
     sentence = (
         f"With half of the labels given, {TITLE} of LaMP with masks {change} ({_tested(result, gain)}); it is then "
         f"{_placed(result, over_logistic)} the logistic regression that is given the same, and "
