@@ -14,6 +14,8 @@ from benchmarks.accuracy.known_labels import LOGISTIC, PLAIN, TAKE_KNOWN, WITH_M
 from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.accuracy.summary import corrected_p_value, p_in_words
 from tg_mlc.datasets.registry import published
+from tg_mlc.recipes import RECIPES
+from tg_mlc.recipes.family import FAMILY
 
 PREFIX = "known_labels-"
 METRIC, TITLE = "maAUC", "macro ROC-AUC"
@@ -21,6 +23,8 @@ TITLES = {METRIC: TITLE, "maAP": "macro average precision"}
 #: The shares that the table shows.
 SHOWN = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 HALF = 0.5
+ALPHA = 0.05
+NOT_MADE_UP = ": what is known does not make up for training with masks here"
 COLORS = {
     WITH_MASKS: "tab:blue",
     PLAIN: "tab:green",
@@ -35,7 +39,7 @@ is given, the same labels to all rows; the scores are those of the labels that a
 `RECIPES[name].as_member(FAMILY["lamp-known"])`, LaMP as published that is trained with random label masks. The logistic
 regression has the inputs and what is known of the other labels, is trained with masks of the same kind, and represents
 what is known in the better of two ways on validation samples. Rows without masks are given nothing; their scores are
-those of the same labels.
+those of the same labels. p is that of a paired t-test over the seeds, not corrected for the number of tests.{epochs}
 
 To repeat a measurement, run `python -m benchmarks.accuracy.known_labels --dataset sider`."""
 
@@ -52,7 +56,24 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         "\n".join([f"## {published(name).title}", "", f"![{name}](known-labels-{name}.svg)", "", *table(result)])
         for name, result in found.items()
     ]
-    return "\n\n".join([INTRO, *sections]) + "\n"
+    return "\n\n".join([INTRO.format(epochs=_shortened(found)), *sections]) + "\n"
+
+
+def _shortened(found: dict[str, dict[str, Any]]) -> str:
+    """Which models were trained for fewer epochs than their recipe says."""
+    trained = {name: (_epochs(result), _epochs_of_recipe(name)) for name, result in found.items()}
+    fewer = [f"{name} {done} of {whole}" for name, (done, whole) in trained.items() if done < whole]
+    if not fewer:
+        return ""
+    return f"\n\nTo save time, LaMP was trained here for fewer epochs than its recipe says: {', '.join(fewer)}."
+
+
+def _epochs(result: dict[str, Any]) -> int:
+    return int(result["recipes"]["lamp-known"]["fit"]["max_epochs"])
+
+
+def _epochs_of_recipe(name: str) -> int:
+    return int(RECIPES[name].as_member(FAMILY["lamp-known"]).fit["max_epochs"])
 
 
 def table(result: dict[str, Any]) -> list[str]:
@@ -62,6 +83,7 @@ def table(result: dict[str, Any]) -> list[str]:
         "|---|" + "---|" * len(SHOWN),
         *(f"| {row} | {' | '.join(_cell(_values(result, row, share)) for share in SHOWN)} |" for row in _rows(result)),
         "",
+        *_conclusion(result),
         *(_half(result, row) for row in _rows(result) if row in TAKE_KNOWN),
         _trained_on(result),
     ]
@@ -116,12 +138,51 @@ def _half(result: dict[str, Any], row: str) -> str:
 
 def _gain(result: dict[str, Any], row: str, metric: str) -> str:
     given, alone = (np.array(_values(result, row, HALF, given, metric)) for given in (True, False))
-    difference = given - alone
-    test = ""
-    if len(difference) > 1:
-        resampled = {} if result["split"] != "official" else {"test_share": 0.0}
-        test = f", {p_in_words(corrected_p_value(difference, **resampled))}"
-    return f"{TITLES[metric]} from {_cell(alone)} to {_cell(given)} ({difference.mean():+.3f}{test})"
+    return f"{TITLES[metric]} from {_cell(alone)} to {_cell(given)} ({_tested(result, given - alone)})"
+
+
+def _conclusion(result: dict[str, Any]) -> list[str]:
+    """What half of the labels are worth to LaMP, and whether that makes up for training with masks."""
+    given = _half_of(result, WITH_MASKS)
+    gain = given - _half_of(result, WITH_MASKS, given=False)
+    over_plain, over_logistic = (given - _half_of(result, row) for row in (PLAIN, LOGISTIC))
+    change = {1: "rises", 0: "stays", -1: "falls"}[_sign(gain)]
+    made_up = NOT_MADE_UP if _sign(over_plain) < 0 else ""
+    even = "even " if made_up and _sign(over_logistic) < 0 else ""
+    sentence = (
+        f"With half of the labels given, {TITLE} of LaMP with masks {change} ({_tested(result, gain)}); it is then "
+        f"{_placed(result, over_logistic)} the logistic regression that is given the same, and "
+        f"{even}{_placed(result, over_plain)} LaMP without masks that is given nothing{made_up}."
+    )
+    return [sentence, ""]
+
+
+def _half_of(result: dict[str, Any], row: str, given: bool = True) -> np.ndarray:
+    return np.array(_values(result, row, HALF, given))
+
+
+def _placed(result: dict[str, Any], difference: np.ndarray) -> str:
+    where = {1: "above", 0: "level with", -1: "below"}[_sign(difference)]
+    return f"{where} ({_tested(result, difference)})"
+
+
+def _sign(difference: np.ndarray) -> int:
+    """That of the mean as it is written."""
+    return int(np.sign(round(difference.mean(), 3)))
+
+
+def _tested(result: dict[str, Any], difference: np.ndarray) -> str:
+    """The mean difference, and p where there is one."""
+    if len(difference) < 2:
+        return f"{difference.mean():+.3f}"
+    p = _p(result, difference)
+    chance = ", which may be chance" if p is not None and p >= ALPHA else ""
+    return f"{difference.mean():+.3f}, {p_in_words(p)}{chance}"
+
+
+def _p(result: dict[str, Any], difference: np.ndarray) -> float | None:
+    """That of the paired test over the seeds, corrected where they divide samples anew."""
+    return corrected_p_value(difference, **({"test_share": 0.0} if result["split"] == "official" else {}))
 
 
 def _cell(values: Sequence[float] | np.ndarray) -> str:
@@ -132,7 +193,7 @@ def _trained_on(result: dict[str, Any]) -> str:
     data, machine, seeds = result["dataset"], result["environment"], result["seeds"]
     return (
         f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation), LaMP trained for "
-        f"{result['recipes']['lamp-known']['fit']['max_epochs']} epochs; "
+        f"{_epochs(result)} epochs; "
         f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}; "
         f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
         f"PyG {machine['versions']['torch-geometric']}"

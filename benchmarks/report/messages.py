@@ -14,13 +14,17 @@ from benchmarks.accuracy.paper_rows import GRAPHS, title
 from benchmarks.accuracy.rows import FREQUENCY, Row
 from benchmarks.accuracy.summary import PairedTest, compare_rows, p_in_words
 from benchmarks.report.default import COLUMNS
-from benchmarks.report.papers import Key, grouped, sources, spread
+from benchmarks.report.papers import NUM_SEEDS, Key, grouped, sources, spread
 from benchmarks.report.tables import cell
 from tg_mlc.datasets.registry import published
 
 EL, KNOWN, BASELINES = Row("lamp", "emb", "el"), Row("lamp-known", "emb", "fc"), (Row(FREQUENCY), Row("linear SVM"))
 ROWS = (*BASELINES, *(replace(EL, graph=graph) for graph in GRAPHS), KNOWN)
+#: The metric of the papers' first table, of which the headline is.
+PRIMARY = "ebF1"
 ALPHA = 0.05
+#: The seeds that the commands of the page ask for.
+SEEDS = 5
 #: What is said of comparisons, by whether some are significantly above and some below.
 VERDICTS = {
     (True, False): "helps where a difference is significant",
@@ -40,12 +44,17 @@ class Compared(NamedTuple):
 
     dataset: str
     test: PairedTest
-    p: float  #: after Holm's correction
+    p: float | None  #: after Holm's correction; none if it is exploratory
 
     @property
     def sign(self) -> int:
         """1 if significantly above, -1 if significantly below, else 0."""
-        return int(np.sign(self.test.mean_difference)) if self.p < ALPHA else 0
+        return int(np.sign(self.test.mean_difference)) if self.p is not None and self.p < ALPHA else 0
+
+    @property
+    def below_alpha(self) -> bool:
+        """Whether p is low before any correction."""
+        return self.test.p is not None and self.test.p < ALPHA
 
 
 def table(cells: Iterable[Stored]) -> list[str]:
@@ -53,7 +62,7 @@ def table(cells: Iterable[Stored]) -> list[str]:
     groups = shown(cells)
     compared = comparisons(groups)
     sections = [_section(name, groups, compared) for name in dict.fromkeys(dataset for dataset, _ in groups)]
-    return [*_overall(compared), "", *chain(*sections), *(f"- {line}" for line in sources(groups))]
+    return [*_overall(compared), *_seeds(groups), "", *chain(*sections), *(f"- {line}" for line in sources(groups))]
 
 
 def shown(cells: Iterable[Stored]) -> dict[Key, list[Stored]]:
@@ -77,8 +86,15 @@ def comparisons(groups: Mapping[Key, Sequence[Stored]]) -> list[Compared]:
             against = same if (dataset, same) in groups else EL
             runs = [each.run for which in (row, against) for each in groups[dataset, which]]
             tests += [(dataset, test) for test in compare_rows(runs, row, against, tuple(COLUMNS))]
-    corrected = holm([1.0 if test.p is None else test.p for _, test in tests])
-    return [Compared(*each, p) for each, p in zip(tests, corrected, strict=True)]
+    primary = [each for each in tests if _is_primary(each[1])]
+    corrected = holm([1.0 if test.p is None else test.p for _, test in primary])
+    of_primary = dict(zip(primary, corrected, strict=True))
+    return [Compared(*each, of_primary.get(each)) for each in tests]
+
+
+def _is_primary(test: PairedTest) -> bool:
+    """Whether a row differs from the edgeless one in its label graph alone, and the headline is of its metric."""
+    return test.metric == PRIMARY and replace(test.row, graph=EL.graph) == EL and test.num_seeds >= NUM_SEEDS
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -90,25 +106,33 @@ def holm(p: Sequence[float]) -> list[float]:
 
 def _overall(compared: Sequence[Compared]) -> list[str]:
     if not compared:
-        return ["Not run with two seeds or more."]
-    rows: dict[Row, list[Compared]] = {}
-    for each in compared:
-        rows.setdefault(each.test.row, []).append(each)
-    before = sum(each.test.p is not None and each.test.p < ALPHA for each in compared)
+        return ["Not run with two seeds or more.", ""]
+    counted = [each for each in compared if each.test.num_seeds >= NUM_SEEDS]
+    primary = _by_row(each for each in counted if each.p is not None)
     return [
-        f"**{_conclusion(compared)}** Before Holm's correction, {before} of all {len(compared)} had p < {ALPHA:g}.",
+        f"**{_conclusion(counted)}** {_explored(counted)}".strip(),
         "",
-        *_head("above `el` (significantly, significantly below)"),
-        *(_line(title(row), (_count(found, metric) for metric in COLUMNS)) for row, found in rows.items()),
+        *(f"- {title(row)} {_verdict(found)}" for row, found in primary.items()),
         "",
-        *(f"- {title(row)} {_verdict(found)}" for row, found in rows.items()),
+        *_head("above `el` (above with p < 0.05, below with p < 0.05, uncorrected)"),
+        *(_line(title(row), (_count(found, metric) for metric in COLUMNS)) for row, found in _by_row(counted).items()),
+        "",
     ]
 
 
+def _by_row(compared: Iterable[Compared]) -> dict[Row, list[Compared]]:
+    found: dict[Row, list[Compared]] = {}
+    for each in compared:
+        found.setdefault(each.test.row, []).append(each)
+    return found
+
+
 def _conclusion(compared: Sequence[Compared]) -> str:
-    """What the rows say that differ in their label graph alone from what they are compared with."""
-    alone = [each for each in compared if replace(each.test.row, graph=EL.graph) == each.test.against]
-    return f"Attention among labels {_verdict(alone)}." if alone else ""
+    """What the primary comparisons say."""
+    primary = [each for each in compared if each.p is not None]
+    if not primary:
+        return f"No label graph was compared with `el` over {NUM_SEEDS} seeds or more."
+    return f"In {PRIMARY}, attention among labels {_verdict(primary)}."
 
 
 def _verdict(compared: Sequence[Compared]) -> str:
@@ -120,28 +144,64 @@ def _verdict(compared: Sequence[Compared]) -> str:
     )
 
 
+def _explored(compared: Sequence[Compared]) -> str:
+    """How many of the exploratory comparisons have a low p, and how many would by chance."""
+    others = [each for each in compared if each.p is None and each.test.num_seeds >= NUM_SEEDS]
+    low = [each.test.mean_difference > 0 for each in others if each.below_alpha]
+    return (
+        f"Exploratory comparisons with p < {ALPHA:g}, uncorrected: {len(low)} of {len(others)} ({sum(low)} above `el`, "
+        f"{len(low) - sum(low)} below); by chance alone there would be about {ALPHA * len(others):.1f}."
+        if others
+        else ""
+    )
+
+
 def _count(compared: Sequence[Compared], metric: str) -> str:
-    here = [each for each in compared if each.test.metric == metric]
-    above, below = (sum(each.sign == sign for each in here) for sign in (1, -1))
-    return f"{sum(each.test.mean_difference > 0 for each in here)} of {len(here)} ({above}, {below})"
+    here = [each.test.mean_difference > 0 for each in compared if each.test.metric == metric]
+    low = [each.test.mean_difference > 0 for each in compared if each.test.metric == metric and each.below_alpha]
+    return f"{sum(here)} of {len(here)} ({sum(low)}, {len(low) - sum(low)})"
+
+
+def _seeds(groups: Mapping[Key, Sequence[Stored]]) -> list[str]:
+    """How many seeds each data set has, and which rows have fewer than the page asks for."""
+    whole = {dataset: len(group) for (dataset, row), group in groups.items() if row == EL}
+    few = [f"{dataset} {title(row)}: {len(group)}" for (dataset, row), group in groups.items() if _lacks(row, group)]
+    counted = ", ".join(f"{count} on {dataset}" for dataset, count in whole.items())
+    return [
+        *([f"- Seeds of {title(EL)}, with which the others are paired: {counted}"] if whole else []),
+        *([f"- In no headline and no count above, with fewer than {NUM_SEEDS} seeds: {', '.join(few)}"] if few else []),
+    ]
+
+
+def _lacks(row: Row, group: Sequence[Stored]) -> bool:
+    return row.graph is not None and len(group) < NUM_SEEDS
 
 
 def _section(name: str, groups: Mapping[Key, Sequence[Stored]], compared: Sequence[Compared]) -> list[str]:
     rows = {row: group for (dataset, row), group in groups.items() if dataset == name}
     here = {(each.test.row, each.test.metric): each for each in compared if each.dataset == name}
-    said = f"T={rows[EL][0].settings['model']['num_steps']} and {len(rows[EL])} seeds if not said"
+    said = f"T={rows[EL][0].settings['model']['num_steps']} and {_num_seeds(len(rows[EL]))} if not said"
     lines = [f"## {published(name).title}", "", *_head(f"model, {said}")]
     for row, group in rows.items():
-        fewer = f", {len(group)} seeds" if len(group) < len(rows[EL]) else ""
-        lines.append(_line(f"{title(row)}{fewer}", (cell(spread(group)[metric]) for metric in COLUMNS)))
+        name = title(row) + _fewer(len(group), len(rows[EL]))
+        lines.append(_line(name, (cell(spread(group)[metric]) for metric in COLUMNS)))
     if here:
         lines += ["", *_head("difference and p")]
-        for row, against in {each.test.row: each.test.against for each in here.values()}.items():
+        for row, test in {each.test.row: each.test for each in here.values()}.items():
             cells = (_difference(here.get((row, metric))) for metric in COLUMNS)
-            lines.append(_line(f"{title(row)}, from {title(against)}", cells))
-        kind = next(iter(here.values())).test.name
-        lines += ["", f"{_conclusion(list(here.values()))} {SPLITS[kind]}"]
+            fewer = _fewer(test.num_seeds, SEEDS)
+            lines.append(_line(f"{title(row)}, from {title(test.against)}{fewer}", cells))
+        found = list(here.values())
+        lines += ["", " ".join(filter(None, (_conclusion(found), _explored(found), SPLITS[found[0].test.name])))]
     return [*lines, ""]
+
+
+def _fewer(count: int, than: int) -> str:
+    return f", {_num_seeds(count)}" if count < than else ""
+
+
+def _num_seeds(count: int) -> str:
+    return "1 seed" if count == 1 else f"{count} seeds"
 
 
 def _difference(compared: Compared | None) -> str:

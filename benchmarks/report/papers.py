@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -60,16 +61,20 @@ Values = Mapping[str, Mapping[str, float | None]]
 
 def lines(name: str, cells: Sequence[Stored], datasets: Sequence[str] = ()) -> list[str]:
     """A table of the papers, of some data sets or of all that there are."""
-    table, by_key = TABLES[name], comparable(grouped(cells))
-    values = {key: spread(each) for key, each in by_key.items()}
-    known = {*(dataset for dataset, _ in by_key), *(key[1] for key in reported() if key[0] == table.paper)}
+    table = TABLES[name]
+    found = {key: each for key, each in grouped(cells).items() if key[1] in table.rows}
+    by_key = comparable(found)
+    values = {key: _with_seeds(each) for key, each in by_key.items()}
+    known = {*(dataset for dataset, _ in found), *(key[1] for key in reported() if key[0] == table.paper)}
     shown = [each for each in _in_order(known) if not datasets or each in datasets]
     if len(table.metrics) == 1:
         body = _across(table, shown, values)
     else:
         body = [line for each in shown for line in _of_one(table, each, values)]
-    used = {key: each for key, each in by_key.items() if key[0] in shown and key[1] in table.rows}
-    return [*body, "", *([f"- {table.note}"] if table.note else []), *_notes(table.paper, used)]
+    used = {key: each for key, each in by_key.items() if key[0] in shown}
+    left_out = [key for key in found if key[0] in shown and key not in used]
+    notes = [*([table.note] if table.note else []), *_left_out(left_out), *_notes(table.paper, used)]
+    return [*body, "", *(f"- {note}" for note in notes)]
 
 
 def grouped(cells: Iterable[Stored]) -> dict[Key, list[Stored]]:
@@ -92,16 +97,36 @@ def grouped(cells: Iterable[Stored]) -> dict[Key, list[Stored]]:
 
 
 def comparable(groups: Mapping[Key, Sequence[Stored]]) -> dict[Key, list[Stored]]:
-    """Of all rows of a data set that are complete, the seeds that they share, whose test samples may differ."""
-    shared: dict[str, set[int]] = {}
-    for (dataset, _), cells in groups.items():
-        seeds = {each.cell.seed for each in cells}
-        if len(seeds) >= NUM_SEEDS:
-            shared[dataset] = shared.get(dataset, seeds) & seeds
-    return {
-        key: [each for each in cells if len(cells) < NUM_SEEDS or each.cell.seed in shared[key[0]]]
-        for key, cells in groups.items()
-    }
+    """Rows over the seeds that they share with the other complete ones, where every seed has test samples of its own.
+
+    Rows that share none are left out; those that are incomplete keep the seeds that they have.
+    """
+    shared = {dataset: _shared(groups, dataset) for dataset in {dataset for dataset, _ in groups}}
+    kept: dict[Key, list[Stored]] = {}
+    for (dataset, row), cells in groups.items():
+        seeds = shared[dataset] if len(cells) >= NUM_SEEDS else None
+        kept[dataset, row] = [each for each in cells if seeds is None or each.cell.seed in seeds]
+    return {key: cells for key, cells in kept.items() if cells}
+
+
+def _shared(groups: Mapping[Key, Sequence[Stored]], dataset: str) -> set[int] | None:
+    """The seeds that complete rows of a data set share, but for rows that would leave too few; :obj:`None` for all."""
+    here = [cells for key, cells in groups.items() if key[0] == dataset]
+    if len({each.run.test for cells in here for each in cells}) < 2:
+        return None
+    rows = [{each.cell.seed for each in cells} for cells in here if len(cells) >= NUM_SEEDS]
+    counts = Counter(seed for seeds in rows for seed in seeds)
+    found: set[int] | None = None
+    # Seeds that most rows have come first, so that it is the odd row out that gives way.
+    for seeds in sorted(rows, key=lambda seeds: -max(counts[seed] for seed in seeds)):
+        both = seeds if found is None else found & seeds
+        found = both if len(both) >= NUM_SEEDS else found
+    return found
+
+
+def _with_seeds(cells: Sequence[Stored]) -> Values:
+    """The spread of every metric, and of how many seeds it is."""
+    return {metric: {**value, "seeds": len(cells)} for metric, value in spread(cells).items()}
 
 
 def spread(cells: Sequence[Stored]) -> Values:
@@ -142,7 +167,7 @@ def _rule(names: Sequence[str]) -> str:
 
 
 def _body(table: Table, columns: Sequence[tuple[str, str]], values: Mapping[Key, Values]) -> Iterator[str]:
-    """The rows of a table; of each column the best mean and the papers' best are bold."""
+    """The rows of a table; of each column the best mean of a complete row and the papers' best are bold."""
     rows = {title(row): (row, names) for row, names in _with_quoted(table, columns).items()}
     ours = {
         name: [values.get((dataset, row), {}).get(metric, {}) for dataset, metric in columns]
@@ -152,7 +177,8 @@ def _body(table: Table, columns: Sequence[tuple[str, str]], values: Mapping[Key,
         name: [_of_paper(table.paper, names, dataset, metric) for dataset, metric in columns]
         for name, (_, names) in rows.items()
     }
-    best_ours = [_best(each.get("mean") for each in column) for column in zip(*ours.values(), strict=True)]
+    complete = [filter(_is_complete, column) for column in zip(*ours.values(), strict=True)]
+    best_ours = [_best(each["mean"] for each in column) for column in complete]
     best_theirs = [_best(column) for column in zip(*theirs.values(), strict=True)]
     for name in rows:
         cells = map(_cell, ours[name], theirs[name], best_ours, best_theirs)
@@ -182,8 +208,13 @@ def _best(values: Iterable[float | None]) -> str:
 def _cell(ours: Mapping[str, float | None], paper: float | None, best: str, best_of_paper: str) -> str:
     """Mean ± standard deviation (the paper's figure), each left out where there is none."""
     mean, sd = ours.get("mean"), ours.get("sd")
+    best = best if _is_complete(ours) else ""
     parts = [] if mean is None else [_bold(mean, best) + ("" if sd is None else f" ± {sd:.3f}")]
     return " ".join([*parts, *([] if paper is None else [f"({_bold(paper, best_of_paper)})"])])
+
+
+def _is_complete(value: Mapping[str, float | None]) -> bool:
+    return (value.get("seeds") or 0) >= NUM_SEEDS
 
 
 def _bold(value: float, best: str) -> str:
@@ -204,7 +235,16 @@ def _notes(paper: str, groups: Mapping[Key, Sequence[Stored]]) -> list[str]:
     found += [*_by_chance(groups), *_incomplete(groups)]
     data = sorted({dataset for dataset, _ in groups} & DIFFERENT.keys())
     found += [f"{dataset}: {DIFFERENT[dataset]} than in the papers" for dataset in data]
-    return [f"- {line}" for line in (*found, *sources(groups))]
+    return [*found, *sources(groups)]
+
+
+def _left_out(keys: Iterable[Key]) -> Iterator[str]:
+    """Rows whose seeds are all others than those of the other rows."""
+    rows: dict[str, list[str]] = {}
+    for dataset, row in keys:
+        rows.setdefault(dataset, []).append(title(row))
+    for dataset, names in rows.items():
+        yield f"left out, as they share no seed with other rows: {dataset} ({', '.join(names)})"
 
 
 def _by_chance(groups: Mapping[Key, Sequence[Stored]]) -> Iterator[str]:
@@ -219,7 +259,7 @@ def _by_chance(groups: Mapping[Key, Sequence[Stored]]) -> Iterator[str]:
 
 
 def _incomplete(groups: Mapping[Key, Sequence[Stored]]) -> Iterator[str]:
-    """Rows of fewer seeds than others."""
+    """Rows of so few seeds that none of their means is bold."""
     rows: dict[str, list[str]] = {}
     for (dataset, row), cells in groups.items():
         if len(cells) < NUM_SEEDS:

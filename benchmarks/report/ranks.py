@@ -1,5 +1,6 @@
-"""Comparison of models over data sets: Friedman's test, and Nemenyi's with its critical difference, as in the
-`"Statistical Comparisons of Classifiers over Multiple Data Sets" <https://jmlr.org/papers/v7/demsar06a.html>`_ paper.
+"""Comparison of models over data sets: Friedman's test as Iman and Davenport improved it, and Nemenyi's with its
+critical difference, as in the `"Statistical Comparisons of Classifiers over Multiple Data Sets"
+<https://jmlr.org/papers/v7/demsar06a.html>`_ paper.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.stats import f as f_distribution
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from benchmarks.accuracy.cells import Stored
 from benchmarks.accuracy.paper_rows import title
 from benchmarks.accuracy.papers import METRICS
-from benchmarks.report.papers import Values, comparable, grouped, spread
+from benchmarks.accuracy.summary import ROUNDING
+from benchmarks.report.papers import NUM_SEEDS, Values, comparable, grouped, spread
 
 ALPHA = 0.05
-#: Friedman's statistic has its distribution for enough data sets and models.
+#: Fewer are not compared.
 FEWEST_DATASETS, FEWEST_MODELS = 3, 3
+#: Tests are rough for no more data sets (Demsar 2006, section 3.2.2).
+FEW_DATASETS = 10
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Ranks:
 
     mean: dict[str, float]
     num_datasets: int
-    statistic: float  #: Friedman's, corrected for ties
+    statistic: float  #: Iman and Davenport's F, from Friedman's corrected for ties
     p: float
 
     def critical_difference(self, alpha: float = ALPHA) -> float:
@@ -53,18 +58,28 @@ def compare(scores: Mapping[str, Sequence[float]]) -> Ranks:
     """Ranks models by their scores, one for each data set; equal ones share the mean of their ranks."""
     values = np.array(list(scores.values()))
     ranks = rankdata(-values, axis=0).mean(axis=1)
-    test = friedmanchisquare(*values)
-    return Ranks(
-        dict(zip(scores, ranks.tolist(), strict=True)), values.shape[1], float(test.statistic), float(test.pvalue)
-    )
+    statistic, p = iman_davenport(friedmanchisquare(*values).statistic, *values.shape)
+    return Ranks(dict(zip(scores, ranks.tolist(), strict=True)), values.shape[1], statistic, p)
+
+
+def iman_davenport(chi_square: float, num_models: int, num_datasets: int) -> tuple[float, float]:
+    """The F statistic of Friedman's chi-square, which alone is too cautious, and its p (`Iman and Davenport 1980
+    <https://doi.org/10.1080/03610928008827904>`_).
+    """
+    k, n = num_models, num_datasets
+    left = n * (k - 1) - chi_square
+    # Nothing is left where all data sets rank the models in the same way.
+    statistic = np.inf if left < ROUNDING else (n - 1) * chi_square / left
+    return float(statistic), float(f_distribution.sf(statistic, k - 1, (k - 1) * (n - 1)))
 
 
 def numbers(cells: Sequence[Stored]) -> dict[str, Any]:
     """The data sets and models that are compared, and the ranks by metric; nothing while there are too few."""
+    groups = comparable({key: group for key, group in grouped(cells).items() if not key[1].change})
     values = {
         (dataset, title(row)): means
-        for (dataset, row), group in comparable(grouped(cells)).items()
-        if not row.change and (means := _defined(spread(group)))
+        for (dataset, row), group in groups.items()
+        if len(group) >= NUM_SEEDS and (means := _defined(spread(group)))
     }
     datasets, models = largest_rectangle(values)
     if not datasets:
@@ -78,6 +93,7 @@ def numbers(cells: Sequence[Stored]) -> dict[str, Any]:
         "metrics": {
             metric: {
                 "ranks": found.mean,
+                "F": found.statistic,
                 "p": found.p,
                 "critical difference": found.critical_difference(),
                 "cliques": found.cliques(),
@@ -121,15 +137,19 @@ def table(numbers: dict[str, Any], picture: str) -> list[str]:
         cells = (f"**{rank:.2f}**" if rank == best[name] else f"{rank:.2f}" for name, rank in ranks.items())
         lines.append(f"| {model} | {' | '.join(cells)} |")
     tests = (
-        f"{name}: Friedman's p = {found['p']:.3g}, critical difference {found['critical difference']:.2f}"
+        f"{name}: F = {found['F']:.2f}, p = {found['p']:.3g}, critical difference {found['critical difference']:.2f}"
         for name, found in metrics.items()
     )
+    n, k = len(numbers["datasets"]), len(next(iter(metrics.values()))["ranks"])
+    caution = f"Caution: with N = {n} data sets, no more than {FEW_DATASETS}, the tests are rough, and miss much"
     return [
         *lines,
         "",
         f"![Critical differences]({picture})",
         "",
-        f"- Means over the seeds, ranked on {', '.join(numbers['datasets'])}; a rank of 1 is the best",
+        f"- k = {k} models by means over the seeds, ranked on N = {n} data sets: {', '.join(numbers['datasets'])}",
+        "- A rank of 1 is the best",
+        *([f"- {caution}"] if n <= FEW_DATASETS else []),
         *(f"- {test}" for test in tests),
     ]
 

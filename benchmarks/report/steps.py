@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.accuracy.cells import Stored
+from benchmarks.accuracy.cells import STEPS, Stored
 from benchmarks.accuracy.rows import Row
 from benchmarks.report.papers import AVERAGE, grouped, spread
 from benchmarks.report.tables import NOTHING, cell
@@ -20,7 +20,7 @@ def numbers(cells: Sequence[Stored]) -> dict[str, dict[int, Any]]:
     """Mean and standard deviation by data set and number of steps, where there are two numbers or more."""
     found: dict[str, dict[int, Any]] = {}
     for (dataset, row), group in grouped(cells).items():
-        if replace(row, change=None) == MPED:
+        if replace(row, change=None) == MPED and (row.change or STEPS).startswith(STEPS):
             found.setdefault(dataset, {})[group[0].settings["model"]["decoder_steps"]] = spread(group)[AVERAGE]
     return {name: dict(sorted(by_steps.items())) for name, by_steps in found.items() if len(by_steps) > 1}
 

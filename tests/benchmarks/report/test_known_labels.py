@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.accuracy.known_labels import ROWS, SHARES, TAKE_KNOWN, WITH_MASKS
+from benchmarks.accuracy.known_labels import LOGISTIC, PLAIN, ROWS, SHARES, TAKE_KNOWN, WITH_MASKS
 from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.environment import describe_environment
 from benchmarks.report import known_labels, render
@@ -52,6 +52,32 @@ def test_the_table_shows_what_shares_that_are_given_tell() -> None:
     assert "3 labels counted, data sha256 0123456789ab" in lines[-1]
     one = "\n".join(table(result_of([0])))
     assert "from 0.500 to 0.550 (+0.050)" in one
+
+
+def changed(by: dict[tuple[str, bool], float]) -> dict[str, Any]:
+    """Scores that some rows exceed the others by, a little more with every seed."""
+    result = result_of([0, 1, 2])
+    for point in result["points"]:
+        point["maAUC"] = 0.7 + by.get((point["row"], point["given"]), 0.0) * (1 + 0.001 * point["seed"])
+    return result
+
+
+def test_the_conclusion_follows_from_the_results() -> None:
+    gains = "\n".join(table(changed({(WITH_MASKS, True): 0.2, (LOGISTIC, True): 0.1})))
+    assert "LaMP with masks rises (+0.200, p < 0.01); it is then above (+0.100, p < 0.01) the logistic" in gains
+    assert "and above (+0.200, p < 0.01) LaMP without masks that is given nothing." in gains
+    loses = "\n".join(table(changed({(WITH_MASKS, True): -0.1, (WITH_MASKS, False): -0.2, (PLAIN, False): 0.1})))
+    assert "LaMP with masks rises (+0.100, p < 0.01); it is then below (-0.100, p < 0.01) the logistic" in loses
+    assert "even below (-0.200, p < 0.01) LaMP without masks that is given nothing: what is known does not" in loses
+    alike = "\n".join(table(changed({})))
+    assert "stays (+0.000, p = 1.00, which may be chance); it is then level with" in alike
+
+
+def test_models_that_were_trained_for_fewer_epochs_are_named() -> None:
+    short, whole = result_of([0]), result_of([0])
+    short["recipes"]["lamp-known"]["fit"]["max_epochs"] = 4
+    assert "than its recipe says: bibtex 4 of 14." in known_labels.page({"bibtex": short, "sider": whole})
+    assert "fewer epochs" not in known_labels.page({"sider": whole})
 
 
 def test_the_picture_has_a_line_for_every_row() -> None:

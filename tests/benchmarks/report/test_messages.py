@@ -35,30 +35,52 @@ def test_holms_correction() -> None:
 
 def test_what_is_said_follows_from_the_results() -> None:
     helps, hurts = cells(FC, 0.05), cells(PR, -0.05)
-    assert "**Attention among labels helps where a difference is significant: above `el` in 5 of 5" in text(
+    assert "**In ebF1, attention among labels helps where a difference is significant: above `el` in 1 of 1" in text(
         cells(EL, 0), helps
     )
-    assert "**Attention among labels hurts where" in text(cells(EL, 0), hurts)
+    assert "**In ebF1, attention among labels hurts where" in text(cells(EL, 0), hurts)
     both = text(cells(EL, 0), helps, hurts)
-    assert "**Attention among labels helps in some comparisons and hurts in others: above `el` in 5 of 10" in both
-    assert "- LaMP emb pr hurts where a difference is significant: above `el` in 0 of 5 comparisons" in both
-    assert "| LaMP emb fc, from LaMP emb el | **+0.0500, p < 0.01** |" in both
+    assert "**In ebF1, attention among labels helps in some comparisons and hurts in others: above `el` in" in both
+    assert "- LaMP emb pr hurts where a difference is significant: above `el` in 0 of 1 comparisons" in both
+    # Bold is what is significant in the primary metric alone.
+    assert "| LaMP emb fc, from LaMP emb el | **+0.0500, p < 0.01** | +0.0500, p < 0.01 |" in both
+    assert "p < 0.05, uncorrected: 8 of 8 (4 above `el`, 4 below); by chance alone there would be about 0.4." in both
     assert "| LaMP emb pr | 0 of 1 (0, 1) |" in both
     nothing = text(cells(EL, 0), cells(FC, 1e-5))
-    assert "**Attention among labels makes no significant difference: above `el` in 5 of 5" in nothing
+    assert "**In ebF1, attention among labels makes no significant difference: above `el` in 1 of 1" in nothing
     p = ttest_1samp(np.array(NOISE) + 1e-5, 0.0).pvalue
     assert f"| LaMP emb fc, from LaMP emb el | +0.0000, p = {p:.2f} |" in nothing
 
 
-def test_the_correction_is_for_all_comparisons_of_the_page() -> None:
+def test_the_correction_is_for_label_graphs_in_the_primary_metric() -> None:
     few = [*cells(EL, 0), *cells(FC, 3e-4)]
     many = [*few, *(cell for row in (PR, KNOWN) for cell in cells(row, 1e-5))]
+    deep = replace(PR, change="T=4")
+    many += [*cells(deep, 1e-5, seeds=[0, 1]), *cells(EL, 0, "yeast"), *cells(FC, 1e-5, "yeast")]
+    many += [*cells(EL, 0, "sider"), *cells(FC, 0.3, "sider", seeds=[0, 1])]  # too few seeds to count
     assert len(comparisons(shown(few))) == 5
-    assert len(comparisons(shown(many))) == 15
+    assert len(comparisons(shown(many))) == 30
+    corrected = [each for each in comparisons(shown(many)) if each.p is not None]
+    assert {(each.dataset, each.test.row, each.test.metric) for each in corrected} == {
+        ("emotions", FC, "ebF1"),
+        ("emotions", PR, "ebF1"),
+        ("yeast", FC, "ebF1"),
+    }
     before, after = (next(each for each in comparisons(shown(some)) if each.test.row == FC) for some in (few, many))
     assert before.test.p == after.test.p
-    assert after.p == pytest.approx(15 * np.float64(after.test.p))
-    assert before.p == pytest.approx(5 * np.float64(before.test.p))
+    assert after.p == pytest.approx(3 * np.float64(after.test.p))
+    assert before.p == pytest.approx(np.float64(before.test.p))
+
+
+def test_rows_of_few_seeds_are_shown_but_count_in_no_headline() -> None:
+    written = text(cells(EL, 0), cells(FC, 0.01), cells(PR, -0.3, seeds=[0, 1]), cells(EL, 0, "yeast", seeds=[0]))
+    assert "**In ebF1, attention among labels helps where a difference is significant: above `el` in 1 of 1" in written
+    assert "| LaMP emb pr, from LaMP emb el, 2 seeds | -0.3000, p < 0.01 |" in written
+    assert "| LaMP emb pr | " not in written
+    assert "- Seeds of LaMP emb el, with which the others are paired: 5 on emotions, 1 on yeast" in written
+    assert "fewer than 3 seeds: emotions LaMP emb pr: 2, yeast LaMP emb el: 1" in written
+    too_few = text(cells(EL, 0), cells(FC, 0.01, seeds=[0, 1]))
+    assert too_few.startswith("**No label graph was compared with `el` over 3 seeds or more.**")
 
 
 def test_only_seeds_and_data_sets_of_the_edgeless_row_are_shown() -> None:
@@ -88,8 +110,10 @@ def test_other_numbers_of_steps_are_compared_with_as_many() -> None:
         ("yeast", deep_pr): EL,  # with as many steps it was not run
     }
     assert found["emotions", deep_fc].mean_difference == pytest.approx(0.01, abs=1e-3)
-    # What differs in more than attention among labels counts in its own line only.
-    assert "**Attention among labels helps where a difference is significant: above `el` in 5 of 5 " in text(of_one)
+    # What differs in more than its label graph is exploratory.
+    written = text([*of_one, *cells(FC, -0.01)])
+    assert "**In ebF1, attention among labels hurts where a difference is significant: above `el` in 0 of 1 " in written
+    assert "uncorrected: 14 of 14 (10 above `el`, 4 below)" in written
 
 
 def test_the_page_says_what_seeds_differ_in_and_shows_classifiers_without_testing_them() -> None:
@@ -97,7 +121,7 @@ def test_the_page_says_what_seeds_differ_in_and_shows_classifiers_without_testin
     assert "All seeds share one split" in written
     assert written.index("| linear SVM | 0.610 ± 0.016 |") < written.index("| LaMP emb el |")
     assert "linear SVM, from" not in written
-    assert "| LaMP with known labels fc, from LaMP emb el | **+0.0100" in written
+    assert "| LaMP with known labels fc, from LaMP emb el | +0.0100" in written
     drawn = [*cells(EL, 0), *cells(FC, 0.01)]
     for cell in drawn:
         cell.content["run"]["test"] = str(cell.cell.seed)

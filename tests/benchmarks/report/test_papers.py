@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from benchmarks.accuracy.runs import Run
 from benchmarks.report.papers import differences, lines
 
 FC, SVM = Row("lamp", "emb", "fc"), Row("linear SVM")
-MPED = Row("mped", "fmp", "fc")
+MPED, GAML = Row("mped", "fmp", "fc"), Row("gaml", "fmp")
 
 
 def stored(row: Row, seed: int, value: float, dataset: str = "bibtex", **settings: Any) -> Stored:
@@ -27,30 +29,43 @@ def stored(row: Row, seed: int, value: float, dataset: str = "bibtex", **setting
     return Stored(Cell(dataset, row, seed), content)
 
 
+def seeds_of(row: Row, values: Mapping[int, float], *, drawn: bool = True) -> list[Stored]:
+    """Cells by seed, each with test samples of its own if they are drawn anew."""
+    cells = [stored(row, seed, value) for seed, value in values.items()]
+    for cell in cells:
+        cell.content["run"]["test"] = str(cell.cell.seed) if drawn else ""
+    return cells
+
+
+def line_of(found: list[str], name: str) -> str:
+    return next((line for line in found if line.startswith(f"| {name} |")), "")
+
+
 def test_ours_stand_beside_the_papers_figures() -> None:
-    cells = [stored(FC, 10, 0.40), stored(FC, 11, 0.42), stored(SVM, 10, 0.3), stored(SVM, 10, 0.6, "emotions")]
+    cells = [stored(FC, seed, value) for seed, value in ((10, 0.40), (11, 0.42), (12, 0.41))]
+    cells += [stored(SVM, 10, 0.3), *(stored(SVM, seed, 0.6, "emotions") for seed in (10, 11, 12))]
     found = lines("lamp-1", cells)
     assert found[0] == (
         "| model | reuters | bibtex | bookmarks | delicious | rcv1 | tfbs | nuswide | sider | emotions |"
     )
     rows = {line.split(" | ")[0].removeprefix("| "): line.strip("| ").split(" | ") for line in found[2:] if "|" in line}
-    assert rows["LaMP emb fc"][2] == "**0.410** ± 0.014 (0.427)"
+    assert rows["LaMP emb fc"][2] == "**0.410** ± 0.010 (0.427)"
     assert rows["linear SVM"][2] == "0.300"
     assert rows["LaMP fmp pr"][2] == "(**0.447**)"
     assert rows["*Madjarov best-of-12*"][2] == "(0.434)"
-    assert "| linear SVM |  | 0.300 |  |  |  |  |  |  | **0.600** |" in found
+    assert "| linear SVM |  | 0.300 |  |  |  |  |  |  | **0.600** ± 0.000 |" in found
     assert "- d=128 instead of 512, 14 epochs: bibtex (LaMP emb fc)" in found
-    assert "- bibtex: official split, seeds 10, 11; 7395 samples, data sha256 000000000000" in found
+    assert "- bibtex: official split, seeds 10, 11, 12; 7395 samples, data sha256 000000000000" in found
     assert "- CPU; torch 2, PyG 2" in found
 
 
 def test_all_metrics_of_a_data_set_and_their_average() -> None:
-    found = lines("mped-2", [stored(MPED, 10, 0.5)], ["bibtex"])
+    found = lines("mped-2", [stored(MPED, seed, 0.5) for seed in (10, 11, 12)], ["bibtex"])
     assert "**bibtex**" in found
     assert not any("reuters" in line for line in found)
     line = next(line for line in found if line.startswith("| MPED fc |"))
-    assert line.startswith("| MPED fc | **0.500** (0.178) | **0.500** (**0.987**) |")
-    assert line.endswith("| **0.500** (**0.483**) |")
+    assert line.startswith("| MPED fc | **0.500** ± 0.000 (0.178) | **0.500** ± 0.000 (**0.987**) |")
+    assert line.endswith("| **0.500** ± 0.000 (**0.483**) |")
 
 
 def test_what_differs_from_a_paper() -> None:
@@ -80,15 +95,51 @@ def test_networks_that_do_not_rank_are_named() -> None:
 
 
 def test_rows_of_a_data_set_count_the_seeds_that_they_share() -> None:
-    five = [stored(FC, 10 + i, 0.1 * i) for i in range(5)]
-    three = [stored(SVM, 11 + i, 0.5) for i in range(3)]
+    five = seeds_of(FC, {10 + i: 0.1 * i for i in range(5)})
+    three = seeds_of(SVM, {11 + i: 0.5 for i in range(3)})
     found = lines("lamp-1", [*five, *three])
     assert any("0.200 ± 0.100 (0.427)" in line for line in found if line.startswith("| LaMP emb fc"))
     assert any("seeds 11, 12, 13;" in line for line in found)
     # Those of an incomplete row are its own, and it is named.
     found = lines("lamp-1", [*five, three[0]])
-    assert any("0.200 ± 0.158 (0.427)" in line for line in found if line.startswith("| LaMP emb fc"))
+    assert any("**0.200** ± 0.158 (0.427)" in line for line in found if line.startswith("| LaMP emb fc"))
     assert "- fewer seeds: bibtex (linear SVM: 1)" in found
+
+
+def test_all_seeds_count_where_they_share_their_test_samples() -> None:
+    five = seeds_of(FC, {10 + i: 0.1 * i for i in range(5)}, drawn=False)
+    found = lines("lamp-1", [*five, *seeds_of(SVM, {11 + i: 0.5 for i in range(3)}, drawn=False)])
+    assert "0.200 ± 0.158 (0.427)" in line_of(found, "LaMP emb fc")
+    assert any("seeds 10, 11, 12, 13, 14;" in line for line in found)
+
+
+def test_rows_that_a_table_does_not_show_take_no_seeds_from_it() -> None:
+    five = seeds_of(FC, {10 + i: 0.1 * i for i in range(5)})
+    hidden = [
+        *seeds_of(replace(FC, change="T=4"), dict.fromkeys((10, 11, 12), 0.5)),
+        *seeds_of(MPED, dict.fromkeys((12, 13, 14), 0.5)),
+    ]
+    assert "**0.200** ± 0.158 (0.427)" in line_of(lines("lamp-1", [*five, *hidden]), "LaMP emb fc")
+
+
+def test_rows_of_other_seeds_are_left_out_and_named() -> None:
+    rows = {FC: (10, 11, 12), SVM: (20, 21, 22), Row("lamp", "emb", "el"): (10, 11, 12), GAML: (11, 12, 13)}
+    found = lines("lamp-1", [cell for row, seeds in rows.items() for cell in seeds_of(row, dict.fromkeys(seeds, 0.5))])
+    assert "0.500" in line_of(found, "LaMP emb fc")
+    assert "0.500" not in line_of(found, "linear SVM")
+    assert "- left out, as they share no seed with other rows: bibtex (linear SVM)" in found
+    # One that shares too few is shown over these, and takes none from the others.
+    assert "- fewer seeds: bibtex (GAML: 2)" in found
+    assert any("seeds 10, 11, 12;" in line for line in found)
+
+
+def test_a_row_of_few_seeds_is_never_bold() -> None:
+    three, one = seeds_of(FC, dict.fromkeys((10, 11, 12), 0.4)), stored(SVM, 10, 0.9)
+    found = lines("lamp-1", [*three, one])
+    assert "**0.400** ± 0.000" in line_of(found, "LaMP emb fc")
+    assert "| 0.900 |" in line_of(found, "linear SVM")
+    # Nor if it has the value of the best.
+    assert "| 0.400 |" in line_of(lines("lamp-1", [*three, stored(SVM, 10, 0.4)]), "linear SVM")
 
 
 def test_other_data_than_in_the_papers_is_said() -> None:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
+from benchmarks.accuracy.cells import Stored
 from benchmarks.accuracy.rows import Row
-from benchmarks.report.ranks import Ranks, compare, draw, largest_rectangle, numbers, table
+from benchmarks.report.ranks import Ranks, compare, draw, iman_davenport, largest_rectangle, numbers, table
 from tests.benchmarks.report.test_papers import stored
 
 #: Table 6 of Demsar 2006: AUC of C4.5 with and without two parameters that are tuned, on 14 data sets. Of the last but
@@ -29,6 +30,10 @@ AUC = """
 """
 
 
+def three(row: Row, value: float, dataset: str) -> list[Stored]:
+    return [stored(row, seed, value, dataset) for seed in (10, 11, 12)]
+
+
 @pytest.fixture
 def demsar() -> Ranks:
     columns = np.array([line.split() for line in AUC.split("\n") if line], dtype=float).T
@@ -45,11 +50,24 @@ def test_the_example_of_demsar_2006(demsar: Ranks) -> None:
     rows = np.array([line.split() for line in AUC.split("\n") if line], dtype=float)
     sizes = [np.unique(rankdata(row), return_counts=True)[1] for row in rows]
     ties = sum(int((size**3 - size).sum()) for size in sizes) / (14 * 4 * 15)
-    assert demsar.statistic == pytest.approx(uncorrected / (1 - ties))
+    chi_square = uncorrected / (1 - ties)
+    assert demsar.statistic == pytest.approx(13 * chi_square / (14 * 3 - chi_square))
     assert 0.01 < demsar.p < 0.05
+    # Again without the correction for ties, F(3, 39) = 3.69, with a critical value of 2.85 at 5%.
+    statistic, p = iman_davenport(9.28, 4, 14)
+    assert statistic == pytest.approx(3.69, abs=0.005)
+    assert p < 0.05
+    critical = 14 * 3 * 2.85 / (13 + 2.85)  # the chi-square from which F is 2.85
+    assert iman_davenport(critical, 4, 14)[1] == pytest.approx(0.05, abs=5e-4)
     # Section 3.2.2 again: the critical values 2.569 and 2.291.
     assert demsar.critical_difference(0.05) == pytest.approx(1.25, abs=0.005)
     assert demsar.critical_difference(0.10) == pytest.approx(1.12, abs=0.005)
+
+
+def test_no_chance_is_left_where_all_data_sets_rank_alike() -> None:
+    found = compare({"x": [0.3, 0.6, 0.9], "y": [0.2, 0.5, 0.8], "z": [0.1, 0.4, 0.7]})
+    assert found.statistic == np.inf
+    assert found.p == 0
 
 
 def test_bars_join_what_does_not_differ(demsar: Ranks) -> None:
@@ -77,8 +95,9 @@ def test_there_are_enough_data_sets_and_models_for_the_tests() -> None:
 def test_what_is_no_model_of_its_own_or_undefined_is_left_out() -> None:
     rows = [Row("lamp", "emb", "fc"), Row("mped", "fmp", "fc"), Row("linear SVM")]
     places = ("bibtex", "emotions", "reuters", "sider")
-    cells = [stored(row, 10, 0.1 * place, data) for data in places for place, row in enumerate(rows)]
-    cells += [stored(Row("mped", "fmp", "fc", change="T=1"), 10, 0.5, data) for data in places]
+    cells = [each for data in places for place, row in enumerate(rows) for each in three(row, 0.1 * place, data)]
+    cells += [each for data in places for each in three(Row("mped", "fmp", "fc", change="T=1"), 0.5, data)]
+    cells += [stored(Row("ML-kNN"), 10, 0.5, data) for data in places]  # of one seed
     for cell in cells:
         if cell.cell.dataset == "emotions":
             cell.content["run"]["metrics"]["maF1"] = None
@@ -91,7 +110,10 @@ def test_ranks_of_cells() -> None:
     rows = [Row("lamp", "emb", "fc"), Row("mped", "fmp", "fc"), Row("linear SVM")]
     scores = {"bibtex": (0.4, 0.3, 0.2), "sider": (0.5, 0.4, 0.1), "reuters": (0.8, 0.9, 0.7)}
     cells = [
-        stored(row, 10, value, data) for data, values in scores.items() for row, value in zip(rows, values, strict=True)
+        each
+        for data, values in scores.items()
+        for row, value in zip(rows, values, strict=True)
+        for each in three(row, value, data)
     ]
     found = numbers(cells)
     assert found["datasets"] == ["bibtex", "reuters", "sider"]
@@ -99,7 +121,12 @@ def test_ranks_of_cells() -> None:
     assert ranks == pytest.approx({"LaMP emb fc": 4 / 3, "MPED fc": 5 / 3, "linear SVM": 3})
     shown = table(found, "ranks.svg")
     assert "| LaMP emb fc | **1.33** | **1.33** | **1.33** | **1.33** | **1.33** |" in shown
-    assert any(line.startswith("- miF1: Friedman's p = ") for line in shown)
+    # Mean ranks of 4/3, 5/3 and 3 have a chi-square of 14/3, of at most 6: F = 2 (14/3) / (6 - 14/3).
+    assert any(line.startswith("- miF1: F = 7.00, p = 0.0494, critical difference ") for line in shown)
+    assert "- k = 3 models by means over the seeds, ranked on N = 3 data sets: bibtex, reuters, sider" in shown
+    assert any(line.startswith("- Caution: with N = 3 data sets") for line in shown)
+    many = table({**found, "datasets": list("abcdefghijk")}, "ranks.svg")
+    assert not any(line.startswith("- Caution") for line in many)
     assert len(draw(found).axes) == 5
-    assert numbers(cells[:6]) == {}
+    assert numbers(cells[:18]) == {}
     assert table({}, "ranks.svg") == ["Too few data sets have cells of the same models."]
