@@ -42,8 +42,8 @@ def masked_bce(
         - **output:** a scalar
 
     Raises:
-        ValueError: If the shapes differ, :obj:`label_smoothing` is not in :math:`[0, 1)`, a weight is not a finite number
-            of at least 0 (which is not checked of tensors), or there are neither one nor :math:`L` weights.
+        ValueError: If the shapes differ, :obj:`label_smoothing` is not in :math:`[0, 1)`, a weight is not a finite
+            number of at least 0 (which is not checked of tensors), or there are neither one nor :math:`L` weights.
     """
     known = read_known(logits, y, label_smoothing)
     if pos_weight is not None:

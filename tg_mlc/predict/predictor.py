@@ -125,8 +125,8 @@ class Predictor:
     def evaluate(self, raw: Any, y: Any, *, known: Any = None, batch_size: int = 256) -> Evaluation:
         """Returns all metrics, at the thresholds of the model, of the labels that it has to predict.
 
-        Labels that are given, by :obj:`known` or by the samples' attribute of this name, count as unknown targets: their
-        scores are what was given.
+        Labels that are given, by :obj:`known` or by the samples' attribute of this name, count as unknown targets:
+        their scores are what was given.
 
         Args:
             raw, known, batch_size: As in :meth:`predict`.
