@@ -65,3 +65,9 @@ def test_errors(logits, y):
         masked_bce(logits, y[:, :2])
     with pytest.raises(ValueError, match="label_smoothing"):
         masked_bce(logits, y, label_smoothing=1.0)
+    for bad in (-5.0, math.inf, NAN, [1.0, -1.0, 1.0], "x"):
+        with pytest.raises(ValueError, match="'pos_weight' to be a finite number of at least 0"):
+            masked_bce(logits, y, pos_weight=bad)
+    for wrong in ([1.0, 2.0], torch.ones(2), torch.ones(3, 1)):
+        with pytest.raises(ValueError, match="'pos_weight' to be one number or 3, one per label"):
+            masked_bce(logits, y, pos_weight=wrong)

@@ -17,7 +17,9 @@ import torch
 import tg_mlc
 from tests.predict.conftest import LABELS, TEXTS
 from tg_mlc.data import from_arrays
+from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import fully_connected
+from tg_mlc.metrics import evaluate
 from tg_mlc.models import LaMP, table_lamp
 from tg_mlc.nn.encoders import VectorEncoder
 from tg_mlc.predict import Predictor
@@ -108,6 +110,23 @@ def test_evaluation_takes_the_thresholds_of_the_model(result, folder):
     y = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
     report = tg_mlc.load(folder).evaluate(NEW, y)
     assert report.values == Predictor(result.module).evaluate(NEW, y).values
+
+
+def test_given_labels_count_as_unknown_in_an_evaluation():
+    y = torch.randint(2, (40, 3), generator=torch.Generator().manual_seed(0)).float()
+    tosses = from_arrays(np.ones((40, 2)), y, ["a", "b", "c"], kind="vector")
+    model = table_lamp(tosses, fully_connected(tosses.label_names), channels=8, known_labels=True)
+    predictor = Predictor(MultiLabelModule(model, tosses.label_names))
+    known = y.clone()
+    known[:, 2] = known[0, 1] = math.nan
+    report = predictor.evaluate(tosses, y, known=known)
+    assert report.num_unknown == 79
+    assert report.values == predictor.evaluate(with_attribute(tosses, "known", known), y).values
+    open_ = evaluate(y.masked_fill(~known.isnan(), math.nan), predictor.scores(tosses, known), 0.5)
+    assert report.values == pytest.approx(open_.values, nan_ok=True)
+    assert predictor.evaluate(tosses, y).num_unknown == 0
+    with pytest.raises(ValueError, match=r"'scores' to have the shape of the targets, \[40, 2\]"):
+        predictor.evaluate(tosses, y[:, :2], known=known)
 
 
 def test_saving_again_replaces_the_model_as_a_whole(folder, tmp_path):

@@ -120,6 +120,10 @@ def test_binary_validation_has_neither(batch):
         ({"label_smoothing": -1.0}, r"'label_smoothing' .* \(got -1\.0\)"),
         ({"loss_name": "hinge"}, r"'loss_name' to be one of \['bce', .*\(got 'hinge'\)"),
         ({"loss_options": {"gamma": 2.0}}, r"of 'bce' among \['pos_weight'\] \(got \['gamma'\]\)"),
+        ({"loss_options": {"pos_weight": -5.0}}, r"'pos_weight' .* at least 0 \(got -5\.0\)"),
+        ({"loss_options": {"pos_weight": [1.0, -5.0]}}, r"'pos_weight' .* at least 0 \(got -5\.0\)"),
+        ({"loss_name": "focal", "loss_options": {"gamma": -1}}, r"'gamma' .* at least 0 \(got -1\)"),
+        ({"loss_name": "soft_f1", "loss_options": {"average": "x"}}, r"'average' .*\(got 'x'\)"),
     ],
 )
 def test_binary_options_out_of_range(options, message):

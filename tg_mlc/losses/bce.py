@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tg_mlc._options import check_number
 from tg_mlc.losses._known import read_known
 
 
@@ -41,10 +42,22 @@ def masked_bce(
         - **output:** a scalar
 
     Raises:
-        ValueError: If the shapes differ or :obj:`label_smoothing` is not in :math:`[0, 1)`.
+        ValueError: If the shapes differ, :obj:`label_smoothing` is not in :math:`[0, 1)`, a weight is not a finite
+            number of at least 0 (which is not checked of tensors), or there are neither one nor :math:`L` weights.
     """
     known = read_known(logits, y, label_smoothing)
     if pos_weight is not None:
+        _check_pos_weight(pos_weight, logits.size(-1))
         pos_weight = torch.as_tensor(pos_weight, dtype=known.logits.dtype, device=logits.device)
     losses = F.binary_cross_entropy_with_logits(known.logits, known.target, pos_weight=pos_weight, reduction="none")
     return known.mean(losses)
+
+
+def _check_pos_weight(pos_weight: Tensor | Sequence[float] | float, num_labels: int) -> None:
+    weights = pos_weight if isinstance(pos_weight, Tensor | Sequence) else [pos_weight]
+    if not isinstance(weights, Tensor):  # whose values would have to be waited for
+        for weight in weights:
+            check_number("pos_weight", weight)
+    shape = list(weights.shape) if isinstance(weights, Tensor) else [len(weights)]
+    if shape not in ([], [1], [num_labels]):
+        raise ValueError(f"Expected 'pos_weight' to be one number or {num_labels}, one per label (got shape {shape})")

@@ -16,6 +16,7 @@ from tg_mlc._optional import require
 from tg_mlc._options import check_count
 from tg_mlc.data._label_values import in_order
 from tg_mlc.metrics import evaluate
+from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.metrics.report import Evaluation
 from tg_mlc.recipes import AutoModel
 from tg_mlc.training import MultiLabelModule
@@ -122,7 +123,10 @@ class Predictor:
             first += len(frame)
 
     def evaluate(self, raw: Any, y: Any, *, known: Any = None, batch_size: int = 256) -> Evaluation:
-        """Returns all metrics, at the thresholds of the model.
+        """Returns all metrics, at the thresholds of the model, of the labels that it has to predict.
+
+        Labels that are given, by :obj:`known` or by the samples' attribute of this name, count as unknown targets:
+        their scores are what was given.
 
         Args:
             raw, known, batch_size: As in :meth:`predict`.
@@ -130,10 +134,14 @@ class Predictor:
                 data frame are matched by name.
 
         Raises:
-            ValueError: If a data frame has other columns than the model has labels.
+            ValueError: If a data frame has other columns than the model has labels, or all labels are given.
         """
+        check_count("batch_size", batch_size)
         y = in_order(y, self.label_names, "y", old="the model's labels")
-        scores = torch.from_numpy(self.scores(raw, known, batch_size))
+        scores, given = self.scorer.scores_and_known(raw, known, batch_size)
+        y = read_matrix(y, "y")
+        if given is not None and given.shape == y.shape:  # of other shapes, the metrics say so
+            y = np.where(given.isnan(), y, np.nan)
         return evaluate(y, scores, self.scorer.tuners or self.thresholds(), self.label_names)
 
     def to(self, device: torch.device | str) -> Predictor:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
@@ -153,6 +154,10 @@ class BinaryObjective(SigmoidScores, Objective):
                 f"Expected 'loss_options' of {self.loss_name!r} among {sorted(allowed)} (got {unknown}); "
                 f"'label_smoothing' is an option of the objective"
             )
+        # One column for each weight, as the number of labels is not known yet.
+        weights = self.loss_options.get("pos_weight")
+        one = torch.zeros(1, len(weights) if isinstance(weights, Sequence) and not isinstance(weights, str) else 1)
+        LOSSES[self.loss_name](one, one, **self.loss_options)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns LaMP's loss."""

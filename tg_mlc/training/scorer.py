@@ -16,6 +16,7 @@ from tg_mlc._folder import write_folder
 from tg_mlc.data import MultiLabelDataset, known_labels
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.metrics import ThresholdTuner
+from tg_mlc.nn.known import given_labels
 from tg_mlc.training.data import make_loader
 from tg_mlc.training.module import MultiLabelModule
 from tg_mlc.training.saving import module_state, restore_module, versions
@@ -43,6 +44,15 @@ class Scorer(ABC):
                 (default: :obj:`None`)
             batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
         """
+
+    def scores_and_known(self, raw: Any, known: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
+        """Returns scores, and the labels :math:`(N, L)` that were known to the model: 0, 1, or NaN for unknown; nothing
+        if none were.
+
+        Args:
+            raw, known, batch_size: As in :meth:`scores`.
+        """
+        return self.scores(raw, known, batch_size), None
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
@@ -96,16 +106,25 @@ class ModuleScorer(Scorer):
         self.label_names = module.label_names
         self.tuners = module.tuners
 
-    @torch.inference_mode()
     def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> Tensor:
         """Returns scores :math:`(N, L)`; known labels have 0 or 1, as they were given."""
+        return self.scores_and_known(raw, known, batch_size)[0]
+
+    @torch.inference_mode()
+    def scores_and_known(self, raw: Any, known: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
+        """Returns scores, and the labels that were given, by the caller or by the samples."""
         samples = self._samples(raw)
         if known is not None:
             if not isinstance(samples, MultiLabelDataset):
                 raise ValueError(f"Expected no 'known' for samples that come as batches (got {type(samples).__name__})")
             samples = with_attribute(samples, "known", known_labels(self.label_names, known, len(samples)))
-        batches = make_loader(samples, batch_size=batch_size)
-        return torch.cat([self.module.predict_step(batch.to(self.module.device)).cpu() for batch in batches])
+        scores: list[Tensor] = []
+        given: list[Tensor] = []
+        for batch in make_loader(samples, batch_size=batch_size):
+            scores.append(self.module.predict_step(batch.to(self.module.device)).cpu())
+            known = given_labels(self.module.model, batch)
+            given += [] if known is None else [known]
+        return torch.cat(scores), torch.cat(given) if given else None
 
     def _samples(self, raw: Any) -> Any:
         if hasattr(raw, "__getitems__"):  # a NextSetDataset or a part of one

@@ -112,6 +112,20 @@ def test_a_search_ends_with_its_longest_sequence():
     assert decoder.num_rows[0] == 4  # one hypothesis of each sample at first
 
 
+@pytest.mark.filterwarnings("ignore:Sequences were cut")
+def test_rows_beyond_the_possible_sequences_are_empty():
+    decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(3)
+    excluded = torch.ones(3, NUM_LABELS, dtype=torch.bool)
+    excluded[1, 0] = excluded[2, :2] = False
+    for max_length, num_of_two in ((1, 3), (None, 5)):
+        found = beam_search(decoder, x, ptr, beam_size=8, excluded=excluded, max_length=max_length)
+        impossible = found.log_probs.isneginf()
+        assert (~impossible).sum(dim=1).tolist() == [1, 2, num_of_two]
+        assert not (found.labels & excluded.unsqueeze(1)).any()
+        assert not found.labels[impossible].any()
+        assert (found.sequences[impossible] == NUM_LABELS).all()
+
+
 def test_scores_exceed_one_half_exactly_for_the_best_set():
     decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(30)
     for beam_size in (1, 5):

@@ -53,6 +53,8 @@ def beam_search(
     .. math::
         \textrm{rank}(\mathcal{Y}) = \frac{\log p(\mathcal{Y})}{(|\mathcal{Y}| + 1)^{\alpha}}
 
+    Where fewer than :math:`K` sequences are possible, the last ones are empty, of log-probability minus infinity.
+
     No label comes twice: the probabilities of those that a sequence has already go to the others. A sequence that has
     stopped stays in the beam as long as it is among the best. With a beam of one and no length
     penalty, the search is greedy.
@@ -132,10 +134,13 @@ class _Beam(NamedTuple):
         rows = chosen // (stop + 1) + torch.arange(num_samples, device=chosen.device).unsqueeze(-1) * width
         log_probs = totals.gather(1, chosen)
         labels = F.pad(self.labels.flatten(end_dim=1)[rows], (0, 1)).scatter(2, symbol, True)[..., :stop]
-        # Those of probability zero fill a beam for which there are too few.
-        ended = (symbol == stop) | log_probs.isneginf().unsqueeze(-1)
+        # Those of probability zero fill a beam for which there are too few: they have no labels.
+        impossible = log_probs.isneginf().unsqueeze(-1)
+        symbols = torch.cat([self.symbols.flatten(end_dim=1)[rows], symbol], dim=-1).masked_fill(impossible, stop)
+        labels = labels & ~impossible
+        ended = (symbol == stop) | impossible
         beam = _Beam(
-            torch.cat([self.symbols.flatten(end_dim=1)[rows], symbol], dim=-1),
+            symbols,
             log_probs,
             labels,
             self.open.flatten(end_dim=1)[rows] & ~labels & ~ended,
