@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -156,7 +156,7 @@ class BinaryObjective(SigmoidScores, Objective):
             )
         # One column for each weight, as the number of labels is not known yet.
         weights = self.loss_options.get("pos_weight")
-        one = torch.zeros(1, len(weights) if isinstance(weights, Sequence) and not isinstance(weights, str) else 1)
+        one = torch.zeros(1, torch.as_tensor(weights).numel() if isinstance(weights, list | tuple | Tensor) else 1)
         LOSSES[self.loss_name](one, one, **self.loss_options)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
