@@ -14,6 +14,7 @@ from benchmarks.accuracy.known_labels import LOGISTIC, PLAIN, ROWS, SHARES, WITH
 from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.accuracy.runs import Task
 from tg_mlc.data import ArrayDataset, random_split
+from tg_mlc.data.bags import inputs_of
 from tg_mlc.data.records import Records
 from tg_mlc.recipes import RECIPES
 from tg_mlc.recipes.family import FAMILY
@@ -54,6 +55,21 @@ def test_the_regression_takes_what_is_known_of_other_labels(twins: ArrayDataset)
     assert ((scores[:, 2] > 0.5) == (y[:, 2] > 0).numpy()).all()
     assert settings["encoding"] in known_labels.ENCODINGS
     assert settings["best_value"] > 0.6
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_no_label_of_a_test_sample_reaches_what_is_learned_or_tuned(
+    row: str, twins: ArrayDataset, tmp_path: Path
+) -> None:
+    y = twins.y.clone()
+    y[trial(twins).split.test] = 1.0 - y[trial(twins).split.test]
+    others = ArrayDataset(Records(sp.csr_array(inputs_of(twins)), y.numpy(), NAMES).to_samples())
+    found = []
+    for dataset in (twins, others):
+        raw = trial(dataset)
+        predict, settings = ROWS[row](trial(raw.task.recipe.prepare(dataset, raw.split, tmp_path / str(len(found)))))
+        found.append((np.asarray(predict(None)).tolist(), settings))
+    assert found[0] == found[1]
 
 
 def test_it_writes_scores_of_labels_that_are_not_given(
