@@ -1,0 +1,121 @@
+"""Settings of LaMP as published: what other ones would give, by validation samples alone.
+
+    python -m benchmarks.accuracy.settings --dataset bibtex
+
+One setting is changed at a time, and every change is trained with the same seeds, along all pairs of labels and without
+messages among components. No test sample is predicted. What there is of a search that stopped is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace as changed
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.accuracy.rows import recorded
+from benchmarks.accuracy.runs import Task
+from benchmarks.command_line import run
+from benchmarks.environment import describe_dataset
+from benchmarks.files import check_replacement, earlier_file, write_partial, write_results
+from benchmarks.report.settings import table
+from tg_mlc.data import Split
+from tg_mlc.recipes import TABLES, Recipe
+
+#: By the names of tables: where recipes keep a setting, and the values that are tried beside the recipe's own.
+SETTINGS: dict[str, tuple[str, str, tuple[float, ...]]] = {
+    "learning rate": ("module", "lr", (5e-4, 1e-3, 2e-3, 4e-3)),
+    "dropout": ("model", "dropout", (0.0, 0.1, 0.2)),
+    "dropout of inputs": ("model", "input_dropout", (0.2, 0.4, 0.6)),
+    "epochs": ("fit", "max_epochs", (7, 10, 14, 20)),
+}
+
+
+def main(
+    dataset: str = "bibtex",
+    seeds: int = 1,
+    first_seed: int = 0,
+    root: Path = Path("data"),
+    channels: int | None = None,
+    replace: bool = False,
+) -> None:
+    """Trains every change with every seed, prints the table and writes benchmarks/runs/.
+
+    Args:
+        dataset: The data set, one of words or vectors with an official split.
+        seeds: Number of seeds.
+        first_seed: The first of them; those of other tables begin at 10.
+        root: Folder that keeps the data.
+        channels: Size of all states, if not that of the recipe.
+        replace: Whether to write the tracked file in benchmarks/results/ instead.
+    """
+    check_replacement(replace, channels=channels)
+    if dataset not in TABLES:
+        raise SystemExit(f"Expected --dataset to be one of {', '.join(TABLES)} (got {dataset})")
+    recipe = TABLES[dataset].as_published()
+    if channels is not None:
+        recipe = changed(recipe, model={**recipe.model, "channels": channels})
+    raw = recipe.load_dataset(root)
+    split = recipe.split(raw, recipe.splits[0], first_seed)
+    task = Task(dataset, recipe.prepare(raw, split, root / dataset), recipe)
+    content = {
+        "dataset": {"name": dataset, **describe_dataset(raw)},
+        "split": split.hash,
+        "monitor": recipe.fit["monitor"],
+        "recipe": recorded(recipe),
+    }
+    name = f"settings-{dataset}"
+    trials = _earlier(name, content, replace=replace)
+    done = {(each["setting"], each["value"], each["seed"]) for each in trials}
+    for seed, (setting, value) in product(range(first_seed, first_seed + seeds), values_of(recipe)):
+        if (setting, value, seed) not in done:
+            trials.append(
+                {"setting": setting, "value": value, "seed": seed, **trial(task, split, seed, setting, value)}
+            )
+            print(trials[-1], flush=True)
+            write_partial(name, {**content, "trials": trials}, replace=replace)
+    path = write_results(name, {**content, "trials": trials}, replace=replace)
+    print("\n".join(["", *table(json.loads(path.read_text())), "", f"Wrote {path}"]))
+
+
+def values_of(recipe: Recipe) -> Iterator[tuple[str | None, float | None]]:
+    """The recipe as it is, then all other values of one setting after the other."""
+    yield None, None
+    for setting, (part, key, values) in SETTINGS.items():
+        yield from ((setting, value) for value in values if value != getattr(recipe, part)[key])
+
+
+def with_setting(recipe: Recipe, setting: str | None, value: float | None) -> Recipe:
+    """The recipe with one setting changed."""
+    if setting is None:
+        return recipe
+    part, key, _ = SETTINGS[setting]
+    return changed(recipe, **{part: {**getattr(recipe, part), key: value}})
+
+
+def trial(task: Task, split: Split, seed: int, setting: str | None, value: float | None) -> dict[str, Any]:
+    """The best score of validation samples over the epochs, and the time that it took."""
+    torch.set_num_threads(1)
+    start = time.perf_counter()
+    task = changed(task, changed=with_setting(task.recipe, setting, value))
+    label_graph = task.recipe.label_graph("fc", task.dataset, split)
+    result, _ = task.train(split, seed, label_graph, "emb", {})
+    return {"validation": result.best_value, "epochs": result.num_epochs, "seconds": time.perf_counter() - start}
+
+
+def _earlier(name: str, content: dict[str, Any], *, replace: bool) -> list[dict[str, Any]]:
+    """The trials of a search that was made on the same samples with the same recipe."""
+    path = earlier_file(name, replace=replace)
+    found = {} if path is None else json.loads(path.read_text())
+    same = all(found.get(key) == value for key, value in json.loads(json.dumps(content)).items())
+    return list(found["trials"]) if same else []
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

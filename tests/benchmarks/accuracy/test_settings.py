@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from benchmarks.accuracy import settings
+from benchmarks.accuracy.settings import SETTINGS, values_of, with_setting
+from tg_mlc.data import ArrayDataset, random_split
+from tg_mlc.data.records import Records
+from tg_mlc.recipes import TABLES
+
+
+def test_every_value_but_the_recipes_own_is_tried_once() -> None:
+    recipe = TABLES["bibtex"].as_published()
+    values = list(values_of(recipe))
+    assert values[0] == (None, None)
+    assert len(values) == len(set(values)) == 1 + sum(len(tried) - 1 for _, _, tried in SETTINGS.values())
+    for setting, value in values[1:]:
+        other = with_setting(recipe, setting, value)
+        assert other != recipe
+        assert getattr(other, SETTINGS[setting][0])[SETTINGS[setting][1]] == value
+    assert with_setting(recipe, None, None) == recipe
+
+
+def samples(*, other_test: bool) -> ArrayDataset:
+    rng = np.random.default_rng(0)
+    words = (rng.random((60, 12)) < 0.4).astype(np.float32)
+    y = (words @ rng.standard_normal((12, 5)) > 0.3).astype(np.float32)
+    if other_test:
+        test = random_split(60, seed=0).test.numpy()
+        words[test], y[test] = 1.0 - words[test], 1.0 - y[test]
+    return ArrayDataset(Records(sp.csr_array(words), y, list("abcde")).to_samples())
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Puts few samples in the place of Bibtex, and one change of the settings in that of all."""
+    monkeypatch.setattr(settings, "SETTINGS", {"epochs": ("fit", "max_epochs", (1, 2))})
+    recipe = TABLES["bibtex"]
+
+    def put(*, other_test: bool) -> None:
+        few = replace(
+            recipe,
+            load=lambda root: samples(other_test=other_test),
+            split=lambda dataset, method, seed: random_split(60, seed=seed),
+            published={**recipe.published, "fit": {"max_epochs": 1}},
+        )
+        monkeypatch.setitem(TABLES, "bibtex", few)
+
+    return put
+
+
+def found(runs: Path) -> list[dict[str, float]]:
+    return [{**each, "seconds": 0.0} for each in json.loads((runs / "settings-bibtex.json").read_text())["trials"]]
+
+
+def test_it_writes_scores_of_validation_samples(
+    few: Callable[..., None], own_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = []
+    for other_test in (False, True):
+        few(other_test=other_test)
+        settings.main(root=tmp_path / str(other_test), channels=8)
+        made.append(found(own_runs))
+    assert made[0] == made[1]  # no test sample is looked at
+    assert [(each["setting"], each["value"], each["epochs"]) for each in made[0]] == [(None, None, 1), ("epochs", 2, 2)]
+    assert all(0 < each["validation"] < 1 for each in made[0])
+    assert f"| epochs | 2 | {made[0][1]['validation']:.4f} |" in capsys.readouterr().out
+
+
+def test_what_there_is_is_kept(
+    few: Callable[..., None], own_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few(other_test=False)
+    settings.main(root=tmp_path, channels=8)
+    monkeypatch.setattr(settings, "trial", lambda *_: {"validation": 0.5, "epochs": 1, "seconds": 1.0})
+    before = found(own_runs)
+    settings.main(root=tmp_path, channels=8, seeds=2)
+    assert found(own_runs)[:2] == before
+    assert [each["validation"] for each in found(own_runs)[2:]] == [0.5, 0.5]
+    settings.main(root=tmp_path, channels=16)
+    assert [each["validation"] for each in found(own_runs)] == [0.5, 0.5]
