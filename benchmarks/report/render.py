@@ -6,7 +6,7 @@
 A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``. NAME is a comparison, such as
 ``bibtex-official``, ``ablation-bibtex``, ``planted`` or ``label-graphs`` (those of all comparisons); a learning curve;
 a table of the papers, such as ``papers-lamp-1`` or ``papers-ranks``, or ``messages``, of the same cells; or a file in
-benchmarks/results: of speeds (``NAME growth`` for the exponents that it holds), or of LANET's tables.
+benchmarks/results: of speeds (``NAME growth`` for the exponents that it holds), of settings, or of LANET's tables.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from benchmarks.report import (
     paper_pages,
     pictures,
     planted,
+    settings,
     speed,
     tables,
 )
@@ -65,6 +66,8 @@ def table(name: str) -> list[str]:
     if name.startswith(("attention-", "models-")):
         result = read(name)
         return speed.attention(result) if "regimes" in result else speed.models(result)
+    if name.startswith("settings-"):
+        return settings.table(read(name))
     if name.startswith("lanet"):
         result = read(name)
         return lanet.epochs(result) if "lanet" in result else lanet.cells(result)
