@@ -46,8 +46,6 @@ METRICS = {"maAUC": macro_roc_auc, "miAUC": micro_roc_auc, "maAP": macro_average
 #: epoch.
 NUM_MASKS = 4
 C_GRID = (0.1, 1.0, 10.0, 100.0)
-#: Epochs where those of the recipe would take hours for all seeds.
-EPOCHS = {"bibtex": 4}
 
 #: From known labels of the test samples, if any, to scores of all labels.
 Predict = Callable[[Tensor | None], Any]
@@ -70,14 +68,13 @@ def main(
         first_seed: The first of them; the recipes of molecules were found with seeds 0 to 3.
         root: Folder that keeps the data.
         jobs: How many trainings run at a time, each on one thread.
-        max_epochs: Number of epochs, if not that of the recipe or of this comparison.
+        max_epochs: Number of epochs, if not that of the recipe.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     check_replacement(replace, max_epochs=max_epochs)
     if dataset not in {**TABLES, **MOLECULES}:
         raise SystemExit(f"Expected --dataset to be one of {', '.join({**TABLES, **MOLECULES})} (got {dataset})")
-    epochs = max_epochs or EPOCHS.get(dataset)
-    options = {} if epochs is None else {"max_epochs": epochs}
+    options = {} if max_epochs is None else {"max_epochs": max_epochs}
     raw = RECIPES[dataset].load_dataset(root)
     chosen = range(first_seed, first_seed + seeds)
     name = f"known_labels-{dataset}"
