@@ -24,7 +24,6 @@ from benchmarks.accuracy.runs import Task
 from benchmarks.command_line import run
 from benchmarks.environment import describe_dataset
 from benchmarks.files import check_replacement, earlier_file, write_partial, write_results
-from benchmarks.report.settings import table
 from tg_mlc.data import Split
 from tg_mlc.recipes import TABLES, Recipe
 
@@ -45,7 +44,7 @@ def main(
     channels: int | None = None,
     replace: bool = False,
 ) -> None:
-    """Trains every change with every seed, prints the table and writes benchmarks/runs/.
+    """Trains every change with every seed and writes benchmarks/runs/.
 
     Args:
         dataset: The data set, one of words or vectors with an official split.
@@ -80,8 +79,7 @@ def main(
             )
             print(trials[-1], flush=True)
             write_partial(name, {**content, "trials": trials}, replace=replace)
-    path = write_results(name, {**content, "trials": trials}, replace=replace)
-    print("\n".join(["", *table(json.loads(path.read_text())), "", f"Wrote {path}"]))
+    print(f"Wrote {write_results(name, {**content, 'trials': trials}, replace=replace)}")
 
 
 def values_of(recipe: Recipe) -> Iterator[tuple[str | None, float | None]]:

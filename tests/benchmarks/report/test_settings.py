@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.report.settings import table
+
+RECIPE = {"module": {"lr": 2e-3}, "model": {"dropout": 0.1, "input_dropout": 0.4}, "fit": {"max_epochs": 14}}
+
+
+def trial(setting: str | None, value: float | None, score: float, seed: int = 0) -> dict[str, Any]:
+    return {"setting": setting, "value": value, "seed": seed, "validation": score}
+
+
+def test_the_best_value_of_each_setting_is_bold() -> None:
+    result = {
+        "dataset": {"name": "bibtex", "sha256": "0" * 64},
+        "environment": {"cuda": None, "processor": "a processor", "versions": {"torch": "2"}},
+        "monitor": "val/macro_average_precision",
+        "recipe": RECIPE,
+        "trials": [
+            trial(None, None, 0.4, 0),
+            trial(None, None, 0.5, 1),
+            trial("learning rate", 1e-3, 0.3),
+            trial("dropout", 0.0, 0.2),
+            trial("dropout", 0.2, 0.46),
+        ],
+    }
+    head, _, *lines = table(result)
+    assert head == "| setting | value and score before | other values and their scores |"
+    assert lines[0] == "| learning rate | 0.002: **0.4500** | 0.001: 0.3000 |"
+    assert lines[1] == "| dropout | 0.1: 0.4500 | 0: 0.2000, 0.2: **0.4600** |"
+    assert lines[-2].endswith("macro average precision of validation samples in the best epoch; seeds 0, 1")
+    assert "data sha256 000000000000; a processor; torch 2" in lines[-1]
