@@ -18,10 +18,13 @@ from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.patterns import Blocks
 
 #: By what would compute the edges alone: from how many nodes on, and from which share of pairs on, one masked matrix
-#: product costs less than the edges of a shared graph.
+#: product costs less than the edges of a shared graph. Where weights are dropped on a CPU, a masked product has no
+#: fused kernel, and draws numbers for the pairs that are no edges too.
 DENSE_FROM: dict[str, tuple[tuple[int, float], ...]] = {
     "csr": ((0, 0.0), (32, 0.5), (1024, 0.35), (2048, 0.3)),
     "csr, narrow": ((0, 0.0), (32, 0.35), (64, 0.25), (128, 0.2), (1024, 0.15)),
+    "csr, dropping": ((0, 0.0), (32, 0.6), (1024, 0.5)),
+    "csr, narrow, dropping": ((0, 0.0), (32, 0.3), (64, 0.5)),
     "scatter": ((0, 0.0), (129, 0.02)),
     "triton": ((0, 0.0), (129, 0.03)),
 }
@@ -67,4 +70,5 @@ def _sparse_way(call: AttentionCall) -> str:
         return _ON_CUDA
     if call.return_weights or numba_problem() is not None:
         return "scatter"
-    return "csr" if call.query.size(2) >= NARROW else "csr, narrow"
+    narrow = "" if call.query.size(2) >= NARROW else ", narrow"
+    return f"csr{narrow}, dropping" if call.dropout_p > 0.0 else f"csr{narrow}"
