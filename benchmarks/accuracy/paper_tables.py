@@ -236,7 +236,8 @@ def _rows(
     tables: Sequence[str], models: str, encoders: str, graphs: Sequence[str], changes: Sequence[str]
 ) -> list[Row]:
     every = list(dict.fromkeys(row for name in tables for row in TABLES[name].rows if _is_known(row)))
-    wanted = chosen("--models", models or ",".join({row.model: None for row in every}), [row.model for row in every])
+    names = list(dict.fromkeys(row.model for row in every))
+    wanted = chosen("--models", models or ",".join(names), names)
     both = chosen("--encoders", encoders, ("emb", "fmp"))
     rows = [row for row in every if row.model in wanted and (row.graph is None or row.graph in graphs)]
     rows = [row for row in rows if row.encoder in (None, *both) or not _has_both(row, every)]

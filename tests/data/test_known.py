@@ -44,6 +44,7 @@ def test_a_data_frame_of_some_labels(library):
         ([{}, {"cough": 1}], r"got \['cough'\]"),
         ({"rash": 2}, r"0, 1 or NaN \(got 2 in row 0, column 1: label 'rash'\)"),
         ([[0.0, 0.5, 1.0]], r"0, 1 or NaN \(got 0\.5 in row 0, column 1: label 'rash'\)"),
+        ({"rash": [1, 0]}, r"one value for each name.*several for 'rash'\); pass a list of mappings"),
         ({"rash": "yes"}, r"to be numbers \(got 'yes' in row 0"),
         ([[0.0, 1.0]], r"'label_names' to name each of the 2 columns \(got 3 names\)"),
     ],

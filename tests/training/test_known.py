@@ -100,6 +100,35 @@ def test_the_loss_is_that_of_labels_that_are_not_revealed():
     assert not torch.equal(loss, BinaryObjective(0.3).loss(model, batch))
 
 
+def test_validation_samples_are_given_labels_too_the_same_in_every_epoch():
+    objective, batch = BinaryObjective(max_known=0.75), batch_of(torch.randint(2, (64, 3)).float())
+    shown = objective.validation_batch(batch, 0)
+    before = torch.random.get_rng_state()
+    again = objective.validation_batch(batch, 0)
+    assert torch.equal(torch.random.get_rng_state(), before)  # training draws what it would draw without validation
+    torch.testing.assert_close(again.known, shown.known, equal_nan=True)
+    assert not shown.known.isnan().all()
+    assert not torch.equal(objective.validation_batch(batch, 1).known.isnan(), shown.known.isnan())
+    assert BinaryObjective().validation_batch(batch, 0) is batch
+
+
+def test_validation_samples_that_say_what_is_known_are_given_nothing_else():
+    batch = batch_of(torch.randint(2, (64, 3)).float())
+    batch.known = torch.full_like(batch.y, NAN)
+    assert BinaryObjective(max_known=0.75).validation_batch(batch, 0) is batch
+
+
+def test_validation_scores_what_is_not_given():
+    module = MultiLabelModule(lamp(known_labels=True), LABELS, BinaryObjective(max_known=0.75)).eval()
+    batch = batch_of(torch.randint(2, (64, 3)).float())
+    module.validation_step(batch, 0)
+    y, scores, _, num_open = module._validated[0]
+    shown = module.objective.validation_batch(batch, 0)
+    torch.testing.assert_close(y, shown.y, equal_nan=True)
+    assert num_open.item() == (~shown.y.isnan()).sum() < y.numel()
+    torch.testing.assert_close(scores, module.objective.scores(module.model, shown))
+
+
 def twins(num_samples: int = 64) -> Batch:
     """Samples whose two labels are the same coin toss, of which the inputs tell nothing."""
     coin = torch.randint(2, (num_samples, 1)).float().expand(-1, 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -44,5 +45,10 @@ def known_labels(label_names: Sequence[str], known: Any, batch_size: int = 1) ->
         if others:
             expected = f"'known' to name labels of the model, such as {list(label_names[:5])}"
             raise ValueError(f"Expected {expected} (got {others[:5]})")
+        if several := [name for row in rows for name, value in row.items() if np.ndim(value) > 0]:
+            raise ValueError(
+                f"Expected 'known' to give one value for each name, the same for all samples (got several for "
+                f"{several[0]!r}); pass a list of mappings, one for each sample, or a data frame"
+            )
         rows = [[row.get(name) for name in label_names] for row in rows]
     return torch.from_numpy(read_labels(as_array(rows), label_names)[0])

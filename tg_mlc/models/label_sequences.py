@@ -70,8 +70,8 @@ class LabelSequenceModel(nn.Module):
         return next_log_probs(logits, symbols, data.y.isnan()), symbols
 
     def search(self, data: Data, *, beam_size: int = 5, length_penalty: float = 0.0) -> Hypotheses:
-        r"""Searches for the likeliest sets of labels that are not yet known (see
-        :func:`~tg_mlc.nn.decoders.beam_search`).
+        r"""Searches for the likeliest sequences of labels that are not yet known (see
+        :func:`~tg_mlc.nn.decoders.beam_search`); two of them may hold the same set in different orders.
 
         Args:
             data (Data): A batch of samples.

@@ -11,7 +11,7 @@ from torch_geometric.data import Batch
 from tg_mlc.nn.known import given_labels
 
 
-def reveal(batch: Batch, max_share: float) -> Batch:
+def reveal(batch: Batch, max_share: float, generator: torch.Generator | None = None) -> Batch:
     """Label mask training from the `"General Multi-label Image Classification with Transformers"
     <https://arxiv.org/abs/2011.14027>`_ paper: a batch of which random labels are given.
 
@@ -19,8 +19,10 @@ def reveal(batch: Batch, max_share: float) -> Batch:
     become NaN. Labels that are given already stay so, whether their targets are NaN or not.
     """
     y = batch.y
-    share = max_share * torch.rand(len(y), 1, device=y.device)
-    revealed = (torch.rand(y.shape, device=y.device) < share) & ~y.isnan()
+    device = y.device if generator is None else generator.device
+    share = max_share * torch.rand(len(y), 1, generator=generator, device=device)
+    drawn = torch.rand(y.shape, generator=generator, device=device) < share
+    revealed = drawn.to(y.device) & ~y.isnan()
     batch = copy(batch)
     batch.known = torch.where(revealed, y, batch.get("known", torch.full_like(y, torch.nan)))
     batch.y = y.masked_fill(revealed, torch.nan)

@@ -153,7 +153,7 @@ class MultiLabelModule(LightningModule):
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         """Collects targets, scores and loss of a batch."""
-        batch = without_given(self.model, batch)
+        batch = without_given(self.model, self.objective.validation_batch(batch, batch_idx))
         scores, loss = self.objective.validate(self.model, batch)
         expected = [batch.num_graphs, len(self.label_names)]
         if list(scores.shape) != expected:

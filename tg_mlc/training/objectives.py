@@ -54,7 +54,9 @@ class Objective(ABC):
         max_known (float, optional): Other than zero, random labels are given to the model in training, of every sample
             a share from 0 to :obj:`max_known`, and the loss is that of the others; the model then takes labels that are
             known already (see :class:`~tg_mlc.nn.KnownLabels`). The `"General Multi-label Image Classification with
-            Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. (default: :obj:`0.0`)
+            Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. Validation samples are given such
+            labels too, in every epoch the same, so that the epoch is kept that uses them best; those with an attribute
+            :obj:`known` are given the labels it says, none if all of them are NaN. (default: :obj:`0.0`)
 
     Raises:
         ValueError: If an option is out of range.
@@ -89,6 +91,14 @@ class Objective(ABC):
     def training_loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns the loss of a training batch, some labels of which are given if :attr:`max_known` says so."""
         return self.loss(model, reveal(batch, self.max_known) if self.max_known > 0.0 else batch)
+
+    def validation_batch(self, batch: Batch, batch_idx: int) -> Batch:
+        """Returns a validation batch, some labels of which are given if :attr:`max_known` says so, unless it says
+        itself which are known.
+        """
+        if self.max_known == 0.0 or "known" in batch:
+            return batch
+        return reveal(batch, self.max_known, torch.Generator().manual_seed(batch_idx))
 
     def check(self, model: nn.Module) -> None:
         """Refuses, by a :obj:`ValueError`, a model that cannot be trained as the options say."""

@@ -245,12 +245,15 @@ def test_calibration_finds_ratios(capsys: pytest.CaptureFixture[str]) -> None:
     assert "in use: MIN_BLOCK" in capsys.readouterr().out
 
 
-def test_blocks_are_not_timed_unless_they_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("wrong", "pair"), [("csr", "csr and dense"), ("blocks", "dense and blocks")])
+def test_backends_are_not_timed_unless_they_agree(monkeypatch: pytest.MonkeyPatch, wrong: str, pair: str) -> None:
     attend = calibrate_module.graph_attention
-    monkeypatch.setattr(
-        calibrate_module, "graph_attention", lambda *args, backend, **kwargs: len(backend) * attend(*args, **kwargs)
-    )
-    with pytest.raises(RuntimeError, match="dense and blocks to agree"):
+
+    def attend_wrongly(*args: Any, backend: str, **kwargs: Any) -> torch.Tensor:
+        return (2 if backend == wrong else 1) * attend(*args, backend=backend, **kwargs)
+
+    monkeypatch.setattr(calibrate_module, "graph_attention", attend_wrongly)
+    with pytest.raises(RuntimeError, match=f"{pair} to agree"):
         calibrate(1, "cpu", quick=True)
 
 
