@@ -63,6 +63,7 @@ _LAMP: Rows = {
         for encoder, paper in {"emb": "Emb", "fmp": "FMP"}.items()
         for graph in GRAPHS
     },
+    Row("lamp", "emb", WORDNET): (),
     Row("lamp-known", "emb", "fc"): (),
 }
 _MPED: Rows = {

@@ -53,7 +53,9 @@ def results() -> dict[str, dict[str, Any]]:
 def page(found: dict[str, dict[str, Any]]) -> str:
     """The page of all of them."""
     sections = [
-        "\n".join([f"## {published(name).title}", "", f"![{name}](known-labels-{name}.svg)", "", *table(result)])
+        "\n".join(
+            [f"## `{name}`: {published(name).title}", "", f"![{name}](known-labels-{name}.svg)", "", *table(result)]
+        )
         for name, result in found.items()
     ]
     return "\n\n".join([INTRO.format(epochs=_shortened(found)), *sections]) + "\n"
@@ -147,8 +149,8 @@ def _conclusion(result: dict[str, Any]) -> list[str]:
     gain = given - _half_of(result, WITH_MASKS, given=False)
     over_plain, over_logistic = (given - _half_of(result, row) for row in (PLAIN, LOGISTIC))
     change = {1: "rises", 0: "stays", -1: "falls"}[_sign(gain)]
-    made_up = NOT_MADE_UP if _sign(over_plain) < 0 else ""
-    even = "even " if made_up and _sign(over_logistic) < 0 else ""
+    made_up = NOT_MADE_UP if _is_below(result, over_plain) else ""
+    even = "even " if made_up and _is_below(result, over_logistic) else ""
     sentence = (
         f"With half of the labels given, {TITLE} of LaMP with masks {change} ({_tested(result, gain)}); it is then "
         f"{_placed(result, over_logistic)} the logistic regression that is given the same, and "
@@ -171,6 +173,12 @@ def _sign(difference: np.ndarray) -> int:
     return int(np.sign(round(difference.mean(), 3)))
 
 
+def _is_below(result: dict[str, Any], difference: np.ndarray) -> bool:
+    """Whether it is not likely to be chance."""
+    p = _p(result, difference) if len(difference) > 1 else None
+    return _sign(difference) < 0 and p is not None and p < ALPHA
+
+
 def _tested(result: dict[str, Any], difference: np.ndarray) -> str:
     """The mean difference, and p where there is one."""
     if len(difference) < 2:
@@ -191,9 +199,10 @@ def _cell(values: Sequence[float] | np.ndarray) -> str:
 
 def _trained_on(result: dict[str, Any]) -> str:
     data, machine, seeds = result["dataset"], result["environment"], result["seeds"]
+    encoder = next(point["settings"]["encoder"] for point in result["points"] if point["row"] == WITH_MASKS)
     return (
-        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation), LaMP trained for "
-        f"{_epochs(result)} epochs; "
+        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation), LaMP {encoder} "
+        f"trained for {_epochs(result)} epochs; "
         f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}; "
         f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
         f"PyG {machine['versions']['torch-geometric']}"

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.accuracy.cells import STEPS, Stored
-from benchmarks.accuracy.paper_rows import GRAPHS, title
+from benchmarks.accuracy.cells import LABEL_DROPOUT, Stored
+from benchmarks.accuracy.paper_rows import GRAPHS, WORDNET, title
 from benchmarks.accuracy.rows import FREQUENCY, Row
 from benchmarks.accuracy.summary import PairedTest, compare_rows, p_in_words
 from benchmarks.report.default import COLUMNS
@@ -19,7 +19,7 @@ from benchmarks.report.tables import cell
 from tg_mlc.datasets.registry import published
 
 EL, KNOWN, BASELINES = Row("lamp", "emb", "el"), Row("lamp-known", "emb", "fc"), (Row(FREQUENCY), Row("linear SVM"))
-ROWS = (*BASELINES, *(replace(EL, graph=graph) for graph in GRAPHS), KNOWN)
+ROWS = (*BASELINES, *(replace(EL, graph=graph) for graph in (*GRAPHS, WORDNET)), KNOWN)
 #: The metric of the papers' first table, of which the headline is.
 PRIMARY = "ebF1"
 ALPHA = 0.05
@@ -78,12 +78,12 @@ def _place(key: Key) -> tuple[str, int, str]:
 
 
 def comparisons(groups: Mapping[Key, Sequence[Stored]]) -> list[Compared]:
-    """All rows with attention among labels against the edgeless one, in all metrics."""
+    """All rows with attention among labels against those that they are to be better than, in all metrics."""
     tests: list[tuple[str, PairedTest]] = []
     for dataset, row in groups:
         if row.graph not in (None, EL.graph):
-            same = replace(EL, change=row.change if (row.change or "").startswith(STEPS) else None)
-            against = same if (dataset, same) in groups else EL
+            opponent = _opponent(row)
+            against = opponent if (dataset, opponent) in groups else EL
             runs = [each.run for which in (row, against) for each in groups[dataset, which]]
             tests += [(dataset, test) for test in compare_rows(runs, row, against, tuple(COLUMNS))]
     primary = [each for each in tests if _is_primary(each[1])]
@@ -92,9 +92,19 @@ def comparisons(groups: Mapping[Key, Sequence[Stored]]) -> list[Compared]:
     return [Compared(*each, of_primary.get(each)) for each in tests]
 
 
+def _opponent(row: Row) -> Row:
+    """The row that differs in one thing: in the label graph, or in how a model is trained along the same graph."""
+    if row == KNOWN or (row.change or "").startswith(LABEL_DROPOUT):
+        return replace(EL, graph=row.graph)
+    return replace(EL, change=row.change)
+
+
 def _is_primary(test: PairedTest) -> bool:
-    """Whether a row differs from the edgeless one in its label graph alone, and the headline is of its metric."""
-    return test.metric == PRIMARY and replace(test.row, graph=EL.graph) == EL and test.num_seeds >= NUM_SEEDS
+    """Whether a row differs from the edgeless one in one of the papers' label graphs or the learned one alone, and the
+    headline is of its metric.
+    """
+    graph_alone = replace(test.row, graph=EL.graph) == EL and test.row.graph in GRAPHS
+    return test.metric == PRIMARY and graph_alone and test.num_seeds >= NUM_SEEDS
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -109,22 +119,28 @@ def _overall(compared: Sequence[Compared]) -> list[str]:
         return ["Not run with two seeds or more.", ""]
     counted = [each for each in compared if each.test.num_seeds >= NUM_SEEDS]
     primary = _by_row(each for each in counted if each.p is not None)
+    rows = _by_row(counted)
     return [
         f"**{_conclusion(counted)}** {_explored(counted)}".strip(),
         "",
-        *(f"- {title(row)} {_verdict(found)}" for row, found in primary.items()),
+        *(f"- {title(row)} {_verdict(found)}" for (row, _), found in primary.items()),
         "",
-        *_head("above `el` (above with p < 0.05, below with p < 0.05, uncorrected)"),
-        *(_line(title(row), (_count(found, metric) for metric in COLUMNS)) for row, found in _by_row(counted).items()),
+        *_head("above (above with p < 0.05, below with p < 0.05, uncorrected)"),
+        *(_line(_versus(found[0].test), (_count(found, metric) for metric in COLUMNS)) for found in rows.values()),
         "",
     ]
 
 
-def _by_row(compared: Iterable[Compared]) -> dict[Row, list[Compared]]:
-    found: dict[Row, list[Compared]] = {}
+def _by_row(compared: Iterable[Compared]) -> dict[tuple[Row, Row], list[Compared]]:
+    """By the row and its opponent."""
+    found: dict[tuple[Row, Row], list[Compared]] = {}
     for each in compared:
-        found.setdefault(each.test.row, []).append(each)
+        found.setdefault((each.test.row, each.test.against), []).append(each)
     return found
+
+
+def _versus(test: PairedTest) -> str:
+    return f"{title(test.row)}, from {title(test.against)}"
 
 
 def _conclusion(compared: Sequence[Compared]) -> str:
@@ -149,7 +165,7 @@ def _explored(compared: Sequence[Compared]) -> str:
     others = [each for each in compared if each.p is None and each.test.num_seeds >= NUM_SEEDS]
     low = [each.test.mean_difference > 0 for each in others if each.below_alpha]
     return (
-        f"Exploratory comparisons with p < {ALPHA:g}, uncorrected: {len(low)} of {len(others)} ({sum(low)} above `el`, "
+        f"Exploratory comparisons with p < {ALPHA:g}, uncorrected: {len(low)} of {len(others)} ({sum(low)} above, "
         f"{len(low) - sum(low)} below); by chance alone there would be about {ALPHA * len(others):.1f}."
         if others
         else ""
@@ -181,7 +197,7 @@ def _section(name: str, groups: Mapping[Key, Sequence[Stored]], compared: Sequen
     rows = {row: group for (dataset, row), group in groups.items() if dataset == name}
     here = {(each.test.row, each.test.metric): each for each in compared if each.dataset == name}
     said = f"T={rows[EL][0].settings['model']['num_steps']} and {_num_seeds(len(rows[EL]))} if not said"
-    lines = [f"## {published(name).title}", "", *_head(f"model, {said}")]
+    lines = [f"## `{name}`: {published(name).title}", "", *_head(f"model, {said}")]
     for row, group in rows.items():
         name = title(row) + _fewer(len(group), len(rows[EL]))
         lines.append(_line(name, (cell(spread(group)[metric]) for metric in COLUMNS)))
@@ -190,7 +206,7 @@ def _section(name: str, groups: Mapping[Key, Sequence[Stored]], compared: Sequen
         for row, test in {each.test.row: each.test for each in here.values()}.items():
             cells = (_difference(here.get((row, metric))) for metric in COLUMNS)
             fewer = _fewer(test.num_seeds, SEEDS)
-            lines.append(_line(f"{title(row)}, from {title(test.against)}{fewer}", cells))
+            lines.append(_line(f"{_versus(test)}{fewer}", cells))
         found = list(here.values())
         lines += ["", " ".join(filter(None, (_conclusion(found), _explored(found), SPLITS[found[0].test.name])))]
     return [*lines, ""]

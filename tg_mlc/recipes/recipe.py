@@ -79,22 +79,29 @@ class Recipe:
     settings: dict[str, Any] = field(default_factory=dict)  #: of :attr:`preprocess`, for the record
     #: What differs, by attribute, for LaMP as published: settings of the paper where it learns with these, else ours.
     published: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    #: What differs from that for its rivals of the family.
+    rivals: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
     def as_published(self) -> Recipe:
         """LaMP without other classifiers' help and without a linear path."""
-        changed: dict[str, Any] = {k: {**getattr(self, k), **changes} for k, changes in self.published.items()}
-        return replace(self, **changed, classifiers=(), published={})
+        return replace(self, **self._merged(self.published), classifiers=(), published={})
 
     def as_member(self, member: Member) -> Recipe:
         """Another model of the family in place of LaMP, on the same data and with the settings of LaMP as published,
-        as far as the model does not change them.
+        as far as neither the rivals of this recipe nor the model change them.
         """
         recipe = self.as_published()
+        if member.build is not None:
+            recipe = replace(recipe, **recipe._merged(self.rivals))
         kept = recipe.model if member.build is None else INPUT_OPTIONS
         inputs = {key: recipe.model[key] for key in kept if key in recipe.model}
-        changed = {key: {**getattr(recipe, key), **changes} for key, changes in member.changes.items()}
         model = {**inputs, **member.changes.get("model", {})}
-        return replace(recipe, **{**changed, "model": model, **member.replaced, "build": member.build or recipe.build})
+        changed = {**recipe._merged(member.changes), "model": model, **member.replaced}
+        return replace(recipe, **{**changed, "build": member.build or recipe.build})
+
+    def _merged(self, changes: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+        """Attributes with some of their entries changed."""
+        return {name: {**getattr(self, name), **entries} for name, entries in changes.items()}
 
     def load_dataset(self, root: str | os.PathLike[str]) -> MultiLabelDataset:
         """Loads the data set, which gets a folder of its own in :obj:`root`, the folder of all data sets."""

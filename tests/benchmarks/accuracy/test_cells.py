@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 import torch
 
 from benchmarks.accuracy.baselines import rivals
-from benchmarks.accuracy.cells import Cell, Learned, fingerprint, recipe_of, run_cell, settings_of, untrained
+from benchmarks.accuracy.cells import Cell, Learned, fingerprint, recipe_of, run_cell, settings_of, stored, untrained
 from benchmarks.accuracy.paper_rows import TABLES
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Task
@@ -160,6 +161,20 @@ def test_settings_know_what_is_smaller(tmp_path: Path) -> None:
     assert found != settings(row, tmp_path)
     assert settings(three, tmp_path)["model"]["num_steps"] == 3
     assert Cell("bibtex", three, 10).name == "cells/bibtex/lamp-emb-fc-T=3-s10"
+
+
+TRACKED = [each for each in stored(tracked=True) if each.cell.row.encoder is not None]
+
+
+@pytest.mark.parametrize("name", sorted({each.cell.dataset for each in TRACKED}))
+def test_tracked_cells_were_trained_as_recipes_say_today(name: str) -> None:
+    for each in TRACKED:
+        if each.cell.dataset == name:
+            recipe = recipe_of(name, each.cell.row)
+            for part in ("model", "module", "fit", "objective"):
+                said = json.loads(json.dumps(getattr(recipe, part)))
+                assert each.settings[part] == {**each.settings[part], **said}, (each.cell.name, part)
+            assert each.settings["batch_size"] == recipe.batch_size
 
 
 def test_label_dropout_is_that_of_attention_among_labels_alone(tmp_path: Path) -> None:

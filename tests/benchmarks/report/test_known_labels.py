@@ -21,6 +21,7 @@ def result_of(seeds: list[int]) -> dict[str, Any]:
             "share": share,
             "given": given,
             "seed": seed,
+            "settings": {"encoder": "fmp"},
             "maAUC": 0.5 + 0.01 * seed + 0.1 * given * share,
             "maAP": 0.3 + 0.2 * given * share,
         }
@@ -48,7 +49,7 @@ def test_the_table_shows_what_shares_that_are_given_tell() -> None:
     assert len(half) == len(TAKE_KNOWN)
     assert "macro ROC-AUC from 0.510 ± 0.010 to 0.560 ± 0.010 (+0.050, " in half[0]
     assert "macro average precision from 0.300 ± 0.000 to 0.400 ± 0.000 (+0.100, " in half[0]
-    assert "LaMP trained for 20 epochs" in lines[-1]
+    assert "LaMP fmp trained for 20 epochs" in lines[-1]
     assert "3 labels counted, data sha256 0123456789ab" in lines[-1]
     one = "\n".join(table(result_of([0])))
     assert "from 0.500 to 0.550 (+0.050)" in one
@@ -69,6 +70,11 @@ def test_the_conclusion_follows_from_the_results() -> None:
     loses = "\n".join(table(changed({(WITH_MASKS, True): -0.1, (WITH_MASKS, False): -0.2, (PLAIN, False): 0.1})))
     assert "LaMP with masks rises (+0.100, p < 0.01); it is then below (-0.100, p < 0.01) the logistic" in loses
     assert "even below (-0.200, p < 0.01) LaMP without masks that is given nothing: what is known does not" in loses
+    by_chance = changed({(WITH_MASKS, True): -0.01})
+    for point in by_chance["points"]:
+        if point["row"] == PLAIN:
+            point["maAUC"] += 0.05 * (-1) ** point["seed"]
+    assert "LaMP without masks that is given nothing." in "\n".join(table(by_chance))
     alike = "\n".join(table(changed({})))
     assert "stays (+0.000, p = 1.00, which may be chance); it is then level with" in alike
 

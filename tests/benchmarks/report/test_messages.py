@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from benchmarks.accuracy.cells import Stored
+from benchmarks.accuracy.paper_rows import WORDNET
 from benchmarks.accuracy.rows import Row
 from benchmarks.report.messages import EL, KNOWN, comparisons, holm, shown, table
 from tests.benchmarks.report.test_papers import stored
@@ -44,8 +45,8 @@ def test_what_is_said_follows_from_the_results() -> None:
     assert "- LaMP emb pr hurts where a difference is significant: above `el` in 0 of 1 comparisons" in both
     # Bold is what is significant in the primary metric alone.
     assert "| LaMP emb fc, from LaMP emb el | **+0.0500, p < 0.01** | +0.0500, p < 0.01 |" in both
-    assert "p < 0.05, uncorrected: 8 of 8 (4 above `el`, 4 below); by chance alone there would be about 0.4." in both
-    assert "| LaMP emb pr | 0 of 1 (0, 1) |" in both
+    assert "p < 0.05, uncorrected: 8 of 8 (4 above, 4 below); by chance alone there would be about 0.4." in both
+    assert "| LaMP emb pr, from LaMP emb el | 0 of 1 (0, 1) |" in both
     nothing = text(cells(EL, 0), cells(FC, 1e-5))
     assert "**In ebF1, attention among labels makes no significant difference: above `el` in 1 of 1" in nothing
     p = ttest_1samp(np.array(NOISE) + 1e-5, 0.0).pvalue
@@ -76,7 +77,7 @@ def test_rows_of_few_seeds_are_shown_but_count_in_no_headline() -> None:
     written = text(cells(EL, 0), cells(FC, 0.01), cells(PR, -0.3, seeds=[0, 1]), cells(EL, 0, "yeast", seeds=[0]))
     assert "**In ebF1, attention among labels helps where a difference is significant: above `el` in 1 of 1" in written
     assert "| LaMP emb pr, from LaMP emb el, 2 seeds | -0.3000, p < 0.01 |" in written
-    assert "| LaMP emb pr | " not in written
+    assert "| LaMP emb pr, from LaMP emb el | 0 of" not in written
     assert "- Seeds of LaMP emb el, with which the others are paired: 5 on emotions, 1 on yeast" in written
     assert "fewer than 3 seeds: emotions LaMP emb pr: 2, yeast LaMP emb el: 1" in written
     too_few = text(cells(EL, 0), cells(FC, 0.01, seeds=[0, 1]))
@@ -106,14 +107,34 @@ def test_other_numbers_of_steps_are_compared_with_as_many() -> None:
     found = {(each.dataset, each.test.row): each.test for each in comparisons(groups)}
     assert {key: test.against for key, test in found.items()} == {
         ("emotions", deep_fc): deep_el,
-        ("emotions", dropped): EL,
+        ("emotions", dropped): EL,  # so were models without label dropout
         ("yeast", deep_pr): EL,  # with as many steps it was not run
     }
     assert found["emotions", deep_fc].mean_difference == pytest.approx(0.01, abs=1e-3)
     # What differs in more than its label graph is exploratory.
     written = text([*of_one, *cells(FC, -0.01)])
     assert "**In ebF1, attention among labels hurts where a difference is significant: above `el` in 0 of 1 " in written
-    assert "uncorrected: 14 of 14 (10 above `el`, 4 below)" in written
+    # Label dropout adds the same to every seed of `fc`, so that it has no p.
+    assert "uncorrected: 9 of 14 (5 above, 4 below)" in written
+
+
+def test_what_changes_training_alone_is_compared_along_the_same_graph() -> None:
+    dropped = replace(PR, change="label dropout 0.5")
+    known = [stored(KNOWN, 10 + seed, base + 0.01 - NOISE[seed], "emotions") for seed, base in enumerate(BASE)]
+    groups = shown([*cells(EL, 0), *cells(FC, 0.02), *cells(PR, 0.04), *known, *cells(dropped, 0.05)])
+    found = {each.test.row: each.test for each in comparisons(groups) if each.test.metric == "ebF1"}
+    assert {row: test.against for row, test in found.items()} == {FC: EL, PR: EL, KNOWN: FC, dropped: PR}
+    assert found[KNOWN].mean_difference == pytest.approx(-0.01, abs=1e-3)
+    written = "\n".join(table(each for group in groups.values() for each in group))
+    assert "| LaMP with known labels fc, from LaMP emb fc | 0 of 1 (0, 1) |" in written
+
+
+def test_similarity_of_names_is_exploratory() -> None:
+    named = replace(EL, graph=WORDNET)
+    (compared,) = [
+        each for each in comparisons(shown([*cells(EL, 0), *cells(named, 0.1)])) if each.test.metric == "ebF1"
+    ]
+    assert (compared.test.against, compared.p) == (EL, None)
 
 
 def test_the_page_says_what_seeds_differ_in_and_shows_classifiers_without_testing_them() -> None:
@@ -121,7 +142,7 @@ def test_the_page_says_what_seeds_differ_in_and_shows_classifiers_without_testin
     assert "All seeds share one split" in written
     assert written.index("| linear SVM | 0.610 ± 0.016 |") < written.index("| LaMP emb el |")
     assert "linear SVM, from" not in written
-    assert "| LaMP with known labels fc, from LaMP emb el | +0.0100" in written
+    assert "| LaMP with known labels fc, from LaMP emb fc | +0.0000" in written
     drawn = [*cells(EL, 0), *cells(FC, 0.01)]
     for cell in drawn:
         cell.content["run"]["test"] = str(cell.cell.seed)
