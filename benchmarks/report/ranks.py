@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -73,17 +73,20 @@ def iman_davenport(chi_square: float, num_models: int, num_datasets: int) -> tup
     return float(statistic), float(f_distribution.sf(statistic, k - 1, (k - 1) * (n - 1)))
 
 
-def numbers(cells: Sequence[Stored]) -> dict[str, Any]:
-    """The data sets and models that are compared, and the ranks by metric; nothing while there are too few."""
+def numbers(cells: Sequence[Stored]) -> list[dict[str, Any]]:
+    """The data sets and models of each comparison, and the ranks by metric; nothing while there are too few."""
     groups = comparable({key: group for key, group in grouped(cells).items() if not key[1].change})
     values = {
         (dataset, title(row)): means
         for (dataset, row), group in groups.items()
         if len(group) >= NUM_SEEDS and (means := _defined(spread(group)))
     }
-    datasets, models = largest_rectangle(values)
-    if not datasets:
-        return {}
+    return [_ranked(values, datasets, models) for datasets, models in rectangles(values)]
+
+
+def _ranked(
+    values: Mapping[tuple[str, str], dict[str, float]], datasets: list[str], models: list[str]
+) -> dict[str, Any]:
     by_metric = {
         metric: compare({model: [values[dataset, model][metric] for dataset in datasets] for model in models})
         for metric in METRICS
@@ -109,9 +112,9 @@ def _defined(group: Values) -> dict[str, float]:
     return means if len(means) == len(METRICS) else {}
 
 
-def largest_rectangle(present: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """Data sets and models of which all cells are there, as many cells as possible, whatever their scores; none while
-    there are too few for the tests.
+def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
+    """Data sets and models of which all cells are there, whatever their scores: once as many cells as possible, and
+    once as many data sets, where these are others; none while there are too few for the tests.
     """
     of_dataset: dict[str, list[str]] = {}
     for dataset, model in present:
@@ -122,47 +125,63 @@ def largest_rectangle(present: Collection[tuple[str, str]]) -> tuple[list[str], 
             shared = [model for model in of_dataset[datasets[0]] if all(model in of_dataset[each] for each in datasets)]
             if len(shared) >= FEWEST_MODELS:
                 choices.append((list(datasets), shared))
-    return max(choices, key=lambda choice: len(choice[0]) * len(choice[1]), default=([], []))
+    if not choices:
+        return []
+    most_cells = max(choices, key=lambda choice: len(choice[0]) * len(choice[1]))
+    most_datasets = max(choices, key=lambda choice: (len(choice[0]), len(choice[1])))
+    return [most_cells] if most_datasets == most_cells else [most_cells, most_datasets]
 
 
-def table(numbers: dict[str, Any], picture: str) -> list[str]:
-    """Mean ranks of each model, the best in bold, and what Nemenyi's test tells apart."""
+def table(numbers: list[dict[str, Any]], picture: str) -> list[str]:
+    """Of each comparison the mean ranks of the models, the best in bold, and what Nemenyi's test tells apart."""
     if not numbers:
         return ["Too few data sets have cells of the same models."]
+    return [*chain.from_iterable(_section(each) for each in numbers), f"![Critical differences]({picture})"]
+
+
+def _section(numbers: dict[str, Any]) -> list[str]:
     metrics = numbers["metrics"]
+    n, k = len(numbers["datasets"]), len(next(iter(metrics.values()))["ranks"])
     lines = [f"| model | {' | '.join(f'rank in {name}' for name in metrics)} |", "|---|" + "---|" * len(metrics)]
     best = {name: min(found["ranks"].values()) for name, found in metrics.items()}
     for model in next(iter(metrics.values()))["ranks"]:
         ranks = {name: found["ranks"][model] for name, found in metrics.items()}
         cells = (f"**{rank:.2f}**" if rank == best[name] else f"{rank:.2f}" for name, rank in ranks.items())
         lines.append(f"| {model} | {' | '.join(cells)} |")
-    tests = (
-        f"{name}: F = {found['F']:.2f}, p = {found['p']:.3g}, critical difference {found['critical difference']:.2f}"
-        for name, found in metrics.items()
-    )
-    n, k = len(numbers["datasets"]), len(next(iter(metrics.values()))["ranks"])
     caution = f"Caution: with N = {n} data sets, no more than {FEW_DATASETS}, the tests are rough, and miss much"
     return [
+        f"## {k} models on {n} data sets",
+        "",
         *lines,
         "",
-        f"![Critical differences]({picture})",
-        "",
         f"- k = {k} models by means over the seeds, ranked on N = {n} data sets: {', '.join(numbers['datasets'])}",
-        "- A rank of 1 is the best",
+        f"- A rank of 1 is the best, and two mean ranks differ by {k - 1} at most",
         *([f"- {caution}"] if n <= FEW_DATASETS else []),
-        *(f"- {test}" for test in tests),
+        *(f"- {name}: {_tested(found)}" for name, found in metrics.items()),
+        "",
     ]
 
 
-def draw(numbers: dict[str, Any]) -> Figure:
-    """A critical difference diagram for each metric: models on the line of mean ranks, bars over those that do not
-    differ significantly.
+def _tested(found: dict[str, Any]) -> str:
+    limit, ranks = found["critical difference"], found["ranks"].values()
+    pairs = sum(abs(one - other) > limit for one, other in combinations(ranks, 2))
+    return (
+        f"F = {found['F']:.2f}, p = {found['p']:.3g}, critical difference {limit:.2f}, by which {pairs} of "
+        f"{len(ranks) * (len(ranks) - 1) // 2} pairs differ"
+    )
+
+
+def draw(numbers: list[dict[str, Any]]) -> Figure:
+    """A critical difference diagram for each metric and comparison: models on the line of mean ranks, bars over those
+    that do not differ significantly.
     """
-    metrics = numbers["metrics"]
-    count = len(next(iter(metrics.values()))["ranks"])
-    figure = Figure(figsize=(9, len(metrics) * (0.6 + 0.16 * count)), layout="constrained")
-    for axes, (name, found) in zip(figure.subplots(len(metrics), 1, squeeze=False)[:, 0], metrics.items(), strict=True):
-        _diagram(axes, name, found)
+    count = max(len(next(iter(each["metrics"].values()))["ranks"]) for each in numbers)
+    size = 9 * len(numbers), len(METRICS) * (0.6 + 0.16 * count)
+    figure = Figure(figsize=size, layout="constrained")
+    columns = figure.subplots(len(METRICS), len(numbers), squeeze=False).T
+    for each, column in zip(numbers, columns, strict=True):
+        for axes, (name, found) in zip(column, each["metrics"].items(), strict=True):
+            _diagram(axes, f"{name}, {len(each['datasets'])} data sets", found)
     return figure
 
 

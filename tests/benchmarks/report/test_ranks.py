@@ -6,7 +6,7 @@ from scipy.stats import rankdata
 
 from benchmarks.accuracy.cells import Stored
 from benchmarks.accuracy.rows import Row
-from benchmarks.report.ranks import Ranks, compare, draw, iman_davenport, largest_rectangle, numbers, table
+from benchmarks.report.ranks import Ranks, compare, draw, iman_davenport, numbers, rectangles, table
 from tests.benchmarks.report.test_papers import stored
 
 #: Table 6 of Demsar 2006: AUC of C4.5 with and without two parameters that are tuned, on 14 data sets. Of the last but
@@ -79,17 +79,23 @@ def test_bars_join_what_does_not_differ(demsar: Ranks) -> None:
 def test_the_models_and_data_sets_of_which_most_cells_are_there() -> None:
     present = [(data, model) for data in "ABC" for model in ("x", "y", "z")]
     present += [("D", "x"), ("A", "w")]
-    assert largest_rectangle(present) == (["A", "B", "C"], ["x", "y", "z"])
-    assert largest_rectangle([]) == ([], [])
+    square = ["A", "B", "C"], ["x", "y", "z"]
+    assert rectangles(present) == [square]
+    assert rectangles([]) == []
+    wide = [(data, f"{i}") for data in "ABC" for i in range(9)]
+    assert rectangles([*wide, ("D", "0"), ("D", "1"), ("D", "2")]) == [
+        (["A", "B", "C"], [f"{i}" for i in range(9)]),
+        (["A", "B", "C", "D"], ["0", "1", "2"]),
+    ]
 
 
 def test_there_are_enough_data_sets_and_models_for_the_tests() -> None:
     wide = [(data, f"{i}") for data in "AB" for i in range(30)]
-    assert largest_rectangle(wide) == ([], [])
-    assert largest_rectangle([*wide, *(("C", f"{i}") for i in range(4))]) == (["A", "B", "C"], ["0", "1", "2", "3"])
-    assert largest_rectangle([*wide, *(("C", f"{i}") for i in range(2))]) == ([], [])
+    assert rectangles(wide) == []
+    assert rectangles([*wide, *(("C", f"{i}") for i in range(4))]) == [(["A", "B", "C"], ["0", "1", "2", "3"])]
+    assert rectangles([*wide, *(("C", f"{i}") for i in range(2))]) == []
     long = [(f"{i}", model) for i in range(9) for model in "xy"]
-    assert largest_rectangle([*long, *((f"{i}", "z") for i in range(3))]) == (["0", "1", "2"], ["x", "y", "z"])
+    assert rectangles([*long, *((f"{i}", "z") for i in range(3))]) == [(["0", "1", "2"], ["x", "y", "z"])]
 
 
 def test_what_is_no_model_of_its_own_or_undefined_is_left_out() -> None:
@@ -101,7 +107,7 @@ def test_what_is_no_model_of_its_own_or_undefined_is_left_out() -> None:
     for cell in cells:
         if cell.cell.dataset == "emotions":
             cell.content["run"]["metrics"]["maF1"] = None
-    found = numbers(cells)
+    (found,) = numbers(cells)
     assert found["datasets"] == ["bibtex", "reuters", "sider"]
     assert list(found["metrics"]["miF1"]["ranks"]) == ["LaMP emb fc", "MPED fc", "linear SVM"]
 
@@ -115,18 +121,23 @@ def test_ranks_of_cells() -> None:
         for row, value in zip(rows, values, strict=True)
         for each in three(row, value, data)
     ]
-    found = numbers(cells)
+    (found,) = numbers(cells)
     assert found["datasets"] == ["bibtex", "reuters", "sider"]
     ranks = found["metrics"]["miF1"]["ranks"]
     assert ranks == pytest.approx({"LaMP emb fc": 4 / 3, "MPED fc": 5 / 3, "linear SVM": 3})
-    shown = table(found, "ranks.svg")
+    shown = table([found], "ranks.svg")
+    assert shown[0] == "## 3 models on 3 data sets"
+    assert shown[-1] == "![Critical differences](ranks.svg)"
     assert "| LaMP emb fc | **1.33** | **1.33** | **1.33** | **1.33** | **1.33** |" in shown
     # Mean ranks of 4/3, 5/3 and 3 have a chi-square of 14/3, of at most 6: F = 2 (14/3) / (6 - 14/3).
     assert any(line.startswith("- miF1: F = 7.00, p = 0.0494, critical difference ") for line in shown)
+    assert any(line.startswith("- miF1: ") and line.endswith("by which 0 of 3 pairs differ") for line in shown)
     assert "- k = 3 models by means over the seeds, ranked on N = 3 data sets: bibtex, reuters, sider" in shown
     assert any(line.startswith("- Caution: with N = 3 data sets") for line in shown)
-    many = table({**found, "datasets": list("abcdefghijk")}, "ranks.svg")
-    assert not any(line.startswith("- Caution") for line in many)
-    assert len(draw(found).axes) == 5
-    assert numbers(cells[:18]) == {}
-    assert table({}, "ranks.svg") == ["Too few data sets have cells of the same models."]
+    many = {**found, "datasets": list("abcdefghijk")}
+    assert not any(line.startswith("- Caution") for line in table([many], "ranks.svg"))
+    assert len(draw([found]).axes) == 5
+    both = draw([found, many]).axes
+    assert [axes.get_title() for axes in both[:2]] == ["ACC, 3 data sets", "ACC, 11 data sets"]
+    assert numbers(cells[:18]) == []
+    assert table([], "ranks.svg") == ["Too few data sets have cells of the same models."]
