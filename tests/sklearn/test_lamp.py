@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -42,6 +43,20 @@ def fitted() -> LaMPClassifier:
 def test_it_learns() -> None:
     assert small(max_epochs=20, evidence=None, learning_rate=0.03).fit(X, Y).score(X, Y) > 0.7
     assert small(evidence="auto").fit(X[:60], Y[:60]).score(X[60:], Y[60:]) > 0.7
+
+
+@pytest.mark.parametrize("loss", ["focal", "asymmetric", "soft_f1"])
+def test_it_learns_by_losses_for_rare_labels(loss: str) -> None:
+    classifier = small(max_epochs=20, evidence=None, learning_rate=0.03, loss_name=loss).fit(X, Y)
+    assert roc_auc_score(Y, classifier.predict_proba(X)) > 0.8
+
+
+def test_losses_have_options() -> None:
+    options = {"max_epochs": 1, "evidence": None, "learning_rate": 0.03}
+    plain = small(**options).fit(X, Y).predict_proba(X).mean()
+    assert small(**options, loss_options={"pos_weight": 20.0}).fit(X, Y).predict_proba(X).mean() > plain
+    with pytest.raises(ValueError, match="'loss_name' to be one of"):
+        small(**options, loss_name="hinge").fit(X, Y)
 
 
 def test_predictions_do_not_depend_on_the_batch(fitted: LaMPClassifier) -> None:

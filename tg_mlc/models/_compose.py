@@ -8,6 +8,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data.bags import bag_of_words
+from tg_mlc.models._documents import start_from_documents
+from tg_mlc.models.inputs import check_encoder
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.evidence import Evidence
 
@@ -19,20 +22,22 @@ def compose(
     messages: Literal["fmp", "emb"],
     strength: float = 1.0,
     evidence_skip: bool = False,
+    latent: bool = False,
     **kwargs: Any,
 ) -> LaMP:
     """A LaMP with feature message passing or without, that takes the evidence of its samples, if they have any, and
     starts from the frequencies of labels and what the scores of training samples mean (unless nobody knows their
-    labels).
+    labels), and with :obj:`latent` from the words of documents.
     """
-    if messages not in ("fmp", "emb"):
-        raise ValueError(f"Expected 'encoder' to be 'fmp' or 'emb' (got '{messages}')")
+    check_encoder(messages)
     rated = "evidence" in train[0]
     given: dict[str, Any] = {"evidence": Evidence(train[0].evidence.size(-1), skip=evidence_skip)} if rated else {}
     options = {**given, **kwargs} if messages == "fmp" else {**given, **kwargs, "num_feature_layers": 0}
     model = LaMP(encoder, label_graph, **options)
     model.readout.start_from_frequencies(train.y, strength)
     _start_from_evidence(model, train)
+    if latent and train.kind == "bag" and not train.y.isnan().all():
+        start_from_documents(model, bag_of_words(train), train.y)
     return model
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.data.bags import bag_of_words
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.models._compose import compose
-from tg_mlc.models._documents import start_from_documents
 from tg_mlc.models.builders import builder
 from tg_mlc.models.inputs import pop_input_encoder
 from tg_mlc.models.lamp import LaMP
@@ -66,10 +64,8 @@ def mped(
     inputs = pop_input_encoder(train, channels, kwargs)
     if label_graph.density == 1.0:
         label_graph = label_graph.remove_self_loops()
-    model = compose(inputs, train, label_graph, encoder, frequency_strength, **{**steps, **block, **kwargs})
-    if latent and train.kind == "bag" and not train.y.isnan().all():
-        start_from_documents(model, bag_of_words(train), train.y)
-    return model
+    options = {**steps, **block, **kwargs}
+    return compose(inputs, train, label_graph, encoder, frequency_strength, latent=latent, **options)
 
 
 @builder

@@ -7,9 +7,7 @@ from typing import Any, Literal
 from torch_geometric.data import Data
 
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.data.bags import bag_of_words
 from tg_mlc.models._compose import compose
-from tg_mlc.models._documents import start_from_documents
 from tg_mlc.models.builders import builder
 from tg_mlc.models.inputs import table_encoder
 from tg_mlc.models.lamp import LaMP
@@ -60,7 +58,4 @@ def table_lamp(
         ValueError: If the samples are neither bags, sequences nor vectors.
     """
     inputs = table_encoder(train, channels, num_components, input_dropout, min_df)
-    model = compose(inputs, train, label_graph, encoder, frequency_strength, **kwargs)
-    if latent and train.kind == "bag" and not train.y.isnan().all():
-        start_from_documents(model, bag_of_words(train), train.y)
-    return model
+    return compose(inputs, train, label_graph, encoder, frequency_strength, latent=latent, **kwargs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, cast
@@ -53,6 +53,10 @@ class LaMPClassifier(RawInputEstimator):
         dropout (float, optional): Dropout of the blocks. (default: :obj:`0.2`)
         learning_rate (float, optional): The highest learning rate. (default: :obj:`1e-3`)
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.01`)
+        loss_name (str, optional): :obj:`"bce"`, or for rare labels :obj:`"focal"`, :obj:`"asymmetric"` or
+            :obj:`"soft_f1"` (see :class:`~tg_mlc.training.BinaryObjective`); the epoch is then that of the best micro
+            ROC-AUC instead of the best cross-entropy. (default: :obj:`"bce"`)
+        loss_options (Mapping, optional): Its options, *e.g.* :obj:`{"pos_weight": 5.0}`. (default: :obj:`None`)
         max_epochs (int, optional): Number of epochs at most; training stops after 10 without a better one.
             (default: :obj:`None`, those of about 1000 steps, 4 to 60)
         batch_size (int, optional): Number of samples in a step. (default: :obj:`32`)
@@ -86,6 +90,8 @@ class LaMPClassifier(RawInputEstimator):
     dropout: float = 0.2
     learning_rate: float = 1e-3
     weight_decay: float = 0.01
+    loss_name: str = "bce"
+    loss_options: Mapping[str, Any] | None = None
     max_epochs: int | None = None
     batch_size: int = 32
     threshold: float | str | ThresholdTuner = "miF1"

@@ -32,11 +32,10 @@ MIN_SAMPLES = 20
 #: A training takes about so many steps, of so many epochs at least and at most: those of the recipes for tables.
 NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
 
-_OBJECTIVE = BinaryObjective(intermediate_weight=0.1)
 # Those of the recipes, but that the loss of few validation samples says more than how they are ranked, and that nobody
 # waits for epochs that are not going to be better.
 _MODULE: dict[str, Any] = {"decay": "cosine", "warmup": 0.05}
-_FIT: dict[str, Any] = {"monitor": "val/loss", "patience": 10, "ema_decay": 0.998, "gradient_clip": 1.0}
+_FIT: dict[str, Any] = {"patience": 10, "ema_decay": 0.998, "gradient_clip": 1.0}
 _MODEL: dict[str, Any] = {"attention_dropout": 0.0, "evidence_skip": True}
 
 
@@ -68,6 +67,9 @@ def train(
         seed (int): Seed of weights, dropout and the order of samples; that of PyTorch stays as it is.
     """
     check_count("max_epochs", classifier.max_epochs, or_none=True)
+    objective = BinaryObjective(
+        intermediate_weight=0.1, loss_name=classifier.loss_name, loss_options=dict(classifier.loss_options or {})
+    )
     device = classifier.torch_device
     on_gpu = device.type == "cuda"
     preprocessor = preprocessor_of(samples, _evidence(classifier, split), seed)
@@ -77,9 +79,11 @@ def train(
         model = _build(classifier, prepared, split, start)
         options = {**_MODULE, "lr": classifier.learning_rate, "weight_decay": classifier.weight_decay}
         result = fit(
-            MultiLabelModule(model, samples.label_names, _OBJECTIVE, **options),
+            MultiLabelModule(model, samples.label_names, objective, **options),
             MultiLabelDataModule(prepared, split, classifier.batch_size, seed=seed),
             folder,
+            # The loss of validation is the cross-entropy, which says nothing of models that were trained for another.
+            monitor="val/loss" if objective.loss_name == "bce" else "val/micro_roc_auc",
             max_epochs=classifier.max_epochs or _num_epochs(split, classifier.batch_size),
             accelerator="gpu" if on_gpu else device.type,
             devices=[device.index or 0] if on_gpu else 1,

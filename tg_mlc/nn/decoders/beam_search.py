@@ -16,7 +16,7 @@ from tg_mlc.nn.decoders.decoder import State, StepDecoder
 class Hypotheses(NamedTuple):
     """Output of :func:`beam_search`: for each sample the best label sequences, the very best first."""
 
-    sequences: Tensor  #: ``[B, K, n]``, labels and, after the last one, the stop symbol ``L``
+    sequences: Tensor  #: ``[B, K, n]``, labels and then stop symbols ``L``, none where all are taken
     labels: Tensor  #: ``[B, K, L]``, the labels of each sequence as truth values
     log_probs: Tensor  #: ``[B, K]``, the log-probabilities of the sequences
     peaks: Tensor  #: ``[B, K, L]``, the highest probability of each label at any place of the sequence
