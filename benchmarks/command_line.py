@@ -75,5 +75,5 @@ def chosen(option: str, text: str, known: Sequence[str]) -> list[str]:
     """The entries of an option like ``R1,R2``."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or not set(names) <= set(known):
-        raise ValueError(f"Expected '{option}' to be some of {', '.join(known)}, joined by commas (got '{text}')")
+        raise SystemExit(f"Expected '{option}' to be some of {', '.join(known)}, joined by commas (got '{text}')")
     return names

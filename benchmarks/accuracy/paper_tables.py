@@ -49,6 +49,7 @@ from benchmarks.files import check_replacement, write_results
 from benchmarks.report.papers import lines
 from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.graphs._wordnet_files import find_folder
 from tg_mlc.recipes import MOLECULES, RECIPES, Recipe
 from tg_mlc.recipes.family import FAMILY
@@ -112,6 +113,8 @@ def main(
     for seed, name in product(range(first_seed, first_seed + seeds), names):
         cells = [Cell(name, without_own_steps(name, row), seed) for row in rows if _suits(name, row)]
         states += [grid.make(cell, end) for cell in sorted(cells, key=grid.cost)]
+    if not states:
+        raise SystemExit("Expected --table, --datasets, --models, --graphs and --seeds to choose a cell (got none)")
     there = [each for each in stored(tracked=replace) if each.cell.dataset in names]
     try:
         for name in chosen("--table", table, list(TABLES)):
@@ -124,7 +127,7 @@ def main(
 
 
 #: What becomes of a cell that is there with other settings.
-OTHER = "made with other settings"
+OTHER = "kept as they are, made with other settings (--again makes them anew)"
 
 
 class Samples:
@@ -180,6 +183,9 @@ class Grid:
         """Makes a cell unless it is there or time is up, and says which."""
         try:
             state = self._make(cell, end)
+        except DatasetUnavailableError as error:
+            print(error, file=sys.stderr)
+            state = "failed"
         except Exception:  # the others are worth having
             traceback.print_exc()
             state = "failed"

@@ -89,7 +89,7 @@ def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
         ValueError: If there are more or fewer rows than samples.
     """
     if values.size(0) != len(dataset):
-        raise ValueError(f"Expected 'values' to have a row for each of {len(dataset)} samples (got {values.size(0)})")
+        raise ValueError(f"Expected '{key}' to have a row for each of {len(dataset)} samples (got {values.size(0)})")
     changed = copy(dataset) if dataset._indices is None else dataset.copy()
     changed._data, changed._data_list = copy(changed._data), None
     changed._data[key] = values

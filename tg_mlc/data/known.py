@@ -39,9 +39,9 @@ def known_labels(label_names: Sequence[str], known: Any, batch_size: int = 1) ->
         columns = [str(name) for name in known.columns]
         check_names(columns, len(columns), "columns of known")
         known = [dict(zip(columns, row, strict=True)) for row in as_array(known)]
-    rows = [known] * batch_size if isinstance(known, Mapping) else known
+    rows = [known] if isinstance(known, Mapping) else known
     if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
-        others = [name for row in rows for name in row if name not in label_names]
+        others = list(dict.fromkeys(name for row in rows for name in row if name not in label_names))
         if others:
             expected = f"'known' to name labels of the model, such as {list(label_names[:5])}"
             raise ValueError(f"Expected {expected} (got {others[:5]})")
@@ -51,4 +51,15 @@ def known_labels(label_names: Sequence[str], known: Any, batch_size: int = 1) ->
                 f"{several[0]!r}); pass a list of mappings, one for each sample, or a data frame"
             )
         rows = [[row.get(name) for name in label_names] for row in rows]
-    return torch.from_numpy(read_labels(as_array(rows), label_names)[0])
+    values = as_array(rows)
+    if values.ndim != 2 or values.shape[1] != len(label_names):
+        raise ValueError(
+            f"Expected 'known' to be a mapping from names, a list of one for each sample, a data frame, or a matrix "
+            f"with a column for each of {len(label_names)} labels (got {_described(known, values)})"
+        )
+    matrix = torch.from_numpy(read_labels(values, label_names)[0])
+    return matrix.repeat(batch_size, 1) if isinstance(known, Mapping) else matrix
+
+
+def _described(known: Any, values: np.ndarray) -> str:
+    return f"shape {list(values.shape)}" if values.ndim and values.dtype != object else repr(known)

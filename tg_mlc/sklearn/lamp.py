@@ -53,9 +53,9 @@ class LaMPClassifier(RawInputEstimator):
         dropout (float, optional): Dropout of the blocks. (default: :obj:`0.2`)
         learning_rate (float, optional): The highest learning rate. (default: :obj:`1e-3`)
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.01`)
-        loss_name (str, optional): :obj:`"bce"`, or for rare labels :obj:`"focal"`, :obj:`"asymmetric"` or
-            :obj:`"soft_f1"` (see :class:`~tg_mlc.training.BinaryObjective`); the epoch is then that of the best micro
-            ROC-AUC instead of the best cross-entropy. (default: :obj:`"bce"`)
+        loss_name (str, optional): Another loss of :class:`~tg_mlc.training.BinaryObjective`, such as :obj:`"focal"`
+            for rare labels; the epoch is then that of the best micro ROC-AUC instead of the best cross-entropy.
+            (default: :obj:`"bce"`)
         loss_options (Mapping, optional): Its options, *e.g.* :obj:`{"pos_weight": 5.0}`. (default: :obj:`None`)
         max_epochs (int, optional): Number of epochs at most; training stops after 10 without a better one.
             (default: :obj:`None`, those of about 1000 steps, 4 to 60)

@@ -68,7 +68,7 @@ def train(
     """
     check_count("max_epochs", classifier.max_epochs, or_none=True)
     objective = BinaryObjective(
-        intermediate_weight=0.1, loss_name=classifier.loss_name, loss_options=dict(classifier.loss_options or {})
+        intermediate_weight=0.1, loss_name=classifier.loss_name, loss_options=classifier.loss_options or {}
     )
     device = classifier.torch_device
     on_gpu = device.type == "cuda"

@@ -142,6 +142,8 @@ class BinaryObjective(SigmoidScores, Objective):
             :obj:`"soft_f1"` or :obj:`"listwise"` (see :mod:`tg_mlc.losses`). (default: :obj:`"bce"`)
         loss_options (dict, optional): Its options, as numbers or lists, *e.g.* :obj:`{"pos_weight": 5.0}`.
             (default: :obj:`{}`)
+        max_known (float, optional): The largest share of labels that are given in training, as of :class:`Objective`.
+            (default: :obj:`0.0`)
 
     Raises:
         ValueError: If an option is out of range.
@@ -158,11 +160,13 @@ class BinaryObjective(SigmoidScores, Objective):
         check_number("label_smoothing", self.label_smoothing, below=1.0)
         if self.loss_name not in LOSSES:
             raise ValueError(f"Expected 'loss_name' to be one of {list(LOSSES)} (got {self.loss_name!r})")
+        if not isinstance(self.loss_options, Mapping):
+            raise ValueError(f"Expected 'loss_options' to be a mapping (got {self.loss_options!r})")
         allowed = set(inspect.signature(LOSSES[self.loss_name]).parameters) - {"logits", "y", "label_smoothing"}
         if unknown := sorted(set(self.loss_options) - allowed):
+            hint = "; 'label_smoothing' is an option of the objective" if "label_smoothing" in unknown else ""
             raise ValueError(
-                f"Expected 'loss_options' of {self.loss_name!r} among {sorted(allowed)} (got {unknown}); "
-                f"'label_smoothing' is an option of the objective"
+                f"Expected 'loss_options' of {self.loss_name!r} among {sorted(allowed)} (got {unknown}){hint}"
             )
         # One column for each weight, as the number of labels is not known yet.
         weights = self.loss_options.get("pos_weight")

@@ -111,7 +111,7 @@ def test_no_two_cells_are_the_same():
 
 @pytest.mark.parametrize(("options", "message"), [({"cells": "table_9"}, "cells"), ({"tables": "table 9"}, "tables")])
 def test_unknown_cells_and_tables_are_errors(own_runs, options, message):
-    with pytest.raises(ValueError, match=f"Expected '{message}' to be some of .*\\(got 'table.9'\\)"):
+    with pytest.raises(SystemExit, match=f"Expected '{message}' to be some of .*\\(got 'table.9'\\)"):
         lanet_tables.main(**options)
 
 

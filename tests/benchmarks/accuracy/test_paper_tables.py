@@ -128,7 +128,8 @@ def test_rows_that_lack_something_here_are_said(
     monkeypatch.setattr("tg_mlc.graphs._wordnet_files._usual_folders", lambda: iter([]))
     monkeypatch.setitem(sys.modules, "napkinxc", None)
     monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
-    main(table="mped-2", datasets="bibtex", models="mped,label trees", graphs="wordnet", seeds=1)
+    with pytest.raises(SystemExit, match=r"to choose a cell \(got none\)"):
+        main(table="mped-2", datasets="bibtex", models="mped,label trees", graphs="wordnet", seeds=1)
     said = capsys.readouterr().out.split("\n\n")[0].splitlines()
     assert [line.split("Expected")[0] for line in said] == ["label trees: left out. ", "MPED wordnet: left out. "]
     assert "tg_mlc[extreme]" in said[0]
@@ -138,9 +139,10 @@ def test_all_graphs_are_run_by_default(
     own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
+    monkeypatch.setattr(paper_tables, "find_folder", lambda: own_runs)
     main(table="lamp-1", datasets="bibtex", models="lamp", encoders="emb", seeds=1)
-    names = capsys.readouterr().out.splitlines()[:4]
-    assert names == [f"cells/bibtex/lamp-emb-{graph}-s10" for graph in ("el", "fc", "pr", "learned")]
+    names = capsys.readouterr().out.splitlines()[:5]
+    assert names == [f"cells/bibtex/lamp-emb-{graph}-s10" for graph in ("el", "fc", "pr", "learned", "wordnet")]
 
 
 def test_steps_of_a_grid(own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,7 +182,7 @@ def test_rows_of_a_grid() -> None:
         Row("lamp", "fmp", "fc", change="T=1"),
         Row("lamp", "fmp", "fc", change="T=2"),
     ]
-    with pytest.raises(ValueError, match=r"'--models' to be some of label frequency, linear SVM.*\(got 'nothing'\)"):
+    with pytest.raises(SystemExit, match=r"'--models' to be some of label frequency, linear SVM.*\(got 'nothing'\)"):
         rows(models="nothing")
 
 

@@ -198,7 +198,7 @@ def test_switches_need_no_value() -> None:
 
 def test_choices() -> None:
     assert chosen("regimes", "R1, R2", GROUPS) == ["R1", "R2"]
-    with pytest.raises(ValueError, match=r"Expected 'regimes' to be some of R1.*got 'R9'"):
+    with pytest.raises(SystemExit, match=r"Expected 'regimes' to be some of R1.*got 'R9'"):
         chosen("regimes", "R9", GROUPS)
 
 
