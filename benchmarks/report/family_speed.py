@@ -60,8 +60,8 @@ def _beside(ours: str, paper: float | None, digits: int) -> str:
 def _machine(result: dict[str, Any]) -> str:
     settings, machine = result["settings"], result["environment"]
     return (
-        f"{machine['cuda'] or machine['processor']}, {settings['threads']} threads; median [quartiles] of "
+        f"{machine['cuda'] or machine['processor']}, threads: {settings['threads']}; median [quartiles] of "
         f"{settings['rounds']} rounds of {settings['batches']} batches of {settings['batch_size']}, scaled to an epoch"
-        f", after {settings['epochs_before']} epochs of training; seed {settings['seed']}; torch "
+        f"; epochs of training before: {settings['epochs_before']}; seed {settings['seed']}; torch "
         f"{machine['versions']['torch']}, PyG {machine['versions']['torch-geometric']}"
     )

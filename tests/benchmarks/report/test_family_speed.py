@@ -33,4 +33,4 @@ def test_times_beside_those_of_the_papers(results: Path) -> None:
     assert lines[2].endswith("| 0.500 [0.400, 0.600] (0.080) | 2.00 (2.1) |")
     assert "| bibtex | SPEN | 0.500 [0.400, 0.600] | 2.00 | 0.500 [0.400, 0.600] | 2.00 |" in lines
     assert not any("autoregressive" in line for line in lines)
-    assert lines[-1].startswith("- CPU, 1 threads; median [quartiles] of 9 rounds of 5 batches of 32")
+    assert lines[-1].startswith("- CPU, threads: 1; median [quartiles] of 9 rounds of 5 batches of 32")
