@@ -114,7 +114,10 @@ def main(
         cells = [Cell(name, without_own_steps(name, row), seed) for row in rows if _suits(name, row)]
         states += [grid.make(cell, end) for cell in sorted(cells, key=grid.cost)]
     if not states:
-        raise SystemExit("Expected --table, --datasets, --models, --graphs and --seeds to choose a cell (got none)")
+        raise SystemExit(
+            "Expected --table, --datasets, --models, --encoders, --graphs, --label_dropout and --seeds to choose a "
+            "cell (got none)"
+        )
     there = [each for each in stored(tracked=replace) if each.cell.dataset in names]
     try:
         for name in chosen("--table", table, list(TABLES)):
@@ -127,7 +130,7 @@ def main(
 
 
 #: What becomes of a cell that is there with other settings.
-OTHER = "kept as they are, made with other settings (--again makes them anew)"
+OTHER = "kept, made with other settings (--again makes it anew)"
 
 
 class Samples:

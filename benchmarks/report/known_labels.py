@@ -174,7 +174,7 @@ def _sign(difference: np.ndarray) -> int:
 
 
 def _is_below(result: dict[str, Any], difference: np.ndarray) -> bool:
-    """Whether it is not likely to be chance."""
+    """Whether the mean is below zero with a low p."""
     p = _p(result, difference) if len(difference) > 1 else None
     return _sign(difference) < 0 and p is not None and p < ALPHA
 

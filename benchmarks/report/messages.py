@@ -78,7 +78,7 @@ def _place(key: Key) -> tuple[str, int, str]:
 
 
 def comparisons(groups: Mapping[Key, Sequence[Stored]]) -> list[Compared]:
-    """All rows with attention among labels against those that they are to be better than, in all metrics."""
+    """All rows with attention among labels against the row that each should beat, in all metrics."""
     tests: list[tuple[str, PairedTest]] = []
     for dataset, row in groups:
         if row.graph not in (None, EL.graph):
@@ -94,15 +94,13 @@ def comparisons(groups: Mapping[Key, Sequence[Stored]]) -> list[Compared]:
 
 def _opponent(row: Row) -> Row:
     """The row that differs in one thing: in the label graph, or in how a model is trained along the same graph."""
-    if row == KNOWN or (row.change or "").startswith(LABEL_DROPOUT):
-        return replace(EL, graph=row.graph)
-    return replace(EL, change=row.change)
+    if (row.change or "").startswith(LABEL_DROPOUT):
+        return replace(row, change=None)
+    return replace(EL, change=row.change, graph=row.graph if row.model == KNOWN.model else EL.graph)
 
 
 def _is_primary(test: PairedTest) -> bool:
-    """Whether a row differs from the edgeless one in one of the papers' label graphs or the learned one alone, and the
-    headline is of its metric.
-    """
+    """Whether a row differs from the edgeless one in its label graph alone, and the metric is that of the headline."""
     graph_alone = replace(test.row, graph=EL.graph) == EL and test.row.graph in GRAPHS
     return test.metric == PRIMARY and graph_alone and test.num_seeds >= NUM_SEEDS
 

@@ -47,8 +47,23 @@ def test_it_learns() -> None:
 
 @pytest.mark.parametrize("loss", ["focal", "asymmetric", "soft_f1"])
 def test_it_learns_by_losses_for_rare_labels(loss: str) -> None:
-    classifier = small(max_epochs=20, evidence=None, learning_rate=0.03, loss_name=loss).fit(X, Y)
+    options = {"max_epochs": 20, "evidence": None, "learning_rate": 0.03}
+    scores = small(**options, loss_name=loss).fit(X, Y).predict_proba(X)
+    assert roc_auc_score(Y, scores) > 0.8
+    assert not np.allclose(scores, small(**options).fit(X, Y).predict_proba(X), atol=0.01)
+
+
+def test_weights_of_positives_do_not_stop_training_early() -> None:
+    options = {"max_epochs": 20, "evidence": None, "learning_rate": 0.03}
+    classifier = small(**options, loss_options={"pos_weight": 20.0}).fit(X, Y)
     assert roc_auc_score(Y, classifier.predict_proba(X)) > 0.8
+
+
+def test_labels_too_rare_for_validation_can_be_learned_by_other_losses() -> None:
+    rare = np.zeros((60, 2))
+    rare[:2] = 1.0
+    classifier = small(max_epochs=1, evidence=None, loss_name="focal").fit(X[:60], rare)
+    assert classifier.predict_proba(X).shape == (len(X), 2)
 
 
 def test_losses_have_options() -> None:

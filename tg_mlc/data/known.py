@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,4 +63,4 @@ def known_labels(label_names: Sequence[str], known: Any, batch_size: int = 1) ->
 
 
 def _described(known: Any, values: np.ndarray) -> str:
-    return f"shape {list(values.shape)}" if values.ndim and values.dtype != object else repr(known)
+    return f"shape {list(values.shape)}" if values.ndim and values.dtype != object else reprlib.repr(known)

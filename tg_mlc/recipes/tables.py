@@ -124,8 +124,8 @@ TABLES = {
         graphs=_TEXT_GRAPHS,
         model={**MODEL, "channels": 128, "input_dropout": 0.4},
         # Topics hang on few words, of which fewer may be dropped. Four fifths of the words are in fewer than 8
-        # documents, which a model would learn by heart. By validation samples, this learning rate suits LaMP better
-        # than a larger one, and its rivals worse.
+        # documents, which a model would learn by heart. Validation samples prefer this learning rate to a larger one
+        # for LaMP, but not for BR, MLP.
         published={
             **_PUBLISHED,
             "model": {**_PUBLISHED["model"], "input_dropout": 0.2, "min_df": 8},

@@ -54,9 +54,10 @@ class LaMPClassifier(RawInputEstimator):
         learning_rate (float, optional): The highest learning rate. (default: :obj:`1e-3`)
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.01`)
         loss_name (str, optional): Another loss of :class:`~tg_mlc.training.BinaryObjective`, such as :obj:`"focal"`
-            for rare labels; the epoch is then that of the best micro ROC-AUC instead of the best cross-entropy.
-            (default: :obj:`"bce"`)
-        loss_options (Mapping, optional): Its options, *e.g.* :obj:`{"pos_weight": 5.0}`. (default: :obj:`None`)
+            for rare labels. (default: :obj:`"bce"`)
+        loss_options (Mapping, optional): Its options, *e.g.* :obj:`{"pos_weight": 5.0}`. With any, or with another
+            loss, the epoch of the best micro ROC-AUC is kept instead of that of the best cross-entropy, if validation
+            samples have labels of both classes. (default: :obj:`None`)
         max_epochs (int, optional): Number of epochs at most; training stops after 10 without a better one.
             (default: :obj:`None`, those of about 1000 steps, 4 to 60)
         batch_size (int, optional): Number of samples in a step. (default: :obj:`32`)

@@ -82,8 +82,7 @@ def train(
             MultiLabelModule(model, samples.label_names, objective, **options),
             MultiLabelDataModule(prepared, split, classifier.batch_size, seed=seed),
             folder,
-            # The loss of validation is the cross-entropy, which says nothing of models that were trained for another.
-            monitor="val/loss" if objective.loss_name == "bce" else "val/micro_roc_auc",
+            monitor=_monitor(objective, prepared[split.val].y),
             max_epochs=classifier.max_epochs or _num_epochs(split, classifier.batch_size),
             accelerator="gpu" if on_gpu else device.type,
             devices=[device.index or 0] if on_gpu else 1,
@@ -93,6 +92,15 @@ def train(
         )
     trained = TrainedModel(preprocessor, model.cpu(), result.num_epochs)
     return trained, trained.logits(prepared[split.val], device)
+
+
+def _monitor(objective: BinaryObjective, y_val: torch.Tensor) -> str:
+    """What says which epoch is best: the loss of validation, which is the plain cross-entropy, unless another loss was
+    trained, of which it says little, and validation labels can be ranked.
+    """
+    plain = objective.loss_name == "bce" and not objective.loss_options
+    ranked = ((y_val == 0).any(dim=0) & (y_val == 1).any(dim=0)).any()
+    return "val/loss" if plain or not ranked else "val/micro_roc_auc"
 
 
 def _build(classifier: LaMPClassifier, prepared: MultiLabelDataset, split: Split, start: TrainedModel | None) -> LaMP:

@@ -55,8 +55,8 @@ class Objective(ABC):
             a share from 0 to :obj:`max_known`, and the loss is that of the others; the model then takes labels that are
             known already (see :class:`~tg_mlc.nn.KnownLabels`). The `"General Multi-label Image Classification with
             Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. Validation samples are given such
-            labels too, in every epoch the same, so that the epoch is kept that uses them best; those with an attribute
-            :obj:`known` are given the labels it says, none if all of them are NaN. (default: :obj:`0.0`)
+            labels too, in every epoch the same, so that the best epoch is the one that uses them best; samples with an
+            attribute :obj:`known` are given those labels instead, none if all are NaN. (default: :obj:`0.0`)
 
     Raises:
         ValueError: If an option is out of range.
