@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, cast
@@ -55,7 +55,7 @@ class LaMPClassifier(RawInputEstimator):
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.01`)
         loss_name (str, optional): Another loss of :class:`~tg_mlc.training.BinaryObjective`, such as :obj:`"focal"`
             for rare labels. (default: :obj:`"bce"`)
-        loss_options (Mapping, optional): Its options, *e.g.* :obj:`{"pos_weight": 5.0}`. With any, or with another
+        loss_options (dict, optional): Its options, *e.g.* :obj:`{"pos_weight": 5.0}`. With any, or with another
             loss, the epoch of the best micro ROC-AUC is kept instead of that of the best cross-entropy, if validation
             samples have labels of both classes. (default: :obj:`None`)
         max_epochs (int, optional): Number of epochs at most; training stops after 10 without a better one.
@@ -92,7 +92,7 @@ class LaMPClassifier(RawInputEstimator):
     learning_rate: float = 1e-3
     weight_decay: float = 0.01
     loss_name: str = "bce"
-    loss_options: Mapping[str, Any] | None = None
+    loss_options: dict[str, Any] | None = None
     max_epochs: int | None = None
     batch_size: int = 32
     threshold: float | str | ThresholdTuner = "miF1"
