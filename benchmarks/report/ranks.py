@@ -166,8 +166,8 @@ def _tested(found: dict[str, Any]) -> str:
     limit, ranks = found["critical difference"], found["ranks"].values()
     pairs = sum(abs(one - other) > limit for one, other in combinations(ranks, 2))
     return (
-        f"F = {found['F']:.2f}, p = {found['p']:.3g}, critical difference {limit:.2f}, by which {pairs} of "
-        f"{len(ranks) * (len(ranks) - 1) // 2} pairs differ"
+        f"F = {found['F']:.2f}, p = {found['p']:.3g}, critical difference {limit:.2f}, exceeded by {pairs} of "
+        f"{len(ranks) * (len(ranks) - 1) // 2} pairs"
     )
 
 
