@@ -125,7 +125,7 @@ TABLES = {
         model={**MODEL, "channels": 128, "input_dropout": 0.4},
         # Topics hang on few words, of which fewer may be dropped. Four fifths of the words are in fewer than 8
         # documents, which a model would learn by heart. Validation samples prefer this learning rate to a larger one
-        # for LaMP, but not for BR, MLP.
+        # for LaMP, but not for the MLPs among its rivals.
         published={
             **_PUBLISHED,
             "model": {**_PUBLISHED["model"], "input_dropout": 0.2, "min_df": 8},
