@@ -34,7 +34,7 @@ from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.datasets.moleculenet import LICENSE_NOTE
 from tg_mlc.metrics import Evaluation, evaluate, tune_per_metric
-from tg_mlc.recipes import RECIPES, EncoderName
+from tg_mlc.papers.recipes import RECIPES, EncoderName
 
 #: The start of every model: the scores of a random forest and of kernel ridge regression together.
 SILENT = "evidence, no messages"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.convert.released import Config, random_state
+from tests.papers.convert.released import Config, random_state
 from tests.snippets import ROOT, python_blocks
 
 PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md"))

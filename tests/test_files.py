@@ -28,8 +28,8 @@ from tg_mlc._files import (
     read_unpacked,
     replace_when_done,
 )
-from tg_mlc.data.readers.fasta import read_fasta
-from tg_mlc.data.readers.molecule_table import read_table
+from tg_mlc.inputs.readers.fasta import read_fasta
+from tg_mlc.inputs.readers.molecule_table import read_table
 
 TEXT = b"\xef\xbb\xbfa b\r\n\n \xc3\xa9\nlast"
 LINES = [(1, "a b"), (3, " é"), (4, "last")]

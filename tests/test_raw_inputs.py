@@ -16,21 +16,22 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import Compose
 
 from tg_mlc.data import ArrayDataset, MoleculeDataset, MultiLabelDataset, from_arrays, random_split
-from tg_mlc.data.preprocess import (
+from tg_mlc.data.records import Records, Tokens
+from tg_mlc.graphs import fully_connected
+from tg_mlc.inputs import (
     Chain,
-    ClassifierScores,
     DNAInputs,
+    Fingerprint,
+    MoleculeDescriptors,
     MoleculeInputs,
     Preprocessor,
     Scale,
     TableInputs,
-    table_preprocessor,
 )
-from tg_mlc.data.records import Records, Tokens
-from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
-from tg_mlc.graphs import fully_connected
 from tg_mlc.models import LaMP, dna_lamp, molecule_lamp, table_lamp
-from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, read_checkpoint
+from tg_mlc.saving import read_checkpoint
+from tg_mlc.stacking import ClassifierScores, table_preprocessor
+from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit
 
 ROOT = Path(__file__).parents[1]
 NAN = float("nan")

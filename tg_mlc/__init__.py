@@ -7,10 +7,10 @@ The modules of the package are imported one by one, so that ``import tg_mlc`` st
 * :mod:`tg_mlc.graphs`: label graphs.
 * :mod:`tg_mlc.data`: data sets of your own, splits; :mod:`tg_mlc.datasets`: published ones.
 * :mod:`tg_mlc.losses` and :mod:`tg_mlc.metrics`: losses, metrics, thresholds.
-* :mod:`tg_mlc.training`: training with Lightning; :mod:`tg_mlc.recipes`: settings for published data sets.
+* :mod:`tg_mlc.training`: training with Lightning; :mod:`tg_mlc.papers.recipes`: settings for published data sets.
 * :mod:`tg_mlc.sklearn`: estimators for scikit-learn.
-* :mod:`tg_mlc.predict`: saved models that take raw inputs; :func:`tg_mlc.load` loads one.
-* :mod:`tg_mlc.baselines`: classifiers to compare with; :mod:`tg_mlc.convert`: weights of the authors' released code.
+* :mod:`tg_mlc.saving`: saved models that take raw inputs; :func:`tg_mlc.load` loads one.
+* :mod:`tg_mlc.baselines`: classifiers to compare with; :mod:`tg_mlc.papers`: rivals, recipes and conversions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
 
         return set_backend
     if name == "load":
-        from tg_mlc.predict import load
+        from tg_mlc.saving import load
 
         return load
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -28,8 +28,8 @@ from benchmarks.report.comparisons import read
 from benchmarks.report.tables import full
 from tg_mlc.data import Split
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.data.preprocess.raters import NAMES
-from tg_mlc.recipes import TABLES, Recipe
+from tg_mlc.papers.recipes import TABLES, Recipe
+from tg_mlc.stacking.raters import NAMES
 
 
 @dataclass(frozen=True)

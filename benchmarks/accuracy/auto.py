@@ -27,11 +27,11 @@ from benchmarks.environment import describe_dataset
 from benchmarks.files import check_kept, check_replacement, earlier_file, write_partial, write_results
 from tg_mlc.baselines import LabelFrequency
 from tg_mlc.data import MultiLabelDataset, random_split, stratified_split
-from tg_mlc.data.preprocess.tuned_scores import EVIDENCE_SCALE
 from tg_mlc.datasets.registry import load
 from tg_mlc.metrics import evaluate, tune_cross_fitted
-from tg_mlc.recipes import AutoModel, auto
-from tg_mlc.recipes.automatic import best_combination
+from tg_mlc.stacking import AutoModel, auto
+from tg_mlc.stacking.automatic import best_combination
+from tg_mlc.stacking.tuned_scores import EVIDENCE_SCALE
 
 NAME, OURS = "default", "default"
 #: The default as it would be without label message passing.

@@ -33,12 +33,13 @@ from tg_mlc.baselines.linear import Loss
 from tg_mlc.baselines.morgan_forest import DEFAULT_GRID
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import inputs_of
-from tg_mlc.data.preprocess import Chain, ClassifierScores, TfIdf
-from tg_mlc.data.preprocess.raters import tuned_linear
 from tg_mlc.datasets import Planted
 from tg_mlc.graphs import edgeless
+from tg_mlc.inputs import Chain, TfIdf
 from tg_mlc.models.molecules import vector_encoders
-from tg_mlc.recipes import DNA, MOLECULES, PLANTED, TABLES
+from tg_mlc.papers.recipes import DNA, MOLECULES, PLANTED, TABLES
+from tg_mlc.stacking import ClassifierScores
+from tg_mlc.stacking.raters import tuned_linear
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
 #: What forests are tuned over; on the larger data set each setting takes a minute.

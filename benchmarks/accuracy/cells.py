@@ -24,13 +24,13 @@ from benchmarks.accuracy.runs import Run, Task
 from tg_mlc.baselines import MorganForest
 from tg_mlc.data import Split
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.data.preprocess import to_state
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.models import mped
+from tg_mlc.inputs import to_state
+from tg_mlc.inputs.encoders import input_encoder
 from tg_mlc.models.builders import Blueprint, describe_samples
-from tg_mlc.models.inputs import input_encoder
-from tg_mlc.recipes import MOLECULES, RECIPES, EncoderName, Recipe
-from tg_mlc.recipes.family import FAMILY
+from tg_mlc.papers import mped
+from tg_mlc.papers.recipes import MOLECULES, RECIPES, EncoderName, Recipe
+from tg_mlc.papers.recipes.family import FAMILY
 from tg_mlc.training import MultiLabelModule, fit
 
 FOLDER = "cells"

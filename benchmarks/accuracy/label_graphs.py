@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.accuracy.runs import Task
 from tg_mlc.data import Split
 from tg_mlc.graphs import LabelGraph, learned
-from tg_mlc.recipes import EncoderName
+from tg_mlc.papers.recipes import EncoderName
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
 #: How many sources a label keeps in the learned graph, if there are four times as many labels.

@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from typing_extensions import Self
 
 from tg_mlc.sequences import NextSetBaseline, NextSetDataset, PersonalMemory, personal_memory
-from tg_mlc.sequences.baselines import Targets
+from tg_mlc.sequences.dataset import Targets
 
 #: Targets at a time, whose labels are rows.
 CHUNK = 500

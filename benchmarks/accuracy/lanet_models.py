@@ -15,25 +15,20 @@ from torch_geometric.data import Data
 from benchmarks.accuracy.lanet_boosting import BoostedHistory
 from tg_mlc.data import Split
 from tg_mlc.graphs import LabelGraph, fully_connected
+from tg_mlc.papers import C2AEObjective
+from tg_mlc.papers.next_set import C2AE, TIFUKNN, LSTMBaseline, TimeAttention, TransformerBase, TwoAttentions
 from tg_mlc.sequences import (
-    C2AE,
     LANET,
-    TIFUKNN,
     GlobalFrequency,
     LastSet,
     LogisticHistory,
-    LSTMBaseline,
     NextSetBaseline,
     NextSetDataset,
     PersonalFrequency,
     PersonalMemory,
-    TimeAttention,
-    TransformerBase,
-    TwoAttentions,
     personal_memory,
 )
 from tg_mlc.sequences.presets import MEMORY, PAPER
-from tg_mlc.training import C2AEObjective
 
 #: The settings of LANET with a memory, for models of the paper: each label by itself.
 SHORT = {**MEMORY, "module": {**MEMORY["module"], "objective": None}}

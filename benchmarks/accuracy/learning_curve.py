@@ -38,7 +38,7 @@ from tg_mlc.metrics import evaluate, tune_per_metric
 from tg_mlc.models import LaMP
 from tg_mlc.nn import LabelReadout
 from tg_mlc.nn.encoders import BagEncoder
-from tg_mlc.recipes import RECIPES
+from tg_mlc.papers.recipes import RECIPES
 
 README = Path(__file__).parents[2] / "README.md"
 DEFAULT, TIED, RELEASED, POOLED = "by default", "tied readout (the paper's equation)", "released layout", "pooling"

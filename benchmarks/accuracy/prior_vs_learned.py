@@ -39,9 +39,9 @@ from benchmarks.report.comparisons import read
 from benchmarks.report.tables import full
 from tg_mlc._files import sha256
 from tg_mlc.data import MultiLabelDataset, Split
-from tg_mlc.data.preprocess.raters import NAMES
 from tg_mlc.graphs import LabelGraph, edgeless
-from tg_mlc.recipes import RECIPES, EncoderName, Recipe
+from tg_mlc.papers.recipes import RECIPES, EncoderName, Recipe
+from tg_mlc.stacking.raters import NAMES
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
 #: Attention is averaged over so many batches; more of them change it little.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tg_mlc.recipes import Recipe
+from tg_mlc.papers.recipes import Recipe
 
 #: The settings that were best here, or those of the paper where a model learns with these.
 Settings = Literal["best", "published"]

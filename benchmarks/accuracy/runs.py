@@ -15,7 +15,7 @@ from benchmarks.accuracy.rows import Row, Settings
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, evaluate, tune_by_frequency, tune_per_metric
-from tg_mlc.recipes import RECIPES, EncoderName, Recipe
+from tg_mlc.papers.recipes import RECIPES, EncoderName, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
 Metrics = dict[str, float | None]

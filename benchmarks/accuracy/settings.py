@@ -25,7 +25,7 @@ from benchmarks.command_line import run
 from benchmarks.environment import describe_dataset
 from benchmarks.files import check_replacement, earlier_file, write_partial, write_results
 from tg_mlc.data import Split
-from tg_mlc.recipes import TABLES, Recipe
+from tg_mlc.papers.recipes import TABLES, Recipe
 
 #: By the names of tables: where recipes keep a setting, and the values that are tried beside the recipe's own.
 SETTINGS: dict[str, tuple[str, str, tuple[float, ...]]] = {

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from benchmarks import files
 from benchmarks.accuracy.rows import Row, recorded
 from benchmarks.accuracy.runs import Run
-from tg_mlc.recipes import RECIPES
+from tg_mlc.papers.recipes import RECIPES
 
 PREFIX = "prior_vs_learned-"
 #: Rows of a short table, beside that of the papers. Those of other graphs than these give way.

@@ -18,7 +18,7 @@ COLUMNS = {"ebF1": "ebF1", "miF1": "miF1", "maF1": "maF1", "maAUC": "macro ROC-A
 INTRO = """\
 # A default for your own data
 
-`tg_mlc.recipes.auto` makes all of its choices by scores of training samples from models that had not seen them, and no
+`tg_mlc.stacking.auto` makes all of its choices by scores of training samples from models that had not seen them, and no
 setting here was chosen for a data set. It is made of the classifiers in the rows above it and LaMP; each of them stands
 here as it was tuned for it, with thresholds that were fitted in the same way. All samples are divided anew for every
 seed, 70% for training and 30% for testing. Where there is a row of them combined, it is the default without label

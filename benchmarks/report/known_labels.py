@@ -14,8 +14,8 @@ from benchmarks.accuracy.known_labels import LOGISTIC, PLAIN, TAKE_KNOWN, WITH_M
 from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.accuracy.summary import corrected_p_value, p_in_words
 from tg_mlc.datasets.registry import published
-from tg_mlc.recipes import RECIPES
-from tg_mlc.recipes.family import FAMILY
+from tg_mlc.papers.recipes import RECIPES
+from tg_mlc.papers.recipes.family import FAMILY
 
 PREFIX = "known_labels-"
 METRIC, TITLE = "maAUC", "macro ROC-AUC"

@@ -16,9 +16,9 @@ from torch_geometric.data import Batch, Data
 from benchmarks.speed.measure import Job
 from benchmarks.speed.regimes import SEED, random_graph, spread
 from benchmarks.speed.released_layout import ReleasedLayout
-from tg_mlc.convert import load_lamp_checkpoint
 from tg_mlc.models import LaMP
 from tg_mlc.nn import AttentionConv
+from tg_mlc.papers.convert import load_lamp_checkpoint
 
 GraphName = Literal["fc", "pr"]
 OURS, CHECKPOINTED, LITERAL, RELEASED = "ours", "ours, checkpointed", "literal path", "released layout"

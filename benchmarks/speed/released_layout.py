@@ -13,7 +13,7 @@ PAD = 0
 
 class ReleasedLayout(nn.Module):
     r"""LaMP as the authors' released code lays it out, with the names of its state dict, so that
-    :func:`tg_mlc.convert.load_lamp_checkpoint` takes its weights.
+    :func:`tg_mlc.papers.convert.load_lamp_checkpoint` takes its weights.
 
     Scores are dense products of all heads and samples, ``[heads * B, L, L]``, whatever the label graph; the label
     embedding is repeated for every sample before the first step; and the readout multiplies every label state with the

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tg_mlc
-from tests.predict.conftest import folder, result  # noqa: F401
+from tests.saving.conftest import folder, result  # noqa: F401
 from tg_mlc import _csv_table, cli
 
 

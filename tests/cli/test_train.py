@@ -9,8 +9,8 @@ import pytest
 import tg_mlc
 from tests.cli.conftest import TRAIN_ROWS, write_drugs, write_rows
 from tg_mlc import cli
-from tg_mlc.data.preprocess import TunedScores, tuned_scores
-from tg_mlc.data.preprocess.tuned_scores import TITLES
+from tg_mlc.stacking import TunedScores, tuned_scores
+from tg_mlc.stacking.tuned_scores import TITLES
 
 
 def test_the_folder_holds_the_model_alone(rows):
@@ -107,7 +107,7 @@ def test_the_same_command_after_an_interruption(tmp_path, monkeypatch, capsys):
     assert error.splitlines()[-1] == "tg-mlc: interrupted; run it again to go on"
     assert "Traceback" not in error
     assert [path.name for path in out.iterdir()] == ["training"]
-    monkeypatch.setattr("tg_mlc.data.molecules.molecule_samples", interrupted)  # they were read before
+    monkeypatch.setattr("tg_mlc.inputs.molecules.molecule_samples", interrupted)  # they were read before
     assert cli.main(words) == 0
     assert sorted(path.name.split("-")[0] for path in out.iterdir()) == ["model.json", "weights"]
 

@@ -8,7 +8,7 @@ import pytest
 import tg_mlc
 from tests.cli.conftest import write_rows
 from tg_mlc import cli
-from tg_mlc.recipes import _folds
+from tg_mlc.stacking import folds as _folds
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from tg_mlc.data.arrays import from_arrays
 from tg_mlc.data.bags import with_attribute
+from tg_mlc.inputs.arrays import from_arrays
 
 
 @pytest.fixture

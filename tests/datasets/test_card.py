@@ -10,9 +10,9 @@ import torch
 from torch_geometric.data import Dataset
 
 from tg_mlc.data import predefined_split
-from tg_mlc.data.arrays import from_arrays
 from tg_mlc.datasets._statistics import content_sha256, label_statistics
 from tg_mlc.datasets.card import DatasetCard
+from tg_mlc.inputs.arrays import from_arrays
 
 NAN = float("nan")
 Y = torch.tensor([[1, 1, 0, NAN], [1, 0, 0, 0], [1, NAN, 0, 0], [1, 1, 0, 0]])

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from tg_mlc._files import sha256
-from tg_mlc.data.readers.molecule_table import read_table
 from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
 from tg_mlc.datasets._download import Network, SourceError
 from tg_mlc.datasets.moleculenet import ClinTox, Tox21, ToxCast
 from tg_mlc.datasets.registry import published
+from tg_mlc.inputs.readers.molecule_table import read_table
 
 pytest.importorskip("rdkit", reason="molecules need RDKit")
 

@@ -5,9 +5,9 @@ import logging
 import pytest
 import torch
 
-from tg_mlc.data.transforms import Fingerprint
 from tg_mlc.datasets import NCIFunctionalGroups
 from tg_mlc.datasets import nci as module
+from tg_mlc.inputs import Fingerprint
 
 
 def test_the_numbers_of_the_data_set(nci):

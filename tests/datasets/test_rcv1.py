@@ -20,11 +20,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tg_mlc.data.vocabulary import UNKNOWN
 from tg_mlc.datasets import DatasetUnavailableError, _rcv1_files, rcv1
 from tg_mlc.datasets.rcv1 import RCV1
 from tg_mlc.graphs import tree
 from tg_mlc.graphs._parents import read_parents
+from tg_mlc.inputs.vocabulary import UNKNOWN
 
 TRAIN = ".I 10\n.W\nrecov recov\nmarket\n\n.I 11\n.W\nmarket bond\n\n"
 TEST = [".I 21\n.W\nbond new\n\n", ".I 20\n.W\nnew new market\n\n", ".I 22\n.W\n\n", ".I 23\n.W\nbond\n"]

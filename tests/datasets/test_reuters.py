@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from tg_mlc._files import sha256
-from tg_mlc.data.vocabulary import UNKNOWN, tokenize
 from tg_mlc.datasets import ChecksumError, DatasetUnavailableError, reuters
 from tg_mlc.datasets._download import Network, SourceError
 from tg_mlc.datasets._sources import RawFile
 from tg_mlc.datasets.reuters import Reuters21578, read_stories, select_modapte
+from tg_mlc.inputs.vocabulary import UNKNOWN, tokenize
 
 HEAD = '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
 STORY = """<REUTERS TOPICS="{topics}" LEWISSPLIT="{split}" CGISPLIT="TRAINING-SET" OLDID="1" NEWID="{number}">

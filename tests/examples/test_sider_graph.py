@@ -15,8 +15,8 @@ import torch
 from examples.sider_graph import COLUMNS, CONTRAST, SILENT, load_or_fall_back, main
 from tests.snippets import ROOT
 from tg_mlc.datasets import DatasetUnavailableError
-from tg_mlc.recipes import RECIPES, Recipe
-from tg_mlc.training import read_checkpoint
+from tg_mlc.papers.recipes import RECIPES, Recipe
+from tg_mlc.saving import read_checkpoint
 
 
 @pytest.fixture(scope="module")

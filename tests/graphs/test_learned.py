@@ -5,12 +5,12 @@ import torch
 from torch import nn
 from torch_geometric.data import Batch, Data
 
-from tg_mlc.convert import ReleasedLaMP
 from tg_mlc.graphs import LabelGraph, fully_connected, tree
 from tg_mlc.graphs.learned import learned
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import Components
 from tg_mlc.ops import Edges, Shared, to_dense_weights
+from tg_mlc.papers.convert import ReleasedLaMP
 
 NAMES = ["a", "b", "c", "d"]
 

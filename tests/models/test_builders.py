@@ -9,18 +9,9 @@ from torch_geometric.loader import DataLoader
 
 from tg_mlc.data import from_arrays
 from tg_mlc.graphs import fully_connected
-from tg_mlc.models import (
-    binary_relevance,
-    builder,
-    energy_network,
-    gaml,
-    graph2graph,
-    mped,
-    mped_autoregressive,
-    pooled_mlp,
-    table_lamp,
-)
+from tg_mlc.models import builder, table_lamp
 from tg_mlc.models.builders import Blueprint, blueprint_of, describe_samples
+from tg_mlc.papers import binary_relevance, energy_network, gaml, graph2graph, mped, mped_autoregressive, pooled_mlp
 
 rng = np.random.default_rng(0)
 Y = rng.random((30, 3)) < 0.5

@@ -4,8 +4,9 @@ import scipy.sparse as sp
 import torch
 
 from tg_mlc.graphs import fully_connected
+from tg_mlc.inputs.encoders import kept_words
 from tg_mlc.models import LaMP
-from tg_mlc.models._documents import kept_words, start_from_documents
+from tg_mlc.models._documents import start_from_documents
 from tg_mlc.nn.encoders import BagEncoder
 
 

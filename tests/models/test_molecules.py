@@ -6,8 +6,8 @@ from torch_geometric.transforms import Compose
 
 from tg_mlc.data import MoleculeDataset
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.data.transforms import Fingerprint, MoleculeDescriptors
 from tg_mlc.graphs import fully_connected
+from tg_mlc.inputs import Fingerprint, MoleculeDescriptors
 from tg_mlc.models import molecule_lamp
 from tg_mlc.nn.encoders import MoleculeEncoder
 from tg_mlc.nn.evidence import SharedLogits

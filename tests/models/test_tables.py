@@ -9,12 +9,12 @@ import torch
 from torch_geometric.data import Batch
 
 from tg_mlc.data import ArrayDataset
-from tg_mlc.data.preprocess import table_preprocessor
 from tg_mlc.data.records import Records
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import table_lamp
 from tg_mlc.nn.evidence import SharedLogits
-from tg_mlc.recipes import RECIPES
+from tg_mlc.papers.recipes import RECIPES
+from tg_mlc.stacking import table_preprocessor
 
 rng = np.random.default_rng(0)
 WORDS = (rng.random((200, 30)) < 0.2).astype(np.float32)

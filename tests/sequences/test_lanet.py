@@ -7,10 +7,10 @@ import torch.nn.functional as F
 import tg_mlc
 from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_FEATURES, NUM_LABELS, TAU, batch
 from tg_mlc.graphs import LabelGraph, fully_connected, learned
+from tg_mlc.saving.scorer import ModuleScorer
 from tg_mlc.sequences.lanet import LANET
 from tg_mlc.sequences.memory import PersonalMemory
 from tg_mlc.training import MultiLabelModule
-from tg_mlc.training.scorer import ModuleScorer
 
 LOOSE = {"atol": 1e-5, "rtol": 1e-5}
 FREQUENCY = torch.linspace(0.1, 0.6, NUM_LABELS)

@@ -8,7 +8,6 @@ import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from tg_mlc._optional import is_installed
-from tg_mlc.recipes import _folds
 from tg_mlc.sklearn import (
     AutoClassifier,
     ChainEnsembleClassifier,
@@ -20,6 +19,7 @@ from tg_mlc.sklearn import (
     LinearClassifier,
     MLkNNClassifier,
 )
+from tg_mlc.stacking import folds as _folds
 
 # The smallest model, as the checks fit it some hundred times. MorganForestClassifier is not among them, as it takes
 # SMILES where the checks pass numbers: test_baselines.py tests it.

@@ -15,7 +15,8 @@ from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tg_mlc.data import Split
 from tg_mlc.metrics import evaluate, macro_roc_auc, tune_per_metric
 from tg_mlc.nn.encoders import CategoricalEmbedding
-from tg_mlc.training import BinaryObjective, MultiLabelDataModule, fit, read_checkpoint, schedule
+from tg_mlc.saving import read_checkpoint
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, fit, schedule
 
 
 def part_of_y(dataset, part):

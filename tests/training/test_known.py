@@ -8,17 +8,10 @@ from tests.training.conftest import GINE, LABELS, make_module
 from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import edgeless, fully_connected
-from tg_mlc.models import LaMP, energy_network, gaml, pooled_mlp, seq2seq
+from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import VectorEncoder
-from tg_mlc.training import (
-    BinaryObjective,
-    MultiLabelDataModule,
-    MultiLabelModule,
-    SequenceObjective,
-    UnrolledObjective,
-    fit,
-    seed_everything,
-)
+from tg_mlc.papers import SequenceObjective, UnrolledObjective, energy_network, gaml, pooled_mlp, seq2seq
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 from tg_mlc.training.known import as_given, reveal, without_given
 
 NAN = float("nan")

@@ -6,17 +6,10 @@ import torch
 from torch import nn
 
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module
-from tg_mlc.data.preprocess import (
-    Chain,
-    ClassifierScores,
-    DNAInputs,
-    MoleculeInputs,
-    Scale,
-    TableInputs,
-    TfIdf,
-)
 from tg_mlc.graphs import fully_connected
+from tg_mlc.inputs import Chain, DNAInputs, MoleculeInputs, Scale, TableInputs, TfIdf
 from tg_mlc.nn import LabelMessagePassing
+from tg_mlc.stacking import ClassifierScores
 from tg_mlc.training import BinaryObjective, MultiLabelModule
 
 

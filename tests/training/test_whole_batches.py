@@ -8,7 +8,7 @@ from torch.utils.data import Subset
 
 from tests.sequences.histories import histories
 from tg_mlc.graphs import fully_connected
-from tg_mlc.predict import Predictor
+from tg_mlc.saving import Predictor
 from tg_mlc.sequences import LANET, EventPreprocessor, time_split
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
 

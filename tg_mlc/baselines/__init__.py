@@ -2,7 +2,6 @@
 
 from tg_mlc.baselines.baseline import Baseline
 from tg_mlc.baselines.chain import ChainEnsemble, ClassifierChain
-from tg_mlc.baselines.combination import Combination
 from tg_mlc.baselines.forest import ForestBaseline
 from tg_mlc.baselines.kernel_ridge import KernelRidgeBaseline
 from tg_mlc.baselines.label_frequency import LabelFrequency
@@ -15,7 +14,6 @@ __all__ = [
     "Baseline",
     "ChainEnsemble",
     "ClassifierChain",
-    "Combination",
     "ForestBaseline",
     "KernelRidgeBaseline",
     "LabelFrequency",

@@ -13,13 +13,13 @@ from tqdm import tqdm
 from tg_mlc._csv_table import CSVTable, read_csv_blocks, read_csv_table
 from tg_mlc._one_hot import column_of
 from tg_mlc.cli._options import TrainOptions
-from tg_mlc.data import ArrayDataset, MoleculeDataset, MultiLabelDataset, from_csv
+from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.data._label_values import read_labels
-from tg_mlc.data.readers.fasta import LETTERS, letter_codes
 from tg_mlc.data.records import Records, Tokens
-from tg_mlc.data.smiles import molecule_from_smiles
-from tg_mlc.predict import Predictor
-from tg_mlc.recipes.molecules import molecule_features
+from tg_mlc.inputs import MoleculeDataset, from_csv, molecule_from_smiles
+from tg_mlc.inputs.readers.fasta import LETTERS, letter_codes
+from tg_mlc.inputs.transforms import molecule_features
+from tg_mlc.saving import Predictor
 
 #: What a column can hold; without one, all columns but the labels are numbers.
 KINDS = ("smiles", "text", "dna")

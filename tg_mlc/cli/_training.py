@@ -12,15 +12,15 @@ from typing import Any
 from typing_extensions import Self
 
 from tg_mlc._files import file_sha256, sha256
-from tg_mlc._folder import CONTENT
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.cli._inputs import check_label_names, make_inputs
 from tg_mlc.cli._options import TrainOptions
 from tg_mlc.cli._output import show
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
-from tg_mlc.data.preprocess.tuned_scores import TITLES
-from tg_mlc.predict import Predictor
-from tg_mlc.recipes import AutoModel
+from tg_mlc.saving import Predictor
+from tg_mlc.saving.folder import CONTENT
+from tg_mlc.stacking import AutoModel
+from tg_mlc.stacking.tuned_scores import TITLES
 
 MIN_ROWS = 10  #: of a file, so that one tests
 SHARES = (0.9, 0.0, 0.1)  #: of rows for training, none for validation, for testing

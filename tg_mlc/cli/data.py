@@ -55,8 +55,7 @@ def list_() -> int:
 
 def _count(name: str, root: str, *, force: bool = False, download: bool = True) -> list[str]:
     """Prints the card of a data set as it is counted, and returns what is not as recorded."""
-    from tg_mlc.datasets import registry
-    from tg_mlc.datasets.card import DatasetCard
+    from tg_mlc.datasets import DatasetCard, registry
 
     recorded = registry.card(name)
     dataset = _load(name, root, force, download)

@@ -36,7 +36,7 @@ def evaluate(
 
     from tg_mlc.cli._inputs import Scores, inputs_of
     from tg_mlc.metrics import evaluate as report_of
-    from tg_mlc.predict import load
+    from tg_mlc.saving import load
 
     predictor = load(model, device)
     names, inputs = predictor.label_names, inputs_of(predictor, model, delimiter)

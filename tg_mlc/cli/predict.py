@@ -43,7 +43,7 @@ def predict(
         json: Prints JSON, a line for each row of a file.
     """
     from tg_mlc.cli._inputs import Scores, check_input, inputs_of
-    from tg_mlc.predict import load
+    from tg_mlc.saving import load
 
     if out is not None and csv is None:
         raise ValueError(f"Expected --csv with --out (got --out {out} alone); one input is printed")

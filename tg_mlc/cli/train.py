@@ -9,7 +9,7 @@ def train(options: TrainOptions) -> int:
     """Trains a model on a CSV file and evaluates it on a tenth of the rows that it has not seen."""
     from tg_mlc.cli._progress import time_left
     from tg_mlc.cli._training import Run
-    from tg_mlc.recipes import AutoModel
+    from tg_mlc.stacking import AutoModel
 
     with Run(options) as run:
         train = run.train

@@ -23,7 +23,7 @@ def tune(options: TrainOptions, *, trials: int = 20) -> int:
     """
     from tg_mlc.cli._progress import time_left
     from tg_mlc.cli._training import Run
-    from tg_mlc.recipes import AutoModel
+    from tg_mlc.stacking import AutoModel
 
     check_count("--trials", trials)
     optuna = require("optuna", extra="tune")

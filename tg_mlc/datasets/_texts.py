@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 from tg_mlc._options import check_count
 from tg_mlc.data.records import Tokens
-from tg_mlc.data.vocabulary import build_vocabulary, encode
+from tg_mlc.inputs import build_vocabulary
+from tg_mlc.inputs.vocabulary import encode
 
 
 def label_matrix(labels: Iterable[Iterable[str]], names: Sequence[str]) -> sp.csr_array:

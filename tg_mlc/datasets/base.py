@@ -9,12 +9,12 @@ from typing import TypedDict
 
 from torch_geometric.data import Data
 
+from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.data._settings import settings_key
-from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
-from tg_mlc.data.molecules import LabeledMolecules
 from tg_mlc.data.records import Records
 from tg_mlc.data.samples import Samples
 from tg_mlc.datasets._sources import RawFile, fetch_all, read_checked
+from tg_mlc.inputs.molecules import LabeledMolecules
 
 
 class DatasetOptions(TypedDict, total=False):

@@ -13,8 +13,6 @@ from torch import Tensor
 from torch_geometric.data import Data, Dataset
 
 from tg_mlc._files import replace_when_done
-from tg_mlc.data.readers.byte_arrays import MappedRows
-from tg_mlc.data.readers.fasta import LETTERS
 from tg_mlc.data.records import Kind
 from tg_mlc.data.splits import Split
 from tg_mlc.datasets._deepsea_files import convert
@@ -22,6 +20,8 @@ from tg_mlc.datasets._deepsea_labels import read_outputs, select_outputs
 from tg_mlc.datasets._download import DatasetUnavailableError
 from tg_mlc.datasets._sources import fetch_all, placed_in
 from tg_mlc.datasets.registry import published
+from tg_mlc.inputs.readers.byte_arrays import MappedRows
+from tg_mlc.inputs.readers.fasta import LETTERS
 
 PARTS = ("train", "valid", "test")
 SUFFIXES = (".mat", ".h5", ".hdf5")

@@ -11,7 +11,7 @@ from typing import Any
 
 from tg_mlc._csv_table import check_columns
 from tg_mlc._optional import require
-from tg_mlc.data import EventSequences, from_events
+from tg_mlc.inputs import EventSequences, from_events
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ import logging
 from functools import cache
 from pathlib import Path
 
-from tg_mlc.data.molecules import molecule_samples
-from tg_mlc.data.readers.molecule_table import read_table
 from tg_mlc.data.samples import Samples
 from tg_mlc.datasets._sources import read_checked
 from tg_mlc.datasets.base import PublishedMolecules
 from tg_mlc.datasets.registry import published
+from tg_mlc.inputs.molecules import molecule_samples
+from tg_mlc.inputs.readers.molecule_table import read_table
 
 logger = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ import numpy as np
 import scipy.io
 from typing_extensions import Unpack
 
-from tg_mlc.data.readers.arff import Arff, read_arff
-from tg_mlc.data.readers.arff_labels import parse_label_xml
-from tg_mlc.data.readers.arff_table import make_records
 from tg_mlc.data.records import Records
 from tg_mlc.datasets.base import DatasetOptions, PublishedTable
 from tg_mlc.datasets.registry import RegistryEntry, catalogue
+from tg_mlc.inputs.readers.arff import Arff, read_arff
+from tg_mlc.inputs.readers.arff_labels import parse_label_xml
+from tg_mlc.inputs.readers.arff_table import make_records
 
 TableKind = Literal["bag", "vector"]
 

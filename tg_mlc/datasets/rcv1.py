@@ -22,7 +22,7 @@ from tg_mlc.datasets._sources import fetch_all, find, read_checked
 from tg_mlc.datasets._texts import TextOptions
 from tg_mlc.datasets.base import DatasetOptions, PublishedTable
 from tg_mlc.datasets.registry import published
-from tg_mlc.graphs._parents import read_parents
+from tg_mlc.graphs import read_parents
 
 RCV1Form = Literal["vectors", "tokens", "json"]
 

@@ -12,11 +12,11 @@ from typing_extensions import Unpack
 
 from tg_mlc.data._settings import settings_key
 from tg_mlc.data.records import Records
-from tg_mlc.data.vocabulary import tokenize
 from tg_mlc.datasets._sources import read_checked
 from tg_mlc.datasets._texts import TextOptions, label_matrix
 from tg_mlc.datasets.base import DatasetOptions, PublishedTable
 from tg_mlc.datasets.registry import published
+from tg_mlc.inputs import tokenize
 
 *_STORY_FILES, _DESCRIPTIONS = published("reuters").files[0]
 # A line of the section of topics: 'Housing Starts (HOUSING)', or 'COCOA' alone.
@@ -58,7 +58,7 @@ class Reuters21578(PublishedTable):
     copyright is with Reuters Ltd.
 
     A sample is the words of a title and a body in order: all runs of letters in lower case
-    (:func:`tg_mlc.data.vocabulary.tokenize`). The vocabulary is that of the published training stories, which
+    (:func:`tg_mlc.inputs.vocabulary.tokenize`). The vocabulary is that of the published training stories, which
     :meth:`official_split` divides into training and validation; word 0, ``"<unk>"``, stands for all others. (The
     paper counts 23,662 words in its 6,993 training stories; by our count, 6,993 of the 7,770 have about 23,700.)
     Samples are in the order of their numbers in the collection. Texts that were never divided into title and body are

@@ -9,8 +9,8 @@ from torch_geometric.data import Data
 
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import bag_of_words
+from tg_mlc.inputs.encoders import check_encoder
 from tg_mlc.models._documents import start_from_documents
-from tg_mlc.models.inputs import check_encoder
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.evidence import Evidence
 

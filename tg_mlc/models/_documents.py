@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 
-def kept_words(documents: sp.csr_array, min_df: int) -> Tensor:
-    """A mask of the words that occur in at least so many documents."""
-    return torch.from_numpy(np.asarray((documents != 0).sum(axis=0)).ravel() >= min_df)
-
-
 @torch.no_grad()
 def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> None:
     r"""Starts the words of a model as :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents` does, every label at

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Unpack
 
-from tg_mlc.nn import FeatureMessagePassing, LabelMessagePassing, LabelReadout, StepAttention
-from tg_mlc.nn.attention import BlockOptions, check_options
+from tg_mlc.nn import BlockOptions, FeatureMessagePassing, KnownLabels, LabelMessagePassing, LabelReadout, StepAttention
+from tg_mlc.nn.attention import check_options
 from tg_mlc.nn.encoders import Components
 from tg_mlc.nn.evidence import ScoreEncoder, SharedLogits
 from tg_mlc.nn.feature import FeatureAttention
-from tg_mlc.nn.known import KnownLabels, given_labels
+from tg_mlc.nn.known import given_labels
 
 
 class Encoder(Protocol):

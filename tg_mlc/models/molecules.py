@@ -8,7 +8,7 @@ from typing import Any, Literal
 from torch_geometric.data import Data
 
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.data.preprocess import VECTORS, molecule_scaler
+from tg_mlc.inputs import VECTORS, molecule_scaler
 from tg_mlc.models._compose import compose
 from tg_mlc.models.builders import builder
 from tg_mlc.models.lamp import LaMP
@@ -29,8 +29,8 @@ def molecule_lamp(
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for molecules.
 
-    Its components are the atoms. If the samples have been through :class:`~tg_mlc.data.transforms.Fingerprint`
-    or :class:`~tg_mlc.data.transforms.MoleculeDescriptors`, each of these vectors becomes a few more components. The
+    Its components are the atoms. If the samples have been through :class:`~tg_mlc.inputs.Fingerprint`
+    or :class:`~tg_mlc.inputs.MoleculeDescriptors`, each of these vectors becomes a few more components. The
     readout starts from the frequency of every label.
 
     Samples with an attribute :obj:`evidence`, scores :math:`(L, C)` of other classifiers relative to the frequency of

@@ -7,9 +7,9 @@ from typing import Any, Literal
 from torch_geometric.data import Data
 
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.inputs.encoders import table_encoder
 from tg_mlc.models._compose import compose
 from tg_mlc.models.builders import builder
-from tg_mlc.models.inputs import table_encoder
 from tg_mlc.models.lamp import LaMP
 
 
@@ -31,7 +31,7 @@ def table_lamp(
 
     Its components are the words, or :obj:`num_components` linear images of the vector. The bias of the
     readout starts between the mean frequency of all labels and that of every label. Of samples with an attribute
-    :obj:`evidence`, scores :math:`(L, C)` of other classifiers (see :class:`~tg_mlc.data.preprocess.ClassifierScores`),
+    :obj:`evidence`, scores :math:`(L, C)` of other classifiers (see :class:`~tg_mlc.stacking.ClassifierScores`),
     labels take in their own and pass them on. With :obj:`evidence_skip`, the model starts from logits that are fitted
     to these scores (see :meth:`~tg_mlc.nn.evidence.SharedLogits.start_from_scores`), to which messages, unless the
     readout is tied, contribute nothing at first.

@@ -1,6 +1,5 @@
 """Histories of dated label sets: windows of events, and predictors of the next set."""
 
-from tg_mlc.sequences.attention_ablations import TimeAttention, TwoAttentions
 from tg_mlc.sequences.baselines import (
     TIFUKNN,
     GlobalFrequency,
@@ -10,33 +9,26 @@ from tg_mlc.sequences.baselines import (
     PersonalFrequency,
     past_events,
 )
-from tg_mlc.sequences.c2ae import C2AE
 from tg_mlc.sequences.dataset import NextSetDataset
 from tg_mlc.sequences.lanet import LANET, LANETOutput
 from tg_mlc.sequences.memory import PersonalMemory, personal_memory
 from tg_mlc.sequences.preprocessor import EventPreprocessor
-from tg_mlc.sequences.rivals import LSTMBaseline, TransformerBase
 from tg_mlc.sequences.split import TIME_FRACTIONS, time_split
 from tg_mlc.sequences.windows import WindowViews
 
 __all__ = [
-    "C2AE",
     "LANET",
     "TIFUKNN",
     "TIME_FRACTIONS",
     "EventPreprocessor",
     "GlobalFrequency",
     "LANETOutput",
-    "LSTMBaseline",
     "LastSet",
     "LogisticHistory",
     "NextSetBaseline",
     "NextSetDataset",
     "PersonalFrequency",
     "PersonalMemory",
-    "TimeAttention",
-    "TransformerBase",
-    "TwoAttentions",
     "WindowViews",
     "past_events",
     "personal_memory",

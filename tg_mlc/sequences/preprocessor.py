@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from typing_extensions import Self
 
 from tg_mlc._options import check_count
-from tg_mlc.data import EventSequences, Split
-from tg_mlc.data.preprocess import Preprocessor
+from tg_mlc.data import Split
+from tg_mlc.inputs import EventSequences, Preprocessor
 from tg_mlc.sequences.dataset import NextSetDataset, days_since_last
 
 

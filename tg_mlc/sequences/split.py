@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tg_mlc.data import EventSequences, Split
+from tg_mlc.data import Split
+from tg_mlc.inputs import EventSequences
 
 #: Shares of the events of each entity, as in the LANET paper.
 TIME_FRACTIONS = (0.70, 0.17, 0.13)

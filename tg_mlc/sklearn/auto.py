@@ -11,15 +11,15 @@ from typing_extensions import Self
 from tg_mlc._options import check_choice
 from tg_mlc.metrics import DECISION_METRICS
 from tg_mlc.metrics._inputs import FloatArray
-from tg_mlc.recipes import auto
 from tg_mlc.sklearn.estimator import draw_seed, log_odds
 from tg_mlc.sklearn.inputs import Inputs, RawInputEstimator, make_samples
+from tg_mlc.stacking import auto
 
 
 @dataclass(eq=False, repr=False)
 class AutoClassifier(RawInputEstimator):
     """Label message passing and other classifiers, combined by scores of samples that they have not seen
-    (:func:`tg_mlc.recipes.auto`), as an estimator of scikit-learn.
+    (:func:`tg_mlc.stacking.auto`), as an estimator of scikit-learn.
 
     Args:
         inputs (str, optional): As of :class:`LaMPClassifier`. (default: :obj:`"auto"`)

@@ -13,13 +13,14 @@ import torch
 from tg_mlc._numbers import as_list
 from tg_mlc._optional import is_installed, require
 from tg_mlc._options import check_choice
-from tg_mlc.data import MoleculeDataset, MultiLabelDataset, from_arrays, tokenize
+from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.data.preprocess import Chain, MoleculeInputs, TunedScores, table_preprocessor
+from tg_mlc.inputs import Chain, MoleculeDataset, MoleculeInputs, from_arrays, tokenize
+from tg_mlc.inputs.transforms import molecule_features
 from tg_mlc.metrics._inputs import FloatArray
-from tg_mlc.recipes.automatic import input_steps
-from tg_mlc.recipes.molecules import molecule_features
 from tg_mlc.sklearn.estimator import MultiLabelEstimator
+from tg_mlc.stacking import TunedScores, table_preprocessor
+from tg_mlc.stacking.automatic import input_steps
 
 Inputs = Literal["vectors", "bags", "texts", "smiles"]
 

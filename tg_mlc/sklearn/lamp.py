@@ -44,7 +44,7 @@ class LaMPClassifier(RawInputEstimator):
         label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`, :obj:`"co_occurrence"` (of training
             samples), :obj:`"edgeless"`, or a graph of one's own. (default: :obj:`"fully_connected"`)
         evidence (Sequence[str], optional): The classifiers whose scores labels take in, as of
-            :class:`~tg_mlc.data.preprocess.TunedScores`, which takes about two minutes for them at most and chooses
+            :class:`~tg_mlc.stacking.TunedScores`, which takes about two minutes for them at most and chooses
             the scale of vectors; none if :obj:`None`. (default: :obj:`"auto"`, all four, none for less than 20 training
             samples)
         channels (int, optional): Size of all states. (default: :obj:`64`)

@@ -13,14 +13,14 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 
 from tg_mlc._options import check_choice, check_count
 from tg_mlc.data import MultiLabelDataset, Split
-from tg_mlc.data.preprocess import Chain
-from tg_mlc.data.preprocess.tuned_scores import GRIDS
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
+from tg_mlc.inputs import Chain
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.models import LaMP, molecule_lamp, table_lamp
+from tg_mlc.saving.scorer import logits_of
 from tg_mlc.sklearn.inputs import preprocessor_of
+from tg_mlc.stacking.tuned_scores import GRIDS
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit
-from tg_mlc.training.scorer import logits_of
 
 if TYPE_CHECKING:
     from tg_mlc.sklearn.lamp import LaMPClassifier

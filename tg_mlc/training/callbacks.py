@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from tg_mlc.training.checkpoint import check_whole
+from tg_mlc.saving.checkpoint import check_whole
 
 
 class RandomState(Callback):

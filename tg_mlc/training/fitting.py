@@ -22,13 +22,12 @@ from torch_geometric.loader import DataLoader
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
 from tg_mlc.models.builders import blueprint_of
+from tg_mlc.saving import AtomicCheckpointIO, ModuleScorer
+from tg_mlc.saving.state import data_hash
 from tg_mlc.training.callbacks import ExponentialMovingAverage, FileCheckpoint, PatientStopping, RandomState
-from tg_mlc.training.checkpoint import AtomicCheckpointIO
 from tg_mlc.training.data import MultiLabelDataModule
 from tg_mlc.training.module import MultiLabelModule, check_one_process
 from tg_mlc.training.progress import RunProgressBar, quiet
-from tg_mlc.training.saving import data_hash
-from tg_mlc.training.scorer import ModuleScorer
 
 #: What "best" can mean, and whether more or less of it is better.
 MONITORS = {

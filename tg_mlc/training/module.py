@@ -17,10 +17,10 @@ from typing_extensions import Self
 
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_number
-from tg_mlc.data.preprocess import Preprocessor, to_state
+from tg_mlc.inputs import Preprocessor, to_state
 from tg_mlc.metrics import ThresholdTuner, evaluate, tune_per_metric
 from tg_mlc.nn.known import given_labels
-from tg_mlc.training.checkpoint import (
+from tg_mlc.saving.checkpoint import (
     KEY,
     check_label_graph,
     check_plain,
@@ -33,10 +33,10 @@ from tg_mlc.training.checkpoint import (
     restore_preprocessor,
     restore_tuners,
 )
+from tg_mlc.saving.settings import check_settings, describe_settings
 from tg_mlc.training.known import as_given, without_given
 from tg_mlc.training.objectives import Objective, describe_objective, make_objective
 from tg_mlc.training.schedule import Decay, check_schedule, lr_factor, on_plateau
-from tg_mlc.training.settings import check_settings, describe_settings
 
 # What is logged during validation, and what tg_mlc.metrics calls it.
 _LOGGED = {"macro_roc_auc": "maAUC", "micro_roc_auc": "miAUC", "macro_average_precision": "maAP"}

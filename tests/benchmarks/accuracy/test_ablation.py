@@ -13,11 +13,11 @@ from benchmarks.accuracy.runs import Run
 from benchmarks.accuracy.summary import by_row, paired_tests
 from benchmarks.report.comparisons import load
 from benchmarks.report.tables import short
-from tg_mlc.data.preprocess.raters import NAMES
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder
-from tg_mlc.recipes import TABLES
+from tg_mlc.papers.recipes import TABLES
+from tg_mlc.stacking.raters import NAMES
 from tg_mlc.training import BinaryObjective, MultiLabelModule
 
 

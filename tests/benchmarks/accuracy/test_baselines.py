@@ -14,8 +14,9 @@ from benchmarks.accuracy import baselines
 from benchmarks.accuracy.networks import PooledGNN
 from benchmarks.accuracy.runs import Task
 from tg_mlc.data import Split
-from tg_mlc.data.preprocess import Chain, ClassifierScores
-from tg_mlc.recipes import RECIPES
+from tg_mlc.inputs import Chain
+from tg_mlc.papers.recipes import RECIPES
+from tg_mlc.stacking import ClassifierScores
 
 
 class Few(list[SimpleNamespace]):

@@ -20,11 +20,11 @@ from tg_mlc.baselines import ChainEnsemble, ClassifierChain, MLkNN
 from tg_mlc.data import ArrayDataset, MoleculeDataset, Split
 from tg_mlc.data.records import Records
 from tg_mlc.datasets._texts import TextOptions
-from tg_mlc.models import SPEN, mped_autoregressive
+from tg_mlc.inputs.transforms import molecule_features
 from tg_mlc.nn import AttentionConv, FeatureMessagePassing, FeatureToLabelConv, LabelToLabelConv
 from tg_mlc.nn.encoders import RecurrentEncoder
-from tg_mlc.recipes.family import FAMILY
-from tg_mlc.recipes.molecules import molecule_features
+from tg_mlc.papers import SPEN, mped_autoregressive
+from tg_mlc.papers.recipes.family import FAMILY
 from tg_mlc.training import MultiLabelModule
 
 SPLIT = Split(*torch.arange(60).split([36, 12, 12]), "by hand")

@@ -17,8 +17,8 @@ from benchmarks.accuracy.runs import Task
 from tg_mlc.data import ArrayDataset, random_split
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.data.records import Records
-from tg_mlc.recipes import RECIPES
-from tg_mlc.recipes.family import FAMILY
+from tg_mlc.papers.recipes import RECIPES
+from tg_mlc.papers.recipes.family import FAMILY
 
 NAMES = ["a", "b", "twin of a", "twin of b"]
 

@@ -11,10 +11,10 @@ from torch_geometric.data import Batch
 from benchmarks.accuracy import learning_curve
 from benchmarks.accuracy.learning_curve import DEFAULT, POOLED, RELEASED, TIED, contenders
 from benchmarks.report.learning_curves import draw, table
-from tests.recipes.test_recipes import WORDS, Y
+from tests.papers.recipes.test_recipes import WORDS, Y
 from tg_mlc.data import ArrayDataset, random_split
 from tg_mlc.data.records import Records
-from tg_mlc.recipes import RECIPES
+from tg_mlc.papers.recipes import RECIPES
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from benchmarks.accuracy.paper_rows import NAMES, TABLES, title
 from benchmarks.accuracy.papers import reported
 from benchmarks.accuracy.rows import Row
-from tg_mlc.recipes.family import FAMILY
+from tg_mlc.papers.recipes.family import FAMILY
 
 
 @pytest.mark.parametrize("name", TABLES)

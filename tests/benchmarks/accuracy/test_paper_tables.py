@@ -15,7 +15,7 @@ from benchmarks.accuracy.cells import Cell, stored, without_own_steps
 from benchmarks.accuracy.paper_tables import DATASETS, OTHER, Grid, estimate, main
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Run
-from tg_mlc.recipes import RECIPES, Recipe
+from tg_mlc.papers.recipes import RECIPES, Recipe
 
 FC, EL, SVM = Row("lamp", "emb", "fc"), Row("lamp", "emb", "el"), Row("linear SVM")
 CELL = Cell("bibtex", FC, 10)

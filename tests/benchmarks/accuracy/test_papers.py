@@ -3,7 +3,7 @@ from __future__ import annotations
 import csv
 
 from benchmarks.accuracy.papers import DIFFERENT, FIGURES, figures
-from tg_mlc.recipes import RECIPES
+from tg_mlc.papers.recipes import RECIPES
 
 
 def test_figures_of_the_papers() -> None:

@@ -15,7 +15,7 @@ from benchmarks.accuracy.summary import by_row
 from benchmarks.report.comparisons import load
 from benchmarks.report.tables import short
 from tg_mlc.graphs import LabelGraph, edgeless, tree
-from tg_mlc.recipes import RECIPES
+from tg_mlc.papers.recipes import RECIPES
 
 
 def test_one_variant_learns_on_nci(root: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Task
 from tg_mlc.data import ArrayDataset, Split
 from tg_mlc.data.records import Records
-from tg_mlc.recipes import RECIPES
+from tg_mlc.papers.recipes import RECIPES
 
 
 def test_decisions_come_from_validation_and_training_samples() -> None:

@@ -13,7 +13,7 @@ from benchmarks.accuracy.runs import Run
 from benchmarks.report import pictures
 from benchmarks.report.comparisons import MOST_ROWS, changed_settings, load, names
 from benchmarks.report.tables import full, label_graphs, short
-from tg_mlc.recipes import RECIPES
+from tg_mlc.papers.recipes import RECIPES
 
 METRICS = ("ACC", "HA", "ebF1", "miF1", "maF1", "maAUC")
 SVM, EL, FC, PUBLISHED = (

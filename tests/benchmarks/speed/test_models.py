@@ -26,7 +26,7 @@ from benchmarks.speed.layouts import (
 from benchmarks.speed.measure import Limits, relative_rms
 from benchmarks.speed.products import PRODUCTS, products, products_job
 from benchmarks.speed.released_layout import ReleasedLayout
-from tg_mlc.convert import load_lamp_checkpoint
+from tg_mlc.papers.convert import load_lamp_checkpoint
 
 NAMES = [OURS, CHECKPOINTED, LITERAL, RELEASED]
 SIZES = {graph: Sizes.tiny(12, graph) for graph in ("fc", "pr")}

@@ -25,7 +25,7 @@ class VectorEncoder(nn.Module):
         num_components (int, optional): The number :math:`n` of components. (default: :obj:`1`)
         key (str, optional): The attribute of the batch that holds the vectors. (default: :obj:`"x"`)
         scaling (torch.nn.Module, optional): Applied to the vectors first, *e.g.*
-            :class:`~tg_mlc.data.preprocess.QuantileScaler`. (default: :obj:`None`)
+            :class:`~tg_mlc.inputs.QuantileScaler`. (default: :obj:`None`)
         dropout (float, optional): Dropout on the entries of the scaled vectors. (default: :obj:`0.0`)
 
     Shapes:

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 class Evidence(nn.Module):
     r"""Scores of other classifiers, which samples bring along (see
-    :class:`~tg_mlc.data.preprocess.ClassifierScores`).
+    :class:`~tg_mlc.stacking.ClassifierScores`).
 
     A classifier has seen the labels of the samples it was fitted to, and is too sure of them. Give these the scores of
     classifiers that were fitted without them, *e.g.* those of :meth:`~tg_mlc.baselines.LinearBaseline.cross_fit`.

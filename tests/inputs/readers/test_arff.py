@@ -1,0 +1,361 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tg_mlc.inputs.readers import arff
+from tg_mlc.inputs.readers.arff import read_arff
+
+HEADER = "@relation r\n@attribute a numeric\n@attribute b {0,1}\n@attribute 'c d' numeric\n@data\n"
+DENSE = f"{HEADER}1.5,0,-2e3\n0,1,.25\n"
+SPARSE = f"{HEADER}{{0 1.5,2 -2e3}}\n{{}}\n{{1 1,2 0.25}}\n"
+
+
+def read(text, **options):
+    return read_arff(text.encode(), **options)
+
+
+def test_dense_rows():
+    names, matrix, relation, ordered = read(DENSE)
+    assert (names, relation, ordered) == (["a", "b", "c d"], "r", {})
+    assert isinstance(matrix, np.ndarray)
+    assert matrix.dtype == np.float32
+    assert matrix.tolist() == [[1.5, 0, -2000], [0, 1, 0.25]]
+
+
+def test_sparse_rows_stay_sparse():
+    matrix = read(SPARSE).matrix
+    assert isinstance(matrix, sp.csr_array)
+    assert matrix.toarray().tolist() == [[1.5, 0, -2000], [0, 0, 0], [0, 1, 0.25]]
+    assert matrix.has_canonical_format
+    assert matrix.nnz == 4
+
+
+def test_zeros_of_sparse_rows_are_not_stored():
+    assert read(f"{HEADER}{{0 0,1 1}}\n").matrix.nnz == 1
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["{0 1, 2 3}", "{ 0 1 ,2 3 }", "{2 3,0 1}", "{0\t1,2\t3}", "{0 '1',2 \"3\"}", "{0 1.0,2 3e0}", "{0 1,2 3}\r"],
+)
+def test_ways_to_write_a_sparse_row(row):
+    assert read(HEADER + row).matrix.toarray().tolist() == [[1, 0, 3]]
+
+
+@pytest.mark.parametrize("row", ["1,0,3", " 1 , 0 , 3 ", "1,\t0,3", "'1',\"0\",3", "1.,0,3e0", "1,0,3\r", "+1,0.0,3"])
+def test_ways_to_write_a_dense_row(row):
+    assert read(HEADER + row).matrix.tolist() == [[1, 0, 3]]
+
+
+def test_comments_blank_lines_any_case_and_windows_lines():
+    text = (
+        "\ufeff% about\r\n\r\n@RELATION 'the name'\r\n  @Attribute\ta\tREAL\r\n% more\r\n@attribute b Integer % why\r\n"
+        "@ATTRIBUTE c{0,1}\r\n@DATA\r\n% rows\r\n\r\n1,2,0\r\n  % in between\r\n\r\n3,4,1\r\n\r\n"
+    )
+    names, matrix, relation, _ = read(text)
+    assert (names, relation) == (["a", "b", "c"], "the name")
+    assert matrix.tolist() == [[1, 2, 0], [3, 4, 1]]
+
+
+def test_quoted_names():
+    text = (
+        '@attribute \'it\\\'s\' numeric\n@attribute "say \\"x, {y}\\"" numeric\n@attribute größe numeric\n'
+        "@attribute don't numeric\n@attribute 'two\\nlines' numeric\n@data\n1,2,3,4,5"
+    )
+    assert read(text).names == ["it's", 'say "x, {y}"', "größe", "don't", "two lines"]
+
+
+@pytest.mark.parametrize(
+    ("values", "row", "numbers"),
+    [
+        ("{False,True}", "True,False", [1, 0]),
+        ("{YES,NO}", "YES,NO", [1, 0]),
+        ("{NO,YES}", "YES,NO", [1, 0]),
+        ("{-1,1}", "-1,1", [0, 1]),
+        ("{+1,-1}", "+1,-1", [1, 0]),
+        ("{pos,neg}", "neg,pos", [0, 1]),
+        ("{Positive,Negative}", "Positive,Negative", [1, 0]),
+        ("{relevant,irrelevant}", "relevant,irrelevant", [1, 0]),
+        ("{1,0}", "0,1", [0, 1]),
+        ("{red,green}", "red,green", [0, 1]),
+        ("{'a, b',\"c'\"}", "'a, b',\"c'\"", [0, 1]),
+        ("{0}", "0,0", [0, 0]),
+        ("{ 0 , 1 }", "1,0", [1, 0]),
+    ],
+)
+def test_nominal_attributes_of_two_values(values, row, numbers):
+    text = f"@attribute a {values}\n@attribute b {values}\n@data\n{row}\n"
+    assert read(text).matrix.tolist() == [numbers]
+
+
+@pytest.mark.parametrize("rows", ["1,b,0\n2,?,1\n0,a,1", "{0 1,1 b}\n{0 2,1 ?,2 1}\n{2 1}"])
+def test_nominal_attributes_of_more_values_become_columns(rows):
+    text = f"@attribute x numeric\n@attribute city {{a,b,'c d'}}\n@attribute y {{0,1}}\n@data\n{rows}\n"
+    names, matrix, *_ = read(text)
+    assert names == ["x", "city=a", "city=b", "city=c d", "y"]
+    matrix = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    assert matrix.tolist() == [[1, 0, 1, 0, 0], [2, 0, 0, 0, 1], [0, 1, 0, 0, 1]]
+
+
+def test_values_of_unknown_meaning_are_told_of():
+    text = "@attribute a {pos,neg}\n@attribute b {red,green}\n@attribute c {2,1}\n@attribute d {0}\n@data\npos,red,1,0"
+    assert read(text).ordered == {"b": ["red", "green"], "c": ["2", "1"]}
+    assert read(text, drop=["b"]).ordered == {"c": ["2", "1"]}
+
+
+def test_unknown_values():
+    matrix = read(f"{HEADER}?,?,1\n1,1,?\n").matrix
+    assert np.isnan(matrix).tolist() == [[True, True, False], [False, False, True]]
+    sparse = read(f"{HEADER}{{1 ?}}\n").matrix.toarray()
+    assert np.isnan(sparse).tolist() == [[False, True, False]]
+
+
+TEXT = "@attribute id string\n@attribute x numeric\n@attribute city {a,b,c}\n@attribute when date 'yyyy'\n@data\n"
+
+
+def test_attributes_can_be_dropped():
+    names, matrix, *_ = read(TEXT + "'p, q',1,c,2001\nr s,2,?,2002\n", drop="text")
+    assert names == ["x", "city=a", "city=b", "city=c"]
+    assert matrix.tolist() == [[1, 0, 0, 1], [2, 0, 0, 0]]
+    assert read(SPARSE, drop=["a"]).matrix.toarray().tolist() == [[0, -2000], [0, 0], [1, 0.25]]
+    leading = "@attribute id string\n@attribute x numeric\n@data\n"
+    assert read(leading + "a.jpg,1\nb.jpg,2\n", drop=["id"]).matrix.tolist() == [[1], [2]]
+    assert read(leading + "'a,b',1\n", drop=["id"]).matrix.tolist() == [[1]]
+    assert read(leading + "{0 'a b',1 3}\n", drop=["id"]).matrix.toarray().tolist() == [[3]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: Expected a line '@data'"),
+        ("@relation r\n@attribute a numeric\n", "line 2: Expected a line '@data' before the end"),
+        ("@data\n1", "line 1: Expected at least one '@attribute'"),
+        ("@atribute a numeric\n@data\n1", "line 1: Expected '@relation', '@attribute' or '@data' .got '@atribute"),
+        ("1,2\n", "line 1: Expected '@relation'"),
+        ("@attribute a\n@data\n1", r"line 1: Expected a type of attribute 'a', such as numeric or .0,1. \(got ''\)"),
+        ("@attribute a number\n@data\n1", "line 1: .*got 'number'"),
+        ("@attribute a {0,1\n@data\n1", "line 1: .*got '{0,1'"),
+        ("@attribute a {0,,1}\n@data\n1", "line 1: Expected the values of attribute 'a'.*empty"),
+        ("@attribute 'a numeric\n@data\n1", "line 1: Expected '@attribute name type'"),
+        ("@attribute '' numeric\n@data\n1", "line 1: Expected the attribute to have a name"),
+        ("@attribute a numeric\n\n@attribute 'a' real\n@data\n1,1", "line 3: .*distinct names .got 'a' as on line 1"),
+        ("@attribute a string\n@data\nx", r"line 1: .*'a' \(got one of type 'string'\); .* drop=\['a'\]"),
+        (
+            f"@attribute a {{{','.join(map(str, range(101)))}}}\n@data\n1",
+            r"line 1: .*one of at most 100 values, .*'a' \(got one nominal with 101 values\)",
+        ),
+        ("@attribute a {x,y,z}\n@data\nw", r"line 3: Expected one of x, y, z for attribute 'a' \(got 'w'\)"),
+        (HEADER, "line 6: Expected at least one row"),
+        (f"{HEADER}1,0\n", "line 6: Expected 3 values, one for each attribute .got 2; is it cut off"),
+        (f"{DENSE}% c\n\n1,0,1,1\n", "line 10: Expected 3 values, one for each attribute .got 4"),
+        (f"{HEADER}1,0,x\n", "line 6: Expected a number for attribute 'c d' .got 'x'"),
+        (f"{HEADER}1,0,\n", "line 6: Expected a number for attribute 'c d' .got ''"),
+        (f"{HEADER}1,0,nan\n", "line 6: Expected a number for attribute 'c d' .got 'nan'"),
+        (f"{HEADER}1,0,inf\n", "got 'inf'"),
+        (f"{HEADER}1,0,1e999\n", "got '1e999'"),
+        (f"{HEADER}1,0,1e39\n", "got '1e39'"),
+        (f"{HEADER}1,0,1_0\n", "got '1_0'"),
+        (f"{HEADER}1,2,3\n", "line 6: Expected one of 0, 1 for attribute 'b' .got '2'"),
+        (f"{HEADER}1,0 0,3\n", "got '0 0'"),
+        (f"{HEADER}'1,0,3\n", "line 6: Expected values between commas, with closed quotes"),
+        (f"{DENSE}{{0 1}}\n", "line 8: Expected 3 values"),
+        (f"{SPARSE}1,0,1\n", "line 9: Expected a row in braces, as the first one is .got '1,0,1'"),
+        (f"{SPARSE}{{0 1,1\n", "line 9: Expected a row in braces.*is it cut off"),
+        (f"{SPARSE}{{0 1,1}}\n", "line 9: Expected 'index value' between commas .got '1'"),
+        (f"{SPARSE}{{0 1,}}\n", "line 9: Expected 'index value' between commas .got ''"),
+        (f"{SPARSE}{{,0 1}}\n", "line 9: Expected 'index value'"),
+        (f"{SPARSE}{{0 1 2}}\n", "line 9: Expected a number for attribute 'a' .got '1 2'"),
+        (f"{SPARSE}{{3 1}}\n", "line 9: Expected an index below 3 .got 3"),
+        (f"{SPARSE}{{-1 1}}\n", "line 9: Expected 'index value' between commas .got '-1 1'"),
+        (f"{SPARSE}{{999999999999999 1}}\n", "line 9: Expected an index below 3 .got 999999999999999"),
+        (f"{SPARSE}{{0 1,0 2}}\n", "line 9: Expected distinct indices .got 0 twice"),
+        (f"{SPARSE}{{2 1,0 1,2 2}}\n", "line 9: Expected distinct indices .got 2 twice"),
+        (f"{SPARSE}{{1 2}}\n", "line 9: Expected one of 0, 1 for attribute 'b' .got '2'"),
+        (f"{SPARSE}{{0 x}}\n", "line 9: Expected a number for attribute 'a' .got 'x'"),
+        (f"{SPARSE}{{0 1}},{{2}}\n", "line 9: "),
+        ("@attribute a {YES,NO}\n@data\n{0 NO}\n", "line 3: .*'a' on line 1 .* that means 0.*got 'YES'"),
+        (f"{HEADER}1,0\x00,1\n", "line 6: Expected text .got a zero byte"),
+    ],
+)  # fmt: skip
+def test_malformed_files_are_refused_with_their_line(text, message):
+    with pytest.raises(ValueError, match=rf"^ARFF content, {message}" if message.startswith("line") else message):
+        read(text)
+
+
+@pytest.mark.parametrize("content", ["é".encode("latin1"), "@relation".encode("utf-16"), b"\x80\x02}q\x00."])
+def test_other_encodings_are_refused(content):
+    with pytest.raises(ValueError, match=r"ARFF content, line 1: Expected text"):
+        read_arff(content)
+    with pytest.raises(ValueError, match=r"line 6: Expected text in UTF-8 \(got the byte 0xe9\)"):
+        read_arff(HEADER.encode() + "1,é,2".encode("latin1"))
+
+
+@pytest.mark.parametrize(
+    ("drop", "message"), [(["z"], r"got \['z'\]"), ("a", "got 'a'"), (["a", "b", "c d"], "be left")]
+)
+def test_wrong_drops(drop, message):
+    with pytest.raises(ValueError, match=message):
+        read(DENSE, drop=drop)
+
+
+def test_lines_are_counted_over_blocks(monkeypatch):
+    monkeypatch.setattr(arff, "_BLOCK", 16)
+    matrix = read(HEADER + "1,0,2\n\n% c\n" * 50).matrix
+    assert matrix.tolist() == [[1, 0, 2]] * 50
+    with pytest.raises(ValueError, match="line 156: "):
+        read(HEADER + "1,0,2\n\n% c\n" * 50 + "1,0\n")
+    sparse = read(HEADER + "{0 3}\n{2 'x'}\n{}\n".replace("'x'", "'7'") * 50).matrix
+    assert sparse.toarray().tolist() == [[3, 0, 0], [0, 0, 7], [0, 0, 0]] * 50
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)]
+)
+def test_compressed_files(tmp_path, suffix, compress):
+    path = tmp_path / f"table.arff{suffix}"
+    path.write_bytes(compress(DENSE.encode()))
+    assert read_arff(path).matrix.tolist() == read(DENSE).matrix.tolist()
+    path.write_bytes(compress(DENSE.encode())[:-9])
+    with pytest.raises(ValueError, match=rf"Expected '.*table\.arff\{suffix}' to be whole"):
+        read_arff(path)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)]
+)
+def test_no_more_is_unpacked_than_allowed(tmp_path, suffix, compress):
+    path = tmp_path / f"bomb.arff{suffix}"
+    path.write_bytes(compress(bytes(2**25)))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="at most 100,000 bytes"):
+        read_arff(path, max_bytes=100_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**24  # xz keeps a window of 8 MiB
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_arff(tmp_path / "none.arff")
+
+
+def test_messages_have_the_file(tmp_path):
+    (tmp_path / "bad.arff").write_text(f"{HEADER}1,0\n")
+    with pytest.raises(ValueError, match=r"^'.*bad\.arff', line 6: "):
+        read_arff(tmp_path / "bad.arff")
+
+
+def test_wide_sparse_tables_take_little_memory():
+    width, rows = 20_000, 2_000
+    header = "".join(f"@attribute a{i} numeric\n" for i in range(width))
+    content = (header + "@data\n" + f"{{5 1,{width - 1} 2}}\n" * rows).encode()
+    tracemalloc.start()
+    matrix = read_arff(content).matrix
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert matrix.shape == (rows, width)
+    assert peak < width * rows  # a dense one has four bytes for each entry
+
+
+LONG = 200_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" + " " * LONG + "x",
+        "'" * (LONG + 1),
+        "1" * LONG + "x",
+        "{0 " + "1" * LONG + "x}",
+        " " * LONG + "'a",
+        "{0 '" + "\\" * LONG + "\\}",
+        "1," * LONG,
+    ],
+)
+def test_long_lines_take_no_quadratic_time(text):
+    with pytest.raises(ValueError, match="line "):
+        read(HEADER + "1,1,'x" + text)
+    with pytest.raises(ValueError, match="line "):
+        read(HEADER + "{}\n" + text)
+    with pytest.raises(ValueError, match="line "):
+        read("@attribute " + text)
+
+
+numbers = st.one_of(st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(-1000, 1000), st.just(0))
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(numbers, st.sampled_from([0, 1]), numbers), min_size=1, max_size=8), st.booleans())
+def test_what_is_written_is_read(rows, quoted):
+    show = (lambda value: f"'{value}'") if quoted else str
+    expected = np.array(rows, dtype=np.float32).tolist()
+    dense = "\n".join(",".join(map(show, row)) for row in rows)
+    sparse = "\n".join("{" + ",".join(f"{i} {show(v)}" for i, v in enumerate(row) if v != 0) + "}" for row in rows)
+    assert read(HEADER + dense).matrix.tolist() == expected
+    assert read(HEADER + sparse).matrix.toarray().tolist() == expected
+
+
+@settings(max_examples=400)
+@given(
+    st.sampled_from([DENSE, SPARSE, TEXT + "'p, q',1,c,2001\n"]).map(str.encode),
+    st.lists(st.tuples(st.integers(0, 200), st.sampled_from([b"", b"x"]), st.binary(max_size=6)), max_size=4),
+    st.integers(0, 300),
+)
+@example(SPARSE.encode(), [], 120)
+def test_mutated_files_are_read_or_refused(content, changes, end):
+    for at, kept, new in changes:
+        content = content[:at] + new + content[at + len(kept) :]
+    try:
+        table = read_arff(content[:end], drop="text")
+    except ValueError:
+        return
+    assert table.matrix.shape[1] == len(table.names) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "is_sparse"),
+    [
+        ("bibtex/raw/bibtex-test.arff.xz", (2515, 159 + 1836), True),
+        ("yeast/raw/yeast-test.arff.xz", (917, 14 + 103), False),
+        ("genbase/raw/genbase-test.arff.xz", (199, 27 + 1185), False),
+        ("corel5k/raw/Corel5k-test-sparse.arff", (500, 374 + 499), True),
+    ],
+)
+def test_real_files(real_file, name, shape, is_sparse):
+    names, matrix, *_ = read_arff(real_file(name), drop="text")
+    assert matrix.shape == shape
+    assert len(set(names)) == shape[1]
+    assert sp.issparse(matrix) == is_sparse
+
+
+def test_plain_and_other_rows_are_read_alike(real_file, monkeypatch):
+    for name in ("emotions/raw/emotions-test.arff", "corel5k/raw/Corel5k-test-sparse.arff"):
+        fast = read_arff(real_file(name)).matrix
+        with monkeypatch.context() as patch:
+            rows = "Sparse" if sp.issparse(fast) else "Dense"
+            patch.setattr(f"tg_mlc.inputs.readers._arff_rows.{rows}Rows.add_plain", lambda self, rows: False)
+            slow = read_arff(real_file(name)).matrix
+        assert abs(fast - slow).max() == 0
+
+
+def test_a_protein_name_is_refused_unless_dropped(real_file):
+    with pytest.raises(
+        ValueError, match=r"genbase-test.arff.xz', line 3: .*'protein' \(got one nominal with 662 values"
+    ):
+        read_arff(real_file("genbase/raw/genbase-test.arff.xz"))
+
+
+def test_rows_of_many_values_in_any_form():
+    width = 20_000
+    header = "".join(f"@attribute a{i} numeric\n" for i in range(width))
+    row = "{" + ",".join(f"{i} '{i}'" for i in range(width)) + "}"
+    assert read(f"{header}@data\n{row}").matrix.toarray().tolist() == [list(range(width))]

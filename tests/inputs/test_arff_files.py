@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.arff_texts import SPARSE, SPARSE_TEST, TRAIN, XML
+from tg_mlc import graphs
+from tg_mlc.data import from_arff, read_label_xml
+from tg_mlc.inputs.readers.arff_labels import meka_count, parse_label_xml
+
+
+def test_own_files(write):
+    paths = write("a.arff", SPARSE), write("b.arff", SPARSE_TEST), write("l.xml", XML.format("B", "A"))
+    dataset = from_arff(*paths)
+    assert (dataset.kind, dataset.label_names, dataset.feature_names) == ("bag", ["B", "A"], ["u", "v"])
+    assert [data.x.tolist() for data in dataset] == [[0], [], [1], [1]]
+    assert dataset.y.tolist() == [[0, 1], [0, 0], [1, 1], [1, 0]]
+    assert dataset.official_split(val_fraction=0.4).test.tolist() == [3]
+    assert from_arff(*paths, kind="vector").x.tolist() == [[1, 0], [0, 0], [0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"), [(["v"], ["v"]), (2, ["u", "v"]), (-1, ["B"]), (-2, ["A", "B"]), (("B", "u"), ["B", "u"])]
+)
+def test_ways_to_name_labels(write, labels, names):
+    dataset = from_arff(write("a.arff", SPARSE), labels=labels)
+    assert dataset.label_names == names
+    with pytest.raises(ValueError, match="published with a split"):
+        dataset.official_split()
+
+
+@pytest.mark.parametrize(
+    ("relation", "names"),
+    [("'x: -C 2'", ["u", "v"]), ("'x: -C -2'", ["A", "B"]), ("'my data: -c 3 -C 1 -V'", ["u"])],
+)
+def test_labels_as_meka_counts_them(write, relation, names):
+    dataset = from_arff(write("a.arff", SPARSE.replace("@relation r", f"@relation {relation}")))
+    assert dataset.label_names == names
+
+
+def test_a_long_relation_takes_no_quadratic_time():
+    start = time.process_time()
+    assert meka_count(":" * 200_000) is meka_count(":-C" * 200_000) is None
+    assert meka_count(":" * 200_000 + " -C 6") == 6
+    assert time.process_time() - start < 5
+
+
+def test_the_kind_is_told_by_the_values_and_printed(write, capsys):
+    dense = TRAIN + "1,0,1,0\n0,1,0,1\n"
+    assert from_arff(write("a.arff", dense), labels=-2).kind == "bag"
+    assert capsys.readouterr().out == (
+        "Taking the inputs as kind='bag' because the rows are sparse, or all values 0 and 1; "
+        "pass kind=... for another.\n"
+    )
+    numeric = dense.replace("@attribute u {0,1}", "@attribute u numeric").replace("1,0,1,0", "1.5,0,1,0")
+    assert from_arff(write("b.arff", numeric), labels=-2).kind == "vector"
+    assert "kind='vector' because the rows are dense, with values other than 0 and 1" in capsys.readouterr().out
+    assert from_arff(write("b.arff", numeric), labels=-2, kind="bag").kind == "bag"
+    assert capsys.readouterr().out == ""  # nothing was inferred
+
+
+def test_attributes_of_the_test_file_may_have_another_order(write):
+    other = (
+        "@relation r\n@attribute B {0,1}\n@attribute v {0,1}\n@attribute u {0,1}\n@attribute A {0,1}\n@data\n1,0,1,0\n"
+    )
+    dataset = from_arff(write("a.arff", SPARSE), write("b.arff", other), ["A", "B"])
+    assert (dataset[3].x.tolist(), dataset[3].y.tolist()) == ([0], [[0, 1]])
+
+
+NOMINAL = "@relation r\n@attribute x {{{}}}\n@attribute A {{{}}}\n@data\n{}\n"
+
+
+def test_values_of_known_meaning_may_have_another_order_in_the_test_file(write):
+    train = write("a.arff", NOMINAL.format("NO,YES", "pos,neg", "YES,pos\nNO,neg"))
+    for x, label, rows in (("YES,NO", "neg,pos", "YES,neg\nNO,pos"), ("no,yes", "0,1", "yes,0\nno,1")):
+        dataset = from_arff(train, write("b.arff", NOMINAL.format(x, label, rows)), -1, "vector")
+        assert dataset.x.tolist() == [[1], [0], [1], [0]]
+        assert dataset.y.tolist() == [[1], [0], [0], [1]]
+
+
+@pytest.mark.parametrize(
+    ("x", "rows", "got"),
+    [
+        ("{blue,red}", "red,1", r"\(got \{red,blue\} in the training and \{blue,red\} in the test file\)"),
+        ("{red,green}", "red,1", r"\(got \{red,blue\} .* \{red,green\} in the test file\)"),
+        ("{0,1}", "0,1", r"\(got \{red,blue\} .* values of known meaning in the test file\)"),
+    ],
+)
+def test_values_of_unknown_meaning_in_another_order_are_refused(write, x, rows, got):
+    train = write("a.arff", NOMINAL.format("red,blue", "0,1", "red,0\nblue,1"))
+    test = write("b.arff", NOMINAL.format(x[1:-1], "0,1", rows))
+    with pytest.raises(ValueError, match=rf"values of attribute 'x' in the same order, which numbers them {got}"):
+        from_arff(train, test, -1)
+    with pytest.raises(
+        ValueError, match=r"\(got (\{blue,red\}|\{red,green\}|values of known meaning) in the training and \{red,blue\}"
+    ):
+        from_arff(test, train, -1)
+
+
+@pytest.mark.parametrize("values", ["red,blue", "1,2", "0,-1", "high"])
+def test_labels_of_unknown_meaning_are_refused(write, values):
+    path = write("a.arff", NOMINAL.format("red,blue", values, f"red,{values.split(',')[0]}"))
+    message = rf"that mean 0 and 1, such as \{{0,1\}} or \{{no,yes\}} \(got \{{{values}\}} for 'A'\); write \{{0,1\}}"
+    with pytest.raises(ValueError, match=message):
+        from_arff(path, labels=-1)
+
+
+def test_unknown_entries_of_vectors_are_nan(write):
+    dataset = from_arff(write("a.arff", TRAIN + "0,?,1,1\n"), labels=-2)
+    assert dataset.kind == "vector"
+    assert dataset[len(dataset) - 1].x.isnan().tolist() == [[False, True]]
+
+
+def test_unknown_labels_are_nan(write):
+    dataset = from_arff(write("a.arff", SPARSE + "{2 ?}\n"), labels=-2)
+    assert dataset.y.isnan().nonzero().tolist() == [[3, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (SPARSE, {}, "Expected 'labels', as the relation 'r' has no '-C'"),
+        (SPARSE, {"labels": ["A", "C"]}, r"1 that are none, such as \['C'\].*last attributes are \['v', 'A', 'B'\]"),
+        (SPARSE, {"labels": ["A", "A"]}, "distinct"),
+        (SPARSE, {"labels": []}, "at least one"),
+        (SPARSE, {"labels": 4}, "between 1 and 3.*got 4"),
+        (SPARSE, {"labels": 0}, "between 1 and 3"),
+        (SPARSE, {"labels": ["u", "v", "A", "B"]}, "got 4 labels alone"),
+        (SPARSE, {"labels": -2, "kind": "sequence"}, "Expected 'kind' to be one of bag, vector"),
+        (SPARSE + "{0 ?}\n", {"labels": -2}, r"finite inputs .*\(got nan in row 3, column 0\)"),
+        (SPARSE.replace("A {0,1}", "A numeric") + "{2 7}\n", {"labels": -2}, r"got 7 in row 3, column 0: label 'A'"),
+        (TRAIN.replace("B {0,1}", "B real") + "1,1,1,-1\n", {"labels": -2}, r"got -1 in row \d, column 1: label 'B'"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(write, text, options, message):
+    with pytest.raises(ValueError, match=message):
+        from_arff(write("a.arff", text), **options)
+
+
+def test_files_that_do_not_belong_together(write):
+    with pytest.raises(ValueError, match=r"same attributes \(got \['v', 'w'\] in one alone\)"):
+        from_arff(write("a.arff", SPARSE), write("b.arff", SPARSE_TEST.replace(" v ", " w ")), -2)
+    with pytest.raises(ValueError, match=r"l\.xml': Expected <labels>"):
+        from_arff(write("a.arff", SPARSE), labels=write("l.xml", "\n<other/>"))
+    with pytest.raises(FileNotFoundError):
+        from_arff("none.arff", labels=1)
+
+
+def test_too_large_tables_are_refused_before_they_take_memory(write, monkeypatch):
+    monkeypatch.setattr("tg_mlc.data._label_values.MAX_BYTES", 5)
+    with pytest.raises(ValueError, match=r"labels whose matrix takes at most .*got 2 labels of 3 samples"):
+        from_arff(write("a.arff", SPARSE), labels=-2)
+
+
+def test_a_hierarchy_of_labels_makes_a_label_graph(write):
+    text = '<labels><label name="a"><label name="b"><label name="c"/></label></label><label name="d"/></labels>'
+    names, parents = read_label_xml(write("l.xml", text))
+    assert (names, parents) == (["a", "b", "c", "d"], [("b", "a"), ("c", "b")])
+    assert graphs.tree(parents, names, self_loops=False).num_labels == 4
+
+
+BOMB = '<!DOCTYPE l [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>\n<labels><label name="&b;"/></labels>'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no element found: line 1"),
+        ("<labels>", "no element found: line 1"),
+        ("<labels/>", r"<labels> of <label name=...> \(got"),
+        ("<labels><label/></labels>", "Expected <labels> of <label name=...>"),
+        ("<labels>\n<label name=''/></labels>", "Expected <labels> of <label name=...>"),
+        (
+            "<labels><label name='a'/>\n<label name='a'/></labels>",
+            r"Expected distinct labels \(got 'a' twice\)",
+        ),
+        ("<labels><tag name='a'/></labels>", r"Expected <labels> of <label .*\(got \['labels', 'tag'\]"),
+        ("<labels><label name='a'></labels>", "mismatched tag: line 1"),
+        ("a,b\n1,2", "syntax error: line 1"),
+        (BOMB, "Expected no document type"),
+        ('<!DOCTYPE l SYSTEM "file:///etc/passwd"><labels/>', "Expected no document type"),
+        ('<?xml version="1.0" encoding="nonsense"?><labels/>', "unknown encoding"),
+    ],
+)
+def test_malformed_label_files_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_label_xml(text.encode())
+
+
+SMALL_XML = XML.format("a", "b").replace("/></l", '><label name="c"/></label></l').encode()
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, len(SMALL_XML)),
+            st.integers(0, 3),
+            st.one_of(
+                st.binary(max_size=5), st.sampled_from([b"<label", b"&amp;", b"<!DOCTYPE x [", b"<!ENTITY", b"&b;"])
+            ),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_mutated_label_files_are_read_or_refused(changes):
+    content = SMALL_XML
+    for at, length, new in changes:
+        content = content[:at] + new + content[at + length :]
+    try:
+        names, _ = parse_label_xml(content)
+    except ValueError:
+        return
+    assert names
+
+
+@settings(max_examples=100)
+@given(st.integers(0, len(SPARSE)), st.integers(0, 3), st.binary(max_size=4))
+def test_mutated_tables_are_read_or_refused(tmp_path_factory, at, length, new):
+    path = tmp_path_factory.mktemp("mutated") / "a.arff"
+    path.write_bytes(SPARSE.encode()[:at] + new + SPARSE.encode()[at + length :])
+    try:
+        dataset = from_arff(path, labels=-2, drop="text")
+    except ValueError:
+        return
+    assert dataset.num_labels == 2

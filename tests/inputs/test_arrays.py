@@ -1,0 +1,497 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.loader import DataLoader
+
+from tg_mlc.data import DNADataset
+from tg_mlc.inputs.arrays import from_arrays
+
+Y = [[1, 0], [0, 1], [1, 1]]
+MATRIX = np.array([[0.0, 2.5, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+WORDS = [["red", "apple", "red"], [], ["green", "apple"]]
+
+
+def test_dense_numbers_are_vectors(capsys):
+    dataset = from_arrays(MATRIX, Y)
+    assert capsys.readouterr().out == (
+        "Taking the inputs as kind='vector' because they are a dense matrix of numbers; pass kind=... for another.\n"
+    )
+    assert (dataset.kind, dataset.num_inputs, dataset.label_names) == ("vector", 3, ["label_0", "label_1"])
+    assert torch.cat([data.x for data in dataset]).tolist() == MATRIX.tolist()
+    assert dataset.y.tolist() == Y
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        sp.csr_array(MATRIX),
+        sp.coo_matrix(MATRIX),
+        torch.tensor(MATRIX).to_sparse(),
+        torch.tensor(MATRIX).to_sparse_csr(),
+    ],
+    ids=["csr", "coo", "torch", "torch csr"],
+)
+def test_sparse_matrices_are_bags(matrix, capsys):
+    dataset = from_arrays(matrix, Y, feature_names=["u", "v", "w"])
+    assert "kind='bag' because they are a sparse matrix" in capsys.readouterr().out
+    assert (dataset.kind, dataset.num_inputs, dataset.feature_names) == ("bag", 3, ["u", "v", "w"])
+    assert [data.x.tolist() for data in dataset] == [[1, 2], [], [0]]
+    assert [data.weight.tolist() for data in dataset] == [[2.5, 1.0], [], [1.0]]
+
+
+def test_a_matrix_of_zeros_and_ones_is_a_bag_unless_told_otherwise(capsys):
+    ones = (MATRIX > 0).astype(int)
+    dataset = from_arrays(ones, Y)
+    assert "kind='bag' because they are a matrix of the whole numbers 0 and 1" in capsys.readouterr().out
+    assert [data.x.tolist() for data in dataset] == [[1, 2], [], [0]]
+    assert "weight" not in dataset[0]
+    assert from_arrays(ones, Y, kind="vector")[0].x.tolist() == [[0, 1, 1]]
+    assert capsys.readouterr().out == ""  # nothing was inferred
+
+
+def test_kinds_can_be_chosen():
+    assert from_arrays(MATRIX, Y, kind="bag")[0].weight.tolist() == [2.5, 1.0]
+    assert from_arrays(sp.csr_array(MATRIX), Y, kind="vector")[0].x.tolist() == [[0, 2.5, 1]]
+    bags = from_arrays(WORDS, Y, kind="bag")
+    assert bags.feature_names == ["<unk>", "apple", "red", "green"]
+    assert [data.x.tolist() for data in bags] == [[1, 2], [], [1, 3]]
+    assert "weight" not in bags[0]
+
+
+def test_explicit_zeros_are_absent_words():
+    matrix = sp.csr_array((np.array([1.0, 0.0, 2.0, 3.0]), np.array([0, 1, 2, 2]), np.array([0, 2, 4])), shape=(2, 3))
+    dataset = from_arrays(matrix, Y[:2])
+    assert [(data.x.tolist(), data.weight.tolist()) for data in dataset] == [([0], [1.0]), ([2], [5.0])]
+
+
+def test_lists_of_words_are_sequences(capsys):
+    dataset = from_arrays(WORDS, Y)
+    assert "kind='sequence' because they are lists of words" in capsys.readouterr().out
+    words = dataset.feature_names
+    assert [[words[i] for i in data.x.tolist()] for data in dataset] == WORDS
+
+
+def test_the_vocabulary_is_taken_from_training_rows_alone():
+    dataset = from_arrays(WORDS, Y, train=[0, 1], test=[2])
+    assert dataset.feature_names == ["<unk>", "red", "apple"]
+    assert dataset[2].x.tolist() == [0, 2]  # "green" is unknown
+    assert from_arrays(WORDS, Y, kind="bag", train=[0, 1])[2].x.tolist() == [2]
+
+
+@pytest.mark.parametrize("words", [["green", "blue"], ["<unk>", "green", "blue"]])
+def test_a_given_vocabulary(words):
+    dataset = from_arrays(WORDS, Y, feature_names=words)
+    assert dataset.feature_names == ["<unk>", "green", "blue"]
+    assert [data.x.tolist() for data in dataset] == [[0, 0, 0], [], [1, 0]]
+
+
+def test_numbers_of_words_are_taken_as_they_are():
+    dataset = from_arrays([[3, 1, 3], [], np.array([0])], Y)
+    assert (dataset.kind, dataset.num_inputs, dataset.feature_names) == ("sequence", 4, None)
+    assert [data.x.tolist() for data in dataset] == [[3, 1, 3], [], [0]]
+    assert from_arrays([[1], [0], [1]], Y, feature_names=["u", "v", "w"], kind="sequence").num_inputs == 3
+
+
+def test_numbers_of_words_are_told_by_their_lengths(capsys):
+    from_arrays([[3, 1, 3], [], [0]], Y)
+    assert "kind='sequence' because they are lists of whole numbers, not all of one length" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rows", [[[0, 1, 0], [1, 0, 0]], [np.array([0, 1, 0]), (1, 0, 0)]])
+def test_lists_of_whole_numbers_of_one_length_need_a_kind(rows):
+    message = r"'kind' for .* \(got 2 of length 3\): if they are rows .*kind='vector'; if .*words, pass kind='sequence'"
+    with pytest.raises(ValueError, match=message):
+        from_arrays(rows, Y[:2])
+    assert from_arrays(rows, Y[:2], kind="vector")[1].x.tolist() == [[1, 0, 0]]
+    assert from_arrays(np.array(rows), Y[:2], kind="bag")[1].x.tolist() == [0]
+    assert from_arrays(rows, Y[:2], kind="sequence")[1].x.tolist() == [1, 0, 0]
+    assert from_arrays(rows, Y[:2], kind="bag")[1].x.tolist() == [0, 1]  # the words that are present
+
+
+def test_lists_of_words_of_one_length_need_no_kind(capsys):
+    assert from_arrays([["a", "b"], ["b", "c"]], Y[:2]).kind == "sequence"
+    assert "because they are lists of words;" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("inputs", [WORDS[:2], [[1], [0, 1]], MATRIX[:2], sp.csr_array(MATRIX[:2])])
+@pytest.mark.parametrize("train", [None, [0, 2]])
+def test_inputs_are_counted_before_they_are_read(inputs, train):
+    with pytest.raises(ValueError, match=r"'X' and 'Y' to have as many rows as each other \(got 2 and 3\)"):
+        from_arrays(inputs, Y, train=train)
+
+
+def test_data_frames_bring_their_names():
+    x = pd.DataFrame({"age": [1.5, None, 3.0], "size": [1, 2, 3]})
+    y = pd.DataFrame({"calm": [1, 0, None], "sad": pd.array([1, None, 0], dtype="Int64")})
+    dataset = from_arrays(x, y)
+    assert (dataset.feature_names, dataset.label_names) == (["age", "size"], ["calm", "sad"])
+    assert dataset[1].x.isnan().tolist() == [[True, False]]
+    assert dataset.y.isnan().tolist() == [[False, False], [False, True], [True, False]]
+    assert from_arrays(x, y, ["a", "b"], ["c", "d"]).label_names == ["a", "b"]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_nominal_columns_of_frames_become_columns(library):
+    of = pytest.importorskip(library).DataFrame
+    frame = of({"size": [1.5, None, 3.0], "colour": ["red", None, " blue"]})
+    dataset = from_arrays(frame, [[1], [0], [1]])
+    assert (dataset.kind, dataset.feature_names) == ("vector", ["size", "colour=blue", "colour=red"])
+    assert dataset.rows("x").nan_to_num(-1).tolist() == [[1.5, 0, 1], [-1, 0, 0], [3, 1, 0]]
+    new = from_arrays(of({"colour": ["blue", "green"], "size": [2, 4]}), like=dataset)
+    assert new.rows("x").tolist() == [[2, 1, 0], [4, 0, 0]]
+    assert from_arrays(frame, [[1], [0], [1]], feature_names=["a", "b"]).feature_names == ["a", "b=blue", "b=red"]
+    chosen = from_arrays(frame, [[1], [0], [1]], feature_names=["colour", "size"])
+    assert chosen.feature_names == ["colour=blue", "colour=red", "size"]
+    with pytest.raises(ValueError, match=r"1 missing: \['size'\], 1 too many: \['age'\]"):
+        from_arrays(of({"colour": ["blue"], "age": [2]}), like=dataset)
+    with pytest.raises(ValueError, match="at most 100 different values, in column 'id'"):
+        from_arrays(of({"id": [f"no. {i}" for i in range(101)]}), np.eye(101))
+
+
+def test_categories_are_nominal_and_other_objects_are_not():
+    frame = pd.DataFrame({"kind": pd.Categorical(["a", "b", "a"]), "year": pd.Categorical([1999, 2000, 1999])})
+    dataset = from_arrays(frame, [[1], [0], [1]])
+    assert dataset.feature_names == ["kind=a", "kind=b", "year"]
+    assert dataset.rows("x").tolist() == [[1, 0, 1999], [0, 1, 2000], [1, 0, 1999]]
+    with pytest.raises(ValueError, match=r"Expected inputs to be numbers \(got 'b' in row 1, column 'kind'\)"):
+        from_arrays(pd.DataFrame({"kind": [1, "b"]}), [[1], [0]])
+
+
+def test_sparse_data_frames_are_bags():
+    frame = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(MATRIX), columns=["u", "v", "w"])
+    dataset = from_arrays(frame, Y)
+    assert (dataset.kind, dataset.feature_names, dataset[0].x.tolist()) == ("bag", ["u", "v", "w"], [1, 2])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(Y),
+        torch.tensor(Y),
+        torch.tensor(Y).to_sparse(),
+        torch.tensor(Y).to_sparse_csr(),
+        sp.csr_array(np.array(Y)),
+        np.array(Y, dtype=bool),
+        [(1, 0), (0, 1), (1, 1)],
+    ],
+    ids=["numpy", "torch", "torch sparse", "torch csr", "sparse", "bool", "tuples"],
+)
+def test_labels_in_every_form(labels):
+    assert from_arrays(MATRIX, labels).y.tolist() == Y
+
+
+def test_labels_as_sets_of_names():
+    dataset = from_arrays(MATRIX, [{"b"}, None, ["a", "b"]])
+    assert dataset.label_names == ["a", "b"]
+    assert dataset.y[[0, 2]].tolist() == [[0, 1], [1, 1]]
+    assert dataset.y[1].isnan().all()
+    assert from_arrays(MATRIX, [{"b"}, set(), {"a"}], ["b", "c", "a"]).y.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 1]]
+    assert from_arrays(MATRIX, [{3}, {10}, set()]).label_names == ["10", "3"]
+
+
+def test_a_column_of_lists_is_read_as_a_list():
+    df = pd.DataFrame({"tokens": WORDS, "tags": [{"b"}, {"a", "b"}, set()]}, index=[7, 3, 5])
+    dataset = from_arrays(df["tokens"], df["tags"])
+    assert [[dataset.feature_names[i] for i in data.x.tolist()] for data in dataset] == WORDS
+    assert (dataset.label_names, dataset.y.tolist()) == (["a", "b"], [[0, 1], [1, 1], [0, 0]])
+    assert from_arrays(df["tokens"].map(tuple).to_numpy(), df["tags"].to_numpy(), kind="bag").kind == "bag"
+    assert from_arrays(df["tokens"].map(np.array), df["tags"].map(np.array), ["a", "b"]).kind == "sequence"
+
+
+def test_frames_and_columns_of_polars():
+    polars = pytest.importorskip("polars")
+    x, y = polars.DataFrame({"age": [1.5, None], "size": [1, 2]}), polars.DataFrame({"calm": [1, None], "sad": [0, 1]})
+    dataset = from_arrays(x, y, ["sad", "calm"])
+    assert (dataset.feature_names, dataset.label_names) == (["age", "size"], ["sad", "calm"])
+    assert dataset.y.isnan().tolist() == [[False, False], [False, True]]
+    assert from_arrays(x[["size", "age"]], like=dataset)[0].x.tolist() == [[1.5, 1]]
+    words = from_arrays(polars.Series([["red", "apple"], []]), polars.Series([["b", "a"], None]))
+    assert (words.feature_names, words.label_names) == (["<unk>", "apple", "red"], ["a", "b"])
+    assert words.y.isnan().tolist() == [[False, False], [True, True]]
+
+
+@pytest.mark.parametrize("form", [list, sorted, np.array])
+def test_a_column_of_label_lists_may_have_gaps(form):
+    tags = pd.Series([{"b"}, {"a", "b"}, {"a"}]).map(lambda names: form(list(names)))
+    assert from_arrays(MATRIX, tags).y.tolist() == [[0, 1], [1, 1], [1, 0]]
+    tags[1] = None
+    assert from_arrays(MATRIX, tags).y.isnan().tolist() == [[False] * 2, [True] * 2, [False] * 2]
+    assert from_arrays(MATRIX, tags.where(tags.notna(), float("nan"))).y[1].isnan().all()
+
+
+def test_numbers_that_numpy_does_not_know():
+    rows = torch.tensor(MATRIX).bfloat16()
+    for X in (rows, list(rows), rows.requires_grad_()):
+        dataset = from_arrays(X, torch.tensor(Y).bfloat16(), kind="vector")
+        assert torch.cat([data.x for data in dataset]).tolist() == MATRIX.tolist()
+        assert dataset.y.tolist() == Y
+    assert from_arrays(rows.to_sparse(), Y)[0].weight.tolist() == [2.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [np.asarray, torch.tensor, sp.csr_array, pd.DataFrame, lambda z: torch.tensor(z).to_sparse()],
+    ids=["numpy", "torch", "sparse", "pandas", "torch sparse"],
+)
+def test_complex_numbers_are_refused(form):
+    z = np.array(Y) * (1 + 1j)
+    with pytest.raises(ValueError, match=r"Expected inputs to be real numbers \(got complex128\); pass the real and"):
+        from_arrays(form(z), Y)
+    with pytest.raises(ValueError, match=r"Expected labels to be real numbers \(got complex128\)"):
+        from_arrays(MATRIX, form(z))
+
+
+def test_new_samples_have_the_words_and_labels_of_the_old_ones():
+    dataset = from_arrays([["red", "apple"], ["green", "pear"]], [{"fruit", "red"}, {"fruit"}])
+    new = from_arrays([["red", "plum"]], like=dataset)
+    assert (new.kind, new.label_names, new.feature_names) == ("sequence", dataset.label_names, dataset.feature_names)
+    assert [dataset.feature_names[i] for i in new[0].x] == ["red", "<unk>"]
+    assert new.y.isnan().all()
+    known = from_arrays([["pear"]], [{"red"}], like=dataset)
+    assert known.y.tolist() == [[0, 1]]
+    bags = from_arrays(np.eye(3), np.eye(3, 2), kind="bag")
+    assert from_arrays(np.ones((1, 3)), like=bags).kind == "bag"
+
+
+def test_names_that_are_a_frame_s_own_take_its_columns_in_their_order():
+    x, y = pd.DataFrame({"age": [1.0, 2.0], "size": [3.0, 4.0]}), pd.DataFrame({"a": [1, 0], "b": [0, 0]})
+    dataset = from_arrays(x, y, ["b", "a"], ["size", "age"])
+    assert (dataset.label_names, dataset.y.tolist()) == (["b", "a"], [[0, 1], [0, 0]])
+    assert (dataset.feature_names, dataset.rows("x").tolist()) == (["size", "age"], [[3, 1], [4, 2]])
+    renamed = from_arrays(x, y, ["c", "b"], ["years", "metres"])
+    assert (renamed.label_names, renamed.y.tolist()) == (["c", "b"], [[1, 0], [0, 0]])
+    assert renamed.rows("x").tolist() == x.to_numpy().tolist()
+    with pytest.raises(
+        ValueError, match=r"'label_names' to be the columns of the data frame.*\['b'\] are names of other"
+    ):
+        from_arrays(x, y, ["b", "c"])
+    with pytest.raises(ValueError, match="'feature_names' to be the columns of the data frame"):
+        from_arrays(x, y, feature_names=["metres", "age"])
+
+
+def test_rows_of_frames_in_two_orders_are_refused():
+    x, y = pd.DataFrame({"age": [1.0, 2.0]}, index=[5, 6]), pd.DataFrame({"a": [1, 0]}, index=[6, 5])
+    with pytest.raises(ValueError, match=r"in one order \(got row 0 of index 5 in 'X' and of 6 in 'Y'\); pass 'Y.loc"):
+        from_arrays(x, y)
+    with pytest.raises(ValueError, match="in one order"):
+        from_arrays(x, pd.Series([{"a"}, {"b"}], index=[6, 5]))
+    some = pd.DataFrame({"a": [1, 0]}, index=[5, 8])
+    with pytest.raises(ValueError, match=r"the same rows .*row 1 of index 6 in 'X' and of 8 in 'Y'\); pass 'Y.loc"):
+        from_arrays(x, some)
+    assert from_arrays(x, some.to_numpy()).y.tolist() == [[1], [0]]
+    assert from_arrays(x, y.loc[x.index]).y.tolist() == [[0], [1]]
+    assert from_arrays(x, y.reset_index(drop=True)).y.tolist() == [[1], [0]]  # other entries, paired by place
+
+
+def test_labels_that_are_not_those_of_like_are_told_so():
+    old = from_arrays(np.eye(3), np.eye(3), ["a", "b", "c"], kind="vector")
+    with pytest.raises(ValueError, match=r"'Y' of 3 columns, as 'like' has labels \(got 2\)"):
+        from_arrays(np.eye(3), np.eye(3)[:, :2], like=old)
+    with pytest.raises(ValueError, match=r"among the labels of 'like' \(got 'z' in row 0\)"):
+        from_arrays(np.eye(3)[:1], [{"z"}], like=old)
+
+
+def test_new_frames_are_told_by_the_names_of_their_columns():
+    x = pd.DataFrame({"age": [1.5, 2.0, 3.0], "size": [10, 20, 30]})
+    y = pd.DataFrame({"calm": [1, 0, None], "sad": [1, 1, 0]})
+    old = from_arrays(x, y)
+    new = from_arrays(x[["size", "age"]], y[["sad", "calm"]], like=old)
+    assert (new.feature_names, new.label_names) == (["age", "size"], ["calm", "sad"])
+    assert torch.equal(new.rows("x"), old.rows("x"))
+    assert torch.equal(new.y.nan_to_num(9), old.y.nan_to_num(9))
+    # Columns that are numbered, sparse, or have no old names to go by.
+    numbered = x.set_axis([0, 1], axis=1)
+    assert torch.equal(from_arrays(numbered[[1, 0]], like=from_arrays(numbered, y)).rows("x"), old.rows("x"))
+    sparse = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(MATRIX), columns=["u", "v", "w"])
+    bags = from_arrays(sparse[["w", "u", "v"]], like=from_arrays(sparse, Y))
+    assert (bags[0].x.tolist(), bags[0].weight.tolist()) == ([1, 2], [2.5, 1.0])
+    assert torch.equal(from_arrays(x, like=from_arrays(x.to_numpy(), y)).rows("x"), old.rows("x"))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (
+            ["size", "height"],
+            ["a"],
+            r"1 missing: \['age'\], 1 too many: \['height'\]\); pass 'X.to_numpy\(\)'",
+        ),
+        (["size"], ["a"], r"'X' to have the columns of 'like', in any order \(got 1 missing: \['age'\], 0 too many"),
+        (["age", "size", "height"], ["a"], r"'X' to .* 0 missing: \[\], 1 too many: \['height'\]"),
+        (["age", "size", "age"], ["a"], r"'columns of X' to be unique \(got \['age'\]"),
+        (["age", "size"], ["b"], r"'Y' to .* 1 missing: \['a'\], 1 too many: \['b'\]"),
+    ],
+)
+def test_new_frames_of_other_columns_are_refused(x, y, message):
+    old = from_arrays(pd.DataFrame(np.ones((2, 2)), columns=["age", "size"]), Y[:2], ["a", "c"])
+    new = pd.DataFrame(np.ones((2, len(x))), columns=x), pd.DataFrame(np.ones((2, 2)), columns=[*y, "c"])
+    with pytest.raises(ValueError, match=message):
+        from_arrays(*new, like=old)
+
+
+def test_words_of_an_old_vocabulary_keep_their_numbers():
+    old = from_arrays([[0, 1, 2], [1], []], Y, feature_names=["u", "v", "w"])
+    new = from_arrays([["u", "v"]], like=old)
+    assert (new[0].x.tolist(), new.feature_names, new.num_inputs) == ([0, 1], ["u", "v", "w"], 3)
+    with pytest.raises(ValueError, match=r"'like' has, as it has no '<unk>' for others \(got 'z' as word 1 of row 1\)"):
+        from_arrays([["u"], ["v", "z"]], like=old)
+    padded = from_arrays([[0, 1, 2], [1], []], Y, feature_names=["<pad>", "<unk>", "u"])
+    assert from_arrays([["u", "z"]], like=padded)[0].x.tolist() == [2, 1]
+
+
+def test_dna_as_the_old_samples(tmp_path):
+    (tmp_path / "a.fa").write_text(">1\nACGT\n")
+    (tmp_path / "b.fa").write_text(">0\nGGN\n")
+    dna = DNADataset.from_files({"a": tmp_path / "a.fa", "b": tmp_path / "b.fa"})
+    assert from_arrays([list("ACGTN")], like=dna)[0].x.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_words_outside_of_an_old_vocabulary_are_left_out_of_bags():
+    old = from_arrays(sp.csr_array(MATRIX), Y, feature_names=["u", "v", "w"])
+    new = from_arrays([["w", "z", "u"], ["z"]], like=old)
+    assert ([data.x.tolist() for data in new], new.num_inputs, new.feature_names) == ([[0, 2], []], 3, ["u", "v", "w"])
+    words = from_arrays(WORDS, Y, kind="bag")
+    assert from_arrays([["red", "z", "<unk>"]], like=words)[0].x.tolist() == [2]
+
+
+@pytest.mark.parametrize("kind", ["bag", "sequence"])
+def test_numbers_of_words_belong_to_the_old_vocabulary(kind):
+    old = from_arrays([[0, 5], [1], []], Y, kind=kind)
+    new = from_arrays([[0, 2]], like=old)
+    assert (new[0].x.tolist(), new.num_inputs) == ([0, 2], 6)
+    with pytest.raises(ValueError, match=r"from 0 to 5, as many as 'like' has \(got 99 as word 1 of row 0\)"):
+        from_arrays([[0, 99]], like=old)
+    with pytest.raises(ValueError, match=r"those of 'like' have no names \(got strings\)"):
+        from_arrays([["u", "v"]], like=old)
+
+
+def test_samples_without_a_kind_are_nothing_to_be_like():
+    old = from_arrays(MATRIX, Y)
+    old.kind = old.num_inputs = None  # as those of molecules
+    with pytest.raises(ValueError, match="'like' to be a data set of bags, vectors or sequences"):
+        from_arrays([["u"]], like=old)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X": np.ones((1, 2))}, "labels 'Y', or 'like' or 'label_names'"),
+        ({"X": np.ones((1, 2)), "like": "dataset"}, r"'X' of 3 columns, as 'like' has \(got 2\)"),
+        ({"X": np.ones((1, 3)), "like": "dataset", "label_names": ["a", "b"]}, "'like' or names"),
+        ({"X": np.ones((1, 3)), "like": "dataset", "Y": [{"c"}]}, "'c'"),
+    ],
+)
+def test_what_is_not_like_the_old_samples_is_refused(arguments, message):
+    if "like" in arguments:
+        arguments["like"] = from_arrays(np.eye(3), np.eye(3, 2), kind="bag")
+    with pytest.raises(ValueError, match=message):
+        from_arrays(**arguments)
+
+
+def test_parts_make_an_official_split():
+    rng = np.random.default_rng(0)
+    y, test = rng.integers(0, 2, (40, 3)), np.arange(40) >= 30
+    dataset = from_arrays(rng.random((40, 2)), y, train=np.arange(30), test=test)
+    split = dataset.official_split()
+    assert split.sizes == (27, 3, 10)
+    assert split.test.tolist() == list(range(30, 40))
+
+
+def test_samples_make_batches_and_can_be_transformed():
+    dataset = from_arrays(WORDS, Y, transform=lambda data: data.update({"length": data.x.numel()}))
+    batch = next(iter(DataLoader(dataset, batch_size=3)))
+    assert (batch.ptr.tolist(), batch.length.tolist(), list(batch.y.shape)) == ([0, 3, 3, 5], [3, 0, 2], [3, 2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"Y": [[1, 0], [0, 2], [1, 1]]}, r"got 2 in row 1, column 1: label 'label_1'"),
+        ({"Y": [[1, 0], [0, 1.0000001], [1, 1]]}, r"got 1.0000001 in row 1, column 1"),
+        (
+            {"Y": [{"a"}, {"b", None}, {"a"}]},
+            r"without missing or blank ones \(got .*None.* in row 1\); leave these out",
+        ),
+        ({"Y": [{"a"}, {"b"}, {float("nan")}]}, r"without missing or blank ones \(got \{nan\} in row 2\)"),
+        ({"Y": [{"a"}, {pd.NaT}, {pd.NA}]}, r"without missing or blank ones \(got \{NaT\} in row 1\)"),
+        ({"Y": [["a"], ["b", " "], ["c"]]}, r"without missing or blank ones \(got \['b', ' '\] in row 1\)"),
+        ({"Y": sp.csr_array((3, 10**9))}, r"1,000,000,000 labels of 3 samples, which take 11.2 GiB"),
+        ({"Y": [[1, 0], [0, "x"], [1, 1]]}, r"got \[1, 0\] in row 0"),
+        ({"Y": np.array([[1, 0], [0, "x"]], dtype=object)}, r"got 'x' in row 1, column 1"),
+        ({"Y": [[1, 0], [0], [1, 1]]}, r"or as a list of sets of label names"),
+        ({"Y": [1, 0, 1]}, r"one column per label \(got \[3\]\)"),
+        ({"Y": np.zeros((3, 0))}, r"at least one sample and one label \(got labels of shape \[3, 0\]\)"),
+        ({"Y": Y[:2]}, r"'X' and 'Y' to have as many rows as each other \(got 3 and 2\)"),
+        ({"Y": [{"a"}, "b", {"c"}]}, r"got 'b' in row 1"),
+        ({"Y": [{"a"}, {"b"}, {"c"}], "label_names": ["a", "b"]}, r"among 'label_names' \(got 'c' in row 2\)"),
+        ({"label_names": ["a"]}, r"'label_names' to name each of the 2 columns \(got 1 names\)"),
+        ({"label_names": ["a", "a"]}, r"'label_names' to be unique \(got \['a'\]"),
+        ({"label_names": "ab"}, r"got the string 'ab'"),
+        ({"feature_names": ["a"]}, r"'feature_names' to name each of the 3 columns"),
+        ({"feature_names": "abc"}, r"got the string 'abc'"),
+        ({"kind": "bags"}, r"one of bag, vector, sequence \(got 'bags'\)"),
+        ({"kind": "sequence"}, r"pass one list per sample"),
+        ({"X": WORDS, "kind": "vector"}, r"got lists of words"),
+        ({"X": [["a", 1], ["b"], ["c"]]}, r"got 1 as word 1 of row 0"),
+        ({"X": [[1], [-1], [2]], "kind": "sequence"}, r"from 0 \(got -1 as word 0 of row 1\)"),
+        ({"X": [[1], [0, 0], [2]], "feature_names": ["u", "v"]}, r"from 0 to 1, .*got 2 as word 0 of row 2"),
+        ({"X": ["a b", "c", "d"]}, r"split texts into words first"),
+        ({"X": [[1.5, 2.0], [1.0], [0.5, 1.0]]}, r"rows of one length"),
+        ({"X": [[1.0, np.inf], [0.5, 1.0], [1.0, 1.0]]}, r"got inf in row 0, column 1"),
+        ({"X": sp.csr_array([[0, 1.0], [0.5, np.nan], [1, 1]])}, r"got nan in row 1, column 1"),
+        ({"X": pd.DataFrame({"a": ["1", "x", "2"]})}, r"got 'x' in row 1, column 'a'"),
+        ({"train": [0, 5]}, r"'train' to be below num_samples=3 \(got 5\)"),
+        ({"train": [-1, 2]}, r"'train' to hold indices of at least 0 \(got -1\)"),
+        ({"train": [0, 0]}, r"got sample 0 more than once, in \['train'\]"),
+        ({"test": [0.5]}, r"'test' to be numbers of rows"),
+        ({"test": [[0, 1]]}, r"'test' to be a one-dimensional tensor of integers \(got shape \[1, 2\]"),
+        ({"test": [True, False]}, r"'test' to be .* or a mask of 3 entries \(got bool of shape \[2\]\)"),
+        ({"train": [0, 1], "test": [1, 2]}, r"got sample 1 more than once, in \['train', 'test'\]"),
+    ],
+)
+def test_what_does_not_fit_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        from_arrays(**{"X": MATRIX, "Y": Y, **arguments})
+
+
+@given(st.data())
+@settings(max_examples=40)
+def test_every_kind_comes_back(data):
+    num, width = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 5))
+    y = [data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=2)) for _ in range(num)]
+    values = data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, -3.0]), min_size=num * width, max_size=num * width))
+    matrix = np.array(values).reshape(num, width)
+    vectors = from_arrays(matrix, y, kind="vector")
+    assert torch.cat([sample.x for sample in vectors]).tolist() == matrix.tolist()
+    back = np.zeros_like(matrix)
+    for row, sample in enumerate(from_arrays(matrix, y, kind="bag")):
+        back[row, sample.x] = sample.weight if "weight" in sample else 1
+    assert back.tolist() == matrix.tolist()
+    documents = [data.draw(st.lists(st.sampled_from("abc"), max_size=4)) for _ in range(num)]
+    sequences = from_arrays(documents, y, kind="sequence")
+    assert [[(sequences.feature_names or [])[i] for i in sample.x] for sample in sequences] == documents
+    assert sequences.y.tolist() == y
+
+
+def test_rows_of_attributes_are_those_of_the_samples_that_are_left():
+    dataset = from_arrays([["a", "b", "c"], ["a"], ["b"]], [{"p"}, {"q"}, {"p", "q"}])
+    assert torch.equal(dataset[1:].rows("y"), torch.tensor([[0.0, 1.0], [1.0, 1.0]]))
+    with pytest.raises(ValueError, match="one row for every sample"):
+        dataset[1:].rows("x")
+    ragged = from_arrays([["a", "b"], [], ["b"]], [{"p"}, {"q"}, {"p", "q"}])
+    with pytest.raises(ValueError, match="one row for every sample"):
+        ragged.rows("x")
+
+
+def test_importing_the_entry_points_imports_no_data_sets():
+    code = "import sys, tg_mlc.inputs.arrays, tg_mlc.inputs.csv_files; print('tg_mlc.datasets' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import math
+import warnings
+
+import pytest
+import torch
+
+from tests.papers.decoders.toy import NUM_LABELS, ToyDecoder, all_sequences, log_prob, samples
+from tg_mlc.papers.decoders import beam_search
+
+NUM_SEQUENCES = 326  # of up to five labels, none of them twice
+
+
+def found_of(hypotheses, sample, place=0):
+    """The labels of a sequence, without stops."""
+    return tuple(s for s in hypotheses.sequences[sample, place].tolist() if s < NUM_LABELS)
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 0.7, 2.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_beam_of_all_sequences_is_an_exhaustive_search(seed, length_penalty):
+    decoder, (x, ptr) = ToyDecoder(seed), samples(3)
+    found = beam_search(decoder, x, ptr, beam_size=NUM_SEQUENCES, length_penalty=length_penalty)
+    for sample in range(3):
+        expected = all_sequences(decoder, x[sample : sample + 1])
+        assert len(expected) == NUM_SEQUENCES
+        ranked = sorted(expected, key=lambda s: expected[s] / (len(s) + 1) ** length_penalty, reverse=True)
+        assert [found_of(found, sample, place) for place in range(5)] == ranked[:5]
+        assert found.log_probs[sample, :5].tolist() == pytest.approx([expected[s] for s in ranked[:5]], abs=1e-4)
+        assert found.log_probs[sample].logsumexp(dim=0).item() == pytest.approx(0.0, abs=1e-4)
+
+
+def test_a_length_penalty_prefers_longer_sequences():
+    decoder, (x, ptr) = ToyDecoder(1), samples(20)
+    lengths = [beam_search(decoder, x, ptr, length_penalty=a).labels[:, 0].sum().item() for a in (0.0, 1.0, 3.0)]
+    assert lengths[0] < lengths[1] < lengths[2]
+
+
+def test_a_beam_of_one_is_greedy():
+    decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(10)
+    found = beam_search(decoder, x, ptr, beam_size=1)
+    for sample in range(10):
+        state, last, taken = decoder.start(x[sample : sample + 1], None), NUM_LABELS, []
+        while len(taken) < NUM_LABELS:
+            logits, state = decoder.step(state, torch.tensor([last]))
+            logits[0, taken] = -math.inf
+            last = int(logits.argmax())
+            if last == NUM_LABELS:
+                break
+            taken.append(last)
+        assert found_of(found, sample) == tuple(taken)
+        assert found.log_probs[sample].item() == pytest.approx(
+            log_prob(decoder, x[sample : sample + 1], taken), abs=1e-4
+        )
+    # A penalty compares the likeliest label with a stop by the length of both.
+    assert not torch.equal(found.labels, beam_search(decoder, x, ptr, beam_size=1, length_penalty=1.0).labels)
+
+
+def test_a_wider_beam_finds_sequences_that_are_no_less_likely():
+    decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(50)
+    greedy, five, all_of_them = (beam_search(decoder, x, ptr, beam_size=k).log_probs[:, 0] for k in (1, 5, 326))
+    assert (greedy <= all_of_them + 1e-5).all()
+    assert (greedy < all_of_them - 1e-3).any()
+    assert (five - all_of_them).abs().mean() < (greedy - all_of_them).abs().mean()
+
+
+def test_a_batch_gives_what_its_samples_give_one_by_one():
+    decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(12)
+    together = beam_search(decoder, x, ptr)
+    for sample in range(12):
+        alone = beam_search(decoder, x[sample : sample + 1], torch.tensor([0, 1]))
+        assert [found_of(together, sample, k) for k in range(5)] == [found_of(alone, 0, k) for k in range(5)]
+        torch.testing.assert_close(together.scores()[sample], alone.scores()[0])
+
+
+def test_no_label_comes_twice_and_sets_are_those_of_the_sequences():
+    found = beam_search(ToyDecoder(sharpness=0.1), *samples(20))
+    for sample in range(20):
+        for place in range(5):
+            labels = found_of(found, sample, place)
+            assert len(set(labels)) == len(labels)
+            assert found.labels[sample, place].nonzero().flatten().tolist() == sorted(labels)
+
+
+class NeverStops(ToyDecoder):
+    def step(self, state, symbols):
+        logits, state = super().step(state, symbols)
+        logits[:, NUM_LABELS] = -30.0
+        return logits, state
+
+
+def test_a_model_that_never_stops_is_cut():
+    decoder, (x, ptr) = NeverStops(), samples(4)
+    with pytest.warns(UserWarning, match="cut at 'max_length', 3 labels"):
+        found = beam_search(decoder, x, ptr, max_length=3)
+    assert (found.labels[:, 0].sum(dim=-1) == 3).all()
+    assert len(decoder.num_rows) == 4  # three labels, and the stop that ends them
+    assert (found.sequences[:, 0, -1] == NUM_LABELS).all()
+    assert (found.log_probs[:, 0] < -20).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert beam_search(decoder, x, ptr).labels[:, 0].all()  # nothing can follow all labels
+        beam_search(ToyDecoder(sharpness=5.0), x, ptr, max_length=4)
+
+
+def test_a_search_ends_with_its_longest_sequence():
+    decoder = ToyDecoder(sharpness=0.0)
+    decoder.readout[:, NUM_LABELS] = 0.0
+    found = beam_search(decoder, *samples(4), beam_size=1)
+    assert found.sequences.shape[-1] == len(decoder.num_rows)
+    assert decoder.num_rows[0] == 4  # one hypothesis of each sample at first
+
+
+@pytest.mark.filterwarnings("ignore:Sequences were cut")
+def test_rows_beyond_the_possible_sequences_are_empty():
+    decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(3)
+    excluded = torch.ones(3, NUM_LABELS, dtype=torch.bool)
+    excluded[1, 0] = excluded[2, :2] = False
+    for max_length, num_of_two in ((1, 3), (None, 5)):
+        found = beam_search(decoder, x, ptr, beam_size=8, excluded=excluded, max_length=max_length)
+        impossible = found.log_probs.isneginf()
+        assert (~impossible).sum(dim=1).tolist() == [1, 2, num_of_two]
+        assert not (found.labels & excluded.unsqueeze(1)).any()
+        assert not found.labels[impossible].any()
+        assert (found.sequences[impossible] == NUM_LABELS).all()
+
+
+def test_scores_exceed_one_half_exactly_for_the_best_set():
+    decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(30)
+    for beam_size in (1, 5):
+        found = beam_search(decoder, x, ptr, beam_size=beam_size)
+        scores = found.scores()
+        assert torch.equal(scores > 0.5, found.labels[:, 0])
+        assert torch.equal(scores >= 0.5, found.labels[:, 0])
+        assert scores.min() > 0.0
+        assert scores.max() <= 1.0
+
+
+def test_scores_are_those_of_their_equation():
+    decoder, (x, ptr) = ToyDecoder(), samples(3)
+    found = beam_search(decoder, x, ptr)
+    for sample in range(3):
+        for label in range(NUM_LABELS):
+            ranks = [math.exp(value) for value in found.log_probs[sample].tolist()]
+            peaks = found.peaks[sample, :, label].tolist()
+            expected = sum(rank * peak for rank, peak in zip(ranks, peaks, strict=True)) / sum(ranks)
+            score = 0.5 * expected + 0.5 * bool(found.labels[sample, 0, label])
+            assert float(found.scores()[sample, label]) == pytest.approx(score, abs=1e-5)
+
+
+def test_labels_of_all_sequences_have_scores_of_their_own():
+    decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(200)
+    found = beam_search(decoder, x, ptr, beam_size=2)
+    in_all = found.labels.all(dim=1)
+    assert (in_all.sum(dim=1) > 1).any()  # there are ties to break
+    scores = found.scores()[in_all]
+    assert len(scores.unique()) == len(scores)
+    assert scores.max() < 1.0
+
+
+@pytest.mark.parametrize("option", [{"beam_size": 0}, {"length_penalty": -1.0}, {"max_length": 0}])
+def test_options_out_of_range_are_refused(option):
+    with pytest.raises(ValueError, match=f"Expected '{next(iter(option))}'"):
+        beam_search(ToyDecoder(), *samples(1), **option)

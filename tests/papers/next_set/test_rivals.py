@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_LABELS, TAU, batch
+from tg_mlc.graphs import fully_connected
+from tg_mlc.papers.next_set.attention_ablations import TimeAttention, TwoAttentions
+from tg_mlc.papers.next_set.c2ae import C2AE
+from tg_mlc.papers.next_set.rivals import LSTMBaseline, TransformerBase
+from tg_mlc.sequences.lanet import LANET
+
+SIZES = (NUM_LABELS, NUM_ENTITIES, 8)
+WINDOW = {"tau": TAU, "num_bins": NUM_BINS}
+MODELS = {
+    "LSTM": lambda: LSTMBaseline(*SIZES, events={"tau": TAU}),
+    "TransformerBase": lambda: TransformerBase(*SIZES, events={"tau": TAU}),
+    "C2AE": lambda: C2AE(*SIZES, events={"tau": TAU}),
+    "time-attention": lambda: TimeAttention(*SIZES, window=WINDOW),
+    "concat-attention": lambda: two_attentions(gated=False),
+    "gated-attention": lambda: two_attentions(gated=True),
+}
+
+
+def two_attentions(gated):
+    label = LANET(fully_connected(NUM_LABELS), *SIZES[1:], window=WINDOW)
+    return TwoAttentions(label, TimeAttention(*SIZES, window=WINDOW), gated)
+
+
+def part(data, sample):
+    """One sample of a batch."""
+    alone = batch(1)
+    chosen = data.sample == sample
+    for name in ("label", "position", "dt", "bin", "amount"):
+        alone[name] = data[name][chosen]
+    alone.sample = torch.zeros(int(chosen.sum()), dtype=torch.long)
+    alone.entity, alone.y = data.entity[[sample]], data.y[[sample]]
+    return alone
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_batch_gives_what_its_samples_give_one_by_one(name):
+    torch.manual_seed(0)
+    model, data = MODELS[name]().eval(), batch()
+    one_by_one = torch.cat([model(part(data, sample)) for sample in range(5)])
+    torch.testing.assert_close(model(data), one_by_one, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "C2AE"])
+def test_every_part_learns(name):
+    torch.manual_seed(0)
+    model, data = MODELS[name]().eval(), batch()
+    F.binary_cross_entropy_with_logits(model(data), data.y).backward()
+    unused = ("lin_key.bias",)  # all scores of a query move together
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    assert all(p.grad.any() for name, p in model.named_parameters() if not name.endswith(unused))
+
+
+@pytest.mark.parametrize("name", ["LSTM", "TransformerBase", "C2AE"])
+def test_the_order_of_events_matters_and_that_of_labels_within_does_not(name):
+    torch.manual_seed(0)
+    model, data = MODELS[name]().eval(), batch()
+    expected = model(data)
+    order = torch.randperm(data.label.numel(), generator=torch.Generator().manual_seed(0))
+    for key in ("label", "sample", "position", "dt", "bin", "amount"):
+        data[key] = data[key][order]
+    torch.testing.assert_close(model(data), expected, atol=1e-5, rtol=1e-5)
+    data.position = TAU + 1 - data.position
+    assert (model(data) - expected).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("name", [*MODELS, "LANET"])
+def test_an_entity_that_training_does_not_have_stays_zero(name):
+    torch.manual_seed(0)
+    model, data = {**MODELS, "LANET": lambda: two_attentions(gated=False).label}[name](), batch()
+    before = {key: value.clone() for key, value in model.state_dict().items() if key.endswith("entity.weight")}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    model(data).square().sum().backward()  # the second sample is of such an entity
+    optimizer.step()
+    assert before
+    for key, value in before.items():
+        after = model.state_dict()[key]
+        assert not after[NUM_ENTITIES].any()
+        assert not torch.equal(after[data.entity[2]], value[data.entity[2]])
+
+
+def test_a_missing_amount_counts_as_one():
+    model, data = MODELS["LSTM"]().eval(), batch()
+    data.bin[::2], data.amount[::2] = 0, 0.0
+    expected = model(data)
+    data.amount[::2], data.bin[::2] = 1.0, 1
+    torch.testing.assert_close(model(data), expected)
+
+
+@pytest.mark.parametrize("kind", [LSTMBaseline, TransformerBase, C2AE])
+def test_without_entities_all_have_the_scores_of_one_that_is_new(kind):
+    torch.manual_seed(0)
+    known = kind(*SIZES, events={"tau": TAU}).eval()
+    unknown = kind(*SIZES, events={"tau": TAU, "entity": False}).eval()
+    unknown.load_state_dict({key: value for key, value in known.state_dict().items() if key != "entity.weight"})
+    data = batch()
+    found = unknown(data)
+    data.entity = torch.full_like(data.entity, NUM_ENTITIES)
+    torch.testing.assert_close(found, known(data))

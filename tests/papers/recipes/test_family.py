@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Batch
+
+from tests.models.samples import molecules
+from tg_mlc.data import ArrayDataset, Split
+from tg_mlc.data.records import Records
+from tg_mlc.data.samples import Samples
+from tg_mlc.metrics import macro_roc_auc
+from tg_mlc.papers.recipes import RECIPES
+from tg_mlc.papers.recipes.family import FAMILY, RIVALS
+from tg_mlc.training import MultiLabelModule
+
+rng = np.random.default_rng(0)
+WORDS = (rng.random((40, 12)) < 0.4).astype(np.float32)
+Y = (WORDS @ rng.standard_normal((12, 4)) > 0.3).astype(np.float32)
+FEW = Split(torch.arange(24), torch.arange(24, 32), torch.arange(32, 40), "by hand")
+SPLIT = Split(torch.arange(160), torch.arange(160, 200), torch.arange(200, 240), "by hand")
+
+
+def words():
+    """Labels that each have a word of their own."""
+    x = (np.random.default_rng(0).random((240, 16)) < 0.4).astype(np.float32)
+    y = x[:, :3].copy()
+    y[:20, 0] = np.nan
+    return ArrayDataset(Records(sp.csr_array(x), y, list("abc")).to_samples())
+
+
+def atoms():
+    """Labels for most of a molecule's atoms being aromatic, or in a ring."""
+    samples = molecules(240, largest=12)
+    for sample in samples:
+        sample.y = (sample.x[:, 7:9].float().mean(dim=0, keepdim=True) > 0.5).float()
+    return ArrayDataset(Samples.collate(samples, list("ab"), None))
+
+
+@pytest.mark.parametrize(("name", "data", "encoder"), [("bibtex", words, "emb"), ("sider", atoms, "fmp")])
+@pytest.mark.parametrize("member", RIVALS)
+def test_rivals_learn_by_any_recipe(member, name, data, encoder, tmp_path):
+    recipe = replace(RECIPES[name].as_member(FAMILY[member]), preprocess=None, batch_size=16)
+    recipe.module["lr"] = max(recipe.module["lr"], 1e-2)
+    options = {} if recipe.model.get("channels", 16) is None else {"channels": 16}
+    dataset = data()
+    graph = recipe.label_graph("el", dataset, SPLIT)
+    settings = {"encoder": encoder, "model_options": options, "max_epochs": 8, "logger": False}
+    result, loaders = recipe.train(dataset, SPLIT, graph, tmp_path, **settings)
+    scores = result.predict(loaders.test_dataloader())
+    assert macro_roc_auc(dataset.y[SPLIT.test], scores) > 0.7
+
+
+def test_graph2mlp_has_one_layer_more():
+    layers = [FAMILY[name].changes["model"].get("num_feature_layers", 2) for name in ("mp-br", "graph2mlp")]
+    assert layers == [2, 3]
+
+
+@pytest.fixture
+def dataset():
+    return ArrayDataset(Records(sp.csr_array(WORDS), Y, list("abcd")).to_samples())
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_members_train_on_the_inputs_of_a_recipe(name, dataset, tmp_path):
+    recipe = RECIPES["bibtex"].as_member(FAMILY[name])
+    prepared = recipe.prepare(dataset, FEW, tmp_path)
+    graph = recipe.label_graph("pr", prepared, FEW)
+    options = {"model_options": {"channels": 8}, "max_epochs": 1, "logger": False}
+    result, _ = recipe.train(prepared, FEW, graph, tmp_path / "run", **options)
+    scores = result.module.eval().predict_step(Batch.from_data_list(prepared[FEW.test]))
+    assert scores.shape == (8, 4)
+    assert scores.isfinite().all()
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_members_take_known_labels(name, dataset, tmp_path):
+    recipe = RECIPES["bibtex"].as_member(FAMILY[name])
+    prepared = recipe.prepare(dataset, FEW, tmp_path)
+    options = {**recipe.model, "channels": None if name == "linear-br" else 8, "known_labels": True}
+    model = recipe.build(prepared[FEW.train], recipe.label_graph("fc", prepared, FEW), encoder="emb", **options)
+    module = MultiLabelModule(model, list("abcd"), recipe.objective_class(**{**recipe.objective, "max_known": 0.5}))
+    batch = Batch.from_data_list(prepared[FEW.test])
+    module.objective.training_loss(model, batch).backward()
+    batch.known = torch.where(torch.arange(4) == 2, batch.y, torch.nan)
+    scores = module.eval().predict_step(batch)
+    assert torch.equal(scores[:, 2], batch.y[:, 2])
+    assert scores.isfinite().all()

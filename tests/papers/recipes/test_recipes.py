@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from tg_mlc.data import ArrayDataset, Split
+from tg_mlc.data.records import Records
+from tg_mlc.graphs import fully_connected
+from tg_mlc.inputs import Chain
+from tg_mlc.nn.known import takes_known_labels
+from tg_mlc.papers.recipes import RECIPES
+from tg_mlc.papers.recipes.family import FAMILY
+
+rng = np.random.default_rng(0)
+WORDS = (rng.random((40, 12)) < 0.4).astype(np.float32)
+Y = (WORDS @ rng.standard_normal((12, 4)) > 0.3).astype(np.float32)
+SPLIT = Split(torch.arange(24), torch.arange(24, 32), torch.arange(32, 40), "by hand")
+
+
+@pytest.fixture
+def dataset():
+    return ArrayDataset(Records(sp.csr_array(WORDS), Y, ["TAG_cat", "b", "c", "d"]).to_samples())
+
+
+def test_words_of_the_dictionary_are_those_that_labels_stand_for(dataset, tmp_path, monkeypatch):
+    dataset.label_descriptions = {"b": "Coconut oil"}
+    dataset.label_parents = [("c", "d")]
+    prepared = RECIPES["bibtex"].prepare(dataset, SPLIT, tmp_path)
+    asked = []
+    monkeypatch.setattr("tg_mlc.papers.recipes.tables.wordnet", lambda names, words: asked.append(words))
+    RECIPES["bibtex"].label_graph("wordnet", prepared, SPLIT)
+    assert asked == [{"TAG_cat": "cat", "b": "Coconut oil", "c": "c", "d": "d"}]
+    tree = RECIPES["rcv1-sample"].label_graph("tree", prepared, SPLIT).edge_index.t().tolist()
+    assert [[2, 3] in tree, [2, 1] in tree] == [True, False]
+
+
+def test_a_prepared_data_set_knows_what_prepared_it(dataset, tmp_path):
+    recipe, graph = RECIPES["bibtex"], fully_connected(dataset.label_names)
+    with pytest.raises(ValueError, match=r"that 'recipe\.prepare' returns .*; call it first"):
+        recipe.train(dataset, SPLIT, graph, tmp_path / "run")
+    prepared = recipe.prepare(dataset, SPLIT, tmp_path)
+    assert isinstance(prepared.preprocessor, Chain)
+    assert dataset.preprocessor is None
+    assert [path.name.split("-")[0] for path in sorted((tmp_path / "evidence").iterdir())] == ["ridge", "svm"]
+    result, _ = recipe.train(prepared, SPLIT, graph, tmp_path / "run", encoder="emb", max_epochs=1, logger=False)
+    assert result.module.preprocessor is prepared.preprocessor
+
+
+def test_rivals_keep_what_suits_them_better():
+    reuters = RECIPES["reuters"]
+    rates = {name: reuters.as_member(FAMILY[name]).module["lr"] for name in ("lamp", "lamp-known", "seq2seq", "mped")}
+    assert rates == {"lamp": 1e-3, "lamp-known": 1e-3, "seq2seq": 2e-3, "mped": 5e-4}
+
+
+def test_lamp_of_the_family_is_lamp_as_published(dataset, tmp_path):
+    published, lamp = RECIPES["bibtex"].as_published(), RECIPES["bibtex"].as_member(FAMILY["lamp"])
+    assert lamp == published
+    known = RECIPES["bibtex"].as_member(FAMILY["lamp-known"])
+    assert known.model == {**published.model, "known_labels": True}
+    assert known.objective == {**published.objective, "max_known": 0.75}
+    prepared = known.prepare(dataset, SPLIT, tmp_path)
+    graph = known.label_graph("fc", prepared, SPLIT)
+    result, _ = known.train(prepared, SPLIT, graph, tmp_path / "run", encoder="emb", max_epochs=1, logger=False)
+    assert takes_known_labels(result.module.model)

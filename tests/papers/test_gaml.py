@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from tests.models.samples import batch, molecules
+from tests.papers.test_mlp import Y, loose, samples
+from tg_mlc.graphs import edgeless
+from tg_mlc.nn.encoders import BagEncoder, MoleculeEncoder
+from tg_mlc.papers import GAML, gaml
+
+
+@pytest.mark.parametrize("among_features", [True, False])
+def test_every_parameter_learns(among_features):
+    model = GAML(MoleculeEncoder(8), 5, among_features=among_features, heads=2)
+    logits = model(batch(6))
+    assert logits.size() == (6, 5)
+    logits.square().sum().backward()
+    unused = {name for name, p in model.named_parameters() if p.grad is None}
+    assert unused == (set() if among_features else {"encoder.bonds.weight"})
+
+
+def test_a_batch_gives_what_its_samples_give_one_by_one():
+    model, data = GAML(MoleculeEncoder(8), 5, num_steps=3, heads=2).eval(), molecules(8)
+    loose(model(Batch.from_data_list(data)), torch.cat([model(sample) for sample in data]))
+
+
+def test_labels_reach_each_other_through_components_in_two_steps():
+    for num_steps, expected in ((1, [True, False, False]), (2, [True, True, True])):
+        model = GAML(BagEncoder(9, 8), 3, num_steps, heads=2).eval()
+        data = Data(x=torch.tensor([3, 4]))
+        before = model(data)
+        with torch.no_grad():
+            model.embedding.weight[0] += torch.randn(8)
+        assert ((model(data) - before).abs() > 1e-6).squeeze(0).tolist() == expected
+
+
+def test_permuted_labels_give_permuted_logits():
+    model, perm, data = GAML(MoleculeEncoder(8), 5, heads=2).eval(), torch.tensor([3, 1, 4, 0, 2]), batch(4)
+    before = model(data)
+    with torch.no_grad():
+        for parameter in (model.embedding.weight, model.weight, model.bias):
+            parameter.copy_(parameter[perm].clone())
+    loose(model(data), before[:, perm])
+
+
+def test_a_document_without_words_is_fine():
+    empty = Data(x=torch.zeros(0, dtype=torch.long), num_nodes=0)
+    model = GAML(BagEncoder(9, 8), 3, heads=2)
+    logits = model(Batch.from_data_list([Data(x=torch.tensor([3, 4])), empty]))
+    logits.sum().backward()
+    assert logits.isfinite().all()
+    assert model.embedding.weight.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("form", ["bag", "vector"])
+def test_its_builder_starts_from_frequencies(form):
+    model = gaml(samples(form), edgeless(4), "emb", channels=8, frequency_strength=1.0, heads=2)
+    loose(model.bias.sigmoid(), torch.tensor(Y.mean(axis=0)))
+    assert len(model.among_features) == 0
+    with pytest.raises(TypeError, match="num_component"):
+        gaml(samples(form), edgeless(4), num_component=3)
+
+
+@pytest.mark.parametrize("options", [{"num_labels": 0}, {"num_labels": 2, "num_steps": 0}])
+def test_numbers_below_one_are_named(options):
+    with pytest.raises(ValueError, match=f"'{list(options)[-1]}'"):
+        GAML(MoleculeEncoder(8), **options)

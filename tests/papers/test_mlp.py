@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import global_mean_pool
+
+from tests.models.samples import batch, molecules
+from tg_mlc.data import ArrayDataset
+from tg_mlc.data.records import Records
+from tg_mlc.graphs import edgeless
+from tg_mlc.nn.encoders import BagEncoder, MoleculeEncoder, VectorEncoder
+from tg_mlc.papers import BinaryRelevance, PooledMLP, binary_relevance, pooled_mlp
+
+rng = np.random.default_rng(0)
+WORDS = (rng.random((60, 20)) < 0.4).astype(np.float32)
+WORDS[:, 0] = 1
+Y = (rng.random((60, 4)) < [0.1, 0.3, 0.5, 0.7]).astype(np.float32)
+FORMS = {"bag": sp.csr_array(WORDS), "vector": WORDS}
+
+
+def samples(form):
+    return ArrayDataset(Records(FORMS[form], Y, list("abcd")).to_samples())
+
+
+def awake(model):
+    """Its last weights start from zero; these are not."""
+    torch.nn.init.normal_(model.layers[-1].weight)
+    return model.eval()
+
+
+def loose(actual, expected):
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("num_feature_layers", [0, 2])
+def test_every_parameter_learns(num_feature_layers):
+    model = PooledMLP(MoleculeEncoder(8), 5, 2, num_feature_layers, heads=2)
+    logits = model(batch(6))
+    assert logits.size() == (6, 5)
+    logits.sum().backward()
+    unused = {name for name, p in model.named_parameters() if p.grad is None}
+    assert unused == (set() if num_feature_layers else {"pooled.encoder.bonds.weight"})
+
+
+def test_it_is_a_perceptron_over_the_mean():
+    model, data = PooledMLP(MoleculeEncoder(8), 5, num_layers=4, num_feature_layers=0).eval(), batch(6)
+    x = global_mean_pool(model.pooled.encoder(data).x, data.batch)
+    for lin in model.mlp.lins[:-1]:
+        x = lin(x).relu()
+    assert len(model.mlp.lins) == 4
+    loose(model(data), model.mlp.lins[-1](x))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [PooledMLP(MoleculeEncoder(8), 5, heads=2), awake(BinaryRelevance(MoleculeEncoder(8), 5))],
+    ids=["pooled", "binary relevance"],
+)
+def test_a_batch_gives_what_its_samples_give_one_by_one(model):
+    model.eval()
+    data = molecules(8)
+    loose(model(Batch.from_data_list(data)), torch.cat([model(sample) for sample in data]))
+
+
+@pytest.mark.parametrize(
+    "model", [PooledMLP(BagEncoder(9, 8), 5, heads=2), awake(BinaryRelevance(BagEncoder(9, 8), 5))]
+)
+def test_a_document_without_words_is_the_bias_of_nothing(model):
+    empty = Data(x=torch.zeros(0, dtype=torch.long), num_nodes=0)
+    logits = model.eval()(Batch.from_data_list([Data(x=torch.tensor([3, 4])), empty]))
+    assert logits.isfinite().all()
+    assert not torch.equal(logits[0], logits[1])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_linear_relevance_is_linear_in_the_raw_vector(form):
+    train = samples(form)
+    model = binary_relevance(train, edgeless(4), channels=None, frequency_strength=1.0).eval()
+    data = Batch.from_data_list(list(train))
+    loose(model(data).sigmoid(), torch.tensor(Y.mean(axis=0)).expand(60, 4))
+    encoder = model.encoder
+    weight = encoder.embedding.weight if form == "bag" else encoder.lin.weight.T
+    torch.nn.init.normal_(weight)
+    x = torch.from_numpy(WORDS)
+    if form == "bag":
+        x = x / x.norm(dim=1, keepdim=True)
+        loose(model(data), x @ weight + model.bias)
+    else:
+        loose(model(data), x @ weight + encoder.lin.bias + model.bias)
+
+
+def test_words_of_sequences_are_counted():
+    train = samples("bag")
+    train.kind = "sequence"
+    model = awake(binary_relevance(train, edgeless(4), channels=8))
+    forth, back = (model(Data(x=torch.tensor(words))) for words in ([1, 2, 3], [3, 2, 1]))
+    loose(forth, back)
+
+
+@pytest.mark.parametrize("channels", [None, 8])
+def test_known_labels_are_entries_of_the_raw_vector(channels):
+    train = samples("bag")
+    train.kind = "sequence"
+    model = binary_relevance(train, edgeless(4), channels=channels, known_labels=True).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter)
+    known = torch.tensor([[1.0, torch.nan, 0.0, torch.nan]])
+    forth, back, without = (
+        model(Data(x=torch.tensor(words), **given))
+        for words, given in [([1, 2, 3], {"known": known}), ([3, 2, 1], {"known": known}), ([1, 2, 3], {})]
+    )
+    loose(forth, back)
+    assert (forth != without).all()
+    torch.nn.init.zeros_(model.of_known.weight)
+    loose(model(Data(x=torch.tensor([1, 2, 3]), known=known)), without)
+
+
+def test_known_labels_that_are_not_taken_are_refused():
+    with pytest.raises(ValueError, match="without known labels, as BinaryRelevance"):
+        binary_relevance(samples("bag"), edgeless(4))(Data(x=torch.tensor([1]), known=torch.ones(1, 4)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("encoder", ["fmp", "emb"])
+def test_the_encoder_says_whether_there_are_messages(form, encoder):
+    model = pooled_mlp(samples(form), edgeless(4), encoder, channels=8, num_components=3)
+    assert (model.pooled.features is None) == (encoder == "emb")
+    expected = torch.logit(torch.tensor(Y.mean(axis=0)))
+    torch.testing.assert_close(model.bias, expected.mean() + 0.5 * (expected - expected.mean()))
+
+
+def test_options_of_no_input_are_refused():
+    for build in (pooled_mlp, binary_relevance):
+        with pytest.raises(TypeError, match="num_component'"):
+            build(samples("vector"), edgeless(4), num_component=3)
+
+
+def test_a_hidden_layer_is_shared_by_all_labels():
+    model = awake(BinaryRelevance(VectorEncoder(20, 8), 4))
+    x = torch.from_numpy(WORDS[:5])
+    data = Batch.from_data_list([Data(x=row[None]) for row in x])
+    loose(model(data), model.encoder.lin(x).relu() @ model.layers[-1].weight.T)

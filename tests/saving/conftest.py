@@ -1,0 +1,38 @@
+"""A small model of texts, trained and saved once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tg_mlc.data import from_arrays, random_split, tokenize
+from tg_mlc.graphs import co_occurrence
+from tg_mlc.models import table_lamp
+from tg_mlc.stacking import table_preprocessor
+from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, MultiLabelModule, fit
+
+TEXTS = ["a red apple", "a green pear", "red plums", "green apples and a red pear"] * 10
+LABELS = ["green", "red"]
+
+
+@pytest.fixture(scope="session")
+def result(tmp_path_factory: pytest.TempPathFactory) -> FitResult:
+    labels = [{name for name in LABELS if name in text} for text in TEXTS]
+    dataset = from_arrays([tokenize(text) for text in TEXTS], labels, kind="bag")
+    split = random_split(len(dataset), seed=0)
+    preprocessor = table_preprocessor(dataset.kind, ["svm"])
+    known = preprocessor.fit_transform(dataset, split)
+    graph = co_occurrence(dataset, weight="count", split=split)
+    model = table_lamp(known[split.train], graph, channels=8, num_steps=1, heads=2, known_labels=True)
+    objective = BinaryObjective(max_known=0.5)
+    module = MultiLabelModule(model, LABELS, objective, config={"note": "ü"}, preprocessor=preprocessor)
+    data = MultiLabelDataModule(known, split)
+    folder = tmp_path_factory.mktemp("texts")
+    return fit(module, data, folder, max_epochs=2, monitor="val/loss", logger=False)
+
+
+@pytest.fixture
+def folder(result: FitResult) -> Path:
+    assert result.model_folder is not None
+    return result.model_folder

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import resource
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.training.conftest import GINE, LABELS, LabelModel, ToyGraphs, make_module
+from tg_mlc import __version__
+from tg_mlc.data import random_split
+from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+from tg_mlc.saving import AtomicCheckpointIO, read_checkpoint
+from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
+
+CONFIG = {"encoder": "fmp", "heads": [4, 2], "nested": {"dropout": 0.1, "none": None}}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    dataset = ToyGraphs()
+    data = MultiLabelDataModule(dataset, random_split(len(dataset), seed=0), batch_size=8)
+    module = make_module(LabelModel, config=CONFIG, decay="cosine", weight_decay=0.1)
+    return fit(module, data, tmp_path_factory.mktemp("run"), max_epochs=2, ema_decay=0.9)
+
+
+def test_files_hold_plain_data_only(trained):
+    files = sorted(path.name for path in trained.checkpoint.parent.iterdir())
+    assert files == [".lock", "best.ckpt", "last.ckpt", "logs"]
+    for name in files[1:3]:
+        torch.load(trained.checkpoint.parent / name, weights_only=True)
+
+
+def test_read_checkpoint(trained, batch):
+    checkpoint = read_checkpoint(trained.checkpoint)
+    assert checkpoint.label_names == LABELS
+    assert checkpoint.config == CONFIG
+    assert checkpoint.version == __version__
+    assert checkpoint.label_graph.edge_index.equal(fully_connected(3).edge_index)
+    assert checkpoint.label_graph.label_names == LABELS
+    assert checkpoint.label_graph.kind == "fully_connected"
+    assert {name: tuner.threshold for name, tuner in checkpoint.tuners.items()} == {
+        name: tuner.threshold for name, tuner in trained.module.tuners.items()
+    }
+    model = LabelModel(checkpoint.label_graph)
+    model.load_state_dict(checkpoint.state_dict)
+    assert torch.equal(model.eval()(batch), trained.module(batch))
+
+
+def test_load_from_checkpoint(trained, batch):
+    module = MultiLabelModule.load_from_checkpoint(trained.checkpoint, model=LabelModel(), weights_only=True).eval()
+    assert torch.equal(module(batch), trained.module(batch))
+    assert module.label_names == LABELS
+    assert module.config == CONFIG
+    assert dict(module.hparams) == dict(trained.module.hparams)
+    assert module.tuners.keys() == trained.module.tuners.keys()
+
+
+def test_other_label_graph_is_refused(trained):
+    other = edgeless(LABELS)
+    with pytest.raises(ValueError, match="Expected the label graph of the checkpoint"):
+        MultiLabelModule.load_from_checkpoint(trained.checkpoint, model=LabelModel(other), weights_only=True)
+    with pytest.raises(ValueError, match="Expected a model with label graph"):
+        MultiLabelModule.load_from_checkpoint(trained.checkpoint, model=GINE(), weights_only=True)
+
+
+def test_order_of_edges_does_not_matter(trained):
+    flipped = fully_connected(LABELS)
+    flipped.edge_index = flipped.edge_index.flip(1)
+    model = LabelModel()
+    model.labels._label_graph = flipped
+    MultiLabelModule.load_from_checkpoint(trained.checkpoint, model=model, weights_only=True)
+
+
+def test_foreign_files_are_refused(tmp_path):
+    torch.save({"state_dict": {}}, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match=r"other\.ckpt to be written by tg_mlc"):
+        read_checkpoint(tmp_path / "other.ckpt")
+    with pytest.raises(FileNotFoundError):
+        read_checkpoint(tmp_path / "none.ckpt")
+
+
+def test_a_flipped_bit_is_refused(trained, tmp_path, batch):
+    """Even in a weight, where PyTorch would read another number."""
+    content = bytearray(trained.checkpoint.read_bytes())
+    weight = trained.module.state_dict()["model.lin_in.weight"].numpy().tobytes()
+    content[content.index(weight) + 5] ^= 1
+    path = tmp_path / "flipped.ckpt"
+    path.write_bytes(content)
+    assert torch.load(path, weights_only=True)["state_dict"].keys() == trained.module.state_dict().keys()
+    for read in (
+        read_checkpoint,
+        AtomicCheckpointIO().load_checkpoint,
+        lambda path: MultiLabelModule.load_from_checkpoint(path, model=LabelModel(), weights_only=True),
+    ):
+        with pytest.raises(ValueError, match=r"flipped\.ckpt' to be a whole checkpoint .* damaged"):
+            read(path)
+
+
+def test_damage_anywhere_is_refused_or_harmless(tmp_path):
+    AtomicCheckpointIO().save_checkpoint({"a": torch.arange(5.0), "b": "text"}, tmp_path / "small.ckpt")
+    content, path = (tmp_path / "small.ckpt").read_bytes(), tmp_path / "damaged.ckpt"
+    for place in range(0, len(content), 3):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 8]) + content[place + 1 :])
+        try:
+            read = AtomicCheckpointIO().load_checkpoint(path)
+        except (ValueError, RuntimeError):
+            continue
+        assert read["b"] == "text"
+        assert torch.equal(read["a"], torch.arange(5.0))
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.999])
+def test_files_cut_short_are_refused(trained, tmp_path, data, kept):
+    path, content = tmp_path / "last.ckpt", trained.last_checkpoint.read_bytes()
+    path.write_bytes(content[: int(kept * len(content))])
+    for read in (
+        lambda: read_checkpoint(path),
+        lambda: MultiLabelModule.load_from_checkpoint(path, model=LabelModel(), weights_only=True),
+        lambda: fit(make_module(LabelModel), data, tmp_path, resume=True, logger=False),
+    ):
+        with pytest.raises(ValueError, match=rf"{path}' to be a whole checkpoint .* cut short.*copy it again"):
+            read()
+
+
+def test_weights_of_other_settings_are_refused_in_one_sentence(trained, data):
+    def smaller():
+        model = LabelModel()
+        model.readout = torch.nn.Linear(3, 2)
+        return model
+
+    for load in (
+        lambda: MultiLabelModule.load_from_checkpoint(trained.checkpoint, model=smaller(), weights_only=True),
+        lambda: fit(make_module(smaller), data, trained.checkpoint.parent, max_epochs=3, resume=True, logger=False),
+    ):
+        with pytest.raises(ValueError, match=r"settings that these weights were trained with.*readout") as caught:
+            load()
+        assert "\n" not in str(caught.value)
+
+
+class Evil:
+    def __reduce__(self):
+        return Path.touch, (Path("touched"),)
+
+
+def test_code_in_files_is_not_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    torch.save({"tg_mlc": Evil()}, "evil.ckpt")
+    for load in (read_checkpoint, AtomicCheckpointIO().load_checkpoint):
+        with pytest.raises(ValueError, match=r"'evil\.ckpt' to hold tensors .* \(got getattr\).*train anew") as refused:
+            load("evil.ckpt")
+        assert "weights_only" not in str(refused.value)
+    with pytest.raises(ValueError, match=r"'evil\.ckpt' to hold tensors"):
+        MultiLabelModule.load_from_checkpoint("evil.ckpt", model=LabelModel(), weights_only=True)
+    assert not Path("touched").exists()
+
+
+def test_a_broken_write_leaves_the_old_file(tmp_path, monkeypatch):
+    io, path = AtomicCheckpointIO(), tmp_path / "runs" / "last.ckpt"
+    io.save_checkpoint({"epoch": 1}, path)
+
+    def write_half(checkpoint, partial):
+        Path(partial).write_bytes(b"half")
+        assert path.exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(torch, "save", write_half)
+    with pytest.raises(KeyboardInterrupt):
+        io.save_checkpoint({"epoch": 2}, path)
+    assert io.load_checkpoint(path) == {"epoch": 1}
+    assert [file.name for file in path.parent.iterdir()] == ["last.ckpt"]
+
+
+def test_a_full_disk_is_named_with_the_file(tmp_path):
+    io, path = AtomicCheckpointIO(), tmp_path / "last.ckpt"
+    io.save_checkpoint({"epoch": 1}, path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"write the checkpoint '.*last\.ckpt' .*bytes free.*make room there"):
+            io.save_checkpoint({"weights": torch.zeros(100_000)}, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert io.load_checkpoint(path) == {"epoch": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["last.ckpt"]
+
+
+@pytest.mark.parametrize("value", [np.float64(1.0), Path("x"), {1.5: 2}, [1, {2, 3}]])
+def test_config_must_be_plain(value):
+    with pytest.raises(ValueError, match=r"config\['a'\]"):
+        MultiLabelModule(GINE(), LABELS, config={"a": value})
+
+
+def test_model_without_label_graph(tmp_path, data):
+    fit(make_module(), data, tmp_path, max_epochs=1, logger=False)
+    assert read_checkpoint(tmp_path / "best.ckpt").label_graph is None
+
+
+def test_label_graph_with_weights(tmp_path, data):
+    graph = LabelGraph(torch.tensor([[0, 1], [1, 0]]), num_nodes=3, edge_weight=torch.tensor([0.5, 2.0]), kind="toy")
+    fit(make_module(lambda: LabelModel(graph)), data, tmp_path, max_epochs=1, logger=False)
+    stored = read_checkpoint(tmp_path / "last.ckpt").label_graph
+    assert torch.equal(stored.edge_weight, graph.edge_weight)
+    assert (stored.kind, stored.num_labels) == ("toy", 3)
+
+
+def test_missing_lightning_names_the_extra(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("tg_mlc.training")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("lightning", "lightning.pytorch"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=r"tg_mlc\[train\]"):
+        import tg_mlc.training  # noqa: F401

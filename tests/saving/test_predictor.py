@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+import torch
+
+import tg_mlc
+from tests.saving.conftest import LABELS, TEXTS
+from tg_mlc.data import from_arrays
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.graphs import fully_connected
+from tg_mlc.metrics import evaluate
+from tg_mlc.models import LaMP, table_lamp
+from tg_mlc.nn.encoders import VectorEncoder
+from tg_mlc.saving import Predictor
+from tg_mlc.training import MultiLabelModule
+
+NEW = ["Red pears!", "GREEN apples", "something else"]
+
+
+def test_what_fit_leaves_predicts_the_same(result, folder):
+    loaded = tg_mlc.load(folder)
+    np.testing.assert_array_equal(loaded.scores(NEW), Predictor(result.module).scores(NEW))
+    assert loaded.label_names == LABELS
+    assert repr(loaded) == "Predictor(ModuleScorer, 2 labels)"
+
+
+def test_columns_of_targets_are_matched_by_name(folder):
+    predictor = tg_mlc.load(folder)
+    y = pd.DataFrame([[1, 0], [0, 1], [1, 1]], columns=LABELS)
+    expected = predictor.evaluate(NEW, y.to_numpy()).values
+    assert predictor.evaluate(NEW, y[LABELS[::-1]]).values == pytest.approx(expected, nan_ok=True)
+    with pytest.raises(ValueError, match="Expected 'y' to have the columns of the model's labels"):
+        predictor.evaluate(NEW, y.rename(columns={LABELS[0]: "other"}))
+
+
+def test_the_folder_says_what_a_person_wants_to_know(result, folder):
+    content = json.loads((folder / "model.json").read_text())["content"]
+    assert content["label_names"] == LABELS
+    assert content["module"]["builder"] == "table_lamp"
+    assert content["module"]["options"]["channels"] == 8
+    assert content["module"]["thresholds"]["miF1"]["thresholds"] == [result.module.tuners["miF1"].threshold]
+    facts = content["facts"]
+    assert facts["validation"]["val/loss"] == pytest.approx(result.best_value)
+    assert facts["versions"]["torch"] == torch.__version__
+    assert facts["versions"]["scikit-learn"] == sklearn.__version__
+    assert len(facts["data"]) == len(facts["split"]) == 64
+
+
+def test_a_data_frame_of_names(folder):
+    loaded = tg_mlc.load(folder)
+    frame = loaded.predict(pd.Series(NEW, index=["x", "y", "z"]))
+    assert frame.columns.get_level_values(0).unique().tolist() == ["probability", "decision", "threshold"]
+    assert frame["probability"].columns.tolist() == LABELS
+    assert frame.index.tolist() == ["x", "y", "z"]
+    np.testing.assert_array_equal(frame["probability"], loaded.scores(NEW))
+    np.testing.assert_array_equal(frame["decision"], frame["probability"] >= frame["threshold"])
+    assert (frame["threshold"] == loaded.thresholds("miF1")).all(axis=None)
+    with pytest.raises(ValueError, match=re.escape("Expected 'metric' to be one of ['ACC', ")):
+        loaded.predict(NEW, metric="F2")
+
+
+def test_any_number_of_rows_is_streamed(folder):
+    loaded = tg_mlc.load(folder)
+    frames = list(loaded.stream(iter(TEXTS), rows=15, batch_size=4))
+    assert [len(frame) for frame in frames] == [15, 15, 10]
+    together = pd.concat(frames)
+    assert together.index.tolist() == list(range(40))
+    np.testing.assert_allclose(together["probability"], loaded.scores(TEXTS), atol=1e-6)
+    assert list(loaded.stream([])) == []
+    column = pd.Series(TEXTS, index=range(100, 140))
+    assert pd.concat(loaded.stream(column, rows=15)).index.tolist() == column.index.tolist()
+    with pytest.raises(ValueError, match=r"Expected inputs one by one \(got the string 'CCO'\); pass one input as"):
+        next(loaded.stream("CCO"))
+
+
+def test_frames_are_cut_by_rows_and_may_have_one_column(folder):
+    loaded, frame = tg_mlc.load(folder), pd.DataFrame({"text": TEXTS[:5]}, index=list("abcde"))
+    expected = loaded.predict(frame["text"])
+    pd.testing.assert_frame_equal(loaded.predict(frame), expected)
+    pd.testing.assert_frame_equal(pd.concat(loaded.stream(frame, rows=2)), expected)
+
+
+def test_a_wrong_device_is_not_the_fault_of_the_folder(folder):
+    for device in ("gpu", "cuda:99"):
+        with pytest.raises(ValueError, match=f"Expected 'device' to be one that PyTorch has here .got '{device}': "):
+            tg_mlc.load(folder, device=device)
+
+
+def test_known_labels_stay_as_they_are_given_and_change_the_others(folder):
+    loaded = tg_mlc.load(folder)
+    free, given = loaded.predict(NEW), loaded.predict(NEW, known={"red": 1})
+    assert (given["probability"]["red"] == 1).all()
+    assert (given["probability"]["green"] != free["probability"]["green"]).all()
+    [streamed] = loaded.stream(NEW, known={"red": 1})
+    pd.testing.assert_frame_equal(streamed, given)
+
+
+def test_evaluation_takes_the_thresholds_of_the_model(result, folder):
+    y = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
+    report = tg_mlc.load(folder).evaluate(NEW, y)
+    assert report.values == Predictor(result.module).evaluate(NEW, y).values
+
+
+def test_given_labels_count_as_unknown_in_an_evaluation():
+    y = torch.randint(2, (40, 3), generator=torch.Generator().manual_seed(0)).float()
+    tosses = from_arrays(np.ones((40, 2)), y, ["a", "b", "c"], kind="vector")
+    model = table_lamp(tosses, fully_connected(tosses.label_names), channels=8, known_labels=True)
+    predictor = Predictor(MultiLabelModule(model, tosses.label_names))
+    known = y.clone()
+    known[:, 2] = known[0, 1] = math.nan
+    report = predictor.evaluate(tosses, y, known=known)
+    assert report.num_unknown == 79
+    assert report.values == predictor.evaluate(with_attribute(tosses, "known", known), y).values
+    open_ = evaluate(y.masked_fill(~known.isnan(), math.nan), predictor.scores(tosses, known), 0.5)
+    assert report.values == pytest.approx(open_.values, nan_ok=True)
+    assert predictor.evaluate(tosses, y).num_unknown == 0
+    with pytest.raises(ValueError, match=r"'scores' to have the shape of the targets, \[40, 2\]"):
+        predictor.evaluate(tosses, y[:, :2], known=known)
+
+
+def test_saving_again_replaces_the_model_as_a_whole(folder, tmp_path):
+    loaded = tg_mlc.load(folder)
+    assert loaded.save(tmp_path / "copy") == tmp_path / "copy"
+    first = (tmp_path / "copy" / "model.json").read_text()
+    with torch.no_grad():
+        loaded.scorer.module.model.readout.bias += 1
+    loaded.save(tmp_path / "copy")
+    assert len(list((tmp_path / "copy").iterdir())) == 2
+    assert (tmp_path / "copy" / "model.json").read_text() != first
+    np.testing.assert_array_equal(tg_mlc.load(tmp_path / "copy").scores(NEW), loaded.scores(NEW))
+
+
+def test_loading_draws_no_random_numbers(folder):
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    tg_mlc.load(folder)
+    assert torch.equal(torch.rand(1), expected)
+
+
+def vectors():
+    return from_arrays(np.eye(4), np.eye(4)[:, :2], LABELS, kind="vector")
+
+
+def test_a_model_without_a_builder_is_refused(tmp_path):
+    model = LaMP(VectorEncoder(4, 8), fully_connected(LABELS))
+    with pytest.raises(ValueError, match="Expected a model that a builder made"):
+        Predictor(MultiLabelModule(model, LABELS)).save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_was_changed_is_refused(tmp_path):
+    model = table_lamp(vectors(), fully_connected(LABELS), channels=8)
+    model.linear_path = torch.nn.Linear(4, 2)
+    with pytest.raises(ValueError, match="Expected a model as its builder 'table_lamp' makes it"):
+        Predictor(MultiLabelModule(model, LABELS)).save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_without_a_preprocessor_takes_samples(tmp_path):
+    model = table_lamp(vectors(), fully_connected(LABELS), channels=8)
+    predictor = Predictor(MultiLabelModule(model, LABELS))
+    loaded = tg_mlc.load(predictor.save(tmp_path))
+    np.testing.assert_array_equal(loaded.scores(vectors()), predictor.scores(vectors()))
+    assert (loaded.predict(vectors())["threshold"] == 0.5).all(axis=None)
+    with pytest.raises(ValueError, match="saved without a preprocessor"):
+        loaded.scores(np.eye(4))
+
+
+def damage(folder, number):
+    """A folder that differs from a saved model somewhere."""
+    rng = random.Random(number)
+    path = rng.choice(sorted(folder.iterdir()))
+    content = bytearray(path.read_bytes())
+    place = rng.randrange(len(content))
+    how = number % 5
+    if how == 0:
+        path.unlink()
+    elif how == 1:
+        path.write_bytes(content[:place])
+    elif how == 2:
+        path.write_bytes(content[:place] + rng.randbytes(8) + content[place:])
+    else:
+        content[place] ^= 1 << rng.randrange(8)
+        path.write_bytes(content)
+
+
+def test_200_damaged_folders_are_refused(folder, tmp_path):
+    for number in range(200):
+        copy = tmp_path / str(number)
+        shutil.copytree(folder, copy)
+        damage(copy, number)
+        with pytest.raises((ValueError, FileNotFoundError), match="Expected") as error:
+            tg_mlc.load(copy)
+        assert "\n" not in str(error.value)
+        assert str(copy) in str(error.value)
+
+
+@pytest.mark.parametrize("what", ["builder", "class"])
+def test_names_that_nobody_registered_are_refused(folder, tmp_path, what):
+    from tg_mlc.saving.folder import read_folder, write_folder
+
+    content = read_folder(folder)
+    if what == "builder":
+        content["module"]["builder"] = "os.system"
+    else:
+        content["module"]["preprocessor"]["name"] = "os.system"
+    write_folder(tmp_path, content)
+    with pytest.raises(ValueError, match=r"this version of tg_mlc can build \(got ValueError: Expected a .*os.system"):
+        tg_mlc.load(tmp_path)
+
+
+def test_numbers_that_json_lacks_are_saved_as_valid_json(result, tmp_path):
+    facts = {"losses": [math.inf, -math.inf, math.nan, 0.5]}
+    Predictor(result.module, facts).save(tmp_path)
+    json.loads((tmp_path / "model.json").read_text(), parse_constant=pytest.fail)
+    assert str(tg_mlc.load(tmp_path).facts["losses"]) == str(facts["losses"])
+    with pytest.raises(ValueError, match=r"Expected the keys of 'facts' to be strings, not .* \(got 'float'\)"):
+        Predictor(result.module, {"float": 1}).save(tmp_path)
+
+
+def test_what_is_no_model(tmp_path):
+    for path in (tmp_path, tmp_path / "nothing", tmp_path / "file"):
+        (tmp_path / "file").write_text("x")
+        with pytest.raises(FileNotFoundError, match=r"Expected '.*' to be the folder of a saved model"):
+            tg_mlc.load(path)
+
+
+def test_nothing_is_unpickled(folder):
+    code = """
+import sys
+import tg_mlc
+
+def refuse(event, arguments):
+    if event == "pickle.find_class":
+        raise AssertionError(arguments)
+
+tg_mlc.load(sys.argv[1]).scores(["Red pears!"])  # Numba reads its own cache
+sys.addaudithook(refuse)
+print(tg_mlc.load(sys.argv[1]).scores(["Red pears!"]).shape)
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
+    assert done.stdout == "(1, 2)\n"

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import pytest
+import torch
+
+import tg_mlc
+from tg_mlc.data import MoleculeDataset, from_arrays, tokenize
+from tg_mlc.data.dataset import ArrayDataset
+from tg_mlc.data.records import Records, Tokens
+from tg_mlc.inputs.readers.fasta import letter_codes
+from tg_mlc.metrics import DECISION_METRICS
+from tg_mlc.saving import Predictor
+from tg_mlc.stacking import AutoModel, auto, tuned_scores
+from tg_mlc.stacking import folds as _folds
+from tg_mlc.stacking.automatic import _values
+
+pytest.importorskip("sklearn")
+pytest.importorskip("lightning")
+
+
+def vectors(num_samples=90, seed=0):
+    x = np.random.default_rng(seed).normal(size=(num_samples, 4)).astype(np.float32)
+    return from_arrays(x, np.stack([x[:, 0] > 0, x[:, 1] > 0.5], axis=1).astype(np.float32), kind="vector")
+
+
+def saved(model):
+    """A model that is written to a folder and read again."""
+    with tempfile.TemporaryDirectory() as folder:
+        return tg_mlc.load(model.save(folder)).scorer
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return auto(vectors(), seconds=20)
+
+
+def test_the_random_state_of_the_caller_is_left_alone():
+    states = random.getstate(), torch.get_rng_state()
+    auto(vectors(40), seconds=5)
+    assert random.getstate() == states[0]
+    assert torch.equal(torch.get_rng_state(), states[1])
+
+
+def test_parts_whose_labels_nobody_knows_do_not_count():
+    y = np.array([[1.0], [np.nan], [0.0], [1.0]])
+    values = _values(y, np.array([[0.9], [0.5], [0.1], [0.8]]))
+    assert len(values) == 3
+    assert np.isfinite(values).all()
+
+
+def test_new_samples_are_predicted(fitted):
+    evaluation = fitted.evaluate(vectors(seed=1))
+    assert evaluation["maAUC"] > 0.95
+    assert evaluation["miF1"] > 0.8
+
+
+def test_all_parts_take_part(fitted):
+    assert len(fitted.models) == fitted.report["lamp"]["folds"] >= 2
+    assert set(fitted.tuners) == set(DECISION_METRICS)
+    assert len(fitted.report["weights"]) == 5
+
+
+def test_raw_rows_are_predicted_as_samples_are(fitted):
+    new = vectors(seed=1)
+    rows = new.rows("x").numpy()
+    np.testing.assert_array_equal(fitted.predict_proba(rows), fitted.predict_proba(new))
+    assert fitted.predict(rows).shape == (90, 2)
+
+
+def test_saved_model_predicts_the_same(fitted):
+    new = vectors(seed=1)
+    restored = saved(fitted)
+    assert (restored.predict_proba(new) == fitted.predict_proba(new)).all()
+    assert (restored.predict(new, "maF1") == fitted.predict(new, "maF1")).all()
+    assert restored.label_names == fitted.label_names
+    assert restored.report == fitted.report
+    assert repr(restored) == repr(fitted) == "AutoModel(seconds=20, seed=0)"
+
+
+def scores_of_a_fresh_process(model, raw, folder):
+    """What a process that unpickles nothing predicts with the saved model."""
+    code = """
+import json, sys
+import numpy as np
+import tg_mlc
+
+def refuse(event, arguments):
+    if event == "pickle.find_class":
+        raise AssertionError(arguments)
+
+raw = json.loads(sys.argv[2])
+tg_mlc.load(sys.argv[1]).scores(raw)  # Numba reads its own cache
+sys.addaudithook(refuse)
+np.save(sys.argv[3], tg_mlc.load(sys.argv[1]).scores(raw))
+"""
+    words = [str(model.save(folder / "model")), json.dumps(raw), str(folder / "scores.npy")]
+    subprocess.run([sys.executable, "-c", code, *words], check=True)
+    return np.load(folder / "scores.npy")
+
+
+def test_a_fresh_process_predicts_the_same_without_unpickling(fitted, tmp_path):
+    rows = vectors(seed=1).rows("x").tolist()
+    np.testing.assert_array_equal(scores_of_a_fresh_process(fitted, rows, tmp_path), fitted.predict_proba(rows))
+
+
+def test_the_folder_holds_no_training_sample(fitted, tmp_path):
+    content = (fitted.save(tmp_path) / "model.json").read_text()
+    assert "samples" in content
+    assert '"sample"' not in content
+
+
+def test_what_is_known_is_refused(fitted):
+    with pytest.raises(
+        ValueError, match=r"Expected samples without known labels.*with known_labels=True and BinaryObjective"
+    ):
+        Predictor(fitted).scores(vectors(), known={"label_0": 1})
+
+
+def test_classifiers_stand_beside_it(fitted):
+    scores = fitted.classifier_scores(vectors(seed=1))
+    assert list(scores) == ["linear SVM", "logistic regression", "kernel ridge regression", "random forest"]
+    assert all(each.held_out.shape == each.scores.shape == (90, 2) for each in scores.values())
+    with pytest.raises(RuntimeError, match="as scores of training samples are not saved"):
+        saved(fitted).classifier_scores(vectors(seed=1))
+
+
+def test_classifiers_alone_do_where_time_is_short():
+    model = auto(vectors(), seconds=0)
+    assert not model.models
+    assert model.report["lamp"] is None
+    assert model.report["without_lamp"] == "the time was too short to train it"
+    assert (saved(model).predict_proba([[1.0, 0, 0, 0]]) == model.predict_proba([[1.0, 0, 0, 0]])).all()
+
+
+def test_classifiers_alone_do_where_training_diverges():
+    with pytest.warns(UserWarning, match="classifiers alone, as LaMP's training diverged: .* lower 'lr'"):
+        model = AutoModel(seconds=20, search=lambda attempt, usual: {"lr": 1e30}).fit(vectors())
+    assert model.report["lamp"] is None
+    assert model.report["without_lamp"].startswith("its training diverged: ")
+    assert np.isfinite(model.predict_proba([[1.0, 0, 0, 0]])).all()
+
+
+def test_texts(tmp_path):
+    texts = ["red apple pie", "green pear tart", "red cherry pie", "green lime tart"] * 8
+    y = np.array([["red" in text, "pear" in text] for text in texts], dtype=np.float32)
+    model = auto(from_arrays([tokenize(text) for text in texts], y, kind="sequence"), seconds=10)
+    new = ["a red apple", "the green pear"]
+    assert model.predict(new).tolist() == [[1, 0], [0, 1]]
+    assert model.models
+    np.testing.assert_array_equal(scores_of_a_fresh_process(model, new, tmp_path), model.predict_proba(new))
+
+
+@pytest.fixture
+def one_epoch(monkeypatch):
+    monkeypatch.setattr(_folds, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(_folds, "NUM_FOLDS", (2,))
+
+
+def test_molecules(tmp_path, one_epoch):
+    pytest.importorskip("rdkit")
+    chains = ["C" * length for length in range(2, 12)]
+    smiles = [*chains, *(f"{chain}C(=O)O" for chain in chains), *(f"{chain}CN" for chain in chains)]
+    y = torch.tensor(np.repeat([[0.0, 0], [1, 0], [0, 1]], 10, axis=0), dtype=torch.float)
+    dataset = MoleculeDataset.from_smiles(smiles, y, ["acid", "amine"])
+    new = ["CCCCCCC(=O)O", "CCCCCCN"]
+    model = auto(dataset, seconds=0)
+    assert model.predict(new).tolist() == [[1, 0], [0, 1]]
+    whole = auto(dataset, seconds=60)
+    assert whole.models
+    np.testing.assert_array_equal(scores_of_a_fresh_process(whole, new, tmp_path), whole.predict_proba(new))
+    assert (saved(model).predict_proba(dataset) == model.predict_proba(dataset)).all()
+
+
+def test_dna(tmp_path, one_epoch):
+    random = np.random.default_rng(0)
+    texts = ["".join(random.choice(list("ACGT"), 40)) for _ in range(60)]
+    texts = [text[:20] + "GATTACA" * (place % 2) + text[20:] for place, text in enumerate(texts)]
+    y = np.array([[place % 2] for place in range(60)], dtype=np.float32)
+    records = Records(Tokens.of([letter_codes(text) for text in texts]), y, ["bound"], list("ACGTN"))
+    dataset, new = ArrayDataset(records.to_samples()), ["AAAAAAAGATTACAAAA", "TTTTTGTAATCTTTT", "CCCCCCCCCCCCCCC"]
+    assert auto(dataset, seconds=0).predict(new).tolist() == [[1], [1], [0]]
+    whole = auto(dataset, seconds=60)
+    assert whole.models
+    np.testing.assert_array_equal(scores_of_a_fresh_process(whole, new, tmp_path), whole.predict_proba(new))
+
+
+def without_times(report):
+    """A report but for what the speed of the machine decides."""
+    classifiers = {kind: {**each, "seconds": 0.0} for kind, each in report["classifiers"].items()}
+    return {**report, "classifiers": classifiers, "seconds": 0.0}
+
+
+def interrupted_at(monkeypatch, module, name, count):
+    """Interrupts the call of a function that comes after so many others, and returns the arguments of all."""
+    function, calls = getattr(module, name), []
+
+    def interrupted(*args):
+        if len(calls) == count:
+            raise KeyboardInterrupt
+        calls.append(args)
+        return function(*args)
+
+    monkeypatch.setattr(module, name, interrupted)
+    return calls
+
+
+def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, monkeypatch):
+    monkeypatch.setattr(_folds, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(_folds, "NUM_FOLDS", (3,))
+    monkeypatch.setattr(tuned_scores, "MAX_TREES", tuned_scores.MIN_TREES)  # which time would decide
+    dataset, new, keep = vectors(), vectors(seed=1), tmp_path / "keep"
+    whole = AutoModel(seconds=1000).fit(dataset)
+    for module, name, count in ((tuned_scores, "_tune", 2), (_folds, "_train_model", 2)):
+        with monkeypatch.context() as patched:
+            interrupted_at(patched, module, name, count)
+            with pytest.raises(KeyboardInterrupt):
+                AutoModel(seconds=1000).fit(dataset, keep)
+    assert len(list(keep.iterdir())) == 4 + 2 + 2  # classifiers, plan and choice, folds
+    weights = next((keep / "ridge").glob("weights-*"))
+    weights.write_bytes(weights.read_bytes()[:-1])
+    tuned = interrupted_at(monkeypatch, tuned_scores, "_tune", 5)
+    trained = interrupted_at(monkeypatch, _folds, "_train_model", 5)
+    with pytest.warns(UserWarning, match="'ridge' is made again"):
+        model = AutoModel(seconds=1000).fit(dataset, keep)
+    assert [call[0] for call in tuned] == ["ridge"]
+    assert [call[2].name for call in trained] == ["fold 2"]
+    np.testing.assert_array_equal(model.predict_proba(new), whole.predict_proba(new))
+    assert without_times(model.report) == without_times(whole.report)
+    assert repr(model.classifiers.tuned["forest"].classifier) == repr(whole.classifiers.tuned["forest"].classifier)
+
+
+def test_refuses_an_unknown_metric(fitted):
+    with pytest.raises(ValueError, match=r"Expected 'metric' to be one of .* \(got 'F1'\)"):
+        fitted.predict(vectors(), "F1")
+
+
+def test_labels_of_samples_are_matched_by_name():
+    samples = vectors()
+    model = AutoModel(seconds=0).fit(samples)
+    x, y, names = samples.rows("x").numpy(), samples.y.numpy(), samples.label_names
+    assert model.evaluate(samples)["maAUC"] > 0.9
+    turned = from_arrays(x, y[:, ::-1], names[::-1], kind="vector")
+    assert model.evaluate(turned).values == pytest.approx(model.evaluate(samples).values, nan_ok=True)
+    with pytest.raises(
+        ValueError, match=r"samples with the labels of the model \(got others, or too few: \['label_1', 'other'"
+    ):
+        model.evaluate(from_arrays(x, y, [names[0], "other"], kind="vector"))

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tg_mlc.data import from_arrays
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.saving.checkpoint import label_graph_users
+from tg_mlc.stacking import folds as _folds
+
+pytest.importorskip("sklearn")
+pytest.importorskip("lightning")
+
+
+def samples(num_labels=2, changed=()):
+    random = np.random.default_rng(0)
+    x = random.normal(size=(60, 4)).astype(np.float32)
+    y = (x @ random.normal(size=(4, num_labels)) > 0.5).astype(np.float32)
+    y[list(changed)] = 1 - y[list(changed)]
+    evidence = torch.from_numpy(random.normal(size=(60, num_labels, 2))).float()
+    return with_attribute(from_arrays(x, y, kind="vector"), "evidence", evidence)
+
+
+@pytest.mark.parametrize("num_labels", [2, _folds.MAX_COMPLETE + 1])
+def test_the_labels_of_samples_that_are_scored_have_no_say_in_the_model(num_labels):
+    split = _folds._split(np.arange(60) % 5, 0)
+    options = {**_folds.FAMILIES["table"].model, "channels": 8}
+    parts = [samples(num_labels), samples(num_labels, changed=split.val)]
+    first, other = (_folds._train("table", part, split, options, 3, seed=0) for part in parts)
+    assert first.least != other.least
+    logits, expected = (_folds.logits_of(each.model.eval(), parts[0]) for each in (first, other))
+    assert torch.equal(logits, expected)
+
+
+def test_every_sample_is_scored_and_every_model_has_its_graph():
+    dataset = samples(_folds.MAX_COMPLETE + 1)
+    folds = _folds.train_folds(dataset, seconds=20.0, seed=0)
+    assert np.isfinite(folds.held_out).all()
+    edges = [next(label_graph_users(model)).label_graph.edge_index for model in folds.models]
+    assert not all(torch.equal(edges[0], others) for others in edges[1:])

@@ -1,0 +1,116 @@
+"""Data sets from arrays, sparse matrices, data frames and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from torch_geometric.data import Data
+
+from tg_mlc._frames import check_same_rows
+from tg_mlc._numbers import as_list
+from tg_mlc.data import ArrayDataset, MultiLabelDataset, predefined_split
+from tg_mlc.data._label_values import in_order, read_labels
+from tg_mlc.data.records import Kind, Records
+from tg_mlc.inputs._inputs import announce_kind, infer_kind, num_rows, read_inputs, without_nominal
+
+
+def from_arrays(
+    X: Any,
+    Y: Any = None,
+    label_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
+    kind: Kind | None = None,
+    train: Any = None,
+    test: Any = None,
+    transform: Callable[[Data], Data] | None = None,
+    *,
+    like: MultiLabelDataset | None = None,
+) -> ArrayDataset:
+    """Makes a data set of inputs and labels in memory.
+
+    .. code-block:: python
+
+        dataset = from_arrays([["red", "apple"], ["green", "pear"]], [{"fruit", "red"}, {"fruit"}])
+        new = from_arrays([["red", "pear"]], like=dataset)
+
+    Args:
+        X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse, pandas or polars) with one row per
+            sample, or a list (or column of a data frame) of lists of words; words are strings, or numbers from 0 that
+            are taken as they are. Lists of whole numbers that are all of one length may be either, and need
+            :obj:`kind`. Columns of strings (or categories) in a data frame become columns of 0 and 1, one for each
+            value, as in :func:`from_csv`.
+        Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these forms, or a list (or
+            column) with the set (or list) of each sample's label names, where :obj:`None` means that all are unknown.
+            (default: :obj:`None`, nobody knows any label; needs :obj:`like` or :obj:`label_names`)
+        label_names (list of str, optional): Names of the labels, in the order of their columns; those of a data frame's
+            own columns take these in that order, others rename its columns. (default: the columns of a data frame, the
+            sorted names that occur in sets, else ``label_0``, ``label_1``, ...)
+        feature_names (list of str, optional): Names of the columns of :obj:`X`, as :obj:`label_names` are of labels,
+            or the vocabulary of its words. Words outside of the vocabulary become its word 0, ``<unk>``, in a sequence,
+            and are left out of a bag.
+            (default: the columns of a data frame, or the words that occur, the most frequent first)
+        kind (str, optional): What an input is: :obj:`"bag"` (words with weights, in no order; of lists of words, which
+            ones are present), :obj:`"vector"`, or :obj:`"sequence"` (words in order).
+            (default: inferred where it can be, and the choice printed)
+        train (array, optional): Rows of the training part, or a mask; the vocabulary is taken from these alone.
+            (default: :obj:`None`)
+        test (array, optional): Rows of the test part, or a mask; with :obj:`train` and :obj:`test`, the data set has an
+            ``official_split()``. (default: :obj:`None`)
+        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+        like (MultiLabelDataset, optional): The samples that a model was trained on: gives new samples the same labels,
+            words (or columns) and kind, which the model receives as numbers. Columns of a data frame are matched by
+            name and may come in any order; those of other matrices are matched by position. Words that are not among
+            the old ones become ``<unk>`` in a sequence, which is refused where the old ones have no ``<unk>``, and are
+            left out of a bag, which has no place for them. (default: :obj:`None`)
+
+    Returns:
+        A data set whose samples have ``x`` as :class:`~tg_mlc.data.MultiLabelDataset` says, and ``y`` of shape
+        ``[1, num_labels]``.
+
+    Raises:
+        ValueError: If numbers of rows differ, data frames share rows but not all of them in one order, a label is none
+            of 0, 1 and NaN, a name in a set is missing or blank, the labels would take more than 8 GiB, an input cannot
+            be of its kind or may be of two, or rows or names do not fit; the message names row and column. Or if
+            nothing tells the labels, or samples cannot be like the old ones.
+    """
+    check_same_rows(X, Y)
+    num_inputs = None
+    if like is not None:
+        if label_names is not None or feature_names is not None:
+            raise ValueError("Expected 'like' or names of labels and features (got both); 'like' has names")
+        num_inputs = like.num_inputs
+        if like.kind is None or num_inputs is None:
+            expected = "a data set of bags, vectors or sequences, with 'kind' and 'num_inputs'"
+            raise ValueError(f"Expected 'like' to be {expected} (got {like})")
+        label_names, feature_names, kind = like.label_names, like.feature_names, kind or like.kind
+        Y = in_order(Y, label_names, "Y")
+    X, Y = as_list(X), _unknown(X, label_names) if Y is None else as_list(Y)
+    y, names = read_labels(Y, label_names, None if like is None else like.num_labels)
+    if num_rows(X) not in (None, len(y)):
+        raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")
+    parts = predefined_split(_row_numbers(train, len(y), "train"), (), _row_numbers(test, len(y), "test"), len(y))
+    train_rows = None if train is None else parts.train.numpy()
+    test_rows = None if test is None else parts.test.numpy()
+    X, feature_names = without_nominal(X, feature_names, num_inputs is not None)
+    x, words = read_inputs(X, kind or announce_kind(*infer_kind(X)), feature_names, train_rows, num_inputs)
+    samples = Records(x, y, names, words, train_rows, test_rows).to_samples()
+    return ArrayDataset(samples if num_inputs is None else samples._replace(num_features=num_inputs), transform)
+
+
+def _unknown(X: Any, label_names: Sequence[str] | None) -> np.ndarray:
+    if label_names is None:
+        raise ValueError("Expected labels 'Y', or 'like' or 'label_names' for samples of unknown labels (got none)")
+    return np.full((X.shape[0] if hasattr(X, "shape") else len(X), len(label_names)), np.nan)
+
+
+def _row_numbers(rows: Any, num_samples: int, name: str) -> np.ndarray:
+    """The numbers of the rows of a part, which may be given as a mask."""
+    given = np.asarray([] if rows is None else rows)
+    if given.dtype == bool and given.shape == (num_samples,):
+        return np.flatnonzero(given)
+    if given.size and given.dtype.kind not in "iu":
+        expected = f"numbers of rows, or a mask of {num_samples} entries"
+        raise ValueError(f"Expected '{name}' to be {expected} (got {given.dtype} of shape {list(given.shape)})")
+    return given.astype(np.int64)

@@ -1,0 +1,157 @@
+"""Preprocessor: a step that is fitted to data before a model, and saved with it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any, cast
+
+import numpy as np
+import torch
+from typing_extensions import Self
+
+from tg_mlc._names import register
+from tg_mlc.data import MultiLabelDataset, Split
+
+_CLASSES: dict[str, type[Preprocessor]] = {}
+
+
+class Preprocessor(ABC):
+    """A step between raw inputs and a model, fitted to training samples.
+
+    Its state is made of arrays and plain data, so that a checkpoint holds it without pickled code; :func:`from_state`
+    finds the class by its name. A class of your own has to be imported before its checkpoints are read, and needs a
+    name that no class of another module has.
+
+    .. code-block:: python
+
+        preprocessor = table_preprocessor("bag")
+        known = preprocessor.fit_transform(dataset, split)
+        module = MultiLabelModule(table_lamp(known[split.train], graph), names, preprocessor=preprocessor)
+        ...
+        new = read_checkpoint("best.ckpt").preprocessor.transform(["A text that nobody has labelled."])
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        register(_CLASSES, cls)
+
+    @abstractmethod
+    def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Learns from the training samples of a split; its validation samples may choose settings.
+
+        Args:
+            dataset (MultiLabelDataset): All samples.
+            split (Split): Which of them are training samples.
+        """
+
+    @abstractmethod
+    def transform(self, raw: Any) -> MultiLabelDataset:
+        """Makes samples of new inputs.
+
+        Args:
+            raw (Any): Samples, or what the class makes samples of.
+        """
+
+    def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
+        """Fits to the training samples of a split and transforms all samples, to train and to evaluate a model on.
+
+        Training samples may become something else than :meth:`transform` makes of them: what is said of them must come
+        from a fit without them.
+
+        Args:
+            dataset (MultiLabelDataset): All samples.
+            split (Split): Which of them are training samples.
+        """
+        return self.fit(dataset, split).transform(dataset)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The learned and chosen values as arrays, tensors, numbers, strings, and lists and dictionaries of these: all
+        attributes, unless a subclass says otherwise.
+        """
+        return dict(vars(self))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes what another one has learned, replacing what this one has.
+
+        Args:
+            state (dict): What :meth:`state_dict` returned, with arrays or tensors.
+        """
+        vars(self).update(state)
+        return self
+
+
+class Chain(Preprocessor):
+    """Preprocessors one after another, each fitted to what those before it make of the training samples.
+
+    Args:
+        *steps (Preprocessor): The preprocessors.
+    """
+
+    def __init__(self, *steps: Preprocessor) -> None:
+        self.steps = steps
+
+    def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Fits every step."""
+        self.fit_transform(dataset, split)
+        return self
+
+    def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
+        """All samples, through every step."""
+        for step in self.steps:
+            dataset = step.fit_transform(dataset, split)
+        return dataset
+
+    def transform(self, raw: Any) -> MultiLabelDataset:
+        """New inputs, through every step."""
+        return cast(MultiLabelDataset, reduce(lambda samples, step: step.transform(samples), self.steps, raw))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The states of all steps."""
+        return {"steps": [to_state(step) for step in self.steps]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Makes the steps anew."""
+        self.steps = tuple(from_state(step) for step in state["steps"])
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.steps))})"
+
+
+def to_state(preprocessor: Preprocessor) -> dict[str, Any]:
+    """The name of a preprocessor and its state, made of tensors and plain data only.
+
+    Args:
+        preprocessor (Preprocessor): A fitted one.
+    """
+    return {"name": type(preprocessor).__name__, "state": as_tensors(preprocessor.state_dict())}
+
+
+def from_state(entry: Mapping[str, Any]) -> Preprocessor:
+    """The preprocessor of a state.
+
+    Args:
+        entry (dict): What :func:`to_state` returned.
+
+    Raises:
+        ValueError: If no class of that name is known.
+    """
+    name = entry["name"]
+    if name not in _CLASSES:
+        raise ValueError(f"Expected a preprocessor among {sorted(_CLASSES)} (got {name!r}); import its class first")
+    return _CLASSES[name]().load_state_dict(entry["state"])
+
+
+def as_tensors(value: Any) -> Any:
+    """Plain data with tensors in place of arrays."""
+    if isinstance(value, np.ndarray):
+        return torch.tensor(value) if not value.flags.writeable else torch.from_numpy(np.ascontiguousarray(value))
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {key: as_tensors(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_tensors(item) for item in value]
+    return value

@@ -1,0 +1,211 @@
+"""Scalers: modules that bring vectors to a scale that suits linear layers and kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import Self
+
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.inputs.preprocessor import Preprocessor
+
+
+class LogCounts(nn.Module):
+    r"""Takes the logarithm of counts and gives every vector the same length.
+
+    .. math::
+        \mathbf{x}^{\prime} = r \sqrt{F} \cdot \frac{\log(1 + \mathbf{x})}{\lVert \log(1 + \mathbf{x}) \rVert}
+
+    Args:
+        rms (float, optional): The root mean square :math:`r` of the entries of a vector. (default: :obj:`0.5`)
+
+    Shapes:
+        - **input:** counts :math:`(B, F)`
+        - **output:** :math:`(B, F)`
+    """
+
+    def __init__(self, rms: float = 0.5) -> None:
+        super().__init__()
+        self.rms = rms
+
+    def fit(self, x: Tensor) -> LogCounts:
+        """Learns nothing: every vector is scaled by itself."""
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scaled counts."""
+        unit: Tensor = nn.functional.normalize(x.log1p(), dim=-1)
+        return unit * (self.rms * math.sqrt(x.size(-1)))
+
+
+class StandardScaler(nn.Module):
+    r"""Shifts and scales each entry to mean 0 and variance 1 among training vectors, and all vectors to a mean square
+    length of 1; entries that did not vary in training are only shifted.
+
+    .. math::
+        x^{\prime}_f = \frac{1}{\sqrt{F}} \frac{x_f - \mu_f}{\sigma_f}
+
+    Args:
+        in_channels (int): The size :math:`F` of a vector.
+
+    Shapes:
+        - **input:** vectors :math:`(B, F)`
+        - **output:** :math:`(B, F)`
+
+    Raises:
+        ValueError: On use, if an entry is missing (NaN).
+    """
+
+    mean: Tensor
+    spread: Tensor
+
+    def __init__(self, in_channels: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(in_channels))
+        self.register_buffer("spread", torch.ones(in_channels))
+
+    @torch.no_grad()
+    def fit(self, x: Tensor) -> StandardScaler:
+        """Takes mean and spread from training vectors :math:`(N, F)`.
+
+        Raises:
+            ValueError: If an entry is missing.
+        """
+        spread, mean = torch.std_mean(_whole(x).double(), dim=0, correction=0)
+        self.mean.copy_(mean)
+        self.spread.copy_(torch.where(x.amax(dim=0) > x.amin(dim=0), spread, 1.0))
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scaled vectors."""
+        return (_whole(x) - self.mean) / (self.spread * math.sqrt(x.size(1)))
+
+
+class QuantileScaler(nn.Module):
+    r"""Maps each entry to the standard normal quantile of its rank among training vectors, so that neither units nor
+    outliers matter; entries that are missing or did not vary in training become zero.
+
+    .. math::
+        x^{\prime}_f = \Phi^{-1} \big( \hat{F}_f(x_f) \big)
+
+    The ranks are kept as buffers, so that they travel with the weights of a model.
+
+    Args:
+        in_channels (int): Size :math:`F` of a vector.
+        num_quantiles (int, optional): The number of quantiles kept of each entry. (default: :obj:`200`)
+
+    Shapes:
+        - **input:** vectors :math:`(B, F)`
+        - **output:** :math:`(B, F)`
+
+    Raises:
+        ValueError: If it is used before it is fitted, or the vectors are of another size.
+    """
+
+    quantiles: Tensor
+    varies: Tensor
+
+    def __init__(self, in_channels: int, num_quantiles: int = 200) -> None:
+        super().__init__()
+        # NaN until they are fitted.
+        self.register_buffer("quantiles", torch.full((in_channels, num_quantiles), torch.nan))
+        self.register_buffer("varies", torch.zeros(in_channels, dtype=torch.bool))
+
+    @torch.no_grad()
+    def fit(self, x: Tensor) -> QuantileScaler:
+        """Takes the quantiles from training vectors :math:`(N, F)`.
+
+        Raises:
+            ValueError: If there are none, or they are of another size.
+        """
+        num_entries, num_quantiles = self.quantiles.shape
+        if x.dim() != 2 or x.size(1) != num_entries or x.size(0) == 0:
+            raise ValueError(f"Expected training vectors of shape [N, {num_entries}] (got {list(x.shape)})")
+        levels = torch.linspace(0, 1, num_quantiles, dtype=torch.float64, device=x.device)
+        quantiles = x.double().nanquantile(levels, dim=0).t()
+        self.varies.copy_(quantiles[:, -1] > quantiles[:, 0])  # False where all are missing
+        self.quantiles.copy_(quantiles.nan_to_num())
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scaled vectors.
+
+        Raises:
+            ValueError: If the scaler is not fitted, or the vectors are of another size.
+        """
+        if not torch.compiler.is_compiling() and self.quantiles[:1, :1].isnan().any():
+            raise ValueError("Expected a scaler that knows quantiles (got a new one); call its 'fit', or load weights")
+        if x.dim() != 2 or x.size(1) != self.quantiles.size(0):
+            raise ValueError(f"Expected vectors to scale of shape [N, {self.quantiles.size(0)}] (got {list(x.shape)})")
+        columns = x.t().contiguous()
+        below = torch.searchsorted(self.quantiles, columns, right=False)
+        above = torch.searchsorted(self.quantiles, columns, right=True)
+        # Half a step inside the range, where the normal quantile is finite:
+        rank = ((below + above) / 2).clamp(0.5, self.quantiles.size(1) - 0.5) / self.quantiles.size(1)
+        scaled: Tensor = torch.special.ndtri(rank).masked_fill(~self.varies.unsqueeze(-1) | columns.isnan(), 0.0)
+        return scaled.t().to(x.dtype)
+
+
+#: A scaler that is fitted to training vectors.
+Scaler = LogCounts | StandardScaler | QuantileScaler
+
+
+def molecule_scaler(key: str, size: int) -> LogCounts | QuantileScaler:
+    """The scaler, not fitted yet, for a vector that describes a molecule, by its attribute and number of entries."""
+    return QuantileScaler(size) if key == "descriptors" else LogCounts()
+
+
+class Scale(Preprocessor):
+    """Vectors on a scale that linear and kernel classifiers can work with.
+
+    Args:
+        method (str, optional): :obj:`"standard"` for :class:`StandardScaler`, or :obj:`"quantile"` for
+            :class:`QuantileScaler`, which takes entries that are missing. (default: :obj:`"standard"`)
+
+    Raises:
+        ValueError: On use, if an entry is missing that the scaler does not take.
+    """
+
+    scaler: StandardScaler | QuantileScaler
+
+    def __init__(self, method: Literal["standard", "quantile"] = "standard") -> None:
+        self.method = method
+
+    def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Fits the scaler to training vectors."""
+        x = dataset[split.train].rows("x")
+        self.scaler = self._scaler(x.size(1)).fit(x)
+        return self
+
+    def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
+        """Samples with scaled vectors."""
+        return with_attribute(raw, "x", self.scaler(raw.rows("x")))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The method, and the tensors of the scaler."""
+        return {"method": self.method, "scaler": self.scaler.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Makes the scaler anew."""
+        self.method, tensors = state["method"], state["scaler"]
+        self.scaler = self._scaler(len(next(iter(tensors.values()))))
+        self.scaler.load_state_dict(tensors)
+        return self
+
+    def _scaler(self, size: int) -> StandardScaler | QuantileScaler:
+        return StandardScaler(size) if self.method == "standard" else QuantileScaler(size)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.method!r})"
+
+
+def _whole(x: Tensor) -> Tensor:
+    if missing := int(x.isnan().any(dim=1).sum()):
+        got = f"NaN in {missing} of {len(x)} samples"
+        raise ValueError(f"Expected vectors without NaN (got {got}); fill them before, or take Scale('quantile')")
+    return x

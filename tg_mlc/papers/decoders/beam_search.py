@@ -1,0 +1,181 @@
+"""Beam search for the likeliest label sets, the same for all decoders."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tg_mlc._options import check_count, check_number
+from tg_mlc.papers.decoders.decoder import State, StepDecoder
+
+
+class Hypotheses(NamedTuple):
+    """Output of :func:`beam_search`: for each sample the best label sequences, the very best first."""
+
+    sequences: Tensor  #: ``[B, K, n]``, labels and then stop symbols ``L``, none where all are taken
+    labels: Tensor  #: ``[B, K, L]``, the labels of each sequence as truth values
+    log_probs: Tensor  #: ``[B, K]``, the log-probabilities of the sequences
+    peaks: Tensor  #: ``[B, K, L]``, the highest probability of each label at any place of the sequence
+    weights: Tensor  #: ``[B, K]``, the shares of the sequences by rank, of which the very best has the largest
+
+    def scores(self) -> Tensor:
+        r"""Scores of all labels in :math:`[0, 1]`: above one half exactly for the labels of the best sequence.
+
+        .. math::
+            s_i = \frac{1}{2} [i \in \mathcal{Y}_1] + \frac{1}{2} \sum_{k=1}^{K} w_k \, p_{ki}, \qquad
+            w_k = \frac{\exp \textrm{rank}(\mathcal{Y}_k)}{\sum_l \exp \textrm{rank}(\mathcal{Y}_l)}
+
+        with :math:`p_{ki}` the peaks. They rank the labels that are in all sequences of the beam, and those in none.
+
+        Shapes:
+            - **output:** scores :math:`(B, L)`
+        """
+        expected = (self.weights.unsqueeze(-1) * self.peaks).sum(dim=1).clamp(max=1.0)
+        return torch.where(self.labels[:, 0], 0.5 + 0.5 * expected, 0.5 * expected)
+
+
+def beam_search(
+    decoder: StepDecoder[State],
+    x: Tensor,
+    ptr: Tensor,
+    *,
+    beam_size: int = 5,
+    length_penalty: float = 0.0,
+    max_length: int | None = None,
+    excluded: Tensor | None = None,
+) -> Hypotheses:
+    r"""Searches for the likeliest label sequences, of all samples and hypotheses at once.
+
+    .. math::
+        \textrm{rank}(\mathcal{Y}) = \frac{\log p(\mathcal{Y})}{(|\mathcal{Y}| + 1)^{\alpha}}
+
+    Where fewer than :math:`K` sequences are possible, the last ones are empty, of log-probability minus infinity.
+
+    No label comes twice: the probabilities of those that a sequence has already go to the others. A sequence that has
+    stopped stays in the beam as long as it is among the best. With a beam of one and no length
+    penalty, the search is greedy.
+
+    Args:
+        decoder (StepDecoder): The decoder.
+        x (torch.Tensor): The states of the components that it starts from.
+        ptr (torch.Tensor): Where the components of every sample begin and end.
+        beam_size (int, optional): Number of hypotheses :math:`K`; the papers take 5. (default: :obj:`5`)
+        length_penalty (float, optional): The exponent :math:`\alpha`: larger ones prefer longer sequences, of labels
+            with a higher mean log-probability. (default: :obj:`0.0`)
+        max_length (int, optional): The most labels of a sequence, all if :obj:`None`: only the stop follows them. If a
+            best one would rather go on there, a warning says so. (default: :obj:`None`)
+        excluded (torch.Tensor, optional): A mask of labels that a sample's sequences leave out, :math:`(B, L)`.
+            (default: :obj:`None`)
+
+    Shapes:
+        - **input:** component states :math:`(N, d)`, pointers :math:`(B + 1)`
+        - **output:** :class:`Hypotheses` of :math:`B` samples
+
+    Raises:
+        ValueError: If an option is out of range.
+    """
+    check_count("beam_size", beam_size)
+    check_number("length_penalty", length_penalty)
+    max_length = decoder.num_labels if max_length is None else max_length
+    check_count("max_length", max_length)
+    with torch.no_grad():
+        if excluded is None:
+            excluded = torch.zeros(ptr.numel() - 1, decoder.num_labels, dtype=torch.bool, device=x.device)
+        beam, state = _Beam.without(excluded), decoder.start(x, ptr)
+        for _ in range(min(max_length, decoder.num_labels)):
+            logits, state = decoder.step(state, beam.last)
+            beam, rows = beam.extend(logits, beam_size, length_penalty)
+            if not beam.open.any():
+                break
+            state = decoder.select(state, rows)
+        else:
+            beam, is_cut = beam.close(decoder.step(state, beam.last)[0], length_penalty)
+            if is_cut.any():
+                message = (
+                    f"Sequences were cut at 'max_length', {max_length} labels, where others were likelier than a stop"
+                )
+                warnings.warn(message, stacklevel=2)
+    return beam.hypotheses(length_penalty)
+
+
+class _Beam(NamedTuple):
+    """The hypotheses of all samples after some steps, the best first."""
+
+    symbols: Tensor  # [B, K, n + 1], from the stop symbol that begins all
+    log_probs: Tensor  # [B, K]
+    labels: Tensor  # [B, K, L]
+    open: Tensor  # [B, K, L], the labels that may follow: none where a hypothesis has ended
+    peaks: Tensor  # [B, K, L]
+
+    @classmethod
+    def without(cls, excluded: Tensor) -> _Beam:
+        """The one hypothesis before any label."""
+        none = torch.zeros_like(excluded).unsqueeze(1)
+        start = torch.full_like(none[..., :1], excluded.size(1), dtype=torch.long)
+        return cls(start, none.new_zeros(none.shape[:2], dtype=torch.float), none, ~excluded.unsqueeze(1), none.float())
+
+    @property
+    def last(self) -> Tensor:
+        """The last symbol of every row."""
+        return self.symbols[..., -1].flatten()
+
+    def extend(self, logits: Tensor, beam_size: int, length_penalty: float) -> tuple[_Beam, Tensor]:
+        """The best hypotheses that are one symbol longer, and the row that each continues."""
+        num_samples, width, stop = self.open.shape
+        step = self._log_probs_of(logits)
+        totals = (self.log_probs.unsqueeze(-1) + step).flatten(start_dim=1)
+        ranks = totals / self._lengths().flatten(start_dim=1) ** length_penalty
+        chosen = ranks.topk(min(beam_size, ranks.size(1))).indices
+        symbol = (chosen % (stop + 1)).unsqueeze(-1)
+        rows = chosen // (stop + 1) + torch.arange(num_samples, device=chosen.device).unsqueeze(-1) * width
+        log_probs = totals.gather(1, chosen)
+        labels = F.pad(self.labels.flatten(end_dim=1)[rows], (0, 1)).scatter(2, symbol, True)[..., :stop]
+        # Those of probability zero fill a beam for which there are too few: they have no labels.
+        impossible = log_probs.isneginf().unsqueeze(-1)
+        symbols = torch.cat([self.symbols.flatten(end_dim=1)[rows], symbol], dim=-1).masked_fill(impossible, stop)
+        labels = labels & ~impossible
+        ended = (symbol == stop) | impossible
+        beam = _Beam(
+            symbols,
+            log_probs,
+            labels,
+            self.open.flatten(end_dim=1)[rows] & ~labels & ~ended,
+            torch.maximum(self.peaks, step[..., :stop].exp()).flatten(end_dim=1)[rows],
+        )
+        return beam, rows.flatten()
+
+    def close(self, logits: Tensor, length_penalty: float) -> tuple[_Beam, Tensor]:
+        """All hypotheses with a stop at their end, and for each sample whether the best would rather go on."""
+        step = self._log_probs_of(logits)
+        beam = self._replace(
+            symbols=F.pad(self.symbols, (0, 1), value=self.labels.size(-1)),
+            log_probs=self.log_probs + step[..., -1],
+            open=torch.zeros_like(self.open),
+        )
+        order = beam.ranks(length_penalty).argsort(dim=1, descending=True, stable=True)
+        goes_on = (step[..., :-1].amax(dim=-1) > step[..., -1]).gather(1, order)
+        rows = order + torch.arange(len(order), device=order.device).unsqueeze(-1) * order.size(1)
+        return _Beam(*(entry.flatten(end_dim=1)[rows] for entry in beam)), goes_on[:, 0]
+
+    def ranks(self, length_penalty: float) -> Tensor:
+        """What orders hypotheses that have ended."""
+        return self.log_probs / (self.labels.sum(dim=-1) + 1) ** length_penalty
+
+    def _log_probs_of(self, logits: Tensor) -> Tensor:
+        # Only the stop may follow one that has ended: its log-probability is zero.
+        closed = ~F.pad(self.open, (0, 1), value=True)
+        return logits.float().view_as(closed).masked_fill(closed, -torch.inf).log_softmax(dim=-1)
+
+    def _lengths(self) -> Tensor:
+        """The number of symbols of all continuations, a stop to come included."""
+        by_stop = self.labels.sum(dim=-1, keepdim=True) + 1
+        return torch.cat([(by_stop + 1).expand_as(self.labels), by_stop], dim=-1)
+
+    def hypotheses(self, length_penalty: float) -> Hypotheses:
+        """What the search has found."""
+        weights = self.ranks(length_penalty).softmax(dim=1)
+        return Hypotheses(self.symbols[..., 1:], self.labels, self.log_probs, self.peaks, weights)

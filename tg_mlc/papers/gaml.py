@@ -1,0 +1,119 @@
+"""Graph attention model for multi-label learning: messages between labels and components in both directions."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from typing_extensions import Unpack
+
+from tg_mlc._options import check_count
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.inputs.encoders import check_encoder, pop_input_encoder
+from tg_mlc.models import builder
+from tg_mlc.models.lamp import Encoder
+from tg_mlc.nn import AttentionConv, BlockOptions, FeatureMessagePassing, FeatureToLabelConv
+from tg_mlc.nn.readout import start_from_frequencies
+from tg_mlc.ops import Blocks
+
+
+class GAML(nn.Module):
+    r"""A network of labels that are nodes of the input's graph, after the `"Attentional Multilabel Learning over
+    Graphs: A Message Passing Approach" <https://arxiv.org/abs/1804.00293>`_ paper.
+
+    .. math::
+        \mathbf{u}^t_i = \textrm{xy}^t \big( \mathbf{u}^{t-1}_i, \{ \mathbf{z}^{t-1}_j \} \big), \qquad
+        \mathbf{z}^t_j = \textrm{yx}^t \big( \textrm{xx}^t (\mathbf{z}^{t-1}_j, \{ \mathbf{z}^{t-1}_k : k \in
+        \mathcal{N}(j) \}), \{ \mathbf{u}^{t-1}_i \} \big)
+
+    Every label attends to all components of its sample and every component to all labels, at once, and to its
+    neighbours. Labels have no edges among each other: what they have in common goes through the components. Blocks are
+    those of :class:`~tg_mlc.nn.AttentionConv`, where the paper has highway networks.
+
+    Args:
+        encoder (torch.nn.Module): Turns a batch into components, as for :class:`~tg_mlc.models.LaMP`. Its
+            :obj:`channels` are the size :math:`d` of all states.
+        num_labels (int): The number of labels :math:`L`.
+        num_steps (int, optional): Number of steps; their weights are not shared. (default: :obj:`2`)
+        among_features (bool, optional): If set to :obj:`False`, components do not attend to each other.
+            (default: :obj:`True`)
+        **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`).
+
+    Shapes:
+        - **input:** a batch of :math:`B` samples
+        - **output:** logits :math:`(B, L)`
+
+    Raises:
+        TypeError: If an option is unknown.
+        ValueError: If a number is less than one, or the blocks refuse a size or an option.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        num_labels: int,
+        num_steps: int = 2,
+        among_features: bool = True,
+        **block: Unpack[BlockOptions],
+    ) -> None:
+        super().__init__()
+        check_count("num_labels", num_labels)
+        check_count("num_steps", num_steps)
+        channels, edge_dim = cast(Encoder, encoder).channels, cast(Encoder, encoder).edge_dim
+        self.encoder = encoder
+        self.num_labels = num_labels
+        self.embedding = nn.Embedding(num_labels, channels)
+        self.to_label = nn.ModuleList(FeatureToLabelConv(channels, **block) for _ in range(num_steps))
+        # Nothing reads the components of the last step.
+        rest = range(num_steps - 1)
+        self.to_feature = nn.ModuleList(AttentionConv(channels, **block) for _ in rest)
+        self.among_features = nn.ModuleList(
+            FeatureMessagePassing(channels, 1, edge_dim=edge_dim, **block) for _ in rest if among_features
+        )
+        self.weight = nn.Parameter(torch.randn(num_labels, channels) * channels**-0.5)
+        self.bias = nn.Parameter(torch.zeros(num_labels))
+
+    def forward(self, data: Data) -> Tensor:
+        """Returns the logits of a batch."""
+        x, ptr, edge_index, edge_attr, _ = self.encoder(data)
+        num_samples = ptr.numel() - 1
+        u = self.embedding.weight.repeat(num_samples, 1)
+        label_ptr = torch.arange(num_samples + 1, device=x.device) * self.num_labels
+        to_label, to_feature = Blocks(label_ptr, ptr), Blocks(ptr, label_ptr)
+        for step, conv in enumerate(self.to_label):
+            before, u = u, conv((x, u), to_label)
+            if self.among_features and step < len(self.among_features):
+                x = self.among_features[step](x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr)
+            if step < len(self.to_feature):
+                x = self.to_feature[step]((before, x), to_feature)
+        states = u.view(num_samples, self.num_labels, -1)
+        return (states * self.weight).sum(dim=-1) + self.bias
+
+
+@builder
+def gaml(
+    train: MultiLabelDataset,
+    label_graph: Data,
+    encoder: Literal["fmp", "emb"] = "fmp",
+    *,
+    channels: int = 64,
+    num_steps: int = 2,
+    frequency_strength: float = 0.5,
+    **kwargs: Any,
+) -> GAML:
+    """Builds a :class:`GAML` for the inputs of a data set.
+
+    Args:
+        train, label_graph, channels, frequency_strength: As in :func:`~tg_mlc.papers.pooled_mlp`.
+        encoder (str, optional): :obj:`"fmp"` for messages among the components, :obj:`"emb"` for none.
+            (default: :obj:`"fmp"`)
+        num_steps (int, optional): As in :class:`GAML`. (default: :obj:`2`)
+        **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`, and options of the blocks.
+    """
+    check_encoder(encoder)
+    inputs = pop_input_encoder(train, channels, kwargs)
+    model = GAML(inputs, train.num_labels, num_steps, encoder == "fmp", **kwargs)
+    start_from_frequencies(model.bias, train.y, frequency_strength)
+    return model

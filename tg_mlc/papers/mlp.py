@@ -1,0 +1,238 @@
+"""Rivals without label states: multilayer perceptrons over a whole sample."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import MLP
+from torch_geometric.utils import segment
+from typing_extensions import Unpack
+
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.inputs import input_encoder
+from tg_mlc.inputs.encoders import check_encoder
+from tg_mlc.models import builder
+from tg_mlc.models.lamp import Encoder
+from tg_mlc.nn import BlockOptions, FeatureMessagePassing
+from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder
+from tg_mlc.nn.known import given_labels
+from tg_mlc.nn.readout import start_from_frequencies
+
+
+class PooledMLP(nn.Module):
+    r"""A perceptron over the mean of components: the *MP BR* and *Emb + MLP* rivals of the `"Neural Message Passing for
+    Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
+
+    .. math::
+        \mathbf{y} = \textrm{MLP} \Big( \frac{1}{n} \sum_{j=1}^{n} \mathbf{z}_j \Big), \qquad
+        \mathbf{z} = \textrm{FMP}(\textrm{encoder}(\mathbf{x}))
+
+    *MP BR* has messages among the components and two layers, *Emb + MLP* no messages and four layers.
+
+    Args:
+        encoder (torch.nn.Module): Turns a batch into components, as for :class:`~tg_mlc.models.LaMP`. Its
+            :obj:`channels` are the size of all hidden layers.
+        num_labels (int): The number of labels :math:`L`.
+        num_layers (int, optional): Number of layers of the perceptron. (default: :obj:`2`)
+        num_feature_layers (int, optional): Number of feature message passing blocks, :obj:`0` for none.
+            (default: :obj:`2`)
+        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`). Their :obj:`dropout`, which
+            is :obj:`0.1` by default, is also that of hidden layers.
+
+    Shapes:
+        - **input:** a batch of :math:`B` samples
+        - **output:** logits :math:`(B, L)`
+
+    Raises:
+        TypeError: If an option is unknown.
+        ValueError: If the blocks refuse a size or an option.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        num_labels: int,
+        num_layers: int = 2,
+        num_feature_layers: int = 2,
+        **block: Unpack[BlockOptions],
+    ) -> None:
+        super().__init__()
+        block = {"dropout": 0.1, **block}
+        self.pooled = PooledComponents(encoder, num_feature_layers, **block)
+        sizes = [self.pooled.channels] * num_layers + [num_labels]
+        self.mlp = MLP(sizes, dropout=block["dropout"], norm=None)
+
+    @property
+    def bias(self) -> Tensor:
+        """The bias of the logits."""
+        return cast(Tensor, self.mlp.lins[-1].bias)
+
+    def forward(self, data: Data) -> Tensor:
+        """Returns the logits of a batch."""
+        logits: Tensor = self.mlp(self.pooled(data))
+        return logits
+
+
+class PooledComponents(nn.Module):
+    r"""The mean of a sample's components after feature message passing; zeros where there are none.
+
+    Args:
+        encoder, num_feature_layers, **block: As in :class:`PooledMLP`.
+
+    Shapes:
+        - **input:** a batch of :math:`B` samples
+        - **output:** states :math:`(B, d)`
+    """
+
+    def __init__(self, encoder: nn.Module, num_feature_layers: int = 2, **block: Unpack[BlockOptions]) -> None:
+        super().__init__()
+        self.channels, edge_dim = cast(Encoder, encoder).channels, cast(Encoder, encoder).edge_dim
+        self.encoder = encoder
+        self.features = (
+            FeatureMessagePassing(self.channels, num_feature_layers, edge_dim=edge_dim, **block)
+            if num_feature_layers > 0
+            else None
+        )
+
+    def forward(self, data: Data) -> Tensor:
+        """Returns the mean states of a batch."""
+        x, ptr, edge_index, edge_attr, _ = self.encoder(data)
+        if self.features is not None:
+            x = self.features(x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr)
+        return _sum(x, ptr) / _sizes(x, ptr)
+
+
+class BinaryRelevance(nn.Module):
+    r"""A classifier of each label on the raw vector of a sample: linear, or a perceptron with one hidden layer that all
+    labels share.
+
+    .. math::
+        \mathbf{y} = \mathbf{W} \mathbf{x} + \mathbf{b} \qquad \textrm{or} \qquad
+        \mathbf{y} = \mathbf{W}^{(2)} \, \textrm{ReLU}(\mathbf{W}^{(1)} \mathbf{x}) + \mathbf{b}
+
+    The raw vector :math:`\mathbf{x}` of a sample of :math:`n` components is the sum of what they are over
+    :math:`\sqrt{n}`: a vector as it is, a bag of words at unit length if its words weigh the same or its encoder is
+    :obj:`normalized`, and of a molecule the counts of its atoms in every category. Known labels add two entries for
+    each label, known to apply and known not to. The last weights start from zero.
+
+    Args:
+        encoder (torch.nn.Module): Maps raw inputs linearly to components, *e.g.*
+            :class:`~tg_mlc.nn.encoders.BagEncoder`; its :obj:`channels` are the hidden size, or, if linear, the number
+            of labels.
+        num_labels (int): The number of labels :math:`L`.
+        linear (bool, optional): If set to :obj:`True`, there is no hidden layer. (default: :obj:`False`)
+        dropout (float, optional): Dropout on the hidden layer. (default: :obj:`0.1`)
+        known_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
+            :obj:`known` of a batch. (default: :obj:`False`)
+
+    Shapes:
+        - **input:** a batch of :math:`B` samples
+        - **output:** logits :math:`(B, L)`
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        num_labels: int,
+        linear: bool = False,
+        dropout: float = 0.1,
+        known_labels: bool = False,
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        channels = cast(Encoder, encoder).channels
+        self.takes_known_labels = known_labels
+        self.of_known = nn.Linear(2 * num_labels, channels, bias=False) if known_labels else None
+        self.bias = nn.Parameter(torch.zeros(num_labels))
+        last = nn.Linear(channels, num_labels, bias=False)
+        self.layers = nn.Identity() if linear else nn.Sequential(nn.ReLU(), nn.Dropout(dropout), last)
+        # Counts of many atoms would otherwise start with large logits.
+        for parameter in self.parameters() if linear else last.parameters():
+            nn.init.zeros_(parameter)
+
+    def forward(self, data: Data) -> Tensor:
+        """Returns the logits of a batch."""
+        x, ptr, *_ = self.encoder(data)
+        x, known = _sum(x, ptr) / _sizes(x, ptr).sqrt(), given_labels(self, data)
+        if known is not None and self.of_known is not None:
+            x = x + self.of_known(torch.cat([known == 1, known == 0], dim=1).to(x))
+        logits: Tensor = self.layers(x)
+        return logits + self.bias
+
+
+@builder
+def pooled_mlp(
+    train: MultiLabelDataset,
+    label_graph: Data,
+    encoder: Literal["fmp", "emb"] = "fmp",
+    *,
+    channels: int = 64,
+    num_feature_layers: int = 2,
+    num_layers: int = 2,
+    dropout: float = 0.1,
+    frequency_strength: float = 0.5,
+    **inputs: Any,
+) -> PooledMLP:
+    """Builds a :class:`PooledMLP` for the inputs of a data set.
+
+    Args:
+        train (MultiLabelDataset): The training samples, which say what kind they are, and give the frequencies that the
+            bias starts from.
+        label_graph (LabelGraph): The labels; no edge is used.
+        encoder (str, optional): :obj:`"fmp"` for messages among the components, :obj:`"emb"` for none, whatever
+            :obj:`num_feature_layers` says. (default: :obj:`"fmp"`)
+        channels (int, optional): Size of all hidden layers. (default: :obj:`64`)
+        num_feature_layers, num_layers, dropout (optional): As in :class:`PooledMLP`.
+        frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`0.5`)
+        **inputs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`.
+    """
+    check_encoder(encoder)
+    blocks = num_feature_layers if encoder == "fmp" else 0
+    inner = input_encoder(train, channels, **inputs)
+    model = PooledMLP(inner, train.num_labels, num_layers, blocks, dropout=dropout)
+    start_from_frequencies(model.bias, train.y, frequency_strength)
+    return model
+
+
+@builder
+def binary_relevance(
+    train: MultiLabelDataset,
+    label_graph: Data,
+    encoder: str = "emb",
+    *,
+    channels: int | None = 64,
+    dropout: float = 0.1,
+    frequency_strength: float = 0.5,
+    known_labels: bool = False,
+    **inputs: Any,
+) -> BinaryRelevance:
+    """Builds a :class:`BinaryRelevance` for the inputs of a data set. Words of sequences count as those of bags.
+
+    Args:
+        train, label_graph: As in :func:`pooled_mlp`.
+        encoder (str, optional): Ignored, as there are no messages. (default: :obj:`"emb"`)
+        channels (int, optional): Size of the hidden layer, :obj:`None` for a linear model. (default: :obj:`64`)
+        dropout (float, optional): Dropout on the hidden layer. (default: :obj:`0.1`)
+        frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`0.5`)
+        known_labels (bool, optional): As in :class:`BinaryRelevance`. (default: :obj:`False`)
+        **inputs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`.
+    """
+    size = train.num_labels if channels is None else channels
+    inner = input_encoder(train, size, **{"num_components": 1, **inputs})
+    if isinstance(inner, SequenceEncoder):  # without positions
+        inner = BagEncoder(inner.embedding.num_embeddings, size, dropout=inputs.get("input_dropout", 0.0))
+    model = BinaryRelevance(inner, train.num_labels, channels is None, dropout, known_labels)
+    start_from_frequencies(model.bias, train.y, frequency_strength)
+    return model
+
+
+def _sum(x: Tensor, ptr: Tensor) -> Tensor:
+    total: Tensor = segment(x, ptr, reduce="sum")
+    return total
+
+
+def _sizes(x: Tensor, ptr: Tensor) -> Tensor:
+    return ptr.diff().clamp(min=1).unsqueeze(-1).to(x.dtype)

@@ -1,0 +1,171 @@
+"""Rivals of LANET that read a window event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.index import ptr2index
+from typing_extensions import Unpack
+
+from tg_mlc._options import check_count, check_share
+from tg_mlc.nn import BlockOptions
+from tg_mlc.papers.next_set.event_transformer import EventTransformer
+from tg_mlc.sequences.windows import TimeView, entity_embedding, events_of, occurrences
+
+
+class EventOptions(TypedDict, total=False):
+    """Options of :class:`EventModel`, which documents them, as its subclasses hand them down."""
+
+    tau: int
+    gaps: Sequence[int] | None
+    entity: bool
+
+
+class EventModel(nn.Module):
+    r"""Base class of LANET's rivals in the `"Label Attention Network for Sequential Multi-Label Classification"
+    <https://arxiv.org/abs/2303.00280>`_ paper, whose input is a vector of amounts for each event, with its time and its
+    entity.
+
+    .. math::
+        \mathbf{x}_t = \mathbf{W} \mathbf{a}_t + \mathbf{D}_{\Delta_t} + \mathbf{P}_t + \mathbf{E}
+
+    Where the paper is silent, this is our choice: amounts are scaled as :class:`~tg_mlc.sequences.NextSetDataset` does,
+    a missing one counts as 1, and the four terms are summed.
+
+    Args:
+        num_labels (int): Number of labels :math:`L`.
+        num_entities (int): Number of training entities; the embedding of all others is zero.
+        channels (int, optional): Size :math:`C` of the input of an event. (default: :obj:`128`)
+        tau (int, optional): Number of events of a window. (default: :obj:`3`)
+        gaps (list of int, optional): The days between events of training, as in
+            :class:`~tg_mlc.sequences.WindowViews`. (default: :obj:`None`, all up to 365)
+        entity (bool, optional): If set to :obj:`False`, leaves out the entity. (default: :obj:`True`)
+    """
+
+    def __init__(
+        self,
+        num_labels: int,
+        num_entities: int,
+        channels: int = 128,
+        *,
+        tau: int = 3,
+        gaps: Sequence[int] | None = None,
+        entity: bool = True,
+    ) -> None:
+        super().__init__()
+        sizes = {"num_labels": num_labels, "num_entities": num_entities, "channels": channels, "tau": tau}
+        for name, value in sizes.items():
+            check_count(name, value)
+        self.tau = tau
+        # One row for each label, whose weighted sum is the product with the vector of amounts.
+        self.label = nn.Embedding(num_labels, channels)
+        self.time = TimeView(channels, tau, gaps)
+        self.entity = entity_embedding(num_entities, channels) if entity else None
+
+    def encode(self, data: Data) -> tuple[Tensor, Tensor]:
+        """The inputs ``[S, C]`` of all events, and where those of every sample begin and end."""
+        found = occurrences(data, self.tau)
+        event, ptr = events_of(found, data.num_graphs, self.tau)
+        amount = found.amount.where(found.bin > 0, 1.0)
+        weighted = self.label(found.label) * amount.unsqueeze(-1)
+        x = weighted.new_zeros(int(ptr[-1]), weighted.size(1)).index_add(0, event, weighted)
+        first = torch.empty(x.size(0), dtype=torch.long, device=event.device)
+        first[event] = torch.arange(event.numel(), device=event.device)  # any occurrence tells the time of its event
+        x = x + self.time(found.days[first], found.step[first])
+        return (x if self.entity is None else x + self.entity(data.entity[found.sample[first]])), ptr
+
+
+class TransformerBase(EventModel):
+    r"""The "TransformerBase" rival in the `"Label Attention Network for Sequential Multi-Label Classification"
+    <https://arxiv.org/abs/2303.00280>`_ paper: attention among events, whose mean is mapped to logits.
+
+    Args:
+        num_labels (int): Number of labels :math:`L`.
+        num_entities (int): Number of training entities; the embedding of all others is zero.
+        channels (int, optional): Size of a state. (default: :obj:`128`)
+        num_layers (int, optional): Number of blocks. (default: :obj:`2`)
+        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"tau": 3}`. (default: :obj:`None`)
+        **block (optional): Options of the blocks, as in :class:`LANET`.
+
+    Shapes:
+        - **input:** a batch of :math:`B` windows
+        - **output:** logits :math:`(B, L)`
+    """
+
+    def __init__(
+        self,
+        num_labels: int,
+        num_entities: int,
+        channels: int = 128,
+        *,
+        num_layers: int = 2,
+        events: EventOptions | None = None,
+        **block: Unpack[BlockOptions],
+    ) -> None:
+        super().__init__(num_labels, num_entities, channels, **(events or {}))
+        block = {"dropout": 0.2, "bias": True, **block}
+        self.transformer = EventTransformer(channels, num_labels, num_layers, **block)
+
+    def forward(self, data: Data) -> Tensor:
+        """Returns the logits."""
+        logits: Tensor = self.transformer(*self.encode(data))
+        return logits
+
+
+class LSTMModel(EventModel):
+    """Base class of models that read a window by an LSTM, with the arguments of :class:`EventModel`."""
+
+    def __init__(self, num_labels: int, num_entities: int, channels: int = 128, **events: Unpack[EventOptions]) -> None:
+        super().__init__(num_labels, num_entities, channels, **events)
+        self.lstm = nn.LSTM(channels, channels)
+
+    def last_state(self, data: Data) -> Tensor:
+        """The states ``[B, C]`` after the last events, zero for a window without any."""
+        x, ptr = self.encode(data)
+        lengths, sample = ptr.diff(), ptr2index(ptr, output_size=x.size(0))
+        padded = x.new_zeros(int(lengths.max()) + 1, lengths.numel(), x.size(1))  # with one row that all samples have
+        step = torch.arange(x.size(0), device=x.device) - ptr[sample]
+        padded = padded.index_put((step, sample), x)
+        states, _ = self.lstm(padded)
+        last = states[(lengths - 1).clamp(min=0), torch.arange(lengths.numel(), device=x.device)]
+        found: Tensor = last * (lengths > 0).unsqueeze(-1)
+        return found
+
+
+class LSTMBaseline(LSTMModel):
+    r"""The "RNN (LSTM)" rival in the `"Label Attention Network for Sequential Multi-Label Classification"
+    <https://arxiv.org/abs/2303.00280>`_ paper: an LSTM over events, whose last state is mapped to logits.
+
+    Args:
+        num_labels (int): Number of labels :math:`L`.
+        num_entities (int): Number of training entities; the embedding of all others is zero.
+        channels (int, optional): Size of a state. (default: :obj:`128`)
+        dropout (float, optional): Dropout on the last state. (default: :obj:`0.3`)
+        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"tau": 3}`. (default: :obj:`None`)
+
+    Shapes:
+        - **input:** a batch of :math:`B` windows
+        - **output:** logits :math:`(B, L)`
+    """
+
+    def __init__(
+        self,
+        num_labels: int,
+        num_entities: int,
+        channels: int = 128,
+        *,
+        dropout: float = 0.3,
+        events: EventOptions | None = None,
+    ) -> None:
+        super().__init__(num_labels, num_entities, channels, **(events or {}))
+        check_share("dropout", dropout)
+        self.readout = nn.Sequential(nn.Dropout(dropout), nn.Linear(channels, num_labels))
+
+    def forward(self, data: Data) -> Tensor:
+        """Returns the logits."""
+        logits: Tensor = self.readout(self.last_state(data))
+        return logits

@@ -1,0 +1,196 @@
+"""Recipe: how to load a data set, to divide it, and to train on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from torch import Tensor, nn
+from torch_geometric.data import Dataset
+
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
+from tg_mlc.inputs import Preprocessor
+from tg_mlc.training import (
+    BinaryObjective,
+    FitResult,
+    MultiLabelDataModule,
+    MultiLabelModule,
+    Objective,
+    fit,
+    seed_everything,
+)
+
+#: What labels attend to: components as they are, after messages among them, or (molecules) vectors without any atoms.
+EncoderName = Literal["emb", "fmp", "vectors"]
+#: Settings of a model without other classifiers' help.
+ALONE: dict[str, Any] = {"evidence": None, "evidence_skip": False, "attention_dropout": None}
+GraphBuilder = Callable[[MultiLabelDataset, Split], LabelGraph]
+
+
+def official_split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
+    """The published split, the same for all seeds, which then vary the training alone."""
+    return dataset.official_split()
+
+
+def correlated(dataset: MultiLabelDataset, split: Split, *, top_k: int) -> LabelGraph:
+    """Label graph of the largest correlations among training samples."""
+    return co_occurrence(dataset, weight="correlation", top_k=top_k, split=split)
+
+
+#: Arguments of :func:`~tg_mlc.inputs.input_encoder`, which all models of the family share.
+INPUT_OPTIONS = ("channels", "num_components", "input_dropout", "min_df", "latent")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A model of the family: how it is built, and what differs from LaMP as published in training it."""
+
+    #: From training samples, a label graph, an encoder's name and options; LaMP as the recipe builds it if not given.
+    build: Callable[..., nn.Module] | None = None
+    changes: Mapping[str, dict[str, Any]] = field(default_factory=dict)  #: of a recipe's settings, by attribute
+    replaced: Mapping[str, Any] = field(default_factory=dict)  #: attributes of a recipe that are others altogether
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The settings to load a data set, to divide it, and to train on it."""
+
+    load: Callable[[Path], MultiLabelDataset]  #: from the folder of all data sets
+    split: Callable[[MultiLabelDataset, str, int], Split]  #: from a method's name and a seed
+    splits: tuple[str, ...]  #: the methods, of which the first is the usual one
+    graphs: Mapping[str, GraphBuilder]  #: label graphs beside edgeless and fully connected; "pr" is the usual prior
+    build: Callable[..., nn.Module]  #: from training samples, a label graph, an encoder's name and :attr:`model`
+    model: dict[str, Any]  #: arguments of :attr:`build`
+    module: dict[str, Any]  #: arguments of :class:`~tg_mlc.training.MultiLabelModule`
+    fit: dict[str, Any]  #: arguments of :func:`~tg_mlc.training.fit`
+    batch_size: int
+    #: What is fitted before the model, from the data set, a folder to keep fits in, and :attr:`classifiers`.
+    preprocess: Callable[[MultiLabelDataset, Path, Sequence[str]], Preprocessor] | None = None
+    classifiers: tuple[str, ...] = ()  #: whose scores are the evidence of samples
+    objective: dict[str, Any] = field(default_factory=dict)  #: arguments of :attr:`objective_class`
+    objective_class: type[Objective] = BinaryObjective
+    redraw: Callable[[int], MultiLabelDataset] | None = None  #: draws samples anew, for data that are made from a seed
+    min_positives: int = 0  #: a label that occurs less often in the whole data set is left out of metrics
+    settings: dict[str, Any] = field(default_factory=dict)  #: of :attr:`preprocess`, for the record
+    #: What differs, by attribute, for LaMP as published: settings of the paper where it learns with these, else ours.
+    published: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    #: What differs from that for its rivals of the family.
+    rivals: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+
+    def as_published(self) -> Recipe:
+        """LaMP without other classifiers' help and without a linear path."""
+        return replace(self, **self._merged(self.published), classifiers=(), published={})
+
+    def as_member(self, member: Member) -> Recipe:
+        """Another model of the family in place of LaMP, on the same data and with the settings of LaMP as published,
+        as far as neither the rivals of this recipe nor the model change them.
+        """
+        recipe = self.as_published()
+        if member.build is not None:
+            recipe = replace(recipe, **recipe._merged(self.rivals))
+        kept = recipe.model if member.build is None else INPUT_OPTIONS
+        inputs = {key: recipe.model[key] for key in kept if key in recipe.model}
+        model = {**inputs, **member.changes.get("model", {})}
+        changed = {**recipe._merged(member.changes), "model": model, **member.replaced}
+        return replace(recipe, **{**changed, "build": member.build or recipe.build})
+
+    def _merged(self, changes: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+        """Attributes with some of their entries changed."""
+        return {name: {**getattr(self, name), **entries} for name, entries in changes.items()}
+
+    def load_dataset(self, root: str | os.PathLike[str]) -> MultiLabelDataset:
+        """Loads the data set, which gets a folder of its own in :obj:`root`, the folder of all data sets."""
+        return self.load(Path(root))
+
+    def prepare(self, dataset: MultiLabelDataset, split: Split, root: str | os.PathLike[str]) -> MultiLabelDataset:
+        """The samples as models take them, preprocessed by what is fitted to their training part, which is then their
+        attribute :attr:`~tg_mlc.data.MultiLabelDataset.preprocessor`.
+
+        Args:
+            dataset (MultiLabelDataset): The data set.
+            split (Split): Its parts.
+            root (str or PathLike): Where to keep what takes long to fit.
+        """
+        if self.preprocess is None:
+            return dataset
+        preprocessor = self.preprocess(dataset, Path(root), self.classifiers)
+        prepared = copy(preprocessor.fit_transform(dataset, split))
+        prepared.preprocessor = preprocessor
+        return prepared
+
+    def counted_labels(self, dataset: MultiLabelDataset) -> Tensor:
+        """The labels of a whole data set that are frequent enough for metrics, a mask :math:`(L)`."""
+        counted: Tensor = dataset.y.nansum(dim=0) >= self.min_positives
+        return counted
+
+    def label_graph(self, kind: str, dataset: MultiLabelDataset, split: Split) -> LabelGraph:
+        """The label graph of a variant.
+
+        Args:
+            kind (str): :obj:`"el"` (edgeless), :obj:`"fc"` (fully connected), or one of :attr:`graphs`.
+            dataset (MultiLabelDataset): The data set, as :meth:`prepare` returns it.
+            split (Split): Its parts.
+
+        Raises:
+            ValueError: If the data set has no such graph.
+        """
+        if kind == "el":
+            return edgeless(dataset.label_names)
+        if kind == "fc":
+            return fully_connected(dataset.label_names)
+        if kind not in self.graphs:
+            raise ValueError(f"Expected a label graph among {['el', 'fc', *self.graphs]} (got {kind!r})")
+        return self.graphs[kind](dataset, split)
+
+    def train(
+        self,
+        dataset: MultiLabelDataset,
+        split: Split,
+        label_graph: LabelGraph,
+        folder: str | os.PathLike[str],
+        *,
+        encoder: EncoderName = "fmp",
+        seed: int = 0,
+        model_options: dict[str, Any] | None = None,
+        module_options: dict[str, Any] | None = None,
+        config: dict[str, Any] | None = None,
+        **fit_options: Any,
+    ) -> tuple[FitResult, MultiLabelDataModule]:
+        """Trains a model.
+
+        Args:
+            dataset (MultiLabelDataset): The data set, as :meth:`prepare` returns it.
+            split (Split): Its parts.
+            label_graph (LabelGraph): The label graph.
+            folder (str or PathLike): Where to put checkpoints and logs.
+            encoder (str, optional): What labels attend to. (default: :obj:`"fmp"`)
+            seed (int, optional): Seed of the weights, of dropout and of the order of samples. (default: :obj:`0`)
+            model_options (dict, optional): Arguments of the model that differ from the recipe. (default: :obj:`None`)
+            module_options (dict, optional): Arguments of :class:`~tg_mlc.training.MultiLabelModule` that differ from
+                the recipe. (default: :obj:`None`)
+            config (dict, optional): What else to store in checkpoints. (default: :obj:`None`)
+            **fit_options (optional): Arguments of :func:`~tg_mlc.training.fit` that differ from the recipe.
+
+        Raises:
+            ValueError: If the data set has not been through :meth:`prepare`.
+        """
+        if self.preprocess is not None and dataset.preprocessor is None:
+            raise ValueError(f"Expected a data set that 'recipe.prepare' returns (got {dataset}); call it first")
+        seed_everything(seed, verbose=False)
+        options = {"encoder": encoder, **self.model, **(model_options or {})}
+        train_part: Dataset = dataset[split.train]
+        module = MultiLabelModule(
+            self.build(train_part, label_graph, **options),
+            dataset.label_names,
+            self.objective_class(**self.objective),
+            preprocessor=cast("Preprocessor | None", dataset.preprocessor),
+            config={**(config or {}), "split": split.hash, "seed": seed, "model": options},
+            **{**self.module, **(module_options or {})},
+        )
+        data = MultiLabelDataModule(dataset, split, batch_size=self.batch_size, seed=seed)
+        return fit(module, data, folder, **{**self.fit, **fit_options}), data

@@ -1,0 +1,245 @@
+"""Structured prediction energy networks: a label set is what minimises a learned energy."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import MLP
+
+from tg_mlc._options import check_choice, check_count
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.inputs import input_encoder
+from tg_mlc.inputs.encoders import check_encoder
+from tg_mlc.models import builder
+from tg_mlc.nn.readout import start_from_frequencies
+from tg_mlc.papers.mlp import PooledComponents
+
+
+class GlobalEnergy(nn.Module):
+    r"""The energy of a label set from the `"Structured Prediction Energy Networks" <https://arxiv.org/abs/1511.06350>`_
+    paper, whatever the input.
+
+    .. math::
+        E(\mathbf{y}) = \mathbf{w}^{\top} \, \textrm{softplus}(\mathbf{C} \mathbf{y})
+
+    It starts at zero, with :math:`\mathbf{w} = \mathbf{0}`.
+
+    Args:
+        num_labels (int): The number of labels :math:`L`.
+        num_units (int): The number of rows of :math:`\mathbf{C}`, each a combination of labels that is more or less
+            likely.
+
+    Shapes:
+        - **input:** probabilities :math:`(B, L)`
+        - **output:** energies :math:`(B)`
+    """
+
+    def __init__(self, num_labels: int, num_units: int) -> None:
+        super().__init__()
+        check_count("num_units", num_units)
+        self.combinations = nn.Linear(num_labels, num_units, bias=False)
+        self.weight = nn.Parameter(torch.zeros(num_units))
+
+    def forward(self, y: Tensor) -> Tensor:
+        """Returns the energies of label sets."""
+        return F.softplus(self.combinations(y)) @ self.weight
+
+    def slope(self, y: Tensor) -> Tensor:
+        r"""The gradient :math:`\partial E / \partial \mathbf{y}`, of shape :math:`(B, L)`, which can be differentiated
+        once more and also serves where no gradients are recorded.
+        """
+        slope: Tensor = (self.combinations(y).sigmoid() * self.weight) @ self.combinations.weight
+        return slope
+
+
+class SPENOutput(NamedTuple):
+    """Output of :class:`SPEN` on request."""
+
+    logits: Tensor  #: ``[B, L]``, after the last step
+    intermediate: list[Tensor]  #: those before each step, each ``[B, L]``
+
+
+class SPEN(nn.Module):
+    r"""The network from the `"Structured Prediction Energy Networks" <https://arxiv.org/abs/1511.06350>`_ paper, with
+    the inference of the `"End-to-End Learning for Structured Prediction Energy Networks"
+    <https://arxiv.org/abs/1703.05667>`_ paper.
+
+    .. math::
+        E(\mathbf{x}, \mathbf{y}) = - \mathbf{b}(\mathbf{x})^{\top} \mathbf{y} + \mathbf{w}^{\top} \,
+        \textrm{softplus}(\mathbf{C} \mathbf{y}) - H(\mathbf{y})
+
+    with a perceptron :math:`\mathbf{b}` over the mean of the components and the entropy :math:`H`. Inference takes
+    :math:`T` steps of entropic mirror descent from the local logits, with step sizes that are learned:
+
+    .. math::
+        \mathbf{z}_0 = \mathbf{b}(\mathbf{x}), \qquad
+        \mathbf{z}_{t + 1} = \mathbf{z}_t - \eta_t \, \nabla_{\mathbf{y}} E(\mathbf{x}, \sigma(\mathbf{z}_t))
+
+    :class:`~tg_mlc.papers.UnrolledObjective` trains it through these steps.
+
+    Args:
+        encoder (torch.nn.Module): Turns a batch into components, as for :class:`~tg_mlc.models.LaMP`. Its
+            :obj:`channels` are the size of the hidden layer.
+        num_labels (int): The number of labels :math:`L`.
+        num_units (int, optional): As in :class:`GlobalEnergy`. (default: :obj:`64`)
+        num_steps (int, optional): The number of steps :math:`T`. (default: :obj:`5`)
+        num_feature_layers (int, optional): Number of feature message passing blocks, :obj:`0` for none.
+            (default: :obj:`2`)
+        dropout (float, optional): Dropout of blocks and of the hidden layer. (default: :obj:`0.1`)
+
+    Shapes:
+        - **input:** a batch of :math:`B` samples
+        - **output:** logits :math:`(B, L)`
+
+    Raises:
+        ValueError: If a number is less than one, or the blocks refuse a size or an option.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        num_labels: int,
+        num_units: int = 64,
+        num_steps: int = 5,
+        num_feature_layers: int = 2,
+        dropout: float = 0.1,
+    ) -> None:
+        super().__init__()
+        check_count("num_steps", num_steps)
+        self.pooled = PooledComponents(encoder, num_feature_layers, dropout=dropout)
+        self.local = _perceptron(self.pooled.channels, num_labels, dropout)
+        self.energy = GlobalEnergy(num_labels, num_units)
+        # At a step size of one, a step leads to where the energy would be lowest were its global part linear.
+        self.step_size = nn.Parameter(torch.full((num_steps,), 0.5))
+
+    def forward(self, data: Data, *, return_intermediate: bool = False) -> Tensor | SPENOutput:
+        """Infers the logits of a batch.
+
+        Args:
+            data (Data): One sample or a batch of samples.
+            return_intermediate (bool, optional): If set to :obj:`True`, returns :class:`SPENOutput` with the logits
+                before each step. (default: :obj:`False`)
+        """
+        local: Tensor = self.local(self.pooled(data))
+        z = [local]
+        for step_size in self.step_size:
+            slope = self.energy.slope(z[-1].sigmoid()) - local + z[-1]  # the last is that of the negative entropy
+            z.append(z[-1] - step_size * slope)
+        return SPENOutput(z[-1], z[:-1]) if return_intermediate else z[-1]
+
+
+class InfNetOutput(NamedTuple):
+    """The logits of the networks of :class:`InfNet`, each ``[B, L]``."""
+
+    local: Tensor  #: of the local part of the energy
+    augmented: Tensor  #: of the network that looks for what is both likely and wrong
+    inference: Tensor  #: of the network that predicts
+
+
+class InfNet(nn.Module):
+    r"""The energy network of the `"Learning Approximate Inference Networks for Structured Prediction"
+    <https://arxiv.org/abs/1803.03376>`_ paper, in which a network replaces the minimisation of the energy.
+
+    .. math::
+        E(\mathbf{x}, \mathbf{y}) = - \mathbf{b}(\mathbf{x})^{\top} \mathbf{y} + \mathbf{w}^{\top} \,
+        \textrm{softplus}(\mathbf{C} \mathbf{y})
+
+    The local part :math:`\mathbf{b}` and both inference networks are perceptrons over the mean of the components, and
+    start alike. :class:`~tg_mlc.papers.InferenceNetworkObjective` trains them.
+
+    Args:
+        encoder, num_labels, num_units, num_feature_layers, dropout: As in :class:`SPEN`.
+
+    Shapes:
+        - **input:** a batch of :math:`B` samples
+        - **output:** logits :math:`(B, L)` of the inference network
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        num_labels: int,
+        num_units: int = 64,
+        num_feature_layers: int = 2,
+        dropout: float = 0.1,
+    ) -> None:
+        super().__init__()
+        self.pooled = PooledComponents(encoder, num_feature_layers, dropout=dropout)
+        self.local = _perceptron(self.pooled.channels, num_labels, dropout)
+        self.augmented, self.inference = deepcopy(self.local), deepcopy(self.local)
+        self.global_energy = GlobalEnergy(num_labels, num_units)
+
+    def forward(self, data: Data) -> Tensor:
+        """Predicts the logits of a batch."""
+        logits: Tensor = self.inference(self.pooled(data))
+        return logits
+
+    def networks(self, data: Data) -> InfNetOutput:
+        """The logits of all networks; only the local part trains the components, as the paper has pretrained ones."""
+        x = self.pooled(data)
+        fixed = x.detach()
+        return InfNetOutput(self.local(x), self.augmented(fixed), self.inference(fixed))
+
+    def energy(self, y: Tensor, local: Tensor, *, frozen: bool = False) -> Tensor:
+        r"""The energy of label sets.
+
+        Args:
+            y (torch.Tensor): Probabilities :math:`(B, L)`.
+            local (torch.Tensor): The logits :math:`\mathbf{b}(\mathbf{x})`.
+            frozen (bool, optional): If set to :obj:`True`, the energy gets no gradient, and only :obj:`y` does.
+                (default: :obj:`False`)
+
+        Shapes:
+            - **output:** :math:`(B)`
+        """
+        if not frozen:
+            together: Tensor = self.global_energy(y)
+            return together - (local * y).sum(dim=-1)
+        parameters = {name: value.detach() for name, value in self.global_energy.named_parameters()}
+        together = torch.func.functional_call(self.global_energy, parameters, (y,))
+        return together - (local.detach() * y).sum(dim=-1)
+
+
+_KINDS: dict[str, type[SPEN] | type[InfNet]] = {"steps": SPEN, "network": InfNet}
+
+
+@builder
+def energy_network(
+    train: MultiLabelDataset,
+    label_graph: Data,
+    encoder: Literal["fmp", "emb"] = "emb",
+    *,
+    inference: Literal["steps", "network"] = "steps",
+    channels: int = 64,
+    num_units: int = 64,
+    num_feature_layers: int = 2,
+    dropout: float = 0.1,
+    frequency_strength: float = 0.5,
+    **inputs: Any,
+) -> SPEN | InfNet:
+    """Builds a :class:`SPEN` or an :class:`InfNet` for the inputs of a data set.
+
+    Args:
+        train, label_graph, encoder, channels, frequency_strength, **inputs: As in
+            :func:`~tg_mlc.papers.pooled_mlp`.
+        inference (str, optional): :obj:`"steps"` for :class:`SPEN`, :obj:`"network"` for :class:`InfNet`.
+            (default: :obj:`"steps"`)
+        num_units, num_feature_layers, dropout (optional): As in :class:`SPEN`.
+    """
+    check_choice("inference", inference, _KINDS)
+    check_encoder(encoder)
+    inner = input_encoder(train, channels, **inputs)
+    blocks = num_feature_layers if encoder == "fmp" else 0
+    model = _KINDS[inference](inner, train.num_labels, num_units=num_units, num_feature_layers=blocks, dropout=dropout)
+    for network in (model.local, *([model.augmented, model.inference] if isinstance(model, InfNet) else [])):
+        start_from_frequencies(network.lins[-1].bias, train.y, frequency_strength)
+    return model
+
+
+def _perceptron(channels: int, num_labels: int, dropout: float) -> MLP:
+    return MLP([channels, channels, num_labels], dropout=dropout, norm=None)

@@ -1,0 +1,18 @@
+"""Saved models: one folder format, read and written in one place."""
+
+from tg_mlc.saving.checkpoint import AtomicCheckpointIO, Checkpoint, read_checkpoint
+from tg_mlc.saving.hub import from_pretrained, push_to_hub
+from tg_mlc.saving.predictor import Predictor, load
+from tg_mlc.saving.scorer import ModuleScorer, Scorer
+
+__all__ = [
+    "AtomicCheckpointIO",
+    "Checkpoint",
+    "ModuleScorer",
+    "Predictor",
+    "Scorer",
+    "from_pretrained",
+    "load",
+    "push_to_hub",
+    "read_checkpoint",
+]

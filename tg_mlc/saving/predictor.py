@@ -1,0 +1,216 @@
+"""Predictor: a saved model that takes raw inputs and returns named probabilities, decisions and thresholds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from tg_mlc._optional import require
+from tg_mlc._options import check_count
+from tg_mlc.data._label_values import in_order
+from tg_mlc.metrics import Evaluation, evaluate
+from tg_mlc.metrics._inputs import read_matrix
+from tg_mlc.saving.folder import CONTENT, read_folder
+from tg_mlc.saving.scorer import ModuleScorer, Scorer
+
+if TYPE_CHECKING:
+    from tg_mlc.training import MultiLabelModule
+
+
+def scorer_class(kind: str) -> type[Scorer]:
+    """The class of the kind of folder."""
+    from tg_mlc.stacking import AutoModel
+
+    return {each.kind: each for each in (ModuleScorer, AutoModel)}[kind]
+
+
+class Predictor:
+    r"""A model that takes raw inputs (SMILES, texts, lists of words, rows, DNA) and returns named probabilities.
+
+    .. code-block:: python
+
+        predictor = tg_mlc.load("model")
+        frame = predictor.predict(["CCO", "c1ccccc1"])
+        frame["probability"]["nausea"], frame["decision"]["nausea"]
+
+    Args:
+        scorer (Scorer or MultiLabelModule): What computes the scores, such as an
+            :class:`~tg_mlc.stacking.AutoModel`.
+        facts (dict, optional): What is known of the model: versions, validation metrics, hashes of data and split.
+            (default: :obj:`None`)
+    """
+
+    def __init__(self, scorer: Scorer | MultiLabelModule, facts: Mapping[str, Any] | None = None) -> None:
+        self.scorer = scorer if isinstance(scorer, Scorer) else ModuleScorer(scorer)
+        self.facts: dict[str, Any] = dict(facts or {})
+
+    @property
+    def label_names(self) -> list[str]:
+        """The labels, in the order of columns."""
+        return self.scorer.label_names
+
+    def thresholds(self, metric: str = "miF1") -> np.ndarray:
+        """The probability from which each label is predicted, :math:`(L)`: 0.5 where validation samples gave none.
+
+        Args:
+            metric (str, optional): The metric that they were chosen for. (default: :obj:`"miF1"`)
+
+        Raises:
+            ValueError: If there are thresholds, but none for this metric.
+        """
+        tuners = self.scorer.tuners
+        if tuners and metric not in tuners:
+            raise ValueError(f"Expected 'metric' to be one of {list(tuners)} (got {metric!r})")
+        found = tuners[metric].fitted() if tuners else np.array([0.5])
+        return np.broadcast_to(found, len(self.label_names))
+
+    def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> np.ndarray:
+        """Returns probabilities :math:`(N, L)`.
+
+        Args:
+            raw, known, batch_size: As in :meth:`predict`.
+        """
+        check_count("batch_size", batch_size)
+        return self.scorer.scores(raw, known, batch_size).numpy()
+
+    def predict(self, raw: Any, *, known: Any = None, metric: str = "miF1", batch_size: int = 256) -> Any:
+        """Returns a data frame with three columns for each label: its ``"probability"``, the ``"decision"`` (whether
+        that reaches the threshold), and the ``"threshold"``. The outer level of columns is what, the inner which label.
+
+        Args:
+            raw (Any): A list, column, matrix or data frame with one raw input per row, or samples.
+            known (Any, optional): Labels that are known already, in any form that :func:`~tg_mlc.data.known_labels`
+                takes, by models that were trained for it. (default: :obj:`None`)
+            metric (str, optional): The metric that thresholds were chosen for. (default: :obj:`"miF1"`)
+            batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
+
+        Raises:
+            ValueError: If an input is none that the model takes.
+            ImportError: If pandas is not installed (extra ``train``).
+        """
+        pandas = require("pandas", extra="train")
+        probability, threshold = self.scores(raw, known, batch_size), self.thresholds(metric)
+        blocks = {
+            "probability": probability,
+            "decision": probability >= threshold,
+            "threshold": np.broadcast_to(threshold, probability.shape),
+        }
+        index = raw.index if hasattr(raw, "iloc") else None
+        frames = {what: pandas.DataFrame(block, index, self.label_names) for what, block in blocks.items()}
+        return pandas.concat(frames, axis=1)
+
+    def stream(
+        self, raw: Any, *, known: Mapping[str, Any] | None = None, rows: int = 4096, **options: Any
+    ) -> Iterator[Any]:
+        """Yields the data frames of :meth:`predict` for any number of inputs, some rows at a time.
+
+        Args:
+            raw (iterable): The inputs one by one, *e.g.* the lines of a file, or a matrix, column or data frame.
+            known (dict, optional): Labels that are known of all inputs. (default: :obj:`None`)
+            rows (int, optional): The number of rows of a data frame. (default: :obj:`4096`)
+            **options (optional): Further arguments of :meth:`predict`.
+
+        Raises:
+            ValueError: If the inputs are one string, or one of them is none that the model takes.
+        """
+        check_count("rows", rows)
+        first = 0
+        for chunk in _chunks(raw, rows):
+            frame = self.predict(chunk, known=known, **options)
+            yield frame if hasattr(chunk, "iloc") else frame.set_index(frame.index + first)
+            first += len(frame)
+
+    def evaluate(self, raw: Any, y: Any, *, known: Any = None, batch_size: int = 256) -> Evaluation:
+        """Returns all metrics, at the thresholds of the model, of the labels that it has to predict.
+
+        Labels that are given, by :obj:`known` or by the samples' attribute of this name, count as unknown targets:
+        their scores are what was given.
+
+        Args:
+            raw, known, batch_size: As in :meth:`predict`.
+            y (Tensor, numpy.ndarray or DataFrame): Targets :math:`(N, L)`: 0, 1, or NaN for unknown; the columns of a
+                data frame are matched by name.
+
+        Raises:
+            ValueError: If a data frame has other columns than the model has labels, or all labels are given.
+        """
+        check_count("batch_size", batch_size)
+        y = in_order(y, self.label_names, "y", old="the model's labels")
+        scores, given = self.scorer.scores_and_known(raw, known, batch_size)
+        y = read_matrix(y, "y")
+        if given is not None and given.shape == y.shape:  # of other shapes, the metrics say so
+            y = np.where(given.isnan(), y, np.nan)
+        return evaluate(y, scores, self.scorer.tuners or self.thresholds(), self.label_names)
+
+    def to(self, device: torch.device | str) -> Predictor:
+        """Moves the model to a device.
+
+        Args:
+            device (torch.device or str): The device.
+        """
+        self.scorer.to(device)
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes a folder that :func:`tg_mlc.load` reads, replacing a model that is there as a whole.
+
+        Args:
+            path (str or PathLike): The folder.
+
+        Raises:
+            ValueError: If the model cannot be built again, as no :func:`~tg_mlc.models.builder` made it.
+        """
+        return self.scorer.save(path, self.facts)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self.scorer).__name__}, {len(self.label_names)} labels)"
+
+
+def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Predictor:
+    """Loads a model that :func:`tg_mlc.training.fit`, :meth:`tg_mlc.stacking.AutoModel.save` or
+    :meth:`~tg_mlc.saving.Predictor.save` wrote to a folder.
+
+    Nothing in the folder is run: it holds tensors and plain data, and all of it has to be as it was written.
+
+    Args:
+        path (str or PathLike): The folder.
+        device (torch.device or str, optional): Where to compute. (default: :obj:`"cpu"`)
+
+    Raises:
+        FileNotFoundError: If there is no saved model.
+        ValueError: If it is damaged, this version of the package cannot build it, or PyTorch has no such device here.
+    """
+    content = read_folder(path)
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # the latter without CUDA
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"Expected 'device' to be one that PyTorch has here (got {str(device)!r}: {reason})") from None
+    try:
+        kind = content["kind"]
+        scorer = scorer_class(kind).from_state(content[kind])
+        return Predictor(scorer, content["facts"]).to(device)
+    except Exception as error:  # of any class, as any value may be one that another version wrote
+        raise ValueError(
+            f"Expected '{path}' to hold a model that this version of tg_mlc can build (got {type(error).__name__}: "
+            f"{error}); '{Path(path) / CONTENT}' says which versions saved it"
+        ) from error
+
+
+def _chunks(raw: Any, rows: int) -> Iterator[Any]:
+    """Some inputs at a time; rows of what is a matrix, or knows its columns."""
+    if isinstance(raw, (str, bytes)):
+        raise ValueError(f"Expected inputs one by one (got the string {raw[:40]!r}); pass one input as [input]")
+    if hasattr(raw, "shape"):
+        table = getattr(raw, "iloc", raw)
+        yield from (table[first : first + rows] for first in range(0, raw.shape[0], rows))
+        return
+    inputs = iter(raw)
+    while chunk := list(islice(inputs, rows)):
+        yield chunk

@@ -1,0 +1,324 @@
+"""A default for data that nobody has tuned a model to: classifiers, label message passing over them, and thresholds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from lightning.pytorch.utilities.seed import isolate_rng
+from scipy.special import expit
+from torch import Tensor, nn
+from typing_extensions import Self
+
+from tg_mlc._options import check_number
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.inputs import (
+    Chain,
+    Described,
+    DNAInputs,
+    MoleculeInputs,
+    Preprocessor,
+    TableInputs,
+    TfIdf,
+    from_state,
+    to_state,
+)
+from tg_mlc.inputs.preprocessor import as_tensors
+from tg_mlc.inputs.readers.fasta import LETTERS
+from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_cross_fitted
+from tg_mlc.saving import Scorer
+from tg_mlc.saving.checkpoint import restore_tuners
+from tg_mlc.saving.scorer import logits_of
+from tg_mlc.saving.state import data_hash, model_state, restore_model
+from tg_mlc.stacking import folds as _folds
+from tg_mlc.stacking.combination import Combination
+from tg_mlc.stacking.kept import Kept
+from tg_mlc.stacking.tuned_scores import EVIDENCE_SCALE, TITLES, TunedScores, ranks_and_decides
+
+#: The share of the time that classifiers may take before label message passing.
+CLASSIFIER_SHARE = 0.4
+# One classifier has to be better than all together on this many parts of the samples, of which chance gives 1 in 32.
+_PARTS = 5
+
+
+class ClassifierScore(NamedTuple):
+    """Probabilities :math:`(N, L)` by one classifier."""
+
+    held_out: np.ndarray  #: of training samples, by classifiers that were fitted without them
+    scores: np.ndarray  #: of the samples that were asked for
+    seconds: float  #: that tuning and fitting it took
+
+
+def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> AutoModel:
+    """Fits a model to any training samples: bags, texts, vectors, molecules or DNA.
+
+    All choices are made by scores of training samples from models that were fitted without them:
+
+    1. Linear, kernel and tree classifiers choose settings and the scale of inputs
+       (:class:`~tg_mlc.stacking.TunedScores`).
+    2. LaMP is trained on their scores and the inputs, once for each of five folds (fewer where time is short).
+    3. Logits of all are combined with weights of at least zero (:class:`~tg_mlc.stacking.Combination`), unless one
+       classifier alone does better.
+    4. Thresholds are fitted to the combined scores, for each metric of the kind that generalises best
+       (:func:`~tg_mlc.metrics.tune_cross_fitted`).
+
+    .. code-block:: python
+
+        dataset = from_csv("songs.csv", label_columns=["calm", "sad"])
+        split = stratified_split(dataset.y, (0.8, 0.0, 0.2))
+        model = auto(dataset[split.train])
+        print(model.evaluate(dataset[split.test]))
+        probabilities = model.predict_proba([[61.5, 0.2]])
+
+    Args:
+        dataset (MultiLabelDataset): Training samples, all of which are used.
+        seconds (float, optional): The time that may be taken, roughly: small data sets take less; hundreds of labels
+            take more where it is short, as each classifier is fitted in any case. Where it cuts a search short, results
+            depend on the speed of the machine. (default: :obj:`300`)
+        seed (int, optional): Seed of folds, trees and weights. (default: :obj:`0`)
+
+    Raises:
+        ImportError: If scikit-learn is not installed (extra ``data``).
+        ValueError: If the samples are of no kind above, or too few for two folds.
+    """
+    return AutoModel(seconds, seed).fit(dataset)
+
+
+class AutoModel(Scorer):
+    """The model that :func:`auto` fits, which takes raw inputs.
+
+    .. code-block:: python
+
+        auto(dataset).save("model")
+        tg_mlc.load("model").predict(["A text that nobody has labelled."])
+
+    Args:
+        seconds, seed (optional): As of :func:`auto`.
+        search (callable, optional): Finds options of LaMP in further time: it is given a function that trains with some
+            of them changed and returns the loss of samples left out, and the usual options, and returns the best
+            changes. (default: :obj:`None`, a few options are tried)
+
+    Attributes:
+        label_names (list[str]): The names of the labels.
+        preprocessor (Preprocessor): What makes samples with evidence of raw inputs.
+        models (list[torch.nn.Module]): LaMP of every fold; none if time was too short, or training diverged.
+        combination (Combination): The weights of all logits, those of the models last.
+        tuners (dict[str, ThresholdTuner]): Thresholds for every metric.
+        report (dict): What was chosen, by which scores, and how long each part took.
+    """
+
+    kind = "auto"
+    preprocessor: Preprocessor
+    models: list[nn.Module]
+    combination: Combination
+    tuners: dict[str, ThresholdTuner]
+    report: dict[str, Any]
+
+    def __init__(self, seconds: float = 300.0, seed: int = 0, search: _folds.Search | None = None) -> None:
+        check_number("seconds", seconds)
+        self.seconds = seconds
+        self.seed = seed
+        self.search = search
+
+    @isolate_rng()
+    def fit(self, dataset: MultiLabelDataset, keep: Path | None = None) -> Self:
+        """Fits to training samples; see :func:`auto`.
+
+        Args:
+            dataset (MultiLabelDataset): Training samples.
+            keep (Path, optional): A folder for classifiers and models as soon as they are done, with which the same
+                call goes on after an interruption; it belongs to these samples and options, and stays.
+                (default: :obj:`None`, nothing is kept)
+        """
+        kept = Kept(keep)
+        start = kept.clock()
+        self.label_names = list(dataset.label_names)
+        scores = TunedScores(seconds=self.seconds * CLASSIFIER_SHARE, seed=self.seed, kept=kept)
+        self.preprocessor = Chain(*input_steps(dataset), scores)
+        train = self.preprocessor.fit_transform(dataset, _all_of(dataset))
+        folds, reason = self._train_folds(train, self.seconds - (kept.clock() - start), kept)
+        self.models = [] if folds is None else folds.models
+        inputs = train.rows("evidence").double().numpy()
+        logits = inputs if folds is None else np.concatenate([inputs, folds.held_out[..., None]], axis=-1)
+        y = train.y.numpy()
+        self.combination, values = best_combination(logits, y, [*scores.tuned, "lamp"])
+        self.tuners = tune_cross_fitted(y, self.combination.predict_proba(logits), seed=self.seed)
+        self.report = {
+            "classifiers": {
+                kind: {"view": each.view, "setting": list(each.setting), "seconds": each.seconds}
+                for kind, each in scores.tuned.items()
+            },
+            "lamp": None if folds is None else {"folds": len(folds.models), "epochs": folds.epochs, **folds.options},
+            "without_lamp": reason,
+            "values": values,
+            "validation": {metric: tuner.best_value for metric, tuner in self.tuners.items()},
+            "data": data_hash(dataset),
+            "weights": np.asarray(self.combination.weight).mean(axis=0).tolist(),
+            "seconds": kept.clock() - start,
+        }
+        return self
+
+    def _train_folds(
+        self, train: MultiLabelDataset, seconds: float, kept: Kept
+    ) -> tuple[_folds.Folds | None, str | None]:
+        """LaMP, or why there is none."""
+        try:
+            folds = _folds.train_folds(train, seconds, self.seed, self.search, kept)
+            return folds, "the time was too short to train it" if folds is None else None
+        except FloatingPointError as error:
+            warnings.warn(f"The model is made of classifiers alone, as LaMP's training diverged: {error}", stacklevel=4)
+            return None, f"its training diverged: {error}"
+
+    def predict_proba(self, raw: Any, batch_size: int = 256) -> np.ndarray:
+        """Returns probabilities :math:`(N, L)`.
+
+        Args:
+            raw (Any): Raw inputs as the preprocessor takes them (texts, rows, SMILES, DNA), or samples.
+            batch_size (int, optional): The number of samples that LaMP takes at a time. (default: :obj:`256`)
+        """
+        return self.combination.predict_proba(self._logits(self.preprocessor.transform(raw), batch_size))
+
+    def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> Tensor:
+        """Returns probabilities :math:`(N, L)`, without regard to known labels, of which there must be none."""
+        if known is not None:
+            raise ValueError(
+                "Expected samples without known labels, as classifiers take none (got some); train a model of your own "
+                "with known_labels=True and BinaryObjective(max_known=0.75), as docs/own_data.md does"
+            )
+        return torch.from_numpy(self.predict_proba(raw, batch_size))
+
+    def predict(self, raw: Any, metric: str = "miF1") -> np.ndarray:
+        """Returns decisions 0 and 1 :math:`(N, L)`, with the thresholds that are best for a metric.
+
+        Args:
+            raw (Any): As of :meth:`predict_proba`.
+            metric (str, optional): One of :obj:`tg_mlc.metrics.DECISION_METRICS`. (default: :obj:`"miF1"`)
+
+        Raises:
+            ValueError: If the metric is not known.
+        """
+        if metric not in self.tuners:
+            raise ValueError(f"Expected 'metric' to be one of {list(self.tuners)} (got {metric!r})")
+        decisions: np.ndarray = self.tuners[metric].predict(self.predict_proba(raw))
+        return decisions
+
+    def evaluate(self, dataset: MultiLabelDataset) -> Evaluation:
+        """Evaluates probabilities and decisions on samples with known labels, which are matched by name.
+
+        Raises:
+            ValueError: If the samples have other labels than the model.
+        """
+        if others := sorted({*dataset.label_names} ^ {*self.label_names}):
+            raise ValueError(f"Expected samples with the labels of the model (got others, or too few: {others[:5]})")
+        y = dataset.y[:, [dataset.label_names.index(name) for name in self.label_names]]
+        return evaluate(y, self.predict_proba(dataset), self.tuners, self.label_names)
+
+    def classifier_scores(self, raw: Any) -> dict[str, ClassifierScore]:
+        """Returns the probabilities of each classifier alone, by its title in tables of results; only after
+        :meth:`fit`, as scores of training samples are not saved.
+
+        Raises:
+            RuntimeError: If the model was loaded.
+        """
+        if any(each.held_out is None for each in self.classifiers.tuned.values()):
+            raise RuntimeError("Expected a model that 'fit' has made here, as scores of training samples are not saved")
+        evidence = self.preprocessor.transform(raw).rows("evidence").double().numpy() / EVIDENCE_SCALE
+        return {
+            TITLES[kind]: ClassifierScore(expit(each.held_out), expit(evidence[..., place]), each.seconds)
+            for place, (kind, each) in enumerate(self.classifiers.tuned.items())
+        }
+
+    @property
+    def classifiers(self) -> TunedScores:
+        """The classifiers that give samples their evidence."""
+        classifiers: TunedScores = self.preprocessor.steps[-1]  # type: ignore[attr-defined]
+        return classifiers
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns all that predictions need, as tensors and plain data."""
+        state: dict[str, Any] = as_tensors(
+            {
+                "label_names": self.label_names,
+                "preprocessor": to_state(self.preprocessor),
+                "models": [model_state(model) for model in self.models],
+                "combination": self.combination.state_dict(),
+                "tuners": {name: tuner.state_dict() for name, tuner in self.tuners.items()},
+                "report": self.report,
+                "options": {"seconds": self.seconds, "seed": self.seed},
+            }
+        )
+        return state
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Makes a model of its state."""
+        model = cls(**state["options"])
+        model.label_names, model.report = list(state["label_names"]), state["report"]
+        model.preprocessor = from_state(state["preprocessor"])
+        restored = [restore_model(each, model.label_names) for each in state["models"]]
+        model.models = [each.eval().requires_grad_(False) for each in restored]
+        model.combination = Combination().load_state_dict(state["combination"])
+        model.tuners = restore_tuners(state["tuners"])
+        return model
+
+    def to(self, device: torch.device | str) -> Self:
+        """Moves the models to a device; classifiers stay where they are."""
+        for model in self.models:
+            model.to(device)
+        return self
+
+    def _logits(self, samples: MultiLabelDataset, batch_size: int) -> np.ndarray:
+        """The logits of all classifiers, and the mean of those of the models."""
+        inputs = samples.rows("evidence").double().numpy()
+        if not self.models:
+            return inputs
+        of_models = [logits_of(model, samples, batch_size).double().numpy() for model in self.models]
+        return np.concatenate([inputs, np.mean(of_models, axis=0)[..., None]], axis=-1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(seconds={self.seconds:g}, seed={self.seed})"
+
+
+def input_steps(dataset: MultiLabelDataset) -> list[Preprocessor]:
+    """What makes samples of raw inputs, and matrices of samples."""
+    if dataset.kind == "vector":
+        return [TableInputs()]
+    if dataset.feature_names == list(LETTERS):
+        return [DNAInputs()]
+    if dataset.kind in ("bag", "sequence"):
+        return [TableInputs(), TfIdf()]
+    if "smiles" in dataset[0]:
+        return [Described(), MoleculeInputs()]
+    raise ValueError(f"Expected bags, sequences, vectors, molecules or DNA (got {dataset}); see from_arrays")
+
+
+def _all_of(dataset: MultiLabelDataset) -> Split:
+    rows = torch.arange(len(dataset))
+    return Split(rows, rows[:0], rows[:0], "all training samples")
+
+
+def best_combination(logits: np.ndarray, y: np.ndarray, names: Sequence[str]) -> tuple[Combination, dict[str, float]]:
+    """The weights of all, or of the one that alone does better on every part of the samples; and the value of each."""
+    found = {"all": Combination().fit(logits, y)}
+    for place, name in zip(range(logits.shape[-1]), names, strict=False):
+        alone = Combination().fit(logits[..., [place]], y)
+        weight = np.zeros(logits.shape[1:])
+        weight[:, [place]] = alone.weight
+        found[name] = Combination().load_state_dict({"weight": weight, "bias": alone.bias})
+    probabilities = {name: each.predict_proba(logits) for name, each in found.items()}
+    values = {name: _values(y, scores) for name, scores in probabilities.items()}
+    better = [name for name in found if (values[name] > values["all"]).all()]
+    return found[max(better, key=lambda name: values[name].sum(), default="all")], {
+        name: float(each.mean()) for name, each in values.items()
+    }
+
+
+def _values(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """How well scores rank and decide, on each of a few parts of the samples."""
+    known = np.flatnonzero(~np.isnan(y).all(axis=1))
+    parts = [known[i::_PARTS] for i in range(min(_PARTS, len(known)))]
+    return np.array([ranks_and_decides(y[part], scores[part]) for part in parts])
