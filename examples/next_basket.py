@@ -54,8 +54,8 @@ BASELINES: dict[str, NextSetBaseline] = {
     "logistic regression, all weeks": LogisticHistory(max_iter=25),
 }
 NETWORK = "LANET with a memory"
-#: maAUC10: over labels with at least ten positives among the tested weeks.
-COLUMNS = ("miAUC", "maAUC", "maAUC10", "miF1", "maF1", "R@10", "NDCG@10")
+#: roc_auc_macro10: over labels with at least ten positives among the tested weeks.
+COLUMNS = ("roc_auc_micro", "roc_auc_macro", "roc_auc_macro10", "f1_micro", "f1_macro", "R@10", "NDCG@10")
 #: The scores of validation and of test targets.
 Scores = tuple[np.ndarray, np.ndarray]
 
@@ -126,7 +126,7 @@ def row(y_val: np.ndarray, y_test: np.ndarray, val: np.ndarray, test: np.ndarray
     report = evaluate(y_test, test, tune_per_metric(y_val, val))
     frequent = macro_roc_auc(y_test, test, min_positives=10)
     ranked = recall_at_k(y_test, test), ndcg_at_k(y_test, test)
-    return [report["miAUC"], report["maAUC"], frequent, report["miF1"], report["maF1"], *ranked]
+    return [report["roc_auc_micro"], report["roc_auc_macro"], frequent, report["f1_micro"], report["f1_macro"], *ranked]
 
 
 def find_folder() -> Path | None:

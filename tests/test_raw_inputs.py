@@ -110,7 +110,7 @@ CASES = {
     ),
     "dna": Case(dna, DNAInputs(), dna_lamp, ["ACGTACGTACGT", "nacguu"]),
     "molecules": Case(molecules, MoleculeInputs(), molecule_lamp, ["CCO"]),
-    "molecules-with-evidence": Case(
+    "molecules-with-base scores": Case(
         molecules,
         Chain(MoleculeInputs(), ClassifierScores(["forest", "molecule_ridge"])),
         molecule_lamp,

@@ -37,7 +37,7 @@ class Change:
     """What differs from the recipe."""
 
     graph: str | None = None
-    evidence: tuple[str, ...] | None = None  #: the classifiers that are kept
+    base_scores: tuple[str, ...] | None = None  #: the classifiers that are kept
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)  #: arguments by the recipe's attributes
 
     def of(self, recipe: Recipe) -> Recipe:
@@ -47,10 +47,10 @@ class Change:
 
 CHANGES = {
     "no messages among labels": Change(graph="el"),
-    "no evidence": Change(parts={"model": {"evidence": None}}),
-    "evidence of the SVM alone": Change(evidence=("svm",)),
-    "evidence of kernel ridge alone": Change(evidence=("ridge",)),
-    "no evidence in the logits": Change(parts={"model": {"evidence_skip": False}}),
+    "no base scores": Change(parts={"model": {"base_scores": None}}),
+    "base scores of the SVM alone": Change(base_scores=("svm",)),
+    "base scores of kernel ridge alone": Change(base_scores=("ridge",)),
+    "no base scores in the logits": Change(parts={"model": {"score_skip": False}}),
     "readout tied to the labels": Change(parts={"model": {"tied": True}}),
     "one step": Change(parts={"model": {"num_steps": 1}}),
     "readout from frequencies": Change(parts={"model": {"frequency_strength": 1.0}}),
@@ -67,7 +67,7 @@ def changes_of(recipe: Recipe, classifiers: Iterable[str], graph: str) -> dict[s
     present = set(classifiers)
 
     def differs(change: Change) -> bool:
-        kept = None if change.evidence is None else {NAMES[kind] for kind in change.evidence}
+        kept = None if change.base_scores is None else {NAMES[kind] for kind in change.base_scores}
         other_evidence = kept is not None and kept < present
         return (
             other_evidence or change.graph not in (None, graph) or (bool(change.parts) and change.of(recipe) != recipe)
@@ -144,9 +144,9 @@ def run_change(task: Task, split: Split, seed: int, name: str | None, graph: str
     change = Change() if name is None else CHANGES[name]
     row = Row(LAMP, "emb", change.graph or graph, "best", name)
     dataset = task.dataset
-    if change.evidence is not None:
-        places = [list(classifier_scores(dataset).raters).index(kind) for kind in change.evidence]
-        dataset = with_attribute(dataset, "evidence", dataset.rows("evidence")[..., places])
+    if change.base_scores is not None:
+        places = [list(classifier_scores(dataset).raters).index(kind) for kind in change.base_scores]
+        dataset = with_attribute(dataset, "base_scores", dataset.rows("base_scores")[..., places])
     changed = Task(task.name, dataset, change.of(task.recipe))
     label_graph = changed.recipe.label_graph(row.graph, dataset, split)
     result, data = changed.train(split, seed, label_graph, "emb", options)

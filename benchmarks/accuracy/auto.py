@@ -31,7 +31,7 @@ from tg_mlc.datasets.registry import load
 from tg_mlc.metrics import evaluate, tune_cross_fitted
 from tg_mlc.stacking import AutoModel, auto
 from tg_mlc.stacking.automatic import best_combination
-from tg_mlc.stacking.tuned_scores import EVIDENCE_SCALE
+from tg_mlc.stacking.tuned_scores import SCORE_SCALE
 
 NAME, OURS = "default", "default"
 #: The default as it would be without label message passing.
@@ -119,7 +119,7 @@ def _classifiers(
 ) -> list[dict[str, Any]]:
     found, y = model.classifier_scores(test), train.y.numpy()
     held_out, scores = (
-        EVIDENCE_SCALE * logit(np.stack(part, axis=-1))
+        SCORE_SCALE * logit(np.stack(part, axis=-1))
         for part in ([each.held_out for each in found.values()], [each.scores for each in found.values()])
     )
     start = time.perf_counter()
@@ -140,7 +140,10 @@ def _point(row: str, metrics: dict[str, float], seconds: float, chosen: Any = No
 
 
 def _in_short(metrics: dict[str, float | None]) -> str:
-    return ", ".join(f"{name} {metrics[name] or 0:.4f}" for name in ("ebF1", "miF1", "maF1", "maAUC", "maAP"))
+    return ", ".join(
+        f"{name} {metrics[name] or 0:.4f}"
+        for name in ("f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
+    )
 
 
 if __name__ == "__main__":

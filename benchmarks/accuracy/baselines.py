@@ -72,7 +72,7 @@ def run_baseline(task: Task, split: Split, seed: int, name: str, options: dict[s
 
 
 def classifier_scores(dataset: MultiLabelDataset) -> ClassifierScores:
-    """What gave the samples of a table their evidence."""
+    """What gave the samples of a table their base scores."""
     return cast(ClassifierScores, cast(Chain, dataset.preprocessor).steps[-1])
 
 
@@ -213,7 +213,7 @@ def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
             "linear path alone",
             lambda: _trained(task, split, seed, alone(), LINEAR_MODULE, {**LINEAR_FIT, **options}),
         )
-    if "evidence" in task.dataset[0]:
+    if "base_scores" in task.dataset[0]:
         yield SILENT, lambda: _silent(task, split)
 
 

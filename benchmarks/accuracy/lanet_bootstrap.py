@@ -85,10 +85,10 @@ def weighed_metrics(y: np.ndarray, scores: np.ndarray, thresholds: Mapping[str, 
     F1 is left out where its threshold is not known.
     """
     pooled, per_label = RankedOnce(y, scores, pooled=True), RankedOnce(y, scores, pooled=False)
-    decided = {"miF1": _pooled_f1, "maF1": _mean_f1}
+    decided = {"f1_micro": _pooled_f1, "f1_macro": _mean_f1}
     return {
-        "miAUC": lambda weight: pooled(weight)[0],
-        "maAUC": lambda weight: _mean(per_label(weight)),
+        "roc_auc_micro": lambda weight: pooled(weight)[0],
+        "roc_auc_macro": lambda weight: _mean(per_label(weight)),
         **{key: decided[key](y == 1, scores >= thresholds[key]) for key in decided if key in thresholds},
         "R@10": _mean_of(recall_at_k, y, scores),
         "NDCG@10": _mean_of(ndcg_at_k, y, scores),

@@ -235,14 +235,14 @@ def metrics(y: Found, scores: Found) -> tuple[dict[str, float | None], dict[str,
     of_frequent = roc_auc_per_label(y["test"][:, frequent], scores["test"][:, frequent]) if frequent.any() else []
     defined = [value for value in of_frequent if not np.isnan(value)]
     values = {
-        **{key: found[""][key] for key in ("miAUC", "maAUC")},
-        "maAUC10": np.mean(defined) if defined else np.nan,
-        **{f"{key}{name}": each[key] for name, each in found.items() for key in ("miF1", "maF1")},
+        **{key: found[""][key] for key in ("roc_auc_micro", "roc_auc_macro")},
+        "roc_auc_macro10": np.mean(defined) if defined else np.nan,
+        **{f"{key}{name}": each[key] for name, each in found.items() for key in ("f1_micro", "f1_macro")},
         "R@10": recall_at_k(y["test"], scores["test"]),
         "NDCG@10": ndcg_at_k(y["test"], scores["test"]),
         "HR@10": hit_rate_at_k(y["test"], scores["test"]),
     }
-    thresholds = {key: tuners[""][key].threshold for key in ("miF1", "maF1")}
+    thresholds = {key: tuners[""][key].threshold for key in ("f1_micro", "f1_macro")}
     return {key: None if np.isnan(value) else float(value) for key, value in values.items()}, thresholds
 
 

@@ -36,13 +36,13 @@ from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import fully_connected
 from tg_mlc.metrics import evaluate, tune_per_metric
 from tg_mlc.models import LaMP
-from tg_mlc.nn import LabelReadout
+from tg_mlc.nn import LabelHead
 from tg_mlc.nn.encoders import BagEncoder
 from tg_mlc.papers.recipes import RECIPES
 
 README = Path(__file__).parents[2] / "README.md"
 DEFAULT, TIED, RELEASED, POOLED = "by default", "tied readout (the paper's equation)", "released layout", "pooling"
-METRICS = ("ebF1", "miF1", "maF1", "maAUC", "maAP")
+METRICS = ("f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
 
 
 def main(
@@ -138,7 +138,7 @@ def readme_networks() -> list[Callable[[int], nn.Module]]:
 
 def tied(network: nn.Module) -> nn.Module:
     """The same network with a tied readout."""
-    network.readout = LabelReadout(network.labels, tied=True)
+    network.readout = LabelHead(network.labels, tied=True)
     return network
 
 

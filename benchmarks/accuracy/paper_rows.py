@@ -84,13 +84,13 @@ _MPED: Rows = {
     Row("graph2graph-ar", "fmp"): (),
     **{Row("graph2graph", "fmp", graph): () for graph in GRAPHS},
 }
-_ALL = ("ACC", "HA", "ebF1", "miF1", "maF1")
+_ALL = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro")
 TABLES = {
-    "lamp-1": Table("lamp2019", "Table 1 of LaMP: example-based F1", ("ebF1",), _LAMP),
-    "lamp-2": Table("lamp2019", "Table 2 of LaMP: micro F1", ("miF1",), _LAMP),
-    "lamp-3": Table("lamp2019", "Table 3 of LaMP: macro F1", ("maF1",), _LAMP),
-    "lamp-7": Table("lamp2019", "Table 7 of LaMP: subset accuracy", ("ACC",), _LAMP),
-    "lamp-8": Table("lamp2019", "Table 8 of LaMP: Hamming accuracy", ("HA",), _LAMP),
+    "lamp-1": Table("lamp2019", "Table 1 of LaMP: example-based F1", ("f1_samples",), _LAMP),
+    "lamp-2": Table("lamp2019", "Table 2 of LaMP: micro F1", ("f1_micro",), _LAMP),
+    "lamp-3": Table("lamp2019", "Table 3 of LaMP: macro F1", ("f1_macro",), _LAMP),
+    "lamp-7": Table("lamp2019", "Table 7 of LaMP: subset accuracy", ("subset_accuracy",), _LAMP),
+    "lamp-8": Table("lamp2019", "Table 8 of LaMP: Hamming accuracy", ("hamming_accuracy",), _LAMP),
     "mped-2": Table(
         "mped2019",
         "Table 2 of MPED",

@@ -237,7 +237,11 @@ def estimate(cell: Cell, seconds: dict[Cell, float]) -> float:
 def in_short(run: dict[str, Any]) -> str:
     """Some metrics and the time."""
     metrics = Run.from_dict(run).metrics
-    values = (f"{name} {metrics[name]:.4f}" for name in ("ACC", "ebF1", "miF1", "maF1") if metrics[name] is not None)
+    values = (
+        f"{name} {metrics[name]:.4f}"
+        for name in ("subset_accuracy", "f1_samples", "f1_micro", "f1_macro")
+        if metrics[name] is not None
+    )
     return f"{', '.join(values)} ({run['seconds']:.0f} s)"
 
 

@@ -5,7 +5,7 @@ with and without feature message passing.
     python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,mine.safetensors --seeds 3
     python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,fc --seeds 3 --encoders emb --settings published
 
-All rows of a seed share its split. Rows with published settings are LaMP without evidence and without a linear path.
+All rows of a seed share its split. Rows with published settings are LaMP without base scores and without a linear path.
 Next to the variants stand the label frequencies, strong classical models tuned on the same validation samples, and what
 the papers report. Differences between graphs are tested over the seeds. The
 attention that fc learns is compared with priors, and with the true label graph where it is known.
@@ -316,7 +316,9 @@ def _recovered(
 
 def _in_short(metrics: Mapping[str, float | None]) -> str:
     return ", ".join(
-        f"{name} {metrics[name]:.4f}" for name in ("ACC", "ebF1", "miF1", "maF1", "maAUC") if metrics[name] is not None
+        f"{name} {metrics[name]:.4f}"
+        for name in ("subset_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")
+        if metrics[name] is not None
     )
 
 

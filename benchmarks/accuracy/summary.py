@@ -22,7 +22,7 @@ OTHER_DECISIONS = {
 }
 #: Differences of metrics that are no larger come from the order of sums.
 ROUNDING = 1e-12
-TESTED = ("ACC", "ebF1", "miF1", "maF1", "maAUC")
+TESTED = ("subset_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")
 
 
 class PairedTest(NamedTuple):

@@ -14,7 +14,13 @@ from benchmarks.accuracy.summary import corrected_p_value, p_in_words
 from tg_mlc.datasets.registry import published
 
 LEVEL = 0.05
-COLUMNS = {"ebF1": "ebF1", "miF1": "miF1", "maF1": "maF1", "maAUC": "macro ROC-AUC", "maAP": "macro average precision"}
+COLUMNS = {
+    "f1_samples": "f1_samples",
+    "f1_micro": "f1_micro",
+    "f1_macro": "f1_macro",
+    "roc_auc_macro": "macro ROC-AUC",
+    "average_precision_macro": "macro average precision",
+}
 INTRO = """\
 # A default for your own data
 

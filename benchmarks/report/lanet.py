@@ -15,11 +15,24 @@ from benchmarks.accuracy.lanet_models import FIGURE_3, SHORT, SHORT_TABLE, TABLE
 Result = dict[str, Any]
 Values = dict[str, list[float]]
 COLUMNS = (
-    *("miAUC", "maAUC", "maAUC10", "miF1", "maF1", "miF1 per label", "maF1 per label"),
-    *("miF1 by frequency", "maF1 by frequency", "R@10", "NDCG@10", "HR@10"),
+    *(
+        "roc_auc_micro",
+        "roc_auc_macro",
+        "roc_auc_macro10",
+        "f1_micro",
+        "f1_macro",
+        "f1_micro per label",
+        "f1_macro per label",
+    ),
+    *("f1_micro by frequency", "f1_macro by frequency", "R@10", "NDCG@10", "HR@10"),
 )
 #: Those of the paper, whose F1 has a threshold for each label.
-PAPER_COLUMNS = {"miAUC": "miAUC", "maAUC": "maAUC", "miF1 per label": "miF1", "maF1 per label": "maF1"}
+PAPER_COLUMNS = {
+    "roc_auc_micro": "roc_auc_micro",
+    "roc_auc_macro": "roc_auc_macro",
+    "f1_micro per label": "f1_micro",
+    "f1_macro per label": "f1_macro",
+}
 RATIOS = ("ours_is_faster", "ours_is_faster_cpu")
 FREQUENCY, TIFU, ALONE = "label frequency", "TIFU-KNN", "short: memory alone"
 PUBLISHED, SHORT_NO_ID, MEMORY = "table 3: LANET", "short: LANET, no ID", "table 3: LANET with memory"
@@ -118,7 +131,7 @@ def figure_3_numbers(result: Result) -> dict[str, dict[str, list[float]]]:
         place = {cell.title: cell.tau if panel == "tau" else cell.channels for cell in points}
         points.sort(key=lambda cell: place[cell.title])
         if len(points) > 1:
-            found = {str(place[cell.title]): _values(runs[cell.title], "miAUC") for cell in points}
+            found = {str(place[cell.title]): _values(runs[cell.title], "roc_auc_micro") for cell in points}
             panels[panel] = {x: [float(np.mean(values)), spread(values)] for x, values in found.items()}
     return panels
 

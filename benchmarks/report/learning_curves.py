@@ -13,7 +13,7 @@ COLORS = {DEFAULT: "tab:blue", TIED: "tab:red", RELEASED: "tab:gray", POOLED: "b
 #: The epochs that the table shows.
 SHOWN = (1, 2, 4, 6, 8, 12, 20, 30)
 #: What table and picture show.
-DRAWN = {"bag": ("ebF1", "example-based F1"), "molecule": ("maAP", "macro average precision")}
+DRAWN = {"bag": ("f1_samples", "example-based F1"), "molecule": ("average_precision_macro", "macro average precision")}
 
 
 def table(result: dict[str, Any]) -> list[str]:

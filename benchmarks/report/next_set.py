@@ -16,10 +16,10 @@ from benchmarks.report.pictures import Picture
 
 PREFIX = "lanet-"
 METRICS = {
-    "miAUC": "micro ROC-AUC",
-    "maAUC": "macro ROC-AUC",
-    "miF1": "micro F1",
-    "maF1": "macro F1",
+    "roc_auc_micro": "micro ROC-AUC",
+    "roc_auc_macro": "macro ROC-AUC",
+    "f1_micro": "micro F1",
+    "f1_macro": "macro F1",
     "R@10": "recall at 10",
     "NDCG@10": "NDCG at 10",
 }
@@ -74,7 +74,8 @@ data, and [how results are made](../results.md).
 - **short** rows are trained for few epochs with our settings; they are not the paper's, and say what these models do
   within minutes. "memory alone" is the memory of LANET with memory without any attention.
 - **no ID**: the model is not told which entity it is; it then knows the last three events and nothing else.
-- miAUC and maAUC are micro and macro ROC-AUC, maAUC10 is the mean over labels with at least ten test positives. F1 has
+- roc_auc_micro and roc_auc_macro are micro and macro ROC-AUC, roc_auc_macro10 is the mean over labels with at least
+  ten test positives. F1 has
   one threshold for all labels, one for each, or thresholds that follow label frequencies, all tuned on validation
   targets. R@10, NDCG@10 and HR@10 (hit rate) are those of the ten highest scores.
 - Values are means over seeds ± standard deviation, the best of a column in bold. Intervals are those of 95% of a paired
@@ -136,7 +137,7 @@ def _against_frequency(result: Result) -> list[str]:
     """Whether anything is better than the same scores for everyone."""
     found = result["differences"].get(FREQUENCY, {})
     lines = []
-    for metric in ("miAUC", "NDCG@10"):
+    for metric in ("roc_auc_micro", "NDCG@10"):
         known = {title: of[metric] for title, of in found.items() if of.get(metric)}
         better = [title for title, (_, low, _) in known.items() if low > 0]
         if known and not better:

@@ -251,7 +251,7 @@ def _by_chance(groups: Mapping[Key, Sequence[Stored]]) -> Iterator[str]:
     """Networks that do not rank the samples of a data set, whatever their other metrics."""
     rows: dict[str, list[str]] = {}
     for (dataset, row), cells in groups.items():
-        mean = spread(cells)["maAUC"]["mean"] if row.encoder is not None else None
+        mean = spread(cells)["roc_auc_macro"]["mean"] if row.encoder is not None else None
         if mean is not None and abs(mean - 0.5) < CHANCE:
             rows.setdefault(dataset, []).append(title(row))
     for dataset, names in rows.items():

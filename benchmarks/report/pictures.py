@@ -16,7 +16,12 @@ from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.accuracy.summary import by_row
 from benchmarks.report.comparisons import Comparison, shown
 
-DRAWN = {"ACC": "ACC", "ebF1": "example-based F1", "maF1": "macro F1", "maAUC": "macro ROC-AUC"}
+DRAWN = {
+    "subset_accuracy": "subset_accuracy",
+    "f1_samples": "example-based F1",
+    "f1_macro": "macro F1",
+    "roc_auc_macro": "macro ROC-AUC",
+}
 
 
 class Picture(NamedTuple):

@@ -42,9 +42,9 @@ def numbers() -> dict[str, Any]:
 
 
 def table(numbers: dict[str, Any]) -> list[str]:
-    """ACC and macro ROC-AUC of each row at each share, the best in bold."""
-    columns = [(metric, share) for metric in ("ACC", "maAUC") for share in numbers]
-    heads = (f"{'macro ROC-AUC' if metric == 'maAUC' else metric}, {share}%" for metric, share in columns)
+    """subset_accuracy and macro ROC-AUC of each row at each share, the best in bold."""
+    columns = [(metric, share) for metric in ("subset_accuracy", "roc_auc_macro") for share in numbers]
+    heads = (f"{'macro ROC-AUC' if metric == 'roc_auc_macro' else metric}, {share}%" for metric, share in columns)
     lines = [f"| model | {' | '.join(heads)} |", "|---|" + "---|" * len(columns)]
     found = {row.title: [numbers[share]["metrics"][row.title][metric] for metric, share in columns] for row in ROWS}
     trained = [found[row.title] for row in ROWS if row.model not in ORACLES]
@@ -64,7 +64,7 @@ def draw(numbers: dict[str, Any]) -> Figure:
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     for row, (color, style) in ROWS.items():
-        cells = [found["metrics"][row.title]["maAUC"] for found in numbers.values()]
+        cells = [found["metrics"][row.title]["roc_auc_macro"] for found in numbers.values()]
         means, spreads = [cell["mean"] for cell in cells], [cell["sd"] or 0 for cell in cells]
         left.errorbar(shares, means, spreads, color=color, linestyle=style, label=row.title)
     left.set(xlabel="share of information that neighbours carry", ylabel="macro ROC-AUC")

@@ -21,7 +21,7 @@ from benchmarks import files
 from benchmarks.command_line import run
 from benchmarks.report import (
     default,
-    known_labels,
+    given_labels,
     lanet,
     learning_curves,
     next_set,
@@ -96,8 +96,8 @@ def pages() -> list[Path]:
 def texts() -> dict[Path, str]:
     """All pages with tables, as they should be."""
     full = {FULL / f"{name}.md": full_page(name) for name in (*names(), *ABLATIONS)}
-    given = known_labels.results()
-    own = {DOCS / "results" / "known-labels.md": known_labels.page(given)} if given else {}
+    given = given_labels.results()
+    own = {DOCS / "results" / "given-labels.md": given_labels.page(given)} if given else {}
     if untuned := default.result():
         own[DOCS / "results" / "default.md"] = default.page(untuned)
     own[DOCS / "results" / "next-set.md"] = next_set.page(next_set.results())
@@ -120,8 +120,8 @@ def drawings() -> list[pictures.Picture]:
         if not name.startswith("planted")
     ]
     given = [
-        pictures.Picture(folder / f"known-labels-{name}.svg", known_labels.numbers(result), known_labels.draw)
-        for name, result in known_labels.results().items()
+        pictures.Picture(folder / f"given-labels-{name}.svg", given_labels.numbers(result), given_labels.draw)
+        for name, result in given_labels.results().items()
     ]
     of_papers = paper_pages.drawings(folder)
     drawn = [*curves, *compared, *given, *of_papers, *next_set.drawings(folder)]

@@ -11,7 +11,14 @@ from benchmarks.accuracy.rows import BASELINES, LEARNED, Row
 from benchmarks.accuracy.summary import OTHER_DECISIONS, PairedTest, by_row, in_words, p_in_words, paired_tests
 from benchmarks.report.comparisons import Comparison, changed_settings, load, names, shown, source
 
-COLUMNS = {"ACC": "ACC", "HA": "HA", "ebF1": "ebF1", "miF1": "miF1", "maF1": "maF1", "maAUC": "macro ROC-AUC"}
+COLUMNS = {
+    "subset_accuracy": "subset_accuracy",
+    "hamming_accuracy": "hamming_accuracy",
+    "f1_samples": "f1_samples",
+    "f1_micro": "f1_micro",
+    "f1_macro": "f1_macro",
+    "roc_auc_macro": "macro ROC-AUC",
+}
 #: Rows that know how samples were made.
 ORACLES = ("best without neighbours", "best possible")
 NOTHING = {"mean": None, "sd": None}
@@ -56,7 +63,7 @@ def full(comparison: Comparison) -> list[str]:
 
 def label_graphs() -> list[str]:
     """Every label graph of every comparison, beside the baselines, and how well learned attention finds it."""
-    columns = {name: title for name, title in COLUMNS.items() if name != "HA"}
+    columns = {name: title for name, title in COLUMNS.items() if name != "hamming_accuracy"}
     lines = [
         f"| data | model | encoder | label graph | {' | '.join(columns.values())} | found by learned attention |",
         "|---|---|---|---|" + "---|" * (len(columns) + 1),
@@ -132,7 +139,7 @@ def _against_baselines(tests: Sequence[PairedTest]) -> list[str]:
     """What rows with messages gain over what they have to beat, a line for each row."""
     found: dict[Row, list[str]] = {}
     for t in tests:
-        if t.against.model in BASELINES and t.metric == "maAUC":
+        if t.against.model in BASELINES and t.metric == "roc_auc_macro":
             gain = f"{t.mean_difference:+.4f} against {t.against.model} (sd {t.sd:.4f}, {p_in_words(t.p)})"
             found.setdefault(t.row, []).append(gain)
     return [f"{row.title}, macro ROC-AUC (corrected paired t-tests): {', '.join(g)}" for row, g in found.items()]

@@ -37,15 +37,15 @@ def test_evaluation_of_a_file(rows, capsys):
     assert cli.main([*command, "--json"]) == 0
     values = json.loads(capsys.readouterr().out)
     assert cli.main(command) == 0
-    assert f"{values['maAUC']:.4f}" in capsys.readouterr().out
+    assert f"{values['roc_auc_macro']:.4f}" in capsys.readouterr().out
 
 
 def test_metrics_that_are_undefined_are_null(rows, tmp_path, capsys):
     (tmp_path / "one.csv").write_text("height,width,tall,broad\n9,5,1,1\n")
     assert cli.main(["evaluate", str(rows / "model"), "--csv", str(tmp_path / "one.csv"), "--json"]) == 0
     values = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert values["maAUC"] is None
-    assert values["HA"] is not None
+    assert values["roc_auc_macro"] is None
+    assert values["hamming_accuracy"] is not None
 
 
 @pytest.fixture(scope="module")

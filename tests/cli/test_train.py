@@ -9,7 +9,7 @@ import pytest
 import tg_mlc
 from tests.cli.conftest import TRAIN_ROWS, write_drugs, write_rows
 from tg_mlc import cli
-from tg_mlc.stacking import TunedScores, tuned_scores
+from tg_mlc.stacking import StackingFeatures, tuned_scores
 from tg_mlc.stacking.tuned_scores import TITLES
 
 
@@ -23,7 +23,7 @@ def test_the_folder_holds_the_model_alone(rows):
         "separator": None,
         "delimiter": ",",
     }
-    assert facts["test"]["maAUC"] > 0.8
+    assert facts["test"]["roc_auc_macro"] > 0.8
 
 
 def test_molecules_from_file_to_named_predictions(tmp_path, capsys):
@@ -46,7 +46,7 @@ def test_molecules_from_file_to_named_predictions(tmp_path, capsys):
     result = json.loads(capsys.readouterr().out)
     assert result["model"] == out
     assert result["without_lamp"] == "the time was too short to train it"
-    assert 0 <= result["test"]["miF1"] <= 1
+    assert 0 <= result["test"]["f1_micro"] <= 1
     assert cli.main(["predict", out, "--smiles", "CCO"]) == 0
     header, *lines = capsys.readouterr().out.splitlines()
     assert header.split() == ["label", "probability", "threshold", "predicted"]
@@ -62,7 +62,7 @@ def test_texts_with_names_of_labels_in_one_column(tmp_path, capsys):
     assert cli.main(["train", *words, "--label_separator", ";", "--seconds", "0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["model"] == out
     assert cli.main(["evaluate", out, "--csv", str(tmp_path / "fruit.csv"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["maAUC"] > 0.9
+    assert json.loads(capsys.readouterr().out)["roc_auc_macro"] > 0.9
 
 
 def test_columns_of_words(tmp_path, capsys):
@@ -72,7 +72,7 @@ def test_columns_of_words(tmp_path, capsys):
     assert cli.main(["train", "--csv", file, "--labels", "ripe", "--out", out, "--seconds", "0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["model"] == out
     assert cli.main(["evaluate", out, "--csv", file, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["maAUC"] == 1.0
+    assert json.loads(capsys.readouterr().out)["roc_auc_macro"] == 1.0
     frame = pd.read_csv(file)[["size", "colour"]]
     assert (tg_mlc.load(out).predict(frame)["decision"]["ripe"] == (frame["colour"] == "red")).all()
     frame[["size"]].to_csv(tmp_path / "new.csv", index=False)
@@ -101,7 +101,7 @@ def test_the_same_command_after_an_interruption(tmp_path, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(TunedScores, "fit_transform", interrupted)
+        patched.setattr(StackingFeatures, "fit_transform", interrupted)
         assert cli.main(words) == 130
     error = capsys.readouterr().err
     assert error.splitlines()[-1] == "tg-mlc: interrupted; run it again to go on"
@@ -153,7 +153,7 @@ def test_metrics_that_are_undefined_are_null(tmp_path, capsys):
     words = ["--csv", str(tmp_path / "rows.csv"), "--labels", "tall", "--out", str(tmp_path / "model")]
     assert cli.main(["train", *words, "--seconds", "0", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert printed["test"]["maAUC"] is None
+    assert printed["test"]["roc_auc_macro"] is None
     content = json.loads((tmp_path / "model" / "model.json").read_text(), parse_constant=pytest.fail)["content"]
     assert content["facts"]["test"] == printed["test"]
 

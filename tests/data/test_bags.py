@@ -40,15 +40,15 @@ def test_a_part_of_the_documents_has_no_official_split(documents):
 
 def test_attributes_follow_their_samples(documents):
     values = torch.arange(8.0).view(4, 2)
-    more = with_attribute(documents, "evidence", values)
-    assert more[2].evidence.tolist() == [[4.0, 5.0]]
-    assert [data.evidence.tolist() for data in more[[3, 0]]] == [[[6.0, 7.0]], [[0.0, 1.0]]]
-    assert "evidence" not in documents[2]
-    part = with_attribute(documents[[3, 1]], "evidence", values[:2])
-    assert [data.evidence.tolist() for data in part] == [[[0.0, 1.0]], [[2.0, 3.0]]]
+    more = with_attribute(documents, "base_scores", values)
+    assert more[2].base_scores.tolist() == [[4.0, 5.0]]
+    assert [data.base_scores.tolist() for data in more[[3, 0]]] == [[[6.0, 7.0]], [[0.0, 1.0]]]
+    assert "base_scores" not in documents[2]
+    part = with_attribute(documents[[3, 1]], "base_scores", values[:2])
+    assert [data.base_scores.tolist() for data in part] == [[[0.0, 1.0]], [[2.0, 3.0]]]
     assert [data.x.tolist() for data in part] == [[2, 1, 0], [1]]
     with pytest.raises(ValueError, match="a row for each of 4 samples"):
-        with_attribute(documents, "evidence", values[:2])
+        with_attribute(documents, "base_scores", values[:2])
 
 
 def test_vectors_are_refused():
@@ -59,11 +59,11 @@ def test_vectors_are_refused():
 
 def test_a_single_sample_gets_attributes(documents):
     single = documents.copy([3])
-    more = with_attribute(single, "evidence", torch.tensor([[1.0, 2.0]]))
-    assert more.rows("evidence").tolist() == [[1.0, 2.0]]
+    more = with_attribute(single, "base_scores", torch.tensor([[1.0, 2.0]]))
+    assert more.rows("base_scores").tolist() == [[1.0, 2.0]]
     assert more.y.tolist() == single.y.tolist()
     assert bag_of_words(more).toarray().tolist() == [[1, 1, 1]]
-    assert more[0].evidence.tolist() == [[1.0, 2.0]]
+    assert more[0].base_scores.tolist() == [[1.0, 2.0]]
 
 
 def test_bags_keep_the_transform(documents):

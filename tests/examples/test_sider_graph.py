@@ -42,12 +42,14 @@ def test_sider_end_to_end(root: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert all(column in table for column in COLUMNS)
 
     results = json.loads((tmp_path / "sider" / "results.json").read_text())
-    assert results["rows"]["label frequency"]["values"]["maAUC"] == 0.5
-    values = {row: results["rows"][row]["values"]["maAUC"] for row in ("random forest", SILENT, "LaMP el", "LaMP pr")}
+    assert results["rows"]["label frequency"]["values"]["roc_auc_macro"] == 0.5
+    values = {
+        row: results["rows"][row]["values"]["roc_auc_macro"] for row in ("random forest", SILENT, "LaMP el", "LaMP pr")
+    }
     assert min(values["LaMP el"], values["LaMP pr"]) > values["random forest"] - 0.01
     gain = values["LaMP pr"] - values[SILENT]
     assert f"which is {gain:+.3f} against {SILENT}, " in table
-    assert all(results["rows"][row]["values"]["maAUC"] > 0.6 for row in ("linear SVM", "logistic regression"))
+    assert all(results["rows"][row]["values"]["roc_auc_macro"] > 0.6 for row in ("linear SVM", "logistic regression"))
     with (tmp_path / "sider" / "pr" / "predictions.csv").open() as file:
         rows = list(csv.reader(file))
     assert len(rows) == 1 + 143

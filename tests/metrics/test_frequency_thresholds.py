@@ -14,18 +14,18 @@ Y_TRAIN = (rng.random((4000, 4)) < FREQUENCIES).astype(float)
 def labels_and_scores(num_samples=4000):
     """Labels whose true log odds shrink towards their frequencies, as those of a cautious model do."""
     y = (rng.random((num_samples, 4)) < FREQUENCIES).astype(float)
-    evidence = 3 * (2 * y - 1) + 2 * rng.standard_normal(y.shape)
-    return y, 1 / (1 + np.exp(-0.5 * evidence - np.log(FREQUENCIES)))
+    base_scores = 3 * (2 * y - 1) + 2 * rng.standard_normal(y.shape)
+    return y, 1 / (1 + np.exp(-0.5 * base_scores - np.log(FREQUENCIES)))
 
 
 def test_rare_labels_get_lower_thresholds_and_macro_f1_gains():
     (y, scores), (y_test, scores_test) = labels_and_scores(), labels_and_scores()
     one = tune_per_metric(y, scores)
     several = tune_by_frequency(y, scores, Y_TRAIN)
-    thresholds = several["maF1"].thresholds
+    thresholds = several["f1_macro"].thresholds
     assert (np.diff(thresholds) < 0).all()
-    assert several["maF1"].best_value > one["maF1"].best_value + 0.05
-    gained = evaluate(y_test, scores_test, several)["maF1"] - evaluate(y_test, scores_test, one)["maF1"]
+    assert several["f1_macro"].best_value > one["f1_macro"].best_value + 0.05
+    gained = evaluate(y_test, scores_test, several)["f1_macro"] - evaluate(y_test, scores_test, one)["f1_macro"]
     assert gained > 0.05
 
 
@@ -50,7 +50,7 @@ def test_without_strength_there_is_one_threshold():
 def test_ties_keep_the_weakest_strength():
     y = np.array([[1.0, 1.0], [0.0, 0.0]])
     scores = np.array([[0.99, 0.99], [0.001, 0.001]])
-    tuner = tune_by_frequency(y, scores, np.array([[1.0, 0.0]] * 9))["ACC"]
+    tuner = tune_by_frequency(y, scores, np.array([[1.0, 0.0]] * 9))["subset_accuracy"]
     assert tuner.best_value == 1.0
     assert tuner.thresholds[0] == tuner.thresholds[1]
 
@@ -60,7 +60,7 @@ def test_unknown_labels_count_neither_as_frequency_nor_as_error():
     holes = np.where(rng.random(Y_TRAIN.shape) < 0.5, np.nan, Y_TRAIN)
     reference = np.where(np.isnan(holes), 0.0, holes)
     assert not np.array_equal(np.nanmean(holes, axis=0), reference.mean(axis=0))
-    thresholds = tune_by_frequency(y, scores, holes, strengths=(0.5,))["maF1"].thresholds
+    thresholds = tune_by_frequency(y, scores, holes, strengths=(0.5,))["f1_macro"].thresholds
     odds = np.log(thresholds / (1 - thresholds))
     frequencies = (np.nansum(holes, axis=0) + 1) / ((~np.isnan(holes)).sum(axis=0) + 2)
     np.testing.assert_allclose(np.diff(odds), 0.5 * np.diff(np.log(frequencies)))
@@ -68,7 +68,7 @@ def test_unknown_labels_count_neither_as_frequency_nor_as_error():
 
 def test_they_are_kept_like_others():
     y, scores = labels_and_scores(500)
-    tuner = tune_by_frequency(torch.from_numpy(y), torch.from_numpy(scores), Y_TRAIN, metrics=["maF1"])["maF1"]
+    tuner = tune_by_frequency(torch.from_numpy(y), torch.from_numpy(scores), Y_TRAIN, metrics=["f1_macro"])["f1_macro"]
     again = ThresholdTuner().load_state_dict(tuner.state_dict())
     np.testing.assert_array_equal(again.predict(scores), tuner.predict(scores))
 

@@ -25,17 +25,17 @@ from tg_mlc.metrics import (
 
 NAN = float("nan")
 DECISIONS = {
-    "ACC": subset_accuracy,
-    "HA": hamming_accuracy,
-    "ebF1": example_f1,
-    "miF1": micro_f1,
-    "maF1": macro_f1,
+    "subset_accuracy": subset_accuracy,
+    "hamming_accuracy": hamming_accuracy,
+    "f1_samples": example_f1,
+    "f1_micro": micro_f1,
+    "f1_macro": macro_f1,
 }
 RANKINGS = {
-    "miAUC": micro_roc_auc,
-    "maAUC": macro_roc_auc,
-    "miAP": micro_average_precision,
-    "maAP": macro_average_precision,
+    "roc_auc_micro": micro_roc_auc,
+    "roc_auc_macro": macro_roc_auc,
+    "average_precision_micro": micro_average_precision,
+    "average_precision_macro": macro_average_precision,
 }
 NAMES = ["rash", "nausea", "always", "never", "unseen"]
 
@@ -72,17 +72,17 @@ def test_undefined_labels_are_named(data):
 def test_nothing_defined_is_nan_and_named():
     evaluation = evaluate([[1, 0], [1, NAN]], [[0.2, 0.6], [0.4, 0.1]], label_names=["a", "b"])
     assert evaluation.undefined == ["a", "b"]
-    assert np.isnan(evaluation["maAUC"])
-    assert evaluation.to_dict()["values"]["maAUC"] is None
+    assert np.isnan(evaluation["roc_auc_macro"])
+    assert evaluation.to_dict()["values"]["roc_auc_macro"] is None
 
 
 def test_counts_and_zero_division_are_reported(data):
-    evaluation = evaluate(*data, zero_division={"maF1": "drop"})
+    evaluation = evaluate(*data, zero_division={"f1_macro": "drop"})
     assert (evaluation.num_samples, evaluation.num_labels, evaluation.num_unknown) == (30, 5, 38)
-    assert evaluation.zero_division == {"ebF1": 1, "miF1": 0, "maF1": "drop"}
+    assert evaluation.zero_division == {"f1_samples": 1, "f1_micro": 0, "f1_macro": "drop"}
     y, scores = data
-    assert evaluation["maF1"] == macro_f1(y, scores >= 0.5, zero_division="drop")
-    assert evaluate(*data, zero_division=0).zero_division == {"ebF1": 0, "miF1": 0, "maF1": 0}
+    assert evaluation["f1_macro"] == macro_f1(y, scores >= 0.5, zero_division="drop")
+    assert evaluate(*data, zero_division=0).zero_division == {"f1_samples": 0, "f1_micro": 0, "f1_macro": 0}
 
 
 def test_table_shows_every_metric(data):
@@ -98,7 +98,7 @@ def test_to_dict_is_json(data):
     evaluation = evaluate(y, scores, np.full(5, 0.25), NAMES)
     restored = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
     assert restored["values"] == evaluation.values
-    assert restored["thresholds"]["miF1"] == [0.25] * 5
+    assert restored["thresholds"]["f1_micro"] == [0.25] * 5
     assert restored["undefined"] == ["always", "never", "unseen"]
 
 
@@ -114,7 +114,7 @@ def test_thresholds_of_every_kind_agree(data):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"thresholds": {"ACC": 0.5}}, r"'thresholds' for each of .* \(got \['ACC'\]\)"),
+        ({"thresholds": {"subset_accuracy": 0.5}}, r"'thresholds' for each of .* \(got \['subset_accuracy'\]\)"),
         ({"thresholds": [0.5, 0.5]}, "one threshold or 5"),
         ({"thresholds": [[0.5] * 5] * 2}, "one threshold or 5"),
         ({"thresholds": NAN}, "got NaN"),
@@ -154,7 +154,7 @@ def test_needs_no_extra():
         "import tg_mlc.losses, tg_mlc.baselines\n"
         "from tg_mlc.metrics import evaluate, tune_per_metric\n"
         "y, scores = [[1, 0], [0, 1]], [[.9, .1], [.2, .7]]\n"
-        "assert evaluate(y, scores, tune_per_metric(y, scores))['maAUC'] == 1\n"
+        "assert evaluate(y, scores, tune_per_metric(y, scores))['roc_auc_macro'] == 1\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -164,7 +164,7 @@ def test_labels_without_positives_and_predictions_are_named():
     scores = [[0.9, 0.1, 0.8], [0.1, 0.2, 0.1], [0.8, 0.1, 0.2]]
     evaluation = evaluate(y, scores, 0.5, ["hit", "nothing", "false alarm"])
     assert evaluation.undefined_f1 == ["nothing"]
-    assert "maF1 counts 1 of 3 labels (neither positives nor predictions) by zero_division=0: nothing" in str(
+    assert "f1_macro counts 1 of 3 labels (neither positives nor predictions) by zero_division=0: nothing" in str(
         evaluation
     )
     assert evaluation.to_dict()["undefined_f1"] == ["nothing"]

@@ -22,11 +22,11 @@ from tg_mlc.metrics import (
 
 NAN = float("nan")
 METRICS = {
-    "ACC": subset_accuracy,
-    "HA": hamming_accuracy,
-    "ebF1": example_f1,
-    "miF1": micro_f1,
-    "maF1": macro_f1,
+    "subset_accuracy": subset_accuracy,
+    "hamming_accuracy": hamming_accuracy,
+    "f1_samples": example_f1,
+    "f1_micro": micro_f1,
+    "f1_macro": macro_f1,
 }
 
 
@@ -71,7 +71,7 @@ def test_finds_what_trying_every_threshold_finds(metric, data):
 @given(data=targets_and_scores())
 def test_one_threshold_per_label_maximises_its_f1(data):
     y, scores = data
-    tuner = ThresholdTuner("maF1", per_label=True).fit(y, scores)
+    tuner = ThresholdTuner("f1_macro", per_label=True).fit(y, scores)
     for label, threshold in enumerate(tuner.thresholds):
         column = y[:, [label]]
         if np.isnan(column).all():
@@ -81,7 +81,7 @@ def test_one_threshold_per_label_maximises_its_f1(data):
         if max(values) > 0:
             assert threshold == PAPER_GRID[middle_of_longest_best_run(values)]
         else:
-            assert threshold == ThresholdTuner("maF1").fit(y, scores).threshold
+            assert threshold == ThresholdTuner("f1_macro").fit(y, scores).threshold
 
 
 def test_label_without_positives_takes_the_common_threshold():
@@ -104,13 +104,13 @@ def test_label_without_positives_takes_the_common_threshold():
     ],
 )
 def test_ties_take_the_middle(scores, expected):
-    tuner = ThresholdTuner("ACC", grid=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]).fit([[0], [1]], scores)
+    tuner = ThresholdTuner("subset_accuracy", grid=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]).fit([[0], [1]], scores)
     assert tuner.threshold == expected
 
 
 def test_of_several_plateaus_the_longest_is_taken():
     y, scores = [[1], [0], [1]], [[0.15], [0.25], [0.55]]
-    tuner = ThresholdTuner("HA", grid=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).fit(y, scores)
+    tuner = ThresholdTuner("hamming_accuracy", grid=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).fit(y, scores)
     assert tuner.best_value == pytest.approx(2 / 3)  # at 0.1, and from 0.3 to 0.5
     assert tuner.threshold == 0.4
 
@@ -121,8 +121,8 @@ def test_of_several_plateaus_the_longest_is_taken():
 @pytest.mark.parametrize("by_name", [False, True])
 def test_zero_division_decides(zero_division, threshold, value, by_name):
     y, scores = [[0], [0], [0], [1]], [[0.4], [0.4], [0.1], [0.4]]
-    chosen = {"ebF1": zero_division} if by_name else zero_division
-    tuner = ThresholdTuner("ebF1", grid=[0.3, 0.5], zero_division=chosen).fit(y, scores)
+    chosen = {"f1_samples": zero_division} if by_name else zero_division
+    tuner = ThresholdTuner("f1_samples", grid=[0.3, 0.5], zero_division=chosen).fit(y, scores)
     assert (tuner.threshold, tuner.best_value) == (threshold, pytest.approx(value))
 
 
@@ -135,14 +135,14 @@ def test_tune_per_metric_equals_one_by_one():
         for metric, tuner in tuners.items():
             expected = ThresholdTuner(metric, per_label=per_label).fit(y, scores)
             np.testing.assert_array_equal(tuner.thresholds, expected.thresholds)
-    assert list(tune_per_metric(y, scores, metrics=["ACC"])) == ["ACC"]
+    assert list(tune_per_metric(y, scores, metrics=["subset_accuracy"])) == ["subset_accuracy"]
 
 
 @pytest.mark.parametrize("per_label", [False, True])
 def test_survives_a_weights_only_checkpoint(per_label):
     rng = np.random.default_rng(0)
     y, scores = rng.integers(0, 2, (40, 5)), rng.random((40, 5))
-    tuner = ThresholdTuner("ebF1", per_label=per_label, grid=[0.2, 0.4, 0.6], zero_division="drop").fit(y, scores)
+    tuner = ThresholdTuner("f1_samples", per_label=per_label, grid=[0.2, 0.4, 0.6], zero_division="drop").fit(y, scores)
     file = io.BytesIO()
     torch.save(tuner.state_dict(), file)
     file.seek(0)
@@ -156,8 +156,8 @@ def test_survives_a_weights_only_checkpoint(per_label):
 
 
 def test_unfitted_state_round_trip():
-    loaded = ThresholdTuner().load_state_dict(ThresholdTuner("HA").state_dict())
-    assert loaded.metric == "HA"
+    loaded = ThresholdTuner().load_state_dict(ThresholdTuner("hamming_accuracy").state_dict())
+    assert loaded.metric == "hamming_accuracy"
     assert loaded.thresholds is None
 
 
@@ -186,8 +186,8 @@ def test_errors():
             ThresholdTuner(grid=grid)
     with pytest.raises(RuntimeError, match="'fit' to be called"):
         ThresholdTuner().predict([[0.5]])
-    with pytest.raises(ValueError, match="miF1 to be defined"):
-        ThresholdTuner("miF1", zero_division="drop").fit([[0]], [[0.0]])
+    with pytest.raises(ValueError, match="f1_micro to be defined"):
+        ThresholdTuner("f1_micro", zero_division="drop").fit([[0]], [[0.0]])
     with pytest.raises(ValueError, match="got nan"):
         ThresholdTuner().fit([[0]], [[NAN]])
     tuner = ThresholdTuner(per_label=True).fit([[0, 1]], [[0.1, 0.9]])

@@ -9,8 +9,8 @@ from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inputs import Fingerprint, MoleculeDescriptors
 from tg_mlc.models import molecule_lamp
+from tg_mlc.nn.base_scores import SharedLogits
 from tg_mlc.nn.encoders import MoleculeEncoder
-from tg_mlc.nn.evidence import SharedLogits
 
 SMILES = ["CCO", "c1ccccc1O", "CC(=O)Nc1ccc(O)cc1", "C", "[Na+].[Cl-]", "CCN"]
 Y = [[1, 0, 1], [0, 0, 1], [1, 0, 1], [0, 0, float("nan")], [1, 0, 1], [0, 0, 1]]
@@ -65,15 +65,15 @@ def test_linear_path_starts_from_zero_and_learns() -> None:
 
 def test_evidence_is_where_training_starts() -> None:
     molecules = dataset(Fingerprint("morgan", 64))
-    data = with_attribute(molecules, "evidence", torch.linspace(-1, 1, 6 * 3 * 2).view(6, 3, 2))
+    data = with_attribute(molecules, "base_scores", torch.linspace(-1, 1, 6 * 3 * 2).view(6, 3, 2))
     model = molecule_lamp(data, fully_connected(3), channels=16).eval()
     assert model.linear_path is None
-    torch.testing.assert_close(model(batch(data)), model.skip(data.rows("evidence")) + model.readout.bias)
+    torch.testing.assert_close(model(batch(data)), model.skip(data.rows("base_scores")) + model.readout.bias)
     assert not any(parameter.requires_grad for parameter in model.skip.parameters())
     expected = SharedLogits(2)
-    expected.start_from_scores(data.rows("evidence"), data.y, model.readout.bias)
+    expected.start_from_scores(data.rows("base_scores"), data.y, model.readout.bias)
     torch.testing.assert_close(model.skip.state_dict(), expected.state_dict())
-    with pytest.raises(ValueError, match="Expected samples with the attribute 'evidence'"):
+    with pytest.raises(ValueError, match="Expected samples with the attribute 'base_scores'"):
         model(batch(molecules))
 
 

@@ -12,7 +12,7 @@ from tg_mlc.data import ArrayDataset
 from tg_mlc.data.records import Records
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import table_lamp
-from tg_mlc.nn.evidence import SharedLogits
+from tg_mlc.nn.base_scores import SharedLogits
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.stacking import table_preprocessor
 
@@ -43,15 +43,15 @@ def test_table_lamp_starts_from_frequencies(dataset, encoder):
 
 def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, prepared):
     train = prepared[dataset.official_split().train]
-    options = {"channels": 8, "evidence_skip": True}
+    options = {"channels": 8, "score_skip": True}
     model = table_lamp(train, fully_connected(4), **options)
     expected = SharedLogits(2)
     plain = {name: value.clone() for name, value in expected.state_dict().items()}
-    expected.start_from_scores(train.rows("evidence"), train.y, model.readout.bias)
+    expected.start_from_scores(train.rows("base_scores"), train.y, model.readout.bias)
     torch.testing.assert_close(model.skip.state_dict(), expected.state_dict())
     silent = table_lamp(train, fully_connected(4), **options).eval()
     batch = Batch.from_data_list(train[:5])
-    torch.testing.assert_close(silent(batch), silent.skip(batch.evidence) + silent.readout.bias)
+    torch.testing.assert_close(silent(batch), silent.skip(batch.base_scores) + silent.readout.bias)
     # Samples whose labels nobody knows tell only the sizes of layers.
     unknown = copy(train)
     unknown._data = copy(train._data)
@@ -67,11 +67,11 @@ def test_lamp_as_published_stands_alone(kind, prepared):
     assert recipe.model != RECIPES[kind].model
     assert recipe.module["weight_decay"] == RECIPES[kind].module["weight_decay"]
     model = recipe.build(prepared, fully_connected(4), encoder="emb", **recipe.model)
-    assert model.evidence is model.skip is model.linear_path is None
+    assert model.base_scores is model.skip is model.linear_path is None
     assert model.encoder.channels == 128
     batch = Batch.from_data_list(prepared[:5])
     logits = model.eval()(batch)
-    batch.evidence = torch.zeros_like(batch.evidence)
+    batch.base_scores = torch.zeros_like(batch.base_scores)
     assert torch.equal(model(batch), logits)
     assert logits.std() > 0.1  # messages have something to say from the start
 

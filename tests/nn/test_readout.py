@@ -10,13 +10,13 @@ import torch
 
 from tests.nn.samples import path_graph
 from tg_mlc.graphs import fully_connected
-from tg_mlc.nn import LabelMessagePassing, LabelReadout
+from tg_mlc.nn import LabelHead, LabelMessagePassing
 
 
 def test_tied() -> None:
     labels = LabelMessagePassing(8, path_graph(5))
-    readout = LabelReadout(labels, tied=True)
-    assert str(readout) == "LabelReadout(8, num_labels=5, tied=True)"
+    readout = LabelHead(labels, tied=True)
+    assert str(readout) == "LabelHead(8, num_labels=5, tied=True)"
     assert readout.weight is labels.embedding.weight
     u = torch.randn(3, 5, 8)
     expected = torch.stack([u[:, i] @ labels.embedding.weight[i] for i in range(5)], dim=1)
@@ -29,8 +29,8 @@ def test_tied() -> None:
 
 def test_untied_with_bias() -> None:
     labels = LabelMessagePassing(8, path_graph(5))
-    readout = LabelReadout(labels, bias=True)
-    assert str(readout) == "LabelReadout(8, num_labels=5, tied=False)"
+    readout = LabelHead(labels, bias=True)
+    assert str(readout) == "LabelHead(8, num_labels=5, tied=False)"
     assert readout.weight.data_ptr() != labels.embedding.weight.data_ptr()
     with torch.no_grad():
         readout.bias.copy_(torch.arange(5.0))
@@ -47,27 +47,27 @@ def test_logits_start_around_zero_unless_tied() -> None:
     labels = LabelMessagePassing(128, fully_connected(50)).eval()
     x, ptr = torch.randn(200, 128), torch.arange(0, 201, 20)
     states = labels(x, ptr=ptr, return_intermediate=True)
-    readout = LabelReadout(labels)
+    readout = LabelHead(labels)
     for u in (*states.intermediate, states.states):
         logits = readout(u)
         # Labels differ from the start, and none is likelier than others without a reason.
         assert logits.mean().abs() < 0.5
         assert 0.5 < logits.std() < 2
-    tied = LabelReadout(labels, tied=True)
+    tied = LabelHead(labels, tied=True)
     assert labels.embedding.weight.std().item() == pytest.approx(128**-0.5, rel=0.05)
     first, *_ = labels(x, ptr=ptr, return_intermediate=True).intermediate
     assert tied(first).mean() > 3
 
 
 def test_errors() -> None:
-    readout = LabelReadout(LabelMessagePassing(8, path_graph(5)))
+    readout = LabelHead(LabelMessagePassing(8, path_graph(5)))
     with pytest.raises(ValueError, match=r"'u' of shape \[\*, 5, 8\] \(got \[3, 8, 5\]\)"):
         readout(torch.zeros(3, 8, 5))
 
 
 def test_it_can_start_from_frequencies():
     labels = LabelMessagePassing(8, path_graph(3), num_steps=1)
-    readout = LabelReadout(labels, bias=True)
+    readout = LabelHead(labels, bias=True)
     nan = float("nan")
     readout.start_from_frequencies(torch.tensor([[1, 0, nan], [0, 0, nan], [nan, 1, nan], [0, 0, nan]]))
     odds = torch.tensor([1 / 3, 0.25, 0.5]).logit()
@@ -75,19 +75,19 @@ def test_it_can_start_from_frequencies():
     readout.start_from_frequencies(torch.tensor([[1, 0, nan], [0, 0, nan], [nan, 1, nan], [0, 0, nan]]), strength=0.5)
     torch.testing.assert_close(readout.bias, (odds + odds.mean()) / 2)
     with pytest.raises(ValueError, match="'bias=True'"):
-        LabelReadout(labels).start_from_frequencies(torch.zeros(2, 3))
+        LabelHead(labels).start_from_frequencies(torch.zeros(2, 3))
 
 
 def test_the_layer_is_expected() -> None:
     with pytest.raises(TypeError, match=r"'labels' to be a LabelMessagePassing \(got int\)"):
-        LabelReadout(4)  # type: ignore[arg-type]
+        LabelHead(4)  # type: ignore[arg-type]
 
 
 class Tied(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.labels = LabelMessagePassing(8, path_graph(5))
-        self.readout = LabelReadout(self.labels, tied=True)
+        self.readout = LabelHead(self.labels, tied=True)
 
 
 @pytest.mark.parametrize(

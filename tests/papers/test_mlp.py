@@ -104,23 +104,23 @@ def test_words_of_sequences_are_counted():
 def test_known_labels_are_entries_of_the_raw_vector(channels):
     train = samples("bag")
     train.kind = "sequence"
-    model = binary_relevance(train, edgeless(4), channels=channels, known_labels=True).eval()
+    model = binary_relevance(train, edgeless(4), channels=channels, given_labels=True).eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter)
-    known = torch.tensor([[1.0, torch.nan, 0.0, torch.nan]])
+    given = torch.tensor([[1.0, torch.nan, 0.0, torch.nan]])
     forth, back, without = (
         model(Data(x=torch.tensor(words), **given))
-        for words, given in [([1, 2, 3], {"known": known}), ([3, 2, 1], {"known": known}), ([1, 2, 3], {})]
+        for words, given in [([1, 2, 3], {"given": given}), ([3, 2, 1], {"given": given}), ([1, 2, 3], {})]
     )
     loose(forth, back)
     assert (forth != without).all()
     torch.nn.init.zeros_(model.of_known.weight)
-    loose(model(Data(x=torch.tensor([1, 2, 3]), known=known)), without)
+    loose(model(Data(x=torch.tensor([1, 2, 3]), given=given)), without)
 
 
 def test_known_labels_that_are_not_taken_are_refused():
     with pytest.raises(ValueError, match="without known labels, as BinaryRelevance"):
-        binary_relevance(samples("bag"), edgeless(4))(Data(x=torch.tensor([1]), known=torch.ones(1, 4)))
+        binary_relevance(samples("bag"), edgeless(4))(Data(x=torch.tensor([1]), given=torch.ones(1, 4)))
 
 
 @pytest.mark.parametrize("form", FORMS)

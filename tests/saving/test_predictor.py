@@ -32,7 +32,7 @@ def test_what_fit_leaves_predicts_the_same(result, folder):
     loaded = tg_mlc.load(folder)
     np.testing.assert_array_equal(loaded.scores(NEW), Predictor(result.module).scores(NEW))
     assert loaded.label_names == LABELS
-    assert repr(loaded) == "Predictor(ModuleScorer, 2 labels)"
+    assert repr(loaded) == "Predictor(ModuleInference, 2 labels)"
 
 
 def test_columns_of_targets_are_matched_by_name(folder):
@@ -49,7 +49,7 @@ def test_the_folder_says_what_a_person_wants_to_know(result, folder):
     assert content["label_names"] == LABELS
     assert content["module"]["builder"] == "table_lamp"
     assert content["module"]["options"]["channels"] == 8
-    assert content["module"]["thresholds"]["miF1"]["thresholds"] == [result.module.tuners["miF1"].threshold]
+    assert content["module"]["thresholds"]["f1_micro"]["thresholds"] == [result.module.tuners["f1_micro"].threshold]
     facts = content["facts"]
     assert facts["validation"]["val/loss"] == pytest.approx(result.best_value)
     assert facts["versions"]["torch"] == torch.__version__
@@ -65,8 +65,8 @@ def test_a_data_frame_of_names(folder):
     assert frame.index.tolist() == ["x", "y", "z"]
     np.testing.assert_array_equal(frame["probability"], loaded.scores(NEW))
     np.testing.assert_array_equal(frame["decision"], frame["probability"] >= frame["threshold"])
-    assert (frame["threshold"] == loaded.thresholds("miF1")).all(axis=None)
-    with pytest.raises(ValueError, match=re.escape("Expected 'metric' to be one of ['ACC', ")):
+    assert (frame["threshold"] == loaded.thresholds("f1_micro")).all(axis=None)
+    with pytest.raises(ValueError, match=re.escape("Expected 'metric' to be one of ['subset_accuracy', ")):
         loaded.predict(NEW, metric="F2")
 
 
@@ -99,10 +99,10 @@ def test_a_wrong_device_is_not_the_fault_of_the_folder(folder):
 
 def test_known_labels_stay_as_they_are_given_and_change_the_others(folder):
     loaded = tg_mlc.load(folder)
-    free, given = loaded.predict(NEW), loaded.predict(NEW, known={"red": 1})
+    free, given = loaded.predict(NEW), loaded.predict(NEW, given={"red": 1})
     assert (given["probability"]["red"] == 1).all()
     assert (given["probability"]["green"] != free["probability"]["green"]).all()
-    [streamed] = loaded.stream(NEW, known={"red": 1})
+    [streamed] = loaded.stream(NEW, given={"red": 1})
     pd.testing.assert_frame_equal(streamed, given)
 
 
@@ -115,18 +115,18 @@ def test_evaluation_takes_the_thresholds_of_the_model(result, folder):
 def test_given_labels_count_as_unknown_in_an_evaluation():
     y = torch.randint(2, (40, 3), generator=torch.Generator().manual_seed(0)).float()
     tosses = from_arrays(np.ones((40, 2)), y, ["a", "b", "c"], kind="vector")
-    model = table_lamp(tosses, fully_connected(tosses.label_names), channels=8, known_labels=True)
+    model = table_lamp(tosses, fully_connected(tosses.label_names), channels=8, given_labels=True)
     predictor = Predictor(MultiLabelModule(model, tosses.label_names))
-    known = y.clone()
-    known[:, 2] = known[0, 1] = math.nan
-    report = predictor.evaluate(tosses, y, known=known)
+    given = y.clone()
+    given[:, 2] = given[0, 1] = math.nan
+    report = predictor.evaluate(tosses, y, given=given)
     assert report.num_unknown == 79
-    assert report.values == predictor.evaluate(with_attribute(tosses, "known", known), y).values
-    open_ = evaluate(y.masked_fill(~known.isnan(), math.nan), predictor.scores(tosses, known), 0.5)
+    assert report.values == predictor.evaluate(with_attribute(tosses, "given", given), y).values
+    open_ = evaluate(y.masked_fill(~given.isnan(), math.nan), predictor.scores(tosses, given), 0.5)
     assert report.values == pytest.approx(open_.values, nan_ok=True)
     assert predictor.evaluate(tosses, y).num_unknown == 0
     with pytest.raises(ValueError, match=r"'scores' to have the shape of the targets, \[40, 2\]"):
-        predictor.evaluate(tosses, y[:, :2], known=known)
+        predictor.evaluate(tosses, y[:, :2], given=given)
 
 
 def test_saving_again_replaces_the_model_as_a_whole(folder, tmp_path):

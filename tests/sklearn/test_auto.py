@@ -40,7 +40,7 @@ def test_a_metric_is_needed_for_thresholds() -> None:
 def test_a_label_that_is_never_known_never_applies() -> None:
     y = Y.astype(float)
     y[:, 1] = np.nan
-    margins = AutoClassifier(seconds=0, threshold="maF1", random_state=0).fit(X, y).decision_function(X)
+    margins = AutoClassifier(seconds=0, threshold="f1_macro", random_state=0).fit(X, y).decision_function(X)
     assert np.isfinite(margins[:, 0]).all()
     assert (margins[:, 1] == -np.inf).all()
 

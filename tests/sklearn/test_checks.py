@@ -24,7 +24,7 @@ from tg_mlc.stacking import folds as _folds
 # The smallest model, as the checks fit it some hundred times. MorganForestClassifier is not among them, as it takes
 # SMILES where the checks pass numbers: test_baselines.py tests it.
 ESTIMATORS = [
-    LaMPClassifier(channels=4, num_steps=1, heads=1, evidence=("svm",), max_epochs=1, random_state=0),
+    LaMPClassifier(channels=4, num_steps=1, heads=1, base_scores=("svm",), max_epochs=1, random_state=0),
     AutoClassifier(seconds=0, random_state=0),
     LinearClassifier(),
     KernelRidgeClassifier(),

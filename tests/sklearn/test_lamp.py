@@ -24,7 +24,7 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 5)).astype(np.float32)
 Y = (X[:, :3] + 0.3 * X[:, 1:4] > 0).astype(int)
 HOLES = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
-SMALL = {"channels": 8, "num_steps": 1, "heads": 2, "max_epochs": 1, "evidence": ("svm",), "random_state": 0}
+SMALL = {"channels": 8, "num_steps": 1, "heads": 2, "max_epochs": 1, "base_scores": ("svm",), "random_state": 0}
 WORDS = {"food": "apple pear bread", "tool": "hammer saw nail", "toy": "doll ball kite"}
 TEXTS = [f"a {word} and a {other}" for words in WORDS.values() for word in words.split() for other in words.split()]
 SETS = [{name} for name in WORDS for _ in range(9)]
@@ -41,20 +41,20 @@ def fitted() -> LaMPClassifier:
 
 
 def test_it_learns() -> None:
-    assert small(max_epochs=20, evidence=None, learning_rate=0.03).fit(X, Y).score(X, Y) > 0.7
-    assert small(evidence="auto").fit(X[:60], Y[:60]).score(X[60:], Y[60:]) > 0.7
+    assert small(max_epochs=20, base_scores=None, learning_rate=0.03).fit(X, Y).score(X, Y) > 0.7
+    assert small(base_scores="auto").fit(X[:60], Y[:60]).score(X[60:], Y[60:]) > 0.7
 
 
 @pytest.mark.parametrize("loss", ["focal", "asymmetric", "soft_f1"])
 def test_it_learns_by_losses_for_rare_labels(loss: str) -> None:
-    options = {"max_epochs": 20, "evidence": None, "learning_rate": 0.03}
+    options = {"max_epochs": 20, "base_scores": None, "learning_rate": 0.03}
     scores = small(**options, loss_name=loss).fit(X, Y).predict_proba(X)
     assert roc_auc_score(Y, scores) > 0.8
     assert not np.allclose(scores, small(**options).fit(X, Y).predict_proba(X), atol=0.01)
 
 
 def test_weights_of_positives_do_not_stop_training_early() -> None:
-    options = {"max_epochs": 20, "evidence": None, "learning_rate": 0.03}
+    options = {"max_epochs": 20, "base_scores": None, "learning_rate": 0.03}
     classifier = small(**options, loss_options={"pos_weight": 20.0}).fit(X, Y)
     assert roc_auc_score(Y, classifier.predict_proba(X)) > 0.8
 
@@ -62,12 +62,12 @@ def test_weights_of_positives_do_not_stop_training_early() -> None:
 def test_labels_too_rare_for_validation_can_be_learned_by_other_losses() -> None:
     rare = np.zeros((60, 2))
     rare[:2] = 1.0
-    classifier = small(max_epochs=1, evidence=None, loss_name="focal").fit(X[:60], rare)
+    classifier = small(max_epochs=1, base_scores=None, loss_name="focal").fit(X[:60], rare)
     assert classifier.predict_proba(X).shape == (len(X), 2)
 
 
 def test_losses_have_options() -> None:
-    options = {"max_epochs": 1, "evidence": None, "learning_rate": 0.03}
+    options = {"max_epochs": 1, "base_scores": None, "learning_rate": 0.03}
     plain = small(**options).fit(X, Y).predict_proba(X).mean()
     assert small(**options, loss_options={"pos_weight": 20.0}).fit(X, Y).predict_proba(X).mean() > plain
     with pytest.raises(ValueError, match="'loss_name' to be one of"):
@@ -80,7 +80,7 @@ def test_predictions_do_not_depend_on_the_batch(fitted: LaMPClassifier) -> None:
 
 
 def test_decisions_are_log_odds_above_those_of_thresholds() -> None:
-    classifier = small(threshold=ThresholdTuner("maF1", per_label=True)).fit(X, Y)
+    classifier = small(threshold=ThresholdTuner("f1_macro", per_label=True)).fit(X, Y)
     assert classifier.thresholds_.shape == (3,)
     applies = classifier.predict_proba(X) >= classifier.thresholds_
     np.testing.assert_array_equal(classifier.predict(X), applies)
@@ -98,7 +98,7 @@ def test_a_number_is_the_threshold() -> None:
         ({"threshold": 1.5}, r"Expected 'threshold' to be a number in \[0, 1\] \(got 1.5\)"),
         ({"threshold": "f1"}, "'metric'"),
         ({"max_epochs": 0}, "Expected 'max_epochs' to be a whole number of at least 1"),
-        ({"evidence": ["knn"]}, "Expected 'kinds' among"),
+        ({"base_scores": ["knn"]}, "Expected 'kinds' among"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], expected: str) -> None:
@@ -107,7 +107,7 @@ def test_options_are_checked(options: dict[str, Any], expected: str) -> None:
 
 
 def test_a_tuner_is_not_changed() -> None:
-    tuner = ThresholdTuner("ebF1")
+    tuner = ThresholdTuner("f1_samples")
     small(threshold=tuner).fit(X, Y)
     assert tuner.thresholds is None
 
@@ -154,7 +154,7 @@ def test_texts_in_any_form(convert: Any) -> None:
 
 def test_smiles() -> None:
     y = np.array([["C" in s[1:], "N" in s] for s in SMILES] * 4)
-    classifier = small(evidence=("ridge",)).fit(SMILES * 4, y)
+    classifier = small(base_scores=("ridge",)).fit(SMILES * 4, y)
     assert classifier.inputs_ == "smiles"
     assert classifier.predict(["OCC"]).dtype == bool
     np.testing.assert_allclose(classifier.predict_proba(["OCC"]), classifier.predict_proba(["CCO"]), atol=1e-4)
@@ -164,7 +164,7 @@ def test_smiles() -> None:
 
 def test_a_warm_start_with_smiles() -> None:
     y = np.array([["C" in s[1:], "N" in s] for s in SMILES] * 4)
-    classifier = small(evidence=("ridge",), warm_start=True).fit(SMILES * 4, y)
+    classifier = small(base_scores=("ridge",), warm_start=True).fit(SMILES * 4, y)
     before = classifier.trained_
     assert classifier.fit(SMILES * 4, y).trained_ is not before
 
@@ -179,7 +179,7 @@ def test_inputs_can_be_told() -> None:
 
 def test_own_validation_samples() -> None:
     classifier = small().fit(X[:50], Y[:50], eval_set=(X[50:], Y[50:]))
-    tuner = ThresholdTuner("miF1").fit(Y[50:], classifier.predict_proba(X[50:]))
+    tuner = ThresholdTuner("f1_micro").fit(Y[50:], classifier.predict_proba(X[50:]))
     assert classifier.thresholds_.tolist() == pytest.approx(tuner.fitted().tolist())
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         small().fit(X[:50], Y[:50], eval_set=(X[50:], Y[51:]))
@@ -188,11 +188,11 @@ def test_own_validation_samples() -> None:
 
 
 def test_a_warm_start_goes_on() -> None:
-    first = small(evidence=None, warm_start=True, max_epochs=10).fit(X, Y)
+    first = small(base_scores=None, warm_start=True, max_epochs=10).fit(X, Y)
     before = first.trained_
     first.set_params(max_epochs=1, learning_rate=1e-6).fit(X, Y)
     assert first.trained_ is not before
-    cold = small(evidence=None, max_epochs=1, learning_rate=1e-6).fit(X, Y)
+    cold = small(base_scores=None, max_epochs=1, learning_rate=1e-6).fit(X, Y)
     samples = before.preprocessor.transform(X)
     was, warm = before.logits(samples, torch.device("cpu")), first.trained_.logits(samples, torch.device("cpu"))
     np.testing.assert_allclose(warm, was, atol=1e-2)
@@ -210,7 +210,7 @@ def test_a_warm_start_refuses_other_labels() -> None:
 
 
 def test_a_warm_start_refuses_other_columns_and_settings() -> None:
-    classifier = small(warm_start=True, evidence=None, label_graph="co_occurrence").fit(X, Y)
+    classifier = small(warm_start=True, base_scores=None, label_graph="co_occurrence").fit(X, Y)
     before = classifier.predict_proba(X)
     with pytest.raises(ValueError, match="X has 4 features, but LaMPClassifier is expecting 5"):
         classifier.fit(X[:, :4], Y)

@@ -57,8 +57,8 @@ def test_parts_whose_labels_nobody_knows_do_not_count():
 
 def test_new_samples_are_predicted(fitted):
     evaluation = fitted.evaluate(vectors(seed=1))
-    assert evaluation["maAUC"] > 0.95
-    assert evaluation["miF1"] > 0.8
+    assert evaluation["roc_auc_macro"] > 0.95
+    assert evaluation["f1_micro"] > 0.8
 
 
 def test_all_parts_take_part(fitted):
@@ -78,7 +78,7 @@ def test_saved_model_predicts_the_same(fitted):
     new = vectors(seed=1)
     restored = saved(fitted)
     assert (restored.predict_proba(new) == fitted.predict_proba(new)).all()
-    assert (restored.predict(new, "maF1") == fitted.predict(new, "maF1")).all()
+    assert (restored.predict(new, "f1_macro") == fitted.predict(new, "f1_macro")).all()
     assert restored.label_names == fitted.label_names
     assert restored.report == fitted.report
     assert repr(restored) == repr(fitted) == "AutoModel(seconds=20, seed=0)"
@@ -118,9 +118,9 @@ def test_the_folder_holds_no_training_sample(fitted, tmp_path):
 
 def test_what_is_known_is_refused(fitted):
     with pytest.raises(
-        ValueError, match=r"Expected samples without known labels.*with known_labels=True and BinaryObjective"
+        ValueError, match=r"Expected samples without known labels.*with given_labels=True and BinaryObjective"
     ):
-        Predictor(fitted).scores(vectors(), known={"label_0": 1})
+        Predictor(fitted).scores(vectors(), given={"label_0": 1})
 
 
 def test_classifiers_stand_beside_it(fitted):
@@ -245,7 +245,7 @@ def test_labels_of_samples_are_matched_by_name():
     samples = vectors()
     model = AutoModel(seconds=0).fit(samples)
     x, y, names = samples.rows("x").numpy(), samples.y.numpy(), samples.label_names
-    assert model.evaluate(samples)["maAUC"] > 0.9
+    assert model.evaluate(samples)["roc_auc_macro"] > 0.9
     turned = from_arrays(x, y[:, ::-1], names[::-1], kind="vector")
     assert model.evaluate(turned).values == pytest.approx(model.evaluate(samples).values, nan_ok=True)
     with pytest.raises(

@@ -28,7 +28,7 @@ def dataset(request):
 
 
 def prepare(dataset, split, folder=None, kinds=("svm", "ridge")):
-    """The samples with their evidence, and the classifiers by name."""
+    """The samples with their base scores, and the classifiers by name."""
     chain = table_preprocessor(dataset.kind, kinds, folder)
     return chain.fit_transform(dataset, split), chain.steps[-1].classifiers
 
@@ -36,20 +36,20 @@ def prepare(dataset, split, folder=None, kinds=("svm", "ridge")):
 def test_prepared_samples_carry_what_other_classifiers_say(dataset):
     split = dataset.official_split()
     prepared, classifiers = prepare(dataset, split)
-    evidence = torch.cat([data.evidence for data in prepared]).numpy()
-    assert evidence.shape == (200, 4, 2)
+    base_scores = torch.cat([data.base_scores for data in prepared]).numpy()
+    assert base_scores.shape == (200, 4, 2)
     for i, classifier in enumerate(classifiers.values()):
         fitted = classifier.decision_function(inputs_of(prepared))
-        np.testing.assert_allclose(evidence[split.test, :, i], fitted[split.test], atol=1e-4)
-        np.testing.assert_allclose(evidence[split.val, :, i], fitted[split.val], atol=1e-4)
+        np.testing.assert_allclose(base_scores[split.test, :, i], fitted[split.test], atol=1e-4)
+        np.testing.assert_allclose(base_scores[split.val, :, i], fitted[split.val], atol=1e-4)
         # Training samples get the opinion of classifiers that have not seen them.
-        assert np.abs(evidence[split.train, :, i] - fitted[split.train]).max() > 0.05
+        assert np.abs(base_scores[split.train, :, i] - fitted[split.train]).max() > 0.05
 
 
 def test_one_kind_of_classifier_may_do(dataset):
     prepared, classifiers = prepare(dataset, dataset.official_split(), kinds=("svm",))
     assert list(classifiers) == ["linear SVM, tuned"]
-    assert prepared[0].evidence.shape == (1, 4, 1)
+    assert prepared[0].base_scores.shape == (1, 4, 1)
 
 
 def test_duplicates_are_remembered():
@@ -68,9 +68,9 @@ def test_duplicates_are_remembered():
     # It is the subset accuracy that chose it.
     val = split.val.numpy()
     on_val = exact.predict_proba(inputs_of(prepared))[val]
-    best = {metric: best_value(y[val], on_val, metric=metric) for metric in ("ACC", "miF1")}
-    assert max(value for *_, value in exact.search) == pytest.approx(best["ACC"])
-    assert best["ACC"] != best["miF1"]
+    best = {metric: best_value(y[val], on_val, metric=metric) for metric in ("subset_accuracy", "f1_micro")}
+    assert max(value for *_, value in exact.search) == pytest.approx(best["subset_accuracy"])
+    assert best["subset_accuracy"] != best["f1_micro"]
 
 
 def test_the_classifiers_are_fitted_once(dataset, tmp_path, monkeypatch):
@@ -79,7 +79,7 @@ def test_the_classifiers_are_fitted_once(dataset, tmp_path, monkeypatch):
     for name in ("_SVM", "_Ridge"):
         monkeypatch.setattr(f"tg_mlc.stacking.raters.{name}.fit", lambda *args: pytest.fail("fitted again"))
     second, others = prepare(dataset, split, tmp_path)
-    assert torch.equal(first[0].evidence, second[0].evidence)
+    assert torch.equal(first[0].base_scores, second[0].base_scores)
     x = inputs_of(first)
     for one, other in zip(ones.values(), others.values(), strict=True):
         assert np.array_equal(one.decision_function(x), other.decision_function(x))
@@ -101,7 +101,7 @@ def test_a_part_of_a_data_set_is_prepared_by_itself(dataset):
     split = random_split(len(part), seed=0)
     prepared, _ = prepare(part, split, kinds=("svm",))
     expected, _ = prepare(table(x[80:], Y[80:], official=False), split, kinds=("svm",))
-    assert torch.equal(prepared.rows("evidence"), expected.rows("evidence"))
+    assert torch.equal(prepared.rows("base_scores"), expected.rows("base_scores"))
     rows = [5, 3]
     dense = [x.toarray() if sp.issparse(x) else x for x in map(inputs_of, (prepared[rows], expected))]
     assert np.array_equal(dense[0], dense[1][rows])
@@ -145,8 +145,10 @@ def test_what_is_restored_says_the_same_to_the_last_bit(kinds, dataset):
     assert ("weight" in one[0]) == (dataset.kind == "bag")
     assert one._data.get("weight", torch.zeros(())).equal(other._data.get("weight", torch.zeros(())))
     if kinds:
-        assert torch.equal(one.rows("evidence"), other.rows("evidence"))
-        torch.testing.assert_close(one.rows("evidence"), prepared[split.test].rows("evidence"), atol=1e-5, rtol=1e-5)
+        assert torch.equal(one.rows("base_scores"), other.rows("base_scores"))
+        torch.testing.assert_close(
+            one.rows("base_scores"), prepared[split.test].rows("base_scores"), atol=1e-5, rtol=1e-5
+        )
 
 
 def test_classifiers_that_nobody_knows_are_named():

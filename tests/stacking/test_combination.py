@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from tg_mlc.stacking import Combination
+from tg_mlc.stacking import LogitStacking
 from tg_mlc.stacking.combination import learnable_labels
 
 #: The logits of one classifier for one label are ten times as large.
@@ -21,29 +21,29 @@ def drawn():
 
 
 def test_finds_the_weights_that_made_the_labels(drawn):
-    combination = Combination().fit(*drawn)
+    combination = LogitStacking().fit(*drawn)
     np.testing.assert_allclose(combination.weight, np.broadcast_to([2.0, 0.5, 0.0], (4, 3)), atol=0.1)
     np.testing.assert_allclose(combination.bias, [-1.0, 0.0, 0.5, 1.0], atol=0.2)
 
 
 def test_no_weight_is_negative(drawn):
     logits, y = drawn
-    combination = Combination().fit(logits * [1, 1, 0] - logits[..., :1] * [0, 0, 1], y)
+    combination = LogitStacking().fit(logits * [1, 1, 0] - logits[..., :1] * [0, 0, 1], y)
     assert (combination.weight >= 0).all()
 
 
 def test_unknown_labels_have_no_say(drawn):
     logits, y = drawn
     unknown = np.random.default_rng(1).random(y.shape) < 0.3
-    expected = Combination().fit(logits, np.where(unknown, np.nan, y))
-    found = Combination().fit(np.where(unknown[..., None], 100.0, logits), np.where(unknown, np.nan, y))
+    expected = LogitStacking().fit(logits, np.where(unknown, np.nan, y))
+    found = LogitStacking().fit(np.where(unknown[..., None], 100.0, logits), np.where(unknown, np.nan, y))
     np.testing.assert_allclose(found.weight, expected.weight, atol=1e-3)
 
 
 def test_bias_of_a_label_without_positives_is_that_of_the_others(drawn):
     logits, y = drawn
     y[:, 0] = 0
-    combination = Combination().fit(logits, y)
+    combination = LogitStacking().fit(logits, y)
     np.testing.assert_allclose(combination.bias[0], combination.bias[1:].mean(), atol=0.1)
 
 
@@ -57,31 +57,31 @@ def test_labels_of_few_positives_are_not_learned_from():
 def test_the_scale_of_the_logits_of_a_rare_label_does_not_matter(drawn):
     logits, y = drawn
     y[5:, 0] = 0
-    scores = [Combination().fit(each, y).decision_function(each)[:, 0] for each in (logits, logits * SCALED)]
+    scores = [LogitStacking().fit(each, y).decision_function(each)[:, 0] for each in (logits, logits * SCALED)]
     assert (np.argsort(scores[0]) == np.argsort(scores[1])).all()
 
 
 def test_labels_have_the_mean_and_the_spread_of_the_likeliest_weights(drawn):
     logits, y = drawn
     y[40:, 0] = 0
-    one = Combination().fit(logits[..., :1], y).decision_function(logits[..., :1])
-    same = Combination().fit(logits[..., [0, 0]], y).decision_function(logits[..., [0, 0]])
+    one = LogitStacking().fit(logits[..., :1], y).decision_function(logits[..., :1])
+    same = LogitStacking().fit(logits[..., [0, 0]], y).decision_function(logits[..., [0, 0]])
     np.testing.assert_allclose(same, one, atol=0.05)
 
 
 def test_state_predicts_the_same(drawn):
     logits, y = drawn
-    combination = Combination().fit(logits, y)
-    restored = Combination().load_state_dict(combination.state_dict())
+    combination = LogitStacking().fit(logits, y)
+    restored = LogitStacking().load_state_dict(combination.state_dict())
     assert (restored.predict_proba(logits) == combination.predict_proba(logits)).all()
 
 
 def test_refuses_logits_of_other_samples(drawn):
     logits, y = drawn
     with pytest.raises(ValueError, match=r"Expected 'logits' of shape \[4000, 4, 'C'\] \(got \[10, 4, 3\]\)"):
-        Combination().fit(logits[:10], y)
+        LogitStacking().fit(logits[:10], y)
 
 
 def test_needs_to_be_fitted(drawn):
     with pytest.raises(RuntimeError, match="Expected 'fit' to be called"):
-        Combination().predict_proba(drawn[0])
+        LogitStacking().predict_proba(drawn[0])

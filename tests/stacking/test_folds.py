@@ -18,8 +18,8 @@ def samples(num_labels=2, changed=()):
     x = random.normal(size=(60, 4)).astype(np.float32)
     y = (x @ random.normal(size=(4, num_labels)) > 0.5).astype(np.float32)
     y[list(changed)] = 1 - y[list(changed)]
-    evidence = torch.from_numpy(random.normal(size=(60, num_labels, 2))).float()
-    return with_attribute(from_arrays(x, y, kind="vector"), "evidence", evidence)
+    base_scores = torch.from_numpy(random.normal(size=(60, num_labels, 2))).float()
+    return with_attribute(from_arrays(x, y, kind="vector"), "base_scores", base_scores)
 
 
 @pytest.mark.parametrize("num_labels", [2, _folds.MAX_COMPLETE + 1])

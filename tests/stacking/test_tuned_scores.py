@@ -7,7 +7,7 @@ import torch
 from tg_mlc.data import Split, from_arrays, tokenize
 from tg_mlc.inputs import TfIdf, from_state, to_state
 from tg_mlc.metrics import macro_roc_auc
-from tg_mlc.stacking import TunedScores
+from tg_mlc.stacking import StackingFeatures
 from tg_mlc.stacking.tuned_scores import Tuned
 
 pytest.importorskip("sklearn")
@@ -26,21 +26,21 @@ def all_of(dataset):
 @pytest.fixture(scope="module")
 def fitted():
     dataset = from_arrays(*table(), kind="vector")
-    scores = TunedScores(seconds=5)
+    scores = StackingFeatures(seconds=5)
     return scores, scores.fit_transform(dataset, all_of(dataset))
 
 
 def test_every_classifier_gives_evidence(fitted):
     scores, samples = fitted
-    assert samples.rows("evidence").shape == (120, 2, 4)
+    assert samples.rows("base_scores").shape == (120, 2, 4)
     assert list(scores.tuned) == ["svm", "logistic", "ridge", "forest"]
 
 
 def test_new_samples_are_scored_well(fitted):
     x, y = table(seed=1)
-    evidence = fitted[0].transform(from_arrays(x, y, kind="vector")).rows("evidence")
-    assert macro_roc_auc(y[:, :1], evidence[:, :1, 0]) > 0.95
-    assert macro_roc_auc(y[:, 1:], evidence[:, 1:, 2]) > 0.7  # linear classifiers cannot
+    base_scores = fitted[0].transform(from_arrays(x, y, kind="vector")).rows("base_scores")
+    assert macro_roc_auc(y[:, :1], base_scores[:, :1, 0]) > 0.95
+    assert macro_roc_auc(y[:, 1:], base_scores[:, 1:, 2]) > 0.7  # linear classifiers cannot
 
 
 @pytest.mark.parametrize("kind", ["svm", "logistic", "ridge", "forest"])
@@ -48,27 +48,29 @@ def test_training_samples_are_scored_by_fits_without_them(kind):
     x, _ = table(80)
     y = np.random.default_rng(3).integers(0, 2, size=(80, 2)).astype(np.float32)
     dataset = from_arrays(x, y, kind="vector")
-    evidence = TunedScores([kind], seconds=1).fit_transform(dataset, all_of(dataset)).rows("evidence")
-    assert macro_roc_auc(y, evidence[..., 0]) < 0.65
+    base_scores = StackingFeatures([kind], seconds=1).fit_transform(dataset, all_of(dataset)).rows("base_scores")
+    assert macro_roc_auc(y, base_scores[..., 0]) < 0.65
 
 
 def test_only_other_samples_are_scored_by_the_fits_to_all_training_samples(monkeypatch):
     scored, logits = [], Tuned.logits
     monkeypatch.setattr(Tuned, "logits", lambda self, x: scored.append(len(x)) or logits(self, x))
     dataset = from_arrays(*table(60), kind="vector")
-    TunedScores(["ridge"], seconds=1).fit_transform(dataset, all_of(dataset))
+    StackingFeatures(["ridge"], seconds=1).fit_transform(dataset, all_of(dataset))
     assert not scored
     rows = torch.arange(60)
-    samples = TunedScores(["ridge"], seconds=1).fit_transform(dataset, Split(rows[:50], rows[50:], rows[:0], "some"))
+    samples = StackingFeatures(["ridge"], seconds=1).fit_transform(
+        dataset, Split(rows[:50], rows[50:], rows[:0], "some")
+    )
     assert scored == [10]
-    assert samples.rows("evidence").isfinite().all()
+    assert samples.rows("base_scores").isfinite().all()
 
 
 def test_state_predicts_the_same(fitted):
     scores, _ = fitted
     new = from_arrays(*table(seed=2), kind="vector")
     restored = from_state(to_state(scores)).transform(new)
-    for key in ("x", "evidence"):
+    for key in ("x", "base_scores"):
         assert torch.equal(restored.rows(key), scores.transform(new).rows(key))
 
 
@@ -76,13 +78,13 @@ def test_missing_entries_count_as_the_mean(fitted):
     x, y = table(seed=2)
     x[0] = np.nan
     samples = fitted[0].transform(from_arrays(x, y, kind="vector"))
-    assert samples.rows("evidence").isfinite().all()
+    assert samples.rows("base_scores").isfinite().all()
 
 
 def test_ranks_are_chosen_where_entries_have_outliers():
     x, y = table(300)
     dataset = from_arrays(np.exp(4 * x), y[:, :1], kind="vector")
-    scores = TunedScores(["svm"], seconds=5).fit(dataset, all_of(dataset))
+    scores = StackingFeatures(["svm"], seconds=5).fit(dataset, all_of(dataset))
     assert scores.tuned["svm"].view == scores.scaling == "quantile"
 
 
@@ -91,11 +93,11 @@ def test_words_are_taken_as_they_are():
     y = [[text.startswith("red"), "pear" in text] for text in texts]
     dataset = from_arrays([tokenize(text) for text in texts], np.array(y, dtype=np.float32), kind="bag")
     dataset = TfIdf().fit_transform(dataset, all_of(dataset))
-    samples = TunedScores(["svm"], seconds=1).fit_transform(dataset, all_of(dataset))
-    assert macro_roc_auc(dataset.y, samples.rows("evidence")[..., 0]) == 1.0
+    samples = StackingFeatures(["svm"], seconds=1).fit_transform(dataset, all_of(dataset))
+    assert macro_roc_auc(dataset.y, samples.rows("base_scores")[..., 0]) == 1.0
     assert torch.equal(samples._data.x, dataset._data.x)
 
 
 def test_refuses_unknown_classifiers():
     with pytest.raises(ValueError, match=r"Expected 'kinds' among .* \(got \['tree'\]\)"):
-        TunedScores(["tree"])
+        StackingFeatures(["tree"])

@@ -11,7 +11,7 @@ from torch_geometric.nn import GINEConv, global_add_pool
 
 from tg_mlc.data import Split, random_split
 from tg_mlc.graphs import fully_connected
-from tg_mlc.nn import LabelMessagePassing, LabelReadout
+from tg_mlc.nn import LabelHead, LabelMessagePassing
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, seed_everything
 
 LABELS = ["sour", "sweet", "bitter"]
@@ -66,7 +66,7 @@ class LabelModel(nn.Module):
         super().__init__()
         self.lin_in = nn.Linear(4, 8)
         self.labels = LabelMessagePassing(8, label_graph or fully_connected(LABELS), num_steps=1, heads=2, dropout=0.2)
-        self.readout = LabelReadout(self.labels)
+        self.readout = LabelHead(self.labels)
 
     def forward(self, batch: Data, *, return_intermediate: bool = False) -> torch.Tensor | Output:
         states = self.labels(self.lin_in(batch.x), batch.batch, return_intermediate=True)

@@ -188,7 +188,7 @@ def read_samples(x: Features, y: ArrayLike) -> tuple[Features, Targets]:
     return x, targets
 
 
-def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "miF1") -> float:
+def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "f1_micro") -> float:
     """A metric of :class:`~tg_mlc.metrics.ThresholdTuner` at its best threshold, NaN if it is undefined."""
     best = ThresholdTuner(metric).fit(y, scores).best_value
     return float("nan") if best is None else best

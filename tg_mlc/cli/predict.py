@@ -20,7 +20,7 @@ def predict(
     csv: str | None = None,
     delimiter: str | None = None,
     out: str | None = None,
-    metric: str = "miF1",
+    metric: str = "f1_micro",
     batch_size: int = 256,
     device: str = "cpu",
     json: bool = False,
@@ -37,7 +37,7 @@ def predict(
         csv: A file with the columns of inputs that the model was trained on.
         delimiter: What stands between cells of --csv; by default, as in the file of the training.
         out: The file for the predictions of --csv; by default, they are printed.
-        metric: What thresholds are best for: ACC, HA, ebF1, miF1 or maF1.
+        metric: What thresholds are best for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
         batch_size: The number of samples at a time.
         device: Where to compute.
         json: Prints JSON, a line for each row of a file.

@@ -10,14 +10,14 @@ from importlib import import_module
 from typing import Any
 
 from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
-from tg_mlc.data.known import known_labels
+from tg_mlc.data.given import given_labels
 from tg_mlc.data.splits import Split, predefined_split, random_split, scaffold_split, stratified_split
 
 __all__ = [
     "ArrayDataset",
     "MultiLabelDataset",
     "Split",
-    "known_labels",
+    "given_labels",
     "predefined_split",
     "random_split",
     "scaffold_split",

@@ -25,7 +25,7 @@ def input_encoder(
     input_dropout: float = 0.2,
     min_df: int = 1,
     latent: bool = False,
-    known_labels: bool = False,
+    given_labels: bool = False,
 ) -> nn.Module:
     """Makes the encoder of bags or sequences of words, of vectors, or of the atoms of molecules.
 
@@ -38,13 +38,13 @@ def input_encoder(
         latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a latent semantic
             analysis of the training documents (see :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`).
             (default: :obj:`False`)
-        known_labels (bool, optional): If set to :obj:`True`, labels that are known already become components (see
-            :class:`~tg_mlc.nn.encoders.KnownComponents`). (default: :obj:`False`)
+        given_labels (bool, optional): If set to :obj:`True`, labels that are known already become components (see
+            :class:`~tg_mlc.nn.encoders.GivenComponents`). (default: :obj:`False`)
 
     Raises:
         ValueError: If no encoder is known for this kind of samples.
     """
-    from tg_mlc.nn.encoders import BagEncoder, KnownComponents, MoleculeEncoder
+    from tg_mlc.nn.encoders import BagEncoder, GivenComponents, MoleculeEncoder
 
     encoder: nn.Module
     if train.kind is None and "edge_attr" in train[0]:
@@ -53,7 +53,7 @@ def input_encoder(
         encoder = table_encoder(train, channels, num_components, input_dropout, min_df)
     if latent and isinstance(encoder, BagEncoder) and not train.y.isnan().all():
         encoder.start_from_documents(bag_of_words(train))
-    return KnownComponents(encoder, train.num_labels) if known_labels else encoder
+    return GivenComponents(encoder, train.num_labels) if given_labels else encoder
 
 
 def check_encoder(encoder: str) -> None:

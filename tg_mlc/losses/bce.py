@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tg_mlc._options import check_number
-from tg_mlc.losses._known import read_known
+from tg_mlc.losses._observed import read_known
 
 
 def masked_bce(

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tg_mlc._options import check_number
-from tg_mlc.losses._known import read_known
+from tg_mlc.losses._observed import read_known
 
 
 def listwise_loss(logits: Tensor, y: Tensor, *, weight: float = 5.0, label_smoothing: float = 0.0) -> Tensor:

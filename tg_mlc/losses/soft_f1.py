@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tg_mlc._options import check_choice
-from tg_mlc.losses._known import read_known
+from tg_mlc.losses._observed import read_known
 
 
 def soft_f1_loss(

@@ -59,10 +59,10 @@ def tune_cross_fitted(
     fitted = [rule(values, matrix) for rule in _rules(metrics)]
     best = {metric: fitted[int(np.argmax([gain[metric] for gain in gains]))][metric] for metric in metrics}
     rare = targets.positive.sum(axis=0) < MIN_POSITIVES
-    if "maF1" in best and rare.any():
-        tuner, by_rank = best["maF1"], tune_by_rank(values, matrix, metrics=["maF1"])["maF1"]
+    if "f1_macro" in best and rare.any():
+        tuner, by_rank = best["f1_macro"], tune_by_rank(values, matrix, metrics=["f1_macro"])["f1_macro"]
         tuner.thresholds, tuner.per_label = np.where(rare, by_rank.fitted(), tuner.fitted()), True
-        tuner.best_value = value_of("maF1", targets, decide(matrix, tuner.thresholds), DEFAULT_ZERO_DIVISION)
+        tuner.best_value = value_of("f1_macro", targets, decide(matrix, tuner.thresholds), DEFAULT_ZERO_DIVISION)
     return best
 
 

@@ -1,4 +1,5 @@
-"""Metrics of 0/1 decisions: ACC, HA, ebF1, miF1 and maF1, over the known labels."""
+"""Metrics of 0/1 decisions: subset_accuracy, hamming_accuracy, f1_samples, f1_micro and f1_macro, over the known
+labels."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ ZeroDivision = Literal[0, 1, "drop"]
 ZeroDivisions = ZeroDivision | Mapping[str, ZeroDivision] | None
 
 #: What an F1 counts as when there is neither a positive nor a prediction.
-DEFAULT_ZERO_DIVISION: dict[str, ZeroDivision] = {"ebF1": 1, "miF1": 0, "maF1": 0}
+DEFAULT_ZERO_DIVISION: dict[str, ZeroDivision] = {"f1_samples": 1, "f1_micro": 0, "f1_macro": 0}
 
 
 def subset_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """The share of samples with known labels of which all of these are right (ACC).
+    """The share of samples with known labels of which all of these are right (subset_accuracy).
 
     Args:
         y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
@@ -27,48 +28,48 @@ def subset_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     Raises:
         ValueError: If the shapes differ, a value is not allowed, or no label is known.
     """
-    return _measure("ACC", y_true, y_pred)
+    return _measure("subset_accuracy", y_true, y_pred)
 
 
 def hamming_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """The share of known entries that are right (HA), pooled over samples and labels.
+    """The share of known entries that are right (hamming_accuracy), pooled over samples and labels.
 
     Args and errors are those of :func:`subset_accuracy`.
     """
-    return _measure("HA", y_true, y_pred)
+    return _measure("hamming_accuracy", y_true, y_pred)
 
 
 def example_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 1) -> float:
-    """The mean over samples with known labels of the F1 of these (ebF1).
+    """The mean over samples with known labels of the F1 of these (f1_samples).
 
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
         zero_division (0, 1 or "drop", optional): What a sample with neither positives nor predictions counts as;
             :obj:`"drop"` leaves it out, and gives NaN if none is left. (default: :obj:`1`)
     """
-    return _measure("ebF1", y_true, y_pred, zero_division)
+    return _measure("f1_samples", y_true, y_pred, zero_division)
 
 
 def micro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 0) -> float:
-    """The F1 of all known entries, pooled over samples and labels (miF1).
+    """The F1 of all known entries, pooled over samples and labels (f1_micro).
 
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
         zero_division (0, 1 or "drop", optional): The value if there is neither a positive nor a prediction;
             :obj:`"drop"` gives NaN. (default: :obj:`0`)
     """
-    return _measure("miF1", y_true, y_pred, zero_division)
+    return _measure("f1_micro", y_true, y_pred, zero_division)
 
 
 def macro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 0) -> float:
-    """The mean over labels with known entries of the F1 of these (maF1).
+    """The mean over labels with known entries of the F1 of these (f1_macro).
 
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
         zero_division (0, 1 or "drop", optional): What a label with neither positives nor predictions counts as;
             :obj:`"drop"` leaves it out, and gives NaN if none is left. (default: :obj:`0`)
     """
-    return _measure("maF1", y_true, y_pred, zero_division)
+    return _measure("f1_macro", y_true, y_pred, zero_division)
 
 
 def resolve_zero_division(zero_division: ZeroDivisions = None) -> dict[str, ZeroDivision]:
@@ -126,11 +127,11 @@ class DecisionMetric(NamedTuple):
 
 #: By the papers' names.
 DECISION_METRICS = {
-    "ACC": DecisionMetric(SAMPLES, _exact_match),
-    "HA": DecisionMetric(LABELS, _pooled_accuracy),
-    "ebF1": DecisionMetric(SAMPLES, _mean_f1),
-    "miF1": DecisionMetric(LABELS, _pooled_f1),
-    "maF1": DecisionMetric(LABELS, _mean_f1),
+    "subset_accuracy": DecisionMetric(SAMPLES, _exact_match),
+    "hamming_accuracy": DecisionMetric(LABELS, _pooled_accuracy),
+    "f1_samples": DecisionMetric(SAMPLES, _mean_f1),
+    "f1_micro": DecisionMetric(LABELS, _pooled_f1),
+    "f1_macro": DecisionMetric(LABELS, _mean_f1),
 }
 
 

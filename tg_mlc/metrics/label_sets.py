@@ -71,7 +71,7 @@ class LabelSets:
         scores: ArrayLike,
         *,
         priors: Sequence[float] = PRIORS,
-        metric: str = "ACC",
+        metric: str = "subset_accuracy",
     ) -> Self:
         """Chooses the strength of the prior on validation data.
 
@@ -81,7 +81,7 @@ class LabelSets:
             scores (Tensor or numpy.ndarray): Their probabilities.
             priors (Sequence[float], optional): The candidates, of which the first of the best is taken.
                 (default: :obj:`PRIORS`)
-            metric (str, optional): As in :class:`ThresholdTuner`. (default: :obj:`"ACC"`)
+            metric (str, optional): As in :class:`ThresholdTuner`. (default: :obj:`"subset_accuracy"`)
 
         Raises:
             ValueError: If the metric is not known, there is no candidate, or shapes or values are not allowed.

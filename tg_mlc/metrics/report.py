@@ -26,13 +26,16 @@ _EVEN = 0.5
 class Evaluation:
     """The result of :func:`evaluate`. ``print(evaluation)`` shows it as a table."""
 
-    #: The metrics: ACC, HA, ebF1, miF1, maF1, miAUC and maAUC (ROC-AUC), miAP and maAP (average precision), the last
+    #: The metrics: subset_accuracy, hamming_accuracy, f1_samples, f1_micro, f1_macro, roc_auc_micro and roc_auc_macro
+    #: (ROC-AUC), average_precision_micro and average_precision_macro (average precision), the last
     #: four NaN where undefined.
     values: dict[str, float]
     thresholds: dict[str, float | list[float]]  #: that of each metric that has one; a list if there is one per label
-    #: Names of the labels left out of maAUC and maAP: those without both a known positive and a known negative.
+    #: Names of the labels left out of roc_auc_macro and average_precision_macro: those without both a known positive
+    #: and a known negative.
     undefined: list[str]
-    #: Names of the labels with neither a known positive nor a prediction, which maF1 counts by :attr:`zero_division`.
+    #: Names of the labels with neither a known positive nor a prediction, which f1_macro counts by
+    #: :attr:`zero_division`.
     undefined_f1: list[str]
     zero_division: dict[str, ZeroDivision]  #: what each F1 counts as where there are neither positives nor predictions
     num_samples: int
@@ -65,13 +68,13 @@ class Evaluation:
         notes = [f"{self.num_samples} samples, {self.num_labels} labels, {self.num_unknown} unknown entries"]
         if self.undefined:
             notes.append(
-                f"maAUC and maAP leave out {len(self.undefined)} of {self.num_labels} labels (only one class known): "
+                f"roc_auc_macro and average_precision_macro leave out {len(self.undefined)} of {self.num_labels} labels (only one class known): "
                 + ", ".join(self.undefined)
             )
         if self.undefined_f1:
             notes.append(
-                f"maF1 counts {len(self.undefined_f1)} of {self.num_labels} labels (neither positives nor predictions) "
-                f"by zero_division={self.zero_division['maF1']}: " + ", ".join(self.undefined_f1)
+                f"f1_macro counts {len(self.undefined_f1)} of {self.num_labels} labels (neither positives nor predictions) "
+                f"by zero_division={self.zero_division['f1_macro']}: " + ", ".join(self.undefined_f1)
             )
         return notes
 
@@ -95,13 +98,15 @@ def evaluate(
         y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
         scores (Tensor or numpy.ndarray): Scores :math:`(N, L)` on the scale of thresholds: else probabilities.
         thresholds (float, Tensor, ThresholdTuner or dict, optional): What all decision metrics use (a number, one
-            number per label, or a fitted tuner), or a dictionary with one such for each of ACC, HA, ebF1, miF1 and
-            maF1. A score equal to the threshold counts as positive. If :obj:`None`, 0.5 for all.
+            number per label, or a fitted tuner), or a dictionary with one such for each of subset_accuracy,
+            hamming_accuracy, f1_samples, f1_micro and
+            f1_macro. A score equal to the threshold counts as positive. If :obj:`None`, 0.5 for all.
             (default: :obj:`None`)
         label_names (Sequence[str], optional): Names for the report. (default: the numbers of the labels)
         zero_division (0, 1, "drop" or dict, optional): What an F1 counts as where there is neither a positive nor a
-            prediction: one choice for all, or some of ebF1, miF1 and maF1 by name. (default: 1 for ebF1, 0 for miF1 and
-            maF1)
+            prediction: one choice for all, or some of f1_samples, f1_micro and f1_macro by name. (default: 1 for
+            f1_samples, 0 for f1_micro and
+            f1_macro)
 
     Raises:
         ValueError: If shapes or sizes disagree, a value is not allowed, no label is known, a threshold is missing, or
@@ -118,14 +123,14 @@ def evaluate(
     chosen = {name: _read_threshold(thresholds, name, matrix) for name in DECISION_METRICS}
     divisions = resolve_zero_division(zero_division)
     decisions = {name: decide(matrix, chosen[name]) for name in DECISION_METRICS}
-    ranking, counts = Ranking(targets, matrix), count(targets, decisions["maF1"], LABELS)
+    ranking, counts = Ranking(targets, matrix), count(targets, decisions["f1_macro"], LABELS)
     return Evaluation(
         values={
             **{name: value_of(name, targets, decisions[name], divisions) for name in DECISION_METRICS},
-            "miAUC": ranking.pooled.roc_auc,
-            "maAUC": ranking.macro("roc_auc"),
-            "miAP": ranking.pooled.average_precision,
-            "maAP": ranking.macro("average_precision"),
+            "roc_auc_micro": ranking.pooled.roc_auc,
+            "roc_auc_macro": ranking.macro("roc_auc"),
+            "average_precision_micro": ranking.pooled.average_precision,
+            "average_precision_macro": ranking.macro("average_precision"),
         },
         thresholds={name: value.item() if value.size == 1 else value.tolist() for name, value in chosen.items()},
         undefined=list(compress(names, np.isnan(ranking.per_label("roc_auc")))),

@@ -40,12 +40,13 @@ class ThresholdTuner:
 
     .. code-block:: python
 
-        tuner = ThresholdTuner("miF1").fit(y_val, scores_val)
+        tuner = ThresholdTuner("f1_micro").fit(y_val, scores_val)
         y_pred = tuner.predict(scores_test)
 
     Args:
-        metric (str, optional): One of :obj:`"ACC"`, :obj:`"HA"`, :obj:`"ebF1"`, :obj:`"miF1"` and :obj:`"maF1"`.
-            (default: :obj:`"miF1"`)
+        metric (str, optional): One of :obj:`"subset_accuracy"`, :obj:`"hamming_accuracy"`, :obj:`"f1_samples"`,
+            :obj:`"f1_micro"` and :obj:`"f1_macro"`.
+            (default: :obj:`"f1_micro"`)
         per_label (bool, optional): If set to :obj:`True`, chooses one threshold per label. (default: :obj:`False`)
         grid (Sequence[float], optional): The increasing candidates. (default: :obj:`PAPER_GRID`)
         zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`. (default: :obj:`None`)
@@ -60,7 +61,7 @@ class ThresholdTuner:
 
     def __init__(
         self,
-        metric: str = "miF1",
+        metric: str = "f1_micro",
         *,
         per_label: bool = False,
         grid: Sequence[float] = PAPER_GRID,

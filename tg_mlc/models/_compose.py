@@ -12,7 +12,7 @@ from tg_mlc.data.bags import bag_of_words
 from tg_mlc.inputs.encoders import check_encoder
 from tg_mlc.models._documents import start_from_documents
 from tg_mlc.models.lamp import LaMP
-from tg_mlc.nn.evidence import Evidence
+from tg_mlc.nn.base_scores import BaseScores
 
 
 def compose(
@@ -21,17 +21,17 @@ def compose(
     label_graph: Data,
     messages: Literal["fmp", "emb"],
     strength: float = 1.0,
-    evidence_skip: bool = False,
+    score_skip: bool = False,
     latent: bool = False,
     **kwargs: Any,
 ) -> LaMP:
-    """A LaMP with feature message passing or without, that takes the evidence of its samples, if they have any, and
+    """A LaMP with feature message passing or without, that takes the base scores of its samples, if they have any, and
     starts from the frequencies of labels and what the scores of training samples mean (unless nobody knows their
     labels), and with :obj:`latent` from the words of documents.
     """
     check_encoder(messages)
-    rated = "evidence" in train[0]
-    given: dict[str, Any] = {"evidence": Evidence(train[0].evidence.size(-1), skip=evidence_skip)} if rated else {}
+    rated = "base_scores" in train[0]
+    given: dict[str, Any] = {"base_scores": BaseScores(train[0].base_scores.size(-1), skip=score_skip)} if rated else {}
     options = {**given, **kwargs} if messages == "fmp" else {**given, **kwargs, "num_feature_layers": 0}
     model = LaMP(encoder, label_graph, **options)
     model.readout.start_from_frequencies(train.y, strength)
@@ -42,8 +42,8 @@ def compose(
 
 
 def _start_from_evidence(model: LaMP, train: MultiLabelDataset) -> None:
-    """Lets a model start with its evidence alone: messages, unless the readout is tied, have nothing to add."""
-    key: str = getattr(model.evidence, "key", "")
+    """Lets a model start with its base scores alone: messages, unless the readout is tied, have nothing to add."""
+    key: str = getattr(model.base_scores, "key", "")
     if model.skip is None or key not in train[0] or train.y.isnan().all():
         return
     model.skip.start_from_scores(train.rows(key), train.y, cast(Tensor, model.readout.bias))

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Unpack
 
-from tg_mlc.nn import BlockOptions, FeatureMessagePassing, KnownLabels, LabelMessagePassing, LabelReadout, StepAttention
+from tg_mlc.nn import BlockOptions, FeatureMessagePassing, GivenLabels, LabelHead, LabelMessagePassing, StepAttention
 from tg_mlc.nn.attention import check_options
+from tg_mlc.nn.base_scores import ScoreEncoder, SharedLogits
 from tg_mlc.nn.encoders import Components
-from tg_mlc.nn.evidence import ScoreEncoder, SharedLogits
 from tg_mlc.nn.feature import FeatureAttention
-from tg_mlc.nn.known import given_labels
+from tg_mlc.nn.given import given_in
 
 
 class Encoder(Protocol):
@@ -48,7 +48,7 @@ class LaMP(nn.Module):
         y_i = \mathbf{W}^o_i \mathbf{u}_i^{\top} + b_i
 
     Assign :attr:`linear_path` a module that maps a batch to logits, *e.g.* :class:`~tg_mlc.nn.encoders.LinearPath`, to
-    have them added to the final ones, or :attr:`readout` another :class:`~tg_mlc.nn.LabelReadout`, *e.g.* one without
+    have them added to the final ones, or :attr:`readout` another :class:`~tg_mlc.nn.LabelHead`, *e.g.* one without
     bias.
 
     Args:
@@ -59,15 +59,15 @@ class LaMP(nn.Module):
         num_feature_layers (int, optional): Number of feature message passing blocks, :obj:`0` for none.
             (default: :obj:`2`)
         tied (bool, optional): If set to :obj:`True`, the readout's weight is the label embedding, as the paper writes
-            it; :class:`~tg_mlc.nn.LabelReadout` says why it is not by default. (default: :obj:`False`)
-        evidence (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` of another classifier, *e.g.*
-            :class:`~tg_mlc.nn.evidence.Evidence`, or to :math:`(B, L, C)` of several, whose number is its
+            it; :class:`~tg_mlc.nn.LabelHead` says why it is not by default. (default: :obj:`False`)
+        base_scores (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` of another classifier, *e.g.*
+            :class:`~tg_mlc.nn.base_scores.BaseScores`, or to :math:`(B, L, C)` of several, whose number is its
             attribute :obj:`num_scores`. Each label takes in its own scores after it has attended
             to components, before labels attend to each other; if its attribute :obj:`skip` says so, they are added to
             the final logits too. (default: :obj:`None`)
-        known_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
-            :obj:`known` of a batch, into account (see :class:`~tg_mlc.nn.KnownLabels`); train it with
-            :obj:`max_known` of an :class:`~tg_mlc.training.Objective`. They reach other labels along the edges of the
+        given_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
+            :obj:`given` of a batch, into account (see :class:`~tg_mlc.nn.GivenLabels`); train it with
+            :obj:`max_given` of an :class:`~tg_mlc.training.Objective`. They reach other labels along the edges of the
             label graph only. (default: :obj:`False`)
         label_messages (bool, optional): If set to :obj:`False`, there are no blocks among labels. (default:
             :obj:`True`)
@@ -96,8 +96,8 @@ class LaMP(nn.Module):
         num_steps: int = 2,
         num_feature_layers: int = 2,
         tied: bool = False,
-        evidence: nn.Module | None = None,
-        known_labels: bool = False,
+        base_scores: nn.Module | None = None,
+        given_labels: bool = False,
         label_messages: bool = True,
         label_kwargs: BlockOptions | None = None,
         feature_kwargs: BlockOptions | None = None,
@@ -122,18 +122,18 @@ class LaMP(nn.Module):
         self.labels = LabelMessagePassing(
             channels, label_graph, num_steps, label_messages=label_messages, label_kwargs=label_kwargs, **block
         )
-        self.readout = LabelReadout(self.labels, tied=tied, bias=True)
+        self.readout = LabelHead(self.labels, tied=tied, bias=True)
         self.register_module("linear_path", None)
-        self.evidence = evidence
-        num_scores: int = getattr(evidence, "num_scores", 1)
-        self.evidence_encoder = nn.Identity() if evidence is None else ScoreEncoder(channels, num_scores)
-        self.skip = SharedLogits(num_scores) if getattr(evidence, "skip", False) else None
-        self.known_labels = KnownLabels(channels) if known_labels else None
-        if known_labels and not self.labels.has_neighbours:
+        self.base_scores = base_scores
+        num_scores: int = getattr(base_scores, "num_scores", 1)
+        self.score_encoder = nn.Identity() if base_scores is None else ScoreEncoder(channels, num_scores)
+        self.skip = SharedLogits(num_scores) if getattr(base_scores, "skip", False) else None
+        self.given_labels = GivenLabels(channels) if given_labels else None
+        if given_labels and not self.labels.has_neighbours:
             warnings.warn(
                 "What is known of a label changes no other prediction, as no label attends to another (expected a "
-                "label graph with edges for known_labels=True); give one, or let known labels be components: "
-                "LaMP(KnownComponents(encoder, num_labels), ...)",
+                "label graph with edges for given_labels=True); give one, or let known labels be components: "
+                "LaMP(GivenComponents(encoder, num_labels), ...)",
                 stacklevel=2,
             )
 
@@ -151,12 +151,12 @@ class LaMP(nn.Module):
         """
         x, ptr, to_label, feature_attention = self._encode(data, return_attention_weights)
         wanted = return_intermediate or return_attention_weights
-        scores: Tensor | None = None if self.evidence is None else self.evidence(data)
+        scores: Tensor | None = None if self.base_scores is None else self.base_scores(data)
         states: Any = self.labels(
             x,
             ptr=ptr,
             edge_index=to_label,
-            evidence=self._evidence(data, scores),
+            base_scores=self._base_scores(data, scores),
             return_intermediate=wanted,
             return_attention_weights=return_attention_weights,
         )
@@ -169,12 +169,12 @@ class LaMP(nn.Module):
             return logits
         return LaMPOutput(logits, self._read(states.intermediate), states.attention, feature_attention)
 
-    def _evidence(self, data: Data, scores: Tensor | None) -> Tensor | None:
-        known, states = given_labels(self, data), None if scores is None else self.evidence_encoder(scores)
-        if known is None or self.known_labels is None:
+    def _base_scores(self, data: Data, scores: Tensor | None) -> Tensor | None:
+        given, states = given_in(self, data), None if scores is None else self.score_encoder(scores)
+        if given is None or self.given_labels is None:
             return states
-        given: Tensor = self.known_labels(known)
-        return given if states is None else states + given
+        of_given: Tensor = self.given_labels(given)
+        return of_given if states is None else states + of_given
 
     def _read(self, intermediate: list[Tensor]) -> list[Tensor]:
         return [self.readout(u) for u in intermediate]

@@ -33,9 +33,10 @@ def molecule_lamp(
     or :class:`~tg_mlc.inputs.MoleculeDescriptors`, each of these vectors becomes a few more components. The
     readout starts from the frequency of every label.
 
-    Samples with an attribute :obj:`evidence`, scores :math:`(L, C)` of other classifiers relative to the frequency of
+    Samples with an attribute :obj:`base_scores`, scores :math:`(L, C)` of other classifiers relative to the frequency
+    of
     every label, give a model that starts with what these mean (see
-    :meth:`~tg_mlc.nn.evidence.SharedLogits.start_from_scores`), which training leaves as it is, and messages with
+    :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), which training leaves as it is, and messages with
     nothing to add. In a model of samples without it, a linear path leads from the vectors to the logits.
 
     Args:
@@ -57,13 +58,13 @@ def molecule_lamp(
     atoms = [] if encoder == "vectors" else [MoleculeEncoder(channels)]
     if not atoms and not encoders:
         raise ValueError(f"Expected samples with one of {tuple(vectors)} for encoder 'vectors' (got {train[0]})")
-    rated = "evidence" in train[0]
+    rated = "base_scores" in train[0]
     model = compose(
         JointEncoder([*atoms, *encoders]) if encoders else atoms[0],
         train,
         label_graph,
         "fmp" if encoder == "fmp" else "emb",
-        **{"evidence_skip": rated, **kwargs},
+        **{"score_skip": rated, **kwargs},
     )
     model.linear_path = LinearPath(encoders, train.y.size(1)) if encoders and not rated else None
     if rated and model.skip is not None:

@@ -31,9 +31,9 @@ def table_lamp(
 
     Its components are the words, or :obj:`num_components` linear images of the vector. The bias of the
     readout starts between the mean frequency of all labels and that of every label. Of samples with an attribute
-    :obj:`evidence`, scores :math:`(L, C)` of other classifiers (see :class:`~tg_mlc.stacking.ClassifierScores`),
-    labels take in their own and pass them on. With :obj:`evidence_skip`, the model starts from logits that are fitted
-    to these scores (see :meth:`~tg_mlc.nn.evidence.SharedLogits.start_from_scores`), to which messages, unless the
+    :obj:`base_scores`, scores :math:`(L, C)` of other classifiers (see :class:`~tg_mlc.stacking.ClassifierScores`),
+    labels take in their own and pass them on. With :obj:`score_skip`, the model starts from logits that are fitted
+    to these scores (see :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), to which messages, unless the
     readout is tied, contribute nothing at first.
 
     Args:
@@ -45,7 +45,7 @@ def table_lamp(
         num_components (int, optional): Number of components that a vector becomes. (default: :obj:`8`)
         input_dropout (float, optional): Dropout on words, or on the entries of a vector. (default: :obj:`0.2`)
         frequency_strength (float, optional): How far the readout starts from the frequency of every label (see
-            :meth:`~tg_mlc.nn.LabelReadout.start_from_frequencies`). (default: :obj:`0.5`)
+            :meth:`~tg_mlc.nn.LabelHead.start_from_frequencies`). (default: :obj:`0.5`)
         latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a latent semantic
             analysis of the training documents (see :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`), and
             labels at the centres of their training documents in it, less that of all documents, with keys as queries.

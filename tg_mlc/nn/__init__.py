@@ -2,9 +2,9 @@
 
 from tg_mlc.nn.attention import AttentionConv, BlockOptions
 from tg_mlc.nn.feature import FeatureMessagePassing, FeatureStates
-from tg_mlc.nn.known import KnownLabels
+from tg_mlc.nn.given import GivenLabels
 from tg_mlc.nn.label import FeatureToLabelConv, LabelMessagePassing, LabelStates, LabelToLabelConv, StepAttention
-from tg_mlc.nn.readout import LabelReadout
+from tg_mlc.nn.readout import LabelHead
 
 __all__ = [
     "AttentionConv",
@@ -12,9 +12,9 @@ __all__ = [
     "FeatureMessagePassing",
     "FeatureStates",
     "FeatureToLabelConv",
-    "KnownLabels",
+    "GivenLabels",
+    "LabelHead",
     "LabelMessagePassing",
-    "LabelReadout",
     "LabelStates",
     "LabelToLabelConv",
     "StepAttention",

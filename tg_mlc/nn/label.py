@@ -202,7 +202,7 @@ class LabelMessagePassing(nn.Module):
         *,
         ptr: Tensor | None = None,
         edge_index: Adj | None = None,
-        evidence: Tensor | None = None,
+        base_scores: Tensor | None = None,
         batch_size: int | None = None,
         max_num_nodes: int | None = None,
         return_intermediate: bool = False,
@@ -219,7 +219,7 @@ class LabelMessagePassing(nn.Module):
             edge_index (torch.Tensor or SparseTensor, optional): Edges from components (rows of :obj:`x`) to the
                 labels :math:`0, \ldots, L - 1` of their own sample. If :obj:`None`, every label attends to all
                 components of its sample. (default: :obj:`None`)
-            evidence (torch.Tensor, optional): Prior knowledge of every label of every sample, as states of
+            base_scores (torch.Tensor, optional): Prior knowledge of every label of every sample, as states of
                 shape :math:`(B, L, d)` that are added once labels have attended to components, before they attend to
                 each other. (default: :obj:`None`)
             batch_size (int, optional): The number of samples, needed beside :obj:`batch` if the last samples have no
@@ -245,8 +245,8 @@ class LabelMessagePassing(nn.Module):
             # All samples share the label states of the first step, so these are projected once and then repeated.
             num_copies = num_samples if step == 0 else 1
             u, to_label = _call(xy, (x, u), edges, return_attention_weights, num_copies=num_copies)
-            if step == 0 and evidence is not None:
-                u = u + self._flatten(evidence, num_samples)
+            if step == 0 and base_scores is not None:
+                u = u + self._flatten(base_scores, num_samples)
             states += [u] if keep else []
             among_labels = None
             if len(self.label_to_label) > 0:
@@ -260,11 +260,11 @@ class LabelMessagePassing(nn.Module):
             return states[-1]
         return LabelStates(states[-1], states[:-1], attention)
 
-    def _flatten(self, evidence: Tensor, num_samples: int) -> Tensor:
+    def _flatten(self, base_scores: Tensor, num_samples: int) -> Tensor:
         expected = [num_samples, self.num_labels, self.channels]
-        if list(evidence.shape) != expected:
-            raise ValueError(f"Expected 'evidence' of shape {expected} (got {list(evidence.shape)})")
-        return evidence.reshape(-1, self.channels)
+        if list(base_scores.shape) != expected:
+            raise ValueError(f"Expected 'base_scores' of shape {expected} (got {list(base_scores.shape)})")
+        return base_scores.reshape(-1, self.channels)
 
     def _edges(self, x: Tensor, ptr: Tensor, edge_index: Adj | None, max_num_nodes: int | None) -> Tensor | Pattern:
         num_samples = ptr.numel() - 1

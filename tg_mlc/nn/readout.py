@@ -10,12 +10,12 @@ from tg_mlc.nn.label import LabelMessagePassing
 
 @torch.no_grad()
 def start_from_frequencies(bias: Tensor, y: Tensor, strength: float = 1.0) -> None:
-    """Sets a bias of logits :math:`(L)` as :meth:`LabelReadout.start_from_frequencies` does, which see."""
+    """Sets a bias of logits :math:`(L)` as :meth:`LabelHead.start_from_frequencies` does, which see."""
     odds = torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3)
     bias.copy_(torch.lerp(odds.mean(), odds, strength))
 
 
-class LabelReadout(nn.Module):
+class LabelHead(nn.Module):
     r"""The readout from the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, one dot product for each label.
 
@@ -74,7 +74,8 @@ class LabelReadout(nn.Module):
             b_i = \bar{b} + \tau (\operatorname{logit} \pi_i - \bar{b}), \qquad
             \bar{b} = \frac{1}{L} \sum_j \operatorname{logit} \pi_j
 
-        Rare labels that start at their frequency :math:`\pi_i` (:math:`\tau = 1`) need more evidence than a few epochs
+        Rare labels that start at their frequency :math:`\pi_i` (:math:`\tau = 1`) need more base scores than a few
+        epochs
         teach them to give; a smaller :math:`\tau` starts them nearer to the others.
 
         Args:

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from tg_mlc._options import check_count
 from tg_mlc.nn.encoders import Components
-from tg_mlc.nn.known import given_labels
+from tg_mlc.nn.given import given_in
 from tg_mlc.papers.decoders import Hypotheses, StepDecoder, beam_search, label_sequences, next_log_probs, shifted
 
 
@@ -79,14 +79,14 @@ class LabelSequenceModel(nn.Module):
             length_penalty (float, optional): Preference for long sequences. (default: :obj:`0.0`)
         """
         decoder = cast("StepDecoder[object]", self.decoder)
-        known = given_labels(self, data)
+        given = given_in(self, data)
         return beam_search(
             decoder,
             *self._encode(data),
             beam_size=beam_size,
             length_penalty=length_penalty,
             max_length=int(self.max_length),
-            excluded=None if known is None else ~known.isnan(),
+            excluded=None if given is None else ~given.isnan(),
         )
 
     def _encode(self, data: Data) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,7 @@ from tg_mlc.models import builder
 from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import BlockOptions, FeatureMessagePassing
 from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder
-from tg_mlc.nn.known import given_labels
+from tg_mlc.nn.given import given_in
 from tg_mlc.nn.readout import start_from_frequencies
 
 
@@ -125,8 +125,8 @@ class BinaryRelevance(nn.Module):
         num_labels (int): The number of labels :math:`L`.
         linear (bool, optional): If set to :obj:`True`, there is no hidden layer. (default: :obj:`False`)
         dropout (float, optional): Dropout on the hidden layer. (default: :obj:`0.1`)
-        known_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
-            :obj:`known` of a batch. (default: :obj:`False`)
+        given_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
+            :obj:`given` of a batch. (default: :obj:`False`)
 
     Shapes:
         - **input:** a batch of :math:`B` samples
@@ -139,13 +139,13 @@ class BinaryRelevance(nn.Module):
         num_labels: int,
         linear: bool = False,
         dropout: float = 0.1,
-        known_labels: bool = False,
+        given_labels: bool = False,
     ) -> None:
         super().__init__()
         self.encoder = encoder
         channels = cast(Encoder, encoder).channels
-        self.takes_known_labels = known_labels
-        self.of_known = nn.Linear(2 * num_labels, channels, bias=False) if known_labels else None
+        self.takes_given_labels = given_labels
+        self.of_known = nn.Linear(2 * num_labels, channels, bias=False) if given_labels else None
         self.bias = nn.Parameter(torch.zeros(num_labels))
         last = nn.Linear(channels, num_labels, bias=False)
         self.layers = nn.Identity() if linear else nn.Sequential(nn.ReLU(), nn.Dropout(dropout), last)
@@ -156,9 +156,9 @@ class BinaryRelevance(nn.Module):
     def forward(self, data: Data) -> Tensor:
         """Returns the logits of a batch."""
         x, ptr, *_ = self.encoder(data)
-        x, known = _sum(x, ptr) / _sizes(x, ptr).sqrt(), given_labels(self, data)
-        if known is not None and self.of_known is not None:
-            x = x + self.of_known(torch.cat([known == 1, known == 0], dim=1).to(x))
+        x, given = _sum(x, ptr) / _sizes(x, ptr).sqrt(), given_in(self, data)
+        if given is not None and self.of_known is not None:
+            x = x + self.of_known(torch.cat([given == 1, given == 0], dim=1).to(x))
         logits: Tensor = self.layers(x)
         return logits + self.bias
 
@@ -206,7 +206,7 @@ def binary_relevance(
     channels: int | None = 64,
     dropout: float = 0.1,
     frequency_strength: float = 0.5,
-    known_labels: bool = False,
+    given_labels: bool = False,
     **inputs: Any,
 ) -> BinaryRelevance:
     """Builds a :class:`BinaryRelevance` for the inputs of a data set. Words of sequences count as those of bags.
@@ -217,14 +217,14 @@ def binary_relevance(
         channels (int, optional): Size of the hidden layer, :obj:`None` for a linear model. (default: :obj:`64`)
         dropout (float, optional): Dropout on the hidden layer. (default: :obj:`0.1`)
         frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`0.5`)
-        known_labels (bool, optional): As in :class:`BinaryRelevance`. (default: :obj:`False`)
+        given_labels (bool, optional): As in :class:`BinaryRelevance`. (default: :obj:`False`)
         **inputs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`.
     """
     size = train.num_labels if channels is None else channels
     inner = input_encoder(train, size, **{"num_components": 1, **inputs})
     if isinstance(inner, SequenceEncoder):  # without positions
         inner = BagEncoder(inner.embedding.num_embeddings, size, dropout=inputs.get("input_dropout", 0.0))
-    model = BinaryRelevance(inner, train.num_labels, channels is None, dropout, known_labels)
+    model = BinaryRelevance(inner, train.num_labels, channels is None, dropout, given_labels)
     start_from_frequencies(model.bias, train.y, frequency_strength)
     return model
 

@@ -43,7 +43,7 @@ def mped(
         decoder_steps (int, optional): Number of label message passing steps, with the same sizes in the paper.
             (default: :obj:`3`)
         frequency_strength (float, optional): How far the readout's bias starts from the mean frequency of all labels
-            towards that of each (see :meth:`~tg_mlc.nn.LabelReadout.start_from_frequencies`). (default: :obj:`0.5`)
+            towards that of each (see :meth:`~tg_mlc.nn.LabelHead.start_from_frequencies`). (default: :obj:`0.5`)
         latent (bool, optional): If set to :obj:`True`, words of bags and labels start from the training documents, as
             in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`False`)
         **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder` and of
@@ -59,7 +59,7 @@ def mped(
         "dropout": 0.2,
         "label_messages": bool((source != target).any()),
     }
-    block["known_labels"] = kwargs.pop("known_labels", False)  # whatever has label states has a place for them
+    block["given_labels"] = kwargs.pop("given_labels", False)  # whatever has label states has a place for them
     inputs = pop_input_encoder(train, channels, kwargs)
     if label_graph.density == 1.0:
         label_graph = label_graph.remove_self_loops()

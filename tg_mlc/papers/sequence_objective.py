@@ -29,7 +29,7 @@ class SequenceObjective(Objective):
         beam_size (int, optional): Number of hypotheses; the papers take 5. (default: :obj:`5`)
         length_penalty (float, optional): Preference for long sequences (see
             :func:`~tg_mlc.papers.decoders.beam_search`). (default: :obj:`0.0`)
-        max_known (float, optional): The largest share of labels that are given in training, as of
+        max_given (float, optional): The largest share of labels that are given in training, as of
             :class:`~tg_mlc.training.Objective`. (default: :obj:`0.0`)
 
     Raises:

@@ -3,14 +3,14 @@
 from tg_mlc.saving.checkpoint import AtomicCheckpointIO, Checkpoint, read_checkpoint
 from tg_mlc.saving.hub import from_pretrained, push_to_hub
 from tg_mlc.saving.predictor import Predictor, load
-from tg_mlc.saving.scorer import ModuleScorer, Scorer
+from tg_mlc.saving.scorer import InferenceModel, ModuleInference
 
 __all__ = [
     "AtomicCheckpointIO",
     "Checkpoint",
-    "ModuleScorer",
+    "InferenceModel",
+    "ModuleInference",
     "Predictor",
-    "Scorer",
     "from_pretrained",
     "load",
     "push_to_hub",

@@ -17,17 +17,17 @@ from tg_mlc.data._label_values import in_order
 from tg_mlc.metrics import Evaluation, evaluate
 from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.saving.folder import CONTENT, read_folder
-from tg_mlc.saving.scorer import ModuleScorer, Scorer
+from tg_mlc.saving.scorer import InferenceModel, ModuleInference
 
 if TYPE_CHECKING:
     from tg_mlc.training import MultiLabelModule
 
 
-def scorer_class(kind: str) -> type[Scorer]:
+def scorer_class(kind: str) -> type[InferenceModel]:
     """The class of the kind of folder."""
     from tg_mlc.stacking import AutoModel
 
-    return {each.kind: each for each in (ModuleScorer, AutoModel)}[kind]
+    return {each.kind: each for each in (ModuleInference, AutoModel)}[kind]
 
 
 class Predictor:
@@ -40,14 +40,14 @@ class Predictor:
         frame["probability"]["nausea"], frame["decision"]["nausea"]
 
     Args:
-        scorer (Scorer or MultiLabelModule): What computes the scores, such as an
+        scorer (InferenceModel or MultiLabelModule): What computes the scores, such as an
             :class:`~tg_mlc.stacking.AutoModel`.
         facts (dict, optional): What is known of the model: versions, validation metrics, hashes of data and split.
             (default: :obj:`None`)
     """
 
-    def __init__(self, scorer: Scorer | MultiLabelModule, facts: Mapping[str, Any] | None = None) -> None:
-        self.scorer = scorer if isinstance(scorer, Scorer) else ModuleScorer(scorer)
+    def __init__(self, scorer: InferenceModel | MultiLabelModule, facts: Mapping[str, Any] | None = None) -> None:
+        self.scorer = scorer if isinstance(scorer, InferenceModel) else ModuleInference(scorer)
         self.facts: dict[str, Any] = dict(facts or {})
 
     @property
@@ -55,11 +55,11 @@ class Predictor:
         """The labels, in the order of columns."""
         return self.scorer.label_names
 
-    def thresholds(self, metric: str = "miF1") -> np.ndarray:
+    def thresholds(self, metric: str = "f1_micro") -> np.ndarray:
         """The probability from which each label is predicted, :math:`(L)`: 0.5 where validation samples gave none.
 
         Args:
-            metric (str, optional): The metric that they were chosen for. (default: :obj:`"miF1"`)
+            metric (str, optional): The metric that they were chosen for. (default: :obj:`"f1_micro"`)
 
         Raises:
             ValueError: If there are thresholds, but none for this metric.
@@ -70,24 +70,24 @@ class Predictor:
         found = tuners[metric].fitted() if tuners else np.array([0.5])
         return np.broadcast_to(found, len(self.label_names))
 
-    def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> np.ndarray:
+    def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> np.ndarray:
         """Returns probabilities :math:`(N, L)`.
 
         Args:
-            raw, known, batch_size: As in :meth:`predict`.
+            raw, given, batch_size: As in :meth:`predict`.
         """
         check_count("batch_size", batch_size)
-        return self.scorer.scores(raw, known, batch_size).numpy()
+        return self.scorer.scores(raw, given, batch_size).numpy()
 
-    def predict(self, raw: Any, *, known: Any = None, metric: str = "miF1", batch_size: int = 256) -> Any:
+    def predict(self, raw: Any, *, given: Any = None, metric: str = "f1_micro", batch_size: int = 256) -> Any:
         """Returns a data frame with three columns for each label: its ``"probability"``, the ``"decision"`` (whether
         that reaches the threshold), and the ``"threshold"``. The outer level of columns is what, the inner which label.
 
         Args:
             raw (Any): A list, column, matrix or data frame with one raw input per row, or samples.
-            known (Any, optional): Labels that are known already, in any form that :func:`~tg_mlc.data.known_labels`
+            given (Any, optional): Labels that are known already, in any form that :func:`~tg_mlc.data.given_labels`
                 takes, by models that were trained for it. (default: :obj:`None`)
-            metric (str, optional): The metric that thresholds were chosen for. (default: :obj:`"miF1"`)
+            metric (str, optional): The metric that thresholds were chosen for. (default: :obj:`"f1_micro"`)
             batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
 
         Raises:
@@ -95,7 +95,7 @@ class Predictor:
             ImportError: If pandas is not installed (extra ``train``).
         """
         pandas = require("pandas", extra="train")
-        probability, threshold = self.scores(raw, known, batch_size), self.thresholds(metric)
+        probability, threshold = self.scores(raw, given, batch_size), self.thresholds(metric)
         blocks = {
             "probability": probability,
             "decision": probability >= threshold,
@@ -106,13 +106,13 @@ class Predictor:
         return pandas.concat(frames, axis=1)
 
     def stream(
-        self, raw: Any, *, known: Mapping[str, Any] | None = None, rows: int = 4096, **options: Any
+        self, raw: Any, *, given: Mapping[str, Any] | None = None, rows: int = 4096, **options: Any
     ) -> Iterator[Any]:
         """Yields the data frames of :meth:`predict` for any number of inputs, some rows at a time.
 
         Args:
             raw (iterable): The inputs one by one, *e.g.* the lines of a file, or a matrix, column or data frame.
-            known (dict, optional): Labels that are known of all inputs. (default: :obj:`None`)
+            given (dict, optional): Labels that are known of all inputs. (default: :obj:`None`)
             rows (int, optional): The number of rows of a data frame. (default: :obj:`4096`)
             **options (optional): Further arguments of :meth:`predict`.
 
@@ -122,18 +122,18 @@ class Predictor:
         check_count("rows", rows)
         first = 0
         for chunk in _chunks(raw, rows):
-            frame = self.predict(chunk, known=known, **options)
+            frame = self.predict(chunk, given=given, **options)
             yield frame if hasattr(chunk, "iloc") else frame.set_index(frame.index + first)
             first += len(frame)
 
-    def evaluate(self, raw: Any, y: Any, *, known: Any = None, batch_size: int = 256) -> Evaluation:
+    def evaluate(self, raw: Any, y: Any, *, given: Any = None, batch_size: int = 256) -> Evaluation:
         """Returns all metrics, at the thresholds of the model, of the labels that it has to predict.
 
-        Labels that are given, by :obj:`known` or by the samples' attribute of this name, count as unknown targets:
+        Labels that are given, by :obj:`given` or by the samples' attribute of this name, count as unknown targets:
         their scores are what was given.
 
         Args:
-            raw, known, batch_size: As in :meth:`predict`.
+            raw, given, batch_size: As in :meth:`predict`.
             y (Tensor, numpy.ndarray or DataFrame): Targets :math:`(N, L)`: 0, 1, or NaN for unknown; the columns of a
                 data frame are matched by name.
 
@@ -142,10 +142,10 @@ class Predictor:
         """
         check_count("batch_size", batch_size)
         y = in_order(y, self.label_names, "y", old="the model's labels")
-        scores, given = self.scorer.scores_and_known(raw, known, batch_size)
+        scores, found = self.scorer.scores_and_given(raw, given, batch_size)
         y = read_matrix(y, "y")
-        if given is not None and given.shape == y.shape:  # of other shapes, the metrics say so
-            y = np.where(given.isnan(), y, np.nan)
+        if found is not None and found.shape == y.shape:  # of other shapes, the metrics say so
+            y = np.where(found.isnan(), y, np.nan)
         return evaluate(y, scores, self.scorer.tuners or self.thresholds(), self.label_names)
 
     def to(self, device: torch.device | str) -> Predictor:

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from tg_mlc.data import MultiLabelDataset, known_labels
+from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.metrics import ThresholdTuner
-from tg_mlc.nn.known import given_labels
+from tg_mlc.nn.given import given_in
 from tg_mlc.saving.folder import write_folder
 from tg_mlc.saving.state import module_state, restore_module, versions
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tg_mlc.training import MultiLabelModule
 
 
-class Scorer(ABC):
+class InferenceModel(ABC):
     """The source of the scores of a :class:`~tg_mlc.saving.Predictor`; a folder says its :attr:`kind`.
 
     Attributes:
@@ -36,24 +36,24 @@ class Scorer(ABC):
     tuners: Mapping[str, ThresholdTuner]
 
     @abstractmethod
-    def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> Tensor:
+    def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
         """Returns scores :math:`(N, L)` in :math:`[0, 1]`.
 
         Args:
             raw (Any): Raw inputs, or samples.
-            known (Any, optional): What is known of their labels, as :func:`~tg_mlc.data.known_labels` takes it.
+            given (Any, optional): What is known of their labels, as :func:`~tg_mlc.data.given_labels` takes it.
                 (default: :obj:`None`)
             batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
         """
 
-    def scores_and_known(self, raw: Any, known: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
+    def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
         """Returns scores, and the labels :math:`(N, L)` that were known to the model: 0, 1, or NaN for unknown; nothing
         if none were.
 
         Args:
-            raw, known, batch_size: As in :meth:`scores`.
+            raw, given, batch_size: As in :meth:`scores`.
         """
-        return self.scores(raw, known, batch_size), None
+        return self.scores(raw, given, batch_size), None
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Scorer(ABC):
         return write_folder(path, {"kind": self.kind, **about, self.kind: state})
 
 
-class ModuleScorer(Scorer):
+class ModuleInference(InferenceModel):
     """Scores of a trained module, whose preprocessor makes samples of raw inputs.
 
     Args:
@@ -107,28 +107,27 @@ class ModuleScorer(Scorer):
         self.label_names = module.label_names
         self.tuners = module.tuners
 
-    def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> Tensor:
+    def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
         """Returns scores :math:`(N, L)`; known labels have 0 or 1, as they were given."""
-        return self.scores_and_known(raw, known, batch_size)[0]
+        return self.scores_and_given(raw, given, batch_size)[0]
 
     @torch.inference_mode()
-    def scores_and_known(self, raw: Any, known: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
+    def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
         """Returns scores, and the labels that were given, by the caller or by the samples."""
         from tg_mlc.training.data import make_loader
 
         samples = self._samples(raw)
-        if known is not None:
+        if given is not None:
             if not isinstance(samples, MultiLabelDataset):
-                raise ValueError(f"Expected no 'known' for samples that come as batches (got {type(samples).__name__})")
-            samples = with_attribute(samples, "known", known_labels(self.label_names, known, len(samples)))
+                raise ValueError(f"Expected no 'given' for samples that come as batches (got {type(samples).__name__})")
+            samples = with_attribute(samples, "given", given_labels(self.label_names, given, len(samples)))
         scores: list[Tensor] = []
-        given: list[Tensor] = []
-
+        found: list[Tensor] = []
         for batch in make_loader(samples, batch_size=batch_size):
             scores.append(self.module.predict_step(batch.to(self.module.device)).cpu())
-            known = given_labels(self.module.model, batch)
-            given += [] if known is None else [known]
-        return torch.cat(scores), torch.cat(given) if given else None
+            of_batch = given_in(self.module.model, batch)
+            found += [] if of_batch is None else [of_batch]
+        return torch.cat(scores), torch.cat(found) if found else None
 
     def _samples(self, raw: Any) -> Any:
         if hasattr(raw, "__getitems__"):  # a NextSetDataset or a part of one

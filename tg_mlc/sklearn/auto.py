@@ -24,7 +24,7 @@ class AutoClassifier(RawInputEstimator):
     Args:
         inputs (str, optional): As of :class:`LaMPClassifier`. (default: :obj:`"auto"`)
         seconds (float, optional): The time that fitting may take, roughly. (default: :obj:`300`)
-        threshold (str, optional): The metric for which thresholds are chosen. (default: :obj:`"miF1"`)
+        threshold (str, optional): The metric for which thresholds are chosen. (default: :obj:`"f1_micro"`)
         random_state (int or RandomState, optional): What decides folds, trees and weights. (default: :obj:`None`)
 
     Attributes:
@@ -34,7 +34,7 @@ class AutoClassifier(RawInputEstimator):
     inputs: Inputs | Literal["auto"] = "auto"
     _: KW_ONLY
     seconds: float = 300.0
-    threshold: str = "miF1"
+    threshold: str = "f1_micro"
     random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:

@@ -19,7 +19,7 @@ from tg_mlc.inputs import Chain, MoleculeDataset, MoleculeInputs, from_arrays, t
 from tg_mlc.inputs.transforms import molecule_features
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.estimator import MultiLabelEstimator
-from tg_mlc.stacking import TunedScores, table_preprocessor
+from tg_mlc.stacking import StackingFeatures, table_preprocessor
 from tg_mlc.stacking.automatic import input_steps
 
 Inputs = Literal["vectors", "bags", "texts", "smiles"]
@@ -97,7 +97,7 @@ def samples_like(preprocessor: Chain, X: Any, y: FloatArray) -> MultiLabelDatase
 def preprocessor_of(samples: MultiLabelDataset, classifiers: Sequence[str], seed: int) -> Chain:
     """What is fitted to samples before a model."""
     if classifiers:
-        return Chain(*input_steps(samples), TunedScores(classifiers, seed=seed))
+        return Chain(*input_steps(samples), StackingFeatures(classifiers, seed=seed))
     return Chain(MoleculeInputs()) if "smiles" in samples[0] else table_preprocessor(samples.kind, ())
 
 

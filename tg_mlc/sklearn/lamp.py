@@ -33,7 +33,8 @@ class LaMPClassifier(RawInputEstimator):
         classifier = LaMPClassifier().fit(["Red apples", "A hammer", "A red toy hammer"], [{"food"}, {"tool"}, {"toy"}])
         print(classifier.predict(["A green apple"]))
 
-    It fits the preprocessing of inputs, the scores of other classifiers as evidence, and :class:`~tg_mlc.models.LaMP`
+    It fits the preprocessing of inputs, the scores of other classifiers as base scores, and
+    :class:`~tg_mlc.models.LaMP`
     to all but a share of the samples, which chooses the epoch and the threshold. To keep a fitted estimator, take
     :mod:`joblib` or :mod:`pickle` only between processes of your own: files of these can run any code.
 
@@ -43,8 +44,8 @@ class LaMPClassifier(RawInputEstimator):
             vectors, those of a sparse one bags; strings are SMILES if all are molecules, else texts)
         label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`, :obj:`"co_occurrence"` (of training
             samples), :obj:`"edgeless"`, or a graph of one's own. (default: :obj:`"fully_connected"`)
-        evidence (Sequence[str], optional): The classifiers whose scores labels take in, as of
-            :class:`~tg_mlc.stacking.TunedScores`, which takes about two minutes for them at most and chooses
+        base_scores (Sequence[str], optional): The classifiers whose scores labels take in, as of
+            :class:`~tg_mlc.stacking.StackingFeatures`, which takes about two minutes for them at most and chooses
             the scale of vectors; none if :obj:`None`. (default: :obj:`"auto"`, all four, none for less than 20 training
             samples)
         channels (int, optional): Size of all states. (default: :obj:`64`)
@@ -64,7 +65,7 @@ class LaMPClassifier(RawInputEstimator):
         threshold (float, str or ThresholdTuner, optional): The probability from which a label applies: a number; a
             metric of :class:`~tg_mlc.metrics.ThresholdTuner`, for the threshold that is best on validation samples; or
             a tuner with settings of one's own, *e.g.* one threshold per label. Where validation samples lack positives
-            it is 0.5, and classes, of which each sample has one, need none. (default: :obj:`"miF1"`)
+            it is 0.5, and classes, of which each sample has one, need none. (default: :obj:`"f1_micro"`)
         validation_fraction (float, optional): The share of samples that is kept for validation, unless :meth:`fit` is
             given some. (default: :obj:`0.1`)
         warm_start (bool, optional): If set to :obj:`True`, :meth:`fit` goes on from the weights of the last fit, with
@@ -84,7 +85,7 @@ class LaMPClassifier(RawInputEstimator):
     inputs: Inputs | Literal["auto"] = "auto"
     _: KW_ONLY
     label_graph: GraphName | LabelGraph = "fully_connected"
-    evidence: Sequence[str] | Literal["auto"] | None = "auto"
+    base_scores: Sequence[str] | Literal["auto"] | None = "auto"
     channels: int = 64
     num_steps: int = 2
     heads: int = 4
@@ -95,7 +96,7 @@ class LaMPClassifier(RawInputEstimator):
     loss_options: dict[str, Any] | None = None
     max_epochs: int | None = None
     batch_size: int = 32
-    threshold: float | str | ThresholdTuner = "miF1"
+    threshold: float | str | ThresholdTuner = "f1_micro"
     validation_fraction: float = 0.1
     warm_start: bool = False
     random_state: Any = None

@@ -36,7 +36,7 @@ NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
 # waits for epochs that are not going to be better.
 _MODULE: dict[str, Any] = {"decay": "cosine", "warmup": 0.05}
 _FIT: dict[str, Any] = {"patience": 10, "ema_decay": 0.998, "gradient_clip": 1.0}
-_MODEL: dict[str, Any] = {"attention_dropout": 0.0, "evidence_skip": True}
+_MODEL: dict[str, Any] = {"attention_dropout": 0.0, "score_skip": True}
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def train(
     )
     device = classifier.torch_device
     on_gpu = device.type == "cuda"
-    preprocessor = preprocessor_of(samples, _evidence(classifier, split), seed)
+    preprocessor = preprocessor_of(samples, _base_scores(classifier, split), seed)
     prepared = preprocessor.fit_transform(samples, split)
     with torch.random.fork_rng(), tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(seed)
@@ -129,10 +129,10 @@ def _label_graph(
     return (fully_connected if given == "fully_connected" else edgeless)(samples.label_names)
 
 
-def _evidence(classifier: LaMPClassifier, split: Split) -> Sequence[str]:
-    """The classifiers whose scores are evidence: those that are asked for, or those that samples suffice for."""
-    if classifier.evidence != "auto":
-        return classifier.evidence or ()
+def _base_scores(classifier: LaMPClassifier, split: Split) -> Sequence[str]:
+    """The classifiers whose scores are base scores: those that are asked for, or those that samples suffice for."""
+    if classifier.base_scores != "auto":
+        return classifier.base_scores or ()
     return tuple(GRIDS) if split.train.numel() >= MIN_SAMPLES else ()
 
 

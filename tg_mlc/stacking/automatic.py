@@ -30,14 +30,14 @@ from tg_mlc.inputs import (
 from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.inputs.readers.fasta import LETTERS
 from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_cross_fitted
-from tg_mlc.saving import Scorer
+from tg_mlc.saving import InferenceModel
 from tg_mlc.saving.checkpoint import restore_tuners
 from tg_mlc.saving.scorer import logits_of
 from tg_mlc.saving.state import data_hash, model_state, restore_model
 from tg_mlc.stacking import folds as _folds
-from tg_mlc.stacking.combination import Combination
+from tg_mlc.stacking.combination import LogitStacking
 from tg_mlc.stacking.kept import Kept
-from tg_mlc.stacking.tuned_scores import EVIDENCE_SCALE, TITLES, TunedScores, ranks_and_decides
+from tg_mlc.stacking.tuned_scores import SCORE_SCALE, TITLES, StackingFeatures, ranks_and_decides
 
 #: The share of the time that classifiers may take before label message passing.
 CLASSIFIER_SHARE = 0.4
@@ -59,9 +59,9 @@ def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> A
     All choices are made by scores of training samples from models that were fitted without them:
 
     1. Linear, kernel and tree classifiers choose settings and the scale of inputs
-       (:class:`~tg_mlc.stacking.TunedScores`).
+       (:class:`~tg_mlc.stacking.StackingFeatures`).
     2. LaMP is trained on their scores and the inputs, once for each of five folds (fewer where time is short).
-    3. Logits of all are combined with weights of at least zero (:class:`~tg_mlc.stacking.Combination`), unless one
+    3. Logits of all are combined with weights of at least zero (:class:`~tg_mlc.stacking.LogitStacking`), unless one
        classifier alone does better.
     4. Thresholds are fitted to the combined scores, for each metric of the kind that generalises best
        (:func:`~tg_mlc.metrics.tune_cross_fitted`).
@@ -88,7 +88,7 @@ def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> A
     return AutoModel(seconds, seed).fit(dataset)
 
 
-class AutoModel(Scorer):
+class AutoModel(InferenceModel):
     """The model that :func:`auto` fits, which takes raw inputs.
 
     .. code-block:: python
@@ -104,9 +104,9 @@ class AutoModel(Scorer):
 
     Attributes:
         label_names (list[str]): The names of the labels.
-        preprocessor (Preprocessor): What makes samples with evidence of raw inputs.
+        preprocessor (Preprocessor): What makes samples with base scores of raw inputs.
         models (list[torch.nn.Module]): LaMP of every fold; none if time was too short, or training diverged.
-        combination (Combination): The weights of all logits, those of the models last.
+        combination (LogitStacking): The weights of all logits, those of the models last.
         tuners (dict[str, ThresholdTuner]): Thresholds for every metric.
         report (dict): What was chosen, by which scores, and how long each part took.
     """
@@ -114,7 +114,7 @@ class AutoModel(Scorer):
     kind = "auto"
     preprocessor: Preprocessor
     models: list[nn.Module]
-    combination: Combination
+    combination: LogitStacking
     tuners: dict[str, ThresholdTuner]
     report: dict[str, Any]
 
@@ -137,12 +137,12 @@ class AutoModel(Scorer):
         kept = Kept(keep)
         start = kept.clock()
         self.label_names = list(dataset.label_names)
-        scores = TunedScores(seconds=self.seconds * CLASSIFIER_SHARE, seed=self.seed, kept=kept)
+        scores = StackingFeatures(seconds=self.seconds * CLASSIFIER_SHARE, seed=self.seed, kept=kept)
         self.preprocessor = Chain(*input_steps(dataset), scores)
         train = self.preprocessor.fit_transform(dataset, _all_of(dataset))
         folds, reason = self._train_folds(train, self.seconds - (kept.clock() - start), kept)
         self.models = [] if folds is None else folds.models
-        inputs = train.rows("evidence").double().numpy()
+        inputs = train.rows("base_scores").double().numpy()
         logits = inputs if folds is None else np.concatenate([inputs, folds.held_out[..., None]], axis=-1)
         y = train.y.numpy()
         self.combination, values = best_combination(logits, y, [*scores.tuned, "lamp"])
@@ -182,21 +182,21 @@ class AutoModel(Scorer):
         """
         return self.combination.predict_proba(self._logits(self.preprocessor.transform(raw), batch_size))
 
-    def scores(self, raw: Any, known: Any = None, batch_size: int = 256) -> Tensor:
+    def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
         """Returns probabilities :math:`(N, L)`, without regard to known labels, of which there must be none."""
-        if known is not None:
+        if given is not None:
             raise ValueError(
                 "Expected samples without known labels, as classifiers take none (got some); train a model of your own "
-                "with known_labels=True and BinaryObjective(max_known=0.75), as docs/own_data.md does"
+                "with given_labels=True and BinaryObjective(max_given=0.75), as docs/own_data.md does"
             )
         return torch.from_numpy(self.predict_proba(raw, batch_size))
 
-    def predict(self, raw: Any, metric: str = "miF1") -> np.ndarray:
+    def predict(self, raw: Any, metric: str = "f1_micro") -> np.ndarray:
         """Returns decisions 0 and 1 :math:`(N, L)`, with the thresholds that are best for a metric.
 
         Args:
             raw (Any): As of :meth:`predict_proba`.
-            metric (str, optional): One of :obj:`tg_mlc.metrics.DECISION_METRICS`. (default: :obj:`"miF1"`)
+            metric (str, optional): One of :obj:`tg_mlc.metrics.DECISION_METRICS`. (default: :obj:`"f1_micro"`)
 
         Raises:
             ValueError: If the metric is not known.
@@ -226,16 +226,16 @@ class AutoModel(Scorer):
         """
         if any(each.held_out is None for each in self.classifiers.tuned.values()):
             raise RuntimeError("Expected a model that 'fit' has made here, as scores of training samples are not saved")
-        evidence = self.preprocessor.transform(raw).rows("evidence").double().numpy() / EVIDENCE_SCALE
+        base_scores = self.preprocessor.transform(raw).rows("base_scores").double().numpy() / SCORE_SCALE
         return {
-            TITLES[kind]: ClassifierScore(expit(each.held_out), expit(evidence[..., place]), each.seconds)
+            TITLES[kind]: ClassifierScore(expit(each.held_out), expit(base_scores[..., place]), each.seconds)
             for place, (kind, each) in enumerate(self.classifiers.tuned.items())
         }
 
     @property
-    def classifiers(self) -> TunedScores:
-        """The classifiers that give samples their evidence."""
-        classifiers: TunedScores = self.preprocessor.steps[-1]  # type: ignore[attr-defined]
+    def classifiers(self) -> StackingFeatures:
+        """The classifiers that give samples their base scores."""
+        classifiers: StackingFeatures = self.preprocessor.steps[-1]  # type: ignore[attr-defined]
         return classifiers
 
     def state_dict(self) -> dict[str, Any]:
@@ -261,7 +261,7 @@ class AutoModel(Scorer):
         model.preprocessor = from_state(state["preprocessor"])
         restored = [restore_model(each, model.label_names) for each in state["models"]]
         model.models = [each.eval().requires_grad_(False) for each in restored]
-        model.combination = Combination().load_state_dict(state["combination"])
+        model.combination = LogitStacking().load_state_dict(state["combination"])
         model.tuners = restore_tuners(state["tuners"])
         return model
 
@@ -273,7 +273,7 @@ class AutoModel(Scorer):
 
     def _logits(self, samples: MultiLabelDataset, batch_size: int) -> np.ndarray:
         """The logits of all classifiers, and the mean of those of the models."""
-        inputs = samples.rows("evidence").double().numpy()
+        inputs = samples.rows("base_scores").double().numpy()
         if not self.models:
             return inputs
         of_models = [logits_of(model, samples, batch_size).double().numpy() for model in self.models]
@@ -301,14 +301,14 @@ def _all_of(dataset: MultiLabelDataset) -> Split:
     return Split(rows, rows[:0], rows[:0], "all training samples")
 
 
-def best_combination(logits: np.ndarray, y: np.ndarray, names: Sequence[str]) -> tuple[Combination, dict[str, float]]:
+def best_combination(logits: np.ndarray, y: np.ndarray, names: Sequence[str]) -> tuple[LogitStacking, dict[str, float]]:
     """The weights of all, or of the one that alone does better on every part of the samples; and the value of each."""
-    found = {"all": Combination().fit(logits, y)}
+    found = {"all": LogitStacking().fit(logits, y)}
     for place, name in zip(range(logits.shape[-1]), names, strict=False):
-        alone = Combination().fit(logits[..., [place]], y)
+        alone = LogitStacking().fit(logits[..., [place]], y)
         weight = np.zeros(logits.shape[1:])
         weight[:, [place]] = alone.weight
-        found[name] = Combination().load_state_dict({"weight": weight, "bias": alone.bias})
+        found[name] = LogitStacking().load_state_dict({"weight": weight, "bias": alone.bias})
     probabilities = {name: each.predict_proba(logits) for name, each in found.items()}
     values = {name: _values(y, scores) for name, scores in probabilities.items()}
     better = [name for name in found if (values[name] > values["all"]).all()]
@@ -319,6 +319,6 @@ def best_combination(logits: np.ndarray, y: np.ndarray, names: Sequence[str]) ->
 
 def _values(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """How well scores rank and decide, on each of a few parts of the samples."""
-    known = np.flatnonzero(~np.isnan(y).all(axis=1))
-    parts = [known[i::_PARTS] for i in range(min(_PARTS, len(known)))]
+    given = np.flatnonzero(~np.isnan(y).all(axis=1))
+    parts = [given[i::_PARTS] for i in range(min(_PARTS, len(given)))]
     return np.array([ranks_and_decides(y[part], scores[part]) for part in parts])

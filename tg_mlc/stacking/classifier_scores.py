@@ -1,4 +1,4 @@
-"""Evidence as a preprocessor: scores of classifiers that are fitted before a model, and saved with it."""
+"""BaseScores as a preprocessor: scores of classifiers that are fitted before a model, and saved with it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.inputs import Preprocessor
 from tg_mlc.stacking.kept import Kept, key_of
-from tg_mlc.stacking.raters import RATERS, Rater
+from tg_mlc.stacking.raters import RATERS, StackedClassifier
 
 if TYPE_CHECKING:
     import os
 
 
 class ClassifierScores(Preprocessor):
-    """Scores of classifiers as the attribute :obj:`evidence` of samples, :math:`(1, L, C)`.
+    """Scores of classifiers as the attribute :obj:`base_scores` of samples, :math:`(1, L, C)`.
 
     :meth:`fit_transform` gives training samples the scores of classifiers that were fitted without them.
 
@@ -43,7 +43,7 @@ class ClassifierScores(Preprocessor):
     def __init__(self, kinds: Sequence[str] = ("svm", "ridge"), folder: str | os.PathLike[str] | None = None) -> None:
         if unknown := [kind for kind in kinds if kind not in RATERS]:
             raise ValueError(f"Expected 'kinds' among {list(RATERS)} (got {unknown})")
-        self.raters: dict[str, Rater] = {kind: RATERS[kind]() for kind in kinds}
+        self.raters: dict[str, StackedClassifier] = {kind: RATERS[kind]() for kind in kinds}
         self.folder = None if folder is None else Path(folder)
 
     @property
@@ -59,12 +59,12 @@ class ClassifierScores(Preprocessor):
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
         """All samples with their scores, those for training by classifiers fitted without them."""
         scores = [self._fit(kind, dataset, split) for kind in self.raters]
-        return with_attribute(dataset, "evidence", torch.stack(scores, dim=-1))
+        return with_attribute(dataset, "base_scores", torch.stack(scores, dim=-1))
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
         """New samples with their scores."""
         scores = [torch.from_numpy(rater.scores(raw)).float() for rater in self.raters.values()]
-        return with_attribute(raw, "evidence", torch.stack(scores, dim=-1))
+        return with_attribute(raw, "base_scores", torch.stack(scores, dim=-1))
 
     def state_dict(self) -> dict[str, Any]:
         """The states of the classifiers by kind."""

@@ -1,4 +1,4 @@
-"""Combination of classifiers: weights of their logits, fitted to samples that none of them has seen."""
+"""LogitStacking of classifiers: weights of their logits, fitted to samples that none of them has seen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHRINKAGE = 3.0
 _LEAST = 1e-6  # spread of logits
 
 
-class Combination:
+class LogitStacking:
     r"""Weighs the logits of classifiers, by weights that labels share.
 
     .. math::
@@ -48,7 +48,7 @@ class Combination:
 
     .. code-block:: python
 
-        combination = Combination().fit(out_of_fold, y_train)
+        combination = LogitStacking().fit(out_of_fold, y_train)
         probabilities = combination.predict_proba(scores_of_new_samples)
 
     Attributes:

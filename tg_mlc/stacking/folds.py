@@ -30,7 +30,9 @@ from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelMod
 MAX_COMPLETE, TOP_K = 64, 10
 NUM_FOLDS = (5, 3, 2)  #: as many as the time allows to train for at least :obj:`MIN_EPOCHS`
 MIN_EPOCHS, MAX_EPOCHS = 3, 40
-NUM_STEPS = 1500  #: enough for messages that start from evidence; larger data sets take 8 epochs at least if they can
+NUM_STEPS = (
+    1500  #: enough for messages that start from base scores; larger data sets take 8 epochs at least if they can
+)
 BATCH_SIZE = 32
 PATIENCE = 5  #: epochs without a better one
 _TIMED = 4  # batches
@@ -56,7 +58,7 @@ class Family:
 
 
 _MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
-#: LaMP on tables with evidence.
+#: LaMP on tables with base scores.
 TABLE_MODEL: dict[str, Any] = {
     "channels": 64,
     "num_steps": 2,
@@ -64,11 +66,11 @@ TABLE_MODEL: dict[str, Any] = {
     "attention_dropout": 0.0,
     "input_dropout": 0.3,
     "frequency_strength": 0.5,
-    # What the evidence means is where training starts, and messages begin with nothing to add.
-    "evidence_skip": True,
+    # What the base scores means is where training starts, and messages begin with nothing to add.
+    "score_skip": True,
 }
 _TABLE: dict[str, Any] = {"encoder": "emb", **TABLE_MODEL}
-#: LaMP on molecules with evidence.
+#: LaMP on molecules with base scores.
 MOLECULE_MODEL: dict[str, Any] = {"num_steps": 1, "num_feature_layers": 2, "dropout": 0.1, "attention_dropout": 0.0}
 MOLECULE_MODULE: dict[str, Any] = {"lr": 3e-4, "weight_decay": 0.1, "decay": "cosine", "warmup": 0.05}
 #: By the names that saved models have of them.
@@ -76,7 +78,7 @@ FAMILIES: dict[str, Family] = {
     "table": Family(table_lamp, _TABLE, _MODULE, 0.1, ({}, {"channels": 128, "num_steps": 1}, {"input_dropout": 0.1})),
     "molecules": Family(molecule_lamp, MOLECULE_MODEL, MOLECULE_MODULE, 0.0),
     "dna": Family(
-        dna_lamp, {"num_steps": 2, "num_feature_layers": 1, "dropout": 0.2, "evidence_skip": True}, _MODULE, 0.1
+        dna_lamp, {"num_steps": 2, "num_feature_layers": 1, "dropout": 0.2, "score_skip": True}, _MODULE, 0.1
     ),
 }
 
@@ -92,7 +94,7 @@ class Folds:
 
 
 def family_of(dataset: MultiLabelDataset) -> str:
-    """The name of the family of samples with evidence."""
+    """The name of the family of samples with base scores."""
     if dataset.kind in ("bag", "vector"):
         return "table"
     return "molecules" if "smiles" in dataset[0] else "dna"
@@ -116,7 +118,7 @@ def train_folds(
     """Trains on all folds but one, for each, within a time; :obj:`None` if it is too short.
 
     Args:
-        dataset (MultiLabelDataset): Training samples with evidence.
+        dataset (MultiLabelDataset): Training samples with base scores.
         seconds (float): The time.
         seed (int): Seed of folds and weights.
         search (callable, optional): Chooses options, in further time. (default: :obj:`None`, those of the family are

@@ -1,4 +1,4 @@
-"""Raters: classifiers of words, vectors or molecules whose scores become evidence."""
+"""Raters: classifiers of words, vectors or molecules whose scores become base scores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXACT_GRID = tuple(product((1.0,), (0.01, 0.03, 0.1, 0.3)))
 MOLECULE_GRID = tuple(product((1.0, 2.0, 4.0), (0.3, 1.0, 3.0)))
 
 
-class Rater(ABC):
+class StackedClassifier(ABC):
     """A classifier that scores how likely a sample has each label."""
 
     name: str  #: what tables of results call it
@@ -59,7 +59,7 @@ class Rater(ABC):
         self.classifier.load_state_dict(state)
 
 
-class _SVM(Rater):
+class _SVM(StackedClassifier):
     name = "linear SVM, tuned"
     settings = (NUM_FOLDS, linear.DEFAULT_GRID["hinge"])
 
@@ -72,10 +72,10 @@ class _SVM(Rater):
         return self.classifier.cross_fit(x[train], y[train], NUM_FOLDS)
 
 
-class _Ridge(Rater):
+class _Ridge(StackedClassifier):
     name = "kernel ridge regression, tuned"
     settings: Any = kernel_ridge.DEFAULT_GRID
-    metric = "miF1"
+    metric = "f1_micro"
 
     def __init__(self) -> None:
         self.classifier: KernelRidgeBaseline = KernelRidgeBaseline()
@@ -89,12 +89,12 @@ class _Ridge(Rater):
 
 
 class _ExactRidge(_Ridge):
-    name = "kernel ridge regression, tuned for ACC"
+    name = "kernel ridge regression, tuned for subset_accuracy"
     settings = EXACT_GRID
-    metric = "ACC"
+    metric = "subset_accuracy"
 
 
-class _Relative(Rater):
+class _Relative(StackedClassifier):
     r"""Probabilities relative to the frequency :math:`\pi` of their label, in units of :math:`\sqrt{\pi (1 - \pi)}`,
     which mean the same for rare and for frequent labels.
     """
@@ -184,7 +184,7 @@ class _MoleculeRidge(_Relative):
 
 #: The classifiers by kind: for words and vectors support vector machines, kernel ridge regression with the best
 #: micro-F1, and the same with the best subset accuracy; for molecules a forest and kernel ridge regression.
-RATERS: dict[str, type[Rater]] = {
+RATERS: dict[str, type[StackedClassifier]] = {
     "svm": _SVM,
     "ridge": _Ridge,
     "exact": _ExactRidge,

@@ -1,4 +1,4 @@
-"""Scores of classifiers that are tuned to a data set within a time, as evidence."""
+"""Scores of classifiers that are tuned to a data set within a time, as base scores."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _GROWTH = {"svm": 1.3, "logistic": 1.3, "ridge": 3.0, "forest": 1.2}
 # Logits beyond this, or probabilities this close to 0 and 1, say no more: forests and regressions overstep both.
 _LARGEST, _CLOSEST = 8.0, 0.01
 #: Brings logits to where the steps of a ScoreEncoder lie.
-EVIDENCE_SCALE = 1 / 3
+SCORE_SCALE = 1 / 3
 
 
 @dataclass
@@ -73,8 +73,8 @@ class Tuned:
         return _logits(self.kind, self.classifier, x)
 
 
-class TunedScores(Preprocessor):
-    """Logits of linear, kernel and tree classifiers as the attribute :obj:`evidence` of samples, :math:`(1, L, C)`.
+class StackingFeatures(Preprocessor):
+    """Logits of linear, kernel and tree classifiers as the attribute :obj:`base_scores` of samples, :math:`(1, L, C)`.
 
     Every classifier chooses its settings and the scale of its inputs by how well it ranks and decides training samples
     that it was fitted without: macro ROC-AUC, macro average precision and the best micro-F1 together. Settings are
@@ -127,23 +127,23 @@ class TunedScores(Preprocessor):
             share = max(0.0, end - self.kept.clock()) / (len(self.kinds) - place)
             tune = partial(_tune, kind, matrices, train.y.numpy(), share, self.seed)
             self.tuned[kind] = self.kept.part(kind, tune, _packed, partial(_restore, kind))
-        evidence = torch.empty(*dataset.y.shape, len(self.tuned))
-        evidence[split.train] = _stack([each.held_out for each in self.tuned.values()])
+        base_scores = torch.empty(*dataset.y.shape, len(self.tuned))
+        base_scores[split.train] = _stack([each.held_out for each in self.tuned.values()])
         others = np.setdiff1d(np.arange(len(dataset)), split.train)
         if len(others):
-            evidence[others] = self._evidence(dataset[others])
-        return self._samples(dataset, evidence)
+            base_scores[others] = self._base_scores(dataset[others])
+        return self._samples(dataset, base_scores)
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
         """Samples with the logits of all classifiers."""
-        return self._samples(raw, self._evidence(raw))
+        return self._samples(raw, self._base_scores(raw))
 
-    def _evidence(self, raw: MultiLabelDataset) -> torch.Tensor:
+    def _base_scores(self, raw: MultiLabelDataset) -> torch.Tensor:
         matrices = {each.view: self.views[each.view].matrix(raw) for each in self.tuned.values()}
         return _stack([each.logits(matrices[each.view]) for each in self.tuned.values()])
 
-    def _samples(self, raw: MultiLabelDataset, evidence: torch.Tensor) -> MultiLabelDataset:
-        samples = with_attribute(_in_memory(raw), "evidence", evidence)
+    def _samples(self, raw: MultiLabelDataset, base_scores: torch.Tensor) -> MultiLabelDataset:
+        samples = with_attribute(_in_memory(raw), "base_scores", base_scores)
         if raw.kind != "vector":
             return samples
         scaled = torch.from_numpy(self.views[self.scaling].matrix(raw))
@@ -258,7 +258,7 @@ def ranks_and_decides(y: np.ndarray, scores: np.ndarray) -> float:
     """
     counted = learnable_labels(y)
     y, scores = y[:, counted], scores[:, counted]
-    decided = ThresholdTuner("miF1").fit(y, scores).best_value
+    decided = ThresholdTuner("f1_micro").fit(y, scores).best_value
     return float(np.nan_to_num([macro_roc_auc(y, scores), macro_average_precision(y, scores), decided or 0.0]).sum())
 
 
@@ -272,7 +272,7 @@ def _make(kind: str, setting: Sequence[Any], num_features: int = 1, seed: int = 
 
 
 def _stack(logits: Sequence[Any]) -> torch.Tensor:
-    return torch.from_numpy(np.stack(logits, axis=-1) * EVIDENCE_SCALE).float()
+    return torch.from_numpy(np.stack(logits, axis=-1) * SCORE_SCALE).float()
 
 
 def _state(each: Tuned) -> dict[str, Any]:

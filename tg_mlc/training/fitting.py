@@ -22,7 +22,7 @@ from torch_geometric.loader import DataLoader
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
 from tg_mlc.models.builders import blueprint_of
-from tg_mlc.saving import AtomicCheckpointIO, ModuleScorer
+from tg_mlc.saving import AtomicCheckpointIO, ModuleInference
 from tg_mlc.saving.state import data_hash
 from tg_mlc.training.callbacks import ExponentialMovingAverage, FileCheckpoint, PatientStopping, RandomState
 from tg_mlc.training.data import MultiLabelDataModule
@@ -249,7 +249,7 @@ def _save_model(result: FitResult, data: MultiLabelDataModule, monitor: str, fol
         "split": data.split.hash,
     }
     try:
-        return ModuleScorer(result.module).save(folder, facts)
+        return ModuleInference(result.module).save(folder, facts)
     except ValueError as error:
         warnings.warn(f"The model is in '{result.checkpoint}' only, as no folder can hold it: {error}", stacklevel=3)
         return None

@@ -19,7 +19,7 @@ from tg_mlc._names import check_same_names
 from tg_mlc._options import check_number
 from tg_mlc.inputs import Preprocessor, to_state
 from tg_mlc.metrics import ThresholdTuner, evaluate, tune_per_metric
-from tg_mlc.nn.known import given_labels
+from tg_mlc.nn.given import given_in
 from tg_mlc.saving.checkpoint import (
     KEY,
     check_label_graph,
@@ -34,12 +34,16 @@ from tg_mlc.saving.checkpoint import (
     restore_tuners,
 )
 from tg_mlc.saving.settings import check_settings, describe_settings
-from tg_mlc.training.known import as_given, without_given
+from tg_mlc.training.given import as_given, without_given
 from tg_mlc.training.objectives import Objective, describe_objective, make_objective
 from tg_mlc.training.schedule import Decay, check_schedule, lr_factor, on_plateau
 
 # What is logged during validation, and what tg_mlc.metrics calls it.
-_LOGGED = {"macro_roc_auc": "maAUC", "micro_roc_auc": "miAUC", "macro_average_precision": "maAP"}
+_LOGGED = {
+    "macro_roc_auc": "roc_auc_macro",
+    "micro_roc_auc": "roc_auc_micro",
+    "macro_average_precision": "average_precision_macro",
+}
 
 
 class MultiLabelModule(LightningModule):
@@ -182,10 +186,10 @@ class MultiLabelModule(LightningModule):
         self._scored, self._tuners = None, {}
 
     def predict_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
-        """Returns the scores of a batch, :math:`(B, L)`, in which labels that are given as its attribute :obj:`known`
+        """Returns the scores of a batch, :math:`(B, L)`, in which labels that are given as its attribute :obj:`given`
         have 0 or 1, as they were given.
         """
-        return as_given(self.objective.scores(self.model, batch), given_labels(self.model, batch))
+        return as_given(self.objective.scores(self.model, batch), given_in(self.model, batch))
 
     def configure_optimizers(self) -> Any:
         """Returns AdamW and the schedule of its learning rate."""

@@ -15,8 +15,8 @@ from torch_geometric.data import Batch
 from tg_mlc._names import register
 from tg_mlc._options import check_number
 from tg_mlc.losses import asymmetric_loss, focal_loss, lamp_loss, listwise_loss, masked_bce, soft_f1_loss
-from tg_mlc.nn.known import takes_known_labels
-from tg_mlc.training.known import reveal
+from tg_mlc.nn.given import takes_given_labels
+from tg_mlc.training.given import reveal
 
 #: The losses of :class:`BinaryObjective`, by name.
 LOSSES: dict[str, Callable[..., Tensor]] = {
@@ -51,25 +51,25 @@ class Objective(ABC):
         module = MultiLabelModule(model, label_names, Brier())
 
     Args:
-        max_known (float, optional): Other than zero, random labels are given to the model in training, of every sample
-            a share from 0 to :obj:`max_known`, and the loss is that of the others; the model then takes labels that are
-            known already (see :class:`~tg_mlc.nn.KnownLabels`). The `"General Multi-label Image Classification with
+        max_given (float, optional): Other than zero, random labels are given to the model in training, of every sample
+            a share from 0 to :obj:`max_given`, and the loss is that of the others; the model then takes labels that are
+            known already (see :class:`~tg_mlc.nn.GivenLabels`). The `"General Multi-label Image Classification with
             Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. Validation samples are given such
             labels too, in every epoch the same, so that the best epoch is the one that uses them best; samples with an
-            attribute :obj:`known` are given those labels instead, none if all are NaN. (default: :obj:`0.0`)
+            attribute :obj:`given` are given those labels instead, none if all are NaN. (default: :obj:`0.0`)
 
     Raises:
         ValueError: If an option is out of range.
     """
 
     _classes: ClassVar[dict[str, type[Objective]]] = {}
-    max_known: float = 0.0
+    max_given: float = 0.0
 
     def __init_subclass__(cls) -> None:
         register(Objective._classes, cls)
 
     def __post_init__(self) -> None:
-        check_number("max_known", self.max_known, below=1.0)
+        check_number("max_given", self.max_given, below=1.0)
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -89,23 +89,23 @@ class Objective(ABC):
         return num_known
 
     def training_loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns the loss of a training batch, some labels of which are given if :attr:`max_known` says so."""
-        return self.loss(model, reveal(batch, self.max_known) if self.max_known > 0.0 else batch)
+        """Returns the loss of a training batch, some labels of which are given if :attr:`max_given` says so."""
+        return self.loss(model, reveal(batch, self.max_given) if self.max_given > 0.0 else batch)
 
     def validation_batch(self, batch: Batch, batch_idx: int) -> Batch:
-        """Returns a validation batch, some labels of which are given if :attr:`max_known` says so, unless it says
+        """Returns a validation batch, some labels of which are given if :attr:`max_given` says so, unless it says
         itself which are known.
         """
-        if self.max_known == 0.0 or "known" in batch:
+        if self.max_given == 0.0 or "given" in batch:
             return batch
-        return reveal(batch, self.max_known, torch.Generator().manual_seed(batch_idx))
+        return reveal(batch, self.max_given, torch.Generator().manual_seed(batch_idx))
 
     def check(self, model: nn.Module) -> None:
         """Refuses, by a :obj:`ValueError`, a model that cannot be trained as the options say."""
-        if self.max_known > 0.0 and not takes_known_labels(model):
+        if self.max_given > 0.0 and not takes_given_labels(model):
             raise ValueError(
-                f"Expected a model that takes known labels for max_known > 0, as LaMP(known_labels=True) does (got "
-                f"{type(model).__name__}); set max_known=0.0 to train without known labels"
+                f"Expected a model that takes known labels for max_given > 0, as LaMP(given_labels=True) does (got "
+                f"{type(model).__name__}); set max_given=0.0 to train without known labels"
             )
         self.check_model(model)
 
@@ -142,7 +142,7 @@ class BinaryObjective(SigmoidScores, Objective):
             :obj:`"soft_f1"` or :obj:`"listwise"` (see :mod:`tg_mlc.losses`). (default: :obj:`"bce"`)
         loss_options (dict, optional): Its options, as numbers or lists, *e.g.* :obj:`{"pos_weight": 5.0}`.
             (default: :obj:`{}`)
-        max_known (float, optional): The largest share of labels that are given in training, as of :class:`Objective`.
+        max_given (float, optional): The largest share of labels that are given in training, as of :class:`Objective`.
             (default: :obj:`0.0`)
 
     Raises:

@@ -36,12 +36,12 @@ def test_only_what_changes_a_recipe_is_tried(name: str) -> None:
     classifiers = [NAMES[kind] for kind in recipe.settings["classifiers"]]
     changes = changes_of(recipe, classifiers, "fc")
     model = LaMP(BagEncoder(2, 8), fully_connected(1), num_feature_layers=0)
-    assert {"no messages among labels", "no evidence", "no averaged weights"} <= set(changes)
+    assert {"no messages among labels", "no base scores", "no averaged weights"} <= set(changes)
     for change in changes.values():
         changed = change.of(recipe)
         MultiLabelModule(model, ["a"], BinaryObjective(**changed.objective), **changed.module)  # takes all of them
-        assert change.of(recipe) != recipe or change.graph == "el" or change.evidence is not None
-        assert {NAMES[kind] for kind in change.evidence or ()} <= set(classifiers)
+        assert change.of(recipe) != recipe or change.graph == "el" or change.base_scores is not None
+        assert {NAMES[kind] for kind in change.base_scores or ()} <= set(classifiers)
     assert "no messages among labels" not in changes_of(recipe, classifiers, "el")
 
 
@@ -49,10 +49,10 @@ def test_parts_that_a_recipe_does_without_are_left_out() -> None:
     both = [NAMES["svm"], NAMES["ridge"]]
     assert "one step" in changes_of(TABLES["bibtex"], both, "fc")
     assert "one step" not in changes_of(TABLES["delicious"], both, "fc")
-    without = replace(TABLES["bibtex"], model={**TABLES["bibtex"].model, "evidence_skip": False})
-    assert "no evidence in the logits" in changes_of(TABLES["bibtex"], both, "fc")
-    assert "no evidence in the logits" not in changes_of(without, both, "fc")
-    assert "evidence of the SVM alone" not in changes_of(TABLES["nuswide"], [NAMES["svm"]], "fc")
+    without = replace(TABLES["bibtex"], model={**TABLES["bibtex"].model, "score_skip": False})
+    assert "no base scores in the logits" in changes_of(TABLES["bibtex"], both, "fc")
+    assert "no base scores in the logits" not in changes_of(without, both, "fc")
+    assert "base scores of the SVM alone" not in changes_of(TABLES["nuswide"], [NAMES["svm"]], "fc")
 
 
 def test_data_sets_without_a_table_are_refused() -> None:
@@ -62,17 +62,17 @@ def test_data_sets_without_a_table_are_refused() -> None:
 
 @pytest.mark.usefixtures("needs_emotions")
 def test_end_to_end(tmp_path: Path, results: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = ("no evidence", "evidence of the SVM alone", "no messages among labels")
+    kept = ("no base scores", "base scores of the SVM alone", "no messages among labels")
     monkeypatch.setattr(ablation, "CHANGES", {name: CHANGES[name] for name in kept})
     ablation.main(dataset="emotions", seeds=2, root=tmp_path, max_epochs=3)
     written = own_runs / "ablation-emotions.json"
     runs = [Run.from_dict(run) for run in json.loads(written.read_text())["runs"]]
     rows, whole = by_row(runs), Row("LaMP", "emb", "fc", "best")
-    assert {Row("kernel ridge regression, tuned"), whole, replace(whole, change="no evidence")} < set(rows)
+    assert {Row("kernel ridge regression, tuned"), whole, replace(whole, change="no base scores")} < set(rows)
     assert rows[replace(whole, graph="el", change=kept[2])]["density"] < rows[whole]["density"] == 1.0
-    # Without evidence three epochs teach little.
-    without = rows[replace(whole, change="no evidence")]["metrics"]
-    assert rows[whole]["metrics"]["maAUC"]["mean"] > without["maAUC"]["mean"] + 0.02
+    # Without base scores three epochs teach little.
+    without = rows[replace(whole, change="no base scores")]["metrics"]
+    assert rows[whole]["metrics"]["roc_auc_macro"]["mean"] > without["roc_auc_macro"]["mean"] + 0.02
     assert {test.row.change for test in paired_tests(runs)} == set(kept)
     written.rename(results / written.name)
     changes = [line.split(" | ")[0] for line in short(load("ablation-emotions")) if line.startswith("| LaMP")]

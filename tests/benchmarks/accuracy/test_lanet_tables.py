@@ -65,14 +65,14 @@ def test_weights_of_rows_equal_rows_that_are_repeated():
     weight = random.integers(3, size=40)
     rows = np.repeat(np.arange(40), weight)
     expected = {
-        "miAUC": micro_roc_auc,
-        "maAUC": macro_roc_auc,
-        "miF1": lambda y, scores: micro_f1(y, scores >= 0.4),
-        "maF1": lambda y, scores: macro_f1(y, scores >= 0.6),
+        "roc_auc_micro": micro_roc_auc,
+        "roc_auc_macro": macro_roc_auc,
+        "f1_micro": lambda y, scores: micro_f1(y, scores >= 0.4),
+        "f1_macro": lambda y, scores: macro_f1(y, scores >= 0.6),
         "R@10": recall_at_k,
         "NDCG@10": ndcg_at_k,
     }
-    found = weighed_metrics(y, scores, {"miF1": 0.4, "maF1": 0.6})
+    found = weighed_metrics(y, scores, {"f1_micro": 0.4, "f1_macro": 0.6})
     assert found.keys() == expected.keys()
     for key, metric in found.items():
         all_once, repeated = metric(np.stack([np.ones(40), weight], axis=1))
@@ -121,7 +121,7 @@ def test_cells_without_a_later_column_get_it_from_their_checkpoint(own_runs, cap
     (path,) = own_runs.rglob("table_3.lstm-0.json")
     made = json.loads(path.read_text())
     old = {key: value for key, value in made.items() if key not in ("settings", "thresholds")}
-    metrics = {key: made["metrics"][key] for key in ("miAUC", "maAUC", "miF1", "maF1")}
+    metrics = {key: made["metrics"][key] for key in ("roc_auc_micro", "roc_auc_macro", "f1_micro", "f1_macro")}
     path.write_text(json.dumps({**old, "metrics": metrics}))
     checkpoint, hidden = path.parent / path.stem / "last.ckpt", path.parent / "hidden"
     checkpoint.rename(hidden)
@@ -137,9 +137,9 @@ def test_metrics_without_a_frequent_label_are_undefined():
     y = {part: np.eye(6) for part in ("train", "val", "test")}
     y["test"] = np.zeros((6, 6))
     values, thresholds = lanet_tables.metrics(y, {part: np.full((6, 6), 0.3) for part in ("val", "test")})
-    assert values["maAUC10"] is None
-    assert values["miAUC"] is None
-    assert thresholds.keys() == {"miF1", "maF1"}
+    assert values["roc_auc_macro10"] is None
+    assert values["roc_auc_micro"] is None
+    assert thresholds.keys() == {"f1_micro", "f1_macro"}
     assert set(values) == set(report.COLUMNS)
 
 
@@ -157,8 +157,8 @@ def test_seeds_are_no_ensemble(tmp_path):
     (tmp_path / "TIFU-KNN-0.json").write_text(json.dumps({"cell": "TIFU-KNN"}))
     found = compare(tmp_path.glob("*.json"), events, split, ["TIFU-KNN"], draws=3)["TIFU-KNN"]["last set"]
     expected = np.mean([micro_roc_auc(y, score) for score in scores]) - 0.5
-    assert found["miAUC"][0] == pytest.approx(expected)
-    assert found["miAUC"][0] != pytest.approx(micro_roc_auc(y, np.mean(scores, axis=0)) - 0.5)
+    assert found["roc_auc_micro"][0] == pytest.approx(expected)
+    assert found["roc_auc_micro"][0] != pytest.approx(micro_roc_auc(y, np.mean(scores, axis=0)) - 0.5)
 
 
 @pytest.mark.parametrize("reduced", [{"max_epochs": 1}, {"batches": 1}, {"draws": 3}])

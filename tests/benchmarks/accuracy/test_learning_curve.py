@@ -52,7 +52,7 @@ def test_it_learns_and_draws_what_the_readme_writes(
     lines = table(result)
     assert "| epoch 1 | epoch 2 |" in lines[0]
     assert sum(line.startswith(f"| {DEFAULT} | ") for line in lines) == 2
-    assert f"| {found[DEFAULT, 2]['validation']['maAP']:.3f} |" in lines[2]
+    assert f"| {found[DEFAULT, 2]['validation']['average_precision_macro']:.3f} |" in lines[2]
     assert "batches of 32" in lines[-2]
 
 

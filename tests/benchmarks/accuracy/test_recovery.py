@@ -27,7 +27,13 @@ def test_a_graph_that_joins_all_pairs_cannot_be_recovered() -> None:
     found = recovery(torch.rand(4, 4), fully_connected(4))
     assert found == {"ROC-AUC": None, "average precision": None, "share of pairs joined": 1.0}
     run = Run(
-        Row("LaMP", "emb", "fc", "best"), 0, "hash", 1.0, {"maF1": 0.5}, [], recovery={"learned attention, pr": found}
+        Row("LaMP", "emb", "fc", "best"),
+        0,
+        "hash",
+        1.0,
+        {"f1_macro": 0.5},
+        [],
+        recovery={"learned attention, pr": found},
     )
     recovered = summarise([run, run])["recovery"]["learned attention, pr"]
     assert in_words(recovered) == "ROC-AUC undefined, average precision undefined, share of pairs joined 1.000"

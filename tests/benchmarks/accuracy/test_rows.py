@@ -18,7 +18,7 @@ def test_titles_tell_rows_apart() -> None:
 
 
 def test_a_run_is_stored_with_the_fields_of_its_row() -> None:
-    run = Run(Row("LaMP", "emb", "fc", "published"), 3, "hash", 1.0, {"ACC": 0.5}, [], test="rows")
+    run = Run(Row("LaMP", "emb", "fc", "published"), 3, "hash", 1.0, {"subset_accuracy": 0.5}, [], test="rows")
     stored = json.loads(json.dumps(run.to_dict()))
     assert {stored[name] for name in ("model", "encoder", "graph", "settings")} == {"LaMP", "emb", "fc", "published"}
     assert stored["change"] is None

@@ -21,12 +21,12 @@ def test_decisions_come_from_validation_and_training_samples() -> None:
     split = Split(*torch.arange(300).split(100), "by hand")
     task = Task("emotions", samples, RECIPES["emotions"])
     run = task.run(Row("row"), split, 0, 0.0, scores[100:200], scores[200:])
-    assert 0.25 <= run.thresholds["miF1"] <= 0.35
+    assert 0.25 <= run.thresholds["f1_micro"] <= 0.35
     expected = 2 * (recall := float((scores[200:] > 0.3).mean())) / (1 + recall)
     for decided in (run.metrics, run.per_label, run.by_frequency):
-        assert decided["miF1"] == pytest.approx(expected, abs=0.05)
+        assert decided["f1_micro"] == pytest.approx(expected, abs=0.05)
     # No training sample has both labels, nor have all validation samples.
-    assert run.by_label_set["ACC"] == 0
+    assert run.by_label_set["subset_accuracy"] == 0
     assert run.preferred == {name: run.by_frequency[name] for name in run.preferred}
 
 
@@ -38,6 +38,6 @@ def test_label_sets_decide_where_validation_samples_prefer_them() -> None:
     split = Split(*torch.arange(300).split(100), "by hand")
     run = Task("emotions", samples, RECIPES["emotions"]).run(Row("row"), split, 0, 0.0, scores[100:200], scores[200:])
     # Only the highest score of a sample tells, not how high it is.
-    assert run.by_label_set["ACC"] == 1
-    assert run.by_frequency["ACC"] < 0.9
-    assert run.preferred["ACC"] == 1
+    assert run.by_label_set["subset_accuracy"] == 1
+    assert run.by_frequency["subset_accuracy"] < 0.9
+    assert run.preferred["subset_accuracy"] == 1

@@ -69,9 +69,13 @@ def test_page_says_what_beats_what() -> None:
     rows = [row(FREQUENCY, 0.5), row(TIFU, 0.6), row(ALONE, 0.68), row(MEMORY, 0.7)]
     lower, equal = [-0.1, -0.2, -0.05], [-0.02, -0.04, 0.01]
     differences = {
-        FREQUENCY: {title: {"miAUC": [0.1, 0.05, 0.2]} for title in (TIFU, ALONE, MEMORY)},
-        ALONE: {MEMORY: {"miAUC": [0.02, -0.01, 0.04]}},
-        MEMORY: {FREQUENCY: {"miAUC": lower}, TIFU: {"miAUC": lower}, ALONE: {"miAUC": equal, "maF1": None}},
+        FREQUENCY: {title: {"roc_auc_micro": [0.1, 0.05, 0.2]} for title in (TIFU, ALONE, MEMORY)},
+        ALONE: {MEMORY: {"roc_auc_micro": [0.02, -0.01, 0.04]}},
+        MEMORY: {
+            FREQUENCY: {"roc_auc_micro": lower},
+            TIFU: {"roc_auc_micro": lower},
+            ALONE: {"roc_auc_micro": equal, "f1_macro": None},
+        },
     }
     page = next_set.page({"complete_journey": result(*rows, differences=differences)})
     assert "**simulated**" in page
@@ -85,7 +89,7 @@ def test_page_says_what_beats_what() -> None:
 
 
 def test_page_says_where_nothing_beats_frequency() -> None:
-    differences = {FREQUENCY: {TIFU: {"miAUC": [0.01, -0.01, 0.03], "NDCG@10": [0.01, 0.005, 0.02]}, ALONE: {}}}
+    differences = {FREQUENCY: {TIFU: {"roc_auc_micro": [0.01, -0.01, 0.03], "NDCG@10": [0.01, 0.005, 0.02]}, ALONE: {}}}
     rows = [row(FREQUENCY, 0.5), row(TIFU, 0.51)]
     page = next_set.page({"groceries": result(*rows, differences=differences, data="groceries")})
     assert "a negative control" in page

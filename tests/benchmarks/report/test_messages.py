@@ -36,19 +36,22 @@ def test_holms_correction() -> None:
 
 def test_what_is_said_follows_from_the_results() -> None:
     helps, hurts = cells(FC, 0.05), cells(PR, -0.05)
-    assert "**In ebF1, attention among labels helps where a difference is significant: above `el` in 1 of 1" in text(
-        cells(EL, 0), helps
+    assert (
+        "**In f1_samples, attention among labels helps where a difference is significant: above `el` in 1 of 1"
+        in text(cells(EL, 0), helps)
     )
-    assert "**In ebF1, attention among labels hurts where" in text(cells(EL, 0), hurts)
+    assert "**In f1_samples, attention among labels hurts where" in text(cells(EL, 0), hurts)
     both = text(cells(EL, 0), helps, hurts)
-    assert "**In ebF1, attention among labels helps in some comparisons and hurts in others: above `el` in" in both
+    assert (
+        "**In f1_samples, attention among labels helps in some comparisons and hurts in others: above `el` in" in both
+    )
     assert "- LaMP emb pr hurts where a difference is significant: above `el` in 0 of 1 comparisons" in both
     # Bold is what is significant in the primary metric alone.
     assert "| LaMP emb fc, from LaMP emb el | **+0.0500, p < 0.01** | +0.0500, p < 0.01 |" in both
     assert "p < 0.05, uncorrected: 8 of 8 (4 above, 4 below); by chance alone there would be about 0.4." in both
     assert "| LaMP emb pr, from LaMP emb el | 0 of 1 (0, 1) |" in both
     nothing = text(cells(EL, 0), cells(FC, 1e-5))
-    assert "**In ebF1, attention among labels makes no significant difference: above `el` in 1 of 1" in nothing
+    assert "**In f1_samples, attention among labels makes no significant difference: above `el` in 1 of 1" in nothing
     p = ttest_1samp(np.array(NOISE) + 1e-5, 0.0).pvalue
     assert f"| LaMP emb fc, from LaMP emb el | +0.0000, p = {p:.2f} |" in nothing
 
@@ -63,9 +66,9 @@ def test_the_correction_is_for_label_graphs_in_the_primary_metric() -> None:
     assert len(comparisons(shown(many))) == 30
     corrected = [each for each in comparisons(shown(many)) if each.p is not None]
     assert {(each.dataset, each.test.row, each.test.metric) for each in corrected} == {
-        ("emotions", FC, "ebF1"),
-        ("emotions", PR, "ebF1"),
-        ("yeast", FC, "ebF1"),
+        ("emotions", FC, "f1_samples"),
+        ("emotions", PR, "f1_samples"),
+        ("yeast", FC, "f1_samples"),
     }
     before, after = (next(each for each in comparisons(shown(some)) if each.test.row == FC) for some in (few, many))
     assert before.test.p == after.test.p
@@ -75,7 +78,10 @@ def test_the_correction_is_for_label_graphs_in_the_primary_metric() -> None:
 
 def test_rows_of_few_seeds_are_shown_but_count_in_no_headline() -> None:
     written = text(cells(EL, 0), cells(FC, 0.01), cells(PR, -0.3, seeds=[0, 1]), cells(EL, 0, "yeast", seeds=[0]))
-    assert "**In ebF1, attention among labels helps where a difference is significant: above `el` in 1 of 1" in written
+    assert (
+        "**In f1_samples, attention among labels helps where a difference is significant: above `el` in 1 of 1"
+        in written
+    )
     assert "| LaMP emb pr, from LaMP emb el, 2 seeds | -0.3000, p < 0.01 |" in written
     assert "| LaMP emb pr, from LaMP emb el | 0 of" not in written
     assert "- Seeds of LaMP emb el, with which the others are paired: 5 on emotions, 1 on yeast" in written
@@ -93,7 +99,7 @@ def test_only_seeds_and_data_sets_of_the_edgeless_row_are_shown() -> None:
         ("emotions", FC): [10, 11, 12],
     }
     written = text(cells(EL, 0), cells(FC, 0.1, seeds=[0, 1]))
-    assert "| model, T=2 and 5 seeds if not said | ebF1 |" in written
+    assert "| model, T=2 and 5 seeds if not said | f1_samples |" in written
     assert "| LaMP emb fc, 2 seeds | 0.610 ± 0.014 |" in written
     assert text(cells(EL, 0, seeds=[0]), cells(FC, 0.1, seeds=[0])).startswith("Not run with two seeds or more.")
 
@@ -113,7 +119,10 @@ def test_other_numbers_of_steps_are_compared_with_as_many() -> None:
     assert found["emotions", deep_fc].mean_difference == pytest.approx(0.01, abs=1e-3)
     # What differs in more than its label graph is exploratory.
     written = text([*of_one, *cells(FC, -0.01)])
-    assert "**In ebF1, attention among labels hurts where a difference is significant: above `el` in 0 of 1 " in written
+    assert (
+        "**In f1_samples, attention among labels hurts where a difference is significant: above `el` in 0 of 1 "
+        in written
+    )
     # Label dropout adds the same to every seed of `fc`, so that it has no p.
     assert "uncorrected: 9 of 14 (5 above, 4 below)" in written
 
@@ -122,7 +131,7 @@ def test_what_changes_training_alone_is_compared_along_the_same_graph() -> None:
     dropped = replace(PR, change="label dropout 0.5")
     known = [stored(KNOWN, 10 + seed, base + 0.01 - NOISE[seed], "emotions") for seed, base in enumerate(BASE)]
     groups = shown([*cells(EL, 0), *cells(FC, 0.02), *cells(PR, 0.04), *known, *cells(dropped, 0.05)])
-    found = {each.test.row: each.test for each in comparisons(groups) if each.test.metric == "ebF1"}
+    found = {each.test.row: each.test for each in comparisons(groups) if each.test.metric == "f1_samples"}
     assert {row: test.against for row, test in found.items()} == {FC: EL, PR: EL, KNOWN: FC, dropped: PR}
     assert found[KNOWN].mean_difference == pytest.approx(-0.01, abs=1e-3)
     written = "\n".join(table(each for group in groups.values() for each in group))
@@ -132,7 +141,7 @@ def test_what_changes_training_alone_is_compared_along_the_same_graph() -> None:
 def test_similarity_of_names_is_exploratory() -> None:
     named = replace(EL, graph=WORDNET)
     (compared,) = [
-        each for each in comparisons(shown([*cells(EL, 0), *cells(named, 0.1)])) if each.test.metric == "ebF1"
+        each for each in comparisons(shown([*cells(EL, 0), *cells(named, 0.1)])) if each.test.metric == "f1_samples"
     ]
     assert (compared.test.against, compared.p) == (EL, None)
 
@@ -151,6 +160,11 @@ def test_the_page_says_what_seeds_differ_in_and_shows_classifiers_without_testin
 
 def test_metrics_that_a_seed_leaves_undefined_are_not_compared() -> None:
     some = [*cells(EL, 0), *cells(FC, 0.01)]
-    some[0].content["run"]["metrics"]["maAUC"] = None
-    assert {each.test.metric for each in comparisons(shown(some))} == {"ebF1", "miF1", "maF1", "maAP"}
+    some[0].content["run"]["metrics"]["roc_auc_macro"] = None
+    assert {each.test.metric for each in comparisons(shown(some))} == {
+        "f1_samples",
+        "f1_micro",
+        "f1_macro",
+        "average_precision_macro",
+    }
     assert any(line.startswith("| LaMP emb fc, from") and "|  |" in line for line in table(some))

@@ -17,7 +17,18 @@ MPED, GAML = Row("mped", "fmp", "fc"), Row("gaml", "fmp")
 
 def stored(row: Row, seed: int, value: float, dataset: str = "bibtex", **settings: Any) -> Stored:
     """A cell all metrics of which have a value."""
-    metrics: dict[str, float | None] = dict.fromkeys(("ACC", "HA", "ebF1", "miF1", "maF1", "maAUC", "maAP"), value)
+    metrics: dict[str, float | None] = dict.fromkeys(
+        (
+            "subset_accuracy",
+            "hamming_accuracy",
+            "f1_samples",
+            "f1_micro",
+            "f1_macro",
+            "roc_auc_macro",
+            "average_precision_macro",
+        ),
+        value,
+    )
     model = {"channels": 128, "num_steps": 2, **settings}
     content = {
         "environment": {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}},

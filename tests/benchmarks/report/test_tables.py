@@ -15,7 +15,7 @@ from benchmarks.report.comparisons import MOST_ROWS, changed_settings, load, nam
 from benchmarks.report.tables import full, label_graphs, short
 from tg_mlc.papers.recipes import RECIPES
 
-METRICS = ("ACC", "HA", "ebF1", "miF1", "maF1", "maAUC")
+METRICS = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")
 SVM, EL, FC, PUBLISHED = (
     Row("linear SVM, tuned"),
     *(Row("LaMP", "emb", graph, settings) for graph, settings in (("el", "best"), ("fc", "best"), ("fc", "published"))),
@@ -35,7 +35,7 @@ def write(folder: Path, name: str, values: dict[Row, float], seeds: int = 2, **c
             **{
                 key: dict.fromkeys(METRICS, value) for key in ("per_label", "by_frequency", "by_label_set", "preferred")
             },
-            thresholds={"ACC": 0.25},
+            thresholds={"subset_accuracy": 0.25},
             density=None if row.graph is None else 0.25,
             **changes.get(row.title, {}),
         )
@@ -81,7 +81,7 @@ def test_what_most_rows_reach_is_not_in_bold(results: Path) -> None:
 def test_what_a_seed_leaves_undefined_is_left_empty(results: Path) -> None:
     write(results, "bibtex-official", {SVM: 0.4})
     comparison = load("bibtex-official")
-    comparison.runs[1].metrics["maAUC"] = None
+    comparison.runs[1].metrics["roc_auc_macro"] = None
     assert short(comparison)[2].endswith("| **0.450** ± 0.071 |  | 3 |")
 
 
@@ -100,11 +100,11 @@ def test_a_full_page_holds_all_that_was_measured(results: Path) -> None:
     assert "| *a threshold per label* |  |  | 0.400 ± 0.000 |" in text
     assert "| arXiv:1904.08049, Emb + LaMP_el | | |" in text
     # Both seeds differ by the same, up to rounding.
-    assert "| LaMP emb fc | LaMP emb el | maAUC | +0.2000 | 0.0000 | paired t-test | undefined" in text
+    assert "| LaMP emb fc | LaMP emb el | roc_auc_macro | +0.2000 | 0.0000 | paired t-test | undefined" in text
     assert (
         "- Pairs of 'pr' ranked by learned attention (LaMP emb fc): ROC-AUC undefined, average precision 0.500" in text
     )
-    assert "- linear SVM, tuned: ACC 0.25/0.25" in text
+    assert "- linear SVM, tuned: subset_accuracy 0.25/0.25" in text
     assert "left out of its ROC-AUC: rare" in text
     assert "Other best settings" not in text
 
@@ -148,5 +148,5 @@ def test_a_picture_says_which_numbers_it_shows(results: Path, tmp_path: Path) ->
     picture.write()
     assert picture.is_current()
     assert "LaMP emb fc" in picture.path.read_text()
-    numbers["rows"]["LaMP emb fc"]["ACC"]["mean"] = 0.8
+    numbers["rows"]["LaMP emb fc"]["subset_accuracy"]["mean"] = 0.8
     assert not picture.is_current()

@@ -11,7 +11,7 @@ from torch_geometric.explain import AttentionExplainer, Explainer, Explanation, 
 from torch_geometric.nn import GATConv, GINEConv, MessagePassing, global_mean_pool
 
 from tests.nn.samples import path_graph, ragged
-from tg_mlc.nn import AttentionConv, LabelMessagePassing, LabelReadout
+from tg_mlc.nn import AttentionConv, LabelHead, LabelMessagePassing
 
 NUM_LABELS = 4
 X, BATCH = ragged([3, 3], 8)
@@ -37,7 +37,7 @@ class Edges(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.labels = LabelMessagePassing(8, path_graph(NUM_LABELS), heads=2)
-        self.readout = LabelReadout(self.labels)
+        self.readout = LabelHead(self.labels)
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         return self.readout(self.labels(x, batch, edge_index=edge_index))
@@ -50,7 +50,7 @@ class Structured(nn.Module):
         super().__init__()
         self.gnn = gnn
         self.labels = LabelMessagePassing(8, path_graph(NUM_LABELS), heads=2)
-        self.readout = LabelReadout(self.labels)
+        self.readout = LabelHead(self.labels)
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         if isinstance(self.gnn, GINEConv):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tests.nn.samples import complete_edges, path_graph, ragged
 from tg_mlc.graphs import fully_connected
-from tg_mlc.nn import AttentionConv, FeatureMessagePassing, LabelMessagePassing, LabelReadout
+from tg_mlc.nn import AttentionConv, FeatureMessagePassing, LabelHead, LabelMessagePassing
 
 X, BATCH = ragged([3, 1, 4], 6)
 EDGE_INDEX = complete_edges(BATCH, 5)[:, ::2]
@@ -24,7 +24,7 @@ class Model(nn.Module):
         super().__init__()
         self.features = FeatureMessagePassing(6, num_layers=1, heads=2)
         self.labels = LabelMessagePassing((in_channels, 8), path_graph(5), heads=2)
-        self.readout = LabelReadout(self.labels, tied=tied, bias=True)
+        self.readout = LabelHead(self.labels, tied=tied, bias=True)
 
     def forward(self, x: Tensor, edge_index: Tensor | None = None) -> Tensor:
         return self.readout(self.labels(self.features(x, BATCH), BATCH, edge_index=edge_index))

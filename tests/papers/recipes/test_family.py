@@ -80,9 +80,9 @@ def test_members_train_on_the_inputs_of_a_recipe(name, dataset, tmp_path):
 def test_members_take_known_labels(name, dataset, tmp_path):
     recipe = RECIPES["bibtex"].as_member(FAMILY[name])
     prepared = recipe.prepare(dataset, FEW, tmp_path)
-    options = {**recipe.model, "channels": None if name == "linear-br" else 8, "known_labels": True}
+    options = {**recipe.model, "channels": None if name == "linear-br" else 8, "given_labels": True}
     model = recipe.build(prepared[FEW.train], recipe.label_graph("fc", prepared, FEW), encoder="emb", **options)
-    module = MultiLabelModule(model, list("abcd"), recipe.objective_class(**{**recipe.objective, "max_known": 0.5}))
+    module = MultiLabelModule(model, list("abcd"), recipe.objective_class(**{**recipe.objective, "max_given": 0.5}))
     batch = Batch.from_data_list(prepared[FEW.test])
     module.objective.training_loss(model, batch).backward()
     batch.known = torch.where(torch.arange(4) == 2, batch.y, torch.nan)

@@ -9,7 +9,7 @@ from tg_mlc.data import ArrayDataset, Split
 from tg_mlc.data.records import Records
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inputs import Chain
-from tg_mlc.nn.known import takes_known_labels
+from tg_mlc.nn.given import takes_given_labels
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
 
@@ -43,7 +43,7 @@ def test_a_prepared_data_set_knows_what_prepared_it(dataset, tmp_path):
     prepared = recipe.prepare(dataset, SPLIT, tmp_path)
     assert isinstance(prepared.preprocessor, Chain)
     assert dataset.preprocessor is None
-    assert [path.name.split("-")[0] for path in sorted((tmp_path / "evidence").iterdir())] == ["ridge", "svm"]
+    assert [path.name.split("-")[0] for path in sorted((tmp_path / "base_scores").iterdir())] == ["ridge", "svm"]
     result, _ = recipe.train(prepared, SPLIT, graph, tmp_path / "run", encoder="emb", max_epochs=1, logger=False)
     assert result.module.preprocessor is prepared.preprocessor
 
@@ -58,9 +58,9 @@ def test_lamp_of_the_family_is_lamp_as_published(dataset, tmp_path):
     published, lamp = RECIPES["bibtex"].as_published(), RECIPES["bibtex"].as_member(FAMILY["lamp"])
     assert lamp == published
     known = RECIPES["bibtex"].as_member(FAMILY["lamp-known"])
-    assert known.model == {**published.model, "known_labels": True}
-    assert known.objective == {**published.objective, "max_known": 0.75}
+    assert known.model == {**published.model, "given_labels": True}
+    assert known.objective == {**published.objective, "max_given": 0.75}
     prepared = known.prepare(dataset, SPLIT, tmp_path)
     graph = known.label_graph("fc", prepared, SPLIT)
     result, _ = known.train(prepared, SPLIT, graph, tmp_path / "run", encoder="emb", max_epochs=1, logger=False)
-    assert takes_known_labels(result.module.model)
+    assert takes_given_labels(result.module.model)

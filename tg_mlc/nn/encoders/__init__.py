@@ -4,8 +4,8 @@ from tg_mlc.nn.encoders.components import Components
 from tg_mlc.nn.encoders.contextual import MessageEncoder, RecurrentEncoder
 from tg_mlc.nn.encoders.dna import DNAEncoder
 from tg_mlc.nn.encoders.embedding import CategoricalEmbedding
+from tg_mlc.nn.encoders.given import GivenComponents
 from tg_mlc.nn.encoders.joint import JointEncoder
-from tg_mlc.nn.encoders.known import KnownComponents
 from tg_mlc.nn.encoders.molecule import MoleculeEncoder
 from tg_mlc.nn.encoders.nodes import NodeEncoder
 from tg_mlc.nn.encoders.tokens import BagEncoder, SequenceEncoder
@@ -16,8 +16,8 @@ __all__ = [
     "CategoricalEmbedding",
     "Components",
     "DNAEncoder",
+    "GivenComponents",
     "JointEncoder",
-    "KnownComponents",
     "LinearPath",
     "MessageEncoder",
     "MoleculeEncoder",

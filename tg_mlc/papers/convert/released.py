@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from tg_mlc.models import LaMP
 from tg_mlc.models.lamp import Encoder
-from tg_mlc.nn import AttentionConv, BlockOptions, LabelReadout, LabelToLabelConv
+from tg_mlc.nn import AttentionConv, BlockOptions, LabelHead, LabelToLabelConv
 from tg_mlc.nn.feature import FeatureAttention
 
 
@@ -91,7 +91,7 @@ class ReleasedLaMP(LaMP):
             among_labels: BlockOptions = {**block, **(label_kwargs or {})}
             self.labels.label_to_label = nn.ModuleList(_LabelMLP(channels, **among_labels) for _ in range(num_steps))
         self.label_attention = label_attention
-        self.readout = LabelReadout(self.labels, bias=readout_bias)
+        self.readout = LabelHead(self.labels, bias=readout_bias)
         self.pool = None if pool is None else aggregation_resolver(pool)
 
     def _read(self, intermediate: list[Tensor]) -> list[Tensor]:

@@ -25,7 +25,7 @@ def _moleculenet(root: Path, *, kind: type[MoleculeNetTable]) -> MultiLabelDatas
 
 
 def _preprocess(dataset: MultiLabelDataset, root: Path, classifiers: Sequence[str]) -> Chain:
-    return Chain(MoleculeInputs(), *([ClassifierScores(classifiers, root / "evidence")] if classifiers else []))
+    return Chain(MoleculeInputs(), *([ClassifierScores(classifiers, root / "base_scores")] if classifiers else []))
 
 
 def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
@@ -59,10 +59,11 @@ _SIDER = Recipe(
     graphs={"pr": partial(correlated, top_k=5)},
     build=molecule_lamp,
     model=MOLECULE_MODEL,
-    # Intermediate readouts would ask of messages what the evidence says already.
+    # Intermediate readouts would ask of messages what the base scores says already.
     module=MOLECULE_MODULE,
     objective={"intermediate_weight": 0.0},
-    # After the first epoch messages hardly add to the evidence yet: the lowest loss says how many more they are worth.
+    # After the first epoch messages hardly add to the base scores yet: the lowest loss says how many more they are
+    # worth.
     fit={"max_epochs": 8, "monitor": "val/loss", "patience": None, "ema_decay": 0.98, "gradient_clip": 1.0},
     batch_size=64,
     preprocess=_preprocess,

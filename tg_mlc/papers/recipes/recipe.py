@@ -28,7 +28,7 @@ from tg_mlc.training import (
 #: What labels attend to: components as they are, after messages among them, or (molecules) vectors without any atoms.
 EncoderName = Literal["emb", "fmp", "vectors"]
 #: Settings of a model without other classifiers' help.
-ALONE: dict[str, Any] = {"evidence": None, "evidence_skip": False, "attention_dropout": None}
+ALONE: dict[str, Any] = {"base_scores": None, "score_skip": False, "attention_dropout": None}
 GraphBuilder = Callable[[MultiLabelDataset, Split], LabelGraph]
 
 
@@ -71,7 +71,7 @@ class Recipe:
     batch_size: int
     #: What is fitted before the model, from the data set, a folder to keep fits in, and :attr:`classifiers`.
     preprocess: Callable[[MultiLabelDataset, Path, Sequence[str]], Preprocessor] | None = None
-    classifiers: tuple[str, ...] = ()  #: whose scores are the evidence of samples
+    classifiers: tuple[str, ...] = ()  #: whose scores are the base scores of samples
     objective: dict[str, Any] = field(default_factory=dict)  #: arguments of :attr:`objective_class`
     objective_class: type[Objective] = BinaryObjective
     redraw: Callable[[int], MultiLabelDataset] | None = None  #: draws samples anew, for data that are made from a seed

@@ -18,7 +18,7 @@ from tg_mlc.stacking.folds import TABLE_MODEL
 
 
 def _preprocess(dataset: MultiLabelDataset, root: Path, classifiers: Sequence[str]) -> Chain:
-    return table_preprocessor(dataset.kind, classifiers, root / "evidence")
+    return table_preprocessor(dataset.kind, classifiers, root / "base_scores")
 
 
 def _co_occurrence(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
@@ -47,7 +47,7 @@ _RANDOM: dict[str, Any] = {
 }
 #: For data sets on which kernels would take too much memory.
 _FEW: tuple[str, ...] = ("svm",)
-#: LaMP on tables with evidence, unless a recipe says otherwise.
+#: LaMP on tables with base scores, unless a recipe says otherwise.
 MODEL = TABLE_MODEL
 #: LaMP alone, with the paper's T = 2, K = 4 and a quarter of its channels. Found by a few trials on Bibtex and Reuters,
 #: with test scores in view; docs/results.md lists the settings that are the paper's, and what validation samples alone
@@ -104,7 +104,7 @@ TABLES = {
         # Alone, LaMP learned more in the first epochs from 40 neighbours of 983 tags than from 10.
         graphs={**_TEXT_GRAPHS, "correlation-40": partial(correlated, top_k=40)},
         model={**MODEL, "num_steps": 1, "input_dropout": 0.1, "frequency_strength": 0.25},
-        # One step, as with evidence: for so many labels it takes half the time.
+        # One step, as with base scores: for so many labels it takes half the time.
         published={
             **_PUBLISHED,
             "model": {**_PUBLISHED["model"], "num_steps": 1, "input_dropout": 0.1},

@@ -12,29 +12,29 @@ from tg_mlc.nn.encoders.components import Components
 from tg_mlc.nn.encoders.joint import join
 
 
-class KnownComponents(nn.Module):
+class GivenComponents(nn.Module):
     r"""Puts a component for each known label beside those of an encoder.
 
     .. math::
         \mathbf{z} = \textrm{encoder}(\mathbf{x}) \, \Vert \, \{ \mathbf{s}_{i, k_i} : k_i \textrm{ is known} \}
 
     So does any model that attends to components, or pools them, take what is known of a sample's labels into account
-    (see :class:`~tg_mlc.nn.KnownLabels` for models with a state of every label).
+    (see :class:`~tg_mlc.nn.GivenLabels` for models with a state of every label).
 
     Args:
         encoder (torch.nn.Module): The encoder of the input.
         num_labels (int): The number of labels :math:`L`.
 
     Shapes:
-        - **input:** a batch of :math:`B` samples, with known labels as attribute :obj:`known`, :math:`(B, L)`, or
+        - **input:** a batch of :math:`B` samples, with known labels as attribute :obj:`given`, :math:`(B, L)`, or
           without
         - **output:** :class:`~tg_mlc.nn.encoders.Components`
 
     Raises:
-        ValueError: If :obj:`known` is of another shape.
+        ValueError: If :obj:`given` is of another shape.
     """
 
-    takes_known_labels = True
+    takes_given_labels = True
 
     def __init__(self, encoder: nn.Module, num_labels: int) -> None:
         super().__init__()
@@ -47,13 +47,13 @@ class KnownComponents(nn.Module):
     def forward(self, data: Data) -> Components:
         """Encodes a batch, and what is known of its labels."""
         components: Components = self.encoder(data)
-        known: Tensor | None = data.get("known")
-        if known is None:
+        given: Tensor | None = data.get("given")
+        if given is None:
             return components
         expected = [components.ptr.numel() - 1, self.num_labels]
-        if list(known.shape) != expected:
-            raise ValueError(f"Expected 'known' of shape {expected} (got {list(known.shape)})")
-        is_known = ~known.isnan()
+        if list(given.shape) != expected:
+            raise ValueError(f"Expected 'given' of shape {expected} (got {list(given.shape)})")
+        is_known = ~given.isnan()
         sample, label = is_known.nonzero(as_tuple=True)
-        states = self.embedding(label + self.num_labels * known[sample, label].long())
+        states = self.embedding(label + self.num_labels * given[sample, label].long())
         return join([components, Components(states, cumsum(is_known.sum(dim=1)))])

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from benchmarks.accuracy import known_labels
-from benchmarks.accuracy.known_labels import LOGISTIC, PLAIN, ROWS, SHARES, WITH_MASKS, Trial
+from benchmarks.accuracy import given_labels
+from benchmarks.accuracy.given_labels import LOGISTIC, PLAIN, ROWS, SHARES, WITH_MASKS, Trial
 from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.accuracy.runs import Task
 from tg_mlc.data import ArrayDataset, random_split
@@ -54,7 +54,7 @@ def test_the_regression_takes_what_is_known_of_other_labels(twins: ArrayDataset)
     y = twins.y[each.split.test]
     scores = predict(torch.where(torch.arange(4) == 0, y, torch.nan))
     assert ((scores[:, 2] > 0.5) == (y[:, 2] > 0).numpy()).all()
-    assert settings["encoding"] in known_labels.ENCODINGS
+    assert settings["encoding"] in given_labels.ENCODINGS
     assert settings["best_value"] > 0.6
 
 
@@ -66,11 +66,11 @@ def test_no_label_of_a_test_sample_reaches_what_is_learned_or_tuned(
     assert learned == from_other_tests
 
 
-@pytest.mark.parametrize("encoding", known_labels.ENCODINGS)
+@pytest.mark.parametrize("encoding", given_labels.ENCODINGS)
 def test_nor_does_one_reach_any_way_in_which_known_labels_enter_the_regression(
     encoding: str, twins: ArrayDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_labels, "ENCODINGS", {encoding: known_labels.ENCODINGS[encoding]})
+    monkeypatch.setattr(given_labels, "ENCODINGS", {encoding: given_labels.ENCODINGS[encoding]})
     learned, from_other_tests = learned_twice(LOGISTIC, twins, tmp_path)
     assert learned == from_other_tests
 
@@ -93,25 +93,25 @@ def test_it_writes_scores_of_labels_that_are_not_given(
     twins: ArrayDataset, tmp_path: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(RECIPES["bookmarks"]), "load_dataset", lambda self, root: twins)
-    known_labels.main(dataset="bookmarks", seeds=1, root=tmp_path, max_epochs=1)
-    result = json.loads((own_runs / "known_labels-bookmarks.json").read_text())
+    given_labels.main(dataset="bookmarks", seeds=1, root=tmp_path, max_epochs=1)
+    result = json.loads((own_runs / "given_labels-bookmarks.json").read_text())
     points = {(point["row"], point["share"], point["given"]): point for point in result["points"]}
     for row in (FREQUENCY, PLAIN):
         assert not any(key[0] == row and key[2] for key in points)
-    assert points[LOGISTIC, 0.9, True]["maAUC"] > points[LOGISTIC, 0.9, False]["maAUC"]
+    assert points[LOGISTIC, 0.9, True]["roc_auc_macro"] > points[LOGISTIC, 0.9, False]["roc_auc_macro"]
     for share in SHARES[1:]:
-        assert points[FREQUENCY, share, False]["maAUC"] == 0.5
+        assert points[FREQUENCY, share, False]["roc_auc_macro"] == 0.5
     assert points[WITH_MASKS, 0.5, True] != points[WITH_MASKS, 0.5, False]
-    assert result["recipes"]["lamp-known"]["module"]["max_known"] == 0.75
+    assert result["recipes"]["lamp-known"]["module"]["max_given"] == 0.75
     assert result["recipes"]["lamp-known"]["fit"]["max_epochs"] == 1
     assert result["seeds"] == [10]
 
 
 def test_only_data_sets_with_inputs_of_a_regression_are_taken(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"one of bibtex, .* \(got planted-50\)"):
-        known_labels.main(dataset="planted-50", root=tmp_path)
+        given_labels.main(dataset="planted-50", root=tmp_path)
 
 
 def test_shortened_runs_replace_no_tracked_results(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="--max_epochs"):
-        known_labels.main(dataset="sider", root=tmp_path, max_epochs=1, replace=True)
+        given_labels.main(dataset="sider", root=tmp_path, max_epochs=1, replace=True)

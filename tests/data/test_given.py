@@ -4,60 +4,60 @@ import numpy as np
 import pytest
 import torch
 
-from tg_mlc.data import known_labels
+from tg_mlc.data import given_labels
 
 LABELS = ["nausea", "rash", "fever"]
 NAN = float("nan")
 
 
-def same(known: torch.Tensor, expected: list[list[float]]) -> None:
-    torch.testing.assert_close(known, torch.tensor(expected), equal_nan=True)
+def same(given: torch.Tensor, expected: list[list[float]]) -> None:
+    torch.testing.assert_close(given, torch.tensor(expected), equal_nan=True)
 
 
 def test_labels_by_name():
-    same(known_labels(LABELS, {"fever": 1, "nausea": False}), [[0.0, NAN, 1.0]])
-    same(known_labels(LABELS, {"rash": 1.0, "fever": None}, batch_size=2), [[NAN, 1.0, NAN]] * 2)
-    same(known_labels(LABELS, {}), [[NAN] * 3])
+    same(given_labels(LABELS, {"fever": 1, "nausea": False}), [[0.0, NAN, 1.0]])
+    same(given_labels(LABELS, {"rash": 1.0, "fever": None}, batch_size=2), [[NAN, 1.0, NAN]] * 2)
+    same(given_labels(LABELS, {}), [[NAN] * 3])
 
 
 def test_each_sample_has_its_own():
-    same(known_labels(LABELS, [{"rash": 1}, {}, {"nausea": 0}]), [[NAN, 1, NAN], [NAN] * 3, [0, NAN, NAN]])
+    same(given_labels(LABELS, [{"rash": 1}, {}, {"nausea": 0}]), [[NAN, 1, NAN], [NAN] * 3, [0, NAN, NAN]])
 
 
 def test_a_matrix_of_all_labels():
     matrix = [[0.0, NAN, 1.0], [NAN, 1.0, NAN]]
-    same(known_labels(LABELS, matrix), matrix)
-    same(known_labels(LABELS, np.array(matrix)), matrix)
-    same(known_labels(LABELS, torch.tensor(matrix)), matrix)
+    same(given_labels(LABELS, matrix), matrix)
+    same(given_labels(LABELS, np.array(matrix)), matrix)
+    same(given_labels(LABELS, torch.tensor(matrix)), matrix)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_data_frame_of_some_labels(library):
     frame = pytest.importorskip(library).DataFrame({"fever": [1.0, None], "nausea": [0, 1]})
-    same(known_labels(LABELS, frame), [[0.0, NAN, 1.0], [1.0, NAN, NAN]])
+    same(given_labels(LABELS, frame), [[0.0, NAN, 1.0], [1.0, NAN, NAN]])
 
 
 @pytest.mark.parametrize(
-    ("known", "message"),
+    ("given", "message"),
     [
-        ({"cough": 1}, r"'known' to name labels of the model, such as \['nausea', .*\(got \['cough'\]\)"),
+        ({"cough": 1}, r"'given' to name labels of the model, such as \['nausea', .*\(got \['cough'\]\)"),
         ([{}, {"cough": 1}], r"got \['cough'\]"),
         ({"rash": 2}, r"0, 1 or NaN \(got 2 in row 0, column 1: label 'rash'\)"),
         ([[0.0, 0.5, 1.0]], r"0, 1 or NaN \(got 0\.5 in row 0, column 1: label 'rash'\)"),
         ({"rash": [1, 0]}, r"one value for each name.*several for 'rash'\); pass a list of mappings"),
         ({"rash": "yes"}, r"to be numbers \(got 'yes' in row 0"),
-        ([[0.0, 1.0]], r"'known' to be .*a column for each of 3 labels \(got shape \[1, 2\]\)"),
-        ("rash", r"'known' to be a mapping from names.*\(got 'rash'\)"),
+        ([[0.0, 1.0]], r"'given' to be .*a column for each of 3 labels \(got shape \[1, 2\]\)"),
+        ("rash", r"'given' to be a mapping from names.*\(got 'rash'\)"),
         ([{"rash": 1}, None], r"a list of one for each sample.*\(got \[\{'rash': 1\}, None\]\)"),
         ([{"cough": 1}] * 2, r"\(got \['cough'\]\)"),
     ],
 )
-def test_what_cannot_be_known_is_refused(known, message):
+def test_what_cannot_be_known_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        known_labels(LABELS, known)
+        given_labels(LABELS, given)
 
 
 def test_columns_of_one_name_are_refused():
     frame = pytest.importorskip("pandas").DataFrame([[0, 1]], columns=["rash", "rash"])
     with pytest.raises(ValueError, match=r"columns of known' to be unique"):
-        known_labels(LABELS, frame)
+        given_labels(LABELS, frame)

@@ -1,4 +1,4 @@
-"""Evidence: scores of other classifiers, which labels take in and pass on."""
+"""BaseScores: scores of other classifiers, which labels take in and pass on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 
-class Evidence(nn.Module):
+class BaseScores(nn.Module):
     r"""Scores of other classifiers, which samples bring along (see
     :class:`~tg_mlc.stacking.ClassifierScores`).
 
@@ -17,7 +17,8 @@ class Evidence(nn.Module):
         num_scores (int, optional): The number of classifiers :math:`C`. (default: :obj:`1`)
         key (str, optional): The attribute of a batch that holds its scores. (default: :obj:`"evidence"`)
         skip (bool, optional): If set to :obj:`True`, a model adds the scores to its final logits too, each through one
-            function that all labels share (see :class:`~tg_mlc.nn.evidence.SharedLogits`): what a score means is then
+            function that all labels share (see :class:`~tg_mlc.nn.base_scores.SharedLogits`): what a score means is
+            then
             learned for rare labels from frequent ones. (default: :obj:`False`)
 
     Shapes:
@@ -28,7 +29,7 @@ class Evidence(nn.Module):
         ValueError: On use, if the batch has no scores.
     """
 
-    def __init__(self, num_scores: int = 1, key: str = "evidence", skip: bool = False) -> None:
+    def __init__(self, num_scores: int = 1, key: str = "base_scores", skip: bool = False) -> None:
         super().__init__()
         self.num_scores = num_scores
         self.key = key

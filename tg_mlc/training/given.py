@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from tg_mlc.nn.known import given_labels
+from tg_mlc.nn.given import given_in
 
 
 def reveal(batch: Batch, max_share: float, generator: torch.Generator | None = None) -> Batch:
@@ -24,21 +24,21 @@ def reveal(batch: Batch, max_share: float, generator: torch.Generator | None = N
     drawn = torch.rand(y.shape, generator=generator, device=device) < share
     revealed = drawn.to(y.device) & ~y.isnan()
     batch = copy(batch)
-    batch.known = torch.where(revealed, y, batch.get("known", torch.full_like(y, torch.nan)))
+    batch.given = torch.where(revealed, y, batch.get("given", torch.full_like(y, torch.nan)))
     batch.y = y.masked_fill(revealed, torch.nan)
     return batch
 
 
 def without_given(model: nn.Module, batch: Batch) -> Batch:
     """The same batch with unknown targets where labels are given, as these are not to be predicted."""
-    known = given_labels(model, batch)
-    if known is None:
+    given = given_in(model, batch)
+    if given is None:
         return batch
     batch = copy(batch)
-    batch.y = batch.y.masked_fill(~known.isnan(), torch.nan)
+    batch.y = batch.y.masked_fill(~given.isnan(), torch.nan)
     return batch
 
 
-def as_given(scores: Tensor, known: Tensor | None) -> Tensor:
+def as_given(scores: Tensor, given: Tensor | None) -> Tensor:
     """Scores with those of known labels as they were given."""
-    return scores if known is None else torch.where(known.isnan(), scores, known.to(scores))
+    return scores if given is None else torch.where(given.isnan(), scores, given.to(scores))

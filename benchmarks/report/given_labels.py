@@ -10,16 +10,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks import files
-from benchmarks.accuracy.known_labels import LOGISTIC, PLAIN, TAKE_KNOWN, WITH_MASKS
+from benchmarks.accuracy.given_labels import LOGISTIC, PLAIN, TAKE_KNOWN, WITH_MASKS
 from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.accuracy.summary import corrected_p_value, p_in_words
 from tg_mlc.datasets.registry import published
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
 
-PREFIX = "known_labels-"
-METRIC, TITLE = "maAUC", "macro ROC-AUC"
-TITLES = {METRIC: TITLE, "maAP": "macro average precision"}
+PREFIX = "given_labels-"
+METRIC, TITLE = "roc_auc_macro", "macro ROC-AUC"
+TITLES = {METRIC: TITLE, "average_precision_macro": "macro average precision"}
 #: The shares that the table shows.
 SHOWN = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 HALF = 0.5
@@ -41,7 +41,7 @@ regression has the inputs and what is known of the other labels, is trained with
 what is known in the better of two ways on validation samples. Rows without masks are given nothing; their scores are
 those of the same labels. p is that of a paired t-test over the seeds, not corrected for the number of tests.{epochs}
 
-To repeat a measurement, run `python -m benchmarks.accuracy.known_labels --dataset sider`."""
+To repeat a measurement, run `python -m benchmarks.accuracy.given_labels --dataset sider`."""
 
 
 def results() -> dict[str, dict[str, Any]]:
@@ -54,7 +54,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
     """The page of all of them."""
     sections = [
         "\n".join(
-            [f"## `{name}`: {published(name).title}", "", f"![{name}](known-labels-{name}.svg)", "", *table(result)]
+            [f"## `{name}`: {published(name).title}", "", f"![{name}](given-labels-{name}.svg)", "", *table(result)]
         )
         for name, result in found.items()
     ]

@@ -15,17 +15,17 @@ from tg_mlc._numbers import as_array
 from tg_mlc.data._label_values import read_labels
 
 
-def known_labels(label_names: Sequence[str], known: Any, batch_size: int = 1) -> Tensor:
-    r"""Makes the attribute :obj:`known` of a batch from what is known of its labels.
+def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) -> Tensor:
+    r"""Makes the attribute :obj:`given` of a batch from what is known of its labels.
 
     .. code-block:: python
 
-        batch.known = known_labels(module.label_names, {"nausea": 1, "rash": 0}, batch.num_graphs)
+        batch.given = given_labels(module.label_names, {"nausea": 1, "rash": 0}, batch.num_graphs)
         scores = module.predict_step(batch)
 
     Args:
         label_names (Sequence[str]): The names of all labels.
-        known (Any): 0, 1, or NaN or None for unknown: by name, the same for all samples; a list of such mappings, one
+        given (Any): 0, 1, or NaN or None for unknown: by name, the same for all samples; a list of such mappings, one
             for each sample; a data frame, whose columns are some of the labels; or a matrix :math:`(B, L)` of
             all of them.
         batch_size (int, optional): The number of samples, for what is the same for all. (default: :obj:`1`)
@@ -36,31 +36,31 @@ def known_labels(label_names: Sequence[str], known: Any, batch_size: int = 1) ->
     Raises:
         ValueError: If a name is unknown, or a value is neither 0, 1 nor NaN.
     """
-    if hasattr(known, "columns"):
-        columns = [str(name) for name in known.columns]
-        check_names(columns, len(columns), "columns of known")
-        known = [dict(zip(columns, row, strict=True)) for row in as_array(known)]
-    rows = [known] if isinstance(known, Mapping) else known
+    if hasattr(given, "columns"):
+        columns = [str(name) for name in given.columns]
+        check_names(columns, len(columns), "columns of given")
+        given = [dict(zip(columns, row, strict=True)) for row in as_array(given)]
+    rows = [given] if isinstance(given, Mapping) else given
     if isinstance(rows, list) and all(isinstance(row, Mapping) for row in rows):
         others = list(dict.fromkeys(name for row in rows for name in row if name not in label_names))
         if others:
-            expected = f"'known' to name labels of the model, such as {list(label_names[:5])}"
+            expected = f"'given' to name labels of the model, such as {list(label_names[:5])}"
             raise ValueError(f"Expected {expected} (got {others[:5]})")
         if several := [name for row in rows for name, value in row.items() if np.ndim(value) > 0]:
             raise ValueError(
-                f"Expected 'known' to give one value for each name, the same for all samples (got several for "
+                f"Expected 'given' to give one value for each name, the same for all samples (got several for "
                 f"{several[0]!r}); pass a list of mappings, one for each sample, or a data frame"
             )
         rows = [[row.get(name) for name in label_names] for row in rows]
     values = as_array(rows)
     if values.ndim != 2 or values.shape[1] != len(label_names):
         raise ValueError(
-            f"Expected 'known' to be a mapping from names, a list of one for each sample, a data frame, or a matrix "
-            f"with a column for each of {len(label_names)} labels (got {_described(known, values)})"
+            f"Expected 'given' to be a mapping from names, a list of one for each sample, a data frame, or a matrix "
+            f"with a column for each of {len(label_names)} labels (got {_described(given, values)})"
         )
     matrix = torch.from_numpy(read_labels(values, label_names)[0])
-    return matrix.repeat(batch_size, 1) if isinstance(known, Mapping) else matrix
+    return matrix.repeat(batch_size, 1) if isinstance(given, Mapping) else matrix
 
 
-def _described(known: Any, values: np.ndarray) -> str:
-    return f"shape {list(values.shape)}" if values.ndim and values.dtype != object else reprlib.repr(known)
+def _described(given: Any, values: np.ndarray) -> str:
+    return f"shape {list(values.shape)}" if values.ndim and values.dtype != object else reprlib.repr(given)

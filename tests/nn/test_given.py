@@ -7,22 +7,22 @@ from torch_geometric.data import Batch, Data
 
 from tg_mlc.graphs import edgeless, fully_connected
 from tg_mlc.models import LaMP
-from tg_mlc.nn import KnownLabels, LabelMessagePassing
-from tg_mlc.nn.encoders import BagEncoder, KnownComponents
-from tg_mlc.nn.known import given_labels, takes_known_labels
+from tg_mlc.nn import GivenLabels, LabelMessagePassing
+from tg_mlc.nn.encoders import BagEncoder, GivenComponents
+from tg_mlc.nn.given import given_in, takes_given_labels
 
 NAN = float("nan")
 
 
-def bags(known: torch.Tensor | None = None) -> Batch:
+def bags(given: torch.Tensor | None = None) -> Batch:
     samples = [Data(x=torch.tensor([0, 3])), Data(x=torch.tensor([4]))]
-    for i, sample in enumerate(samples if known is not None else []):
-        sample.known = known[i : i + 1]
+    for i, sample in enumerate(samples if given is not None else []):
+        sample.given = given[i : i + 1]
     return Batch.from_data_list(samples)
 
 
 def test_states_are_those_of_what_is_known():
-    layer = KnownLabels(4)
+    layer = GivenLabels(4)
     states = layer(torch.tensor([[0.0, 1.0, NAN], [1.0, NAN, 0.0]]))
     assert states.shape == (2, 3, 4)
     assert not states[0, 2].any()
@@ -33,7 +33,7 @@ def test_states_are_those_of_what_is_known():
 
 
 def test_unknown_stays_at_zero():
-    layer = KnownLabels(4)
+    layer = GivenLabels(4)
     layer(torch.tensor([[0.0, 1.0, NAN]])).sum().backward()
     assert layer.embedding.weight.grad.any(dim=1).tolist() == [False, True, True]
     layer.reset_parameters()
@@ -42,22 +42,22 @@ def test_unknown_stays_at_zero():
 
 @pytest.mark.parametrize(("graph", "options"), [(edgeless, {}), (fully_connected, {"label_messages": False})])
 def test_known_labels_without_neighbours_are_warned_of(graph, options):
-    with pytest.warns(UserWarning, match=r"changes no other prediction.*KnownComponents\(encoder, num_labels\)"):
-        LaMP(BagEncoder(5, 8), graph(3), known_labels=True, **options)
+    with pytest.warns(UserWarning, match=r"changes no other prediction.*GivenComponents\(encoder, num_labels\)"):
+        LaMP(BagEncoder(5, 8), graph(3), given_labels=True, **options)
 
 
 def test_known_components_reach_labels_without_neighbours():
-    encoder = KnownComponents(BagEncoder(5, 8), 3)
+    encoder = GivenComponents(BagEncoder(5, 8), 3)
     model = LaMP(encoder, edgeless(3), num_feature_layers=0).eval()
-    known = model(bags(torch.tensor([[1.0, NAN, NAN], [NAN] * 3])))
-    assert (known != model(bags())).tolist() == [[True] * 3, [False] * 3]
+    given = model(bags(torch.tensor([[1.0, NAN, NAN], [NAN] * 3])))
+    assert (given != model(bags())).tolist() == [[True] * 3, [False] * 3]
 
 
 @pytest.mark.filterwarnings("ignore:What is known")
 @pytest.mark.parametrize("graph", [edgeless, fully_connected])
 def test_what_is_known_goes_along_the_graph_only(graph):
     torch.manual_seed(0)
-    model = LaMP(BagEncoder(5, 8), graph(3), num_feature_layers=0, known_labels=True).eval()
+    model = LaMP(BagEncoder(5, 8), graph(3), num_feature_layers=0, given_labels=True).eval()
     without = model(bags())
     assert torch.equal(model(bags(torch.full((2, 3), NAN))), without)
     negative, positive = (model(bags(torch.tensor([[NAN, value, NAN], [NAN] * 3]))) for value in (0.0, 1.0))
@@ -67,24 +67,24 @@ def test_what_is_known_goes_along_the_graph_only(graph):
 
 
 def test_a_layer_of_ones_own_model_takes_them_as_evidence():
-    labels, known = LabelMessagePassing(8, fully_connected(3)).eval(), KnownLabels(8)
+    labels, given = LabelMessagePassing(8, fully_connected(3)).eval(), GivenLabels(8)
     x, batch = torch.randn(4, 8), torch.tensor([0, 0, 1, 1])
-    states = labels(x, batch, evidence=known(torch.tensor([[1.0, NAN, NAN], [NAN] * 3])))
+    states = labels(x, batch, base_scores=given(torch.tensor([[1.0, NAN, NAN], [NAN] * 3])))
     changed = (states != labels(x, batch)).flatten(1).any(dim=1)
     assert changed.tolist() == [True, False]
 
 
 def test_known_labels_add_to_evidence():
     torch.manual_seed(0)
-    evidence = nn.Module()
-    evidence.forward = lambda data: data.rated
+    base_scores = nn.Module()
+    base_scores.forward = lambda data: data.rated
     model = LaMP(
-        BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, evidence=evidence, known_labels=True
+        BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, base_scores=base_scores, given_labels=True
     ).eval()
     batch = bags()
     batch.rated = torch.randn(2, 3)
     rated = model(batch)
-    batch.known = torch.tensor([[1.0, NAN, NAN], [NAN] * 3])
+    batch.given = torch.tensor([[1.0, NAN, NAN], [NAN] * 3])
     both = model(batch)
     assert (both[0] != rated[0]).all()
     assert torch.equal(both[1], rated[1])
@@ -94,20 +94,20 @@ def test_known_labels_add_to_evidence():
 
 def test_models_without_them_have_the_same_weights_as_ever():
     plain = LaMP(BagEncoder(5, 8), fully_connected(3))
-    taking = LaMP(BagEncoder(5, 8), fully_connected(3), known_labels=True)
-    assert taking.state_dict().keys() - plain.state_dict().keys() == {"known_labels.embedding.weight"}
-    assert takes_known_labels(taking)
-    assert takes_known_labels(nn.Sequential(KnownLabels(2)))
-    assert not takes_known_labels(plain)
+    taking = LaMP(BagEncoder(5, 8), fully_connected(3), given_labels=True)
+    assert taking.state_dict().keys() - plain.state_dict().keys() == {"given_labels.embedding.weight"}
+    assert takes_given_labels(taking)
+    assert takes_given_labels(nn.Sequential(GivenLabels(2)))
+    assert not takes_given_labels(plain)
 
 
 def test_a_model_that_does_not_take_them_refuses_them():
     model = LaMP(BagEncoder(5, 8), fully_connected(3))
-    with pytest.raises(ValueError, match=r"as LaMP does not take any .*LaMP\(known_labels=True\)"):
+    with pytest.raises(ValueError, match=r"as LaMP does not take any .*LaMP\(given_labels=True\)"):
         model(bags(torch.zeros(2, 3)))
-    assert given_labels(model, bags()) is None
+    assert given_in(model, bags()) is None
 
 
 def test_known_labels_of_a_wrong_shape_are_named():
-    with pytest.raises(ValueError, match=r"'known' of shape \[B, L\].*got \[3\].*tg_mlc\.data\.known_labels"):
-        KnownLabels(4)(torch.zeros(3))
+    with pytest.raises(ValueError, match=r"'given' of shape \[B, L\].*got \[3\].*tg_mlc\.data\.given_labels"):
+        GivenLabels(4)(torch.zeros(3))

@@ -1,14 +1,14 @@
 r"""Known labels: what is known of a sample's labels before a model predicts the others.
 
-A sample brings them along as its attribute :obj:`known`, :math:`(1, L)`: 0, 1, or NaN for unknown; see
-:func:`tg_mlc.data.known_labels`. A model that takes them
+A sample brings them along as its attribute :obj:`given`, :math:`(1, L)`: 0, 1, or NaN for unknown; see
+:func:`tg_mlc.data.given_labels`. A model that takes them
 
-- has a module, itself or one of its parts, whose attribute :obj:`takes_known_labels` is :obj:`True`;
-- reads them from the batch with :func:`given_labels`, and predicts as ever where it returns :obj:`None`;
+- has a module, itself or one of its parts, whose attribute :obj:`takes_given_labels` is :obj:`True`;
+- reads them from the batch with :func:`given_in`, and predicts as ever where it returns :obj:`None`;
 - lets them change what it says of the labels that are unknown. What it says of the known ones counts nowhere.
 
-Whatever has a state for every label adds :class:`KnownLabels`; to all other models known labels are components (see
-:class:`~tg_mlc.nn.encoders.KnownComponents`), and one that emits labels one after another never emits a known one.
+Whatever has a state for every label adds :class:`GivenLabels`; to all other models known labels are components (see
+:class:`~tg_mlc.nn.encoders.GivenComponents`), and one that emits labels one after another never emits a known one.
 :class:`~tg_mlc.training.MultiLabelModule` leaves known labels out of losses and metrics, and returns them as they were
 given.
 """
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 
-class KnownLabels(nn.Module):
+class GivenLabels(nn.Module):
     r"""The state embedding from the `"General Multi-label Image Classification with Transformers"
     <https://arxiv.org/abs/2011.14027>`_ paper, one vector for labels known to apply, one for those known not to.
 
@@ -27,7 +27,8 @@ class KnownLabels(nn.Module):
         \mathbf{e}_i = \begin{cases} \mathbf{s}^{+} & \text{if } k_i = 1 \\ \mathbf{s}^{-} & \text{if } k_i = 0 \\
         \mathbf{0} & \text{if } k_i \text{ is unknown} \end{cases}
 
-    Give it as :obj:`evidence` to :class:`~tg_mlc.nn.LabelMessagePassing`, where it is added after labels have attended
+    Give it as :obj:`base_scores` to :class:`~tg_mlc.nn.LabelMessagePassing`, where it is added after labels have
+    attended
     to components, before they attend to each other. The paper adds it before both; the queries of the first step could
     then not be shared by all samples, and a model would not learn sooner what a known label says of others.
 
@@ -42,7 +43,7 @@ class KnownLabels(nn.Module):
         ValueError: If the known labels are not a matrix.
     """
 
-    takes_known_labels = True
+    takes_given_labels = True
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -52,27 +53,27 @@ class KnownLabels(nn.Module):
         r"""Resets all learnable parameters of the module."""
         self.embedding.reset_parameters()
 
-    def forward(self, known: Tensor) -> Tensor:
+    def forward(self, given: Tensor) -> Tensor:
         """Embeds what is known of every label.
 
         Raises:
-            ValueError: If :obj:`known` is not a matrix.
+            ValueError: If :obj:`given` is not a matrix.
         """
-        if known.dim() != 2:
+        if given.dim() != 2:
             raise ValueError(
-                f"Expected 'known' of shape [B, L], a row of all labels for each sample (got {list(known.shape)}); "
-                f"tg_mlc.data.known_labels makes it"
+                f"Expected 'given' of shape [B, L], a row of all labels for each sample (got {list(given.shape)}); "
+                f"tg_mlc.data.given_labels makes it"
             )
-        states: Tensor = self.embedding(known.nan_to_num(-1.0).long() + 1)
+        states: Tensor = self.embedding(given.nan_to_num(-1.0).long() + 1)
         return states
 
 
-def takes_known_labels(model: nn.Module) -> bool:
+def takes_given_labels(model: nn.Module) -> bool:
     """Whether a model lets known labels change its predictions."""
-    return any(getattr(part, "takes_known_labels", False) for part in model.modules())
+    return any(getattr(part, "takes_given_labels", False) for part in model.modules())
 
 
-def given_labels(model: nn.Module, data: Data) -> Tensor | None:
+def given_in(model: nn.Module, data: Data) -> Tensor | None:
     r"""Returns the known labels of a batch, if it has any.
 
     Args:
@@ -85,10 +86,10 @@ def given_labels(model: nn.Module, data: Data) -> Tensor | None:
     Raises:
         ValueError: If there are some and the model does not take them.
     """
-    known: Tensor | None = data.get("known")
-    if known is not None and not takes_known_labels(model):
+    given: Tensor | None = data.get("given")
+    if given is not None and not takes_given_labels(model):
         raise ValueError(
-            f"Expected samples without known labels, as {type(model).__name__} does not take any (got 'known'); build "
-            f"it so that it does, as in LaMP(known_labels=True), or leave out the attribute"
+            f"Expected samples without known labels, as {type(model).__name__} does not take any (got 'given'); build "
+            f"it so that it does, as in LaMP(given_labels=True), or leave out the attribute"
         )
-    return known
+    return given

@@ -6,8 +6,8 @@ from torch_geometric.data import Batch, Data
 
 from tg_mlc.graphs import edgeless, fully_connected
 from tg_mlc.models import LaMP
+from tg_mlc.nn.base_scores import BaseScores
 from tg_mlc.nn.encoders import BagEncoder
-from tg_mlc.nn.evidence import Evidence
 
 
 def bags(**attributes):
@@ -21,11 +21,11 @@ def bags(**attributes):
 @pytest.mark.parametrize("graph", [edgeless, fully_connected])
 def test_messages_follow_the_graph_only(graph):
     torch.manual_seed(0)
-    model = LaMP(BagEncoder(5, 8), graph(3), num_feature_layers=0, num_steps=1, evidence=Evidence()).eval()
+    model = LaMP(BagEncoder(5, 8), graph(3), num_feature_layers=0, num_steps=1, base_scores=BaseScores()).eval()
     known = torch.zeros(3, 3)
-    before = model(bags(evidence=known.split(1)))
+    before = model(bags(base_scores=known.split(1)))
     known[0, 1] = 2.0
-    after = model(bags(evidence=known.split(1)))
+    after = model(bags(base_scores=known.split(1)))
     changed = (before != after).any(dim=0)
     assert changed[1]
     assert changed[0].item() == (graph is fully_connected)
@@ -34,20 +34,24 @@ def test_messages_follow_the_graph_only(graph):
 
 def test_a_model_takes_scores_of_several_classifiers():
     torch.manual_seed(0)
-    model = LaMP(BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, num_steps=1, evidence=Evidence(2)).eval()
+    model = LaMP(
+        BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, num_steps=1, base_scores=BaseScores(2)
+    ).eval()
     known = torch.zeros(3, 3, 2)
-    before = model(bags(evidence=known.split(1)))
+    before = model(bags(base_scores=known.split(1)))
     known[0, 1, 1] = 2.0
-    after = model(bags(evidence=known.split(1)))
+    after = model(bags(base_scores=known.split(1)))
     assert (before[0] != after[0]).all()
     assert torch.equal(before[1:], after[1:])
 
 
 def test_evidence_may_skip_to_the_logits():
     torch.manual_seed(0)
-    model = LaMP(BagEncoder(5, 8), edgeless(3), num_feature_layers=0, num_steps=1, evidence=Evidence(skip=True)).eval()
+    model = LaMP(
+        BagEncoder(5, 8), edgeless(3), num_feature_layers=0, num_steps=1, base_scores=BaseScores(skip=True)
+    ).eval()
     known = torch.randn(3, 3)
-    batch = bags(evidence=known.split(1))
+    batch = bags(base_scores=known.split(1))
     with_skip = model(batch)
     shared, model.skip = model.skip, None
     torch.testing.assert_close(with_skip, model(batch) + shared(known))
@@ -56,14 +60,14 @@ def test_evidence_may_skip_to_the_logits():
 def test_evidence_of_a_wrong_shape_is_named():
     model = LaMP(BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, num_steps=1)
     x, ptr = torch.randn(4, 8), torch.tensor([0, 2, 4])
-    with pytest.raises(ValueError, match=r"'evidence' of shape \[2, 3, 8\]"):
-        model.labels(x, ptr=ptr, evidence=torch.zeros(2, 3))
+    with pytest.raises(ValueError, match=r"'base_scores' of shape \[2, 3, 8\]"):
+        model.labels(x, ptr=ptr, base_scores=torch.zeros(2, 3))
 
 
-@pytest.mark.parametrize("key", ["evidence", "opinions"])
+@pytest.mark.parametrize("key", ["base_scores", "opinions"])
 def test_scores_are_those_that_samples_bring_along(key):
     known = torch.randn(3, 3)
-    evidence = Evidence(key=key)
-    assert torch.equal(evidence(bags(**{key: known.split(1)})), known)
+    base_scores = BaseScores(key=key)
+    assert torch.equal(base_scores(bags(**{key: known.split(1)})), known)
     with pytest.raises(ValueError, match=f"Expected samples with the attribute '{key}'.*preprocessor"):
-        evidence(bags())
+        base_scores(bags())

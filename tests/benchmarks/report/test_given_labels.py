@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.accuracy.known_labels import LOGISTIC, PLAIN, ROWS, SHARES, TAKE_KNOWN, WITH_MASKS
+from benchmarks.accuracy.given_labels import LOGISTIC, PLAIN, ROWS, SHARES, TAKE_KNOWN, WITH_MASKS
 from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.environment import describe_environment
-from benchmarks.report import known_labels, render
-from benchmarks.report.known_labels import COLORS, draw, numbers, table
+from benchmarks.report import given_labels, render
+from benchmarks.report.given_labels import COLORS, draw, numbers, table
 
 
 def result_of(seeds: list[int]) -> dict[str, Any]:
@@ -22,8 +22,8 @@ def result_of(seeds: list[int]) -> dict[str, Any]:
             "given": given,
             "seed": seed,
             "settings": {"encoder": "fmp"},
-            "maAUC": 0.5 + 0.01 * seed + 0.1 * given * share,
-            "maAP": 0.3 + 0.2 * given * share,
+            "roc_auc_macro": 0.5 + 0.01 * seed + 0.1 * given * share,
+            "average_precision_macro": 0.3 + 0.2 * given * share,
         }
         for seed in seeds
         for row in ROWS
@@ -59,7 +59,7 @@ def changed(by: dict[tuple[str, bool], float]) -> dict[str, Any]:
     """Scores that some rows exceed the others by, a little more with every seed."""
     result = result_of([0, 1, 2])
     for point in result["points"]:
-        point["maAUC"] = 0.7 + by.get((point["row"], point["given"]), 0.0) * (1 + 0.001 * point["seed"])
+        point["roc_auc_macro"] = 0.7 + by.get((point["row"], point["given"]), 0.0) * (1 + 0.001 * point["seed"])
     return result
 
 
@@ -73,7 +73,7 @@ def test_the_conclusion_follows_from_the_results() -> None:
     by_chance = changed({(WITH_MASKS, True): -0.01})
     for point in by_chance["points"]:
         if point["row"] == PLAIN:
-            point["maAUC"] += 0.05 * (-1) ** point["seed"]
+            point["roc_auc_macro"] += 0.05 * (-1) ** point["seed"]
     assert "LaMP without masks that is given nothing." in "\n".join(table(by_chance))
     alike = "\n".join(table(changed({})))
     assert "stays (+0.000, p = 1.00, which may be chance); it is then level with" in alike
@@ -82,8 +82,8 @@ def test_the_conclusion_follows_from_the_results() -> None:
 def test_models_that_were_trained_for_fewer_epochs_are_named() -> None:
     short, whole = result_of([0]), result_of([0])
     short["recipes"]["lamp-known"]["fit"]["max_epochs"] = 4
-    assert "than its recipe says: bibtex 4 of 14." in known_labels.page({"bibtex": short, "sider": whole})
-    assert "fewer epochs" not in known_labels.page({"sider": whole})
+    assert "than its recipe says: bibtex 4 of 14." in given_labels.page({"bibtex": short, "sider": whole})
+    assert "fewer epochs" not in given_labels.page({"sider": whole})
 
 
 def test_the_picture_has_a_line_for_every_row() -> None:
@@ -97,18 +97,18 @@ def test_the_picture_has_a_line_for_every_row() -> None:
 
 
 def test_there_is_a_page_where_there_are_results(results: Path) -> None:
-    assert known_labels.results() == {}
-    (results / "known_labels-sider.json").write_text(json.dumps(result_of([0, 1])))
-    page = known_labels.page(known_labels.results())
+    assert given_labels.results() == {}
+    (results / "given_labels-sider.json").write_text(json.dumps(result_of([0, 1])))
+    page = given_labels.page(given_labels.results())
     assert page.startswith("# Known labels")
-    assert "![sider](known-labels-sider.svg)" in page
+    assert "![sider](given-labels-sider.svg)" in page
     assert page.endswith("\n")
 
 
 def test_the_page_is_rendered_with_the_others(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = render.DOCS / "results" / "known-labels.md"
+    path = render.DOCS / "results" / "given-labels.md"
     monkeypatch.setattr(render, "pages", list)
     monkeypatch.setattr(render, "ABLATIONS", ())
     assert path not in render.texts()
-    (results / "known_labels-sider.json").write_text(json.dumps(result_of([0, 1])))
-    assert render.texts()[path] == known_labels.page(known_labels.results())
+    (results / "given_labels-sider.json").write_text(json.dumps(result_of([0, 1])))
+    assert render.texts()[path] == given_labels.page(given_labels.results())

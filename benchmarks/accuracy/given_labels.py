@@ -1,6 +1,6 @@
 """Known labels: how well the other labels of a sample are predicted if some are known already.
 
-    python -m benchmarks.accuracy.known_labels --dataset sider --seeds 3
+    python -m benchmarks.accuracy.given_labels --dataset sider --seeds 3
 
 LaMP is trained with random label masks on a complete label graph, and so is a logistic regression of every label, on
 the inputs and what is known of the other labels. Of each test sample shares from 0 to 90% of the labels are then given,
@@ -41,7 +41,11 @@ from tg_mlc.papers.recipes.family import FAMILY
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 WITH_MASKS, PLAIN = "LaMP fc, with masks", "LaMP fc, without masks"
 LOGISTIC = "logistic regression, with masks"
-METRICS = {"maAUC": macro_roc_auc, "miAUC": micro_roc_auc, "maAP": macro_average_precision}
+METRICS = {
+    "roc_auc_macro": macro_roc_auc,
+    "roc_auc_micro": micro_roc_auc,
+    "average_precision_macro": macro_average_precision,
+}
 #: Masks that the regression sees of every training sample, once it is tuned with one; LaMP sees a new one in every
 #: epoch.
 NUM_MASKS = 4
@@ -77,7 +81,7 @@ def main(
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
     raw = RECIPES[dataset].load_dataset(root)
     chosen = range(first_seed, first_seed + seeds)
-    name = f"known_labels-{dataset}"
+    name = f"given_labels-{dataset}"
     check_kept(name, _rows_and_seeds, {(row, seed) for row in ROWS for seed in chosen}, replace=replace)
     content = {
         "dataset": {
@@ -138,7 +142,7 @@ class Trial(NamedTuple):
     def masked(self, part: Tensor, seed: int) -> Tensor:
         """The labels of a part of which random shares are given, up to that of training."""
         y, draw = self.task.dataset.y[part], torch.Generator().manual_seed(seed)
-        share = self.task.recipe.objective["max_known"] * torch.rand(len(y), 1, generator=draw)
+        share = self.task.recipe.objective["max_given"] * torch.rand(len(y), 1, generator=draw)
         return torch.where(torch.rand(y.shape, generator=draw) < share, y, torch.nan)
 
 
@@ -164,11 +168,11 @@ def _by_share(trial: Trial, predict: Predict, takes: bool) -> Iterator[dict[str,
     test = trial.split.test
     y, alone = trial.task.dataset.y[test], predict(None)
     for share in SHARES:
-        known = trial.given(test, share)
-        rest = y.masked_fill(~known.isnan(), torch.nan)[:, trial.task.counted]
+        given = trial.given(test, share)
+        rest = y.masked_fill(~given.isnan(), torch.nan)[:, trial.task.counted]
         yield {"share": share, "given": False, **_metrics(trial, rest, alone)}
         if takes and share > 0:
-            yield {"share": share, "given": True, **_metrics(trial, rest, predict(known))}
+            yield {"share": share, "given": True, **_metrics(trial, rest, predict(given))}
 
 
 def _metrics(trial: Trial, y: Tensor, scores: Any) -> dict[str, float | None]:
@@ -179,15 +183,15 @@ def _metrics(trial: Trial, y: Tensor, scores: Any) -> dict[str, float | None]:
 
 def _frequency(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     frequency = LabelFrequency().fit(trial.task.dataset.y[trial.split.train])
-    return lambda known: frequency.predict_proba(len(trial.split.test)), {}
+    return lambda given: frequency.predict_proba(len(trial.split.test)), {}
 
 
 def _lamp(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     """LaMP with masks; it keeps the weights of the epoch that is best on validation samples with masks too."""
     dataset, split = trial.task.dataset, trial.split
-    known = torch.full_like(dataset.y, torch.nan)
-    known[split.val] = trial.masked(split.val, trial.seed)
-    return _trained(trial._replace(task=_with_known(trial.task, known)))
+    given = torch.full_like(dataset.y, torch.nan)
+    given[split.val] = trial.masked(split.val, trial.seed)
+    return _trained(trial._replace(task=_with_known(trial.task, given)))
 
 
 def _plain(trial: Trial) -> tuple[Predict, dict[str, Any]]:
@@ -200,27 +204,27 @@ def _trained(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     label_graph = task.recipe.label_graph("fc", task.dataset, split)
     result, _ = task.train(split, seed, label_graph, encoder, options)
 
-    def predict(known: Tensor | None) -> Tensor:
+    def predict(given: Tensor | None) -> Tensor:
         test = task.dataset[split.test]
-        if "known" in test[0]:
-            test = with_attribute(test, "known", torch.full_like(test.y, torch.nan) if known is None else known)
+        if "given" in test[0]:
+            test = with_attribute(test, "given", torch.full_like(test.y, torch.nan) if given is None else given)
         return result.predict(DataLoader(test, task.recipe.batch_size))
 
     return predict, {"best_value": result.best_value, "encoder": encoder}
 
 
-def _with_known(task: Task, known: Tensor) -> Task:
-    return Task(task.name, with_attribute(task.dataset, "known", known), task.changed)
+def _with_known(task: Task, given: Tensor) -> Task:
+    return Task(task.name, with_attribute(task.dataset, "given", given), task.changed)
 
 
-def _indicators(known: Tensor, frequency: Tensor) -> Tensor:
+def _indicators(given: Tensor, frequency: Tensor) -> Tensor:
     """Two columns for each label: known to apply, and known not to."""
-    return torch.cat([known == 1, known == 0], dim=1).float()
+    return torch.cat([given == 1, given == 0], dim=1).float()
 
 
-def _filled(known: Tensor, frequency: Tensor) -> Tensor:
+def _filled(given: Tensor, frequency: Tensor) -> Tensor:
     """One column for each label, in which its frequency stands for unknown, less that frequency."""
-    return (known - frequency).nan_to_num(0.0)
+    return (given - frequency).nan_to_num(0.0)
 
 
 #: How what is known enters the logistic regression; the better one on validation samples is taken.
@@ -254,19 +258,19 @@ def _logistic(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     value, C, join = found[best]
     model = LinearBaseline("logistic", C).fit(join(rows, shown), _hide(y[rows], shown))
 
-    def predict(known: Tensor | None) -> Any:
-        return model.predict_proba(join(test, torch.full_like(y[test], torch.nan) if known is None else known))
+    def predict(given: Tensor | None) -> Any:
+        return model.predict_proba(join(test, torch.full_like(y[test], torch.nan) if given is None else given))
 
     return predict, {"best_value": value, "encoding": best, "C": C}
 
 
-def _join(x: Any, encode: Callable[[Tensor], Tensor], part: Tensor, known: Tensor) -> Any:
+def _join(x: Any, encode: Callable[[Tensor], Tensor], part: Tensor, given: Tensor) -> Any:
     """The inputs of a part beside what is known of its labels."""
-    return sp.hstack([sp.csr_array(x[part.numpy()]), sp.csr_array(encode(known).numpy())], format="csr")
+    return sp.hstack([sp.csr_array(x[part.numpy()]), sp.csr_array(encode(given).numpy())], format="csr")
 
 
-def _hide(y: Tensor, known: Tensor) -> Tensor:
-    return y.masked_fill(~known.isnan(), torch.nan)
+def _hide(y: Tensor, given: Tensor) -> Tensor:
+    return y.masked_fill(~given.isnan(), torch.nan)
 
 
 ROWS: dict[str, Callable[[Trial], tuple[Predict, dict[str, Any]]]] = {

@@ -12,7 +12,7 @@ from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import VectorEncoder
 from tg_mlc.papers import SequenceObjective, UnrolledObjective, energy_network, gaml, pooled_mlp, seq2seq
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
-from tg_mlc.training.known import as_given, reveal, without_given
+from tg_mlc.training.given import as_given, reveal, without_given
 
 NAN = float("nan")
 
@@ -31,28 +31,28 @@ def test_random_labels_are_revealed_up_to_a_share():
     y[:, 0] = NAN
     batch = batch_of(y)
     shown = reveal(batch, 0.6)
-    known, open_ = ~shown.known.isnan(), ~shown.y.isnan()
-    assert torch.equal(known ^ open_, ~y.isnan())  # every label with a value is on one side
-    assert torch.equal(shown.known[known], y[known])
+    given, open_ = ~shown.given.isnan(), ~shown.y.isnan()
+    assert torch.equal(given ^ open_, ~y.isnan())  # every label with a value is on one side
+    assert torch.equal(shown.given[given], y[given])
     assert torch.equal(shown.y[open_], y[open_])
-    shares = known[:, 1:].float().mean(dim=1)
+    shares = given[:, 1:].float().mean(dim=1)
     assert abs(shares.mean() - 0.3) < 0.02
     assert shares.min() == 0.0
     assert 0.6 < shares.max() < 1.0
     assert torch.equal(batch.y.isnan(), y.isnan())
-    assert "known" not in batch
+    assert "given" not in batch
 
 
 def test_labels_that_are_given_stay_given():
     torch.manual_seed(0)
     batch = batch_of(torch.tensor([[1.0, 0.0, 1.0]]).repeat(200, 1))
-    batch.known = torch.tensor([[NAN, NAN, 1.0]]).repeat(200, 1)
-    open_ = without_given(lamp(known_labels=True), batch)  # as modules train
-    torch.testing.assert_close(reveal(open_, 0.0).known, batch.known, equal_nan=True)
+    batch.given = torch.tensor([[NAN, NAN, 1.0]]).repeat(200, 1)
+    open_ = without_given(lamp(given_labels=True), batch)  # as modules train
+    torch.testing.assert_close(reveal(open_, 0.0).given, batch.given, equal_nan=True)
     shown = reveal(open_, 0.9)
-    assert shown.known[:, 2].eq(1.0).all()
+    assert shown.given[:, 2].eq(1.0).all()
     assert shown.y[:, 2].isnan().all()
-    assert not shown.known[:, :2].isnan().all()
+    assert not shown.given[:, :2].isnan().all()
 
 
 def test_masks_follow_the_seed():
@@ -60,59 +60,59 @@ def test_masks_follow_the_seed():
     masks = []
     for seed in (0, 0, 1):
         torch.manual_seed(seed)
-        masks.append(reveal(batch, 0.9).known.isnan())
+        masks.append(reveal(batch, 0.9).given.isnan())
     assert torch.equal(masks[0], masks[1])
     assert not torch.equal(masks[0], masks[2])
 
 
 def test_given_labels_are_no_targets_and_no_predictions():
-    model, batch = lamp(known_labels=True), batch_of(torch.tensor([[1.0, 0.0, NAN], [1.0, 1.0, 0.0]]))
+    model, batch = lamp(given_labels=True), batch_of(torch.tensor([[1.0, 0.0, NAN], [1.0, 1.0, 0.0]]))
     assert without_given(model, batch) is batch
-    batch.known = torch.tensor([[1.0, NAN, NAN], [NAN, 0.0, NAN]])
+    batch.given = torch.tensor([[1.0, NAN, NAN], [NAN, 0.0, NAN]])
     open_ = without_given(model, batch).y
     torch.testing.assert_close(open_, torch.tensor([[NAN, 0.0, NAN], [1.0, NAN, 0.0]]), equal_nan=True)
     scores = torch.full((2, 3), 0.5)
-    assert as_given(scores, batch.known).tolist() == [[1.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
+    assert as_given(scores, batch.given).tolist() == [[1.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
     assert as_given(scores, None) is scores
 
 
 def test_a_model_without_known_labels_is_not_trained_with_them():
-    with pytest.raises(ValueError, match=r"takes known labels for max_known > 0.*got GINE\); set max_known=0\.0"):
-        make_module(GINE, objective=BinaryObjective(max_known=0.5))
-    with pytest.raises(ValueError, match=r"'max_known' to be a number in \[0, 1\)"):
-        BinaryObjective(max_known=1.0)
+    with pytest.raises(ValueError, match=r"takes known labels for max_given > 0.*got GINE\); set max_given=0\.0"):
+        make_module(GINE, objective=BinaryObjective(max_given=0.5))
+    with pytest.raises(ValueError, match=r"'max_given' to be a number in \[0, 1\)"):
+        BinaryObjective(max_given=1.0)
 
 
 def test_the_loss_is_that_of_labels_that_are_not_revealed():
-    model = lamp(known_labels=True).eval()
+    model = lamp(given_labels=True).eval()
     batch = batch_of(torch.randint(2, (16, 3)).float())
     torch.manual_seed(0)
-    loss = BinaryObjective(0.3, max_known=0.7).training_loss(model, batch)
+    loss = BinaryObjective(0.3, max_given=0.7).training_loss(model, batch)
     torch.manual_seed(0)
     assert torch.equal(loss, BinaryObjective(0.3).loss(model, reveal(batch, 0.7)))
     assert not torch.equal(loss, BinaryObjective(0.3).loss(model, batch))
 
 
 def test_validation_samples_are_given_labels_too_the_same_in_every_epoch():
-    objective, batch = BinaryObjective(max_known=0.75), batch_of(torch.randint(2, (64, 3)).float())
+    objective, batch = BinaryObjective(max_given=0.75), batch_of(torch.randint(2, (64, 3)).float())
     shown = objective.validation_batch(batch, 0)
     before = torch.random.get_rng_state()
     again = objective.validation_batch(batch, 0)
     assert torch.equal(torch.random.get_rng_state(), before)  # training draws what it would draw without validation
-    torch.testing.assert_close(again.known, shown.known, equal_nan=True)
-    assert not shown.known.isnan().all()
-    assert not torch.equal(objective.validation_batch(batch, 1).known.isnan(), shown.known.isnan())
+    torch.testing.assert_close(again.given, shown.given, equal_nan=True)
+    assert not shown.given.isnan().all()
+    assert not torch.equal(objective.validation_batch(batch, 1).given.isnan(), shown.given.isnan())
     assert BinaryObjective().validation_batch(batch, 0) is batch
 
 
 def test_validation_samples_that_say_what_is_known_are_given_nothing_else():
     batch = batch_of(torch.randint(2, (64, 3)).float())
-    batch.known = torch.full_like(batch.y, NAN)
-    assert BinaryObjective(max_known=0.75).validation_batch(batch, 0) is batch
+    batch.given = torch.full_like(batch.y, NAN)
+    assert BinaryObjective(max_given=0.75).validation_batch(batch, 0) is batch
 
 
 def test_validation_scores_what_is_not_given():
-    module = MultiLabelModule(lamp(known_labels=True), LABELS, BinaryObjective(max_known=0.75)).eval()
+    module = MultiLabelModule(lamp(given_labels=True), LABELS, BinaryObjective(max_given=0.75)).eval()
     batch = batch_of(torch.randint(2, (64, 3)).float())
     module.validation_step(batch, 0)
     y, scores, _, num_open = module._validated[0]
@@ -132,9 +132,9 @@ def twins(num_samples: int = 64) -> Batch:
 @pytest.mark.parametrize("graph", [fully_connected, edgeless])
 def test_messages_carry_what_is_known(graph):
     torch.manual_seed(0)
-    options = {"num_feature_layers": 0, "num_steps": 1, "heads": 1, "dropout": 0.0, "known_labels": True}
+    options = {"num_feature_layers": 0, "num_steps": 1, "heads": 1, "dropout": 0.0, "given_labels": True}
     model, batch = LaMP(VectorEncoder(1, 8), graph(2), **options), twins()
-    module = MultiLabelModule(model, ["a", "b"], BinaryObjective(max_known=0.75))
+    module = MultiLabelModule(model, ["a", "b"], BinaryObjective(max_given=0.75))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(60):
         optimizer.zero_grad()
@@ -142,7 +142,7 @@ def test_messages_carry_what_is_known(graph):
         optimizer.step()
     module.eval()
     alone = module.predict_step(batch)
-    batch.known = torch.where(torch.tensor([True, False]), batch.y, NAN)
+    batch.given = torch.where(torch.tensor([True, False]), batch.y, NAN)
     scores = module.predict_step(batch)
     assert torch.equal(scores[:, 0], batch.y[:, 0])
     if graph is edgeless:
@@ -164,9 +164,9 @@ def test_messages_carry_what_is_known(graph):
 def test_models_without_label_graphs_use_what_is_known(build, objective):
     torch.manual_seed(0)
     train = from_arrays(torch.ones(64, 2), twins().y, label_names=["a", "b"], kind="vector")
-    options = {"channels": 16, "dropout": 0.0, "known_labels": True, "input_dropout": 0.0, "num_components": 1}
+    options = {"channels": 16, "dropout": 0.0, "given_labels": True, "input_dropout": 0.0, "num_components": 1}
     model = build(train, edgeless(2), "emb", **options)
-    module = MultiLabelModule(model, ["a", "b"], objective(max_known=0.75))
+    module = MultiLabelModule(model, ["a", "b"], objective(max_given=0.75))
     batch = Batch.from_data_list(list(train))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(100):
@@ -174,27 +174,27 @@ def test_models_without_label_graphs_use_what_is_known(build, objective):
         module.objective.training_loss(model, batch).backward()
         optimizer.step()
     module.eval()
-    batch.known = torch.where(torch.tensor([True, False]), batch.y, NAN)
+    batch.given = torch.where(torch.tensor([True, False]), batch.y, NAN)
     assert torch.equal(module.predict_step(batch)[:, 1] > 0.5, batch.y[:, 1] > 0)
 
 
 def test_samples_bring_them_along_to_training_and_prediction(tmp_path, dataset, split):
     y = torch.cat([data.y for data in dataset])
-    known = torch.where(torch.arange(3) == 1, y, NAN)
+    given = torch.where(torch.arange(3) == 1, y, NAN)
     seed_everything(0, verbose=False)
-    module = MultiLabelModule(lamp(known_labels=True), LABELS, BinaryObjective(max_known=0.5))
+    module = MultiLabelModule(lamp(given_labels=True), LABELS, BinaryObjective(max_given=0.5))
     vectors = from_arrays(torch.randn(len(y), 4), y, label_names=LABELS, kind="vector")
-    data = MultiLabelDataModule(with_attribute(vectors, "known", known), split, batch_size=16)
+    data = MultiLabelDataModule(with_attribute(vectors, "given", given), split, batch_size=16)
     result = fit(module, data, tmp_path, max_epochs=1, monitor="val/loss", logger=False)
     scores = result.predict(data.test_dataloader())
-    expected = known[split.test]
+    expected = given[split.test]
     assert torch.equal(scores[~expected.isnan()], expected[~expected.isnan()])
     assert ((scores[:, 0] > 0) & (scores[:, 0] < 1)).all()
 
 
 def test_what_is_given_in_validation_is_not_scored(batch):
     module = make_module(Takes)
-    batch.known = torch.where(torch.arange(3) == 1, batch.y, NAN)
+    batch.given = torch.where(torch.arange(3) == 1, batch.y, NAN)
     module.validation_step(batch, 0)
     y, _, _, num_known = module._validated[0]
     assert y[:, 1].isnan().all()
@@ -204,7 +204,7 @@ def test_what_is_given_in_validation_is_not_scored(batch):
 class Takes(GINE):
     """A model of another kind that says it takes known labels."""
 
-    takes_known_labels = True
+    takes_given_labels = True
 
 
 def test_masks_are_the_same_after_resuming(tmp_path, dataset, split):
@@ -215,7 +215,7 @@ def test_masks_are_the_same_after_resuming(tmp_path, dataset, split):
     def train(folder, epochs, **options):
         seed_everything(0, verbose=False)
         # Without dropout, masks are all that is random.
-        module = MultiLabelModule(lamp(known_labels=True, dropout=0.0), LABELS, BinaryObjective(max_known=0.75))
+        module = MultiLabelModule(lamp(given_labels=True, dropout=0.0), LABELS, BinaryObjective(max_given=0.75))
         options = {"max_epochs": epochs, "patience": None, "logger": False, **options}
         return torch.load(fit(module, data, tmp_path / folder, **options).last_checkpoint, weights_only=True)
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from tg_mlc.nn.encoders import BagEncoder, KnownComponents
+from tg_mlc.nn.encoders import BagEncoder, GivenComponents
 
 NAN = float("nan")
 
@@ -15,9 +15,9 @@ def batch():
 
 
 def test_each_known_label_is_a_component_of_its_sample(batch):
-    encoder = KnownComponents(BagEncoder(3, 4), num_labels=2)
+    encoder = GivenComponents(BagEncoder(3, 4), num_labels=2)
     alone = encoder(batch)
-    batch.known = torch.tensor([[NAN, 1.0], [0.0, 1.0]])
+    batch.given = torch.tensor([[NAN, 1.0], [0.0, 1.0]])
     x, ptr, *_ = encoder(batch)
     assert ptr.tolist() == [0, 3, 5]
     assert torch.equal(x[:2], alone.x)
@@ -25,14 +25,14 @@ def test_each_known_label_is_a_component_of_its_sample(batch):
 
 
 def test_nothing_known_changes_nothing(batch):
-    encoder = KnownComponents(BagEncoder(3, 4), num_labels=2)
+    encoder = GivenComponents(BagEncoder(3, 4), num_labels=2)
     alone = encoder(batch)
-    batch.known = torch.full((2, 2), NAN)
+    batch.given = torch.full((2, 2), NAN)
     assert torch.equal(encoder(batch).x, alone.x)
     assert encoder(batch).ptr.tolist() == alone.ptr.tolist()
 
 
 def test_rows_of_another_shape_are_refused(batch):
-    batch.known = torch.zeros(2, 3)
-    with pytest.raises(ValueError, match=r"Expected 'known' of shape \[2, 2\] \(got \[2, 3\]\)"):
-        KnownComponents(BagEncoder(3, 4), num_labels=2)(batch)
+    batch.given = torch.zeros(2, 3)
+    with pytest.raises(ValueError, match=r"Expected 'given' of shape \[2, 2\] \(got \[2, 3\]\)"):
+        GivenComponents(BagEncoder(3, 4), num_labels=2)(batch)
