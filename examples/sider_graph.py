@@ -230,22 +230,13 @@ def print_table(rows: dict[str, Evaluation], paper: dict[str, dict[str, float]])
         print(f"{name:<22}" + "".join(f"{values[c]:8.3f}" if c in values else f"{'-':>8}" for c in COLUMNS))
     if paper:
         print(
-            "subset_accuracy, hamming_accuracy and F1 of the paper are about those of a constant (label
-            frequency):
-
-
-            
-            they
-            show
-            nothing
-            here.\n"
+            "Accuracies and F1 of the paper are about those of a constant (label frequency): they show nothing here.\n"
             "Compare macro ROC-AUC (roc_auc_macro), which is 0.5 for any constant."
         )
     undefined = next(iter(rows.values())).undefined
     if undefined:
-        print(
-            f"roc_auc_macro leaves out {len(undefined)} labels with one class only in the test set: {', '.join(undefined)}"
-        )
+        names = ", ".join(undefined)
+        print(f"roc_auc_macro leaves out {len(undefined)} labels with one class only in the test set: {names}")
     for name, evaluation in rows.items():
         if evaluation.undefined_f1:
             labels = ", ".join(evaluation.undefined_f1)
