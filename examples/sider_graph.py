@@ -222,12 +222,12 @@ def evaluate_counted(
 
 def print_table(rows: dict[str, Evaluation], paper: dict[str, dict[str, float]]) -> None:
     """Prints all rows, the papers' figures below ours."""
-    print(f"\n{'test set':<22}" + "".join(f"{name:>8}" for name in COLUMNS))
+    print(f"\n{'test set':<22}" + "".join(f"{name:>17}" for name in COLUMNS))
     for name, evaluation in rows.items():
-        print(f"{name:<22}" + "".join(f"{evaluation[column]:8.3f}" for column in COLUMNS))
+        print(f"{name:<22}" + "".join(f"{evaluation[column]:17.3f}" for column in COLUMNS))
     for kind, values in paper.items():
         name = f"paper, FMP + LaMP_{kind}"
-        print(f"{name:<22}" + "".join(f"{values[c]:8.3f}" if c in values else f"{'-':>8}" for c in COLUMNS))
+        print(f"{name:<22}" + "".join(f"{values[c]:17.3f}" if c in values else f"{'-':>17}" for c in COLUMNS))
     if paper:
         print(
             "Accuracies and F1 of the paper are about those of a constant (label frequency): they show nothing here.\n"

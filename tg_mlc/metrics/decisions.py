@@ -1,5 +1,6 @@
 """Metrics of 0/1 decisions: subset_accuracy, hamming_accuracy, f1_samples, f1_micro and f1_macro, over the known
-labels."""
+labels.
+"""
 
 from __future__ import annotations
 

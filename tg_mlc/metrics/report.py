@@ -68,8 +68,8 @@ class Evaluation:
         notes = [f"{self.num_samples} samples, {self.num_labels} labels, {self.num_unknown} unknown entries"]
         if self.undefined:
             notes.append(
-                f"roc_auc_macro and average_precision_macro leave out {len(self.undefined)} of {self.num_labels} labels "
-                "(only one class known): " + ", ".join(self.undefined)
+                f"roc_auc_macro and average_precision_macro leave out {len(self.undefined)} of {self.num_labels} "
+                "labels (only one class known): " + ", ".join(self.undefined)
             )
         if self.undefined_f1:
             notes.append(
