@@ -68,11 +68,11 @@ def test_evidence_is_where_training_starts() -> None:
     data = with_attribute(molecules, "base_scores", torch.linspace(-1, 1, 6 * 3 * 2).view(6, 3, 2))
     model = molecule_lamp(data, fully_connected(3), channels=16).eval()
     assert model.linear_path is None
-    torch.testing.assert_close(model(batch(data)), model.skip(data.rows("base_scores")) + model.readout.bias)
-    assert not any(parameter.requires_grad for parameter in model.skip.parameters())
+    torch.testing.assert_close(model(batch(data)), model.score_skip(data.rows("base_scores")) + model.readout.bias)
+    assert not any(parameter.requires_grad for parameter in model.score_skip.parameters())
     expected = SharedLogits(2)
     expected.start_from_scores(data.rows("base_scores"), data.y, model.readout.bias)
-    torch.testing.assert_close(model.skip.state_dict(), expected.state_dict())
+    torch.testing.assert_close(model.score_skip.state_dict(), expected.state_dict())
     with pytest.raises(ValueError, match="Expected samples with the attribute 'base_scores'"):
         model(batch(molecules))
 

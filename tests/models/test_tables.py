@@ -48,16 +48,16 @@ def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, pre
     expected = SharedLogits(2)
     plain = {name: value.clone() for name, value in expected.state_dict().items()}
     expected.start_from_scores(train.rows("base_scores"), train.y, model.readout.bias)
-    torch.testing.assert_close(model.skip.state_dict(), expected.state_dict())
+    torch.testing.assert_close(model.score_skip.state_dict(), expected.state_dict())
     silent = table_lamp(train, fully_connected(4), **options).eval()
     batch = Batch.from_data_list(train[:5])
-    torch.testing.assert_close(silent(batch), silent.skip(batch.base_scores) + silent.readout.bias)
+    torch.testing.assert_close(silent(batch), silent.score_skip(batch.base_scores) + silent.readout.bias)
     # Samples whose labels nobody knows tell only the sizes of layers.
     unknown = copy(train)
     unknown._data = copy(train._data)
     unknown._data.y = torch.full_like(train._data.y, torch.nan)
     unaware = table_lamp(unknown[:1], fully_connected(4), latent=True, **options)
-    torch.testing.assert_close(unaware.skip.state_dict(), plain)
+    torch.testing.assert_close(unaware.score_skip.state_dict(), plain)
     unaware.load_state_dict(model.state_dict())
 
 
@@ -67,7 +67,7 @@ def test_lamp_as_published_stands_alone(kind, prepared):
     assert recipe.model != RECIPES[kind].model
     assert recipe.module["weight_decay"] == RECIPES[kind].module["weight_decay"]
     model = recipe.build(prepared, fully_connected(4), encoder="emb", **recipe.model)
-    assert model.base_scores is model.skip is model.linear_path is None
+    assert model.base_scores is model.score_skip is model.linear_path is None
     assert model.encoder.channels == 128
     batch = Batch.from_data_list(prepared[:5])
     logits = model.eval()(batch)

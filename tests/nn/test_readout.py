@@ -72,7 +72,9 @@ def test_it_can_start_from_frequencies():
     readout.start_from_frequencies(torch.tensor([[1, 0, nan], [0, 0, nan], [nan, 1, nan], [0, 0, nan]]))
     odds = torch.tensor([1 / 3, 0.25, 0.5]).logit()
     torch.testing.assert_close(readout.bias, odds)
-    readout.start_from_frequencies(torch.tensor([[1, 0, nan], [0, 0, nan], [nan, 1, nan], [0, 0, nan]]), strength=0.5)
+    readout.start_from_frequencies(
+        torch.tensor([[1, 0, nan], [0, 0, nan], [nan, 1, nan], [0, 0, nan]]), frequency_strength=0.5
+    )
     torch.testing.assert_close(readout.bias, (odds + odds.mean()) / 2)
     with pytest.raises(ValueError, match="'bias=True'"):
         LabelHead(labels).start_from_frequencies(torch.zeros(2, 3))

@@ -20,7 +20,7 @@ def compose(
     train: MultiLabelDataset,
     label_graph: Data,
     messages: Literal["fmp", "emb"],
-    strength: float = 1.0,
+    frequency_strength: float = 1.0,
     score_skip: bool = False,
     latent: bool = False,
     **kwargs: Any,
@@ -31,21 +31,23 @@ def compose(
     """
     check_encoder(messages)
     rated = "base_scores" in train[0]
-    given: dict[str, Any] = {"base_scores": BaseScores(train[0].base_scores.size(-1), skip=score_skip)} if rated else {}
+    given: dict[str, Any] = (
+        {"base_scores": BaseScores(train[0].base_scores.size(-1), score_skip=score_skip)} if rated else {}
+    )
     options = {**given, **kwargs} if messages == "fmp" else {**given, **kwargs, "num_feature_layers": 0}
     model = LaMP(encoder, label_graph, **options)
-    model.readout.start_from_frequencies(train.y, strength)
-    _start_from_evidence(model, train)
+    model.readout.start_from_frequencies(train.y, frequency_strength)
+    _start_from_base_scores(model, train)
     if latent and train.kind == "bag" and not train.y.isnan().all():
         start_from_documents(model, bag_of_words(train), train.y)
     return model
 
 
-def _start_from_evidence(model: LaMP, train: MultiLabelDataset) -> None:
+def _start_from_base_scores(model: LaMP, train: MultiLabelDataset) -> None:
     """Lets a model start with its base scores alone: messages, unless the readout is tied, have nothing to add."""
     key: str = getattr(model.base_scores, "key", "")
-    if model.skip is None or key not in train[0] or train.y.isnan().all():
+    if model.score_skip is None or key not in train[0] or train.y.isnan().all():
         return
-    model.skip.start_from_scores(train.rows(key), train.y, cast(Tensor, model.readout.bias))
+    model.score_skip.start_from_scores(train.rows(key), train.y, cast(Tensor, model.readout.bias))
     if not model.readout.tied:
         nn.init.zeros_(model.readout.weight)

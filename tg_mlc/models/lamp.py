@@ -62,9 +62,9 @@ class LaMP(nn.Module):
             it; :class:`~tg_mlc.nn.LabelHead` says why it is not by default. (default: :obj:`False`)
         base_scores (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` of another classifier, *e.g.*
             :class:`~tg_mlc.nn.base_scores.BaseScores`, or to :math:`(B, L, C)` of several, whose number is its
-            attribute :obj:`num_scores`. Each label takes in its own scores after it has attended
-            to components, before labels attend to each other; if its attribute :obj:`skip` says so, they are added to
-            the final logits too. (default: :obj:`None`)
+            attribute :obj:`num_scores`. Each label takes in its own scores after it has attended to components, before
+            labels attend to each other; if its attribute :obj:`score_skip` is set, they are added to the final logits
+            too. (default: :obj:`None`)
         given_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
             :obj:`given` of a batch, into account (see :class:`~tg_mlc.nn.GivenLabels`); train it with
             :obj:`max_given` of an :class:`~tg_mlc.training.Objective`. They reach other labels along the edges of the
@@ -127,7 +127,7 @@ class LaMP(nn.Module):
         self.base_scores = base_scores
         num_scores: int = getattr(base_scores, "num_scores", 1)
         self.score_encoder = nn.Identity() if base_scores is None else ScoreEncoder(channels, num_scores)
-        self.skip = SharedLogits(num_scores) if getattr(base_scores, "skip", False) else None
+        self.score_skip = SharedLogits(num_scores) if getattr(base_scores, "score_skip", False) else None
         self.given_labels = GivenLabels(channels) if given_labels else None
         if given_labels and not self.labels.has_neighbours:
             warnings.warn(
@@ -163,8 +163,8 @@ class LaMP(nn.Module):
         logits: Tensor = self.readout(states.states if wanted else states)
         if self.linear_path is not None:
             logits = logits + self.linear_path(data)
-        if self.skip is not None:
-            logits = logits + self.skip(scores)
+        if self.score_skip is not None:
+            logits = logits + self.score_skip(scores)
         if not wanted:
             return logits
         return LaMPOutput(logits, self._read(states.intermediate), states.attention, feature_attention)

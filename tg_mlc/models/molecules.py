@@ -67,9 +67,9 @@ def molecule_lamp(
         **{"score_skip": rated, **kwargs},
     )
     model.linear_path = LinearPath(encoders, train.y.size(1)) if encoders and not rated else None
-    if rated and model.skip is not None:
+    if rated and model.score_skip is not None:
         # It is the best for these scores already; messages alone have something to learn.
-        model.skip.requires_grad_(False)
+        model.score_skip.requires_grad_(False)
     return model
 
 

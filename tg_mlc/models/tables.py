@@ -31,7 +31,7 @@ def table_lamp(
 
     Its components are the words, or :obj:`num_components` linear images of the vector. The bias of the
     readout starts between the mean frequency of all labels and that of every label. Of samples with an attribute
-    :obj:`base_scores`, scores :math:`(L, C)` of other classifiers (see :class:`~tg_mlc.stacking.ClassifierScores`),
+    :obj:`base_scores`, scores :math:`(L, C)` of other classifiers (see :class:`~tg_mlc.stacking.StackingFeatures`),
     labels take in their own and pass them on. With :obj:`score_skip`, the model starts from logits that are fitted
     to these scores (see :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), to which messages, unless the
     readout is tied, contribute nothing at first.

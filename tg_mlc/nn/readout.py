@@ -9,10 +9,10 @@ from tg_mlc.nn.label import LabelMessagePassing
 
 
 @torch.no_grad()
-def start_from_frequencies(bias: Tensor, y: Tensor, strength: float = 1.0) -> None:
+def start_from_frequencies(bias: Tensor, y: Tensor, frequency_strength: float = 1.0) -> None:
     """Sets a bias of logits :math:`(L)` as :meth:`LabelHead.start_from_frequencies` does, which see."""
     odds = torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3)
-    bias.copy_(torch.lerp(odds.mean(), odds, strength))
+    bias.copy_(torch.lerp(odds.mean(), odds, frequency_strength))
 
 
 class LabelHead(nn.Module):
@@ -67,28 +67,27 @@ class LabelHead(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def start_from_frequencies(self, y: Tensor, strength: float = 1.0) -> None:
+    def start_from_frequencies(self, y: Tensor, frequency_strength: float = 1.0) -> None:
         r"""Sets the bias so that labels whose states say nothing get their frequency in training as probability.
 
         .. math::
             b_i = \bar{b} + \tau (\operatorname{logit} \pi_i - \bar{b}), \qquad
             \bar{b} = \frac{1}{L} \sum_j \operatorname{logit} \pi_j
 
-        Rare labels that start at their frequency :math:`\pi_i` (:math:`\tau = 1`) need more base scores than a few
-        epochs
+        Rare labels that start at their frequency :math:`\pi_i` (:math:`\tau = 1`) need more evidence than a few epochs
         teach them to give; a smaller :math:`\tau` starts them nearer to the others.
 
         Args:
             y (torch.Tensor): The training labels :math:`(N, L)`: 0, 1, or NaN for unknown; a label that is nowhere
                 known counts as one half.
-            strength (float, optional): :math:`\tau`. (default: :obj:`1.0`)
+            frequency_strength (float, optional): :math:`\tau`. (default: :obj:`1.0`)
 
         Raises:
             ValueError: If there is no bias.
         """
         if self.bias is None:
             raise ValueError("Expected a readout with 'bias=True' (got one without a bias)")
-        start_from_frequencies(self.bias, y, strength)
+        start_from_frequencies(self.bias, y, frequency_strength)
 
     def forward(self, u: Tensor) -> Tensor:
         """Reads logits :math:`(*, L)` out of label states :obj:`u`.

@@ -48,12 +48,12 @@ def test_a_model_takes_scores_of_several_classifiers():
 def test_evidence_may_skip_to_the_logits():
     torch.manual_seed(0)
     model = LaMP(
-        BagEncoder(5, 8), edgeless(3), num_feature_layers=0, num_steps=1, base_scores=BaseScores(skip=True)
+        BagEncoder(5, 8), edgeless(3), num_feature_layers=0, num_steps=1, base_scores=BaseScores(score_skip=True)
     ).eval()
     known = torch.randn(3, 3)
     batch = bags(base_scores=known.split(1))
     with_skip = model(batch)
-    shared, model.skip = model.skip, None
+    shared, model.score_skip = model.score_skip, None
     torch.testing.assert_close(with_skip, model(batch) + shared(known))
 
 

@@ -7,19 +7,17 @@ from torch_geometric.data import Data
 
 
 class BaseScores(nn.Module):
-    r"""Scores of other classifiers, which samples bring along (see
-    :class:`~tg_mlc.stacking.ClassifierScores`).
+    r"""Scores of other classifiers, which samples bring along (see :class:`~tg_mlc.stacking.StackingFeatures`).
 
-    A classifier has seen the labels of the samples it was fitted to, and is too sure of them. Give these the scores of
-    classifiers that were fitted without them, *e.g.* those of :meth:`~tg_mlc.baselines.LinearBaseline.cross_fit`.
+    A classifier is too sure of the samples that it was fitted to, as it has seen their labels. Give these the scores
+    of classifiers that were fitted without them, *e.g.* those of :meth:`~tg_mlc.baselines.LinearBaseline.cross_fit`.
 
     Args:
         num_scores (int, optional): The number of classifiers :math:`C`. (default: :obj:`1`)
-        key (str, optional): The attribute of a batch that holds its scores. (default: :obj:`"evidence"`)
-        skip (bool, optional): If set to :obj:`True`, a model adds the scores to its final logits too, each through one
-            function that all labels share (see :class:`~tg_mlc.nn.base_scores.SharedLogits`): what a score means is
-            then
-            learned for rare labels from frequent ones. (default: :obj:`False`)
+        key (str, optional): The attribute of a batch that holds its scores. (default: :obj:`"base_scores"`)
+        score_skip (bool, optional): If set to :obj:`True`, a model also adds the scores to its final logits, each
+            through one function that all labels share (see :class:`~tg_mlc.nn.base_scores.SharedLogits`), so that rare
+            labels learn from frequent ones what a score means. (default: :obj:`False`)
 
     Shapes:
         - **input:** a batch with scores of shape :math:`(B, L, C)`, or :math:`(B, L)` where :math:`C` is 1
@@ -29,11 +27,11 @@ class BaseScores(nn.Module):
         ValueError: On use, if the batch has no scores.
     """
 
-    def __init__(self, num_scores: int = 1, key: str = "base_scores", skip: bool = False) -> None:
+    def __init__(self, num_scores: int = 1, key: str = "base_scores", score_skip: bool = False) -> None:
         super().__init__()
         self.num_scores = num_scores
         self.key = key
-        self.skip = skip
+        self.score_skip = score_skip
 
     def forward(self, data: Data) -> Tensor:
         """Returns the scores of a batch.
