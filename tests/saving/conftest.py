@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.training.conftest import batch, data, dataset, one_thread, split  # noqa: F401 - fixtures
 from tg_mlc.data import from_arrays, random_split, tokenize
 from tg_mlc.graphs import co_occurrence
 from tg_mlc.models import table_lamp

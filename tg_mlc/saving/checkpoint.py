@@ -22,6 +22,8 @@ from tg_mlc._files import find_damage, replace_when_done
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.inputs import Preprocessor, from_state, to_state
 from tg_mlc.metrics import ThresholdTuner
+from tg_mlc.saving.folder import FORMAT
+from tg_mlc.saving.legacy import upgrade_checkpoint
 from tg_mlc.saving.settings import Settings
 
 #: The entry of a checkpoint that is ours; all others are Lightning's.
@@ -95,7 +97,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         """Reads a checkpoint, if it is whole."""
         with reading(path):
             checkpoint: dict[str, Any] = super().load_checkpoint(str(path), map_location, weights_only is not False)
-        return checkpoint
+        return brought_up_to_date(checkpoint)
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -151,10 +153,17 @@ def label_graph_users(model: nn.Module) -> Iterator[LabelGraphUser]:
     return (part for part in model.modules() if isinstance(part, LabelGraphUser))
 
 
+def brought_up_to_date(checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """Returns a checkpoint under today's names, whichever version wrote it."""
+    ours = checkpoint.get(KEY) if isinstance(checkpoint, Mapping) else None
+    return upgrade_checkpoint(checkpoint) if ours is not None and "format" not in ours else checkpoint
+
+
 def make_entry(model: nn.Module, tuners: Mapping[str, ThresholdTuner], settings: Settings) -> dict[str, Any]:
     """Returns the entry of a checkpoint that is ours, made of tensors and plain data only."""
     return {
         "version": __version__,
+        "format": FORMAT,
         "settings": settings,
         "label_graph": describe_graph(model),
         "thresholds": {metric: tuner.state_dict() for metric, tuner in tuners.items()},

@@ -17,8 +17,10 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from tg_mlc._files import replace_when_done, sha256
+from tg_mlc.saving.legacy import upgrade
 
-FORMAT = "tg_mlc.model/1"
+FORMAT = "tg_mlc.model/2"
+EARLIER = ("tg_mlc.model/1",)  #: formats whose names :mod:`tg_mlc.saving.legacy` knows
 CONTENT = "model.json"
 WEIGHTS = "weights-*.safetensors"  #: of which the content names one
 
@@ -70,7 +72,7 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
     if sha256(packed) != entries["weights"]["sha256"]:
         raise ValueError(_damaged(weights, f"{len(packed):,} bytes of another SHA-256 than '{CONTENT}' says"))
     content: dict[str, Any] = _with_tensors(entries["content"], load(packed))
-    return content
+    return upgrade(content) if entries["format"] in EARLIER else content
 
 
 def _checked(text: bytes, path: Path) -> dict[str, Any]:
@@ -78,7 +80,11 @@ def _checked(text: bytes, path: Path) -> dict[str, Any]:
     try:
         entries = json.loads(text)
         signed = dict(entries)
-        if entries.keys() != _KEYS or entries["format"] != FORMAT or signed.pop("sha256") != sha256(_dump(signed)):
+        if (
+            entries.keys() != _KEYS
+            or entries["format"] not in (FORMAT, *EARLIER)
+            or signed.pop("sha256") != sha256(_dump(signed))
+        ):
             raise ValueError(f"entries of another format than {FORMAT}, or of another SHA-256")
         if _dump(entries) != text:
             raise ValueError("other characters between its entries")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -22,6 +20,7 @@ from tg_mlc.metrics import ThresholdTuner, evaluate, tune_per_metric
 from tg_mlc.nn.given import given_in
 from tg_mlc.saving.checkpoint import (
     KEY,
+    AtomicCheckpointIO,
     check_label_graph,
     check_plain,
     check_preprocessor,
@@ -29,7 +28,6 @@ from tg_mlc.saving.checkpoint import (
     label_graph_users,
     make_entry,
     own_entry,
-    reading,
     restore_preprocessor,
     restore_tuners,
 )
@@ -214,10 +212,23 @@ class MultiLabelModule(LightningModule):
         return int(total)
 
     @classmethod
-    def load_from_checkpoint(cls, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Self:
-        """Makes a module from a checkpoint and :obj:`model`; a :obj:`ValueError` if they differ or it is damaged."""
-        with reading(checkpoint_path) if isinstance(checkpoint_path, str | os.PathLike) else nullcontext():
-            module: Self = super().load_from_checkpoint(checkpoint_path, *args, **kwargs)
+    def load_from_checkpoint(
+        cls, checkpoint_path: Any, map_location: Any = None, *, strict: bool = True, **options: Any
+    ) -> Self:
+        """Makes a module from a checkpoint and :obj:`model`; a :obj:`ValueError` if they differ or it is damaged.
+
+        Args:
+            checkpoint_path (str or PathLike): The checkpoint.
+            map_location (torch.device or str, optional): Where to put its tensors. (default: where they were)
+            strict (bool, optional): As of :meth:`torch.nn.Module.load_state_dict`. (default: :obj:`True`)
+            **options (optional): The model, and what takes the place of stored options.
+        """
+        weights_only = options.pop("weights_only", None) is not False
+        checkpoint = AtomicCheckpointIO().load_checkpoint(checkpoint_path, map_location, weights_only)
+        own_entry(checkpoint, str(checkpoint_path))
+        module = cls(**{**checkpoint["hyper_parameters"], **options})
+        module.on_load_checkpoint(checkpoint)
+        module.load_state_dict(checkpoint["state_dict"], strict=strict)
         return module
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:

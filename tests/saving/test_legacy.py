@@ -1,0 +1,74 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import tg_mlc
+from tg_mlc.saving import legacy, read_checkpoint
+from tg_mlc.training import MultiLabelModule
+
+FOLDERS = sorted((Path(__file__).parent / "folders").iterdir())
+
+
+@pytest.fixture(params=FOLDERS, ids=lambda folder: folder.name)
+def folder(request):
+    return request.param
+
+
+def expected_of(folder):
+    return json.loads((folder / "expected.json").read_text())
+
+
+def test_folders_of_earlier_versions_predict_as_before(folder):
+    expected, predictor = expected_of(folder), tg_mlc.load(folder / "model")
+    assert predictor.label_names == expected["label_names"]
+    frame = predictor.predict(expected["raw"])
+    np.testing.assert_allclose(frame["probability"], expected["probability"], atol=1e-4)
+    assert (frame["decision"].to_numpy() == np.array(expected["decision"], dtype=bool)).all()
+    for metric, thresholds in expected["thresholds"].items():
+        np.testing.assert_allclose(predictor.thresholds(legacy.VALUES["metric"][metric]), thresholds, atol=1e-6)
+
+
+def test_folders_of_earlier_versions_are_saved_in_todays_form(folder, tmp_path):
+    predictor = tg_mlc.load(folder / "model")
+    stored = json.loads((predictor.save(tmp_path) / "model.json").read_text())
+    assert stored["format"] == "tg_mlc.model/2"
+    assert not {"miF1", "TunedScores", "evidence_skip"} & words_in(stored)
+    np.testing.assert_array_equal(
+        tg_mlc.load(tmp_path).scores(expected_of(folder)["raw"]), predictor.scores(expected_of(folder)["raw"])
+    )
+
+
+def test_labels_that_were_called_known_are_given():
+    folder = next(folder for folder in FOLDERS if folder.name == "known_labels")
+    expected, predictor = expected_of(folder), tg_mlc.load(folder / "model")
+    frame = predictor.predict(expected["raw"], given=expected["given"])
+    np.testing.assert_allclose(frame["probability"], expected["probability_given"], atol=1e-4)
+
+
+def test_a_checkpoint_of_an_earlier_version_is_read():
+    folder = next(folder for folder in FOLDERS if folder.name == "checkpoint_texts")
+    checkpoint = read_checkpoint(folder / "best.ckpt")
+    predictor = tg_mlc.load(folder / "model")
+    assert checkpoint.label_names == predictor.label_names
+    assert list(checkpoint.tuners) == ["subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro"]
+    weights = predictor.scorer.module.model.state_dict()
+    assert weights.keys() == checkpoint.state_dict.keys()
+    assert all(torch.equal(value, checkpoint.state_dict[name]) for name, value in weights.items())
+    module = MultiLabelModule.load_from_checkpoint(folder / "best.ckpt", model=predictor.scorer.module.model)
+    assert module.tuners.keys() == checkpoint.tuners.keys()
+    samples = checkpoint.preprocessor.transform(expected_of(folder)["raw"])
+    assert samples[0].base_scores.shape == (1, 3, 2)
+
+
+def test_what_users_named_stays():
+    config = {"evidence_skip": 1, "objective": {"max_known": 0.5}}
+    assert legacy.upgrade({"config": config, "label_names": ["ACC"]}) == {"config": config, "label_names": ["ACC"]}
+
+
+def words_in(value):
+    if isinstance(value, dict):
+        return set(value).union(*map(words_in, value.values()))
+    return set().union(*map(words_in, value)) if isinstance(value, list) else {value}

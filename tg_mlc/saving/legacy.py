@@ -1,0 +1,83 @@
+"""Brings what earlier versions stored to today's names, when a folder or checkpoint of theirs is read.
+
+Whoever renames something that is stored adds the old name to a table here; whoever stores it in another form adds a
+function to :obj:`STATES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_METRICS = {
+    "ACC": "subset_accuracy",
+    "HA": "hamming_accuracy",
+    "ebF1": "f1_samples",
+    "miF1": "f1_micro",
+    "maF1": "f1_macro",
+    "miAUC": "roc_auc_micro",
+    "maAUC": "roc_auc_macro",
+    "miAP": "average_precision_micro",
+    "maAP": "average_precision_macro",
+}
+_OPTIONS = {"evidence_skip": "score_skip", "known_labels": "given_labels"}
+
+#: Old to new keys, by the entry in which they stand.
+KEYS: dict[str, dict[str, str]] = {
+    "thresholds": _METRICS,
+    "tuners": _METRICS,
+    "validation": _METRICS,
+    "test": _METRICS,
+    "objective": {"max_known": "max_given"},
+    "options": _OPTIONS,
+    "lamp": _OPTIONS,
+    "attributes": {"evidence": "base_scores", "known": "given"},
+    "": {"known_labels": "given_labels"},
+}
+
+#: Old to new values, by the entry that they are the value of: classes, builders, metrics, attributes.
+VALUES: dict[str, dict[Any, Any]] = {
+    "name": {"TunedScores": "StackingFeatures"},
+    "class": {"Evidence": "BaseScores"},
+    "metric": _METRICS,
+    "key": {"'evidence'": "'base_scores'"},
+}
+
+#: Old to new names of submodules, in the dotted keys of state dicts and settings.
+MODULES = {"evidence": "base_scores", "evidence_encoder": "score_encoder", "known_labels": "given_labels"}
+
+#: Functions that bring the state of a preprocessor, whose keys have today's names, to today's form, by its class.
+STATES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+
+_DOTTED = ("state_dict", "settings")
+_USERS = ("config",)  # entries whose content users named
+
+
+def upgrade(value: Any, entry: str | None = None) -> Any:
+    """Returns what an earlier version stored under today's names.
+
+    Args:
+        value (Any): Tensors and plain data.
+        entry (str, optional): The key of this value. (default: :obj:`None`, the content of a folder)
+    """
+    if isinstance(value, (list, tuple)):
+        return type(value)(upgrade(item, entry) for item in value)
+    if not isinstance(value, Mapping):
+        names = VALUES.get(entry or "", {})
+        return names.get(value, value) if isinstance(value, str) else value
+    if entry in _USERS:
+        return value
+    names = KEYS.get(entry, {}) if entry is not None else {}
+    found = {}
+    for old, item in value.items():
+        new = ".".join(MODULES.get(part, part) for part in old.split(".")) if entry in _DOTTED else names.get(old, old)
+        found[new] = upgrade(item, new)
+    if found.keys() == {"name", "state"} and found["name"] in STATES:
+        found["state"] = STATES[found["name"]](found["state"])
+    return found
+
+
+def upgrade_checkpoint(checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """Returns a checkpoint of an earlier version with our entries, weights and settings under today's names."""
+    ours = ("tg_mlc", "hyper_parameters", "state_dict")
+    return {key: upgrade(value, key) if key in ours else value for key, value in checkpoint.items()}
