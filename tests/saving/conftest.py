@@ -20,17 +20,16 @@ LABELS = ["green", "red"]
 @pytest.fixture(scope="session")
 def result(tmp_path_factory: pytest.TempPathFactory) -> FitResult:
     labels = [{name for name in LABELS if name in text} for text in TEXTS]
-    dataset = from_arrays([tokenize(text) for text in TEXTS], labels, kind="bag")
-    split = random_split(len(dataset), seed=0)
-    preprocessor = table_preprocessor(dataset.kind, ["svm"])
-    known = preprocessor.fit_transform(dataset, split)
-    graph = co_occurrence(dataset, weight="count", split=split)
-    model = table_lamp(known[split.train], graph, channels=8, num_steps=1, heads=2, given_labels=True)
+    texts = from_arrays([tokenize(text) for text in TEXTS], labels, kind="bag")
+    parts = random_split(len(texts), seed=0)
+    preprocessor = table_preprocessor(texts.kind, ["svm"])
+    known = preprocessor.fit_transform(texts, parts)
+    graph = co_occurrence(texts, weight="count", split=parts)
+    model = table_lamp(known[parts.train], graph, channels=8, num_steps=1, heads=2, given_labels=True)
     objective = BinaryObjective(max_given=0.5)
     module = MultiLabelModule(model, LABELS, objective, config={"note": "ü"}, preprocessor=preprocessor)
-    data = MultiLabelDataModule(known, split)
     folder = tmp_path_factory.mktemp("texts")
-    return fit(module, data, folder, max_epochs=2, monitor="val/loss", logger=False)
+    return fit(module, MultiLabelDataModule(known, parts), folder, max_epochs=2, monitor="val/loss", logger=False)
 
 
 @pytest.fixture
