@@ -65,7 +65,12 @@ def test_a_checkpoint_of_an_earlier_version_is_read():
 
 def test_what_users_named_stays():
     config = {"evidence_skip": 1, "objective": {"max_known": 0.5}}
-    assert legacy.upgrade({"config": config, "label_names": ["ACC"]}) == {"config": config, "label_names": ["ACC"]}
+    weights = {"skip.weight": 0, "known_labels.lin.weight": 0, "skip.scale": 0}
+    assert legacy.upgrade({"config": config, "label_names": ["ACC"], "state_dict": weights}) == {
+        "config": config,
+        "label_names": ["ACC"],
+        "state_dict": {"skip.weight": 0, "known_labels.lin.weight": 0, "score_skip.scale": 0},
+    }
 
 
 def words_in(value):

@@ -32,7 +32,8 @@ KEYS: dict[str, dict[str, str]] = {
     "options": _OPTIONS,
     "lamp": _OPTIONS,
     "attributes": {"evidence": "base_scores", "known": "given"},
-    "": {"known_labels": "given_labels"},
+    "": {"known_labels": "given_labels", "skip": "score_skip"},
+    "base_scores": {"skip": "score_skip"},
 }
 
 #: Old to new values, by the entry that they are the value of: classes, builders, metrics, attributes.
@@ -43,13 +44,19 @@ VALUES: dict[str, dict[Any, Any]] = {
     "key": {"'evidence'": "'base_scores'"},
 }
 
-#: Old to new names of submodules, in the dotted keys of state dicts and settings.
-MODULES = {"evidence": "base_scores", "evidence_encoder": "score_encoder", "known_labels": "given_labels"}
+#: Old to new names of submodules, in the dotted keys of state dicts and settings, by what they hold: a user's own module
+#: of such a name stays.
+MODULES = {
+    "evidence": ("base_scores", {""}),
+    "evidence_encoder": ("score_encoder", {"scale", "shift", "lin.weight"}),
+    "skip": ("score_skip", {"scale", "shift", "lin.weight", "lin.bias"}),
+    "known_labels": ("given_labels", {"embedding", "embedding.weight"}),
+}
 
 #: Functions that bring the state of a preprocessor, whose keys have today's names, to today's form, by its class.
 STATES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
-_DOTTED = ("state_dict", "settings")
+_DOTTED = ("state_dict", "settings")  # entries whose keys are paths in a model
 _USERS = ("config",)  # entries whose content users named
 
 
@@ -70,11 +77,20 @@ def upgrade(value: Any, entry: str | None = None) -> Any:
     names = KEYS.get(entry, {}) if entry is not None else {}
     found = {}
     for old, item in value.items():
-        new = ".".join(MODULES.get(part, part) for part in old.split(".")) if entry in _DOTTED else names.get(old, old)
+        new = _path(old) if entry in _DOTTED else names.get(old, old)
         found[new] = upgrade(item, new)
     if found.keys() == {"name", "state"} and found["name"] in STATES:
         found["state"] = STATES[found["name"]](found["state"])
     return found
+
+
+def _path(old: str) -> str:
+    parts = old.split(".")
+    for place, part in enumerate(parts):
+        new, holds = MODULES.get(part, (part, set()))
+        if ".".join(parts[place + 1 :]) in holds:
+            parts[place] = new
+    return ".".join(parts)
 
 
 def upgrade_checkpoint(checkpoint: dict[str, Any]) -> dict[str, Any]:
