@@ -44,8 +44,8 @@ VALUES: dict[str, dict[Any, Any]] = {
     "key": {"'evidence'": "'base_scores'"},
 }
 
-#: Old to new names of submodules, in the dotted keys of state dicts and settings, by what they hold: a user's own module
-#: of such a name stays.
+#: Old to new names of submodules, in the dotted keys of state dicts and settings, by what they hold: a user's own
+#: module of such a name stays.
 MODULES = {
     "evidence": ("base_scores", {""}),
     "evidence_encoder": ("score_encoder", {"scale", "shift", "lin.weight"}),
