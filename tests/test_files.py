@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tg_mlc import _files
-from tg_mlc._csv_table import read_csv_table
 from tg_mlc._files import (
     byte_lines,
     most_unpacked,
@@ -28,8 +27,8 @@ from tg_mlc._files import (
     read_unpacked,
     replace_when_done,
 )
-from tg_mlc.inputs.readers.fasta import read_fasta
-from tg_mlc.inputs.readers.molecule_table import read_table
+from tg_mlc.inputs.fasta import read_fasta
+from tg_mlc.inputs.tables import read_csv_table, read_molecules
 
 TEXT = b"\xef\xbb\xbfa b\r\n\n \xc3\xa9\nlast"
 LINES = [(1, "a b"), (3, " é"), (4, "last")]
@@ -101,7 +100,7 @@ READERS = {
     "names": read_names,
     "fasta": lambda path: list(read_fasta(path)),
     "csv": read_csv_table,
-    "molecules": lambda path: read_table(path, "smiles"),
+    "molecules": lambda path: read_molecules(path, "smiles"),
 }
 UNITS = {"fasta": b">a\nACGT\n", "csv": b"1,0\n", "molecules": b"CC,1\n"}
 

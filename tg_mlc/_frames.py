@@ -1,14 +1,11 @@
-"""Data frames: columns matched by name, nominal ones, and rows that are paired by position."""
+"""Data frames: columns matched by name, and rows paired by position."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from tg_mlc._numbers import as_array, is_missing, to_numbers
-from tg_mlc._one_hot import named_columns, value_names
+from tg_mlc._names import check_names
 
 
 def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
@@ -28,46 +25,6 @@ def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
     return frame[[column_of[name] for name in names]] if moved else frame
 
 
-def nominal_names(frame: Any, names: Sequence[str] | None = None) -> list[str] | None:
-    """The names of columns with one for each value of nominal ones, in which all cells are strings or missing; nothing
-    for a data frame without any, and for anything else.
-    """
-    if not (hasattr(frame, "columns") and hasattr(frame, "dtypes")):
-        return None
-    own = [str(column) for column in frame.columns]
-    called = own if names is None else list(names)
-    if len(set(own)) < len(own) or len(called) != len(own):
-        return None  # which others refuse
-    objects = [getattr(dtype, "kind", "O") in "OU" for dtype in frame.dtypes]
-    values = [
-        value_names(name, cells) if is_object and (cells := _cells(frame[column])) is not None else None
-        for name, column, is_object in zip(called, frame.columns, objects, strict=True)
-    ]
-    if not any(values):
-        return None
-    return [name for given, several in zip(called, values, strict=True) for name in several or [given]]
-
-
-def matrix_of(frame: Any, names: Sequence[str], columns: Sequence[str] | None = None) -> np.ndarray:
-    """The columns of a data frame by the names of :func:`nominal_names`, with other names for its own if given."""
-    columns = [str(column) for column in frame.columns] if columns is None else columns
-    series = {name: frame[column] for name, column in zip(columns, frame.columns, strict=True)}
-    return named_columns(
-        names,
-        columns,
-        lambda group: to_numbers(as_array(series[group[0]])[:, None], group, "inputs"),
-        lambda column: ["" if is_missing(cell) else str(cell) for cell in series[column].to_numpy()],
-    )
-
-
-def _cells(series: Any) -> list[str] | None:
-    """Strings, blank where missing, or nothing if there is anything else."""
-    cells = series.to_numpy()
-    if not all(isinstance(cell, str) or is_missing(cell) for cell in cells):
-        return None
-    return ["" if is_missing(cell) else cell for cell in cells]
-
-
 def check_same_rows(X: Any, Y: Any) -> None:
     """Refuses two data frames, or series, that share rows which would be paired with others, as pairs go by place."""
     if not (hasattr(X, "iloc") and hasattr(Y, "iloc")) or X.index.equals(Y.index):
@@ -79,3 +36,20 @@ def check_same_rows(X: Any, Y: Any) -> None:
             f"Expected 'X' and 'Y' to have the same rows in one order (got row {row} of index {ours[row]!r} in 'X' and "
             f"of {theirs[row]!r} in 'Y'); pass 'Y.loc[X.index]', or 'Y.to_numpy()' to pair rows by their places"
         )
+
+
+def in_order(frame: Any, names: Sequence[str] | None, argument: str, old: str = "'like'") -> Any:
+    """The columns of a data frame in the order of old names; what has no names, or none to compare, as it is."""
+    given = getattr(frame, "columns", None)
+    if given is None or names is None:
+        return frame
+    columns = {str(column): column for column in given}
+    check_names([str(column) for column in given], len(given), f"columns of {argument}")
+    missing, others = [name for name in names if name not in columns], sorted(columns.keys() - set(names))
+    if missing or others:
+        raise ValueError(
+            f"Expected '{argument}' to have the columns of {old}, in any order (got {len(missing)} missing: "
+            f"{missing[:5]}, {len(others)} too many: {others[:5]}); pass '{argument}.to_numpy()' to take columns by "
+            f"their places instead of their names"
+        )
+    return frame[[columns[name] for name in names]]

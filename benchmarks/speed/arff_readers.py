@@ -24,7 +24,7 @@ from benchmarks.command_line import run
 from benchmarks.environment import describe_environment
 from benchmarks.speed.measure import interleave
 from tg_mlc._files import read_unpacked, sha256
-from tg_mlc.inputs.readers.arff import read_arff
+from tg_mlc.inputs._arff_table import read_arff
 
 
 def main(file: Path, repeats: int = 7) -> int:

@@ -8,7 +8,8 @@ import pytest
 
 import tg_mlc
 from tests.saving.conftest import folder, result  # noqa: F401
-from tg_mlc import _csv_table, cli
+from tg_mlc import cli
+from tg_mlc.inputs import tables
 
 
 def read(text):
@@ -78,7 +79,7 @@ def test_what_stands_between_cells_is_known_and_other_files_may_differ(fruit, tm
 
 
 def test_labels_that_the_model_does_not_know_are_reported_and_count_in_no_metric(fruit, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(_csv_table, "_BLOCK", 2)
+    monkeypatch.setattr(tables, "_BLOCK", 2)
     lines = ["body;colours", "plums;red", "a pear;red,green", "pears;red,green"]
     (tmp_path / "known.csv").write_text("\n".join(lines))
     (tmp_path / "others.csv").write_text("\n".join([*lines[:3], "", "pears;blue,red,pink,green"]))

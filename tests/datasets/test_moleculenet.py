@@ -10,7 +10,7 @@ from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
 from tg_mlc.datasets._download import Network, SourceError
 from tg_mlc.datasets.moleculenet import ClinTox, Tox21, ToxCast
 from tg_mlc.datasets.registry import published
-from tg_mlc.inputs.readers.molecule_table import read_table
+from tg_mlc.inputs.tables import read_molecules
 
 pytest.importorskip("rdkit", reason="molecules need RDKit")
 
@@ -60,7 +60,7 @@ def test_the_table_of_tox21(real_file, tmp_path):
     raw = tmp_path / "tox21.csv"
     raw.write_bytes(lzma.decompress(real_file("tox21/raw/tox21.csv.xz").read_bytes()))
     assert sha256(raw.read_bytes()) == Tox21.files[0].sha256[0]
-    smiles, y, names = read_table(raw, "smiles", published("tox21").label_names)
+    smiles, y, names = read_molecules(raw, "smiles", published("tox21").label_names)
     assert (len(smiles), tuple(y.shape), names[0]) == (7_831, (7_831, 12), "NR-AR")
     assert y.isnan().float().mean().item() == pytest.approx(0.17054, abs=5e-6)
     assert y.nansum(dim=0).tolist() == [309, 237, 768, 300, 793, 350, 186, 942, 264, 372, 918, 423]
@@ -79,7 +79,7 @@ def test_tox21_keeps_what_is_not_known(real_file, tmp_path, monkeypatch):
 
 
 def test_toxcast(real_file):
-    smiles, y, names = read_table(real_file("toxcast/raw/toxcast_data.csv"), "smiles")
+    smiles, y, names = read_molecules(real_file("toxcast/raw/toxcast_data.csv"), "smiles")
     assert (len(smiles), len(names)) == (8_597, 617)
     assert y.isnan().float().mean().item() == pytest.approx(0.7101, abs=5e-4)
 

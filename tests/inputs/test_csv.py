@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tg_mlc import _csv_table, _one_hot
+from tg_mlc.inputs import tables
 from tg_mlc.inputs.csv_files import from_csv
 
 NUMBERS = "age,size,calm,sad\n1.5,2,1,0\n,3,0,\n2,1e3,1,1\n"
@@ -127,25 +127,25 @@ def test_long_documents(write):
 
 def test_cells_and_lines_without_end(write, monkeypatch):
     before = csv.field_size_limit()
-    monkeypatch.setattr(_csv_table, "MAX_CELL", 100)
+    monkeypatch.setattr(tables, "MAX_CELL", 100)
     with pytest.raises(ValueError, match=r"got Error after line 0: field larger than .*a quote not closed"):
         from_csv(write(f'body,calm\n"{"words " * 20},1\nshort,0\n'), ["calm"], text_column="body")
     assert csv.field_size_limit() == before
 
 
 def test_columns_of_plain_numbers_are_read_at_once(write, monkeypatch):
-    monkeypatch.setattr(_csv_table, "parse_number", lambda text: pytest.fail(f"{text!r} was looked at"))
+    monkeypatch.setattr(tables, "parse_number", lambda text: pytest.fail(f"{text!r} was looked at"))
     path = write("x,y,calm\n1.5,,1\n -2e3 ,NA,0\nNaN,.25,\n")
     assert from_csv(path, ["calm"]).rows("x").nan_to_num(9).tolist() == [[1.5, 9], [-2000, 9], [9, 0.25]]
 
 
 def test_one_cell_tells_a_column_of_numbers(write, monkeypatch):
     looked_at = []
-    monkeypatch.setattr(_one_hot, "_like_a_number", lambda text: looked_at.append(text) or True)
+    monkeypatch.setattr(tables, "_like_a_number", lambda text: looked_at.append(text) or True)
     from_csv(write("x,y,calm\n1.5,,1\n -2e3 ,NA,0\nNaN,.25,\n3,4,1\n"), ["calm"])
     assert looked_at == ["1.5", ".25"]
     cells = iter(["", "1.5", "the rest"])
-    assert _one_hot.value_names("x", cells) is None
+    assert tables.value_names("x", cells) is None
     assert list(cells) == ["the rest"]
 
 
@@ -178,7 +178,7 @@ def test_a_column_of_ids_named_as_labels_takes_no_memory(write):
 
 
 def test_many_blocks_of_rows(write, monkeypatch):
-    monkeypatch.setattr(_csv_table, "_BLOCK", 2)
+    monkeypatch.setattr(tables, "_BLOCK", 2)
     dataset = from_csv(write(NUMBERS), ["sad", "calm"])
     assert dataset[2].x.tolist() == [[2, 1000]]
     with pytest.raises(ValueError, match=r"row 3 \(line 5\).*got 1"):
@@ -189,7 +189,7 @@ def test_many_rows_in_a_small_file_take_little_memory(tmp_path):
     path = tmp_path / "rows.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,0\n" * 50_000))
     tracemalloc.start()
-    table = _csv_table.read_csv_table(path)
+    table = tables.read_csv_table(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (len(table.lines), table.texts("b")[-1]) == (50_000, "0")

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
-from tg_mlc import _csv_table
 from tg_mlc.data import stratified_split
 from tg_mlc.datasets.card import DatasetCard
+from tg_mlc.inputs import fasta as fasta_module
+from tg_mlc.inputs import tables
 from tg_mlc.inputs.dna import DNADataset, labels_of_header
-from tg_mlc.inputs.readers import fasta_labels
 
 FACTORS = ["CTCF", "EP300", "JUND", "RAD21", "SIN3A"]
 FASTA = b">a chr1\nACGT\n>b\nNNN\n>c\nAC\n"
@@ -112,8 +112,8 @@ def test_tables_that_do_not_fit(write, fasta, table, message):
 
 def test_blocks_of_few_rows_give_the_same(write, monkeypatch):
     whole = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
-    monkeypatch.setattr(_csv_table, "_BLOCK", 1)
-    monkeypatch.setattr(fasta_labels, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(tables, "_BLOCK", 1)
+    monkeypatch.setattr(fasta_module, "ROWS_AT_ONCE", 2)
     dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
     assert torch.equal(dataset.y.nan_to_num(-1), whole.y.nan_to_num(-1))
     for table, message in (
@@ -176,9 +176,9 @@ def test_labels_as_a_sparse_matrix(write):
 
 MEASURE = """
 import re, sys
-from tg_mlc import _csv_table
+from tg_mlc.inputs import tables
 from tg_mlc.data import DNADataset
-_csv_table._BLOCK = 256  # rows, of 1 MB
+tables._BLOCK = 256  # rows, of 1 MB
 def peak():  # of this process; that of resource.getrusage is at least its parent's
     return 1024 * int(re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1])
 def read(size):

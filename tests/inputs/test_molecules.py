@@ -201,7 +201,7 @@ def test_tox21(real_file, tmp_path):
     path = real_file("tox21/raw/tox21.csv.xz")
     with pytest.raises(ValueError, match=r"'mol_id'.*label_columns"):
         MoleculeDataset.from_csv(path, "smiles")
-    table = module.read_table(path, "smiles", ["NR-AR", "NR-AhR", "SR-p53"])
+    table = module.read_molecules(path, "smiles", ["NR-AR", "NR-AhR", "SR-p53"])
     dataset = MoleculeDataset.from_smiles(table.smiles[:1500], table.y[:1500], table.label_names)
     assert len(table.smiles) == 7831
     assert table.y.isnan().any(dim=0).all()

@@ -14,7 +14,7 @@ import tg_mlc
 from tg_mlc.data import MoleculeDataset, from_arrays, tokenize
 from tg_mlc.data.dataset import ArrayDataset
 from tg_mlc.data.records import Records, Tokens
-from tg_mlc.inputs.readers.fasta import letter_codes
+from tg_mlc.inputs.fasta import letter_codes
 from tg_mlc.metrics import DECISION_METRICS
 from tg_mlc.saving import Predictor
 from tg_mlc.stacking import AutoModel, auto, tuned_scores

@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from tg_mlc._csv_table import CSVTable, read_csv_blocks, read_csv_table
-from tg_mlc._one_hot import column_of
 from tg_mlc.cli._options import TrainOptions
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.inputs import MoleculeDataset, from_csv, molecule_from_smiles
-from tg_mlc.inputs.readers.fasta import LETTERS, letter_codes
+from tg_mlc.inputs.fasta import LETTERS, letter_codes
+from tg_mlc.inputs.tables import CSVTable, column_of, read_csv_blocks, read_csv_table
 from tg_mlc.inputs.transforms import molecule_features
 from tg_mlc.saving import Predictor
 

@@ -47,23 +47,6 @@ def _from_matrix(Y: Any, label_names: Sequence[str] | None, num_labels: int | No
     return values, names
 
 
-def in_order(frame: Any, names: Sequence[str] | None, argument: str, old: str = "'like'") -> Any:
-    """The columns of a data frame in the order of old names; what has no names, or none to compare, as it is."""
-    given = getattr(frame, "columns", None)
-    if given is None or names is None:
-        return frame
-    columns = {str(column): column for column in given}
-    check_names([str(column) for column in given], len(given), f"columns of {argument}")
-    missing, others = [name for name in names if name not in columns], sorted(columns.keys() - set(names))
-    if missing or others:
-        raise ValueError(
-            f"Expected '{argument}' to have the columns of {old}, in any order (got {len(missing)} missing: "
-            f"{missing[:5]}, {len(others)} too many: {others[:5]}); pass '{argument}.to_numpy()' to take columns by "
-            f"their places instead of their names"
-        )
-    return frame[[columns[name] for name in names]]
-
-
 def _check_size(num_samples: int, num_labels: int) -> None:
     size = 4 * num_samples * num_labels
     if size > MAX_BYTES:

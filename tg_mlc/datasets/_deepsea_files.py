@@ -12,7 +12,7 @@ import scipy.io
 from tqdm import tqdm
 
 from tg_mlc._optional import require
-from tg_mlc.inputs.readers.fasta import LETTERS, UNKNOWN_LETTER
+from tg_mlc.inputs.fasta import LETTERS, UNKNOWN_LETTER
 
 ROWS = "AGCT"  # DeepSEA's order of one-hot letters
 BLOCK_BYTES = 1 << 24  # of an array that are read at once

@@ -10,10 +10,7 @@ import torch
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.datasets.base import PublishedTable
 from tg_mlc.datasets.registry import published
-from tg_mlc.inputs.readers.byte_arrays import label_floats
-from tg_mlc.inputs.readers.fasta import LETTERS
-from tg_mlc.inputs.readers.fasta_files import FastaFiles
-from tg_mlc.inputs.readers.fasta_labels import one_known
+from tg_mlc.inputs.fasta import LETTERS, FastaFiles, label_floats, one_known
 
 FACTORS = ("CTCF", "EP300", "JUND", "RAD21", "SIN3A")
 

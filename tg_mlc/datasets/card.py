@@ -10,7 +10,7 @@ from typing import Any
 from torch_geometric.data import Dataset
 
 from tg_mlc.datasets._statistics import count
-from tg_mlc.inputs.readers.fasta import LETTERS
+from tg_mlc.inputs.fasta import LETTERS
 
 FACTS = ("name", "title", "paper", "urls", "licence", "licence_note", "notes")  #: what cannot be counted
 

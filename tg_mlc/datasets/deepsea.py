@@ -20,8 +20,7 @@ from tg_mlc.datasets._deepsea_labels import read_outputs, select_outputs
 from tg_mlc.datasets._download import DatasetUnavailableError
 from tg_mlc.datasets._sources import fetch_all, placed_in
 from tg_mlc.datasets.registry import published
-from tg_mlc.inputs.readers.byte_arrays import MappedRows
-from tg_mlc.inputs.readers.fasta import LETTERS
+from tg_mlc.inputs.fasta import LETTERS
 
 PARTS = ("train", "valid", "test")
 SUFFIXES = (".mat", ".h5", ".hdf5")
@@ -29,6 +28,19 @@ FOLDER = "deepsea/raw"
 LETTER_FILE, LABEL_FILE, SHAPE = "letters.bin", "labels.bin", "shape.npy"
 (NAMES,) = published("deepsea").files[0]
 NUM_ROWS_AT_ONCE = 1 << 14
+
+
+class MappedRows:
+    """The rows of a file of bytes, of which none is read before it is asked for; a copy in another process maps the
+    file anew instead of taking its content along. A file of another shape is a :class:`ValueError`.
+    """
+
+    def __init__(self, path: Path, shape: tuple[int, int]) -> None:
+        self._made_of = path, shape
+        self.rows = np.memmap(path, dtype=np.uint8, mode="r").reshape(shape)
+
+    def __reduce__(self) -> tuple[type[MappedRows], tuple[Path, tuple[int, int]]]:
+        return MappedRows, self._made_of
 
 
 class DeepSEA(Dataset):

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tg_mlc._csv_table import check_columns
 from tg_mlc._optional import require
 from tg_mlc.inputs import EventSequences, from_events
+from tg_mlc.inputs.tables import check_columns
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tg_mlc.datasets._sources import read_checked
 from tg_mlc.datasets.base import PublishedMolecules
 from tg_mlc.datasets.registry import published
 from tg_mlc.inputs.molecules import molecule_samples
-from tg_mlc.inputs.readers.molecule_table import read_table
+from tg_mlc.inputs.tables import read_molecules
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class MoleculeNetTable(PublishedMolecules):
         (file,) = self.files
         read_checked(file, Path(self.raw_dir))
         names = published(self.name).label_names
-        smiles, y, columns = read_table(self.raw_paths[0], "smiles", self._columns(names))
+        smiles, y, columns = read_molecules(self.raw_paths[0], "smiles", self._columns(names))
         return molecule_samples(
             smiles, y, names or columns, pre_transform=self.pre_transform, pre_filter=self.pre_filter
         )

@@ -16,9 +16,8 @@ from typing_extensions import Unpack
 from tg_mlc.data.records import Records
 from tg_mlc.datasets.base import DatasetOptions, PublishedTable
 from tg_mlc.datasets.registry import RegistryEntry, catalogue
-from tg_mlc.inputs.readers.arff import Arff, read_arff
-from tg_mlc.inputs.readers.arff_labels import parse_label_xml
-from tg_mlc.inputs.readers.arff_table import make_records
+from tg_mlc.inputs._arff_table import Arff, read_arff
+from tg_mlc.inputs.arff import make_records, parse_label_xml
 
 TableKind = Literal["bag", "vector"]
 

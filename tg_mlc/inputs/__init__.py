@@ -1,6 +1,6 @@
 """Kinds of input: recognised, read, fitted to training samples, encoded and named, each in one place."""
 
-from tg_mlc.inputs.arff_files import from_arff, read_label_xml
+from tg_mlc.inputs.arff import from_arff, read_label_xml
 from tg_mlc.inputs.arrays import from_arrays
 from tg_mlc.inputs.csv_files import from_csv
 from tg_mlc.inputs.described import Described

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tg_mlc._csv_table import check_columns, read_csv_table
 from tg_mlc._optional import require
+from tg_mlc.inputs.tables import check_columns, read_csv_table
 
 MAX_DAYS = 150_000  # in the year 2380; what is more is a date as 202401 or 20240131, or seconds
 

@@ -8,14 +8,13 @@ from typing import Any, get_args
 import numpy as np
 import scipy.sparse as sp
 
-from tg_mlc._frames import matrix_of, nominal_names, take_by_name
+from tg_mlc._frames import in_order, take_by_name
 from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array, check_real, to_numbers, to_scipy
-from tg_mlc._one_hot import column_of
 from tg_mlc._options import check_choice
-from tg_mlc.data._label_values import in_order
 from tg_mlc.data.records import Kind, Tokens
 from tg_mlc.inputs._words import as_documents, from_documents, may_be_rows
+from tg_mlc.inputs.tables import column_of, matrix_of, nominal_names
 
 
 def infer_kind(X: Any) -> tuple[Kind, str]:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from tg_mlc._frames import check_same_rows
+from tg_mlc._frames import check_same_rows, in_order
 from tg_mlc._numbers import as_list
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, predefined_split
-from tg_mlc.data._label_values import in_order, read_labels
+from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.records import Kind, Records
 from tg_mlc.inputs._inputs import announce_kind, infer_kind, num_rows, read_inputs, without_nominal
 

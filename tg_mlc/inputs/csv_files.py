@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from tg_mlc._csv_table import CSVTable, read_csv_table
-from tg_mlc._one_hot import column_of
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.records import Kind
 from tg_mlc.inputs.arrays import from_arrays
+from tg_mlc.inputs.tables import CSVTable, column_of, read_csv_table
 from tg_mlc.inputs.vocabulary import tokenize
 
 

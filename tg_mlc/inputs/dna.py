@@ -17,10 +17,16 @@ from tg_mlc._files import FilePath, read_names
 from tg_mlc._names import check_names
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.samples import Samples
-from tg_mlc.inputs.readers.byte_arrays import label_csr, label_floats, map_temporarily
-from tg_mlc.inputs.readers.fasta import LETTERS
-from tg_mlc.inputs.readers.fasta_files import FastaFiles
-from tg_mlc.inputs.readers.fasta_labels import LabelTable, listed_labels, one_known
+from tg_mlc.inputs.fasta import (
+    LETTERS,
+    FastaFiles,
+    LabelTable,
+    label_csr,
+    label_floats,
+    listed_labels,
+    map_temporarily,
+    one_known,
+)
 
 if TYPE_CHECKING:
     import numpy as np

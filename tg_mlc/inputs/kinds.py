@@ -11,16 +11,16 @@ from torch_geometric.transforms import Compose
 from typing_extensions import Self
 
 from tg_mlc._numbers import as_list
-from tg_mlc._one_hot import column_of
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.data.records import Kind, Records, Tokens
 from tg_mlc.inputs._inputs import num_rows
 from tg_mlc.inputs._words import Document, as_documents, from_documents, may_be_rows
 from tg_mlc.inputs.arrays import from_arrays
+from tg_mlc.inputs.fasta import LETTERS, letter_codes
 from tg_mlc.inputs.molecules import MoleculeDataset
 from tg_mlc.inputs.preprocessor import Preprocessor
-from tg_mlc.inputs.readers.fasta import LETTERS, letter_codes
+from tg_mlc.inputs.tables import column_of
 from tg_mlc.inputs.transforms import Fingerprint, MoleculeDescriptors
 from tg_mlc.inputs.vocabulary import tokenize
 

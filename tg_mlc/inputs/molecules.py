@@ -22,8 +22,8 @@ from tg_mlc.data._label_values import read_labels
 from tg_mlc.data._settings import settings_key
 from tg_mlc.data.samples import Samples
 from tg_mlc.inputs.molecule_report import DuplicateMolecule, InvalidMolecule, MoleculeReport
-from tg_mlc.inputs.readers.molecule_table import read_table
 from tg_mlc.inputs.smiles import MoleculeError, molecule_from_rdmol, parse_smiles
+from tg_mlc.inputs.tables import read_molecules
 
 OnError = Literal["skip", "raise"]
 
@@ -144,7 +144,7 @@ class MoleculeDataset(LabeledMolecules):
         """
 
         def build() -> Samples:
-            smiles, y, names = read_table(path, smiles_column, label_columns, delimiter)
+            smiles, y, names = read_molecules(path, smiles_column, label_columns, delimiter)
             return molecule_samples(smiles, y, names, **options)
 
         columns = None if label_columns is None else list(label_columns)

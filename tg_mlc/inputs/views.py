@@ -16,8 +16,8 @@ from typing_extensions import Self
 
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import inputs_of
+from tg_mlc.inputs.fasta import LETTERS
 from tg_mlc.inputs.kinds import VECTORS
-from tg_mlc.inputs.readers.fasta import LETTERS
 from tg_mlc.inputs.scalers import QuantileScaler, StandardScaler, molecule_scaler
 from tg_mlc.inputs.tf_idf import TfIdf
 

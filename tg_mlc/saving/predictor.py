@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from tg_mlc._frames import in_order
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
-from tg_mlc.data._label_values import in_order
 from tg_mlc.metrics import Evaluation, evaluate
 from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.saving.folder import CONTENT, read_folder

@@ -14,8 +14,8 @@ from sklearn.utils import check_array, check_random_state, get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from typing_extensions import Self
 
-from tg_mlc._frames import matrix_of, nominal_names
 from tg_mlc._options import check_share
+from tg_mlc.inputs.tables import matrix_of, nominal_names
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.label_form import LabelForm
 

@@ -27,8 +27,8 @@ from tg_mlc.inputs import (
     from_state,
     to_state,
 )
+from tg_mlc.inputs.fasta import LETTERS
 from tg_mlc.inputs.preprocessor import as_tensors
-from tg_mlc.inputs.readers.fasta import LETTERS
 from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_cross_fitted
 from tg_mlc.saving import InferenceModel
 from tg_mlc.saving.checkpoint import restore_tuners

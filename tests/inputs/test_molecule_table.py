@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tg_mlc.inputs.readers.molecule_table import read_table
+from tg_mlc.inputs.tables import read_molecules
 
 
 @pytest.fixture
@@ -21,21 +21,21 @@ def write(tmp_path):
 
 
 def test_all_other_columns_are_labels_by_default(write):
-    table = read_table(write('a,smiles,"b, quoted"\n1,CC,0\n0, CO ,1.0\n'), "smiles")
+    table = read_molecules(write('a,smiles,"b, quoted"\n1,CC,0\n0, CO ,1.0\n'), "smiles")
     assert table.smiles == ["CC", "CO"]
     assert table.label_names == ["a", "b, quoted"]
     assert table.y.tolist() == [[1, 0], [0, 1]]
 
 
 def test_labels_come_in_the_order_asked_for(write):
-    table = read_table(write("a,b,smiles,id\n1,0,CC,x1\n"), "smiles", ["b", "a"])
+    table = read_molecules(write("a,b,smiles,id\n1,0,CC,x1\n"), "smiles", ["b", "a"])
     assert table.label_names == ["b", "a"]
     assert table.y.tolist() == [[0, 1]]
 
 
 @pytest.mark.parametrize("blank", ["", " ", "nan", "NaN"])
 def test_blank_labels_are_unknown(write, blank):
-    table = read_table(write(f"smiles,a,b\nCC,1,{blank}\n"), "smiles")
+    table = read_molecules(write(f"smiles,a,b\nCC,1,{blank}\n"), "smiles")
     assert table.y.isnan().tolist() == [[False, True]]
 
 
@@ -43,15 +43,15 @@ def test_blank_labels_are_unknown(write, blank):
 def test_other_labels_are_refused_with_their_place(write, wrong):
     path = write(f"smiles,a,b\nCC,1,0\n\nCO,1,{wrong}\n")
     with pytest.raises(ValueError, match=rf"row 1 \(line 4\), column 'b' of .*got '{wrong}'"):
-        read_table(path, "smiles")
+        read_molecules(path, "smiles")
 
 
 def test_missing_columns_are_named_beside_those_there(write):
     path = write("smiles,a\nCC,1\n")
     with pytest.raises(ValueError, match=r"\['b'\].*got the columns \['smiles', 'a'\]"):
-        read_table(path, "smiles", ["a", "b"])
+        read_molecules(path, "smiles", ["a", "b"])
     with pytest.raises(ValueError, match=r"\['SMILES'\]"):
-        read_table(path, "SMILES")
+        read_molecules(path, "SMILES")
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_missing_columns_are_named_beside_those_there(write):
 )
 def test_malformed_tables_are_refused(write, text, labels, message):
     with pytest.raises(ValueError, match=message):
-        read_table(write(text), "smiles", labels)
+        read_molecules(write(text), "smiles", labels)
 
 
 def test_byte_order_mark_and_windows_lines(tmp_path):
     path = tmp_path / "windows.csv"
     path.write_bytes("\ufeffsmiles,a\r\nCC,1\r\n".encode())
-    assert read_table(path, "smiles").y.tolist() == [[1]]
+    assert read_molecules(path, "smiles").y.tolist() == [[1]]
 
 
 @pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".GZ", gzip.open), (".xz", lzma.open)])
@@ -83,11 +83,11 @@ def test_compressed_files(tmp_path, suffix, opener):
     path = tmp_path / f"table.csv{suffix}"
     with opener(path, "wt") as file:
         file.write("smiles,a\nCC,1\n")
-    assert read_table(path, "smiles").smiles == ["CC"]
+    assert read_molecules(path, "smiles").smiles == ["CC"]
 
 
 def test_a_header_alone_gives_no_rows(write):
-    table = read_table(write("smiles,a,b\n"), "smiles")
+    table = read_molecules(write("smiles,a,b\n"), "smiles")
     assert table.smiles == []
     assert table.y.shape == (0, 2)
 
@@ -103,7 +103,7 @@ def test_truncated_and_mislabelled_files(tmp_path):
     ]:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=message) as error:
-            read_table(tmp_path / name, "smiles")
+            read_molecules(tmp_path / name, "smiles")
         assert name in str(error.value)
 
 
@@ -116,7 +116,7 @@ def test_mutated_files_give_molecules_or_our_error(tmp_path_factory, data, suffi
     path = tmp_path_factory.getbasetemp() / f"mutated.csv{suffix}"
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     try:
-        table = read_table(path, "smiles")
+        table = read_molecules(path, "smiles")
     except ValueError as error:
         assert str(error).startswith("Expected")  # noqa: PT017
         assert str(path) in str(error)  # noqa: PT017

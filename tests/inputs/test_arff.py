@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.arff_texts import SPARSE, SPARSE_TEST, TRAIN, XML
 from tg_mlc import graphs
 from tg_mlc.data import from_arff, read_label_xml
-from tg_mlc.inputs.readers.arff_labels import meka_count, parse_label_xml
+from tg_mlc.inputs.arff import meka_count, parse_label_xml
 
 
 def test_own_files(write):

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tg_mlc.inputs.readers import arff
-from tg_mlc.inputs.readers.arff import read_arff
+from tg_mlc.inputs import _arff_table
+from tg_mlc.inputs._arff_table import read_arff
 
 HEADER = "@relation r\n@attribute a numeric\n@attribute b {0,1}\n@attribute 'c d' numeric\n@data\n"
 DENSE = f"{HEADER}1.5,0,-2e3\n0,1,.25\n"
@@ -208,7 +208,7 @@ def test_wrong_drops(drop, message):
 
 
 def test_lines_are_counted_over_blocks(monkeypatch):
-    monkeypatch.setattr(arff, "_BLOCK", 16)
+    monkeypatch.setattr(_arff_table, "_BLOCK", 16)
     matrix = read(HEADER + "1,0,2\n\n% c\n" * 50).matrix
     assert matrix.tolist() == [[1, 0, 2]] * 50
     with pytest.raises(ValueError, match="line 156: "):
@@ -342,7 +342,7 @@ def test_plain_and_other_rows_are_read_alike(real_file, monkeypatch):
         fast = read_arff(real_file(name)).matrix
         with monkeypatch.context() as patch:
             rows = "Sparse" if sp.issparse(fast) else "Dense"
-            patch.setattr(f"tg_mlc.inputs.readers._arff_rows.{rows}Rows.add_plain", lambda self, rows: False)
+            patch.setattr(f"tg_mlc.inputs._arff_table._{rows}Rows.add_plain", lambda self, rows: False)
             slow = read_arff(real_file(name)).matrix
         assert abs(fast - slow).max() == 0
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import math
+import warnings
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from tg_mlc._files import MAX_BYTES, open_unpacked
-from tg_mlc._numbers import parse_number
-from tg_mlc._one_hot import MISSING, named_columns, value_names
+from tg_mlc._numbers import as_array, is_missing, parse_number, to_numbers
 
+MAX_VALUES = 100  #: of a column; one with more is likely to name samples
+MIN_NAMED = 20  #: samples; fewer may have other values by chance
+#: What a cell without a value may hold, in lower case; C writes signs.
+MISSING = {"", "na", "nan", "-nan", "+nan", "null"}
 MAX_CELL = 2**24  # characters: four times the longest novel
 _BLOCK = 2**12  # rows that are turned into columns at once
 _DAMAGED = (UnicodeError, LookupError, TypeError, csv.Error)
@@ -208,3 +214,134 @@ def _numbers(cells: list[str]) -> list[float | None]:
 def _labels(cells: list[str]) -> list[float | None]:
     value = {cell: _LABELS.get(cell.strip().lower()) for cell in set(cells)}
     return [value[cell] for cell in cells]
+
+
+def value_names(column: str, cells: Iterable[str]) -> list[str] | None:
+    """The names of the columns of a nominal one, in which no cell is a number; nothing for any other.
+
+    Raises:
+        ValueError: If there are more than :obj:`MAX_VALUES`.
+    """
+    found: set[str] = set()
+    number = 0
+    for number, value in enumerate(map(str.strip, cells), start=1):  # noqa: B007
+        if value not in found and value.lower() not in MISSING:
+            if _like_a_number(value):
+                return None
+            found.add(value)
+    values = sorted(found)
+    if len(values) > MAX_VALUES:
+        expected = f"numbers, or at most {MAX_VALUES} different values, in column '{column}'"
+        raise ValueError(f"Expected {expected} (got {len(values)}, such as {values[0][:40]!r}); leave the column out")
+    if len(values) == number >= MIN_NAMED:
+        warnings.warn(
+            f"Column '{column}' has another value in each of {number} rows, as names of samples have, which say "
+            f"nothing of new ones; leave it out of the inputs",
+            stacklevel=2,
+        )
+    return [f"{column}={value}" for value in values] or None
+
+
+def one_hot(column: str, cells: Sequence[str], names: Sequence[str]) -> np.ndarray:
+    """The columns of these names; where a value is missing, or has no column, all are 0."""
+    place = {name: i for i, name in enumerate(names)}
+    of_cell = {cell: place.get(f"{column}={cell.strip()}", -1) for cell in set(cells)}
+    return np.eye(len(names) + 1)[[of_cell[cell] for cell in cells], :-1]
+
+
+def column_of(name: str, columns: Sequence[str]) -> str:
+    """The column that one of :func:`value_names` is of, which may be missing; the name itself if it is a column."""
+    if name in columns:
+        return name
+    return next((one for one in columns if name.startswith(f"{one}=")), name.partition("=")[0])
+
+
+def named_columns(
+    names: Sequence[str],
+    columns: Sequence[str],
+    numbers: Callable[[list[str]], np.ndarray],
+    cells: Callable[[str], Sequence[str]],
+) -> np.ndarray:
+    """A matrix of columns by their own names, as numbers, or by those of :func:`value_names`, as 0 and 1."""
+    groups = [(column, list(group)) for column, group in groupby(names, lambda name: column_of(name, columns))]
+    return np.concatenate(
+        [numbers(group) if group == [column] else one_hot(column, cells(column), group) for column, group in groups],
+        axis=1,
+    )
+
+
+def _like_a_number(text: str) -> bool:
+    """Whether Python reads a number, with 1_000 and inf, which are refused as numbers and meant as such."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def nominal_names(frame: Any, names: Sequence[str] | None = None) -> list[str] | None:
+    """The names of columns with one for each value of nominal ones, in which all cells are strings or missing; nothing
+    for a data frame without any, and for anything else.
+    """
+    if not (hasattr(frame, "columns") and hasattr(frame, "dtypes")):
+        return None
+    own = [str(column) for column in frame.columns]
+    called = own if names is None else list(names)
+    if len(set(own)) < len(own) or len(called) != len(own):
+        return None  # which others refuse
+    objects = [getattr(dtype, "kind", "O") in "OU" for dtype in frame.dtypes]
+    values = [
+        value_names(name, cells) if is_object and (cells := _cells(frame[column])) is not None else None
+        for name, column, is_object in zip(called, frame.columns, objects, strict=True)
+    ]
+    if not any(values):
+        return None
+    return [name for given, several in zip(called, values, strict=True) for name in several or [given]]
+
+
+def matrix_of(frame: Any, names: Sequence[str], columns: Sequence[str] | None = None) -> np.ndarray:
+    """The columns of a data frame by the names of :func:`nominal_names`, with other names for its own if given."""
+    columns = [str(column) for column in frame.columns] if columns is None else columns
+    series = {name: frame[column] for name, column in zip(columns, frame.columns, strict=True)}
+    return named_columns(
+        names,
+        columns,
+        lambda group: to_numbers(as_array(series[group[0]])[:, None], group, "inputs"),
+        lambda column: ["" if is_missing(cell) else str(cell) for cell in series[column].to_numpy()],
+    )
+
+
+def _cells(series: Any) -> list[str] | None:
+    """Strings, blank where missing, or nothing if there is anything else."""
+    cells = series.to_numpy()
+    if not all(isinstance(cell, str) or is_missing(cell) for cell in cells):
+        return None
+    return ["" if is_missing(cell) else cell for cell in cells]
+
+
+class MoleculeTable(NamedTuple):
+    """The columns of a table that matter: SMILES, labels ``[num_rows, num_labels]`` and the labels' names."""
+
+    smiles: list[str]
+    y: Tensor
+    label_names: list[str]
+
+
+def read_molecules(
+    path: str | Path, smiles_column: str, label_columns: Sequence[str] | None = None, delimiter: str = ","
+) -> MoleculeTable:
+    """Reads a CSV file (as it is, or compressed as ``.gz``, ``.bz2`` or ``.xz``).
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is damaged, a column is missing, a row has too few or too many cells, or a label is not
+            0, 1 or blank.
+    """
+    if isinstance(label_columns, str):
+        raise ValueError(f"Expected 'label_columns' to be a list of names (got the string '{label_columns}')")
+    table = read_csv_table(path, delimiter, min_rows=0)
+    others = [name for name in table.header if name != smiles_column]
+    names = others if label_columns is None else list(label_columns)
+    table.require(names, [smiles_column])
+    smiles = [text.strip() for text in table.texts(smiles_column)]
+    return MoleculeTable(smiles, torch.from_numpy(table.labels(names)).float(), names)
