@@ -29,16 +29,16 @@ def by_hand(x, y, at, k, s):
 @pytest.mark.parametrize("share", [0.0, 0.2])
 def test_it_counts_as_the_paper_does(share):
     y = np.where(np.random.default_rng(1).random(Y.shape) < share, NAN, Y)
-    scores = MLkNN(k=5, smoothing=0.5).fit(X[:120], y[:120]).predict_proba(X[120:130])
+    scores = MLkNN(n_neighbors=5, smoothing=0.5).fit(X[:120], y[:120]).predict_proba(X[120:130])
     np.testing.assert_allclose(scores, [by_hand(X[:120], y[:120], at, 5, 0.5) for at in X[120:130]])
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: MLkNN(k=0), "'k'"),
+        (lambda: MLkNN(n_neighbors=0), "'n_neighbors'"),
         (lambda: MLkNN(smoothing=0.0), "'smoothing' to be above 0"),
-        (lambda: MLkNN(k=10).fit(X[:10], Y[:10]), r"more than k=10 samples \(got 10\)"),
+        (lambda: MLkNN(n_neighbors=10).fit(X[:10], Y[:10]), r"more than n_neighbors=10 samples \(got 10\)"),
     ],
 )
 def test_bad_arguments_are_named(call, message):

@@ -29,7 +29,7 @@ ESTIMATORS = [
     LinearClassifier(),
     KernelRidgeClassifier(),
     ChainEnsembleClassifier(num_chains=3),
-    MLkNNClassifier(k=3),
+    MLkNNClassifier(n_neighbors=3),
     ForestClassifier(5, random_state=0),
     LabelFrequencyClassifier(),
     *([LabelTreesClassifier(1)] if is_installed("napkinxc") else []),

@@ -9,12 +9,12 @@ import scipy.sparse as sp
 from typing_extensions import Self
 
 from tg_mlc._options import check_count, check_share
-from tg_mlc.baselines.baseline import Features
+from tg_mlc.baselines.baseline import Baseline, Features
 from tg_mlc.baselines.linear import LinearBaseline, Loss, read_samples
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
 
-class ClassifierChain:
+class ClassifierChain(Baseline):
     r"""A chain of linear classifiers, from the `"Classifier Chains for Multi-label Classification"
     <https://doi.org/10.1007/s10994-011-5256-5>`_ paper.
 
@@ -77,11 +77,8 @@ class ClassifierChain:
             x = _beside(x, scores[:, label] > 0.5)
         return scores
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(loss={self.loss!r}, C={self.C}, seed={self.seed})"
 
-
-class ChainEnsemble:
+class ChainEnsemble(Baseline):
     """An ensemble of :class:`ClassifierChain`, each with its own order of labels and its own part of the samples, from
     the `"Classifier Chains for Multi-label Classification" <https://doi.org/10.1007/s10994-011-5256-5>`_ paper.
 
@@ -92,21 +89,24 @@ class ChainEnsemble:
         num_chains (int, optional): The number of chains. (default: :obj:`10`)
         share (float, optional): The share of samples, drawn without replacement, that a chain is fitted to.
             (default: :obj:`0.63`, about that of a bootstrap sample, :math:`1 - 1 / e`)
+        loss, C (optional): As in :class:`ClassifierChain`.
         seed (int, optional): Seed of orders and samples. (default: :obj:`0`)
-        **chain (optional): Other arguments of :class:`ClassifierChain`.
 
     Raises:
         ValueError: If an option is out of range.
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
-    def __init__(self, num_chains: int = 10, share: float = 0.63, *, seed: int = 0, **chain: Any) -> None:
+    def __init__(
+        self, num_chains: int = 10, share: float = 0.63, loss: Loss = "logistic", C: float = 10.0, *, seed: int = 0
+    ) -> None:
         check_count("num_chains", num_chains)
         check_share("share", share)
         self.num_chains = num_chains
         self.share = share
+        self.loss: Loss = loss
+        self.C = C
         self.seed = seed
-        self.options = chain
         self.chains: list[ClassifierChain] = []
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
@@ -117,7 +117,7 @@ class ChainEnsemble:
         self.chains = []
         for seed in rng.integers(2**31, size=self.num_chains).tolist():
             rows = np.sort(rng.permutation(len(targets))[: max(1, round(self.share * len(targets)))])
-            self.chains.append(ClassifierChain(**self.options, seed=seed).fit(x[rows], targets[rows]))
+            self.chains.append(ClassifierChain(self.loss, self.C, seed=seed).fit(x[rows], targets[rows]))
         return self
 
     def predict_proba(self, x: Features) -> FloatArray:
@@ -129,9 +129,6 @@ class ChainEnsemble:
         if not self.chains:
             raise RuntimeError("Expected 'fit' to be called before 'predict_proba'")
         return np.asarray(np.mean([chain.predict_proba(x) for chain in self.chains], axis=0))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(num_chains={self.num_chains}, share={self.share}, seed={self.seed})"
 
 
 def _beside(x: Features, column: Any) -> Features:

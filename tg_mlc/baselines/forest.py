@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,14 @@ from typing_extensions import Self
 from tg_mlc._optional import require
 from tg_mlc.baselines._trees import Trees
 from tg_mlc.baselines._tuning import check_rows
+from tg_mlc.baselines.baseline import Baseline, Features
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
-
-Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 
 _CHUNK = 2**24  # entries of a dense matrix at a time, for memory
 _SETTINGS = ("num_trees", "min_samples_leaf", "max_features", "seed")
 
 
-class ForestBaseline:
+class ForestBaseline(Baseline):
     """A random forest with an output for every label (:obj:`scikit-learn`).
 
     Trees regress to 0 and 1: the squared error of two classes falls as their Gini impurity does, and an unknown label
@@ -97,6 +96,12 @@ class ForestBaseline:
         dense = ((part.toarray() if sp.issparse(part) else part).astype(np.float32) for part in parts)
         return np.concatenate([trees.predict(part) for part in dense])
 
+    def held_out_scores(
+        self, x: Features, y: ArrayLike, *, cv: int | Iterable[tuple[Any, Any]] = 5, refit: bool = True
+    ) -> FloatArray:
+        """Returns scores :math:`(N, L)` out of bag, as in :meth:`Baseline.held_out_scores`."""
+        return 2 * self.fit(x, y).out_of_bag() - 1
+
     def out_of_bag(self) -> FloatArray:
         """Returns scores :math:`(N, L)` of the training samples, each by the trees that were grown without it
         (Breiman 2001, doi:10.1023/A:1010933404324).
@@ -120,9 +125,6 @@ class ForestBaseline:
         if value is None:
             raise RuntimeError(f"Expected 'fit' to be called before '{method}'")
         return value
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in _SETTINGS)})"
 
 
 def _no_score(y: Any, scores: Any) -> float:

@@ -13,7 +13,7 @@ from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc.baselines._tuning import best_of, check_rows
-from tg_mlc.baselines.baseline import Features
+from tg_mlc.baselines.baseline import Baseline, Features
 from tg_mlc.baselines.linear import best_value
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
 
@@ -25,7 +25,7 @@ MAX_SAMPLES = 30_000
 _CHUNK = 4096  # samples to score at a time
 
 
-class KernelRidgeBaseline:
+class KernelRidgeBaseline(Baseline):
     r"""Ridge regression of all labels at once, with the Gaussian kernel
     :math:`k(\mathbf{x}, \mathbf{z}) = \exp(-\gamma \lVert \mathbf{x} - \mathbf{z} \rVert^2)`.
 
@@ -120,6 +120,12 @@ class KernelRidgeBaseline:
         """Returns scores :math:`(N, L)` near -1 for no and near 1 for yes, as distances of :class:`LinearBaseline`."""
         return 2 * self._regress(x) - 1
 
+    def held_out_scores(
+        self, x: Features, y: ArrayLike, *, cv: int | Iterable[tuple[Any, Any]] = 5, refit: bool = True
+    ) -> FloatArray:
+        """Returns scores :math:`(N, L)` by leaving one out, as in :meth:`Baseline.held_out_scores`."""
+        return self.fit(x, y).leave_one_out()
+
     def leave_one_out(self) -> FloatArray:
         """Returns the :meth:`decision_function` :math:`(N, L)` of every training sample by a model fitted without it
         (but for the label's frequency, which counts it).
@@ -167,9 +173,6 @@ class KernelRidgeBaseline:
     def _kernel(self, x: Features) -> FloatArray:
         pairwise = require("sklearn.metrics.pairwise", extra="data")
         return np.asarray(pairwise.rbf_kernel(x, self.x, gamma=self.gamma), dtype=np.float64)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(gamma={self.gamma}, alpha={self.alpha})"
 
 
 def _solve(kernel: FloatArray, alpha: float, targets: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -11,12 +11,12 @@ import scipy.sparse as sp
 from typing_extensions import Self
 
 from tg_mlc._optional import require
-from tg_mlc.baselines.baseline import Features
+from tg_mlc.baselines.baseline import Baseline, Features
 from tg_mlc.baselines.linear import read_samples
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
 
-class LabelTrees:
+class LabelTrees(Baseline):
     """Trees over the labels with a linear classifier in every node, from the `"Probabilistic Label Trees for Extreme
     Multi-label Classification" <https://arxiv.org/abs/2009.11218>`_ paper, by :obj:`napkinxc`.
 
@@ -77,9 +77,6 @@ class LabelTrees:
                 for label, score in found:
                     row[label] += score / self.num_trees
         return scores
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(num_trees={self.num_trees}, C={self.C})"
 
 
 def _rows(x: Features) -> sp.csr_matrix:

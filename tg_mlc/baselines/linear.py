@@ -11,7 +11,7 @@ from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc.baselines._tuning import best_of, check_rows
-from tg_mlc.baselines.baseline import Features
+from tg_mlc.baselines.baseline import Baseline, Features
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
 
@@ -27,7 +27,7 @@ DEFAULT_GRID: dict[Loss, tuple[float, ...]] = {
 _NEVER = 10.0
 
 
-class LinearBaseline:
+class LinearBaseline(Baseline):
     r"""A linear support vector machine, or a logistic regression, for each label (:obj:`scikit-learn`, liblinear).
 
     On bags of words this is as good as most of what has been published with neural networks, in seconds. Unknown labels
@@ -175,9 +175,6 @@ class LinearBaseline:
         calls = (joblib.delayed(_fit_one)(self.loss, self.C, x, positive[:, i], known[:, i]) for i in labels)
         weights, biases = zip(*joblib.Parallel(n_jobs=self.n_jobs)(calls), strict=True)
         return np.stack(weights, axis=1), np.array(biases)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(loss={self.loss!r}, C={self.C})"
 
 
 def read_samples(x: Features, y: ArrayLike) -> tuple[Features, Targets]:

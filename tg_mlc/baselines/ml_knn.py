@@ -10,12 +10,12 @@ from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
-from tg_mlc.baselines.baseline import Features
+from tg_mlc.baselines.baseline import Baseline, Features
 from tg_mlc.baselines.linear import read_samples
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, IntArray, Targets
 
 
-class MLkNN:
+class MLkNN(Baseline):
     r"""The classifier by nearest neighbours from the `"ML-KNN: A Lazy Learning Approach to Multi-label Learning"
     <https://doi.org/10.1016/j.patcog.2006.12.019>`_ paper.
 
@@ -28,7 +28,7 @@ class MLkNN:
     unknown (NaN) is left out where that label is counted, and as a neighbour counts as one without it.
 
     Args:
-        k (int, optional): The number of neighbours. (default: :obj:`10`, that of the paper)
+        n_neighbors (int, optional): The number of neighbours. (default: :obj:`10`, that of the paper)
         smoothing (float, optional): The number :math:`s` that is added to all counts. (default: :obj:`1.0`, that of the
             paper)
         metric (str, optional): The distance, as :class:`sklearn.neighbors.NearestNeighbors` names it.
@@ -39,11 +39,11 @@ class MLkNN:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
-    def __init__(self, k: int = 10, smoothing: float = 1.0, *, metric: str = "euclidean") -> None:
-        check_count("k", k)
+    def __init__(self, n_neighbors: int = 10, smoothing: float = 1.0, *, metric: str = "euclidean") -> None:
+        check_count("n_neighbors", n_neighbors)
         if not smoothing > 0:
             raise ValueError(f"Expected 'smoothing' to be above 0 (got {smoothing})")
-        self.k = k
+        self.n_neighbors = n_neighbors
         self.smoothing = smoothing
         self.metric = metric
         self._index: Any = None
@@ -61,10 +61,10 @@ class MLkNN:
             ValueError: If the numbers disagree, :obj:`y` is not allowed, or there are too few samples.
         """
         x, targets = read_samples(x, y)
-        if len(targets.known) <= self.k:
-            raise ValueError(f"Expected more than k={self.k} samples (got {len(targets.known)})")
+        if len(targets.known) <= self.n_neighbors:
+            raise ValueError(f"Expected more than n_neighbors={self.n_neighbors} samples (got {len(targets.known)})")
         neighbours = require("sklearn.neighbors", extra="data").NearestNeighbors
-        self._index = neighbours(n_neighbors=self.k, metric=self.metric).fit(x)
+        self._index = neighbours(n_neighbors=self.n_neighbors, metric=self.metric).fit(x)
         self._y = sp.csr_array(targets.positive.astype(np.float64))
         self._log_odds = self._count(self._neighbours_with(None), targets)
         return self
@@ -90,9 +90,6 @@ class MLkNN:
 
     def _joint(self, among: IntArray, rows: BoolArray) -> FloatArray:
         """The probability of one side of a label times that of numbers of neighbours with it, but for a factor."""
-        counts = np.stack([((among == c) & rows).sum(axis=0) for c in range(self.k + 1)])
+        counts = np.stack([((among == c) & rows).sum(axis=0) for c in range(self.n_neighbors + 1)])
         total, s = counts.sum(axis=0), self.smoothing
-        return np.asarray((s + total) * (s + counts) / (s * (self.k + 1) + total))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(k={self.k}, smoothing={self.smoothing}, metric={self.metric!r})"
+        return np.asarray((s + total) * (s + counts) / (s * (self.n_neighbors + 1) + total))

@@ -115,12 +115,12 @@ class MLkNNClassifier(BaselineEstimator):
     """ML-kNN, counts of the labels of nearest neighbours: :class:`~tg_mlc.baselines.MLkNN`.
 
     Args:
-        k, smoothing, metric (optional): As there. (default: :obj:`10`, :obj:`1.0` and :obj:`"euclidean"`)
+        n_neighbors, smoothing, metric (optional): As there. (default: :obj:`10`, :obj:`1.0` and :obj:`"euclidean"`)
         threshold (float, optional): The score from which a label applies. (default: :obj:`0.5`)
     """
 
     baseline = baselines.MLkNN
-    k: int = 10
+    n_neighbors: int = 10
     smoothing: float = 1.0
     _: KW_ONLY
     metric: str = "euclidean"
