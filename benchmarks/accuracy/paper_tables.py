@@ -50,7 +50,7 @@ from benchmarks.report.papers import lines
 from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.datasets import DatasetUnavailableError
-from tg_mlc.graphs._wordnet_files import find_folder
+from tg_mlc.graphs.wordnet_nouns import find_folder
 from tg_mlc.papers.recipes import MOLECULES, RECIPES, Recipe
 from tg_mlc.papers.recipes.family import FAMILY
 

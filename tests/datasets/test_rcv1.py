@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from tg_mlc.datasets import DatasetUnavailableError, _rcv1_files, rcv1
 from tg_mlc.datasets.rcv1 import RCV1
 from tg_mlc.graphs import tree
-from tg_mlc.graphs._parents import read_parents
+from tg_mlc.graphs.parents import read_parents
 from tg_mlc.inputs.vocabulary import UNKNOWN
 
 TRAIN = ".I 10\n.W\nrecov recov\nmarket\n\n.I 11\n.W\nmarket bond\n\n"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.graphs.errors import error_of
 from tg_mlc.graphs import tree
-from tg_mlc.graphs._parents import read_parents
+from tg_mlc.graphs.parents import read_parents
 
 RCV1 = """\
 parent: None                 child: Root                 child-description: Root

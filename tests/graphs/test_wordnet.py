@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from tests.graphs.errors import error_of
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.graphs._wordnet_files import find_folder, read_nouns
-from tg_mlc.graphs._wu_palmer import wu_palmer
 from tg_mlc.graphs.wordnet import wordnet
+from tg_mlc.graphs.wordnet_nouns import find_folder, read_nouns, wu_palmer
 
 #             entity
 #            /      \
@@ -139,7 +138,7 @@ def test_without_irregular_plurals(tmp_path):
 
 
 def test_the_folder_is_found(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("tg_mlc.graphs._wordnet_files.USUAL", ())
+    monkeypatch.setattr("tg_mlc.graphs.wordnet_nouns.USUAL", ())
     for variable in ("WNSEARCHDIR", "NLTK_DATA"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))

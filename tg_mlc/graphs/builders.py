@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
-from tg_mlc.graphs._check import Labels, resolve_labels
-from tg_mlc.graphs.label_graph import LabelGraph
+from tg_mlc.graphs.label_graph import LabelGraph, check_label_names
+
+Labels = int | Sequence[str]
 
 
 def fully_connected(labels: Labels, self_loops: bool = True) -> LabelGraph:
@@ -20,7 +23,7 @@ def fully_connected(labels: Labels, self_loops: bool = True) -> LabelGraph:
     Raises:
         ValueError: If :obj:`labels` is neither a number nor a list of unique names.
     """
-    num_labels, label_names = resolve_labels(labels)
+    num_labels, label_names = _resolve(labels)
     index = torch.arange(num_labels)
     edge_index = torch.stack([index.repeat(num_labels), index.repeat_interleave(num_labels)])
     graph = LabelGraph(edge_index, num_nodes=num_labels, label_names=label_names, kind="fully_connected")
@@ -37,6 +40,14 @@ def edgeless(labels: Labels) -> LabelGraph:
     Raises:
         ValueError: If :obj:`labels` is neither a number nor a list of unique names.
     """
-    num_labels, label_names = resolve_labels(labels)
+    num_labels, label_names = _resolve(labels)
     edge_index = torch.arange(num_labels).expand(2, -1)
     return LabelGraph(edge_index, num_nodes=num_labels, label_names=label_names, kind="edgeless")
+
+
+def _resolve(labels: Labels) -> tuple[int, list[str] | None]:
+    if isinstance(labels, int) and not isinstance(labels, bool) and labels >= 0:
+        return labels, None
+    if isinstance(labels, int | str) or not isinstance(labels, Sequence):
+        raise ValueError(f"Expected 'labels' to be a non-negative number of labels or a list of names (got {labels!r})")
+    return len(labels), check_label_names(labels)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 import numpy as np
 import torch
 from scipy import sparse
+from torch import Tensor
 
+from tg_mlc._frames import take_by_name
+from tg_mlc._numbers import to_label_csr
 from tg_mlc._options import check_choice, check_count
-from tg_mlc.graphs._label_matrix import HasTrain, read_training_labels
 from tg_mlc.graphs._select import check_selection, select_with_loops, source_in_words
-from tg_mlc.graphs.label_graph import LabelGraph
+from tg_mlc.graphs.label_graph import LabelGraph, as_names, check_label_names
 
 Weight = Literal["count", "conditional", "pmi", "correlation"]
 
@@ -21,6 +23,18 @@ DENSE_ABOVE = 0.1
 
 # float32 counts up to here without error, in half the time of float64.
 EXACT_IN_FLOAT32 = 2**24
+
+
+@runtime_checkable
+class HasTrain(Protocol):
+    """The part of a :class:`tg_mlc.data.Split` that a label graph needs."""
+
+    @property
+    def train(self) -> Tensor:
+        """The training samples."""
+
+    def check_fits(self, num_samples: int, of: str) -> None:
+        """Refuses another number of samples."""
 
 
 def co_occurrence(
@@ -86,23 +100,14 @@ def co_occurrence(
     check_count("min_count", min_count)
     check_choice("weight", weight, get_args(Weight))
     check_selection(threshold, top_k)
-    labels = read_training_labels(y, label_names, split)
-    pairs = _count_pairs(labels.values)
-    strength = _weigh(pairs, weight)
-    keep = select_with_loops(
-        *pairs[:2], strength, threshold, top_k, labels.num_labels, self_loops, eligible=pairs.both >= min_count
-    )
-    return LabelGraph(
-        torch.from_numpy(np.stack([pairs.source[keep], pairs.target[keep]])),
-        num_nodes=labels.num_labels,
-        edge_weight=torch.from_numpy(strength[keep]).float(),
-        label_names=labels.names,
-        kind="co_occurrence",
-        source=source_in_words(labels.origin, weight=weight, min_count=min_count, threshold=threshold, top_k=top_k),
-    )
-
-
-def _weigh(pairs: PairCounts, weight: Weight) -> np.ndarray:
+    if not isinstance(split, HasTrain | None):
+        raise ValueError(f"Expected 'split' to be a Split (got {type(split).__name__}); see tg_mlc.data.random_split")
+    values, names = _read_labels(y, label_names, split)
+    num_samples, num_labels = values.shape
+    if not num_samples:
+        raise ValueError("Expected 'y' to hold at least one training sample (got none)")
+    names = None if names is None else check_label_names(names, num_labels)
+    pairs = _count_pairs(values)
     n_ji, n_j, n_i, n = pairs.both, pairs.of_source, pairs.of_target, pairs.known
     with np.errstate(divide="ignore", invalid="ignore"):
         match weight:
@@ -114,7 +119,40 @@ def _weigh(pairs: PairCounts, weight: Weight) -> np.ndarray:
                 strength = np.log(n_ji * n / (n_j * n_i))
             case "correlation":
                 strength = (n_ji * n - n_j * n_i) / np.sqrt(n_j * (n - n_j) * n_i * (n - n_i))
-    return np.where(np.isfinite(strength), strength, 0.0)
+    strength = np.where(np.isfinite(strength), strength, 0.0)
+    keep = select_with_loops(*pairs[:2], strength, threshold, top_k, num_labels, self_loops, eligible=n_ji >= min_count)
+    of_split = f" of split {name!r}" if (name := getattr(split, "name", "")) else ""
+    origin = f"{num_samples} training samples{of_split}"
+    return LabelGraph(
+        torch.from_numpy(np.stack([pairs.source[keep], pairs.target[keep]])),
+        num_nodes=num_labels,
+        edge_weight=torch.from_numpy(strength[keep]).float(),
+        label_names=names,
+        kind="co_occurrence",
+        source=source_in_words(origin, weight=weight, min_count=min_count, threshold=threshold, top_k=top_k),
+    )
+
+
+def _read_labels(
+    y: Any, label_names: Sequence[str] | None, split: HasTrain | None
+) -> tuple[sparse.csr_array, Sequence[str] | None]:
+    """Reads training labels, in whatever form they come, as one sparse matrix of ones and NaNs, and their names."""
+    label_names = None if label_names is None else as_names(label_names)
+    if hasattr(y, "columns"):  # a data frame, which has an attribute "y" as well if it has such a column
+        y = take_by_name(y, label_names, "label_names")
+        label_names = [str(column) for column in y.columns] if label_names is None else label_names
+    elif (of_data_set := y.sparse_y() if hasattr(y, "sparse_y") else getattr(y, "y", None)) is not None:
+        if split is None:
+            got = f"the data set {type(y).__name__} without 'split'"
+            hint = "give a whole data set with its 'split', or the labels alone, 'dataset[split.train].y'"
+            raise ValueError(f"Expected the labels of training samples only (got {got}); {hint}")
+        label_names = getattr(y, "label_names", None) if label_names is None else label_names
+        y = of_data_set
+    values = to_label_csr(y)
+    if split is None:
+        return values, label_names
+    split.check_fits(values.shape[0], "'y'")
+    return values[np.asarray(split.train)], label_names
 
 
 class PairCounts(NamedTuple):
@@ -133,7 +171,8 @@ def _count_pairs(y: sparse.csr_array) -> PairCounts:
     unknown = _stored(y, np.isnan(y.data))
     positive = _stored(y, ~np.isnan(y.data))
     both = _gram(positive, positive)
-    target, source = _pairs(both)
+    with_diagonal = sparse.coo_array(both + sparse.csr_array(sparse.eye(both.shape[0])))
+    target, source = with_diagonal.row.astype(np.int64), with_diagonal.col.astype(np.int64)
     both_known = np.full(len(source), float(y.shape[0]))
     of_source = _at(both, source, source)
     of_target = _at(both, target, target)
@@ -158,11 +197,6 @@ def _gram(left: sparse.csr_array, right: sparse.csr_array) -> sparse.csr_array:
     if filled > DENSE_ABOVE:
         return sparse.csr_array(left.toarray().T @ right.toarray())
     return sparse.csr_array(left.T @ right)
-
-
-def _pairs(both: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
-    with_diagonal = sparse.coo_array(both + sparse.csr_array(sparse.eye(both.shape[0])))
-    return with_diagonal.row.astype(np.int64), with_diagonal.col.astype(np.int64)
 
 
 def _at(matrix: sparse.csr_array, row: np.ndarray, col: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tg_mlc.graphs.label_graph import LabelGraph
-from tg_mlc.graphs.plot_comparison import check_same_labels, plot_comparison
+from tg_mlc.graphs.plot import check_same_labels, plot_comparison
 from tg_mlc.metrics import micro_average_precision, micro_roc_auc
 
 SHOWN = 5  # neighbours that are named in print
@@ -71,8 +71,10 @@ class GraphComparison:
             f"edges: {self.num_shared} shared, {self.num_only_a} only in a, {self.num_only_b} only in b",
             f"density: a {self.density_a:.4f}, b {self.density_b:.4f}",
             f"overlap: Jaccard {self.jaccard:.3f}, precision {self.precision:.3f}, recall {self.recall:.3f}",
-            _ranked("a's weights against b's edges", self.roc_auc_a_to_b, self.average_precision_a_to_b),
-            _ranked("b's weights against a's edges", self.roc_auc_b_to_a, self.average_precision_b_to_a),
+            f"a's weights against b's edges: ROC-AUC {self.roc_auc_a_to_b:.3f}, "
+            f"average precision {self.average_precision_a_to_b:.3f}",
+            f"b's weights against a's edges: ROC-AUC {self.roc_auc_b_to_a:.3f}, "
+            f"average precision {self.average_precision_b_to_a:.3f}",
             f"rank correlation: {self.rank_correlation:.3f}",
         ]
         lines += [f"{name} is undefined: {reason}" for name, reason in self.undefined.items()]
@@ -207,10 +209,6 @@ def _differing(in_a: _Pairs, in_b: _Pairs, names: Sequence[str], top: int) -> li
         for label in np.argsort(-differences, kind="stable")[:top].tolist()
         if differences[label]
     ]
-
-
-def _ranked(what: str, roc_auc: float, average_precision: float) -> str:
-    return f"{what}: ROC-AUC {roc_auc:.3f}, average precision {average_precision:.3f}"
 
 
 def _some(names: list[str]) -> str:

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
 
+import networkx as nx
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr, size_repr
 from torch_geometric.data.storage import GlobalStorage
 from torch_geometric.typing import Adj
-from torch_geometric.utils import add_remaining_self_loops, coalesce, is_sparse, remove_self_loops, to_undirected
+from torch_geometric.utils import (
+    add_remaining_self_loops,
+    coalesce,
+    is_sparse,
+    remove_self_loops,
+    to_scipy_sparse_matrix,
+    to_undirected,
+)
 
-from tg_mlc.graphs._check import check_edge_weight, check_label_names, check_num_nodes, check_permutation
-from tg_mlc.graphs._io import load_attributes, save_attributes
-from tg_mlc.graphs._order import Order, locality_order
+from tg_mlc._files import replace_when_done
+from tg_mlc._names import check_names
+from tg_mlc._options import check_choice
+from tg_mlc.graphs.plot import plot_label_graph
 from tg_mlc.ops.adjacency import to_list, with_values
 from tg_mlc.ops.checks import check_edge_index
+
+Order = Literal["rcm", "tree"]
+#: The mark of the file format, which stays the same wherever the class is defined.
+FORMAT = "tg_mlc.LabelGraph/1"
 
 
 class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
@@ -72,7 +91,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         self.source = source
         if edge_index is None and num_nodes is None and label_names is None:
             return
-        self.num_nodes = check_num_nodes(num_nodes, label_names)
+        self.num_nodes = _num_nodes(num_nodes, label_names)
         if label_names is not None:
             self["label_names"] = check_label_names(label_names, self.num_labels)
         if edge_index is None:
@@ -86,7 +105,15 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         edge_index = to_list(edge_index)
         check_edge_index(edge_index, self.num_labels, self.num_labels)
         if edge_weight is not None:
-            edge_weight = check_edge_weight(edge_weight, edge_index.size(1))
+            shape = (edge_index.size(1),)
+            if not isinstance(edge_weight, Tensor) or tuple(edge_weight.shape) != shape:
+                got = tuple(edge_weight.shape) if isinstance(edge_weight, Tensor) else type(edge_weight).__name__
+                raise ValueError(
+                    f"Expected 'edge_weight' to be a tensor of shape {list(shape)}, one per edge (got {got})"
+                )
+            edge_weight = edge_weight if edge_weight.is_floating_point() else edge_weight.float()
+            if not torch.isfinite(edge_weight).all():
+                raise ValueError("Expected 'edge_weight' to be finite (got NaN or infinity)")
         # One call for both cases: without weights 'coalesce' hands back a None in their place.
         edge_index, edge_weight = coalesce(edge_index, edge_weight, self.num_labels, reduce="max", sort_by_row=False)
         self.edge_index = edge_index.contiguous()
@@ -115,6 +142,11 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
     def density(self) -> float:
         r"""The share :math:`|\mathcal{E}| / L^2` of ordered pairs, self-loops included, that are edges."""
         return float(self.num_edges) / max(self.num_labels**2, 1)
+
+    @property
+    def is_hierarchy(self) -> bool:
+        """Whether the edges join labels with their parents, as those of :func:`~tg_mlc.graphs.tree` do."""
+        return self.kind == "tree"
 
     def add_self_loops(self, fill_value: float = 1.0, *, only_isolated: bool = False) -> LabelGraph:
         """Returns the graph in which every label attends to itself too.
@@ -162,7 +194,12 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         Raises:
             ValueError: If :obj:`perm` does not hold each label once.
         """
-        index = check_permutation(perm, self.num_labels).to(self.edge_index.device)
+        index = torch.as_tensor(perm)
+        index = index if index.numel() else index.long()  # an empty list comes as floats
+        if index.dim() != 1 or index.is_floating_point() or sorted(index.tolist()) != list(range(self.num_labels)):
+            got = f"{index.tolist()[:10]}..."
+            raise ValueError(f"Expected 'perm' to hold each of 0 to {self.num_labels - 1} once (got {got})")
+        index = index.long().to(self.edge_index.device)
         position = torch.empty_like(index).scatter_(0, index, torch.arange(index.numel(), device=index.device))
         out = self._with_edges(position[self.edge_index], self.edge_weight)
         for key in filter(self.is_node_attr, self.keys()):
@@ -190,7 +227,13 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         Raises:
             ValueError: If :obj:`method` is unknown.
         """
-        return locality_order(self.edge_index, self.num_labels, method)
+        check_choice("method", method, get_args(Order))
+        directed = csr_array(to_scipy_sparse_matrix(self.edge_index.cpu(), num_nodes=self.num_labels))
+        adjacency = (directed + directed.T).tocsr()
+        if method == "rcm":
+            return torch.from_numpy(reverse_cuthill_mckee(adjacency, symmetric_mode=True).copy()).long()
+        forest = nx.dfs_preorder_nodes(nx.from_scipy_sparse_array(adjacency))  # each component from its first label
+        return torch.tensor(list(forest), dtype=torch.long)
 
     def validate(self, raise_on_error: bool = True) -> bool:
         """Tells whether the graph is still what the constructor made: in range, unique, sorted by target, named.
@@ -212,8 +255,21 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return True
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the graph to a :obj:`safetensors` file."""
-        save_attributes({**self.to_dict(), "num_nodes": self.num_labels}, path)
+        """Writes the graph to a :obj:`safetensors` file: its tensors, and the rest as JSON in the file's header.
+
+        Raises:
+            ValueError: If the graph holds anything but tensors and plain data.
+        """
+        attributes = {**self.to_dict(), "num_nodes": self.num_labels}
+        tensors = {key: value.contiguous() for key, value in attributes.items() if isinstance(value, Tensor)}
+        rest = {key: value for key, value in attributes.items() if key not in tensors}
+        try:
+            header = {"format": FORMAT, "attributes": json.dumps(rest)}
+        except TypeError as error:
+            expected = "the graph to hold tensors and plain data only"
+            raise ValueError(f"Expected {expected} (got other data: {error}); remove that attribute") from error
+        with replace_when_done(path) as unfinished:
+            save_file(tensors, unfinished, metadata=header)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LabelGraph:
@@ -222,12 +278,27 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         Raises:
             ValueError: If the file holds something else.
         """
-        return load_attributes(path, cls)
+        expected = f"'{path}' to be a safetensors file that LabelGraph.save wrote"
+        if Path(path).is_dir():
+            raise ValueError(f"Expected {expected} (got a folder)")
+        try:
+            with safe_open(Path(path), framework="pt") as file:
+                header = file.metadata() or {}
+                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        except SafetensorError as error:
+            raise ValueError(f"Expected {expected} (got {error})") from error
+        if header.get("format") != FORMAT:
+            raise ValueError(f"Expected '{path}' to be of format {FORMAT!r} (got {header.get('format')!r})")
+        try:
+            return cls(**json.loads(header["attributes"]), **tensors)
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            expected = f"'{path}' to hold a label graph as LabelGraph.save wrote it"
+            raise ValueError(
+                f"Expected {expected} (got {error!r}); the file is damaged, save the graph again"
+            ) from error
 
     def plot(self, ax: Any = None, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> Any:
         """Draws the graph with :mod:`matplotlib`; see :func:`tg_mlc.graphs.plot_label_graph`."""
-        from tg_mlc.graphs.plot import plot_label_graph
-
         return plot_label_graph(self, ax, path, **kwargs)
 
     def __repr__(self) -> str:
@@ -242,3 +313,35 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
 # PyG lets torch.load(weights_only=True) read a Data, but not the private parts that it is made of.
 torch.serialization.add_safe_globals([LabelGraph, GlobalStorage, DataEdgeAttr, DataTensorAttr])
+
+
+def as_names(label_names: Sequence[str]) -> list[str]:
+    """Returns the names as a list; a string is one name, not a list of them."""
+    if isinstance(label_names, str | bytes) or not isinstance(label_names, Iterable):
+        raise ValueError(f"Expected 'label_names' to be a list of names (got {label_names!r})")
+    return list(label_names)
+
+
+def check_label_names(label_names: Sequence[str], num_labels: int | None = None) -> list[str]:
+    """Returns the names as a list, one unique string per label."""
+    names = as_names(label_names)
+    strange = [name for name in names if not isinstance(name, str)]
+    if strange:
+        raise ValueError(f"Expected 'label_names' to hold strings only (got {strange[0]!r}); convert with 'str'")
+    check_names(names, len(names) if num_labels is None else num_labels, "label_names", of="labels")
+    return names
+
+
+def check_keys(name: str, keys: Iterable[str], labels: Iterable[str]) -> None:
+    """Refuses keys of a dictionary that are no labels."""
+    if strange := sorted(set(keys).difference(labels)):
+        raise ValueError(f"Expected the keys of '{name}' to be labels (got {strange[:5]}, not in 'label_names')")
+
+
+def _num_nodes(num_nodes: int | None, label_names: Sequence[str] | None) -> int:
+    if num_nodes is None and label_names is None:
+        raise ValueError("Expected 'num_nodes' or 'label_names' (got neither): edges do not show labels without any")
+    size = len(as_names(label_names)) if num_nodes is None and label_names is not None else num_nodes
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        raise ValueError(f"Expected 'num_nodes' to be a non-negative integer (got {num_nodes!r})")
+    return size

@@ -59,56 +59,44 @@ def learned(
         ValueError: If there is no sample or no attention among labels, or an option is out of range.
     """
     check_selection(threshold, top_k)
-    total = _Total()
+    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+    edge_index, total = torch.empty(2, 0, dtype=torch.long), torch.empty(0, dtype=torch.double)
+    num_samples = num_labels = 0
     with _in_evaluation(model):
         for batch in loader:
-            _add(total, model, batch, step)
-    if not total.num_samples:
+            output = model(batch.to(device) if hasattr(batch, "to") else batch, return_attention_weights=True)
+            if not hasattr(output, "attention") or not hasattr(output, "logits"):
+                expected = "'model' to return its 'logits' and its 'attention' with return_attention_weights=True"
+                raise TypeError(f"Expected {expected} (got {type(output).__name__}); see tg_mlc.models.LaMP")
+            steps = _steps(output.attention, step)
+            num_labels = output.logits.size(1)
+            num_samples += output.logits.size(0)
+            for pattern, weights in steps:
+                edges, weight = _sum_over_samples(pattern, weights.mean(dim=-1, keepdim=True), num_labels)
+                edges, weight = edges.cpu(), (weight / len(steps)).double().cpu()
+                if torch.equal(edges, edge_index):
+                    total += weight
+                else:
+                    both = torch.cat([edge_index, edges], dim=1), torch.cat([total, weight])
+                    edge_index, total = coalesce(*both, num_labels, reduce="sum", sort_by_row=False)
+    if not num_samples:
         raise ValueError("Expected 'loader' to hold at least one sample (got none)")
-    strength = total.weight / total.num_samples
-    source, target = total.edge_index.numpy()
-    chosen = select_with_loops(source, target, strength.numpy(), threshold, top_k, total.num_labels, self_loops)
+    strength = total / num_samples
+    source, target = edge_index.numpy()
+    chosen = select_with_loops(source, target, strength.numpy(), threshold, top_k, num_labels, self_loops)
     keep = torch.from_numpy(chosen)
-    origin = f"attention of {type(model).__name__} on {total.num_samples} samples"
+    if label_names is None:
+        graphs = (getattr(module, "label_graph", None) for module in model.modules())
+        label_names = next((graph.label_names for graph in graphs if isinstance(graph, LabelGraph)), None)
+    origin = f"attention of {type(model).__name__} on {num_samples} samples"
     return LabelGraph(
-        total.edge_index[:, keep],
-        num_nodes=total.num_labels,
+        edge_index[:, keep],
+        num_nodes=num_labels,
         edge_weight=strength[keep].float(),
-        label_names=_names(model) if label_names is None else label_names,
+        label_names=label_names,
         kind="learned",
         source=source_in_words(origin, step=step, threshold=threshold, top_k=top_k),
     )
-
-
-class _Total:
-    """Sums of attention over samples, one number for each edge."""
-
-    def __init__(self) -> None:
-        self.edge_index = torch.empty(2, 0, dtype=torch.long)
-        self.weight = torch.empty(0, dtype=torch.double)
-        self.num_samples = self.num_labels = 0
-
-    def add(self, edge_index: Tensor, weight: Tensor) -> None:
-        edge_index, weight = edge_index.cpu(), weight.double().cpu()
-        if torch.equal(edge_index, self.edge_index):
-            self.weight += weight
-            return
-        edges, weights = torch.cat([self.edge_index, edge_index], dim=1), torch.cat([self.weight, weight])
-        self.edge_index, self.weight = coalesce(edges, weights, self.num_labels, reduce="sum", sort_by_row=False)
-
-
-def _add(total: _Total, model: nn.Module, batch: Any, step: int | None) -> None:
-    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-    output = model(batch.to(device) if hasattr(batch, "to") else batch, return_attention_weights=True)
-    if not hasattr(output, "attention") or not hasattr(output, "logits"):
-        expected = "'model' to return its 'logits' and its 'attention' with return_attention_weights=True"
-        raise TypeError(f"Expected {expected} (got {type(output).__name__}); see tg_mlc.models.LaMP")
-    steps = _steps(output.attention, step)
-    num_samples, total.num_labels = output.logits.shape
-    total.num_samples += num_samples
-    for pattern, weights in steps:
-        edge_index, weight = _sum_over_samples(pattern, weights.mean(dim=-1, keepdim=True), total.num_labels)
-        total.add(edge_index, weight / len(steps))
 
 
 def _steps(attention: Sequence[Any], step: int | None) -> list[tuple[Pattern, Tensor]]:
@@ -127,11 +115,6 @@ def _sum_over_samples(pattern: Pattern, weights: Tensor, num_labels: int) -> tup
         return pattern.graph.edge_index, weights.sum(dim=(0, -1))
     edge_index, weights = pattern.to_edge_list(weights)
     return edge_index % num_labels, weights.squeeze(-1)
-
-
-def _names(model: nn.Module) -> list[str] | None:
-    graphs = (getattr(module, "label_graph", None) for module in model.modules())
-    return next((graph.label_names for graph in graphs if isinstance(graph, LabelGraph)), None)
 
 
 @contextmanager

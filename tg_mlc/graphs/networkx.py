@@ -9,8 +9,7 @@ import networkx as nx
 import torch
 import torch_geometric.utils as pyg
 
-from tg_mlc.graphs._check import as_names
-from tg_mlc.graphs.label_graph import LabelGraph
+from tg_mlc.graphs.label_graph import LabelGraph, as_names
 
 
 def from_networkx(
@@ -51,10 +50,13 @@ def from_networkx(
     position = {node: index for index, node in enumerate(nodes)}
     edges = list(graph.to_directed().edges(data=True))
     edge_index = torch.tensor([[position[j], position[i]] for j, i, _ in edges], dtype=torch.long).view(-1, 2).t()
+    weights = [float(each[weight]) for _, _, each in edges if each.get(weight) is not None]
+    if weights and len(weights) < len(edges):
+        raise ValueError(f"Expected all edges or none to have the attribute {weight!r} (got some); or set weight=None")
     return LabelGraph(
         edge_index,
         num_nodes=len(nodes),
-        edge_weight=None if weight is None else _weights([each.get(weight) for _, _, each in edges], weight),
+        edge_weight=torch.tensor(weights) if weights else None,
         label_names=names,
         kind=str(graph.graph.get("kind", "networkx")) if kind is None else kind,
         source=str(graph.graph.get("source", "")) if source is None else source,
@@ -108,12 +110,3 @@ def _in_order(nodes: list[Hashable], names: list[str] | None, label_names: list[
         got = f"missing: {missing[:5]}, unknown: {strange[:5]}"
         raise ValueError(f"Expected the graph to hold just the labels of 'label_names' ({got}); add or drop nodes")
     return [node_of[label] for label in label_names]
-
-
-def _weights(weights: list[float | None], name: str) -> torch.Tensor | None:
-    known = [float(weight) for weight in weights if weight is not None]
-    if not known:
-        return None
-    if len(known) < len(weights):
-        raise ValueError(f"Expected all edges or none to have the attribute {name!r} (got some); or set weight=None")
-    return torch.tensor(known)

@@ -1,27 +1,40 @@
-"""Pictures of label graphs: nodes and arrows for few labels, an adjacency matrix for many."""
+"""Pictures of label graphs: nodes and arrows for few labels, an adjacency matrix for many, and two side by side."""
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
+from textwrap import fill
 from typing import Any, Literal, get_args
 
+import networkx as nx
+import numpy as np
+from torch_geometric.data import Data
+
 from tg_mlc._files import replace_when_done
+from tg_mlc._names import check_same_names
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
-from tg_mlc.graphs._draw_graph import draw_graph
-from tg_mlc.graphs._draw_matrix import draw_matrix
-from tg_mlc.graphs.label_graph import LabelGraph
 
 Style = Literal["auto", "graph", "matrix"]
+RowOrder = Literal["labels", "rcm", "tree"]
 
 # Beyond these, arrows and names lie on top of each other.
 MAX_LABELS = 60
 MAX_EDGES = 400
+# With more, a row is too low for letters.
+MAX_NAMED = 120
+# A tree has one pair per label; with many more, the layout of trees is a ball of wool, a circle stays readable.
+MAX_PAIRS_PER_LABEL = 1.2
+
+INK, POSITIVE, NEGATIVE = "#1b2a41", (0.15, 0.35, 0.65), (0.75, 0.15, 0.15)
+# Of the palette of Okabe and Ito, which all eyes tell apart.
+SHARED, ONLY_A, ONLY_B = (0.0, 0.45, 0.70), (0.84, 0.37, 0.0), (0.0, 0.62, 0.45)
 
 
 def plot_label_graph(
-    graph: LabelGraph,
+    graph: Data,
     ax: Any = None,
     path: str | os.PathLike[str] | None = None,
     style: Style = "auto",
@@ -51,45 +64,199 @@ def plot_label_graph(
         ValueError: If :obj:`style` or the file type is unknown.
     """
     check_choice("style", style, get_args(Style))
+    between = graph.remove_self_loops()
     if style == "auto":
-        is_small = graph.num_labels <= MAX_LABELS and graph.remove_self_loops().num_edges <= MAX_EDGES
-        style = "graph" if is_small else "matrix"
+        style = "graph" if graph.num_labels <= MAX_LABELS and between.num_edges <= MAX_EDGES else "matrix"
     if ax is None:
         side = 8 + 0.08 * graph.num_labels if style == "graph" else 5 + min(0.23 * graph.num_labels, 15)
-        ax = new_figure(side, side).add_subplot()
-    ax.set_title(_title(graph) if title is None else title, pad=14)
+        ax = _new_figure(side, side).add_subplot()
+    if title is None:
+        kind, weight = graph.kind.replace("_", "-"), between.edge_weight
+        title = f"{kind}: {graph.num_labels} labels, {graph.num_edges} edges, density {graph.density:.3f}"
+        if weight is not None and weight.numel():
+            title += f"\nweight between labels {float(weight.min()):.4g} to {float(weight.max()):.4g}"
+    ax.set_title(title, pad=14)
     if style == "graph":
-        draw_graph(graph, ax, wrap=wrap)
+        _draw_nodes(between, ax, wrap)
     else:
-        draw_matrix(graph, ax)
+        _draw_matrix(graph, ax)
     if path is not None:
-        write_figure(ax.figure, Path(path))
+        _write(ax.figure, Path(path))
     return ax
 
 
-def new_figure(width: float, height: float) -> Any:
+def plot_comparison(
+    a: Data,
+    b: Data,
+    path: str | os.PathLike[str] | None = None,
+    order: RowOrder = "rcm",
+    titles: tuple[str, str] | None = None,
+) -> Any:
+    r"""Draws two graphs of the same labels as adjacency matrices with :mod:`matplotlib`, without opening a window.
+
+    The row is the target and the column the source. Edges that both have are blue, those of the first alone orange, and
+    those of the second alone green. Loops are not drawn.
+
+    Args:
+        a (LabelGraph): A label graph.
+        b (LabelGraph): Another one, with the same labels in the same order.
+        path (str, optional): A picture file to write, its type by its suffix. (default: :obj:`None`)
+        order (str, optional): The order of rows and columns in both: :obj:`"labels"` as they are, or one that
+            puts neighbours in :obj:`b` side by side, see :meth:`~tg_mlc.graphs.LabelGraph.locality_order`.
+            (default: :obj:`"rcm"`)
+        titles (tuple of str, optional): The two titles. (default: :obj:`None`, kind and number of edges)
+
+    Returns:
+        The :class:`matplotlib.figure.Figure`.
+
+    Raises:
+        ImportError: If :mod:`matplotlib` is not installed.
+        ValueError: If the labels differ, or :obj:`order` or the file type is unknown.
+    """
+    check_same_labels(a, b)
+    check_choice("order", order, get_args(RowOrder))
+    a, b = a.remove_self_loops(), b.remove_self_loops()
+    if order != "labels" and a.num_labels:
+        rows = b.locality_order(order)
+        a, b = a.permute(rows), b.permute(rows)
+    joined = [~np.isnan(_cells(graph)) for graph in (a, b)]
+    side = 5 + min(0.12 * a.num_labels, 8)
+    figure = _new_figure(2 * side, side + 0.5)
+    how = "" if order == "labels" else ", neighbours side by side"
+    for i, (ax, graph, alone) in enumerate(zip(figure.subplots(1, 2), (a, b), (ONLY_A, ONLY_B), strict=True)):
+        kind = graph.kind.replace("_", "-")
+        ax.set_title(f"{kind}: {graph.num_edges} edges without self-loops" if titles is None else titles[i])
+        if not graph.num_labels:
+            ax.set_axis_off()
+            continue
+        colors = np.ones((*joined[i].shape, 3))
+        colors[joined[i]], colors[joined[0] & joined[1]] = alone, SHARED
+        ax.imshow(colors, interpolation="nearest")
+        ax.set(xlabel=f"source{how}", ylabel=f"target{how}")
+        if not _name_ticks(ax, graph) and how:  # numbers would be taken for those of labels
+            ax.set(xticks=[], yticks=[])
+    patch = require("matplotlib.patches", extra="plot").Patch
+    legend = {"in both": SHARED, "only left": ONLY_A, "only right": ONLY_B}
+    handles = [patch(color=color, label=label) for label, color in legend.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+    if path is not None:
+        _write(figure, Path(path))
+    return figure
+
+
+def check_same_labels(a: Data, b: Data) -> None:
+    """Raises unless two graphs hold the same labels in one order, as far as they name them."""
+    if a.num_labels != b.num_labels:
+        raise ValueError(f"Expected both graphs to hold the same labels (got {a.num_labels} and {b.num_labels})")
+    check_same_names(a.label_names, b.label_names, "'a'", "'b'")
+
+
+def _new_figure(width: float, height: float) -> Any:
     """A figure of its own, outside of pyplot: nothing to close, and no display is needed."""
     return require("matplotlib.figure", extra="plot").Figure(figsize=(width, height), layout="constrained")
 
 
-def _title(graph: LabelGraph) -> str:
-    kind = graph.kind.replace("_", "-")
-    title = f"{kind}: {graph.num_labels} labels, {graph.num_edges} edges, density {graph.density:.3f}"
-    weight = graph.remove_self_loops().edge_weight
-    if weight is None or not weight.numel():
-        return title
-    return f"{title}\nweight between labels {float(weight.min()):.4g} to {float(weight.max()):.4g}"
-
-
-def write_figure(figure: Any, path: Path) -> None:
-    """Writes a picture whose type is told by its suffix; all of it, or nothing.
-
-    Raises:
-        ValueError: If the suffix is of no type that the figure can be written as.
-    """
+def _write(figure: Any, path: Path) -> None:
+    """Writes a picture whose type is told by its suffix; all of it, or nothing."""
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in figure.canvas.get_supported_filetypes():
         known = ", ".join(sorted(figure.canvas.get_supported_filetypes()))
         raise ValueError(f"Expected 'path' to end in a picture type (got '{path}'); known are {known}")
     with replace_when_done(path) as unfinished:
         figure.savefig(unfinished, format=suffix, dpi=150, bbox_inches="tight")
+
+
+def _cells(graph: Data) -> np.ndarray:
+    """The weights with targets in rows, 1 if the graph has none, and NaN where there is no edge."""
+    cells = np.full((graph.num_labels, graph.num_labels), np.nan)
+    source, target = graph.edge_index.cpu().numpy()
+    cells[target, source] = 1.0 if graph.edge_weight is None else graph.edge_weight.detach().cpu().numpy()
+    return cells
+
+
+def _draw_matrix(graph: Data, ax: Any) -> None:
+    """Draws the weights, or the edges if there are none; white is no edge."""
+    if not graph.num_labels:
+        ax.set_axis_off()
+        return
+    cells = _cells(graph)
+    heaviest = float(np.nanmax(np.abs(cells), initial=0.0)) or 1.0
+    colors, least = ("RdBu", -heaviest) if (cells < 0).any() else ("viridis_r", 0.0)
+    image = ax.imshow(cells, cmap=colors, vmin=least, vmax=heaviest, interpolation="nearest")
+    ax.set(xlabel="source", ylabel="target")
+    if graph.edge_weight is not None:
+        ax.figure.colorbar(image, ax=ax, label="edge weight", shrink=0.6)
+    _name_ticks(ax, graph)
+
+
+def _name_ticks(ax: Any, graph: Data) -> bool:
+    """Names rows and columns in letters that fit, and returns whether there are names and room for them."""
+    if graph.label_names is None or graph.num_labels > MAX_NAMED:
+        return False
+    extent = ax.get_window_extent()
+    row_points = 72.0 * float(min(extent.width, extent.height)) / float(ax.figure.dpi) / graph.num_labels
+    short = [fill(name, width=40, max_lines=1, placeholder=" …", break_long_words=False) for name in graph.label_names]
+    ax.set_xticks(range(len(short)), short, rotation=90, fontsize=min(7.5, 0.8 * row_points))
+    ax.set_yticks(range(len(short)), short, fontsize=min(7.5, 0.8 * row_points))
+    return True
+
+
+def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
+    """Draws nodes, arrows and names: on a circle if there are many edges, as a tree if there are few."""
+    ax.set_axis_off()
+    ax.set_aspect("equal")
+    network: nx.DiGraph[int] = nx.DiGraph()
+    network.add_nodes_from(range(graph.num_labels))
+    weights = [1.0] * graph.num_edges if graph.edge_weight is None else graph.edge_weight.tolist()
+    pairs = zip(graph.edge_index.t().tolist(), weights, strict=True)
+    network.add_weighted_edges_from((j, i, weight) for (j, i), weight in pairs)
+    undirected = network.to_undirected()
+    on_circle = undirected.number_of_edges() > MAX_PAIRS_PER_LABEL * graph.num_labels
+    positions = _circle(network) if on_circle else _tree_like(undirected)
+    ax.margins(0.25 if on_circle else 0.1)  # leaves room for names of two dozen letters
+    names = graph.label_names or [str(i) for i in range(graph.num_labels)]
+    for node, point in positions.items():
+        name = fill(names[node], wrap, max_lines=3, placeholder=" …", break_long_words=False)
+        if on_circle:
+            angle, left = math.degrees(math.atan2(point[1], point[0])), bool(point[0] < -1e-9)
+            style: dict[str, Any] = {"rotation_mode": "anchor", "va": "center", "ha": "right" if left else "left"}
+            ax.text(*(1.06 * point), name, rotation=angle + 180.0 * left, fontsize=8.0, color=INK, **style)
+        else:
+            halo = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}
+            style = {"ha": "center", "fontsize": 7.0, "color": INK, "zorder": 4, "bbox": halo}
+            ax.annotate(name, point, xytext=(0, 6), textcoords="offset points", **style)
+    listeners = dict(network.out_degree)
+    sizes = [25.0 + 120.0 * count / max(1, *listeners.values()) for count in listeners.values()]
+    nx.draw_networkx_nodes(network, positions, ax=ax, node_size=sizes, node_color=INK, linewidths=0)
+    _draw_edges(ax, undirected if graph.is_undirected() else network, positions)
+
+
+def _circle(network: nx.DiGraph[int]) -> dict[int, np.ndarray]:
+    # Labels of one community stand side by side, so that most arrows are short.
+    strength = nx.Graph((j, i, {"weight": abs(w)}) for j, i, w in network.edges(data="weight"))
+    strength.add_nodes_from(network)
+    groups = nx.community.greedy_modularity_communities(strength, weight="weight")
+    return dict(nx.circular_layout(nx.empty_graph([node for group in groups for node in sorted(group)])))
+
+
+def _tree_like(network: nx.Graph[int]) -> dict[int, np.ndarray]:
+    distance = dict(nx.all_pairs_shortest_path_length(network))
+    longest = max((max(row.values()) for row in distance.values()), default=0)
+    # Labels that no path joins are kept somewhat farther apart than any that one does; by themselves they would
+    # have no distance, and lie on top of each other.
+    full = {j: {i: distance[j].get(i, longest + 1) for i in network} for j in network}
+    return dict(nx.kamada_kawai_layout(network, dist=full))
+
+
+def _draw_edges(ax: Any, network: nx.Graph[int], positions: dict[int, np.ndarray]) -> None:
+    weights = np.array([weight for _, _, weight in network.edges(data="weight")])
+    if not len(weights):
+        return
+    size, spread = np.abs(weights), np.ptp(np.abs(weights))
+    # Spread over 0 to 1, so that differences show even between numbers that are close.
+    share = (size - size.min()) / spread if spread else np.full_like(size, 0.5)
+    colors = [(*(POSITIVE if w >= 0 else NEGATIVE), 0.25 + 0.65 * s) for w, s in zip(weights, share, strict=True)]
+    style: dict[str, Any] = {"width": (0.5 + 1.5 * share).tolist(), "edge_color": colors}
+    if network.is_directed():
+        style |= {"arrowsize": 9, "node_size": 90, "connectionstyle": "arc3,rad=0.12"}
+    nx.draw_networkx_edges(network, positions, ax=ax, **style)

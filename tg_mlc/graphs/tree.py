@@ -10,8 +10,7 @@ from typing import Any
 import networkx as nx
 import torch
 
-from tg_mlc.graphs._check import as_names
-from tg_mlc.graphs.label_graph import LabelGraph
+from tg_mlc.graphs.label_graph import LabelGraph, as_names
 
 logger = logging.getLogger(__name__)
 

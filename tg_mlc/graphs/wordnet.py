@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import torch
 
-from tg_mlc.graphs._check import as_names, check_keys, check_label_names
 from tg_mlc.graphs._select import check_selection, select, source_in_words
-from tg_mlc.graphs._wordnet_files import Folder, Nouns, find_folder, read_nouns
-from tg_mlc.graphs._wu_palmer import wu_palmer
-from tg_mlc.graphs.label_graph import LabelGraph
+from tg_mlc.graphs.label_graph import LabelGraph, check_keys, check_label_names
+from tg_mlc.graphs.wordnet_nouns import Folder, Nouns, find_folder, read_nouns, wu_palmer
 
 logger = logging.getLogger(__name__)
 
@@ -73,8 +71,7 @@ def wordnet(
     check_selection(threshold, top_k)
     if threshold is not None and threshold > 1:
         raise ValueError(f"Expected 'threshold' to be a similarity of 0 to 1 (got {threshold!r})")
-    names = as_names(label_names)
-    names = check_label_names(names, len(names))
+    names = check_label_names(label_names)
     if isinstance(words, Mapping):
         check_keys("words", words, names)
     elif words is not None and not callable(words):

@@ -125,7 +125,9 @@ def test_the_prior_of_mped_needs_wordnet_and_names_that_mean_something(
 def test_rows_that_lack_something_here_are_said(
     own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tg_mlc.graphs._wordnet_files._usual_folders", lambda: iter([]))
+    monkeypatch.setattr("tg_mlc.graphs.wordnet_nouns.USUAL", ())
+    for variable, value in {"WNSEARCHDIR": "", "NLTK_DATA": "", "HOME": str(own_runs)}.items():
+        monkeypatch.setenv(variable, value)
     monkeypatch.setitem(sys.modules, "napkinxc", None)
     monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
     with pytest.raises(SystemExit, match=r"to choose a cell \(got none\)"):

@@ -79,14 +79,18 @@ def _recognise(line: str) -> Form:
 def _rcv1_pair(line: str, where: str) -> tuple[str, str | None]:
     found = RCV1_LINE.fullmatch(line)
     if found is None:
-        raise ValueError(
-            f"Expected {where} to read 'parent: ... child: ... child-description: ...' (got {line[:80]!r})"
-        )
+        expected = f"{where} to read 'parent: ... child: ... child-description: ...'"
+        raise ValueError(f"Expected {expected} (got {line[:80]!r})")
     return found[2], _parent(found[1])
 
 
 def _taxonomy(lines: Located, name: str, is_given: bool) -> Parentage:
-    families = [_family(line, where) for line, where in lines]
+    families: list[Parentage] = []
+    for line, where in lines:
+        parent, *children = [cell.strip() for cell in line.split("\t")]
+        if not parent or not children or not all(children):
+            raise ValueError(f"Expected {where} to hold a parent and its children between tabs (got {line[:80]!r})")
+        families.append([(child, _parent(parent)) for child in children])
     if not is_given and all(len(family) == 1 for family in families):
         expected = f"'form' for two columns between tabs, as in {name}, of which either may hold the parents"
         hint = "give 'pairs' if children come first, 'taxonomy' if parents do"
@@ -94,36 +98,24 @@ def _taxonomy(lines: Located, name: str, is_given: bool) -> Parentage:
     return list(chain.from_iterable(families))
 
 
-def _family(line: str, where: str) -> Parentage:
-    parent, *children = [cell.strip() for cell in line.split("\t")]
-    if not parent or not children or not all(children):
-        raise ValueError(f"Expected {where} to hold a parent and its children between tabs (got {line[:80]!r})")
-    return [(child, _parent(parent)) for child in children]
-
-
 def _table(lines: Located, delimiter: str) -> Parentage:
-    rows = [(_cells(line, delimiter, where), where) for line, where in lines]
-    columns, first = ["child", "parent"], [cell.lower() for cell in rows[0][0]]
-    if set(columns) <= set(first):
-        columns, rows = first, rows[1:]
-    return [_pair(columns, cells, where) for cells, where in rows]
-
-
-def _cells(line: str, delimiter: str, where: str) -> list[str]:
-    try:
-        cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True))
-    except csv.Error as error:
-        expected = "double quotes around whole cells, and two for one within"
-        raise ValueError(f"Expected {where} to have {expected} (got {line[:80]!r}, {error})") from error
-    return [cell.strip() for cell in cells]
-
-
-def _pair(columns: list[str], cells: list[str], where: str) -> tuple[str, str | None]:
-    if len(cells) != len(columns) or not cells[columns.index("child")]:
-        expected = f"{where} to hold a child and its parent, by tab or comma, in the columns {columns[:5]}"
-        hint = "put names with a comma in double quotes, and name other columns in the first line"
-        raise ValueError(f"Expected {expected} (got {cells[:5]}); {hint}")
-    return cells[columns.index("child")], _parent(cells[columns.index("parent")])
+    columns, pairs = ["child", "parent"], []
+    for i, (line, where) in enumerate(lines):
+        try:
+            cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True))
+        except csv.Error as error:
+            expected = "double quotes around whole cells, and two for one within"
+            raise ValueError(f"Expected {where} to have {expected} (got {line[:80]!r}, {error})") from error
+        cells = [cell.strip() for cell in cells]
+        if i == 0 and {"child", "parent"} <= {cell.lower() for cell in cells}:
+            columns = [cell.lower() for cell in cells]
+            continue
+        if len(cells) != len(columns) or not cells[columns.index("child")]:
+            expected = f"{where} to hold a child and its parent, by tab or comma, in the columns {columns[:5]}"
+            hint = "put names with a comma in double quotes, and name other columns in the first line"
+            raise ValueError(f"Expected {expected} (got {cells[:5]}); {hint}")
+        pairs.append((cells[columns.index("child")], _parent(cells[columns.index("parent")])))
+    return pairs
 
 
 def _parent(name: str) -> str | None:
