@@ -6,22 +6,22 @@ along a label graph: edgeless (el), fully connected (fc), or a prior from traini
 base scores, to which messages contribute nothing at first, and the epoch with the lowest validation loss is kept.
 
 Every variant is compared with the base scores without messages, the label frequencies alone, a random forest, a linear
-SVM
-and logistic regression on Morgan fingerprints (both tuned on the validation set), and the figures of the LaMP paper. On
-so few drugs most of the score comes from the base scores. A second table is of functional groups, which messages along
-the
-bonds find better than any classifier of fingerprints.
+SVM and logistic regression on Morgan fingerprints (both tuned on the validation set), and the figures of the LaMP
+paper. On so few drugs most of the score comes from the base scores. A second table is of functional groups, which
+messages along the bonds find better than any classifier of fingerprints.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 import time
 from pathlib import Path
 from typing import Any, Literal
 
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from jsonargparse import ArgumentParser
@@ -39,33 +39,23 @@ from tg_mlc.metrics import Evaluation, evaluate, tune_per_metric
 from tg_mlc.papers.recipes import RECIPES, EncoderName
 
 #: The start of every model: the scores of a random forest and of kernel ridge regression together.
-SILENT = "evidence, no messages"
+SILENT = "base scores alone"
 #: For the second table, in which fewer epochs show enough.
 CONTRAST = {"max_epochs": 12}
-COLUMNS = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")
-# Tables 1 to 3, 7 and 8 of arXiv:1904.08049, rows "FMP + LaMP"; the paper gives no ROC-AUC.
+#: Metrics by how the table writes them.
+COLUMNS = {
+    "subset_accuracy": "subset acc.",
+    "hamming_accuracy": "Hamming acc.",
+    "f1_samples": "samples F1",
+    "f1_micro": "micro F1",
+    "f1_macro": "macro F1",
+    "roc_auc_macro": "ROC-AUC",
+}
+#: In the same order: Tables 7, 8 and 1 to 3 of arXiv:1904.08049, rows "FMP + LaMP"; the paper gives no ROC-AUC.
 PAPER = {
-    "el": {
-        "subset_accuracy": 0.007,
-        "hamming_accuracy": 0.748,
-        "f1_samples": 0.766,
-        "f1_micro": 0.795,
-        "f1_macro": 0.664,
-    },
-    "fc": {
-        "subset_accuracy": 0.014,
-        "hamming_accuracy": 0.749,
-        "f1_samples": 0.764,
-        "f1_micro": 0.795,
-        "f1_macro": 0.668,
-    },
-    "pr": {
-        "subset_accuracy": 0.007,
-        "hamming_accuracy": 0.747,
-        "f1_samples": 0.766,
-        "f1_micro": 0.797,
-        "f1_macro": 0.664,
-    },
+    "el": (0.007, 0.748, 0.766, 0.795, 0.664),
+    "fc": (0.014, 0.749, 0.764, 0.795, 0.668),
+    "pr": (0.007, 0.747, 0.766, 0.797, 0.664),
 }
 
 
@@ -220,27 +210,25 @@ def evaluate_counted(
     return evaluate(molecules[split.test].y[:, counted], on_test[:, counted], tuners, names)
 
 
-def print_table(rows: dict[str, Evaluation], paper: dict[str, dict[str, float]]) -> None:
-    """Prints all rows, the papers' figures below ours."""
-    print(f"\n{'test set':<22}" + "".join(f"{name:>17}" for name in COLUMNS))
-    for name, evaluation in rows.items():
-        print(f"{name:<22}" + "".join(f"{evaluation[column]:17.3f}" for column in COLUMNS))
-    for kind, values in paper.items():
-        name = f"paper, FMP + LaMP_{kind}"
-        print(f"{name:<22}" + "".join(f"{values[c]:17.3f}" if c in values else f"{'-':>17}" for c in COLUMNS))
+def print_table(rows: dict[str, Evaluation], paper: dict[str, tuple[float, ...]]) -> None:
+    """Prints all rows, the paper's figures below ours."""
+    found = {name: [evaluation[column] for column in COLUMNS] for name, evaluation in rows.items()}
+    found |= {f"paper, FMP + LaMP_{kind}": [*values, math.nan] for kind, values in paper.items()}
+    table = pd.DataFrame.from_dict(found, orient="index", columns=list(COLUMNS.values()))
+    print("", table.to_string(float_format="{:.3f}".format, na_rep="-", col_space=12), sep="\n")
     if paper:
         print(
             "Accuracies and F1 of the paper are about those of a constant (label frequency): they show nothing here.\n"
-            "Compare macro ROC-AUC (roc_auc_macro), which is 0.5 for any constant."
+            "Compare ROC-AUC (the mean over labels), which is 0.5 for any constant."
         )
     undefined = next(iter(rows.values())).undefined
     if undefined:
         names = ", ".join(undefined)
-        print(f"roc_auc_macro leaves out {len(undefined)} labels with one class only in the test set: {names}")
+        print(f"ROC-AUC leaves out {len(undefined)} labels with one class only in the test set: {names}")
     for name, evaluation in rows.items():
         if evaluation.undefined_f1:
             labels = ", ".join(evaluation.undefined_f1)
-            print(f"f1_macro of {name} counts as 0, for want of positives and predictions: {labels}")
+            print(f"Macro F1 of {name} counts as 0, for want of positives and predictions: {labels}")
 
 
 def print_what_counts(rows: dict[str, Evaluation], main_row: str) -> None:
@@ -249,7 +237,7 @@ def print_what_counts(rows: dict[str, Evaluation], main_row: str) -> None:
     value = rows[main_row][column]
     others = [row for row in (SILENT, "random forest", "linear SVM") if row in rows]
     print(
-        f"What counts on this split: {column} of {main_row} is {value:.3f}, which is "
+        f"What counts on this split: {COLUMNS[column]} of {main_row} is {value:.3f}, which is "
         + ", ".join(f"{value - rows[row][column]:+.3f} against {row}" for row in others)
         + "."
     )

@@ -68,10 +68,8 @@ def changes_of(recipe: Recipe, classifiers: Iterable[str], graph: str) -> dict[s
 
     def differs(change: Change) -> bool:
         kept = None if change.base_scores is None else {NAMES[kind] for kind in change.base_scores}
-        other_evidence = kept is not None and kept < present
-        return (
-            other_evidence or change.graph not in (None, graph) or (bool(change.parts) and change.of(recipe) != recipe)
-        )
+        other_scores = kept is not None and kept < present
+        return other_scores or change.graph not in (None, graph) or (bool(change.parts) and change.of(recipe) != recipe)
 
     return {name: change for name, change in CHANGES.items() if differs(change)}
 

@@ -220,15 +220,15 @@ def run_cell(
         label_graph = label_graph_of(task, split, cell.seed, cell.row.graph or "el", encoder, options)
     else:
         label_graph, start = known.label_graph, start - known.seconds
-    if cell.row.model == "lamp-known":  # nothing is known to models in tables, so that is how to choose an epoch
+    if cell.row.model == "lamp-given":  # nothing is known to models in tables, so that is how to choose an epoch
         nothing = torch.full_like(task.dataset.y, torch.nan)
-        task = replace(task, dataset=with_attribute(task.dataset, "known", nothing))
+        task = replace(task, dataset=with_attribute(task.dataset, "given", nothing))
     result, data = task.train(split, cell.seed, label_graph, encoder, {**options, "callbacks": [timer]})
     on_val = result.predict(data.val_dataloader())
     testing = time.perf_counter()
     on_test = result.predict(data.test_dataloader())
     end = time.perf_counter()
-    if cell == along_all and cell.row.model != "lamp-known":
+    if cell == along_all and cell.row.model != "lamp-given":
         learned[cell] = Learned(learned_by(task, result, data), end - start)
     run = task.run(cell.row, split, cell.seed, end - start, on_val, on_test)
     run.density, run.validation = (label_graph.density if cell.row.graph else None), result.best_value

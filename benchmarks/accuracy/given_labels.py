@@ -152,7 +152,7 @@ def run_row(
     """The scores of one row of one seed, for every share."""
     torch.set_num_threads(1)
     start = time.perf_counter()
-    recipe = RECIPES[name].as_member(FAMILY["lamp-known"])
+    recipe = RECIPES[name].as_member(FAMILY["lamp-given"])
     split = recipe.split(raw, recipe.splits[0], seed)
     trial = Trial(Task(name, recipe.prepare(raw, split, root / name), recipe), split, seed, options)
     predict, settings = ROWS[row](trial)
@@ -280,7 +280,7 @@ ROWS: dict[str, Callable[[Trial], tuple[Predict, dict[str, Any]]]] = {
     WITH_MASKS: _lamp,
 }
 TAKE_KNOWN = (LOGISTIC, WITH_MASKS)
-FAMILY_ROWS = ("lamp", "lamp-known")
+FAMILY_ROWS = ("lamp", "lamp-given")
 
 
 if __name__ == "__main__":

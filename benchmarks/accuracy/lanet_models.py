@@ -16,9 +16,10 @@ from benchmarks.accuracy.lanet_boosting import BoostedHistory
 from tg_mlc.data import Split
 from tg_mlc.graphs import LabelGraph, fully_connected
 from tg_mlc.papers import C2AEObjective
-from tg_mlc.papers.next_set import C2AE, TIFUKNN, LSTMBaseline, TimeAttention, TransformerBase, TwoAttentions
+from tg_mlc.papers.next_set import C2AE, LSTMBaseline, TimeAttention, TransformerBase, TwoAttentions
 from tg_mlc.sequences import (
     LANET,
+    TIFUKNN,
     GlobalFrequency,
     LastSet,
     LogisticHistory,

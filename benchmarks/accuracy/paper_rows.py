@@ -21,7 +21,7 @@ NAMES = {
     "graph2mlp": "Graph2MLP",
     "infnet": "InfNet SPEN",
     "lamp": "LaMP",
-    "lamp-known": "LaMP with known labels",
+    "lamp-given": "LaMP with known labels",
     "linear-br": "BR, linear",
     "mlp-br": "BR, MLP",
     "mp-br": "MP BR",
@@ -64,7 +64,7 @@ _LAMP: Rows = {
         for graph in GRAPHS
     },
     Row("lamp", "emb", WORDNET): (),
-    Row("lamp-known", "emb", "fc"): (),
+    Row("lamp-given", "emb", "fc"): (),
 }
 _MPED: Rows = {
     **_BASELINES,

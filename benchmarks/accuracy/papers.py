@@ -1,7 +1,7 @@
 """Figures that the papers report.
 
-Left out is subset_accuracy on Delicious in Table 7 of the LaMP paper, whose entries are those of macro-F1 in its Table
-3.
+Left out is the subset accuracy on Delicious in Table 7 of the LaMP paper, whose entries are those of macro-F1 in its
+Table 3.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ LAMP = "LaMP"
 #: The first row of every comparison.
 FREQUENCY = "label frequency"
 #: What rows with messages on molecules are tested against, as far as a comparison has it.
-SILENT = "evidence without messages"
+SILENT = "base scores without messages"
 BASELINES = ("random forest", "linear path alone", SILENT)
 #: What is compared with priors.
 LEARNED = "learned attention"

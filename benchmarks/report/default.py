@@ -11,16 +11,11 @@ from benchmarks import files
 from benchmarks.accuracy.auto import COMBINED, NAME, OURS, SHARES
 from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.accuracy.summary import corrected_p_value, p_in_words
+from benchmarks.report.writing import titles
 from tg_mlc.datasets.registry import published
 
 LEVEL = 0.05
-COLUMNS = {
-    "f1_samples": "f1_samples",
-    "f1_micro": "f1_micro",
-    "f1_macro": "f1_macro",
-    "roc_auc_macro": "macro ROC-AUC",
-    "average_precision_macro": "macro average precision",
-}
+COLUMNS = titles("f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
 INTRO = """\
 # A default for your own data
 

@@ -13,13 +13,14 @@ from benchmarks import files
 from benchmarks.accuracy.given_labels import LOGISTIC, PLAIN, TAKE_KNOWN, WITH_MASKS
 from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.accuracy.summary import corrected_p_value, p_in_words
+from benchmarks.report.writing import METRICS, titles
 from tg_mlc.datasets.registry import published
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
 
 PREFIX = "given_labels-"
-METRIC, TITLE = "roc_auc_macro", "macro ROC-AUC"
-TITLES = {METRIC: TITLE, "average_precision_macro": "macro average precision"}
+METRIC, TITLE = "roc_auc_macro", METRICS["roc_auc_macro"]
+TITLES = titles(METRIC, "average_precision_macro")
 #: The shares that the table shows.
 SHOWN = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 HALF = 0.5
@@ -36,7 +37,7 @@ INTRO = """\
 
 How well are the other labels of a sample predicted if some are known already? Of each test sample a share of the labels
 is given, the same labels to all rows; the scores are those of the labels that are not given. LaMP "with masks" is
-`RECIPES[name].as_member(FAMILY["lamp-known"])`, LaMP as published that is trained with random label masks. The logistic
+`RECIPES[name].as_member(FAMILY["lamp-given"])`, LaMP as published that is trained with random label masks. The logistic
 regression has the inputs and what is known of the other labels, is trained with masks of the same kind, and represents
 what is known in the better of two ways on validation samples. Rows without masks are given nothing; their scores are
 those of the same labels. p is that of a paired t-test over the seeds, not corrected for the number of tests.{epochs}
@@ -71,11 +72,11 @@ def _shortened(found: dict[str, dict[str, Any]]) -> str:
 
 
 def _epochs(result: dict[str, Any]) -> int:
-    return int(result["recipes"]["lamp-known"]["fit"]["max_epochs"])
+    return int(result["recipes"]["lamp-given"]["fit"]["max_epochs"])
 
 
 def _epochs_of_recipe(name: str) -> int:
-    return int(RECIPES[name].as_member(FAMILY["lamp-known"]).fit["max_epochs"])
+    return int(RECIPES[name].as_member(FAMILY["lamp-given"]).fit["max_epochs"])
 
 
 def table(result: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.accuracy.lanet_models import FIGURE_3, SHORT, SHORT_TABLE, TABLE_3, TABLE_4, TABLE_5
+from benchmarks.report.writing import METRICS
 
 Result = dict[str, Any]
 Values = dict[str, list[float]]
@@ -80,7 +81,7 @@ def everything(result: Result) -> list[str]:
     """Mean and standard deviation over seeds of every cell in every column, the best in bold."""
     rows = {_named(row): row["runs"] for row in result["rows"]}
     found = {name: [_values(runs, column) for column in COLUMNS] for name, runs in rows.items()}
-    return _table(["", "seeds", *COLUMNS], {name: [str(len(rows[name]))] for name in rows}, found)
+    return _table(["", "seeds", *map(column_title, COLUMNS)], {name: [str(len(rows[name]))] for name in rows}, found)
 
 
 def grouped(result: Result, level: str) -> list[str]:
@@ -116,7 +117,7 @@ def differences(result: Result) -> list[str]:
     for against, found in result["differences"].items():
         metrics = list(next(iter(found.values()), {}))
         lines += ["", f"Differences to {against}, with 95 % intervals of a bootstrap over entities:", ""]
-        lines += _head(["", *metrics])
+        lines += _head(["", *map(column_title, metrics)])
         lines += [_row([title, *(interval(of.get(metric)) for metric in metrics)]) for title, of in found.items()]
     return lines
 
@@ -174,6 +175,14 @@ def epochs(result: Result) -> list[str]:
                 times = [f"{wall['median']:.4g}", f"{wall['q1']:.4g} to {wall['q3']:.4g}"]
                 lines.append(_row([*sizes, name, *times, f"{row[name]['seconds_per_epoch']:.3g}", *ratios]))
     return lines
+
+
+def column_title(column: str) -> str:
+    """How tables write a column."""
+    if column == "roc_auc_macro10":
+        return f"{METRICS['roc_auc_macro']}, frequent labels"
+    metric, _, decided = column.partition(" ")
+    return ", ".join(filter(None, (METRICS.get(metric, metric), decided)))
 
 
 def number(value: float | None) -> str:

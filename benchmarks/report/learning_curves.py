@@ -8,20 +8,21 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.accuracy.learning_curve import DEFAULT, POOLED, RELEASED, TIED
+from benchmarks.report.writing import METRICS
 
 COLORS = {DEFAULT: "tab:blue", TIED: "tab:red", RELEASED: "tab:gray", POOLED: "black"}
 #: The epochs that the table shows.
 SHOWN = (1, 2, 4, 6, 8, 12, 20, 30)
 #: What table and picture show.
-DRAWN = {"bag": ("f1_samples", "example-based F1"), "molecule": ("average_precision_macro", "macro average precision")}
+DRAWN = {"bag": "f1_samples", "molecule": "average_precision_macro"}
 
 
 def table(result: dict[str, Any]) -> list[str]:
     """A table of some epochs."""
-    metric, title = DRAWN[result["dataset"]["kind"]]
+    metric = DRAWN[result["dataset"]["kind"]]
     epochs = [epoch for epoch in SHOWN if epoch <= result["settings"]["epochs"]]
     lines = [
-        f"| model | {title} | {' | '.join(f'epoch {epoch}' for epoch in epochs)} | seconds an epoch |",
+        f"| model | {METRICS[metric]} | {' | '.join(f'epoch {epoch}' for epoch in epochs)} | seconds an epoch |",
         "|---|---|" + "---|" * (len(epochs) + 1),
     ]
     for model in dict.fromkeys(point["model"] for point in result["curves"]):
@@ -39,7 +40,7 @@ def _cell(values: list[float]) -> str:
 
 def draw(result: dict[str, Any]) -> Figure:
     """Draws the mean and the range over the seeds, by epochs and by seconds."""
-    metric, title = DRAWN[result["dataset"]["kind"]]
+    metric = DRAWN[result["dataset"]["kind"]]
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     for model in dict.fromkeys(point["model"] for point in result["curves"]):
@@ -50,7 +51,7 @@ def draw(result: dict[str, Any]) -> Figure:
         for axes, x in ((left, epochs), (right, seconds)):
             axes.plot(x, values.mean(axis=1), color=COLORS[model], label=model)
             axes.fill_between(x, values.min(axis=1), values.max(axis=1), color=COLORS[model], alpha=0.15, linewidth=0)
-    left.set(xlabel="epochs", ylabel=f"{title}, test set")
+    left.set(xlabel="epochs", ylabel=f"{METRICS[metric]}, test set")
     right.set(xlabel="seconds of training, one thread")
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize="small")
     return figure

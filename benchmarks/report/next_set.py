@@ -13,13 +13,11 @@ from benchmarks import files
 from benchmarks.report import lanet
 from benchmarks.report.lanet import ALONE, FREQUENCY, MEMORY, PUBLISHED, SHORT_NO_ID, TIFU, Result, interval, number
 from benchmarks.report.pictures import Picture
+from benchmarks.report.writing import titles
 
 PREFIX = "lanet-"
 METRICS = {
-    "roc_auc_micro": "micro ROC-AUC",
-    "roc_auc_macro": "macro ROC-AUC",
-    "f1_micro": "micro F1",
-    "f1_macro": "macro F1",
+    **titles("roc_auc_micro", "roc_auc_macro", "f1_micro", "f1_macro"),
     "R@10": "recall at 10",
     "NDCG@10": "NDCG at 10",
 }
@@ -74,10 +72,9 @@ data, and [how results are made](../results.md).
 - **short** rows are trained for few epochs with our settings; they are not the paper's, and say what these models do
   within minutes. "memory alone" is the memory of LANET with memory without any attention.
 - **no ID**: the model is not told which entity it is; it then knows the last three events and nothing else.
-- roc_auc_micro and roc_auc_macro are micro and macro ROC-AUC, roc_auc_macro10 is the mean over labels with at least
-  ten test positives. F1 has
-  one threshold for all labels, one for each, or thresholds that follow label frequencies, all tuned on validation
-  targets. R@10, NDCG@10 and HR@10 (hit rate) are those of the ten highest scores.
+- Macro ROC-AUC, frequent labels, is the mean over labels with at least ten test positives. F1 has one threshold for all
+  labels, one for each, or thresholds that follow label frequencies, all tuned on validation targets. R@10, NDCG@10 and
+  HR@10 (hit rate) are those of the ten highest scores.
 - Values are means over seeds ± standard deviation, the best of a column in bold. Intervals are those of 95% of a paired
   bootstrap over entities, of the mean over seeds; they do not hold what other seeds might give, and are not corrected
   for their number. "Surely" below means that such an interval leaves out 0.

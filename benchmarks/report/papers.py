@@ -16,6 +16,7 @@ from benchmarks.accuracy.papers import DIFFERENT, METRICS, reported
 from benchmarks.accuracy.rows import Row
 from benchmarks.accuracy.runs import Run
 from benchmarks.accuracy.summary import summarise
+from benchmarks.report.writing import LETTERS
 
 #: The mean of all metrics.
 AVERAGE = "average"
@@ -155,7 +156,8 @@ def _of_one(table: Table, dataset: str, values: Mapping[Key, Values]) -> list[st
     """All metrics of one data set."""
     metrics = [*table.metrics, AVERAGE]
     body = _body(table, [(dataset, metric) for metric in metrics], values)
-    return ["", f"**{dataset}**", "", _head(metrics), _rule(metrics), *body]
+    letters = [LETTERS.get(metric, metric) for metric in metrics]
+    return ["", f"**{dataset}**", "", _head(letters), _rule(letters), *body]
 
 
 def _head(names: Sequence[str]) -> str:

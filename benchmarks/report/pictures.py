@@ -15,13 +15,9 @@ from benchmarks.accuracy.papers import BEST, figures
 from benchmarks.accuracy.rows import FREQUENCY
 from benchmarks.accuracy.summary import by_row
 from benchmarks.report.comparisons import Comparison, shown
+from benchmarks.report.writing import titles
 
-DRAWN = {
-    "subset_accuracy": "subset_accuracy",
-    "f1_samples": "example-based F1",
-    "f1_macro": "macro F1",
-    "roc_auc_macro": "macro ROC-AUC",
-}
+DRAWN = titles("subset_accuracy", "f1_samples", "f1_macro", "roc_auc_macro")
 
 
 class Picture(NamedTuple):

@@ -10,6 +10,7 @@ from benchmarks.accuracy.rows import LAMP, LEARNED, Row
 from benchmarks.accuracy.summary import by_row
 from benchmarks.report.comparisons import load, names
 from benchmarks.report.tables import ORACLES
+from benchmarks.report.writing import METRICS
 
 FC = Row(LAMP, "emb", "fc", "best")
 ROWS = {
@@ -42,9 +43,9 @@ def numbers() -> dict[str, Any]:
 
 
 def table(numbers: dict[str, Any]) -> list[str]:
-    """subset_accuracy and macro ROC-AUC of each row at each share, the best in bold."""
+    """Subset accuracy and macro ROC-AUC of each row at each share, the best in bold."""
     columns = [(metric, share) for metric in ("subset_accuracy", "roc_auc_macro") for share in numbers]
-    heads = (f"{'macro ROC-AUC' if metric == 'roc_auc_macro' else metric}, {share}%" for metric, share in columns)
+    heads = (f"{METRICS[metric]}, {share}%" for metric, share in columns)
     lines = [f"| model | {' | '.join(heads)} |", "|---|" + "---|" * len(columns)]
     found = {row.title: [numbers[share]["metrics"][row.title][metric] for metric, share in columns] for row in ROWS}
     trained = [found[row.title] for row in ROWS if row.model not in ORACLES]

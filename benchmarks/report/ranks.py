@@ -20,6 +20,7 @@ from benchmarks.accuracy.paper_rows import title
 from benchmarks.accuracy.papers import METRICS
 from benchmarks.accuracy.summary import ROUNDING
 from benchmarks.report.papers import NUM_SEEDS, Values, comparable, grouped, spread
+from benchmarks.report.writing import LETTERS
 
 ALPHA = 0.05
 #: Fewer are not compared.
@@ -142,7 +143,10 @@ def table(numbers: list[dict[str, Any]], picture: str) -> list[str]:
 def _section(numbers: dict[str, Any]) -> list[str]:
     metrics = numbers["metrics"]
     n, k = len(numbers["datasets"]), len(next(iter(metrics.values()))["ranks"])
-    lines = [f"| model | {' | '.join(f'rank in {name}' for name in metrics)} |", "|---|" + "---|" * len(metrics)]
+    lines = [
+        f"| model | {' | '.join(f'rank in {LETTERS[name]}' for name in metrics)} |",
+        "|---|" + "---|" * len(metrics),
+    ]
     best = {name: min(found["ranks"].values()) for name, found in metrics.items()}
     for model in next(iter(metrics.values()))["ranks"]:
         ranks = {name: found["ranks"][model] for name, found in metrics.items()}
@@ -157,7 +161,7 @@ def _section(numbers: dict[str, Any]) -> list[str]:
         f"- k = {k} models by means over the seeds, ranked on N = {n} data sets: {', '.join(numbers['datasets'])}",
         f"- A rank of 1 is the best, and two mean ranks differ by {k - 1} at most",
         *([f"- {caution}"] if n <= FEW_DATASETS else []),
-        *(f"- {name}: {_tested(found)}" for name, found in metrics.items()),
+        *(f"- {LETTERS[name]}: {_tested(found)}" for name, found in metrics.items()),
         "",
     ]
 
@@ -181,7 +185,7 @@ def draw(numbers: list[dict[str, Any]]) -> Figure:
     columns = figure.subplots(len(METRICS), len(numbers), squeeze=False).T
     for each, column in zip(numbers, columns, strict=True):
         for axes, (name, found) in zip(column, each["metrics"].items(), strict=True):
-            _diagram(axes, f"{name}, {len(each['datasets'])} data sets", found)
+            _diagram(axes, f"{LETTERS[name]}, {len(each['datasets'])} data sets", found)
     return figure
 
 

@@ -10,15 +10,9 @@ from benchmarks.accuracy.papers import BEST, figures
 from benchmarks.accuracy.rows import BASELINES, LEARNED, Row
 from benchmarks.accuracy.summary import OTHER_DECISIONS, PairedTest, by_row, in_words, p_in_words, paired_tests
 from benchmarks.report.comparisons import Comparison, changed_settings, load, names, shown, source
+from benchmarks.report.writing import METRICS, titles
 
-COLUMNS = {
-    "subset_accuracy": "subset_accuracy",
-    "hamming_accuracy": "hamming_accuracy",
-    "f1_samples": "f1_samples",
-    "f1_micro": "f1_micro",
-    "f1_macro": "f1_macro",
-    "roc_auc_macro": "macro ROC-AUC",
-}
+COLUMNS = titles("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")
 #: Rows that know how samples were made.
 ORACLES = ("best without neighbours", "best possible")
 NOTHING = {"mean": None, "sd": None}
@@ -129,7 +123,7 @@ def _listed(lines: Iterable[str]) -> list[str]:
 def _table_of(tests: Sequence[PairedTest]) -> list[str]:
     lines = ["| row | against | metric | mean difference | sd | test | p |", "|---|---|---|---|---|---|---|"]
     return lines + [
-        f"| {t.row.title} | {t.against.title} | {t.metric} | {t.mean_difference:+.4f} | {t.sd:.4f} | {t.name} "
+        f"| {t.row.title} | {t.against.title} | {METRICS[t.metric]} | {t.mean_difference:+.4f} | {t.sd:.4f} | {t.name} "
         f"| {p_in_words(t.p).removeprefix('p ').removeprefix('= ')} |"
         for t in tests
     ]
@@ -155,4 +149,6 @@ def _found(summary: Mapping[Row, Any], row: Row) -> str:
 
 
 def _thresholds(values: Mapping[str, Sequence[float]]) -> str:
-    return ", ".join(f"{metric} {'/'.join(f'{value:g}' for value in of_seed)}" for metric, of_seed in values.items())
+    return ", ".join(
+        f"{METRICS[metric]} {'/'.join(f'{value:g}' for value in of_seed)}" for metric, of_seed in values.items()
+    )

@@ -89,7 +89,7 @@ class _Ridge(StackedClassifier):
 
 
 class _ExactRidge(_Ridge):
-    name = "kernel ridge regression, tuned for subset_accuracy"
+    name = "kernel ridge regression, tuned for subset accuracy"
     settings = EXACT_GRID
     metric = "subset_accuracy"
 

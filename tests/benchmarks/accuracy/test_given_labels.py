@@ -33,7 +33,7 @@ def twins() -> ArrayDataset:
 
 
 def trial(dataset: ArrayDataset, seed: int = 0) -> Trial:
-    recipe = RECIPES["bookmarks"].as_member(FAMILY["lamp-known"])
+    recipe = RECIPES["bookmarks"].as_member(FAMILY["lamp-given"])
     return Trial(Task("bookmarks", dataset, recipe), random_split(len(dataset), seed=seed), seed, {"max_epochs": 1})
 
 
@@ -102,8 +102,8 @@ def test_it_writes_scores_of_labels_that_are_not_given(
     for share in SHARES[1:]:
         assert points[FREQUENCY, share, False]["roc_auc_macro"] == 0.5
     assert points[WITH_MASKS, 0.5, True] != points[WITH_MASKS, 0.5, False]
-    assert result["recipes"]["lamp-known"]["module"]["max_given"] == 0.75
-    assert result["recipes"]["lamp-known"]["fit"]["max_epochs"] == 1
+    assert result["recipes"]["lamp-given"]["module"]["max_given"] == 0.75
+    assert result["recipes"]["lamp-given"]["fit"]["max_epochs"] == 1
     assert result["seeds"] == [10]
 
 

@@ -103,8 +103,8 @@ def test_planted_graphs_end_to_end(
     assert "thresholds by frequency" in printed
     assert "likeliest known label set" in printed
     assert "by frequency or label set" in printed
-    assert "| LaMP emb fc | LaMP emb el | roc_auc_macro |" in printed
-    assert "- LaMP emb fc: subset_accuracy 0." in printed
+    assert "| LaMP emb fc | LaMP emb el | macro ROC-AUC |" in printed
+    assert "- LaMP emb fc: subset accuracy 0." in printed
     written.rename(tracked)
     assert any("samples drawn anew for every seed" in line for line in short(load("planted-50-official")))
 
@@ -257,4 +257,4 @@ def test_molecules_end_to_end(
     assert result["seeds"] == [10, 11]
     assert len(result["runs"]) == 4
     assert result["environment"]["versions"]["torch"] == torch.__version__
-    assert "| LaMP emb fc | LaMP emb el | roc_auc_macro |" in capsys.readouterr().out
+    assert "| LaMP emb fc | LaMP emb el | macro ROC-AUC |" in capsys.readouterr().out

@@ -30,13 +30,13 @@ def test_the_table_compares_with_the_best_classifier() -> None:
     assert "| random forest | " + " | ".join(["0.610 ± 0.010"] * 5) + " | 3 |" in lines
     compared = [line for line in lines if line.startswith("- ")]
     assert len(compared) == len(COLUMNS)
-    assert compared[0].startswith("- f1_samples: +0.0600 beside the best classifier, random forest, p")
+    assert compared[0].startswith("- samples F1: +0.0600 beside the best classifier, random forest, p")
 
 
 def test_one_seed_has_neither_spread_nor_test() -> None:
     lines = table(points(1))
     assert "±" not in "".join(lines)
-    assert "- f1_samples: +0.0500 beside the best classifier, random forest" in lines
+    assert "- samples F1: +0.0500 beside the best classifier, random forest" in lines
 
 
 def test_every_data_set_has_a_section() -> None:
@@ -62,6 +62,6 @@ def test_what_messages_add_is_told() -> None:
     combined = [{**point, "row": COMBINED} for point in found if point["row"] == "random forest"]
     lines = table([*found, *combined])
     assert lines[-1].startswith(
-        "- what label message passing adds to the same classifiers combined: f1_samples +0.0600 (p"
+        "- what label message passing adds to the same classifiers combined: samples F1 +0.0600 (p"
     )
     assert lines[-2].startswith("- macro average precision: +0.0600 beside the best classifier, random forest")

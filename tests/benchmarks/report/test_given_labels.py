@@ -35,7 +35,7 @@ def result_of(seeds: list[int]) -> dict[str, Any]:
         "dataset": data,
         "split": "random",
         "seeds": seeds,
-        "recipes": {"lamp-known": {"fit": {"max_epochs": 20}}},
+        "recipes": {"lamp-given": {"fit": {"max_epochs": 20}}},
         "points": points,
         "environment": describe_environment(),
     }
@@ -81,7 +81,7 @@ def test_the_conclusion_follows_from_the_results() -> None:
 
 def test_models_that_were_trained_for_fewer_epochs_are_named() -> None:
     short, whole = result_of([0]), result_of([0])
-    short["recipes"]["lamp-known"]["fit"]["max_epochs"] = 4
+    short["recipes"]["lamp-given"]["fit"]["max_epochs"] = 4
     assert "than its recipe says: bibtex 4 of 14." in given_labels.page({"bibtex": short, "sider": whole})
     assert "fewer epochs" not in given_labels.page({"sider": whole})
 

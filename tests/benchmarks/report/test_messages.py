@@ -37,13 +37,13 @@ def test_holms_correction() -> None:
 def test_what_is_said_follows_from_the_results() -> None:
     helps, hurts = cells(FC, 0.05), cells(PR, -0.05)
     assert (
-        "**In f1_samples, attention among labels helps where a difference is significant: above `el` in 1 of 1"
+        "**In samples F1, attention among labels helps where a difference is significant: above `el` in 1 of 1"
         in text(cells(EL, 0), helps)
     )
-    assert "**In f1_samples, attention among labels hurts where" in text(cells(EL, 0), hurts)
+    assert "**In samples F1, attention among labels hurts where" in text(cells(EL, 0), hurts)
     both = text(cells(EL, 0), helps, hurts)
     assert (
-        "**In f1_samples, attention among labels helps in some comparisons and hurts in others: above `el` in" in both
+        "**In samples F1, attention among labels helps in some comparisons and hurts in others: above `el` in" in both
     )
     assert "- LaMP emb pr hurts where a difference is significant: above `el` in 0 of 1 comparisons" in both
     # Bold is what is significant in the primary metric alone.
@@ -51,7 +51,7 @@ def test_what_is_said_follows_from_the_results() -> None:
     assert "p < 0.05, uncorrected: 8 of 8 (4 above, 4 below); by chance alone there would be about 0.4." in both
     assert "| LaMP emb pr, from LaMP emb el | 0 of 1 (0, 1) |" in both
     nothing = text(cells(EL, 0), cells(FC, 1e-5))
-    assert "**In f1_samples, attention among labels makes no significant difference: above `el` in 1 of 1" in nothing
+    assert "**In samples F1, attention among labels makes no significant difference: above `el` in 1 of 1" in nothing
     p = ttest_1samp(np.array(NOISE) + 1e-5, 0.0).pvalue
     assert f"| LaMP emb fc, from LaMP emb el | +0.0000, p = {p:.2f} |" in nothing
 
@@ -79,7 +79,7 @@ def test_the_correction_is_for_label_graphs_in_the_primary_metric() -> None:
 def test_rows_of_few_seeds_are_shown_but_count_in_no_headline() -> None:
     written = text(cells(EL, 0), cells(FC, 0.01), cells(PR, -0.3, seeds=[0, 1]), cells(EL, 0, "yeast", seeds=[0]))
     assert (
-        "**In f1_samples, attention among labels helps where a difference is significant: above `el` in 1 of 1"
+        "**In samples F1, attention among labels helps where a difference is significant: above `el` in 1 of 1"
         in written
     )
     assert "| LaMP emb pr, from LaMP emb el, 2 seeds | -0.3000, p < 0.01 |" in written
@@ -99,7 +99,7 @@ def test_only_seeds_and_data_sets_of_the_edgeless_row_are_shown() -> None:
         ("emotions", FC): [10, 11, 12],
     }
     written = text(cells(EL, 0), cells(FC, 0.1, seeds=[0, 1]))
-    assert "| model, T=2 and 5 seeds if not said | f1_samples |" in written
+    assert "| model, T=2 and 5 seeds if not said | samples F1 |" in written
     assert "| LaMP emb fc, 2 seeds | 0.610 ± 0.014 |" in written
     assert text(cells(EL, 0, seeds=[0]), cells(FC, 0.1, seeds=[0])).startswith("Not run with two seeds or more.")
 
@@ -120,7 +120,7 @@ def test_other_numbers_of_steps_are_compared_with_as_many() -> None:
     # What differs in more than its label graph is exploratory.
     written = text([*of_one, *cells(FC, -0.01)])
     assert (
-        "**In f1_samples, attention among labels hurts where a difference is significant: above `el` in 0 of 1 "
+        "**In samples F1, attention among labels hurts where a difference is significant: above `el` in 0 of 1 "
         in written
     )
     # Label dropout adds the same to every seed of `fc`, so that it has no p.

@@ -30,7 +30,7 @@ def test_table_and_picture_have_every_row_at_every_share(results: Path) -> None:
     assert left.get_legend_handles_labels()[1] == [row.title for row in planted.ROWS]
     assert [list(line.get_xdata()) for line in right.lines] == [[0.25, 0.75]] * 3
     head, _, *lines = planted.table(numbers)
-    assert head == "| model | subset_accuracy, 25% | subset_accuracy, 75% | macro ROC-AUC, 25% | macro ROC-AUC, 75% |"
+    assert head == "| model | subset accuracy, 25% | subset accuracy, 75% | macro ROC-AUC, 25% | macro ROC-AUC, 75% |"
     assert len(lines) == len(planted.ROWS)
     best = "0.250** ± 0.000 | **0.750** ± 0.000 |"
     assert lines[-1] == f"| label frequency | **0.590** ± 0.000 | **0.590** ± 0.000 | **{best}"

@@ -130,14 +130,14 @@ def test_ranks_of_cells() -> None:
     assert shown[-1] == "![Critical differences](ranks.svg)"
     assert "| LaMP emb fc | **1.33** | **1.33** | **1.33** | **1.33** | **1.33** |" in shown
     # Mean ranks of 4/3, 5/3 and 3 have a chi-square of 14/3, of at most 6: F = 2 (14/3) / (6 - 14/3).
-    assert any(line.startswith("- f1_micro: F = 7.00, p = 0.0494, critical difference ") for line in shown)
-    assert any(line.startswith("- f1_micro: ") and line.endswith("exceeded by 0 of 3 pairs") for line in shown)
+    assert any(line.startswith("- miF1: F = 7.00, p = 0.0494, critical difference ") for line in shown)
+    assert any(line.startswith("- miF1: ") and line.endswith("exceeded by 0 of 3 pairs") for line in shown)
     assert "- k = 3 models by means over the seeds, ranked on N = 3 data sets: bibtex, reuters, sider" in shown
     assert any(line.startswith("- Caution: with N = 3 data sets") for line in shown)
     many = {**found, "datasets": list("abcdefghijk")}
     assert not any(line.startswith("- Caution") for line in table([many], "ranks.svg"))
     assert len(draw([found]).axes) == 5
     both = draw([found, many]).axes
-    assert [axes.get_title() for axes in both[:2]] == ["subset_accuracy, 3 data sets", "subset_accuracy, 11 data sets"]
+    assert [axes.get_title() for axes in both[:2]] == ["ACC, 3 data sets", "ACC, 11 data sets"]
     assert numbers(cells[:18]) == []
     assert table([], "ranks.svg") == ["Too few data sets have cells of the same models."]

@@ -100,11 +100,11 @@ def test_a_full_page_holds_all_that_was_measured(results: Path) -> None:
     assert "| *a threshold per label* |  |  | 0.400 ± 0.000 |" in text
     assert "| arXiv:1904.08049, Emb + LaMP_el | | |" in text
     # Both seeds differ by the same, up to rounding.
-    assert "| LaMP emb fc | LaMP emb el | roc_auc_macro | +0.2000 | 0.0000 | paired t-test | undefined" in text
+    assert "| LaMP emb fc | LaMP emb el | macro ROC-AUC | +0.2000 | 0.0000 | paired t-test | undefined" in text
     assert (
         "- Pairs of 'pr' ranked by learned attention (LaMP emb fc): ROC-AUC undefined, average precision 0.500" in text
     )
-    assert "- linear SVM, tuned: subset_accuracy 0.25/0.25" in text
+    assert "- linear SVM, tuned: subset accuracy 0.25/0.25" in text
     assert "left out of its ROC-AUC: rare" in text
     assert "Other best settings" not in text
 

@@ -50,14 +50,14 @@ def test_a_prepared_data_set_knows_what_prepared_it(dataset, tmp_path):
 
 def test_rivals_keep_what_suits_them_better():
     reuters = RECIPES["reuters"]
-    rates = {name: reuters.as_member(FAMILY[name]).module["lr"] for name in ("lamp", "lamp-known", "seq2seq", "mped")}
-    assert rates == {"lamp": 1e-3, "lamp-known": 1e-3, "seq2seq": 2e-3, "mped": 5e-4}
+    rates = {name: reuters.as_member(FAMILY[name]).module["lr"] for name in ("lamp", "lamp-given", "seq2seq", "mped")}
+    assert rates == {"lamp": 1e-3, "lamp-given": 1e-3, "seq2seq": 2e-3, "mped": 5e-4}
 
 
 def test_lamp_of_the_family_is_lamp_as_published(dataset, tmp_path):
     published, lamp = RECIPES["bibtex"].as_published(), RECIPES["bibtex"].as_member(FAMILY["lamp"])
     assert lamp == published
-    known = RECIPES["bibtex"].as_member(FAMILY["lamp-known"])
+    known = RECIPES["bibtex"].as_member(FAMILY["lamp-given"])
     assert known.model == {**published.model, "given_labels": True}
     assert known.objective == {**published.objective, "max_given": 0.75}
     prepared = known.prepare(dataset, SPLIT, tmp_path)

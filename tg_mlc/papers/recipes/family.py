@@ -57,7 +57,7 @@ RIVALS: dict[str, Member] = {
 FAMILY: dict[str, Member] = {
     "lamp": Member(),
     # The share of C-Tran (arXiv:2011.14027).
-    "lamp-known": Member(changes={"model": {"given_labels": True}, "objective": {"max_given": 0.75}}),
+    "lamp-given": Member(changes={"model": {"given_labels": True}, "objective": {"max_given": 0.75}}),
     **_ENCODER_DECODERS,
     **_SEQUENCES,
     **RIVALS,
