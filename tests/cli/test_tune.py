@@ -25,14 +25,14 @@ def test_the_best_settings_are_kept_and_what_was_interrupted_goes_on(command, tm
     pytest.importorskip("optuna")
     train, trials = _folds._train, []
 
-    def interrupted(name, dataset, split, options, epochs, seed, patience=None, callbacks=()):
+    def interrupted(settings, dataset, split, options, epochs, seed, patience=None, callbacks=()):
         if callbacks:
             trials.append(options)
             if len(trials) == 2:
                 raise FloatingPointError("loss is nan")
             if len(trials) == 3:
                 raise KeyboardInterrupt
-        return train(name, dataset, split, options, epochs, seed, patience, callbacks)
+        return train(settings, dataset, split, options, epochs, seed, patience, callbacks)
 
     monkeypatch.setattr(_folds, "_train", interrupted)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -19,12 +19,14 @@ from tg_mlc.sklearn import (
     LinearClassifier,
     MLkNNClassifier,
 )
-from tg_mlc.stacking import folds as _folds
+from tg_mlc.stacking import folds
 
 # The smallest model, as the checks fit it some hundred times. MorganForestClassifier is not among them, as it takes
 # SMILES where the checks pass numbers: test_baselines.py tests it.
 ESTIMATORS = [
-    LaMPClassifier(channels=4, num_steps=1, heads=1, base_scores=("svm",), max_epochs=1, random_state=0),
+    LaMPClassifier(
+        model_options={"channels": 4, "heads": 1}, num_steps=1, base_scores=("svm",), max_epochs=1, random_state=0
+    ),
     AutoClassifier(seconds=0, random_state=0),
     LinearClassifier(),
     KernelRidgeClassifier(),
@@ -56,8 +58,8 @@ WITH_LAMP = {"check_fit_check_is_fitted", "check_n_features_in", "check_estimato
 def test_checks_of_the_default_with_label_message_passing(monkeypatch: pytest.MonkeyPatch) -> None:
     trained = []
     fit = AutoClassifier.fit
-    monkeypatch.setattr(_folds, "MAX_EPOCHS", 1)
-    monkeypatch.setattr(_folds, "NUM_FOLDS", (2,))
+    monkeypatch.setattr(folds, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
     monkeypatch.setattr(AutoClassifier, "fit", lambda self, X, y: trained.append(fit(self, X, y)) or self)
     checks = estimator_checks_generator(AutoClassifier(seconds=60, random_state=0))
     chosen = [each for each in checks if each[1].func.__name__ in WITH_LAMP]

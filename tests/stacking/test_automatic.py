@@ -217,7 +217,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, monkeypatch):
     monkeypatch.setattr(tuned_scores, "MAX_TREES", tuned_scores.MIN_TREES)  # which time would decide
     dataset, new, keep = vectors(), vectors(seed=1), tmp_path / "keep"
     whole = AutoModel(seconds=1000).fit(dataset)
-    for module, name, count in ((tuned_scores, "_tune", 2), (_folds, "_train_model", 2)):
+    for module, name, count in ((tuned_scores, "_tune", 2), (_folds, "_train_fold", 2)):
         with monkeypatch.context() as patched:
             interrupted_at(patched, module, name, count)
             with pytest.raises(KeyboardInterrupt):
@@ -226,7 +226,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, monkeypatch):
     weights = next((keep / "ridge").glob("weights-*"))
     weights.write_bytes(weights.read_bytes()[:-1])
     tuned = interrupted_at(monkeypatch, tuned_scores, "_tune", 5)
-    trained = interrupted_at(monkeypatch, _folds, "_train_model", 5)
+    trained = interrupted_at(monkeypatch, _folds, "_train_fold", 5)
     with pytest.warns(UserWarning, match="'ridge' is made again"):
         model = AutoModel(seconds=1000).fit(dataset, keep)
     assert [call[0] for call in tuned] == ["ridge"]

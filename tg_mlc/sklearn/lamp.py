@@ -2,25 +2,72 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal, cast
 
 import numpy as np
 import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities.seed import isolate_rng
 from scipy.special import expit
 from sklearn.utils.validation import check_consistent_length
 from typing_extensions import Self
 
-from tg_mlc._options import check_share
-from tg_mlc.data import Split, predefined_split, stratified_split
-from tg_mlc.graphs import LabelGraph
+from tg_mlc._options import check_choice, check_count, check_share
+from tg_mlc.data import MultiLabelDataset, Split, predefined_split, stratified_split
+from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
+from tg_mlc.inputs import Chain
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
+from tg_mlc.models import LaMP
+from tg_mlc.saving.scorer import logits_of
 from tg_mlc.sklearn.estimator import draw_seed, stack_rows
-from tg_mlc.sklearn.inputs import Inputs, RawInputEstimator, make_samples, samples_like
-from tg_mlc.sklearn.training import GraphName, TrainedModel, train
+from tg_mlc.sklearn.inputs import Inputs, RawInputEstimator, make_samples, preprocessor_of, samples_like
+from tg_mlc.stacking.folds import MODULE, settings_of
+from tg_mlc.stacking.tuned_scores import GRIDS as AUTOMATIC
+from tg_mlc.training import BinaryObjective, TrainSettings, train_model
+
+GraphName = Literal["fully_connected", "co_occurrence", "edgeless"]
+
+#: Below, classifiers cannot be fitted without some of the samples.
+MIN_SAMPLES = 20
+#: A training takes about so many steps, of so many epochs at least and at most: those of the recipes for tables.
+NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
+
+_MODEL: dict[str, Any] = {
+    "channels": 64, "heads": 4, "dropout": 0.2, "attention_dropout": 0.0, "score_skip": True,
+}  # fmt: skip
+# Those of the recipes, but for the patience, as epochs without a better one are waited for.
+_TRAIN: dict[str, Any] = {
+    "batch_size": 32,
+    "verbose": False,
+    "intermediate_weight": 0.1,
+    **{name: value for name, value in MODULE.items() if name != "lr"},
+    "patience": 10,
+    "ema_decay": 0.998,
+    "gradient_clip": 1.0,
+}
+_OF_OBJECTIVE = tuple(each.name for each in fields(BinaryObjective))
+_OF_MODULE = ("weight_decay", "betas", "eps", "decay", "warmup")
+_OF_FIT = ("monitor", "patience", "ema_decay", "gradient_clip", "precision", "deterministic")
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model with the preprocessor of its inputs."""
+
+    preprocessor: Chain
+    model: LaMP
+    num_epochs: int = 0
+
+    def logits(self, samples: MultiLabelDataset, device: torch.device) -> FloatArray:
+        """The logits :math:`(N, L)` of preprocessed samples."""
+        logits: FloatArray = logits_of(self.model.to(device).eval(), samples).numpy()
+        self.model.cpu()  # as it is pickled
+        return logits
 
 
 @dataclass(eq=False, repr=False)
@@ -34,12 +81,11 @@ class LaMPClassifier(RawInputEstimator):
         print(classifier.predict(["A green apple"]))
 
     It fits the preprocessing of inputs, the scores of other classifiers as base scores, and
-    :class:`~tg_mlc.models.LaMP`
-    to all but a share of the samples, which chooses the epoch and the threshold. To keep a fitted estimator, take
-    :mod:`joblib` or :mod:`pickle` only between processes of your own: files of these can run any code.
+    :class:`~tg_mlc.models.LaMP` to all samples but a share, which chooses the epoch and the threshold. Keep a fitted
+    estimator by :mod:`joblib` or :mod:`pickle` only for processes of your own: files of these can run any code.
 
     Args:
-        inputs (str, optional): What inputs are: :obj:`"vectors"`, :obj:`"bags"` (of words, with weights),
+        inputs (str, optional): The kind of inputs: :obj:`"vectors"`, :obj:`"bags"` (of words, with weights),
             :obj:`"texts"` (or lists of words), or :obj:`"smiles"`. (default: :obj:`"auto"`: rows of a dense matrix are
             vectors, those of a sparse one bags; strings are SMILES if all are molecules, else texts)
         label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`, :obj:`"co_occurrence"` (of training
@@ -48,20 +94,21 @@ class LaMPClassifier(RawInputEstimator):
             :class:`~tg_mlc.stacking.StackingFeatures`, which takes about two minutes for them at most and chooses
             the scale of vectors; none if :obj:`None`. (default: :obj:`"auto"`, all four, none for less than 20 training
             samples)
-        channels (int, optional): Size of all states. (default: :obj:`64`)
         num_steps (int, optional): Number of label message passing steps. (default: :obj:`2`)
-        heads (int, optional): Number of attention heads. (default: :obj:`4`)
-        dropout (float, optional): Dropout of the blocks. (default: :obj:`0.2`)
+        model_options (dict, optional): Other options of the model: :obj:`channels` (size of all states, by default
+            64), :obj:`heads` (of attention, 4), :obj:`dropout` (of the blocks, 0.2), and all others of
+            :func:`~tg_mlc.models.table_lamp`, or of :func:`~tg_mlc.models.molecule_lamp` for SMILES.
+            (default: :obj:`None`)
         learning_rate (float, optional): The highest learning rate. (default: :obj:`1e-3`)
-        weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.01`)
-        loss_name (str, optional): Another loss of :class:`~tg_mlc.training.BinaryObjective`, such as :obj:`"focal"`
-            for rare labels. (default: :obj:`"bce"`)
-        loss_options (dict, optional): Its options, *e.g.* :obj:`{"pos_weight": 5.0}`. With any, or with another
-            loss, the epoch of the best micro ROC-AUC is kept instead of that of the best cross-entropy, if validation
-            samples have labels of both classes. (default: :obj:`None`)
         max_epochs (int, optional): Number of epochs at most; training stops after 10 without a better one.
             (default: :obj:`None`, those of about 1000 steps, 4 to 60)
-        batch_size (int, optional): Number of samples in a step. (default: :obj:`32`)
+        train_options (dict, optional): Other options of training: :obj:`batch_size` (by default 32), :obj:`verbose`
+            (:obj:`True` for a progress bar on a terminal), :obj:`weight_decay` (0.01) and others of
+            :class:`~tg_mlc.training.MultiLabelModule`, :obj:`patience` (10) and others of
+            :func:`~tg_mlc.training.fit`, :obj:`loss_name` (such as :obj:`"focal"` for rare labels) and
+            :obj:`loss_options` (*e.g.* :obj:`{"pos_weight": 5.0}`) of :class:`~tg_mlc.training.BinaryObjective`. With
+            another loss or options of it, the epoch of the best micro ROC-AUC is kept instead of that of the best
+            cross-entropy, if validation samples have labels of both classes. (default: :obj:`None`)
         threshold (float, str or ThresholdTuner, optional): The probability from which a label applies: a number; a
             metric of :class:`~tg_mlc.metrics.ThresholdTuner`, for the threshold that is best on validation samples; or
             a tuner with settings of one's own, *e.g.* one threshold per label. Where validation samples lack positives
@@ -70,14 +117,12 @@ class LaMPClassifier(RawInputEstimator):
             given some. (default: :obj:`0.1`)
         warm_start (bool, optional): If set to :obj:`True`, :meth:`fit` goes on from the weights of the last fit, with
             its labels and words or columns. (default: :obj:`False`)
-        random_state (int or RandomState, optional): What decides weights, dropout, and samples for validation.
+        random_state (int or RandomState, optional): The source of weights, dropout, and samples for validation.
             (default: :obj:`None`)
         device (str, optional): PyTorch's name of the device. (default: :obj:`"auto"`, a GPU if there is one)
-        verbose (bool, optional): If set to :obj:`True`, training shows a progress bar on a terminal.
-            (default: :obj:`False`)
 
     Attributes:
-        inputs_ (str): What inputs were taken for.
+        inputs_ (str): The kind of inputs.
         trained_ (TrainedModel): The preprocessor and the model.
         n_iter_ (int): The number of epochs.
     """
@@ -86,22 +131,16 @@ class LaMPClassifier(RawInputEstimator):
     _: KW_ONLY
     label_graph: GraphName | LabelGraph = "fully_connected"
     base_scores: Sequence[str] | Literal["auto"] | None = "auto"
-    channels: int = 64
     num_steps: int = 2
-    heads: int = 4
-    dropout: float = 0.2
+    model_options: dict[str, Any] | None = None
     learning_rate: float = 1e-3
-    weight_decay: float = 0.01
-    loss_name: str = "bce"
-    loss_options: dict[str, Any] | None = None
     max_epochs: int | None = None
-    batch_size: int = 32
+    train_options: dict[str, Any] | None = None
     threshold: float | str | ThresholdTuner = "f1_micro"
     validation_fraction: float = 0.1
     warm_start: bool = False
     random_state: Any = None
     device: str = "auto"
-    verbose: bool = False
 
     def fit(self, X: Any, y: Any, eval_set: tuple[Any, Any] | None = None) -> Self:
         """Trains the model.
@@ -117,36 +156,102 @@ class LaMPClassifier(RawInputEstimator):
         Raises:
             ValueError: If inputs, labels or options are not allowed, or a warm start has other labels or columns.
         """
-        tuner = self._tuner()
+        tuner = ThresholdTuner(self.threshold) if isinstance(self.threshold, str) else self.threshold
+        if not isinstance(tuner, ThresholdTuner):
+            check_share("threshold", tuner)
         start: TrainedModel | None = getattr(self, "trained_", None) if self.warm_start else None
         X = self._read_training_inputs(X) if start is None else self._read_inputs(X)
-        matrix = self._read_labels(X, y, keep=start is not None)
+        y = self._read_labels(X, y, keep=start is not None)
         seed = draw_seed(self.random_state)
-        X, matrix, split = self._divide(X, matrix, eval_set, seed)
+        if eval_set is None:
+            share = max(self.validation_fraction, 1 / len(y))
+            split = stratified_split(y, (1 - share, share, 0.0), seed)
+        else:
+            X_val, y_val = self._read_inputs(eval_set[0]), self._form.encode(eval_set[1])
+            check_consistent_length(X_val, y_val)
+            split = predefined_split(range(len(y)), range(len(y), len(y) + len(y_val)), [], len(y) + len(y_val))
+            X, y = stack_rows(X, X_val), np.concatenate([y, y_val])
         samples = (
-            make_samples(self.inputs_, X, matrix, self._form.names, split.train.numpy())
+            make_samples(self.inputs_, X, y, self._form.names, split.train.numpy())
             if start is None
-            else samples_like(start.preprocessor, X, matrix)
+            else samples_like(start.preprocessor, X, y)
         )
-        self.trained_, logits = train(self, samples, split, start, seed)
+        self.trained_, logits = self._train(samples, split, start, seed)
         self.n_iter_ = self.trained_.num_epochs
-        return self._fit_threshold(tuner, matrix[split.val.numpy()], expit(logits))
+        y = y[split.val.numpy()]
+        if not isinstance(tuner, ThresholdTuner):
+            return self._fix_threshold(tuner)
+        if self._form.kind == "classes" or not (y == 1).any():
+            return self._fix_threshold(0.5)
+        self.thresholds_ = copy(tuner).fit(y, expit(logits)).fitted()
+        return self
+
+    def _train(
+        self, samples: MultiLabelDataset, split: Split, start: TrainedModel | None, seed: int
+    ) -> tuple[TrainedModel, FloatArray]:
+        """Trains a model, from the weights of another if there is one, and returns it with the logits of the validation
+        samples.
+        """
+        check_count("max_epochs", self.max_epochs, or_none=True)
+        options = {**_TRAIN, **(self.train_options or {})}
+        if unknown := sorted({*options} - {*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT}):
+            expected = sorted({*_TRAIN, *_OF_OBJECTIVE, *_OF_MODULE, *_OF_FIT})
+            raise ValueError(f"Expected 'train_options' among {expected} (got {unknown})")
+        objective = BinaryObjective(**_taken(_OF_OBJECTIVE, options))
+        batch_size, steps = options["batch_size"], -(-split.train.numel() // options["batch_size"])
+        device = self.torch_device
+        kinds: Sequence[str] = () if self.base_scores is None else self.base_scores
+        if self.base_scores == "auto":
+            kinds = tuple(AUTOMATIC) if split.train.numel() >= MIN_SAMPLES else ()
+        preprocessor = preprocessor_of(samples, kinds, seed)
+        prepared = preprocessor.fit_transform(samples, split)
+        # The loss of validation is the plain cross-entropy, which says little of another loss.
+        y_val = prepared[split.val].y
+        ranked = ((y_val == 0).any(dim=0) & (y_val == 1).any(dim=0)).any()
+        plain = objective.loss_name == "bce" and not objective.loss_options
+        settings = TrainSettings(
+            module={"lr": self.learning_rate, **_taken(_OF_MODULE, options)},
+            objective=objective,
+            fit={
+                "monitor": "val/loss" if plain or not ranked else "val/micro_roc_auc",
+                "max_epochs": self.max_epochs or int(np.clip(NUM_STEPS // steps, MIN_EPOCHS, MAX_EPOCHS)),
+                "accelerator": "gpu" if device.type == "cuda" else device.type,
+                "devices": [device.index or 0] if device.type == "cuda" else 1,
+                "logger": False,
+                "callbacks": [] if options["verbose"] else [_Silence()],
+                **_taken(_OF_FIT, options),
+            },
+            batch_size=batch_size,
+        )
+
+        def build(train: MultiLabelDataset) -> LaMP:
+            chosen = {**_MODEL, "num_steps": self.num_steps, **(self.model_options or {})}
+            model = cast(LaMP, settings_of(train).build(train, self._label_graph(prepared, split, start), **chosen))
+            if start is not None:
+                try:
+                    model.load_state_dict(start.model.state_dict())
+                except RuntimeError as error:
+                    got = f"those of another model: {' '.join(str(error).split())[:200]}"
+                    expected = "the settings and classifiers of the last fit for a warm start"
+                    raise ValueError(f"Expected {expected} (got {got}); set warm_start=False to start anew") from None
+            return model
+
+        with isolate_rng(), tempfile.TemporaryDirectory() as folder:
+            result = train_model(build, prepared, split, settings, folder, seed=seed)
+        trained = TrainedModel(preprocessor, cast(LaMP, result.module.model.cpu()), result.num_epochs)
+        return trained, trained.logits(prepared[split.val], device)
+
+    def _label_graph(self, samples: MultiLabelDataset, split: Split, start: TrainedModel | None) -> LabelGraph:
+        given = self.label_graph
+        if isinstance(given, LabelGraph):
+            return given
+        check_choice("label_graph", given, ("fully_connected", "co_occurrence", "edgeless"))
+        if given == "co_occurrence":
+            return co_occurrence(samples, split=split) if start is None else start.model.labels.label_graph
+        return (fully_connected if given == "fully_connected" else edgeless)(samples.label_names)
 
     def _logits(self, X: Any) -> FloatArray:
         return self.trained_.logits(self.trained_.preprocessor.transform(X), self.torch_device)
-
-    def _divide(
-        self, X: Any, matrix: FloatArray, eval_set: tuple[Any, Any] | None, seed: int
-    ) -> tuple[Any, FloatArray, Split]:
-        """All samples, and which are for training: but for a share, of at least one, or those that others follow."""
-        if eval_set is None:
-            share = max(self.validation_fraction, 1 / len(matrix))
-            return X, matrix, stratified_split(matrix, (1 - share, share, 0.0), seed)
-        X_val, val = self._read_inputs(eval_set[0]), self._form.encode(eval_set[1])
-        check_consistent_length(X_val, val)
-        num_train, num_samples = len(matrix), len(matrix) + len(val)
-        split = predefined_split(range(num_train), range(num_train, num_samples), [], num_samples)
-        return stack_rows(X, X_val), np.concatenate([matrix, val]), split
 
     @property
     def torch_device(self) -> torch.device:
@@ -154,18 +259,15 @@ class LaMPClassifier(RawInputEstimator):
         found = "cuda" if torch.cuda.is_available() else "cpu"
         return torch.device(found if self.device == "auto" else self.device)
 
-    def _tuner(self) -> ThresholdTuner | None:
-        """A tuner that is not fitted, unless the threshold is a number."""
-        given = self.threshold
-        if not isinstance(given, (str, ThresholdTuner)):
-            check_share("threshold", given)
-            return None
-        return ThresholdTuner(given) if isinstance(given, str) else copy(given)
 
-    def _fit_threshold(self, tuner: ThresholdTuner | None, y: FloatArray, scores: FloatArray) -> Self:
-        if tuner is None:
-            return self._fix_threshold(cast(float, self.threshold))
-        if self._form.kind == "classes" or not (y == 1).any():
-            return self._fix_threshold(0.5)
-        self.thresholds_ = tuner.fit(y, scores).fitted()
-        return self
+def _taken(names: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in names if name in options}
+
+
+class _Silence(Callback):
+    """Hides the progress bar."""
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Hides it before it is opened."""
+        if trainer.progress_bar_callback is not None:
+            trainer.progress_bar_callback.disable()

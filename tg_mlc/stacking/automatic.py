@@ -36,7 +36,7 @@ from tg_mlc.saving.scorer import logits_of
 from tg_mlc.saving.state import data_hash, model_state, restore_model
 from tg_mlc.stacking import folds as _folds
 from tg_mlc.stacking.combination import LogitStacking
-from tg_mlc.stacking.kept import Kept
+from tg_mlc.stacking.resumable import ResumableParts
 from tg_mlc.stacking.tuned_scores import SCORE_SCALE, TITLES, StackingFeatures, ranks_and_decides
 
 #: The share of the time that classifiers may take before label message passing.
@@ -134,7 +134,7 @@ class AutoModel(InferenceModel):
                 call goes on after an interruption; it belongs to these samples and options, and stays.
                 (default: :obj:`None`, nothing is kept)
         """
-        kept = Kept(keep)
+        kept = ResumableParts(keep)
         start = kept.clock()
         self.label_names = list(dataset.label_names)
         scores = StackingFeatures(seconds=self.seconds * CLASSIFIER_SHARE, seed=self.seed, kept=kept)
@@ -163,7 +163,7 @@ class AutoModel(InferenceModel):
         return self
 
     def _train_folds(
-        self, train: MultiLabelDataset, seconds: float, kept: Kept
+        self, train: MultiLabelDataset, seconds: float, kept: ResumableParts
     ) -> tuple[_folds.Folds | None, str | None]:
         """LaMP, or why there is none."""
         try:

@@ -14,8 +14,8 @@ from typing_extensions import Self
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.inputs import Preprocessor
-from tg_mlc.stacking.kept import Kept, key_of
 from tg_mlc.stacking.raters import RATERS, StackedClassifier
+from tg_mlc.stacking.resumable import ResumableParts, key_of
 
 if TYPE_CHECKING:
     import os
@@ -89,7 +89,7 @@ class ClassifierScores(Preprocessor):
             return {"state": state, "scores": scores}
 
         key = key_of((rater.settings, split.hash), rater.samples(dataset))
-        found = Kept(self.folder).part(f"{kind}-{key}", fit)
+        found = ResumableParts(self.folder).part(f"{kind}-{key}", fit)
         rater.load_state_dict(found["state"])
         return torch.as_tensor(found["scores"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -23,16 +23,15 @@ from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.saving import AtomicCheckpointIO
 from tg_mlc.saving.scorer import logits_of
 from tg_mlc.saving.state import model_state, restore_model
-from tg_mlc.stacking.kept import Kept
-from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
+from tg_mlc.stacking.resumable import ResumableParts
+from tg_mlc.training import BinaryObjective, TrainSettings, train_model
 
 #: With more labels than this each attends to the ten that it is most correlated with, not to all.
 MAX_COMPLETE, TOP_K = 64, 10
 NUM_FOLDS = (5, 3, 2)  #: as many as the time allows to train for at least :obj:`MIN_EPOCHS`
 MIN_EPOCHS, MAX_EPOCHS = 3, 40
-NUM_STEPS = (
-    1500  #: enough for messages that start from base scores; larger data sets take 8 epochs at least if they can
-)
+#: Enough for messages that start from base scores; larger data sets take 8 epochs at least if they can.
+NUM_STEPS = 1500
 BATCH_SIZE = 32
 PATIENCE = 5  #: epochs without a better one
 _TIMED = 4  # batches
@@ -44,20 +43,20 @@ Search = Callable[[Attempt, dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Family:
+class LaMPSettings:
     """How LaMP is built and trained on samples of a kind."""
 
     build: Callable[..., nn.Module]
     model: Mapping[str, Any]
-    module: Mapping[str, Any]
-    intermediate_weight: float
-    #: What is tried in turn on the first fold, as changes of :attr:`model`, while there is time.
+    train: TrainSettings
+    #: Changes of :attr:`model` that are tried in turn on the first fold, while there is time.
     trials: tuple[Mapping[str, Any], ...] = field(default=({},))
-    #: What changes of :attr:`model` where time is too short for an epoch of two folds.
+    #: Changes of :attr:`model` where time is too short for an epoch of two folds.
     light: Mapping[str, Any] = field(default_factory=lambda: {"num_steps": 1, "channels": 32})
 
 
-_MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
+#: The optimiser of LaMP on samples of any kind.
+MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
 #: LaMP on tables with base scores.
 TABLE_MODEL: dict[str, Any] = {
     "channels": 64,
@@ -66,26 +65,31 @@ TABLE_MODEL: dict[str, Any] = {
     "attention_dropout": 0.0,
     "input_dropout": 0.3,
     "frequency_strength": 0.5,
-    # What the base scores means is where training starts, and messages begin with nothing to add.
+    # Training starts from the meaning of the base scores, and messages begin with nothing to add.
     "score_skip": True,
 }
 _TABLE: dict[str, Any] = {"encoder": "emb", **TABLE_MODEL}
 #: LaMP on molecules with base scores.
 MOLECULE_MODEL: dict[str, Any] = {"num_steps": 1, "num_feature_layers": 2, "dropout": 0.1, "attention_dropout": 0.0}
-MOLECULE_MODULE: dict[str, Any] = {"lr": 3e-4, "weight_decay": 0.1, "decay": "cosine", "warmup": 0.05}
+MOLECULE_MODULE: dict[str, Any] = {**MODULE, "lr": 3e-4, "weight_decay": 0.1}
+_DNA: dict[str, Any] = {"num_steps": 2, "num_feature_layers": 1, "dropout": 0.2, "score_skip": True}
+_FIT: dict[str, Any] = {
+    "monitor": "val/loss", "ema_decay": 0.98, "gradient_clip": 1.0, "accelerator": "cpu", "logger": False,
+}  # fmt: skip
+_TRAIN = TrainSettings(MODULE, BinaryObjective(intermediate_weight=0.1), _FIT, BATCH_SIZE)
 #: By the names that saved models have of them.
-FAMILIES: dict[str, Family] = {
-    "table": Family(table_lamp, _TABLE, _MODULE, 0.1, ({}, {"channels": 128, "num_steps": 1}, {"input_dropout": 0.1})),
-    "molecules": Family(molecule_lamp, MOLECULE_MODEL, MOLECULE_MODULE, 0.0),
-    "dna": Family(
-        dna_lamp, {"num_steps": 2, "num_feature_layers": 1, "dropout": 0.2, "score_skip": True}, _MODULE, 0.1
+SETTINGS: dict[str, LaMPSettings] = {
+    "table": LaMPSettings(table_lamp, _TABLE, _TRAIN, ({}, {"channels": 128, "num_steps": 1}, {"input_dropout": 0.1})),
+    "molecules": LaMPSettings(
+        molecule_lamp, MOLECULE_MODEL, replace(_TRAIN, module=MOLECULE_MODULE, objective=BinaryObjective())
     ),
+    "dna": LaMPSettings(dna_lamp, _DNA, _TRAIN),
 }
 
 
 @dataclass
 class Folds:
-    """Models of all folds, and what they say of the samples that they were trained without."""
+    """Models of all folds, and their scores of the samples that they were trained without."""
 
     models: list[nn.Module]
     options: dict[str, Any]
@@ -93,11 +97,11 @@ class Folds:
     epochs: int  #: how many the first fold was best after
 
 
-def family_of(dataset: MultiLabelDataset) -> str:
-    """The name of the family of samples with base scores."""
+def settings_of(dataset: MultiLabelDataset) -> LaMPSettings:
+    """The settings for samples with base scores."""
     if dataset.kind in ("bag", "vector"):
-        return "table"
-    return "molecules" if "smiles" in dataset[0] else "dna"
+        return SETTINGS["table"]
+    return SETTINGS["molecules" if "smiles" in dataset[0] else "dna"]
 
 
 def label_graph_of(dataset: MultiLabelDataset) -> LabelGraph:
@@ -107,13 +111,12 @@ def label_graph_of(dataset: MultiLabelDataset) -> LabelGraph:
     return co_occurrence(dataset.y, weight="correlation", top_k=TOP_K, label_names=dataset.label_names)
 
 
-def build(family: str, train: MultiLabelDataset, label_graph: LabelGraph, options: Mapping[str, Any]) -> nn.Module:
-    """A model of a family."""
-    return FAMILIES[family].build(train, label_graph, **options)
-
-
 def train_folds(
-    dataset: MultiLabelDataset, seconds: float, seed: int, search: Search | None = None, kept: Kept | None = None
+    dataset: MultiLabelDataset,
+    seconds: float,
+    seed: int,
+    search: Search | None = None,
+    parts: ResumableParts | None = None,
 ) -> Folds | None:
     """Trains on all folds but one, for each, within a time; :obj:`None` if it is too short.
 
@@ -121,36 +124,58 @@ def train_folds(
         dataset (MultiLabelDataset): Training samples with base scores.
         seconds (float): The time.
         seed (int): Seed of folds and weights.
-        search (callable, optional): Chooses options, in further time. (default: :obj:`None`, those of the family are
-            tried)
-        kept (Kept, optional): Keeps the plan, the choice, and each model. (default: :obj:`None`, nothing is kept)
+        search (callable, optional): Chooses options, in further time. (default: :obj:`None`, a few are tried)
+        parts (ResumableParts, optional): Keeps the plan, the choice, and each model. (default: :obj:`None`, nowhere)
     """
-    kept = kept or Kept()
-    end, name = kept.clock() + seconds, family_of(dataset)
-    make_plan = partial(_plan, name, dataset, label_graph_of(dataset), seconds)
-    plan = kept.part("plan", make_plan, unpack=lambda state: state and _Plan(*state))
+    parts = parts or ResumableParts()
+    end, settings = parts.clock() + seconds, settings_of(dataset)
+    make_plan = partial(_plan, settings, dataset, seconds)
+    plan = parts.part("plan", make_plan, unpack=lambda state: state and _Plan(*state))
     if plan is None:
         return None
     fold = stratified_folds(dataset.y, plan.num_folds, seed)
     splits = [_split(fold, part) for part in range(plan.num_folds)]
-    choose = partial(_choose, name, dataset, splits[0], plan, end - kept.clock(), seed, search)
-    options, epochs, cost = kept.part("choice", choose)
+    choose = partial(_choose, settings, dataset, splits[0], plan, end - parts.clock(), seed, search)
+    options, epochs, cost = parts.part("choice", choose)
     if search is not None:
-        end = kept.clock() + seconds
+        end = parts.clock() + seconds
     restore = partial(restore_model, label_names=dataset.label_names)
     models, held_out = [], torch.empty_like(dataset.y)
     for part, split in enumerate(splits):
         # Fewer where the machine has become slower.
-        affordable = int((end - kept.clock()) / (plan.num_folds - part) / cost)
-        train = partial(_train_model, name, dataset, split, options, max(1, min(epochs, affordable)), seed)
-        model = kept.part(f"fold-{part}", train, model_state, restore)
+        affordable = int((end - parts.clock()) / (plan.num_folds - part) / cost)
+        make_model = partial(_train_fold, settings, dataset, split, options, max(1, min(epochs, affordable)), seed)
+        model = parts.part(f"fold-{part}", make_model, model_state, restore)
         models.append(model.eval().requires_grad_(False))
         held_out[split.val] = logits_of(model, dataset[split.val])
     return Folds(models, options, held_out.double().numpy(), epochs)
 
 
+class _Plan(NamedTuple):
+    """As much as the time allows."""
+
+    changes: Mapping[str, Any]  #: of :attr:`LaMPSettings.model`
+    num_folds: int
+    epochs: int
+
+
+def _plan(settings: LaMPSettings, dataset: MultiLabelDataset, seconds: float) -> _Plan | None:
+    label_graph, num_samples = label_graph_of(dataset), len(dataset)
+    wanted = int(np.clip(NUM_STEPS * BATCH_SIZE / num_samples, 8, MAX_EPOCHS))
+    changes: Mapping[str, Any]
+    for changes in ({}, settings.light):
+        model = settings.build(dataset, label_graph, **{**settings.model, **changes})
+        # The rest is for trials, and for a machine that may become slower.
+        affordable = 0.7 * seconds / seconds_per_epoch(model, dataset)
+        for num_folds in (number for number in NUM_FOLDS if number <= num_samples):
+            epochs = int(affordable / (1 + num_folds))
+            if epochs >= MIN_EPOCHS or (num_folds == NUM_FOLDS[-1] and epochs > 0):
+                return _Plan(changes, num_folds, min(wanted, epochs))
+    return None
+
+
 def seconds_per_epoch(model: nn.Module, dataset: MultiLabelDataset) -> float:
-    """How long a pass over all samples takes to train, from a few batches of it."""
+    """How long a pass over all samples takes to train, measured on its first batches."""
     loader, times = DataLoader(dataset, BATCH_SIZE), []
     for batch in islice(loader, _TIMED):
         before = time.monotonic()
@@ -160,32 +185,8 @@ def seconds_per_epoch(model: nn.Module, dataset: MultiLabelDataset) -> float:
     return 1.5 * min(times) * len(loader)
 
 
-class _Plan(NamedTuple):
-    """What the time allows."""
-
-    changes: Mapping[str, Any]  #: of the settings of a family
-    num_folds: int
-    epochs: int
-
-
-def _plan(name: str, dataset: MultiLabelDataset, label_graph: LabelGraph, seconds: float) -> _Plan | None:
-    family, num_samples = FAMILIES[name], len(dataset)
-    wanted = int(np.clip(NUM_STEPS * BATCH_SIZE / num_samples, 8, MAX_EPOCHS))
-    changes: Mapping[str, Any]
-    for changes in ({}, family.light):
-        model = build(name, dataset, label_graph, {**family.model, **changes})
-        # What is left is for trials, and for a machine that may become slower.
-        affordable = 0.7 * seconds / seconds_per_epoch(model, dataset)
-        for num_folds in (number for number in NUM_FOLDS if number <= num_samples):
-            epochs = int(affordable / (1 + num_folds))
-            if epochs >= MIN_EPOCHS or (num_folds == NUM_FOLDS[-1] and epochs > 0):
-                return _Plan(changes, num_folds, min(wanted, epochs))
-    return None
-
-
 def _split(fold: np.ndarray, part: int) -> Split:
-    rows = torch.arange(len(fold))
-    held_out = torch.from_numpy(fold == part)
+    rows, held_out = torch.arange(len(fold)), torch.from_numpy(fold == part)
     return Split(rows[~held_out], rows[held_out], rows[:0], f"fold {part}")
 
 
@@ -197,42 +198,43 @@ class _Trained(NamedTuple):
 
 
 def _choose(
-    name: str, dataset: MultiLabelDataset, split: Split, plan: _Plan, seconds: float, seed: int, search: Search | None
+    settings: LaMPSettings,
+    dataset: MultiLabelDataset,
+    split: Split,
+    plan: _Plan,
+    seconds: float,
+    seed: int,
+    search: Search | None,
 ) -> tuple[dict[str, Any], int, float]:
-    """The settings and the number of epochs that do best on a fold, and the seconds that an epoch takes.
+    """The options and the number of epochs that do best on a fold, and the seconds that an epoch takes.
 
-    Once for all folds: where the samples that a model scores choose its epoch, it seems better than it is.
+    Once for all folds: a model whose epoch is chosen by the samples that it scores seems better than it is.
     """
-    usual, tried = {**FAMILIES[name].model, **plan.changes}, list[tuple[dict[str, Any], _Trained]]()
+    usual, tried = {**settings.model, **plan.changes}, list[tuple[dict[str, Any], _Trained]]()
 
     def attempt(changes: Mapping[str, Any], *callbacks: Callback) -> float:
         options = {**usual, **changes}
-        tried.append((options, _train(name, dataset, split, options, plan.epochs, seed, PATIENCE, callbacks)))
+        tried.append((options, _train(settings, dataset, split, options, plan.epochs, seed, PATIENCE, callbacks)))
         return tried[-1][1].least
 
     if search is None:
-        _try_family(name, attempt, plan, seconds)
+        start = time.monotonic()
+        for count, trial in enumerate(settings.trials):
+            taken = time.monotonic() - start
+            if count and taken + taken / count * (1 + plan.num_folds) > seconds:
+                break  # to leave time for all folds
+            attempt({**trial, **plan.changes})
         options, best = min(tried, key=lambda each: each[1].least)
     else:
-        found = {**usual, **search(attempt, {"channels": 64, **FAMILIES[name].module, **usual})}
+        found = {**usual, **search(attempt, {"channels": 64, **settings.train.module, **usual})}
         if found not in [options for options, _ in tried]:
             attempt(found)  # which a search may know from before it was interrupted
         options, best = next(each for each in tried if each[0] == found)
     return options, best.best_epoch, best.seconds
 
 
-def _try_family(name: str, attempt: Attempt, plan: _Plan, seconds: float) -> None:
-    """Tries the options of a family in turn, as long as there is time for all folds afterwards."""
-    start = time.monotonic()
-    for count, trial in enumerate(FAMILIES[name].trials):
-        taken = time.monotonic() - start
-        if count and taken + taken / count * (1 + plan.num_folds) > seconds:
-            break
-        attempt({**trial, **plan.changes})
-
-
 def _train(
-    name: str,
+    settings: LaMPSettings,
     dataset: MultiLabelDataset,
     split: Split,
     options: Mapping[str, Any],
@@ -241,26 +243,25 @@ def _train(
     patience: int | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> _Trained:
-    family, train, start = FAMILIES[name], dataset[split.train], time.monotonic()
-    of_module = {key: options.get(key, value) for key, value in family.module.items()}
+    start, train_settings = time.monotonic(), settings.train
+    of_module = {key: options.get(key, value) for key, value in train_settings.module.items()}
     of_model = {key: value for key, value in options.items() if key not in of_module}
-    settings: dict[str, Any] = {"monitor": "val/loss", "ema_decay": 0.98, "gradient_clip": 1.0, "accelerator": "cpu"}
+    of_fit = {**train_settings.fit, "max_epochs": epochs, "patience": patience, "callbacks": callbacks}
     with tempfile.TemporaryDirectory() as folder:
-        seed_everything(seed, verbose=False)
-        model = build(name, train, label_graph_of(train), of_model)
-        objective = BinaryObjective(intermediate_weight=family.intermediate_weight)
-        module = MultiLabelModule(model, dataset.label_names, objective, **of_module)
-        data = MultiLabelDataModule(dataset, split, batch_size=BATCH_SIZE, seed=seed)
-        result = fit(
-            module, data, folder, max_epochs=epochs, patience=patience, logger=False, callbacks=callbacks, **settings
+        result = train_model(
+            lambda train: settings.build(train, label_graph_of(train), **of_model),
+            dataset,
+            split,
+            replace(train_settings, module=of_module, fit=of_fit),
+            folder,
+            seed=seed,
         )
-        best, last = (
-            AtomicCheckpointIO().load_checkpoint(path) for path in (result.checkpoint, result.last_checkpoint)
-        )
-        module.load_state_dict(last["state_dict"])
+        paths = result.checkpoint, result.last_checkpoint
+        best, last = (AtomicCheckpointIO().load_checkpoint(path) for path in paths)
+        result.module.load_state_dict(last["state_dict"])
     seconds = (time.monotonic() - start) / result.num_epochs
-    return _Trained(model, result.best_value, best["epoch"] + 1, seconds)
+    return _Trained(result.module.model, result.best_value, best["epoch"] + 1, seconds)
 
 
-def _train_model(*args: Any) -> nn.Module:
+def _train_fold(*args: Any) -> nn.Module:
     return _train(*args).model

@@ -25,7 +25,7 @@ from tg_mlc.inputs import Preprocessor
 from tg_mlc.inputs.views import View, make_view, views_of
 from tg_mlc.metrics import ThresholdTuner, macro_average_precision, macro_roc_auc
 from tg_mlc.stacking.combination import learnable_labels
-from tg_mlc.stacking.kept import Kept
+from tg_mlc.stacking.resumable import ResumableParts
 
 #: What is tried of each classifier, the most likely first, as time may end the search: the loss and the inverse
 #: strength of regularisation of linear ones, ``gamma`` and ``alpha`` of kernels, and of forests the least number of
@@ -88,7 +88,7 @@ class StackingFeatures(Preprocessor):
         seconds (float, optional): The time for all of them together, of which each has an equal share of what is left;
             it is exceeded where even the smallest fits take longer. (default: :obj:`120`)
         seed (int, optional): Seed of samples and folds. (default: :obj:`0`)
-        kept (Kept, optional): Keeps each classifier as soon as it is tuned. (default: :obj:`None`, nothing is kept)
+        kept (ResumableParts, optional): Keeps each classifier once it is tuned. (default: :obj:`None`, nowhere)
 
     Attributes:
         tuned (dict): The classifiers by kind, after :meth:`fit`.
@@ -102,7 +102,11 @@ class StackingFeatures(Preprocessor):
     views: dict[str, View]
 
     def __init__(
-        self, kinds: Sequence[str] = tuple(GRIDS), seconds: float = 120.0, seed: int = 0, kept: Kept | None = None
+        self,
+        kinds: Sequence[str] = tuple(GRIDS),
+        seconds: float = 120.0,
+        seed: int = 0,
+        kept: ResumableParts | None = None,
     ) -> None:
         if unknown := [kind for kind in kinds if kind not in GRIDS]:
             raise ValueError(f"Expected 'kinds' among {list(GRIDS)} (got {unknown})")
@@ -110,7 +114,7 @@ class StackingFeatures(Preprocessor):
         self.kinds = list(kinds)
         self.seconds = seconds
         self.seed = seed
-        self.kept = kept or Kept()
+        self.kept = kept or ResumableParts()
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         """Tunes the classifiers to training samples."""

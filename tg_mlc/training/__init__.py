@@ -10,6 +10,7 @@ from tg_mlc.training.data import EpochSampler, MultiLabelDataModule  # noqa: E40
 from tg_mlc.training.fitting import FitResult, fit  # noqa: E402
 from tg_mlc.training.module import MultiLabelModule  # noqa: E402
 from tg_mlc.training.objectives import BinaryObjective, Objective  # noqa: E402
+from tg_mlc.training.train import TrainSettings, train_model  # noqa: E402
 
 __all__ = [
     "BinaryObjective",
@@ -18,6 +19,8 @@ __all__ = [
     "MultiLabelDataModule",
     "MultiLabelModule",
     "Objective",
+    "TrainSettings",
     "fit",
     "seed_everything",
+    "train_model",
 ]

@@ -51,6 +51,7 @@ class FitResult:
     best_value: float  #: of the monitored metric
     num_epochs: int  #: how many epochs were trained, those before resuming included
     trainer: Trainer
+    data: MultiLabelDataModule  #: the batches of the three parts
     model_folder: Path | None = None  #: what :func:`tg_mlc.load` reads, of a model that a builder made
 
     def predict(self, loader: DataLoader) -> Tensor:
@@ -157,6 +158,7 @@ def fit(
         best_value=float(cast("Tensor", best.best_model_score)),
         num_epochs=trainer.current_epoch,
         trainer=trainer,
+        data=data,
     )
     return replace(result, model_folder=_save_model(result, data, monitor, folder / "model"))
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from torch import Tensor, nn
-from torch_geometric.data import Dataset
 
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
@@ -19,10 +18,9 @@ from tg_mlc.training import (
     BinaryObjective,
     FitResult,
     MultiLabelDataModule,
-    MultiLabelModule,
     Objective,
-    fit,
-    seed_everything,
+    TrainSettings,
+    train_model,
 )
 
 #: What labels attend to: components as they are, after messages among them, or (molecules) vectors without any atoms.
@@ -181,16 +179,21 @@ class Recipe:
         """
         if self.preprocess is not None and dataset.preprocessor is None:
             raise ValueError(f"Expected a data set that 'recipe.prepare' returns (got {dataset}); call it first")
-        seed_everything(seed, verbose=False)
         options = {"encoder": encoder, **self.model, **(model_options or {})}
-        train_part: Dataset = dataset[split.train]
-        module = MultiLabelModule(
-            self.build(train_part, label_graph, **options),
-            dataset.label_names,
-            self.objective_class(**self.objective),
+        settings = TrainSettings(
+            module={**self.module, **(module_options or {})},
+            objective=self.objective_class(**self.objective),
+            fit={**self.fit, **fit_options},
+            batch_size=self.batch_size,
+        )
+        result = train_model(
+            lambda train: self.build(train, label_graph, **options),
+            dataset,
+            split,
+            settings,
+            folder,
+            seed=seed,
             preprocessor=cast("Preprocessor | None", dataset.preprocessor),
             config={**(config or {}), "split": split.hash, "seed": seed, "model": options},
-            **{**self.module, **(module_options or {})},
         )
-        data = MultiLabelDataModule(dataset, split, batch_size=self.batch_size, seed=seed)
-        return fit(module, data, folder, **{**self.fit, **fit_options}), data
+        return result, result.data

@@ -1,4 +1,4 @@
-"""Kept: the parts of a long computation in a folder, of which another run makes only those that are missing."""
+"""Parts of a long computation in a folder, of which another run makes only those that are missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PartT = TypeVar("PartT")
 VERSION = 6
 
 
-class Kept:
+class ResumableParts:
     """The parts of one computation with the same data and options.
 
     Args:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tg_mlc.stacking.kept import Kept, key_of
+from tg_mlc.stacking.resumable import ResumableParts, key_of
 
 
 def test_parts_are_made_once(tmp_path):
@@ -17,11 +17,11 @@ def test_parts_are_made_once(tmp_path):
         return {"x": np.array([1.0, 2.0]), "names": ("a", "b")}
 
     for _ in range(2):
-        part = Kept(tmp_path).part("first", make)
+        part = ResumableParts(tmp_path).part("first", make)
         assert np.asarray(part["x"]).tolist() == [1.0, 2.0]
         assert list(part["names"]) == ["a", "b"]
     assert len(made) == 1
-    Kept().part("first", make)
+    ResumableParts().part("first", make)
     assert len(made) == 2
 
 
@@ -30,30 +30,30 @@ def test_nothing_is_kept_of_what_was_interrupted(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Kept(tmp_path).part("first", interrupted)
-    assert Kept(tmp_path).part("first", lambda: 1) == 1
+        ResumableParts(tmp_path).part("first", interrupted)
+    assert ResumableParts(tmp_path).part("first", lambda: 1) == 1
 
 
 @pytest.mark.parametrize("name", ["model.json", "weights-*.safetensors"])
 @pytest.mark.parametrize("lost", [False, True])
 def test_what_is_damaged_is_made_again(tmp_path, name, lost):
-    Kept(tmp_path).part("first", lambda: np.arange(50.0))
+    ResumableParts(tmp_path).part("first", lambda: np.arange(50.0))
     [file] = (tmp_path / "first").glob(name)
     if lost:
         file.unlink()
     else:
         file.write_bytes(file.read_bytes()[:-1])
     if name == "model.json" and lost:  # as if the other file had only just been written
-        assert Kept(tmp_path).part("first", lambda: 7) == 7
+        assert ResumableParts(tmp_path).part("first", lambda: 7) == 7
     else:
         with pytest.warns(UserWarning, match="'first' is made again, as what was kept of it is damaged"):
-            assert Kept(tmp_path).part("first", lambda: 7) == 7
-    assert Kept(tmp_path).part("first", lambda: 8) == 7
+            assert ResumableParts(tmp_path).part("first", lambda: 7) == 7
+    assert ResumableParts(tmp_path).part("first", lambda: 8) == 7
 
 
 def test_parts_that_are_read_take_the_time_that_they_once_took(tmp_path):
-    Kept(tmp_path).part("slow", lambda: time.sleep(0.3))
-    kept, now = Kept(tmp_path), time.monotonic()
+    ResumableParts(tmp_path).part("slow", lambda: time.sleep(0.3))
+    kept, now = ResumableParts(tmp_path), time.monotonic()
     kept.part("slow", lambda: time.sleep(0.3))
     assert kept.clock() - time.monotonic() >= 0.3
     assert time.monotonic() - now < 0.3
