@@ -50,7 +50,7 @@ BASELINES: dict[str, NextSetBaseline] = {
     "personal frequency": PersonalFrequency(),
     "personal frequency, decay .95": PersonalFrequency(decay=0.95, backoff=2.0),
     "TIFU-KNN": TIFUKNN(),
-    "logistic regression, last 3 weeks": LogisticHistory(tau=3, decay=1.0, weight_decay=30.0, max_iter=25),
+    "logistic regression, last 3 weeks": LogisticHistory(window_size=3, decay=1.0, weight_decay=30.0, max_iter=25),
     "logistic regression, all weeks": LogisticHistory(max_iter=25),
 }
 NETWORK = "LANET with a memory"

@@ -47,7 +47,7 @@ class Cell:
     table: str
     name: str
     build: Build
-    tau: int = 3
+    window_size: int = 3
     channels: int = 128
     settings: str = "paper"
 
@@ -74,7 +74,7 @@ class Cell:
         """All that the cell is made with."""
         model = {"class": self.build.func.__name__, "channels": self.channels, **self.build.keywords}
         preset = {part: self.preset[part] for part in ("module", "fit", "data")}
-        return _plain({"model": model, "tau": self.tau, **preset})
+        return _plain({"model": model, "window_size": self.window_size, **preset})
 
 
 def _plain(settings: Described) -> Described:
@@ -132,7 +132,7 @@ def _rival(
     dataset: NextSetDataset, split: Split, channels: int, *, kind: Callable[..., nn.Module], entity: bool = True
 ) -> nn.Module:
     """A model of events."""
-    events = {"tau": dataset.tau or 1, "gaps": dataset.gaps, "entity": entity}
+    events = {"window_size": dataset.window_size or 1, "gaps": dataset.gaps, "entity": entity}
     return kind(dataset.num_labels, dataset.num_entities, channels, events=events)
 
 
@@ -181,7 +181,10 @@ TABLE_5 = [
     Cell("table 5", "No time", partial(_lanet, time=False)),
 ]
 FIGURE_3 = [
-    *(Cell("figure 3a", f"tau={tau}", LANET_MODEL, tau=tau) for tau in (1, 2, 5, 8)),
+    *(
+        Cell("figure 3a", f"window_size={window_size}", LANET_MODEL, window_size=window_size)
+        for window_size in (1, 2, 5, 8)
+    ),
     *(Cell("figure 3b", f"dimension={size}", LANET_MODEL, channels=size) for size in (16, 32, 64, 256)),
 ]
 CELLS = {cell.key: cell for cell in (*TABLE_3, *SHORT_TABLE, *TABLE_4, *TABLE_5, *FIGURE_3)}
@@ -191,7 +194,7 @@ TABLES = tuple(dict.fromkeys(cell.table for cell in CELLS.values()))
 BASELINES: dict[str, Callable[[], NextSetBaseline]] = {
     "label frequency": GlobalFrequency,
     "last set": LastSet,
-    "logistic regression, last 3 events": lambda: LogisticHistory(tau=3, decay=1.0, weight_decay=30.0),
+    "logistic regression, last 3 events": lambda: LogisticHistory(window_size=3, decay=1.0, weight_decay=30.0),
     "personal frequency, undecayed": PersonalFrequency,
     "personal frequency": lambda: PersonalFrequency(decay=0.95, backoff=2.0),
     "TIFU-KNN": TIFUKNN,

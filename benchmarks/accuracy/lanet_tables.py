@@ -181,7 +181,7 @@ def make(cell: Cell, seed: int, events: EventSequences, split: Split, place: Pat
     earlier = json.loads(path.read_text())["seconds"] if kept else 0.0
     start = time.perf_counter()
     seed_everything(seed, verbose=False)
-    dataset = EventPreprocessor(tau=cell.tau).fit_transform(events, split)
+    dataset = EventPreprocessor(window_size=cell.window_size).fit_transform(events, split)
     model = cell.build(dataset, split, cell.channels)
     module = MultiLabelModule(model, dataset.label_names, **cell.preset["module"])
     loader = MultiLabelDataModule(dataset, split, seed=seed, **cell.preset["data"])

@@ -123,13 +123,13 @@ def differences(result: Result) -> list[str]:
 
 
 def figure_3_numbers(result: Result) -> dict[str, dict[str, list[float]]]:
-    """Mean and standard deviation of micro ROC-AUC by tau and by the size of a view, where there are several points."""
+    """Mean and standard deviation of micro ROC-AUC by the size of windows and of views, each if it varies."""
     runs = {row["title"]: row["runs"] for row in result["rows"]}
     panels: dict[str, dict[str, list[float]]] = {}
     published = next(cell for cell in TABLE_3 if cell.title == PUBLISHED)
-    for panel, of in {"tau": "figure 3a", "dimension": "figure 3b"}.items():
+    for panel, of in {"window_size": "figure 3a", "dimension": "figure 3b"}.items():
         points = [cell for cell in (*FIGURE_3, published) if cell.table in (of, published.table) and cell.title in runs]
-        place = {cell.title: cell.tau if panel == "tau" else cell.channels for cell in points}
+        place = {cell.title: cell.window_size if panel == "window_size" else cell.channels for cell in points}
         points.sort(key=lambda cell: place[cell.title])
         if len(points) > 1:
             found = {str(place[cell.title]): _values(runs[cell.title], "roc_auc_micro") for cell in points}

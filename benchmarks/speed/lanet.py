@@ -47,7 +47,7 @@ class Sizes:
     num_labels: int = 302
     channels: int = 128
     set_size: int = 14
-    tau: int = 3
+    window_size: int = 3
     num_entities: int = 200
     num_events: int = 10  #: of each entity
     degree: int | None = None  #: neighbours of a label, all if None
@@ -71,7 +71,7 @@ class Sizes:
             num_entities=self.num_entities,
             num_bins=11,
             gaps=list(range(30)),
-            tau=self.tau,
+            window_size=self.window_size,
         )
 
     def label_graph(self) -> LabelGraph:
@@ -138,7 +138,7 @@ def compare(sizes: Sizes, settings: Row) -> Row:
     dataset = sizes.dataset()
     ours = _lanet(sizes, dataset)
     models = {OURS: ours, RELEASED: ReleasedLANET(ours)}
-    loaders = {OURS: _loader(dataset, settings), RELEASED: _loader(PaddedWindows(dataset, sizes.tau), settings)}
+    loaders = {OURS: _loader(dataset, settings), RELEASED: _loader(PaddedWindows(dataset, sizes.window_size), settings)}
     row: Row = {"sizes": asdict(sizes), "errors": _errors(models, loaders)}
     agrees = all(row["errors"][name] <= tolerance for name, tolerance in TOLERANCES.items())
     row["state"] = "agrees" if agrees else "disagrees"
@@ -159,7 +159,7 @@ def alone(sizes: Sizes, settings: Row) -> Row:
 
 
 def _lanet(sizes: Sizes, dataset: NextSetDataset) -> LANET:
-    window: Any = {"tau": sizes.tau, "num_bins": dataset.num_bins}
+    window: Any = {"window_size": sizes.window_size, "num_bins": dataset.num_bins}
     return LANET(sizes.label_graph(), dataset.num_entities, sizes.channels, window=window)
 
 

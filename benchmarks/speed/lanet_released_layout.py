@@ -20,12 +20,12 @@ class PaddedWindows(Dataset[Sample]):
 
     Args:
         dataset (NextSetDataset): The events.
-        tau (int): Number of events of a window.
+        window_size (int): Number of events of a window.
     """
 
-    def __init__(self, dataset: NextSetDataset, tau: int) -> None:
+    def __init__(self, dataset: NextSetDataset, window_size: int) -> None:
         self.dataset = dataset
-        self.tau = tau
+        self.window_size = window_size
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -33,11 +33,11 @@ class PaddedWindows(Dataset[Sample]):
     def __getitem__(self, index: int) -> Sample:
         data, num_labels = self.dataset, self.dataset.num_labels
         entity = data.entity_of[index]
-        label = np.full((self.tau, num_labels), num_labels)
-        bins = np.zeros((self.tau, num_labels), dtype=np.int64)
-        days = np.zeros(self.tau, dtype=np.float32)
-        for event in range(max(int(data.ptr[entity]), index - self.tau), index):
-            step, found = self.tau - index + event, slice(*data.y.indptr[event : event + 2])
+        label = np.full((self.window_size, num_labels), num_labels)
+        bins = np.zeros((self.window_size, num_labels), dtype=np.int64)
+        days = np.zeros(self.window_size, dtype=np.float32)
+        for event in range(max(int(data.ptr[entity]), index - self.window_size), index):
+            step, found = self.window_size - index + event, slice(*data.y.indptr[event : event + 2])
             count = found.stop - found.start
             label[step, :count], bins[step, :count] = data.y.indices[found], data._bin[found]
             days[step] = data._dt[event]
@@ -80,11 +80,11 @@ class ReleasedLANET(nn.Module):
 
     def forward(self, batch: Sample) -> Tensor:
         """Returns the logits."""
-        one_hot = F.one_hot(batch["label"], self.num_labels + 1).float()  # [B, tau, L, L + 1]
+        one_hot = F.one_hot(batch["label"], self.num_labels + 1).float()  # [B, window_size, L, L + 1]
         days = self.days(batch["days"].long().clamp(max=self.days.num_embeddings - 1))
         order = torch.arange(batch["days"].size(1) - 1, -1, -1)
         time = (days + self.position(order)).unsqueeze(2).expand(*batch["label"].shape, -1)
-        views = torch.cat([time, self.bin(batch["bin"])], dim=-1)  # [B, tau, L, 2 C]
+        views = torch.cat([time, self.bin(batch["bin"])], dim=-1)  # [B, window_size, L, 2 C]
         summed = torch.bmm(one_hot.flatten(1, 2).mT, views.flatten(1, 2))[:, :-1]  # the padding's row is the last
         labels = torch.cat([self.label.weight.expand(len(summed), -1, -1), summed], dim=-1)
         x = torch.cat([self.entity(batch["entity"]).unsqueeze(1), labels], dim=1)

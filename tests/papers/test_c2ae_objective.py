@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.sequences.batches import NUM_ENTITIES, NUM_LABELS, TAU, batch
+from tests.sequences.batches import NUM_ENTITIES, NUM_LABELS, WINDOW_SIZE, batch
 from tg_mlc.papers.c2ae_objective import C2AEObjective, pairwise_loss
 from tg_mlc.papers.next_set.c2ae import C2AE
 from tg_mlc.papers.next_set.rivals import LSTMBaseline
@@ -33,7 +33,11 @@ def test_without_any_pair_there_is_nothing_to_learn():
 
 def test_both_encoders_and_the_decoder_learn():
     torch.manual_seed(0)
-    model, data, objective = C2AE(NUM_LABELS, NUM_ENTITIES, 8, events={"tau": TAU}), batch(32), C2AEObjective()
+    model, data, objective = (
+        C2AE(NUM_LABELS, NUM_ENTITIES, 8, events={"window_size": WINDOW_SIZE}),
+        batch(32),
+        C2AEObjective(),
+    )
     objective.check_model(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     losses = []

@@ -5,20 +5,22 @@ from __future__ import annotations
 import torch
 from torch_geometric.data import Batch
 
-NUM_LABELS, NUM_ENTITIES, NUM_BINS, NUM_FEATURES, TAU = 6, 4, 5, 7, 3
+NUM_LABELS, NUM_ENTITIES, NUM_BINS, NUM_FEATURES, WINDOW_SIZE = 6, 4, 5, 7, 3
 
 
-def batch(num_samples: int = 5, seed: int = 0, *, num_labels: int = NUM_LABELS, tau: int = TAU) -> Batch:
+def batch(
+    num_samples: int = 5, seed: int = 0, *, num_labels: int = NUM_LABELS, window_size: int = WINDOW_SIZE
+) -> Batch:
     """The first sample has no history, the second is of an entity that is not in training."""
     generator = torch.Generator().manual_seed(seed)
 
     def draw(high: int, *size: int) -> torch.Tensor:
         return torch.randint(high, size, generator=generator)
 
-    present = torch.rand(num_samples, tau, num_labels, generator=generator) < 0.4
+    present = torch.rand(num_samples, window_size, num_labels, generator=generator) < 0.4
     present[0] = False
     sample, step, label = present.nonzero().unbind(dim=1)
-    dt = draw(40, num_samples, tau)[sample, step].float()
+    dt = draw(40, num_samples, window_size)[sample, step].float()
     remembered = torch.rand(num_samples, num_labels, generator=generator) < 0.5
     remembered[0] = False
     memory_sample, memory_label = remembered.nonzero().unbind(dim=1)
@@ -30,7 +32,7 @@ def batch(num_samples: int = 5, seed: int = 0, *, num_labels: int = NUM_LABELS, 
         entity=entity,
         label=label,
         sample=sample,
-        position=tau - step,
+        position=window_size - step,
         dt=dt,
         bin=draw(NUM_BINS, sample.numel()),
         amount=torch.randn(sample.numel(), generator=generator),

@@ -92,10 +92,10 @@ def test_neighbours_are_histories_of_training(data):
 def test_logistic_regression_is_that_of_scikit_learn(data):
     dataset, split = data
     train, test = split.train.numpy(), split.test.numpy()
-    scores = LogisticHistory(tau=2, decay=1.0, weight_decay=0.5, max_iter=200).fit(dataset, train)
-    x = [(past_events(dataset, t, tau=2) @ dataset.y).toarray() for t in (train, test)]
+    scores = LogisticHistory(window_size=2, decay=1.0, weight_decay=0.5, max_iter=200).fit(dataset, train)
+    x = [(past_events(dataset, t, window_size=2) @ dataset.y).toarray() for t in (train, test)]
     x = [
-        np.sqrt(counts / np.maximum(past_events(dataset, t, tau=2).sum(axis=1), 1)[:, None])
+        np.sqrt(counts / np.maximum(past_events(dataset, t, window_size=2).sum(axis=1), 1)[:, None])
         for counts, t in zip(x, (train, test), strict=True)
     ]
     expected = LogisticRegression(C=2.0, tol=1e-8, max_iter=1000).fit(x[0], dataset.y[train].toarray()[:, 0])
@@ -111,7 +111,7 @@ def test_logistic_regression_is_that_of_scikit_learn(data):
         (lambda: TIFUKNN(group_size=0), "'group_size' to be a whole number"),
         (lambda: TIFUKNN(num_neighbors=0), "'num_neighbors' to be a whole number"),
         (lambda: TIFUKNN(alpha=-1), r"'alpha' to be a number in \[0, 1\]"),
-        (lambda: LogisticHistory(tau=0), "'tau' to be a whole number"),
+        (lambda: LogisticHistory(window_size=0), "'window_size' to be a whole number"),
         (lambda: LogisticHistory(weight_decay=-1.0), "'weight_decay' to be a finite number of at least 0"),
     ],
 )

@@ -19,7 +19,7 @@ def make(events, **options):
 
 def test_window_of_a_small_history():
     rows = [("a", 1, "x", 2.0), ("a", 4, "y", -1.0), ("a", 4, "x", 0.5), ("a", 9, "y", 3.0), ("b", 2, "x", 1.0)]
-    dataset = make(from_events(pd.DataFrame(rows, columns=["who", "day", "item", "cost"]), **COLUMNS), tau=2)
+    dataset = make(from_events(pd.DataFrame(rows, columns=["who", "day", "item", "cost"]), **COLUMNS), window_size=2)
     batch = dataset.batch([2, 3, 1])
     assert batch.num_graphs == 3
     assert batch.y.tolist() == [[0, 1], [1, 0], [1, 1]]
@@ -37,20 +37,20 @@ def test_window_of_a_small_history():
     assert (x["log_last_gap"], x["log_mean_gap"], y["log_last_gap"]) == (pytest.approx(math.log(2)),) * 2 + (0,)
     assert (x["log_days_since"], x["log_events_since"], x["share_of_events"]) == (0, 0, 1)
     assert (y["log_count"], y["share_of_events"]) == (pytest.approx(math.log(2)), 0.5)
-    assert repr(dataset) == "NextSetDataset(4, num_entities=2, num_labels=2, tau=2)"
+    assert repr(dataset) == "NextSetDataset(4, num_entities=2, num_labels=2, window_size=2)"
 
 
-@pytest.mark.parametrize("tau", [1, 3, None])
-def test_windows_equal_a_loop(tau):
+@pytest.mark.parametrize("window_size", [1, 3, None])
+def test_windows_equal_a_loop(window_size):
     events = histories()
-    dataset = make(events, tau=tau)
+    dataset = make(events, window_size=window_size)
     y, ptr = events.y.toarray(), events.ptr.tolist()
     batch = dataset.batch(range(len(dataset)))
     found = zip(*(batch[name].tolist() for name in ("sample", "position", "label", "dt")), strict=True)
     expected = []
     for target in range(len(dataset)):
         first = max(start for start in ptr[:-1] if start <= target)
-        for event in range(first if tau is None else max(first, target - tau), target):
+        for event in range(first if window_size is None else max(first, target - window_size), target):
             gap = 0.0 if event == first else float(events.time[event] - events.time[event - 1])
             expected += [(target, target - event, int(label), gap) for label in np.flatnonzero(y[event])]
     assert list(found) == expected
@@ -153,11 +153,13 @@ def test_the_next_event_is_a_target_that_changes_no_other():
     assert_close(following.memory[following.memory_sample == 1, -1], torch.from_numpy(share[share > 0]).float())
 
 
-@pytest.mark.parametrize(("tau", "expected"), [(2, 2), (None, 3)])
-def test_a_window_of_models(tau, expected):
+@pytest.mark.parametrize(("window_size", "expected"), [(2, 2), (None, 3)])
+def test_a_window_of_models(window_size, expected):
     rows = [("a", day, "x", 1.0) for day in (1, 2, 5, 9)] + [("b", 3, "x", 2.0)]
-    dataset = make(from_events(pd.DataFrame(rows, columns=["who", "day", "item", "cost"]), **COLUMNS), tau=tau)
-    assert dataset.window == {"tau": expected, "num_bins": dataset.num_bins, "gaps": [0, 1, 3]}
+    dataset = make(
+        from_events(pd.DataFrame(rows, columns=["who", "day", "item", "cost"]), **COLUMNS), window_size=window_size
+    )
+    assert dataset.window == {"window_size": expected, "num_bins": dataset.num_bins, "gaps": [0, 1, 3]}
     batch = dataset.batch(range(len(dataset)))
     assert batch.position.max() == expected
     assert WindowViews(1, 4, **dataset.window).by_label(batch).shape == (5, 1, 12)
@@ -180,3 +182,40 @@ def test_unsorted_and_duplicate_rows_time_zones_and_long_gaps():
     assert batch.label.tolist() == [1, 0]
     assert_close(batch.dt, torch.tensor([0.0, 12508.0625]))
     assert batch.memory.isfinite().all()
+
+
+def days(*lengths):
+    rows = [(who, day, "x") for who, length in enumerate(lengths) for day in range(length)]
+    return from_events(pd.DataFrame(rows, columns=["who", "day", "item"]), entity="who", time="day", label="item")
+
+
+@pytest.mark.parametrize(
+    ("length", "sizes"), [(1, (1, 0, 0)), (7, (5, 2, 0)), (8, (6, 1, 1)), (10, (7, 2, 1)), (100, (70, 17, 13))]
+)
+def test_shares_of_an_entity(length, sizes):
+    assert time_split(days(length)).sizes == sizes
+
+
+def test_parts_follow_one_another_in_every_entity():
+    events = histories()
+    split = time_split(events)
+    part = np.full(events.num_events, -1)
+    for number, targets in enumerate(split.parts):
+        part[targets] = number
+    assert split.num_samples == events.num_events
+    for start, stop in zip(events.ptr[:-1], events.ptr[1:], strict=True):
+        assert (np.diff(part[start:stop]) >= 0).all()
+        assert part[start] == 0
+
+
+def test_targets_need_a_history():
+    events = days(20, 3)
+    assert time_split(events, min_history=2).train.tolist() == [*range(2, 14), 22]
+    inside = time_split(events, min_history=2, cross_borders=False)
+    assert [part.tolist() for part in inside.parts] == [[*range(2, 14), 22], [16, 17], []]
+
+
+@pytest.mark.parametrize("fractions", [(0.5, 0.5), (0.5, 0.2, 0.2), (1.2, -0.1, -0.1)])
+def test_other_fractions_are_refused(fractions):
+    with pytest.raises(ValueError, match=r"three numbers that sum to 1: train, val, test \(got "):
+        time_split(days(3), fractions)

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 import tg_mlc
-from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_FEATURES, NUM_LABELS, TAU, batch
+from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_FEATURES, NUM_LABELS, WINDOW_SIZE, batch
 from tg_mlc.graphs import LabelGraph, fully_connected, learned
 from tg_mlc.saving.scorer import ModuleInference
 from tg_mlc.sequences.lanet import LANET
@@ -20,7 +20,7 @@ PATH = LabelGraph(torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]]), num_nodes=NU
 
 def lanet(graph=None, **options):
     torch.manual_seed(0)
-    window = {"tau": TAU, "num_bins": NUM_BINS, "gaps": range(31), **options.pop("window", {})}
+    window = {"window_size": WINDOW_SIZE, "num_bins": NUM_BINS, "gaps": range(31), **options.pop("window", {})}
     model = LANET(graph or fully_connected(NUM_LABELS), NUM_ENTITIES, 8, window=window, **options)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -150,7 +150,7 @@ def test_weights_of_another_graph_are_refused():
 def test_ten_thousand_labels_along_a_sparse_graph(with_memory):
     generator = torch.Generator().manual_seed(0)
     graph = LabelGraph(torch.randint(10_000, (2, 50_000), generator=generator).unique(dim=1), num_nodes=10_000)
-    window = {"tau": TAU, "num_bins": NUM_BINS}
+    window = {"window_size": WINDOW_SIZE, "num_bins": NUM_BINS}
     memory = PersonalMemory(torch.full((10_000,), 0.01), NUM_FEATURES, 4) if with_memory else None
     model = LANET(graph, NUM_ENTITIES, 4, heads=2, memory=memory, window=window)
     if with_memory:

@@ -60,7 +60,7 @@ def test_bins_hold_equal_shares_and_missing_amounts_have_their_own():
     events = from_events(rows, **COLUMNS)
     events.amount.data[[2, 11]] = np.nan
     split = Split(torch.arange(10), torch.tensor([10]), torch.tensor([11]), "by hand")
-    dataset = EventPreprocessor(tau=None, num_bins=3).fit_transform(events, split)
+    dataset = EventPreprocessor(window_size=None, num_bins=3).fit_transform(events, split)
     batch = dataset.batch([11])
     assert batch.bin.tolist() == [1, 1, 0, 1, 2, 2, 2, 3, 3, 3, 3]
     assert dataset.num_bins == 4
@@ -73,7 +73,7 @@ def test_bins_hold_equal_shares_and_missing_amounts_have_their_own():
 def test_training_has_amounts_in_every_bin(amounts):
     rows = pd.DataFrame({"who": "a", "day": range(len(amounts) + 2), "item": "x", "cost": [*amounts, -999.0, 999.0]})
     split = Split(torch.arange(len(amounts)), torch.tensor([len(amounts)]), torch.tensor([len(amounts) + 1]), "by hand")
-    dataset = EventPreprocessor(tau=None).fit_transform(from_events(rows, **COLUMNS), split)
+    dataset = EventPreprocessor(window_size=None).fit_transform(from_events(rows, **COLUMNS), split)
     trained = set(dataset.batch([len(amounts)]).bin.tolist())
     assert trained == set(range(1, dataset.num_bins))
     assert set(dataset.batch([len(amounts) + 1]).bin.tolist()) <= trained
@@ -122,7 +122,7 @@ def test_entities_of_training_have_places_and_others_share_one():
 def test_state_makes_the_same_samples():
     events = histories()
     split = time_split(events)
-    preprocessor = EventPreprocessor(tau=2, num_bins=4).fit(events, split)
+    preprocessor = EventPreprocessor(window_size=2, num_bins=4).fit(events, split)
     again = from_state(to_state(preprocessor))
     expected, batch = (p.transform(events).batch(split.test) for p in (preprocessor, again))
     assert all(torch.equal(expected[name], batch[name]) for name in expected.keys())  # noqa: SIM118
@@ -130,7 +130,7 @@ def test_state_makes_the_same_samples():
 
 def test_malformed_arguments_are_refused():
     events = histories()
-    for options in ({"tau": 0}, {"tau": 1.5}, {"num_bins": 0}):
+    for options in ({"window_size": 0}, {"window_size": 1.5}, {"num_bins": 0}):
         with pytest.raises(ValueError, match="a whole number of at least 1"):
             EventPreprocessor(**options)
     with pytest.raises(RuntimeError, match="'fit' to be called before 'transform'"):

@@ -3,13 +3,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.sequences.batches import NUM_BINS, NUM_LABELS, TAU, batch
+from tests.sequences.batches import NUM_BINS, NUM_LABELS, WINDOW_SIZE, batch
 from tg_mlc.sequences.windows import WindowViews, events_of, occurrences
 
 
 def views(**options):
     torch.manual_seed(0)
-    return WindowViews(NUM_LABELS, 4, **{"tau": TAU, "num_bins": NUM_BINS, "gaps": range(31), **options})
+    return WindowViews(
+        NUM_LABELS, 4, **{"window_size": WINDOW_SIZE, "num_bins": NUM_BINS, "gaps": range(31), **options}
+    )
 
 
 def test_labels_absent_from_a_window_are_their_embedding_alone():
@@ -47,7 +49,7 @@ def test_other_gaps_than_those_of_training_are_the_next_smaller():
 
 
 def test_earlier_events_than_the_last_are_left_out():
-    layer, data = views(tau=2), batch()
+    layer, data = views(window_size=2), batch()
     expected = layer.by_label(data)
     near = data.position <= 2
     assert not near.all()
@@ -70,15 +72,15 @@ def test_absent_labels_may_be_marked():
 
 def test_events_are_in_the_order_of_time():
     data = batch()
-    found = occurrences(data, TAU)
-    event, ptr = events_of(found, data.num_graphs, TAU)
+    found = occurrences(data, WINDOW_SIZE)
+    event, ptr = events_of(found, data.num_graphs, WINDOW_SIZE)
     assert ptr.tolist()[:2] == [0, 0]  # the first sample has no history
     pairs = sorted({(s, -p) for s, p in zip(data.sample.tolist(), data.position.tolist(), strict=True)})
     assert [pairs[e] for e in event.tolist()] == list(zip(data.sample.tolist(), (-data.position).tolist(), strict=True))
     assert ptr[-1] == len(pairs)
 
 
-@pytest.mark.parametrize("options", [{"tau": 0}, {"num_bins": 0}, {"time": False, "amount": False}])
+@pytest.mark.parametrize("options", [{"window_size": 0}, {"num_bins": 0}, {"time": False, "amount": False}])
 def test_options_are_checked(options):
     with pytest.raises(ValueError, match="Expected '"):
         views(**options)

@@ -34,6 +34,7 @@ KEYS: dict[str, dict[str, str]] = {
     "attributes": {"evidence": "base_scores", "known": "given"},
     "": {"known_labels": "given_labels", "skip": "score_skip"},
     "base_scores": {"skip": "score_skip"},
+    "window": {"tau": "window_size"},
 }
 
 #: Old to new values, by the entry that they are the value of: classes, builders, metrics, attributes.
@@ -54,7 +55,9 @@ MODULES = {
 }
 
 #: Functions that bring the state of a preprocessor, whose keys have today's names, to today's form, by its class.
-STATES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+STATES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "EventPreprocessor": lambda state: {{"tau": "window_size"}.get(key, key): value for key, value in state.items()},
+}
 
 _DOTTED = ("state_dict", "settings")  # entries whose keys are paths in a model
 _USERS = ("config",)  # entries whose content users named

@@ -9,11 +9,10 @@ from tg_mlc.sequences.baselines import (
     PersonalFrequency,
     past_events,
 )
-from tg_mlc.sequences.dataset import NextSetDataset
+from tg_mlc.sequences.dataset import TIME_FRACTIONS, NextSetDataset, time_split
 from tg_mlc.sequences.lanet import LANET, LANETOutput
 from tg_mlc.sequences.memory import PersonalMemory, personal_memory
 from tg_mlc.sequences.preprocessor import EventPreprocessor
-from tg_mlc.sequences.split import TIME_FRACTIONS, time_split
 from tg_mlc.sequences.windows import WindowViews
 
 __all__ = [

@@ -13,8 +13,8 @@ from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc._options import check_count, check_number, check_share
-from tg_mlc.sequences._ranges import ranges
 from tg_mlc.sequences.dataset import NextSetDataset, Targets
+from tg_mlc.sequences.history import ranges
 
 
 class NextSetBaseline(ABC):
@@ -62,7 +62,7 @@ class LastSet(NextSetBaseline):
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         """Returns the last label set, and within it and without it labels by frequency."""
-        last = past_events(dataset, targets, tau=1) @ dataset.y
+        last = past_events(dataset, targets, window_size=1) @ dataset.y
         return np.asarray((last.toarray() + self.frequency) / 2)
 
 
@@ -95,19 +95,21 @@ class PersonalFrequency(NextSetBaseline):
         return np.asarray(counts / (past.sum(axis=1)[:, None] + self.backoff))
 
 
-def past_events(dataset: NextSetDataset, targets: Targets, tau: int | None = None, decay: float = 1.0) -> sp.csr_array:
+def past_events(
+    dataset: NextSetDataset, targets: Targets, window_size: int | None = None, decay: float = 1.0
+) -> sp.csr_array:
     r"""The events before targets, as a matrix :math:`(N, E)`, to be multiplied with what is known of events.
 
     Args:
         dataset (NextSetDataset): All events.
         targets (Tensor, numpy.ndarray or list): The targets.
-        tau (int, optional): The number of events before each; :obj:`None` for all. (default: :obj:`None`)
+        window_size (int, optional): The number of events before each; :obj:`None` for all. (default: :obj:`None`)
         decay (float, optional): The last event has the weight 1, and each before it that of the next times this.
             (default: :obj:`1.0`)
     """
     target = np.asarray(targets)
     first = dataset.ptr[dataset.entity_of[target]]
-    start = first if tau is None else np.maximum(first, target - tau)
+    start = first if window_size is None else np.maximum(first, target - window_size)
     row, event = ranges(start, target)
     indptr = np.concatenate([[0], np.cumsum(target - start)])
     return sp.csr_array((decay ** (target[row] - 1.0 - event), event, indptr), shape=(len(target), len(dataset)))
@@ -189,12 +191,12 @@ class TIFUKNN(NextSetBaseline):
 
 class LogisticHistory(NextSetBaseline):
     r"""Logistic regression of each label on what the entity had before: the roots of the weighted shares of its events,
-    all or the last :obj:`tau` of them, that have each label.
+    all or the last :obj:`window_size` of them, that have each label.
 
     All labels are fitted at once by L-BFGS, which starts from their frequencies.
 
     Args:
-        tau (int, optional): The number of events; :obj:`None` for all. (default: :obj:`None`)
+        window_size (int, optional): The number of events; :obj:`None` for all. (default: :obj:`None`)
         decay (float, optional): The weight of an event in that of the next. (default: :obj:`0.95`)
         weight_decay (float, optional): Half of it times the squared weights is added to the loss, a sum over samples
             and labels. (default: :obj:`3.0`)
@@ -202,14 +204,13 @@ class LogisticHistory(NextSetBaseline):
     """
 
     def __init__(
-        self, tau: int | None = None, decay: float = 0.95, weight_decay: float = 3.0, max_iter: int = 50
+        self, window_size: int | None = None, decay: float = 0.95, weight_decay: float = 3.0, max_iter: int = 50
     ) -> None:
-        if tau is not None:
-            check_count("tau", tau)
+        check_count("window_size", window_size, or_none=True)
         check_share("decay", decay)
         check_number("weight_decay", weight_decay)
         check_count("max_iter", max_iter)
-        self.tau = tau
+        self.window_size = window_size
         self.decay = decay
         self.weight_decay = weight_decay
         self.max_iter = max_iter
@@ -239,6 +240,6 @@ class LogisticHistory(NextSetBaseline):
         return logits.sigmoid().numpy()
 
     def _features(self, dataset: NextSetDataset, targets: Targets) -> Tensor:
-        past = past_events(dataset, targets, self.tau, self.decay)
+        past = past_events(dataset, targets, self.window_size, self.decay)
         total = np.maximum(past.sum(axis=1), 1.0)  # at least one, but for targets without history
         return torch.from_numpy(np.sqrt((past @ dataset.y).toarray() / total[:, None]).astype(np.float32))

@@ -1,10 +1,9 @@
-"""The next label set of an entity, given its earlier events."""
+"""The next label set of an entity, given its earlier events, and the split of events by time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,13 +12,15 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from torch_geometric.data import Batch
 
-from tg_mlc.sequences._memory import MEMORY_FEATURES, LabelMemory
-from tg_mlc.sequences._ranges import ranges
-from tg_mlc.sequences._trend import LabelTrend
+from tg_mlc.data import Split
+from tg_mlc.inputs import EventSequences
+from tg_mlc.sequences.history import MEMORY_FEATURES, LabelMemory, LabelTrend, ranges
 from tg_mlc.sequences.windows import WindowOptions
 
 #: Numbers of events.
 Targets = Sequence[int] | Tensor | np.ndarray
+#: Shares of the events of each entity, as in the LANET paper.
+TIME_FRACTIONS = (0.70, 0.17, 0.13)
 
 
 class NextSetDataset(Dataset[Batch]):
@@ -37,7 +38,7 @@ class NextSetDataset(Dataset[Batch]):
         - **entity:** :math:`(B)`, the place among entities of training, or their number for one that is not among them
         - **label** and **sample:** :math:`(n)`, one for each label of each event in the windows, in the order of
           sample and time
-        - **position:** :math:`(n)`, 1 for the last event before the target, at most :obj:`tau`
+        - **position:** :math:`(n)`, 1 for the last event before the target, at most :obj:`window_size`
         - **dt:** :math:`(n)`, days since the event before (which may lie outside of the window), 0 for a first event
         - **bin:** :math:`(n)`, the quantile bin of the amount from 1, or 0 for an amount that is missing (NaN)
         - **amount:** :math:`(n)`, :math:`\mathrm{asinh}(a / \bar{a}_l)` with the mean :math:`\bar{a}_l` of the
@@ -56,7 +57,7 @@ class NextSetDataset(Dataset[Batch]):
         num_bins (int): The number of bins, the one of missing amounts included.
         gaps (list of int): The whole days between events of training, ascending.
         is_training (numpy.ndarray): Which events are training events.
-        tau (int): The number of events in a window; :obj:`None` for whole histories.
+        window_size (int): The number of events in a window; :obj:`None` for whole histories.
     """
 
     memory_features = MEMORY_FEATURES
@@ -75,7 +76,7 @@ class NextSetDataset(Dataset[Batch]):
         num_entities: int,
         num_bins: int,
         gaps: list[int],
-        tau: int | None,
+        window_size: int | None,
     ) -> None:
         self.ptr, self.time, self.y = ptr, time, y
         self._amount, self._bin = amount, bins
@@ -88,7 +89,7 @@ class NextSetDataset(Dataset[Batch]):
         self.num_entities = num_entities
         self.num_bins = num_bins
         self.gaps = gaps
-        self.tau = tau
+        self.window_size = window_size
 
     @property
     def num_labels(self) -> int:
@@ -99,7 +100,11 @@ class NextSetDataset(Dataset[Batch]):
     def window(self) -> WindowOptions:
         """Options of :class:`WindowViews` for these windows; whole histories are as long as the longest."""
         longest = max(int(np.diff(self.ptr).max()) - 1, 1)
-        return {"tau": longest if self.tau is None else self.tau, "num_bins": self.num_bins, "gaps": self.gaps}
+        return {
+            "window_size": longest if self.window_size is None else self.window_size,
+            "num_bins": self.num_bins,
+            "gaps": self.gaps,
+        }
 
     @cached_property
     def memory(self) -> LabelMemory:
@@ -111,12 +116,6 @@ class NextSetDataset(Dataset[Batch]):
         """The sources of :obj:`trend` of a batch: of all events, and of those of training."""
         among = self.is_training
         return LabelTrend(self.time, self.y), LabelTrend(self.time[among], self.y[among])
-
-    def _trend(self, target: np.ndarray, has_history: np.ndarray) -> np.ndarray:
-        now = np.where(has_history, self.time[target - 1], -np.inf)
-        among = self.is_training[target][:, None, None]
-        every, training = self.trends
-        return np.where(among, training(now), every(now))
 
     def batch(self, targets: Targets) -> Batch:
         """Makes a batch of targets, in the given order.
@@ -133,10 +132,12 @@ class NextSetDataset(Dataset[Batch]):
             raise IndexError(f"Expected 'targets' to be events from 0 to {len(self) - 1} (got {wrong[0]})")
         entity = self.entity_of[target]
         first = self.ptr[entity]
-        start = first if self.tau is None else np.maximum(first, target - self.tau)
+        start = first if self.window_size is None else np.maximum(first, target - self.window_size)
         sample, place = ranges(self.y.indptr[start], self.y.indptr[target])
         event = self._event[place]
         memory_label, memory_sample, memory = self.memory(entity, target)
+        now = np.where(target > first, self.time[target - 1], -np.inf)
+        every, training = self.trends
         arrays = {
             "y": self.y[target].toarray(),
             "entity": self.entity_index[entity],
@@ -149,7 +150,7 @@ class NextSetDataset(Dataset[Batch]):
             "memory_label": memory_label,
             "memory_sample": memory_sample,
             "memory": memory,
-            "trend": self._trend(target, target > first),
+            "trend": np.where(self.is_training[target][:, None, None], training(now), every(now)),
         }
         batch = Batch(**{name: torch.from_numpy(array) for name, array in arrays.items()})
         batch._num_graphs = len(target)
@@ -165,8 +166,8 @@ class NextSetDataset(Dataset[Batch]):
         return self.batch(indices)
 
     def __repr__(self) -> str:
-        sizes: dict[str, Any] = {"num_entities": len(self.ptr) - 1, "num_labels": self.num_labels, "tau": self.tau}
-        return f"{type(self).__name__}({len(self)}, {', '.join(f'{key}={value}' for key, value in sizes.items())})"
+        sizes = f"num_entities={len(self.ptr) - 1}, num_labels={self.num_labels}, window_size={self.window_size}"
+        return f"{type(self).__name__}({len(self)}, {sizes})"
 
 
 def days_since_last(ptr: np.ndarray, time: np.ndarray) -> np.ndarray:
@@ -174,3 +175,43 @@ def days_since_last(ptr: np.ndarray, time: np.ndarray) -> np.ndarray:
     days = np.diff(time, prepend=time[:1])
     days[ptr[:-1]] = 0.0
     return days
+
+
+def time_split(
+    events: EventSequences,
+    fractions: tuple[float, float, float] = TIME_FRACTIONS,
+    *,
+    min_history: int = 0,
+    cross_borders: bool = True,
+) -> Split:
+    r"""Splits the events of every entity by time: the first ones train, the next validate, the last test.
+
+    Event :math:`r` of the :math:`n` events of an entity, counted from zero, trains if :math:`r < 0.7 n`, and tests if
+    :math:`r \geq 0.87 n`. A date is in one part alone, and an entity of fewer than eight events has no test event.
+
+    The samples that the split divides are events as targets, of :class:`NextSetDataset`.
+
+    Args:
+        events (EventSequences): The events.
+        fractions (tuple, optional): The shares of training, validation and test.
+            (default: :obj:`(0.70, 0.17, 0.13)`, those of the LANET paper)
+        min_history (int, optional): The number of earlier events that a target needs; others are in no part.
+            (default: :obj:`0`)
+        cross_borders (bool, optional): If set to :obj:`False`, only earlier events of the same part count for
+            :obj:`min_history`. With :math:`\tau` of them no window of :math:`\tau` events crosses a border, which is
+            the rule of the authors' code. (default: :obj:`True`)
+
+    Raises:
+        ValueError: If the fractions are not three numbers of at least zero that sum to 1.
+    """
+    if len(fractions) != 3 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-6:
+        raise ValueError(f"Expected 'fractions' to be three numbers that sum to 1: train, val, test (got {fractions})")
+    lengths = events.ptr.diff().numpy()
+    rank = np.arange(events.num_events) - np.repeat(events.ptr[:-1].numpy(), lengths)
+    # Rounded up, as a share of 0.7 of ten events is seven of them, whatever the last bit of the product.
+    borders = np.ceil(np.outer(np.cumsum((0.0, *fractions[:2])), lengths) - 1e-9).astype(np.int64)
+    starts = np.repeat(borders, lengths, axis=1)
+    part = (rank >= starts[1:]).sum(axis=0)
+    history = rank if cross_borders else rank - np.take_along_axis(starts, part[None], axis=0)[0]
+    name = f"by time, {'/'.join(f'{share:g}' for share in fractions)}"
+    return Split.from_assignment(np.where(history >= min_history, part, -1), name)

@@ -26,11 +26,12 @@ class EventPreprocessor(Preprocessor):
 
         events = from_events("baskets.csv", entity="customer", time="date", label="item").with_at_least(7)
         split = time_split(events)
-        dataset = EventPreprocessor(tau=3).fit_transform(events, split)
+        dataset = EventPreprocessor(window_size=3).fit_transform(events, split)
         batch = dataset.batch(split.train[:32])
 
     Args:
-        tau (int, optional): The number of events in a window; :obj:`None` for the whole history. (default: :obj:`3`)
+        window_size (int, optional): The number of events in a window; :obj:`None` for the whole history.
+            (default: :obj:`3`)
         num_bins (int, optional): The number of quantile bins of amounts; fewer are left where amounts repeat.
             (default: :obj:`10`)
 
@@ -38,11 +39,10 @@ class EventPreprocessor(Preprocessor):
         ValueError: If an option is not a whole number of at least 1.
     """
 
-    def __init__(self, tau: int | None = 3, num_bins: int = 10) -> None:
-        if tau is not None:
-            check_count("tau", tau)
+    def __init__(self, window_size: int | None = 3, num_bins: int = 10) -> None:
+        check_count("window_size", window_size, or_none=True)
         check_count("num_bins", num_bins)
-        self.tau = tau
+        self.window_size = window_size
         self.num_bins = num_bins
         self.label_names: list[str] = []
         self.entities: list[str] = []
@@ -67,14 +67,21 @@ class EventPreprocessor(Preprocessor):
             raise ValueError(f"Expected a split with training events (got {split})")
         if not events.time.isfinite().all():
             raise ValueError("Expected events with a date each (got those of 'with_next'); fit before adding the next")
-        in_training, last = _training_events(events, split)
+        # The last training event of each entity, or -1 where there is none, ends its events of training.
+        entity_of = np.repeat(np.arange(events.num_entities), events.ptr.diff().numpy())
+        last = np.full(events.num_entities, -1)
+        last[entity_of[split.train.numpy()]] = split.train.numpy()  # ascending, so that the last one stays
+        in_training = np.arange(events.num_events) <= last[entity_of]
         entities = np.flatnonzero(last >= 0)
         amount = events.amount[in_training]
         labels = np.unique(amount.indices)
         self.label_names = [events.label_names[label] for label in labels]
         self.entities = [events.entities[entity] for entity in entities]
         self.last_days = events.time[last[entities]].tolist()
-        self.gaps = _gaps(events, in_training & ~np.isin(np.arange(events.num_events), last))
+        # Whole days before events that are in windows of training, which the last ones are not.
+        in_windows = in_training & ~np.isin(np.arange(events.num_events), last)
+        days = days_since_last(events.ptr.numpy(), events.time.numpy())[in_windows]
+        self.gaps = [int(gap) for gap in np.unique(np.append(0, days // 1))]
         known = ~np.isnan(amount.data)
         self.edges = _quantiles(amount.data[known], self.num_bins)
         self.scale = _mean_size(amount.data[known], amount.indices[known], events.num_labels)[labels]
@@ -92,7 +99,7 @@ class EventPreprocessor(Preprocessor):
         if not self.label_names:
             raise RuntimeError("Expected 'fit' to be called before 'transform'")
         events: EventSequences = raw
-        amount = self._of_known_labels(events)
+        amount = self._of_training_labels(events)
         missing = np.isnan(amount.data)
         scaled = np.arcsinh(np.nan_to_num(amount.data) / self.scale[amount.indices])
         bins = np.where(missing, 0, np.searchsorted(self.edges, amount.data, side="right") + 1)
@@ -112,7 +119,7 @@ class EventPreprocessor(Preprocessor):
             num_entities=len(self.entities),
             num_bins=len(self.edges) + 2,
             gaps=self.gaps,
-            tau=self.tau,
+            window_size=self.window_size,
         )
 
     def left_out(self, events: EventSequences) -> dict[str, int]:
@@ -122,7 +129,7 @@ class EventPreprocessor(Preprocessor):
         found = zip(events.label_names, counts, strict=True)
         return {name: count for name, count in found if count and name not in known}
 
-    def _of_known_labels(self, events: EventSequences) -> sp.csr_array:
+    def _of_training_labels(self, events: EventSequences) -> sp.csr_array:
         """The amounts of the labels of training, whose zeros stay."""
         column = {name: i for i, name in enumerate(self.label_names)}
         new = np.array([column.get(name, -1) for name in events.label_names])[events.amount.indices]
@@ -141,20 +148,6 @@ class EventPreprocessor(Preprocessor):
         """Takes what another one has learned."""
         vars(self).update({**state, "edges": np.asarray(state["edges"]), "scale": np.asarray(state["scale"])})
         return self
-
-
-def _training_events(events: EventSequences, split: Split) -> tuple[np.ndarray, np.ndarray]:
-    """Which events are training events, and the last of each entity, or -1 where there is none."""
-    entity_of = np.repeat(np.arange(events.num_entities), events.ptr.diff().numpy())
-    last = np.full(events.num_entities, -1)
-    last[entity_of[split.train.numpy()]] = split.train.numpy()  # ascending, so that the last one stays
-    return np.arange(events.num_events) <= last[entity_of], last
-
-
-def _gaps(events: EventSequences, in_windows: np.ndarray) -> list[int]:
-    """The whole days before events that are in windows of training, which the last ones are not."""
-    days = days_since_last(events.ptr.numpy(), events.time.numpy())[in_windows]
-    return [int(gap) for gap in np.unique(np.append(0, days // 1))]
 
 
 def _quantiles(amounts: np.ndarray, num_bins: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from tg_mlc._options import check_count
 class WindowOptions(TypedDict, total=False):
     """Options of :class:`WindowViews`, which documents them, as models hand them down."""
 
-    tau: int
+    window_size: int
     num_bins: int
     gaps: Sequence[int] | None
     time: bool
@@ -24,7 +24,7 @@ class WindowOptions(TypedDict, total=False):
 
 
 class Occurrences(NamedTuple):
-    """The occurrences of labels in the windows of a batch, those before the last :obj:`tau` events left out."""
+    """The occurrences of labels in the windows of a batch, those before the last :obj:`window_size` events left out."""
 
     sample: Tensor  #: ``[n]``
     label: Tensor  #: ``[n]``
@@ -34,10 +34,10 @@ class Occurrences(NamedTuple):
     amount: Tensor  #: ``[n]``, scaled
 
 
-def occurrences(data: Data, tau: int) -> Occurrences:
-    """Returns the occurrences in the last :obj:`tau` events of every sample."""
+def occurrences(data: Data, window_size: int) -> Occurrences:
+    """Returns the occurrences in the last :obj:`window_size` events of every sample."""
     columns = data.sample, data.label, data.position - 1, data.dt, data.bin, data.amount
-    near = data.position <= tau
+    near = data.position <= window_size
     return Occurrences(*columns) if near.all() else Occurrences(*(column[near] for column in columns))
 
 
@@ -51,7 +51,7 @@ class TimeView(nn.Module):
 
     Args:
         channels (int): Size of a view.
-        tau (int): Number of events of a window.
+        window_size (int): Number of events of a window.
         gaps (list of int, optional): The numbers of days, as :class:`WindowViews` takes them. (default: :obj:`None`)
 
     Shapes:
@@ -61,11 +61,11 @@ class TimeView(nn.Module):
 
     gaps: Tensor
 
-    def __init__(self, channels: int, tau: int, gaps: Sequence[int] | None = None) -> None:
+    def __init__(self, channels: int, window_size: int, gaps: Sequence[int] | None = None) -> None:
         super().__init__()
         self.register_buffer("gaps", torch.tensor(range(366) if gaps is None else list(gaps)))
         self.days = nn.Embedding(self.gaps.numel(), channels)
-        self.position = nn.Embedding(tau, channels)
+        self.position = nn.Embedding(window_size, channels)
 
     def forward(self, days: Tensor, step: Tensor) -> Tensor:
         """Embeds days and steps."""
@@ -94,7 +94,7 @@ class WindowViews(nn.Module):
     Args:
         num_labels (int): Number of labels :math:`L`.
         channels (int): Size :math:`C` of each view.
-        tau (int, optional): Number of events of a window. (default: :obj:`3`)
+        window_size (int, optional): Number of events of a window. (default: :obj:`3`)
         num_bins (int, optional): Number of amount bins, that of missing amounts included. (default: :obj:`11`)
         gaps (list of int, optional): The whole days between events of training, ascending: the :obj:`gaps` of a
             :class:`~tg_mlc.sequences.NextSetDataset`; others are taken as the next smaller. (default: :obj:`None`, all
@@ -117,7 +117,7 @@ class WindowViews(nn.Module):
         num_labels: int,
         channels: int,
         *,
-        tau: int = 3,
+        window_size: int = 3,
         num_bins: int = 11,
         gaps: Sequence[int] | None = None,
         time: bool = True,
@@ -125,22 +125,22 @@ class WindowViews(nn.Module):
         absence: bool = False,
     ) -> None:
         super().__init__()
-        sizes = {"num_labels": num_labels, "channels": channels, "tau": tau, "num_bins": num_bins}
+        sizes = {"num_labels": num_labels, "channels": channels, "window_size": window_size, "num_bins": num_bins}
         for name, value in sizes.items():
             check_count(name, value)
         if not time and not amount:
             raise ValueError("Expected 'time' or 'amount', as nothing else tells a window (got neither)")
         self.num_labels = num_labels
-        self.tau = tau
+        self.window_size = window_size
         self.width = channels * (1 + time + amount)
         self.label = nn.Embedding(num_labels, channels)
-        self.time = TimeView(channels, tau, gaps) if time else None
+        self.time = TimeView(channels, window_size, gaps) if time else None
         self.bin = nn.Embedding(num_bins, channels, padding_idx=0) if amount else None
         self.absent = nn.Parameter(torch.randn(self.width)) if absence else None
 
     def by_label(self, data: Data) -> Tensor:
         """The states of all labels, ``[B, L, d]``."""
-        found, size = occurrences(data, self.tau), (data.num_graphs, self.num_labels)
+        found, size = occurrences(data, self.window_size), (data.num_graphs, self.num_labels)
         place = found.sample * self.num_labels + found.label
         views = self._views(found)
         summed = views.new_zeros(size[0] * size[1], views.size(1)).index_add(0, place, views)
@@ -152,9 +152,9 @@ class WindowViews(nn.Module):
 
     def by_event(self, data: Data) -> tuple[Tensor, Tensor]:
         """The states of all events that a window has, ``[S, d]``, and where those of every sample begin and end."""
-        found = occurrences(data, self.tau)
+        found = occurrences(data, self.window_size)
         views = torch.cat([self.label(found.label), self._views(found)], dim=-1)
-        event, ptr = events_of(found, data.num_graphs, self.tau)
+        event, ptr = events_of(found, data.num_graphs, self.window_size)
         return views.new_zeros(int(ptr[-1]), views.size(1)).index_add(0, event, views), ptr
 
     def _views(self, found: Occurrences) -> Tensor:
@@ -162,9 +162,9 @@ class WindowViews(nn.Module):
         return torch.cat(time if self.bin is None else [*time, self.bin(found.bin)], dim=-1)
 
 
-def events_of(found: Occurrences, num_samples: int, tau: int) -> tuple[Tensor, Tensor]:
+def events_of(found: Occurrences, num_samples: int, window_size: int) -> tuple[Tensor, Tensor]:
     """The event of every occurrence, among those that have any in the order of samples and time, and pointers."""
-    place = found.sample * tau + (tau - 1 - found.step)
-    present = torch.zeros(num_samples * tau, dtype=torch.long, device=place.device).index_fill(0, place, 1)
-    ptr = torch.cat([present.new_zeros(1), present.view(num_samples, tau).sum(dim=1).cumsum(dim=0)])
+    place = found.sample * window_size + (window_size - 1 - found.step)
+    present = torch.zeros(num_samples * window_size, dtype=torch.long, device=place.device).index_fill(0, place, 1)
+    ptr = torch.cat([present.new_zeros(1), present.view(num_samples, window_size).sum(dim=1).cumsum(dim=0)])
     return (present.cumsum(dim=0) - 1)[place], ptr

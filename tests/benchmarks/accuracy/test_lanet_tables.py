@@ -24,7 +24,7 @@ def test_every_cell_is_a_model_that_its_objective_takes():
     events = histories()
     split = time_split(events)
     for cell in CELLS.values():
-        dataset = EventPreprocessor(tau=cell.tau).fit_transform(events, split)
+        dataset = EventPreprocessor(window_size=cell.window_size).fit_transform(events, split)
         model = cell.build(dataset, split, 8)
         module = MultiLabelModule(model, dataset.label_names, **cell.preset["module"])
         assert module.objective.loss(model, dataset.batch(split.train[-4:])).isfinite()
@@ -95,7 +95,7 @@ def test_cells_of_other_options_or_targets_are_not_kept(tmp_path):
     settings = CELLS["table_3.lstm"].described
     path.write_text(json.dumps({**found, "settings": settings}))
     assert lanet_tables.is_kept(path, split, {"max_epochs": 1})
-    path.write_text(json.dumps({**found, "settings": {**settings, "tau": 4}}))
+    path.write_text(json.dumps({**found, "settings": {**settings, "window_size": 4}}))
     assert not lanet_tables.is_kept(path, split, {"max_epochs": 1})
     path.write_text(json.dumps({**found, "cell": "table_9.lstm"}))
     assert not lanet_tables.is_kept(path, split, {"max_epochs": 1})

@@ -53,10 +53,10 @@ def test_figure_3_has_a_line_for_each_panel_with_points() -> None:
     cells = [cell.title for cell in FIGURE_3]
     assert lanet.figure_3_numbers(result(row(PUBLISHED, 0.5))) == {}
     numbers = lanet.figure_3_numbers(result(row(PUBLISHED, 0.5, 0.7), *(row(title, 0.4) for title in cells)))
-    assert list(numbers["tau"]) == ["1", "2", "3", "5", "8"]
+    assert list(numbers["window_size"]) == ["1", "2", "3", "5", "8"]
     assert list(numbers["dimension"]) == ["16", "32", "64", "128", "256"]
     left, right = lanet.draw_figure_3(numbers).axes
-    assert [label.get_text() for label in left.get_xticklabels()] == list(numbers["tau"])
+    assert [label.get_text() for label in left.get_xticklabels()] == list(numbers["window_size"])
     assert right.lines[0].get_ydata()[3] == 0.6
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_LABELS, TAU, batch
+from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_LABELS, WINDOW_SIZE, batch
 from tg_mlc.graphs import fully_connected
 from tg_mlc.papers.next_set.attention_ablations import TimeAttention, TwoAttentions
 from tg_mlc.papers.next_set.c2ae import C2AE
@@ -12,11 +12,11 @@ from tg_mlc.papers.next_set.rivals import LSTMBaseline, TransformerBase
 from tg_mlc.sequences.lanet import LANET
 
 SIZES = (NUM_LABELS, NUM_ENTITIES, 8)
-WINDOW = {"tau": TAU, "num_bins": NUM_BINS}
+WINDOW = {"window_size": WINDOW_SIZE, "num_bins": NUM_BINS}
 MODELS = {
-    "LSTM": lambda: LSTMBaseline(*SIZES, events={"tau": TAU}),
-    "TransformerBase": lambda: TransformerBase(*SIZES, events={"tau": TAU}),
-    "C2AE": lambda: C2AE(*SIZES, events={"tau": TAU}),
+    "LSTM": lambda: LSTMBaseline(*SIZES, events={"window_size": WINDOW_SIZE}),
+    "TransformerBase": lambda: TransformerBase(*SIZES, events={"window_size": WINDOW_SIZE}),
+    "C2AE": lambda: C2AE(*SIZES, events={"window_size": WINDOW_SIZE}),
     "time-attention": lambda: TimeAttention(*SIZES, window=WINDOW),
     "concat-attention": lambda: two_attentions(gated=False),
     "gated-attention": lambda: two_attentions(gated=True),
@@ -66,7 +66,7 @@ def test_the_order_of_events_matters_and_that_of_labels_within_does_not(name):
     for key in ("label", "sample", "position", "dt", "bin", "amount"):
         data[key] = data[key][order]
     torch.testing.assert_close(model(data), expected, atol=1e-5, rtol=1e-5)
-    data.position = TAU + 1 - data.position
+    data.position = WINDOW_SIZE + 1 - data.position
     assert (model(data) - expected).abs().max() > 1e-3
 
 
@@ -96,8 +96,8 @@ def test_a_missing_amount_counts_as_one():
 @pytest.mark.parametrize("kind", [LSTMBaseline, TransformerBase, C2AE])
 def test_without_entities_all_have_the_scores_of_one_that_is_new(kind):
     torch.manual_seed(0)
-    known = kind(*SIZES, events={"tau": TAU}).eval()
-    unknown = kind(*SIZES, events={"tau": TAU, "entity": False}).eval()
+    known = kind(*SIZES, events={"window_size": WINDOW_SIZE}).eval()
+    unknown = kind(*SIZES, events={"window_size": WINDOW_SIZE, "entity": False}).eval()
     unknown.load_state_dict({key: value for key, value in known.state_dict().items() if key != "entity.weight"})
     data = batch()
     found = unknown(data)

@@ -34,7 +34,8 @@ class C2AE(LSTMModel):
         num_labels (int): Number of labels :math:`L`.
         num_entities (int): Number of training entities; the embedding of all others is zero.
         channels (int, optional): Size :math:`C` of a code and of hidden layers. (default: :obj:`128`)
-        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"tau": 3}`. (default: :obj:`None`)
+        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"window_size": 3}`.
+            (default: :obj:`None`)
 
     Shapes:
         - **input:** a batch of :math:`B` windows

@@ -20,7 +20,7 @@ from tg_mlc.sequences.windows import TimeView, entity_embedding, events_of, occu
 class EventOptions(TypedDict, total=False):
     """Options of :class:`EventModel`, which documents them, as its subclasses hand them down."""
 
-    tau: int
+    window_size: int
     gaps: Sequence[int] | None
     entity: bool
 
@@ -40,7 +40,7 @@ class EventModel(nn.Module):
         num_labels (int): Number of labels :math:`L`.
         num_entities (int): Number of training entities; the embedding of all others is zero.
         channels (int, optional): Size :math:`C` of the input of an event. (default: :obj:`128`)
-        tau (int, optional): Number of events of a window. (default: :obj:`3`)
+        window_size (int, optional): Number of events of a window. (default: :obj:`3`)
         gaps (list of int, optional): The days between events of training, as in
             :class:`~tg_mlc.sequences.WindowViews`. (default: :obj:`None`, all up to 365)
         entity (bool, optional): If set to :obj:`False`, leaves out the entity. (default: :obj:`True`)
@@ -52,24 +52,29 @@ class EventModel(nn.Module):
         num_entities: int,
         channels: int = 128,
         *,
-        tau: int = 3,
+        window_size: int = 3,
         gaps: Sequence[int] | None = None,
         entity: bool = True,
     ) -> None:
         super().__init__()
-        sizes = {"num_labels": num_labels, "num_entities": num_entities, "channels": channels, "tau": tau}
+        sizes = {
+            "num_labels": num_labels,
+            "num_entities": num_entities,
+            "channels": channels,
+            "window_size": window_size,
+        }
         for name, value in sizes.items():
             check_count(name, value)
-        self.tau = tau
+        self.window_size = window_size
         # One row for each label, whose weighted sum is the product with the vector of amounts.
         self.label = nn.Embedding(num_labels, channels)
-        self.time = TimeView(channels, tau, gaps)
+        self.time = TimeView(channels, window_size, gaps)
         self.entity = entity_embedding(num_entities, channels) if entity else None
 
     def encode(self, data: Data) -> tuple[Tensor, Tensor]:
         """The inputs ``[S, C]`` of all events, and where those of every sample begin and end."""
-        found = occurrences(data, self.tau)
-        event, ptr = events_of(found, data.num_graphs, self.tau)
+        found = occurrences(data, self.window_size)
+        event, ptr = events_of(found, data.num_graphs, self.window_size)
         amount = found.amount.where(found.bin > 0, 1.0)
         weighted = self.label(found.label) * amount.unsqueeze(-1)
         x = weighted.new_zeros(int(ptr[-1]), weighted.size(1)).index_add(0, event, weighted)
@@ -88,7 +93,8 @@ class TransformerBase(EventModel):
         num_entities (int): Number of training entities; the embedding of all others is zero.
         channels (int, optional): Size of a state. (default: :obj:`128`)
         num_layers (int, optional): Number of blocks. (default: :obj:`2`)
-        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"tau": 3}`. (default: :obj:`None`)
+        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"window_size": 3}`.
+            (default: :obj:`None`)
         **block (optional): Options of the blocks, as in :class:`LANET`.
 
     Shapes:
@@ -145,7 +151,8 @@ class LSTMBaseline(LSTMModel):
         num_entities (int): Number of training entities; the embedding of all others is zero.
         channels (int, optional): Size of a state. (default: :obj:`128`)
         dropout (float, optional): Dropout on the last state. (default: :obj:`0.3`)
-        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"tau": 3}`. (default: :obj:`None`)
+        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"window_size": 3}`.
+            (default: :obj:`None`)
 
     Shapes:
         - **input:** a batch of :math:`B` windows
