@@ -1,23 +1,37 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch import nn
 from torch_geometric.data import Batch, Data
 
+from tests.training.conftest import GINE
+from tg_mlc.data import ArrayDataset, Split
+from tg_mlc.data.records import Records
+from tg_mlc.losses import sequence_loss
+from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.nn.encoders import BagEncoder
-from tg_mlc.papers import LabelSequenceModel
+from tg_mlc.papers import (
+    LabelSequenceModel,
+    LabelSequenceObjective,
+    graph2graph_autoregressive,
+    mped_autoregressive,
+    seq2seq,
+)
 from tg_mlc.papers.decoders import AttentionDecoder, beam_search
+from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
 NAN = torch.nan
-Y = torch.tensor([[1, 0, 1.0], [0, NAN, 1], [NAN, NAN, NAN]])
-WORDS = [[0, 3], [1, 2, 4], [2]]
+TARGETS = torch.tensor([[1, 0, 1.0], [0, NAN, 1], [NAN, NAN, NAN]])
+SENTENCES = [[0, 3], [1, 2, 4], [2]]
 
 
 @pytest.fixture
 def batch():
     return Batch.from_data_list(
-        [Data(x=torch.tensor(x), y=y.view(1, -1), num_nodes=len(x)) for x, y in zip(WORDS, Y, strict=True)]
+        [Data(x=torch.tensor(x), y=y.view(1, -1), num_nodes=len(x)) for x, y in zip(SENTENCES, TARGETS, strict=True)]
     )
 
 
@@ -63,9 +77,151 @@ def test_weights_bring_the_order_and_the_longest_set_along(batch):
     assert int(other.max_length) == 2
 
 
-def test_options_are_checked():
+def test_options_of_models_are_checked():
     decoder = AttentionDecoder(8, 3, 1, heads=2)
     with pytest.raises(ValueError, match=r"'ranks' of shape \[3\] \(got \[2\]\)"):
         LabelSequenceModel(nn.Identity(), decoder, torch.arange(2))
     with pytest.raises(ValueError, match="'max_length'"):
         make_model(max_length=0)
+
+
+rng = np.random.default_rng(0)
+WORDS = (rng.random((60, 30)) < 0.2).astype(np.float32)
+WORDS[:, 0] = 1.0  # no document without words
+Y = (WORDS @ rng.standard_normal((30, 4)) > 0.3).astype(np.float32)
+Y[:, 3] = np.arange(60) < 2
+BUILDERS = [mped_autoregressive, graph2graph_autoregressive, seq2seq]
+
+
+@pytest.fixture
+def train():
+    return ArrayDataset(Records(sp.csr_array(WORDS), Y, list("abcd")).to_samples())
+
+
+@pytest.mark.parametrize("encoder", ["fmp", "emb"])
+@pytest.mark.parametrize("build", BUILDERS)
+def test_steps_know_of_the_input_and_of_labels_before(train, build, encoder):
+    torch.manual_seed(0)
+    model = build(train, None, encoder, channels=16).eval()
+    batch = Batch.from_data_list(train[:8])
+    log_probs, symbols = model(batch)
+    torch.testing.assert_close(log_probs.exp().sum(dim=-1), torch.ones(symbols.shape))
+    alone = [model(Batch.from_data_list([data]))[0][0] for data in train[:8]]
+    for together, single in zip(log_probs, alone, strict=True):
+        torch.testing.assert_close(together[: len(single)], single)
+    assert log_probs[:, 0].std(dim=0).max() > 1e-3
+
+
+def test_presets_have_the_sizes_of_their_papers(train):
+    model = mped_autoregressive(train)
+    assert (len(model.encoder.features.convs), len(model.decoder.feature_to_label)) == (3, 3)
+    assert [conv.mlp[0].out_channels for conv in model.decoder.label_to_label] == [128] * 3
+    assert model.encoder.features.convs[0].mlp[0].out_channels == 128
+    model = graph2graph_autoregressive(train, channels=16, encoder_steps=1, decoder_steps=2)
+    assert [conv.mlp[0].out_channels for conv in model.decoder.label_to_label] == [16] * 2
+    model = seq2seq(train)
+    assert (model.encoder.gru.num_layers, model.decoder.gru.num_layers, model.encoder.channels) == (3, 3, 64)
+    assert model.encoder.gru.bidirectional
+    assert isinstance(seq2seq(train, None, "emb", channels=16).encoder, BagEncoder)
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+def test_order_and_longest_set_come_from_training_samples(train, build):
+    model = build(train, channels=16)
+    frequent_first = sorted(range(4), key=lambda label: -Y[:, label].sum())
+    assert model.ranks.argsort().tolist() == frequent_first
+    assert build(train, channels=16, label_order="reverse").ranks.argsort().tolist() == frequent_first[::-1]
+    assert int(model.max_length) == Y.sum(axis=1).max()
+
+
+def test_unknown_options_are_refused(train):
+    for build in BUILDERS:
+        with pytest.raises(ValueError, match="'encoder' to be 'fmp' or 'emb'"):
+            build(train, None, "vectors", channels=16)
+        with pytest.raises(ValueError, match="'label_order' to be one of"):
+            build(train, channels=16, label_order="longest")
+        with pytest.raises(TypeError, match="width"):
+            build(train, channels=16, width=2)
+    with pytest.raises(ValueError, match="'num_layers' among 1, 2 and 3"):
+        seq2seq(train, channels=16, num_layers=4)
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+def test_a_saved_model_is_built_anew_from_a_sample_whose_labels_nobody_knows(train, build):
+    model = build(train, channels=16, latent=True).eval()
+    unknown = ArrayDataset(train[:1].copy().samples())
+    unknown._data.y = torch.full_like(unknown._data.y, torch.nan)
+    again = build(unknown, channels=16, latent=True).eval()
+    again.load_state_dict(model.state_dict())
+    batch = Batch.from_data_list(train[:5])
+    torch.testing.assert_close(again.search(batch).scores(), model.search(batch).scores())
+
+
+# Every label has a word of its own.
+draws = np.random.default_rng(0)
+APPLIES = (draws.random((120, 3)) < 0.4).astype(np.float32)
+TEXTS = np.hstack([APPLIES, draws.random((120, 4)) < 0.3, np.ones((120, 1))]).astype(np.float32)
+OBSERVED = np.where(draws.random(APPLIES.shape) < 0.1, np.nan, APPLIES).astype(np.float32)
+SPLIT = Split(torch.arange(80), torch.arange(80, 100), torch.arange(100, 120), "by hand")
+
+
+@pytest.fixture
+def dataset():
+    return ArrayDataset(Records(sp.csr_array(TEXTS), OBSERVED, list("abc")).to_samples())
+
+
+def train_model(dataset):
+    seed_everything(0, verbose=False)
+    return seq2seq(dataset[SPLIT.train], channels=16, num_layers=1, dropout=0.0)
+
+
+def test_a_sequence_model_learns_is_stored_and_predicts(tmp_path, dataset):
+    module = MultiLabelModule(train_model(dataset), list("abc"), LabelSequenceObjective(beam_size=2), lr=1e-2)
+    data = MultiLabelDataModule(dataset, SPLIT, batch_size=16)
+    result = fit(module, data, tmp_path, max_epochs=15, patience=None, logger=False)
+    scores = result.predict(data.test_dataloader())
+    assert macro_roc_auc(torch.from_numpy(APPLIES[100:]), scores) > 0.9
+    loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, model=train_model(dataset), weights_only=True)
+    assert loaded.objective == LabelSequenceObjective(beam_size=2)
+    batch = Batch.from_data_list(dataset[SPLIT.test])
+    torch.testing.assert_close(loaded.eval().predict_step(batch), scores)
+
+
+def test_loss_scores_and_validation(dataset):
+    model, batch = train_model(dataset).eval(), Batch.from_data_list(dataset[:10])
+    objective = LabelSequenceObjective(label_smoothing=0.2, beam_size=3, length_penalty=1.0)
+    assert torch.equal(objective.loss(model, batch), sequence_loss(*model(batch), label_smoothing=0.2))
+    found = model.search(batch, beam_size=3, length_penalty=1.0)
+    assert torch.equal(objective.scores(model, batch), found.scores())
+    scores, loss = objective.validate(model, batch)
+    assert torch.equal(scores, found.scores())
+    assert torch.equal(loss, sequence_loss(*model(batch)))
+
+
+def test_the_loss_of_validation_is_that_of_all_symbols_however_they_are_batched(dataset):
+    module = MultiLabelModule(train_model(dataset), list("abc"), LabelSequenceObjective()).eval()
+    order = dataset.y.nansum(dim=1).argsort()  # the first batch has shorter sequences than the second
+    parts = [Batch.from_data_list(dataset[part]) for part in (order[:40], order[40:])]
+    losses, terms = (
+        torch.stack([call(batch) for batch in parts])
+        for call in (lambda batch: module.objective.loss(module.model, batch), module.objective.num_terms)
+    )
+    whole = module.objective.loss(module.model, Batch.from_data_list(dataset))
+    torch.testing.assert_close((losses * terms).sum() / terms.sum(), whole)
+    logged = []
+    module.log_dict = logged.append
+    for batch in parts:
+        module.validation_step(batch, 0)
+    module.on_validation_epoch_end()
+    torch.testing.assert_close(logged[0]["val/loss"], whole)
+
+
+@pytest.mark.parametrize("option", [{"label_smoothing": 1.0}, {"beam_size": 0}, {"length_penalty": -1.0}])
+def test_options_out_of_range_are_refused(option):
+    with pytest.raises(ValueError, match=f"Expected '{next(iter(option))}'"):
+        LabelSequenceObjective(**option)
+
+
+def test_models_that_search_for_nothing_are_refused():
+    with pytest.raises(ValueError, match=r"a model with 'search'.*\(got GINE\)"):
+        MultiLabelModule(GINE(), ["a", "b", "c"], LabelSequenceObjective())

@@ -10,7 +10,7 @@ from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import edgeless, fully_connected
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import VectorEncoder
-from tg_mlc.papers import SequenceObjective, UnrolledObjective, energy_network, gaml, pooled_mlp, seq2seq
+from tg_mlc.papers import LabelSequenceObjective, UnrolledObjective, energy_network, gaml, pooled_mlp, seq2seq
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 from tg_mlc.training.given import as_given, reveal, without_given
 
@@ -157,7 +157,7 @@ def test_messages_carry_what_is_known(graph):
     [
         (pooled_mlp, BinaryObjective),
         (gaml, BinaryObjective),
-        (seq2seq, SequenceObjective),
+        (seq2seq, LabelSequenceObjective),
         (energy_network, UnrolledObjective),
     ],
 )

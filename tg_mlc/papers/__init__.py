@@ -1,14 +1,27 @@
-"""What exists to reproduce and to compare: rivals, decoders, recipes and the authors' checkpoints."""
+"""Models, decoders, recipes and checkpoints of papers, to reproduce them and to compare with them.
 
-from tg_mlc.papers.autoregressive import graph2graph_autoregressive, mped_autoregressive, seq2seq
-from tg_mlc.papers.c2ae_objective import C2AEObjective
-from tg_mlc.papers.energies import InferenceNetworkObjective, UnrolledObjective
+Each rival is one file: its module, a :func:`~tg_mlc.models.builder` that makes it from training samples, a label graph
+and options, and its :class:`~tg_mlc.training.Objective` if the binary one does not train it. To add a rival, write such
+a file after the model of :mod:`tg_mlc.papers.gaml`, export it here, and enter it under a name in
+:obj:`tg_mlc.papers.recipes.family.FAMILY`, by which ``tg-mlc train --model`` and the benchmarks know it. Rivals of
+:class:`~tg_mlc.sequences.LANET` go to :mod:`tg_mlc.papers.next_set`.
+"""
+
 from tg_mlc.papers.gaml import GAML, gaml
-from tg_mlc.papers.label_sequences import LabelSequenceModel
+from tg_mlc.papers.label_sequences import LabelSequenceModel, LabelSequenceObjective
 from tg_mlc.papers.mlp import BinaryRelevance, PooledMLP, binary_relevance, pooled_mlp
-from tg_mlc.papers.mped import graph2graph, mped
-from tg_mlc.papers.sequence_objective import SequenceObjective
-from tg_mlc.papers.spen import SPEN, InfNet, InfNetOutput, SPENOutput, energy_network
+from tg_mlc.papers.mped import graph2graph, graph2graph_autoregressive, mped, mped_autoregressive
+from tg_mlc.papers.next_set import C2AEObjective
+from tg_mlc.papers.seq2seq import seq2seq
+from tg_mlc.papers.spen import (
+    SPEN,
+    InferenceNetworkObjective,
+    InfNet,
+    InfNetOutput,
+    SPENOutput,
+    UnrolledObjective,
+    energy_network,
+)
 
 __all__ = [
     "GAML",
@@ -19,9 +32,9 @@ __all__ = [
     "InfNetOutput",
     "InferenceNetworkObjective",
     "LabelSequenceModel",
+    "LabelSequenceObjective",
     "PooledMLP",
     "SPENOutput",
-    "SequenceObjective",
     "UnrolledObjective",
     "binary_relevance",
     "energy_network",

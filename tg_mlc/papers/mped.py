@@ -1,14 +1,19 @@
-"""Message passing encoder-decoders that predict all labels at once, as presets of LaMP's blocks."""
+"""Message passing encoder-decoders as presets of LaMP's blocks: all labels at once, or one after another."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
+from torch_geometric.data import Data
+
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.inputs.encoders import pop_input_encoder
+from tg_mlc.inputs.encoders import check_encoder, pop_input_encoder
 from tg_mlc.models import LaMP, builder
 from tg_mlc.models._compose import compose
+from tg_mlc.nn.encoders import MessageEncoder
+from tg_mlc.papers.decoders import AttentionDecoder, LabelOrder
+from tg_mlc.papers.label_sequences import LabelSequenceModel
 
 
 @builder
@@ -83,3 +88,72 @@ def graph2graph(
         train, label_graph, encoder, channels, **kwargs: As there.
     """
     return mped(train, label_graph, encoder, channels=channels, **{"mlp_channels": channels, **kwargs})
+
+
+@builder
+def mped_autoregressive(
+    train: MultiLabelDataset,
+    label_graph: Data | None = None,
+    encoder: Literal["fmp", "emb"] = "fmp",
+    *,
+    channels: int = 64,
+    encoder_steps: int = 3,
+    decoder_steps: int = 3,
+    heads: int = 4,
+    mlp_channels: int | None = None,
+    dropout: float = 0.2,
+    label_order: LabelOrder = "frequency",
+    **kwargs: Any,
+) -> LabelSequenceModel:
+    r"""Builds the autoregressive form of :func:`~tg_mlc.papers.mped`, in which each label attends to the components
+    and to the labels before it (see :class:`~tg_mlc.papers.decoders.AttentionDecoder`).
+
+    Args:
+        train (MultiLabelDataset): The training samples, which say what kind they are, and give the order of labels and
+            their largest number.
+        label_graph (LabelGraph, optional): Any, as other factories of the family take one: labels attend to those
+            before them. (default: :obj:`None`)
+        encoder (str, optional): :obj:`"fmp"` for feature message passing among the components, :obj:`"emb"` for none.
+            (default: :obj:`"fmp"`)
+        channels (int, optional): Size :math:`d` of all states; the papers take 512. (default: :obj:`64`)
+        encoder_steps (int, optional): Number of blocks among components. (default: :obj:`3`)
+        decoder_steps (int, optional): Number of steps of the decoder. (default: :obj:`3`)
+        heads (int, optional): Number of attention heads. (default: :obj:`4`)
+        mlp_channels (int, optional): Hidden size of MLPs, :math:`2 d` if :obj:`None`. (default: :obj:`None`)
+        dropout (float, optional): Dropout of all blocks. (default: :obj:`0.2`)
+        label_order (str, optional): Order of labels in training (see :func:`~tg_mlc.papers.decoders.label_ranks`).
+            (default: :obj:`"frequency"`)
+        **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`.
+
+    Raises:
+        TypeError: If an option is unknown.
+        ValueError: If :obj:`encoder` or :obj:`label_order` is unknown, or there is no encoder for samples of this kind.
+    """
+    check_encoder(encoder)
+    inputs = pop_input_encoder(train, channels, kwargs)
+    mlp_channels = 2 * channels if mlp_channels is None else mlp_channels
+    if encoder == "fmp":
+        inputs = MessageEncoder(inputs, encoder_steps, heads=heads, mlp_channels=mlp_channels, dropout=dropout)
+    decoder = AttentionDecoder(
+        channels, train.y.size(1), decoder_steps, heads=heads, mlp_channels=mlp_channels, dropout=dropout, **kwargs
+    )
+    return LabelSequenceModel.of_training_samples(train, inputs, decoder, label_order)
+
+
+@builder
+def graph2graph_autoregressive(
+    train: MultiLabelDataset,
+    label_graph: Data | None = None,
+    encoder: Literal["fmp", "emb"] = "fmp",
+    *,
+    channels: int = 64,
+    **kwargs: Any,
+) -> LabelSequenceModel:
+    r"""Builds the autoregressive form of :func:`~tg_mlc.papers.graph2graph`:
+    :func:`~tg_mlc.papers.mped_autoregressive` with MLPs of hidden size :math:`d`.
+
+    Args:
+        train, label_graph, encoder, channels, **kwargs: As there.
+    """
+    options = {"mlp_channels": channels, **kwargs}
+    return mped_autoregressive(train, label_graph, encoder, channels=channels, **options)

@@ -40,7 +40,7 @@ KEYS: dict[str, dict[str, str]] = {
 #: Old to new values, by the entry that they are the value of: classes, builders, metrics, attributes.
 VALUES: dict[str, dict[Any, Any]] = {
     "name": {"TunedScores": "StackingFeatures"},
-    "class": {"Evidence": "BaseScores"},
+    "class": {"Evidence": "BaseScores", "SequenceObjective": "LabelSequenceObjective"},
     "metric": _METRICS,
     "key": {"'evidence'": "'base_scores'"},
 }

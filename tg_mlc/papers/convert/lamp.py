@@ -2,22 +2,66 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from tg_mlc._options import check_choice
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder, VectorEncoder
-from tg_mlc.papers.convert._checkpoint import read_released
-from tg_mlc.papers.convert._lamp_layout import EMBEDDING, POSITIONS, Layout, State, infer_layout, renamed
 from tg_mlc.papers.convert.released import ReleasedLaMP
 
 LabelMask = Literal["none", "inveye", "eye", "prior"]
 EncTransform = Literal["", "mean", "sum"]
+State = Mapping[str, Tensor]
+
+#: Parts of the released code that have no counterpart here, by the names that give them away.
+UNSUPPORTED = {
+    "encoder.brnn.": "the recurrent encoder ('-encoder rnn')",
+    "encoder.conv.": "the convolution over one-hot DNA ('-onehot')",
+    "encoder.conv1.": "the convolutions over one-hot DNA ('-onehot')",
+    "decoder.rnn_layer_stack.": "the recurrent decoder ('-decoder rnn_m')",
+    "decoder.linear1.": "the decoder without label nodes ('-decoder mlp')",
+}
+#: Present in every checkpoint, or in some, and read by no forward pass.
+IGNORED = frozenset({"tgt_word_proj.weight", "tgt_word_proj_copy.linear.weight", "tgt_word_proj_copy.linear.bias"})
+EMBEDDING = "decoder.tgt_word_emb.weight"
+TOKENS = "encoder.src_word_emb.weight"
+POSITIONS = "encoder.position_enc.weight"
+VECTORS = "encoder.linear1.weight"
+READOUT = "tgt_word_proj.linear.weight"
+CROSS = "decoder.layer_stack.0.enc_attn"
+AMONG = "decoder.layer_stack.0.slf_attn"
+MLP = "decoder.layer_stack.0.pos_ffn1.w_1.weight"
+#: How names become ours, one rule after the other.
+RULES = {
+    r"^encoder\.layer_stack\.(\d+)": r"features.convs.\1",
+    r"^decoder\.layer_stack\.(\d+)\.(?=enc_attn|pos_ffn1)": r"labels.feature_to_label.\1.",
+    r"^decoder\.layer_stack\.(\d+)\.(?=slf_attn|pos_ffn2)": r"labels.label_to_label.\1.",
+    r"\.\w+_attn\.(fc|w_qs|w_ks|w_vs|layer_norm)\.": r".\1.",
+    r"\.pos_ffn\d?\.layer_norm\.": ".mlp_norm.",
+    r"\.pos_ffn\d?\.w_1\.": ".mlp.0.",
+    r"\.pos_ffn\d?\.w_2\.": ".mlp.2.",
+    r"\.layer_norm\.": ".attention_norm.",
+    r"\.w_qs\.": ".lin_query.",
+    r"\.w_ks\.": ".lin_key.",
+    r"\.w_vs\.": ".lin_value.",
+    r"\.fc\.": ".lin_out.",
+    r"^decoder\.tgt_word_emb\.": "labels.embedding.",
+    r"^tgt_word_proj\.linear\.weight$": "readout.own_weight",
+    r"^tgt_word_proj\.linear\.bias$": "readout.bias",
+    r"^encoder\.linear1\.": "encoder.lin.",
+    r"^encoder\.src_word_emb\.": "encoder.embedding.",
+    r"^encoder\.position_enc\.weight$": "encoder.positions",
+}
 
 
 def load_lamp_checkpoint(
@@ -70,32 +114,19 @@ def load_lamp_checkpoint(
         ValueError: If the file is damaged, or holds more than tensors and plain settings, the model is none with the
             graph decoder or has a recurrent encoder or convolutions over DNA, or the arguments contradict it.
     """
-    state, settings = read_released(state_dict)
+    state, settings = _read(state_dict)
     heads = settings.get("n_head") if heads is None else heads
     enc_transform = settings.get("enc_transform", "") if enc_transform is None else enc_transform
     if enc_transform not in get_args(EncTransform):
         raise ValueError(f"Expected 'enc_transform' to be '', 'mean' or 'sum' (got '{enc_transform}')")
-    layout = infer_layout(state, heads, heads2)
+    layout = _infer_layout(state, heads, heads2)
     if label_mask is None:
-        label_mask = _default_mask(settings, label_adj)
+        # A positive '-adj_matrix_lambda' loads a prior graph whatever the mask says.
+        has_prior = label_adj is not None or settings.get("adj_matrix_lambda", 0) > 0
+        label_mask = "prior" if has_prior else settings.get("label_mask", "none")
     label_graph = _label_graph(layout.num_labels, label_mask, label_adj, label_names)
-    model = _build(layout, _encoder(layout, state), label_graph, enc_transform, dropout, backend)
-    try:
-        model.to(state[EMBEDDING].dtype).load_state_dict({**_absent(model, layout), **_converted(state, layout)})
-    except RuntimeError as error:
-        expected = (
-            f"the tensors of a model with {layout.num_feature_layers} encoder and {layout.num_steps} decoder layers"
-        )
-        hint = "check 'heads' if sizes of an attention's projections differ"
-        raise ValueError(f"Expected {expected} (got, by our names, {error}); {hint}") from error
-    return model.eval()
-
-
-def _build(
-    layout: Layout, encoder: nn.Module, label_graph: LabelGraph, enc_transform: str, dropout: float, backend: str
-) -> ReleasedLaMP:
-    return ReleasedLaMP(
-        encoder,
+    model = ReleasedLaMP(
+        _encoder(layout, state),
         label_graph,
         num_steps=layout.num_steps,
         num_feature_layers=layout.num_feature_layers,
@@ -110,23 +141,24 @@ def _build(
         value_channels=layout.value_channels,
         backend=backend,
     )
+    try:
+        model.to(state[EMBEDDING].dtype).load_state_dict({**_absent(model, layout), **_converted(state, layout)})
+    except RuntimeError as error:
+        expected = (
+            f"the tensors of a model with {layout.num_feature_layers} encoder and {layout.num_steps} decoder layers"
+        )
+        hint = "check 'heads' if sizes of an attention's projections differ"
+        raise ValueError(f"Expected {expected} (got, by our names, {error}); {hint}") from error
+    return model.eval()
 
 
-def _encoder(layout: Layout, state: State) -> nn.Module:
+def _encoder(layout: _Layout, state: State) -> nn.Module:
     if layout.takes_vectors:
         return VectorEncoder(layout.num_inputs, layout.channels)
     if layout.num_positions is None:
         return BagEncoder(layout.num_inputs, layout.channels)
     # Row 0 of the table belongs to the padding symbol; positions count from 1.
     return SequenceEncoder(layout.num_inputs, layout.channels, positions=state[POSITIONS][1:].clone())
-
-
-def _default_mask(settings: Mapping[str, Any], label_adj: Tensor | None) -> LabelMask:
-    # A positive '-adj_matrix_lambda' loads a prior graph whatever the mask says.
-    if label_adj is not None or settings.get("adj_matrix_lambda", 0) > 0:
-        return "prior"
-    mask: LabelMask = settings.get("label_mask", "none")
-    return mask
 
 
 def _label_graph(
@@ -157,11 +189,15 @@ def _prior_graph(num_labels: int, label_adj: Tensor, label_names: Sequence[str] 
     return LabelGraph(edge_index, num_nodes=num_labels, label_names=label_names, kind="prior", source="label_adj")
 
 
-def _converted(state: State, layout: Layout) -> dict[str, Tensor]:
-    converted = renamed(state)
-    for name, tensor in converted.items():
-        if tensor.dim() == 3:  # the MLPs are convolutions of width 1
-            converted[name] = tensor.squeeze(-1)
+def _converted(state: State, layout: _Layout) -> dict[str, Tensor]:
+    """The tensors that a forward pass reads, by our names."""
+    converted = {}
+    for name, tensor in state.items():
+        if name not in IGNORED:
+            ours = name
+            for pattern, replacement in RULES.items():
+                ours = re.sub(pattern, replacement, ours)
+            converted[ours] = tensor.squeeze(-1) if tensor.dim() == 3 else tensor  # MLPs are convolutions of width 1
     if layout.num_positions is not None:
         converted["encoder.positions"] = state[POSITIONS][1:]
     for name in ("readout.own_weight", "readout.bias"):
@@ -170,9 +206,163 @@ def _converted(state: State, layout: Layout) -> dict[str, Tensor]:
     return converted
 
 
-def _absent(model: ReleasedLaMP, layout: Layout) -> dict[str, Tensor]:
+def _absent(model: ReleasedLaMP, layout: _Layout) -> dict[str, Tensor]:
     """Entries that ours has and a released model lacks: the projections of single heads, and the label graph."""
     own: dict[str, Tensor] = model.state_dict()
     projections = [name for name in own if name.endswith(".lin_out.weight")]
     single = [name for name in projections if (layout.label_heads if "label_to_label" in name else layout.heads) == 1]
     return {**dict.fromkeys(single, torch.eye(layout.channels)), "labels._extra_state": own["labels._extra_state"]}
+
+
+def _read(source: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Reads a file, the dict that the training script saves, or a bare state dict, as the tensors by the names of the
+    bare model and the settings of the run, as far as they are known.
+    """
+    content = source if isinstance(source, Mapping) else _load(source)
+    settings: dict[str, Any] = {}
+    if "model" in content:
+        found = content.get("settings", {})
+        settings = dict(found if isinstance(found, Mapping) else vars(found))
+        content = content["model"]
+    state = {
+        str(name).removeprefix("module."): torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+        for name, value in content.items()
+    }
+    strange = [name for name, tensor in state.items() if not isinstance(tensor, Tensor)]
+    if strange:
+        raise ValueError(
+            f"Expected 'state_dict' to hold tensors, or to be a dict with a state dict under 'model' "
+            f"(got {', '.join(strange[:5])}, which are none)"
+        )
+    return state, settings
+
+
+def _load(path: Any) -> Mapping[str, Any]:
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"Expected 'state_dict' to be a dict or the path of a checkpoint (got {type(path).__name__})")
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"Expected 'state_dict' to be the path of a checkpoint (found no file '{path}')")
+    try:
+        # The settings are an argparse.Namespace, a plain holder of attributes; nothing else is let in beside tensors.
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # whatever comes of reading bytes as a pickle; PyTorch before 1.6 wrote no archive
+        raise ValueError(
+            f"Expected '{path}' to be a whole checkpoint of tensors and plain settings (got {path.stat().st_size:,} "
+            f"bytes that are cut short, hold other objects, or are something else: {type(error).__name__}); copy it "
+            f"again, or take another checkpoint"
+        ) from error
+    if not isinstance(content, Mapping):
+        raise ValueError(f"Expected '{path}' to hold a dict (got {type(content).__name__})")
+    return content
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The sizes of a released LaMP model."""
+
+    num_labels: int
+    channels: int
+    num_steps: int
+    num_feature_layers: int
+    heads: int
+    label_heads: int
+    head_channels: int
+    value_channels: int
+    mlp_channels: int
+    num_inputs: int  #: words of the vocabulary, or size of the input vector
+    num_positions: int | None  #: rows of the table of positions, if there is one
+    takes_vectors: bool
+    has_label_attention: bool
+    num_readout_rows: int  #: :obj:`1` if all labels share one readout
+    has_readout_bias: bool
+
+
+def _infer_layout(state: State, heads: int | None, label_heads: int | None) -> _Layout:
+    """Reads all sizes off the shapes, except the number of heads, on which no shape depends if there are several."""
+    _check_supported(state)
+    takes_vectors = VECTORS in state
+    needed = [EMBEDDING, READOUT, MLP, f"{CROSS}.w_qs.weight", f"{CROSS}.w_vs.weight"]
+    _check_present(state, [*needed, VECTORS if takes_vectors else TOKENS])
+    queries, values = state[f"{CROSS}.w_qs.weight"].size(0), state[f"{CROSS}.w_vs.weight"].size(0)
+    heads = _resolve_heads(state, heads, queries, values)
+    has_label_attention = any(name.startswith(f"{AMONG}.") for name in state)
+    layout = _Layout(
+        num_labels=state[EMBEDDING].size(0),
+        channels=state[EMBEDDING].size(1),
+        num_steps=_count(state, "decoder.layer_stack"),
+        num_feature_layers=0 if takes_vectors else _count(state, "encoder.layer_stack"),
+        heads=heads,
+        label_heads=_resolve_label_heads(state, label_heads, queries // heads) if has_label_attention else heads,
+        head_channels=queries // heads,
+        value_channels=values // heads,
+        mlp_channels=state[MLP].size(0),
+        num_inputs=state[VECTORS].size(1) if takes_vectors else state[TOKENS].size(0),
+        num_positions=state[POSITIONS].size(0) if POSITIONS in state else None,
+        takes_vectors=takes_vectors,
+        has_label_attention=has_label_attention,
+        num_readout_rows=state[READOUT].size(0),
+        has_readout_bias="tgt_word_proj.linear.bias" in state,
+    )
+    _check_sizes(layout)
+    return layout
+
+
+def _resolve_heads(state: State, heads: int | None, queries: int, values: int) -> int:
+    if f"{CROSS}.fc.weight" not in state:
+        heads = 1 if heads is None else heads
+        if heads != 1:
+            raise ValueError(f"Expected heads=1, as '{CROSS}.fc.weight' is missing (got heads={heads})")
+        return heads
+    heads = 4 if heads is None else heads
+    if heads < 2 or queries % heads != 0 or values % heads != 0:
+        raise ValueError(
+            f"Expected 'heads' to be at least 2, as there is a '{CROSS}.fc.weight', and to divide the rows of "
+            f"'{CROSS}.w_qs.weight' and '{CROSS}.w_vs.weight', {queries} and {values} (got heads={heads}); "
+            f"pass the '-n_head' of the training run"
+        )
+    return heads
+
+
+def _resolve_label_heads(state: State, label_heads: int | None, head_channels: int) -> int:
+    _check_present(state, [f"{AMONG}.w_qs.weight"])
+    queries = state[f"{AMONG}.w_qs.weight"].size(0)
+    found, rest = divmod(queries, head_channels)
+    if rest != 0 or label_heads not in (None, found):
+        raise ValueError(
+            f"Expected 'heads' and 'heads2' to split the rows of '{CROSS}.w_qs.weight' and '{AMONG}.w_qs.weight' "
+            f"into heads of one size (got {head_channels} for the first, {queries} rows and heads2={label_heads} for "
+            f"the second)"
+        )
+    return found
+
+
+def _count(state: State, stack: str) -> int:
+    indices = [int(m.group(1)) for name in state if (m := re.match(rf"{re.escape(stack)}\.(\d+)\.", name))]
+    return max(indices, default=-1) + 1
+
+
+def _check_supported(state: State) -> None:
+    for prefix, what in UNSUPPORTED.items():
+        if names := sorted(name for name in state if name.startswith(prefix)):
+            raise ValueError(f"Expected a model of the graph decoder, not {what}: it is not supported ({_join(names)})")
+
+
+def _check_present(state: State, names: list[str]) -> None:
+    if missing := [name for name in names if name not in state]:
+        raise ValueError(f"Expected the state dict of a released LaMP model, but it lacks {_join(missing)}")
+
+
+def _check_sizes(layout: _Layout) -> None:
+    if 1 in (layout.heads, layout.label_heads) and layout.value_channels != layout.channels:
+        raise ValueError(
+            f"Expected the values of a single head, which are not projected, to be as wide as a state, "
+            f"{layout.channels} (got {layout.value_channels})"
+        )
+    if layout.num_readout_rows not in (1, layout.num_labels):
+        raise ValueError(f"Expected '{READOUT}' to have 1 or {layout.num_labels} rows (got {layout.num_readout_rows})")
+
+
+def _join(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

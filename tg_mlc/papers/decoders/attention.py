@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tg_mlc._options import check_count
 from tg_mlc.nn import AttentionConv, FeatureToLabelConv, LabelToLabelConv
 from tg_mlc.ops import Blocks, Edges, Shared
-from tg_mlc.papers.decoders.decoder import padded
+from tg_mlc.papers.decoders.beam_search import padded
 
 Projected = tuple[Tensor, Tensor]
 

@@ -11,7 +11,7 @@ from torch_geometric.utils import segment
 
 from tg_mlc._options import check_count, check_share
 from tg_mlc.ops.dropout import dropout
-from tg_mlc.papers.decoders.decoder import padded
+from tg_mlc.papers.decoders.beam_search import padded
 
 
 class RecurrentState(NamedTuple):

@@ -9,7 +9,7 @@ from torch_geometric.index import ptr2index
 from typing_extensions import Unpack
 
 from tg_mlc.nn import BlockOptions
-from tg_mlc.papers.next_set.event_transformer import EventTransformer
+from tg_mlc.papers.next_set.rivals import EventTransformer
 from tg_mlc.sequences import LANET, WindowViews
 from tg_mlc.sequences.windows import WindowOptions, entity_embedding
 

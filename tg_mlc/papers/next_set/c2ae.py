@@ -1,13 +1,17 @@
-"""Canonical-correlated autoencoder of labels, with an LSTM as the encoder of inputs."""
+"""Canonical-correlated autoencoder of labels, with an LSTM as the encoder of inputs, and its objective."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, cast
 
+import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
+from tg_mlc._options import check_number
 from tg_mlc.papers.next_set.rivals import EventOptions, LSTMModel
+from tg_mlc.training import Objective
 
 
 class C2AEOutput(NamedTuple):
@@ -69,3 +73,79 @@ def _two_layers(in_channels: int, hidden_channels: int, out_channels: int) -> nn
     return nn.Sequential(
         nn.Linear(in_channels, hidden_channels), nn.LeakyReLU(), nn.Linear(hidden_channels, out_channels)
     )
+
+
+@dataclass(frozen=True)
+class C2AEObjective(Objective):
+    r"""The objective of :class:`~tg_mlc.papers.next_set.C2AE`, from the `"Learning Deep Latent Space for Multi-Label
+    Classification" <https://arxiv.org/abs/1707.00418>`_ paper.
+
+    .. math::
+        \mathcal{L} = \frac{1}{B} \Vert \mathbf{X} - \mathbf{E} \Vert^2 + \lambda \big( \Vert \mathbf{X}^{\top}
+        \mathbf{X} / B - \mathbf{I} \Vert^2 + \Vert \mathbf{E}^{\top} \mathbf{E} / B - \mathbf{I} \Vert^2 \big) +
+        \frac{\alpha}{B} \sum_b \frac{1}{|\mathcal{P}_b| |\mathcal{N}_b|} \sum_{p \in \mathcal{P}_b, n \in
+        \mathcal{N}_b} e^{y_{bn} - y_{bp}}
+
+    with the codes :math:`\mathbf{X}` of windows and :math:`\mathbf{E}` of label sets, and pairs of a present and an
+    absent label. Unknown labels are in no pair, nor are samples without both kinds. All terms are divided by the number
+    of samples or of entries of a matrix, so that the weights do not depend on sizes.
+
+    Args:
+        alpha (float, optional): The weight :math:`\alpha`, which the paper chooses on validation data.
+            (default: :obj:`1.0`)
+        penalty (float, optional): The weight :math:`\lambda`, that of the paper. (default: :obj:`0.5`)
+
+    Raises:
+        ValueError: If a weight is negative.
+    """
+
+    alpha: float = 1.0
+    penalty: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("alpha", self.alpha)
+        check_number("penalty", self.penalty)
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns how far the views of inputs and labels are apart, and the loss of pairs of labels."""
+        x, e, logits = cast(C2AE, model).autoencode(batch)
+        correlated: Tensor = (x - e).square().mean() + self.penalty * (_not_white(x) + _not_white(e))
+        return correlated + self.alpha * pairwise_loss(logits, batch.y)
+
+    def scores(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns probabilities."""
+        scores: Tensor = model(batch).float().sigmoid()
+        return scores
+
+    def check_model(self, model: nn.Module) -> None:
+        """Refuses any other model."""
+        if not isinstance(model, C2AE):
+            raise ValueError(f"Expected 'model' to be a C2AE (got {type(model).__name__})")
+
+
+def _not_white(code: Tensor) -> Tensor:
+    """How far the second moments of a code are from those of independent entries of unit variance."""
+    moments = code.T @ code / code.size(0)
+    return (moments - torch.eye(code.size(1), device=code.device)).square().mean()
+
+
+def pairwise_loss(logits: Tensor, y: Tensor) -> Tensor:
+    r"""The mean of :math:`e^{y_n - y_p}` over the pairs of a sample, then over samples that have any.
+
+    The mean over pairs is the product of those over absent and over present labels.
+
+    Shapes:
+        - **input:** logits :math:`(B, L)`, targets :math:`(B, L)`: 0, 1, or NaN for unknown
+        - **output:** a scalar
+    """
+    present, absent = y == 1, y == 0
+    both = present.any(dim=1) & absent.any(dim=1)
+    if not both.any():
+        return logits.sum() * 0.0
+    logits, present, absent = logits[both], present[both], absent[both]
+    return (_log_mean_exp(-logits, present) + _log_mean_exp(logits, absent)).exp().mean()
+
+
+def _log_mean_exp(x: Tensor, among: Tensor) -> Tensor:
+    return x.masked_fill(~among, -torch.inf).logsumexp(dim=1) - among.sum(dim=1).log()

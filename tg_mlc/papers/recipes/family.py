@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tg_mlc.papers.autoregressive import graph2graph_autoregressive, mped_autoregressive, seq2seq
-from tg_mlc.papers.energies import InferenceNetworkObjective, UnrolledObjective
 from tg_mlc.papers.gaml import gaml
+from tg_mlc.papers.label_sequences import LabelSequenceObjective
 from tg_mlc.papers.mlp import binary_relevance, pooled_mlp
-from tg_mlc.papers.mped import graph2graph, mped
+from tg_mlc.papers.mped import graph2graph, graph2graph_autoregressive, mped, mped_autoregressive
 from tg_mlc.papers.recipes.recipe import Member
-from tg_mlc.papers.sequence_objective import SequenceObjective
-from tg_mlc.papers.spen import energy_network
+from tg_mlc.papers.seq2seq import seq2seq
+from tg_mlc.papers.spen import InferenceNetworkObjective, UnrolledObjective, energy_network
 
 #: Learns within half an epoch of Bibtex; with 2e-3, autoregressive ones learn half as much in four (by validation
 #: samples). The papers' 2e-4 is for four times the width.
@@ -22,7 +21,9 @@ _ENCODER_DECODERS = {
     for name, build in {"mped": mped, "graph2graph": graph2graph}.items()
 }
 _SEQUENCES = {
-    name: Member(build, changes, {"objective_class": SequenceObjective, "objective": {"label_smoothing": smoothing}})
+    name: Member(
+        build, changes, {"objective_class": LabelSequenceObjective, "objective": {"label_smoothing": smoothing}}
+    )
     for name, build, changes, smoothing in (
         ("mped-ar", mped_autoregressive, _SLOWER, 0.0),
         ("graph2graph-ar", graph2graph_autoregressive, _SLOWER, 0.0),

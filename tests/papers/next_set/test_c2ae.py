@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from tests.sequences.batches import NUM_ENTITIES, NUM_LABELS, WINDOW_SIZE, batch
-from tg_mlc.papers.c2ae_objective import C2AEObjective, pairwise_loss
-from tg_mlc.papers.next_set.c2ae import C2AE
+from tg_mlc.papers.next_set.c2ae import C2AE, C2AEObjective, pairwise_loss
 from tg_mlc.papers.next_set.rivals import LSTMBaseline
 
 NAN = float("nan")
