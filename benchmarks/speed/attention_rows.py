@@ -51,7 +51,7 @@ def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
     """What every candidate gives, takes and needs."""
     pattern = regime.make().to(settings.device)
     inputs = draw(pattern, regime, settings.torch_dtype)
-    backend, reason = registry.choose(call(inputs, pattern))
+    backend, reason = registry.choose(call(inputs, pattern).shape)
     row: Row = {
         "pattern": repr(pattern),
         "num_edges": pattern.num_edges,

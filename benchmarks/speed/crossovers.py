@@ -106,7 +106,7 @@ def _densities(size: int, regime: Regime, dropout_p: float, repeats: int, device
         inputs = draw(pattern, regime)
         # What would be chosen if a mask were out of the question, as it is for a list of edges:
         edges = Shared(pattern.graph, 1)
-        name = registry.choose(call(draw(edges, regime), edges.graph))[0].name
+        name = registry.choose(call(draw(edges, regime), edges.graph).shape)[0].name
         ratios[pattern.density] = _ratio_of_backends(pattern, inputs, (name, "dense"), repeats, device, dropout_p)
     return {"num_samples": num_samples, "sparse": name, **_summary(ratios)}
 
@@ -117,7 +117,7 @@ def _wastes(keys: int, regime: Regime, repeats: int, device: str) -> dict[str, A
     for waste in WASTES:
         pattern = ragged(159, lengths(keys, waste, 16)).to(device)
         inputs = draw(pattern, regime)
-        if reason := registry.get("blocks").refuse(call(inputs, pattern)):
+        if reason := registry.get("blocks").refuse(call(inputs, pattern).shape):
             return {"refused": reason}
         work = pattern.num_edges * regime.heads * regime.channels // pattern.num_samples
         actual = 1 - pattern.num_edges / (pattern.num_samples * pattern.max_queries * pattern.max_keys)
@@ -131,7 +131,7 @@ def _droppings(sizes: Sequence[int], regime: Regime, repeats: int, device: str) 
     for size in sizes:
         pattern = ragged(size, torch.full((16,), size)).to(device)
         inputs = draw(pattern, regime)
-        if reason := registry.get("blocks").refuse(call(inputs, pattern)):
+        if reason := registry.get("blocks").refuse(call(inputs, pattern).shape):
             return {"refused": reason}
         ratio = _ratio_of_backends(pattern, inputs, ("dense", "blocks"), repeats, device, DROPOUT)
         ratios[size**2 * regime.heads * regime.channels] = ratio

@@ -50,7 +50,7 @@ def _sweep(
         inputs: Inputs = draw(pattern, regime, dtype)
         jobs[str(size)] = passes(ours(pattern, "auto"), inputs)["forward_backward"]
         edges.append(pattern.num_edges)
-        backends.append(registry.choose(call(inputs, pattern))[0].name)
+        backends.append(registry.choose(call(inputs, pattern).shape)[0].name)
     samples = interleave(jobs, repeats, device)
     times = {clock: [float(np.median(getattr(s, clock))) for s in samples.values()] for clock in ("wall", "cpu")}
     return {

@@ -54,7 +54,7 @@ class Candidate:
 
     def refuse(self, inputs: Inputs, pattern: Pattern, memory: float) -> str | None:
         """Why it takes no part, or :obj:`None`."""
-        if self.backend is not None and (reason := registry.get(self.backend).refuse(call(inputs, pattern))):
+        if self.backend is not None and (reason := registry.get(self.backend).refuse(call(inputs, pattern).shape)):
             return reason
         if self.name == "torch-sparse" and find_spec("torch_sparse") is None:
             return "torch-sparse is not installed"
@@ -117,7 +117,7 @@ def memory_jobs(regime: str, candidate: str, *, quick: bool, device: str, dtype:
     pattern = spec.make().to(device)
     inputs = draw(pattern, spec, getattr(torch, dtype))
     chosen = next(c for c in candidates() if c.name == candidate)
-    _warm_up(chosen, registry.choose(call(inputs, pattern))[0].name, regime, inputs)
+    _warm_up(chosen, registry.choose(call(inputs, pattern).shape)[0].name, regime, inputs)
     return passes(chosen.prepare(pattern), inputs)
 
 

@@ -7,9 +7,8 @@ from torch_geometric.nn import Linear
 
 from tg_mlc.nn import AttentionConv
 from tg_mlc.nn._projection import projected
-from tg_mlc.ops import Blocks
-from tg_mlc.ops.kernels import products
-from tg_mlc.ops.torch_internals import has_onednn
+from tg_mlc.ops import Blocks, runtime
+from tg_mlc.ops.runtime import has_onednn
 
 pytestmark = pytest.mark.skipif(not has_onednn(), reason="PyTorch has been built without oneDNN")
 
@@ -17,8 +16,8 @@ pytestmark = pytest.mark.skipif(not has_onednn(), reason="PyTorch has been built
 @pytest.fixture(autouse=True)
 def _always_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes oneDNN on every processor, however small the matrices are."""
-    monkeypatch.setattr(products, "_is_faster", lambda: True)
-    monkeypatch.setattr(products, "LEAST", 0)
+    monkeypatch.setattr(runtime, "_onednn_is_faster", lambda: True)
+    monkeypatch.setattr(runtime, "LEAST", 0)
 
 
 def test_whoever_looks_into_a_layer_sees_it_called() -> None:

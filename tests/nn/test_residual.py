@@ -9,7 +9,7 @@ from torch_geometric.nn import Linear
 
 from tg_mlc.nn import _residual as module
 from tg_mlc.nn._residual import normalised_branch
-from tg_mlc.ops.torch_internals import has_onednn
+from tg_mlc.ops.runtime import has_onednn
 
 pytest.importorskip("numba", reason="Numba is not installed")
 
@@ -41,8 +41,8 @@ def test_equals_the_steps_one_by_one(
     kind: str, channels: int, copies: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tg_mlc.ops.kernels.threads.num_workers", lambda: threads)
-    monkeypatch.setattr("tg_mlc.ops.kernels.residual_cpu.MIN_ROWS", 100)
-    monkeypatch.setattr("tg_mlc.ops.kernels.residual_cpu.TILE", 0)
+    monkeypatch.setattr("tg_mlc.ops.kernels.residual_numba.MIN_ROWS", 100)
+    monkeypatch.setattr("tg_mlc.ops.kernels.residual_numba.TILE", 0)
     layers, norm = make_layers(kind, channels), make_norm(channels)
     residual, x = torch.randn(411, channels), torch.randn(411 * copies, channels)
     tensors = [residual.requires_grad_(), x.requires_grad_(), *layers.parameters(), *norm.parameters()]
@@ -149,6 +149,6 @@ def test_hooks_on_all_modules_see_the_layers() -> None:
 @pytest.mark.parametrize("copies", [1, 3])
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
 def test_equals_the_steps_with_products_of_onednn(kind: str, copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tg_mlc.ops.kernels.products._is_faster", lambda: True)
-    monkeypatch.setattr("tg_mlc.ops.kernels.products.LEAST", 0)
+    monkeypatch.setattr("tg_mlc.ops.runtime._onednn_is_faster", lambda: True)
+    monkeypatch.setattr("tg_mlc.ops.runtime.LEAST", 0)
     test_equals_the_steps_one_by_one(kind, 64, copies, 2, monkeypatch)

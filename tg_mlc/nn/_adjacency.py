@@ -7,7 +7,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.typing import Adj, SparseTensor
 
 from tg_mlc.ops import Edges
-from tg_mlc.ops.adjacency import to_list
+from tg_mlc.ops.patterns.base import to_list
 
 
 def to_edges(edge_index: Adj, num_queries: int, num_keys: int) -> Edges:

@@ -21,14 +21,14 @@ from torch_geometric.nn import Linear
 from tg_mlc.ops import Blocks
 from tg_mlc.ops.attention.crossovers import folding_ratio
 from tg_mlc.ops.attention.dense import pad
-from tg_mlc.ops.attention.registry import is_forced
+from tg_mlc.ops.attention.registry import forced
 from tg_mlc.ops.dropout import dropout
-from tg_mlc.ops.torch_internals import is_plain
+from tg_mlc.ops.runtime import is_plain
 
 
 def may_fold(states: Tensor, pattern: Blocks, query: Linear, out: Linear, heads: int, num_copies: int) -> bool:
     """Tells whether folding takes fewer multiplications, and nobody forces a backend or looks into the projections."""
-    if states.device.type != "cpu" or torch.compiler.is_compiling() or is_forced():
+    if states.device.type != "cpu" or torch.compiler.is_compiling() or forced():
         return False
     regular = pattern.num_samples * pattern.max_queries == pattern.num_queries
     plain = is_plain(query, Linear) and is_plain(out, Linear)

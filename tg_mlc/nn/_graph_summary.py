@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from tg_mlc._names import check_same_names
-from tg_mlc.ops.adjacency import adjacency_of, to_list
+from tg_mlc.ops.patterns.base import adjacency_of, to_list
 
 
 def summary_of(label_graph: Data) -> Tensor:

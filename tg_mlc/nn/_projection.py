@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch_geometric.nn import Linear
 
-from tg_mlc.ops.kernels.products import prefers_onednn
-from tg_mlc.ops.torch_internals import (
+from tg_mlc.ops.runtime import (
     in_forward_mode,
     is_functorch_wrapped_tensor,
     is_legacy_batchedtensor,
     is_plain,
     onednn_linear,
+    prefers_onednn,
 )
 
 
@@ -23,7 +23,7 @@ def projected(x: Tensor, layer: nn.Module) -> Tensor:
     """What a linear layer makes of an input, by the faster library, unless somebody looks on."""
     if not torch.compiler.is_compiling() and is_plain(layer, Linear):
         weight, bias = cast(Linear, layer).weight, cast(Linear, layer).bias
-        if x.dim() == 2 and not is_lazy(weight) and may_take((x, weight, bias)) and prefers_onednn(x, weight):
+        if x.dim() == 2 and not is_lazy(weight) and may_take((x, weight, bias)) and prefers_onednn(x.size(0), weight):
             out: Tensor = _Projection.apply(x, weight, bias)  # type: ignore[no-untyped-call]
             return out
     return cast(Tensor, layer(x))

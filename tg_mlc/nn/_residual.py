@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from torch_geometric.nn import Linear
 
 from tg_mlc.nn._projection import may_take
-from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.dropout import dropout
-from tg_mlc.ops.torch_internals import is_legacy_batchedtensor, is_plain
+from tg_mlc.ops.runtime import is_legacy_batchedtensor, is_plain, numba_problem
 
 
 def normalised_branch(
@@ -125,4 +124,4 @@ def _differentiable_gradients(
 
 
 def _kernels() -> Any:
-    return import_module("tg_mlc.ops.kernels.residual_cpu")
+    return import_module("tg_mlc.ops.kernels.residual_numba")

@@ -21,9 +21,9 @@ from tg_mlc.nn._projection import projected
 from tg_mlc.nn._pyg import MESSAGE_PASSING_OPTIONS, FusedMessagePassing
 from tg_mlc.nn._residual import add_repeated, normalised_branch
 from tg_mlc.ops import Blocks, Pattern, graph_attention
-from tg_mlc.ops.adjacency import to_list
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.dropout import dropout
+from tg_mlc.ops.patterns.base import to_list
 
 Norm = Literal["post", "pre"]
 

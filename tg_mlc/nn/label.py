@@ -18,8 +18,7 @@ from tg_mlc.nn._batch import check_components, to_ptr
 from tg_mlc.nn._graph_summary import check_summary, summary_of
 from tg_mlc.nn.attention import AttentionConv, BlockOptions, check_options, pair_of
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
-from tg_mlc.ops.adjacency import adjacency_of, to_list
-from tg_mlc.ops.checks import check_edge_index
+from tg_mlc.ops.patterns.base import adjacency_of, check_edge_index, to_list
 
 
 class FeatureToLabelConv(AttentionConv):

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tg_mlc._options import check_share
-from tg_mlc.ops.compiled import numba_problem
-from tg_mlc.ops.torch_internals import is_functorch_wrapped_tensor
+from tg_mlc.ops.runtime import is_functorch_wrapped_tensor, numba_problem
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:

@@ -20,7 +20,7 @@ def test_available_backends() -> None:
 def test_a_choice_that_numba_would_change_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     sparse, complete = (Shared(random_edges(300, 300, size, seed=0), 2) for size in (3000, 300**2))
     states = torch.empty(600, 4, 16)
-    for module in ("dense", "crossovers", "csr", "blocks"):
+    for module in ("dense", "crossovers", "compressed", "blocks"):
         monkeypatch.setattr(f"tg_mlc.ops.attention.{module}.numba_problem", lambda: "is missing", raising=False)
     assert explain_choice(states, states, states, sparse).endswith(
         "costs less than its edges do without the extra 'numba'"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from threading import Thread
 from typing import Any
 
@@ -30,8 +29,8 @@ def _threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Three threads, both ways to weigh scores, and tiles of a few queries."""
     if request.param == "numba":
         pytest.importorskip("numba", reason="Numba is not installed")
-    kernels = import_module(f"tg_mlc.ops.kernels.softmax_{request.param}")
-    monkeypatch.setattr(blocks, "softmax", lambda: kernels)
+    kernels = {"torch": lambda: blocks.TorchSoftmax, "numba": blocks.softmax}
+    monkeypatch.setattr(blocks, "softmax", kernels[request.param])
     monkeypatch.setattr(blocks, "TILE", 100)
     monkeypatch.setattr(blocks, "MIN_ROWS", 2)
     before = torch.get_num_threads()

@@ -1,17 +1,29 @@
-"""Graph attention, the one operator: validates a call, chooses a backend, runs it."""
+"""Graph attention, the one operator: validates a call, chooses a backend, runs it; and its weights as matrices."""
 
 from __future__ import annotations
 
 import math
-from typing import Literal, overload
+from typing import Literal, TypedDict, overload
 
 import torch
 from torch import Tensor
+from torch_geometric.index import ptr2index
+from typing_extensions import Unpack
 
 from tg_mlc._options import check_share
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
-from tg_mlc.ops.patterns import Pattern
+from tg_mlc.ops.patterns import Blocks, Pattern, Shared
+from tg_mlc.ops.patterns.base import longest
+
+
+class CallOptions(TypedDict, total=False):
+    """Options of :func:`graph_attention`, which documents them."""
+
+    scale: float | None
+    dropout_p: float
+    edge_bias: Tensor | None
+    return_weights: bool
 
 
 @overload
@@ -100,43 +112,64 @@ def graph_attention(
         ValueError: If their sizes disagree with one another or with the pattern, or if the backend refuses the call.
     """
     call = _validated(query, key, value, pattern, scale, dropout_p, edge_bias, return_weights)
-    if backend == "auto":
-        chosen, _ = registry.choose(call)
-    else:
-        chosen = registry.get(backend)
-        if reason := chosen.refuse(call):
-            raise ValueError(f"Backend '{backend}' cannot take this call: {reason}")
+    chosen = registry.choose(call.shape)[0] if backend == "auto" else registry.named(backend, call.shape)
     out, weights = chosen.run(call)
     return out if weights is None else (out, weights)
 
 
-def explain_choice(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    pattern: Pattern,
-    *,
-    scale: float | None = None,
-    dropout_p: float = 0.0,
-    edge_bias: Tensor | None = None,
-    return_weights: bool = False,
-) -> str:
+def explain_choice(query: Tensor, key: Tensor, value: Tensor, pattern: Pattern, **options: Unpack[CallOptions]) -> str:
     """Says in one sentence which backend :obj:`"auto"` takes for a call, and why.
 
-    The arguments, their shapes and the errors are those of :func:`graph_attention`.
+    The arguments, their shapes and the errors are those of :func:`graph_attention`. A layer says what its last call
+    took by :meth:`AttentionConv.explain_choice() <tg_mlc.nn.AttentionConv.explain_choice>`.
 
     Raises:
         TypeError: If the tensors are of types that :func:`graph_attention` refuses.
         ValueError: If their sizes disagree, or no backend that was set takes the call.
     """
-    call = _validated(query, key, value, pattern, scale, dropout_p, edge_bias, return_weights)
-    backend, reason = registry.choose(call)
+    backend, reason = registry.choose(_validated(query, key, value, pattern, **options).shape)
     return f"{backend.name}: {pattern} {reason}"
 
 
 def available_backends() -> list[str]:
-    """The names of all backends."""
+    """Returns the names of all backends."""
     return list(registry.BACKENDS)
+
+
+def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
+    r"""Brings attention weights from the layout of their pattern to one matrix for each sample and head.
+
+    Rows are queries and columns are keys. Pairs that do not attend are zero, and so is the padding of samples with
+    fewer queries or keys than others. The weights of a pair that occurs more than once are summed.
+
+    Args:
+        pattern (Pattern): The pattern of the call. A list of :class:`~tg_mlc.ops.Edges` counts as one sample.
+        weights (torch.Tensor): The weights that :func:`~tg_mlc.ops.graph_attention` returned for it.
+
+    Shapes:
+        - **weights:** :math:`(*, H)`, with the sizes :obj:`pattern.weights_size` in front
+        - **output:** :math:`(B, H, L, S)` for at most :math:`L` queries and :math:`S` keys in a sample
+
+    Raises:
+        ValueError: If the sizes of the weights are not those of the pattern.
+    """
+    if weights.shape[:-1] != pattern.weights_size:
+        raise ValueError(
+            f"Expected 'weights' of shape [{', '.join(map(str, pattern.weights_size))}, heads] for {pattern} "
+            f"(got {list(weights.shape)})"
+        )
+    if isinstance(pattern, Blocks):
+        query_ptr, key_ptr = pattern.query_ptr, pattern.key_ptr
+    else:
+        sizes, num_samples = (pattern.num_queries, pattern.num_keys), 1
+        if isinstance(pattern, Shared):
+            sizes, num_samples = (pattern.num_nodes, pattern.num_nodes), pattern.num_samples
+        query_ptr, key_ptr = (torch.arange(num_samples + 1, device=pattern.device) * size for size in sizes)
+    (key, query), weights = pattern.to_edge_list(weights)
+    sample = ptr2index(query_ptr, output_size=pattern.num_queries)[query]
+    place = (sample, query - query_ptr[sample], key - key_ptr[sample])
+    out = weights.new_zeros(query_ptr.numel() - 1, longest(query_ptr), longest(key_ptr), weights.size(-1))
+    return out.index_put(place, weights, accumulate=True).permute(0, 3, 1, 2)
 
 
 def _validated(
@@ -144,32 +177,18 @@ def _validated(
     key: Tensor,
     value: Tensor,
     pattern: Pattern,
-    scale: float | None,
-    dropout_p: float,
-    edge_bias: Tensor | None,
-    return_weights: bool,
+    scale: float | None = None,
+    dropout_p: float = 0.0,
+    edge_bias: Tensor | None = None,
+    return_weights: bool = False,
 ) -> AttentionCall:
-    _check_sizes(query, key, value, pattern)
-    check_share("dropout_p", dropout_p)
-    if isinstance(scale, Tensor):  # kernels take a number, and would give it no gradient
-        raise TypeError("Expected 'scale' to be a number (got a tensor); pass 'query * scale' and 'scale=1.0' instead")
-    if edge_bias is not None:
-        edge_bias = _expanded_bias(edge_bias, pattern, query)
-    scale = max(query.size(2), 1) ** -0.5 if scale is None else scale
-    return AttentionCall(query, key, value, pattern, scale, dropout_p, edge_bias, return_weights)
-
-
-def _check_sizes(query: Tensor, key: Tensor, value: Tensor, pattern: Pattern) -> None:
     if not torch.is_floating_point(query) or not query.dtype == key.dtype == value.dtype:
         raise TypeError(
             f"Expected 'query', 'key' and 'value' to share a floating point type "
             f"(got {query.dtype}, {key.dtype} and {value.dtype})"
         )
-    for name, tensor, size in (
-        ("query", query, pattern.num_queries),
-        ("key", key, pattern.num_keys),
-        ("value", value, pattern.num_keys),
-    ):
+    sizes = {"query": pattern.num_queries, "key": pattern.num_keys, "value": pattern.num_keys}
+    for (name, size), tensor in zip(sizes.items(), (query, key, value), strict=True):
         if tensor.dim() != 3 or tensor.size(0) != size:
             raise ValueError(
                 f"Expected '{name}' of shape [{size}, heads, channels] for {pattern} (got {list(tensor.shape)})"
@@ -179,6 +198,13 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, pattern: Pattern) ->
             f"Expected 'query', 'key' and 'value' to agree in heads, and 'query' and 'key' in channels "
             f"(got {list(query.shape)}, {list(key.shape)} and {list(value.shape)})"
         )
+    check_share("dropout_p", dropout_p)
+    if isinstance(scale, Tensor):  # kernels take a number, and would give it no gradient
+        raise TypeError("Expected 'scale' to be a number (got a tensor); pass 'query * scale' and 'scale=1.0' instead")
+    if edge_bias is not None:
+        edge_bias = _expanded_bias(edge_bias, pattern, query)
+    scale = max(query.size(2), 1) ** -0.5 if scale is None else scale
+    return AttentionCall(query, key, value, pattern, scale, dropout_p, edge_bias, return_weights)
 
 
 def _expanded_bias(edge_bias: Tensor, pattern: Pattern, query: Tensor) -> Tensor:

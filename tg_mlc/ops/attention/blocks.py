@@ -13,12 +13,20 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tg_mlc.ops.attention import opaque
-from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output, accumulator
+from tg_mlc.ops.attention.backend import (
+    AttentionCall,
+    Backend,
+    CallShape,
+    Output,
+    accumulator,
+    draw_seed,
+    refuse_opaque,
+    register,
+)
 from tg_mlc.ops.attention.crossovers import MAX_NARROW, MAX_WASTE, MIN_BLOCK, MIN_DROPPED, MIN_NARROW
-from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.kernels import threads
-from tg_mlc.ops.patterns import Blocks, Pattern, Shared
+from tg_mlc.ops.patterns import Blocks, Shared
+from tg_mlc.ops.runtime import numba_problem
 
 #: Bytes of scores that a thread makes at a time: they stay in its cache for the product that takes them.
 TILE = 2**20
@@ -27,21 +35,16 @@ MIN_ROWS = 64
 
 
 def run(call: AttentionCall) -> Output:
-    """Hands the boundaries of the blocks to the operator."""
-    pattern = _as_blocks(call.pattern)
-    ptrs, seed = (pattern.query_ptr, pattern.key_ptr), opaque.draw_seed(call.dropout_p)
-    inputs = _Call(call.query, call.key, call.value, call.edge_bias, *ptrs, call.scale, call.dropout_p, seed)
-    out, _ = _block_attention(*inputs)
-    return out, None
-
-
-def _as_blocks(pattern: Pattern) -> Blocks:
-    """A complete shared graph is a block for each sample."""
+    """Hands the boundaries of the blocks to the operator; a complete shared graph is a block for each sample."""
+    pattern = call.pattern
     if isinstance(pattern, Blocks):
-        return pattern
-    assert isinstance(pattern, Shared)
-    ptr = torch.arange(pattern.num_samples + 1, device="cpu") * pattern.num_nodes
-    return Blocks(ptr, ptr, num_queries=pattern.num_queries, num_keys=pattern.num_keys, validate=False)
+        ptrs = pattern.query_ptr, pattern.key_ptr
+    else:
+        assert isinstance(pattern, Shared)
+        ptrs = (torch.arange(pattern.num_samples + 1, device="cpu") * pattern.num_nodes,) * 2
+    seed = draw_seed(call.dropout_p)
+    out, _ = _block_attention(call.query, call.key, call.value, call.edge_bias, *ptrs, call.scale, call.dropout_p, seed)
+    return out, None
 
 
 class _Tile(NamedTuple):
@@ -54,7 +57,7 @@ class _Tile(NamedTuple):
 
 @dataclass(frozen=True)
 class _Task:
-    """Queries of one sample that one thread takes, tile by tile, for all heads or for one."""
+    """Some queries of one sample that one thread takes, tile by tile, for all heads or for one."""
 
     rows: slice  #: these queries
     cols: slice  #: the keys of their sample
@@ -66,21 +69,21 @@ class _Task:
 
     @property
     def num_scores(self) -> int:
-        """Of all its queries."""
+        """The number of scores of all its queries."""
         return self.tile_scores * int(self.rows.stop - self.rows.start) // self.step
 
     @property
     def tile_scores(self) -> int:
-        """Of its largest tile."""
+        """The number of scores of its largest tile."""
         return int(self.heads.stop - self.heads.start) * self.step * self.num_keys
 
     @property
     def num_keys(self) -> int:
-        """Of its sample."""
+        """The number of keys of its sample."""
         return int(self.cols.stop - self.cols.start)
 
     def divided(self, parts: int) -> Iterator[_Task]:
-        """At most so many, each of whole tiles."""
+        """Divides it into at most so many parts, each of whole tiles."""
         num_queries = self.rows.stop - self.rows.start
         size = -(-num_queries // (self.step * parts)) * self.step
         for part, first in enumerate(range(0, num_queries, size)):
@@ -89,7 +92,7 @@ class _Task:
             yield replace(self, rows=rows, first_pair=pair, first_place=place, part=part)
 
     def tiles(self) -> Iterator[_Tile]:
-        """One after the other."""
+        """Yields its tiles, one after the other."""
         for row in range(self.rows.start, self.rows.stop, self.step):
             done, size = row - self.rows.start, min(self.step, self.rows.stop - row)
             pair = self.first_pair + done * self.num_keys
@@ -118,24 +121,27 @@ class _Call(NamedTuple):
     dropout_p: float
     seed: Tensor
 
-    @property
-    def is_narrow(self) -> bool:
-        return self.bias is None and is_narrow(self.query, self.value)
-
-    def blocked(self) -> Any:
-        """Inputs of the kernels of narrow heads beside queries, keys and values."""
-        ptrs, options = (self.query_ptr, self.key_ptr), (self.scale, self.dropout_p, int(self.seed))
-        return _narrow().blocked(self.query, self.value, *ptrs, *options)
+    def narrow(self) -> tuple[Any, Any] | None:
+        """Returns the kernels of narrow heads, if there are such for the call, and their further inputs."""
+        if self.bias is not None or not is_narrow(self.query.dtype, self.query.size(2), self.value.size(2)):
+            return None
+        kernels = import_module("tg_mlc.ops.kernels.narrow_numba")
+        ptrs = self.query_ptr.numpy(), self.key_ptr.numpy()
+        (_, heads, channels), value_channels = self.query.shape, self.value.size(2)
+        lanes = -(-max(channels, value_channels) // kernels.LANES) * kernels.LANES
+        options = (self.scale, self.dropout_p, int(self.seed))
+        return kernels, kernels.Blocked(*ptrs, heads, channels, value_channels, lanes, *options)
 
 
 def _forward(*inputs: Any) -> tuple[Tensor, Tensor]:
     """The output, and the logarithm of the sum that every query's weights were divided by."""
     call = _Call(*inputs)
     query, key, value, bias, *_ = call
-    if call.is_narrow:
-        return _narrow().forward(query, key, value, call.blocked())  # type: ignore[no-any-return]
+    if (narrow := call.narrow()) is not None:
+        kernels, blocked = narrow
+        return kernels.forward(query, key, value, blocked)  # type: ignore[no-any-return]
     out = query.new_zeros(query.size(0), query.size(1), value.size(2))
-    lse = query.new_zeros(_kept_size(query), dtype=accumulator(query))
+    lse = query.new_zeros(_kept_size(query), dtype=accumulator(query.dtype))
     start = int(call.seed)
 
     def attend(task: _Task, scratch: Tensor) -> None:
@@ -148,7 +154,7 @@ def _forward(*inputs: Any) -> tuple[Tensor, Tensor]:
             task.of(out, tile.rows).copy_(torch.bmm(weight, v))
             task.of(lse, tile.rows).copy_(total)
 
-    _for_each(_tasks(call.query_ptr, call.key_ptr, query), attend, accumulator(query))
+    _for_each(_tasks(call.query_ptr, call.key_ptr, query), attend, accumulator(query.dtype))
     return out, lse
 
 
@@ -160,9 +166,10 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
     """The gradients of query, key, value and bias; the last is empty if there is no bias."""
     call = _Call(*inputs)
     query, key, value, bias, *_ = call
-    if call.is_narrow:
-        return *_narrow().backward(grad, query, key, value, lse, call.blocked()), query.new_zeros(0, query.size(1))
-    tasks, start, dtype = _tasks(call.query_ptr, call.key_ptr, query), int(call.seed), accumulator(query)
+    if (narrow := call.narrow()) is not None:
+        kernels, blocked = narrow
+        return *kernels.backward(grad, query, key, value, lse, blocked), query.new_zeros(0, query.size(1))
+    tasks, start, dtype = _tasks(call.query_ptr, call.key_ptr, query), int(call.seed), accumulator(query.dtype)
     grad_query = torch.zeros_like(query, memory_format=torch.contiguous_format)
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
     # Where several threads share the queries of a sample, each has sums of its own, which are added in one order:
@@ -188,29 +195,23 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
         task.of(grad_value[task.part], task.cols).copy_(sum_value)
 
     _for_each(tasks, differentiate, dtype)
-    return grad_query, _added(grad_key).to(key.dtype), _added(grad_value).to(key.dtype), grad_bias
+    sums_of = [x[0] if parts == 1 else x.sum(dim=0) for x in (grad_key, grad_value)]
+    return grad_query, sums_of[0].to(key.dtype), sums_of[1].to(key.dtype), grad_bias
 
 
-def _added(parts: Tensor) -> Tensor:
-    return parts[0] if parts.size(0) == 1 else parts.sum(dim=0)
+_block_attention = register("block_attention", ("query_ptr", "key_ptr"), "cpu", _forward, _backward, _kept_size)
 
 
-_block_attention = opaque.register("block_attention", ("query_ptr", "key_ptr"), "cpu", _forward, _backward, _kept_size)
-
-
-def is_narrow(query: Tensor, value: Tensor) -> bool:
+def is_narrow(dtype: torch.dtype, *channels: int) -> bool:
     """Tells whether there are kernels for heads of so few channels."""
-    channels = query.size(2), value.size(2)
-    return 0 < min(channels) <= max(channels) <= MAX_NARROW and query.dtype == torch.float32 and numba_problem() is None
-
-
-def _narrow() -> Any:
-    return import_module("tg_mlc.ops.kernels.narrow_cpu")
+    return 0 < min(channels) <= max(channels) <= MAX_NARROW and dtype == torch.float32 and numba_problem() is None
 
 
 def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
-    """All heads of a sample where their scores fit a tile, else each; some of its tiles where threads would be left."""
-    heads, itemsize = query.size(1), accumulator(query).itemsize
+    """Makes a task of all heads of a sample, or of each if their scores do not fit a tile; or of some of its tiles if
+    threads would be left.
+    """
+    heads, itemsize = query.size(1), accumulator(query.dtype).itemsize
     tasks: list[_Task] = []
     pair = 0
     for (row, end), (col, stop) in zip(pairwise(query_ptr.tolist()), pairwise(key_ptr.tolist()), strict=True):
@@ -242,9 +243,38 @@ def _for_each(tasks: list[_Task], work: Callable[[_Task, Tensor], None], dtype: 
     threads.run_apart(run, max(1, min(threads.num_workers(), len(tasks))))
 
 
+class TorchSoftmax:
+    """The kernels of :func:`softmax` by PyTorch's operators."""
+
+    @staticmethod
+    def forward(scores: Tensor, dropout_p: float, seed: int) -> Tensor:
+        """Turns contiguous scores ``[..., n]`` into weights, and returns the logarithms of the sums."""
+        lse = torch.logsumexp(scores, dim=-1, keepdim=True)
+        lse.masked_fill_(lse == -torch.inf, 0.0)
+        scores.sub_(lse).exp_().mul_(TorchSoftmax.factors(scores, dropout_p, seed))
+        return lse
+
+    @staticmethod
+    def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int) -> None:
+        """Turns contiguous scores into weights, and the gradient of these weights into that of the scores."""
+        weight = scores.sub_(lse).clamp_(max=0.0).exp_().clone()  # rounding may put a score above the sum
+        factors = TorchSoftmax.factors(scores, dropout_p, seed)
+        scores.mul_(factors)
+        total = torch.linalg.vecdot(scores, grad).unsqueeze(-1)
+        grad.mul_(factors).sub_(total).mul_(weight)
+
+    @staticmethod
+    def factors(like: Tensor, dropout_p: float, seed: int) -> Tensor | float:
+        """Draws factors of dropout on weights, the same in both passes."""
+        if dropout_p in (0.0, 1.0):
+            return 1.0 - dropout_p
+        keep = torch.empty_like(like).bernoulli_(1.0 - dropout_p, generator=torch.Generator().manual_seed(seed))
+        return keep.div_(1.0 - dropout_p)
+
+
 def softmax() -> Any:
-    """The kernels that turn scores into weights, in one pass where Numba is installed."""
-    return import_module(f"tg_mlc.ops.kernels.softmax_{'torch' if numba_problem() else 'numba'}")
+    """Returns the kernels that turn scores into weights, in one pass if Numba is installed."""
+    return TorchSoftmax if numba_problem() else import_module("tg_mlc.ops.kernels.softmax_numba")
 
 
 def _product(a: Tensor, b: Tensor, scratch: Tensor) -> Tensor:
@@ -254,47 +284,45 @@ def _product(a: Tensor, b: Tensor, scratch: Tensor) -> Tensor:
 
 
 def _exact(x: Tensor) -> Tensor:
-    return x.to(accumulator(x))
+    return x.to(accumulator(x.dtype))
 
 
-def refuse(call: AttentionCall) -> str | None:
+def refuse(shape: CallShape) -> str | None:
     """Keeps no weights, and waits for the boundaries of the blocks, which only a CPU has at hand."""
-    if not isinstance(call.pattern, Blocks) and (call.edge_bias is not None or not _is_complete(call.pattern)):
+    if not isinstance(shape.pattern, Blocks) and (shape.has_bias or not _is_complete(shape)):
         return "blocks: only for Blocks, and for complete shared graphs without a bias"
-    if call.query.device.type != "cpu":
+    if shape.device != "cpu":
         return "blocks: it would wait for the device at every block"
-    return opaque.refuse("blocks", call)
+    return refuse_opaque("blocks", shape)
 
 
-def _is_complete(pattern: Pattern) -> bool:
-    return isinstance(pattern, Shared) and pattern.graph.is_complete
+def _is_complete(shape: CallShape) -> bool:
+    return isinstance(shape.pattern, Shared) and shape.pattern.graph.is_complete
 
 
-def prefer(call: AttentionCall) -> str | None:
+def prefer(shape: CallShape) -> str | None:
     """Narrow heads, large blocks of different sizes or with dropout, and sizes that a compiler cannot know."""
-    pattern = call.pattern
-    if not isinstance(pattern, Blocks | Shared) or call.query.device.type != "cpu":
+    pattern = shape.pattern
+    if not isinstance(pattern, Blocks | Shared) or shape.device != "cpu":
         return None
     if torch.compiler.is_compiling():
         bounded = isinstance(pattern, Shared) or pattern.is_bounded
         return None if bounded else "is of unknown sizes, so each block is a matrix product of its own"
-    scores, num_samples = pattern.num_edges * call.query.size(1), max(1, pattern.num_samples)
-    if max(num_samples, scores * accumulator(call.query).itemsize // TILE) < threads.num_workers():
+    scores, num_samples = pattern.num_edges * shape.heads, max(1, pattern.num_samples)
+    if max(num_samples, scores * accumulator(shape.dtype).itemsize // TILE) < threads.num_workers():
         return None
-    return _prefer_by_size(call, pattern, scores)
-
-
-def _prefer_by_size(call: AttentionCall, pattern: Blocks | Shared, scores: int) -> str | None:
-    multiplications = scores * call.query.size(2) // max(1, pattern.num_samples)
-    complete = isinstance(pattern, Blocks) or _is_complete(pattern)
-    if complete and (call.dropout_p > 0.0 or scores >= MIN_NARROW) and is_narrow(call.query, call.value):
-        return "has narrow heads, whose scores stay in the first-level cache"
-    if call.dropout_p > 0.0 and complete and multiplications >= MIN_DROPPED:
-        return "has large blocks, whose weights, as some are dropped, had better be recomputed than kept"
+    multiplications, drops = scores * shape.channels // num_samples, shape.dropout_p > 0.0
+    complete = isinstance(pattern, Blocks) or _is_complete(shape)
+    narrow = complete and is_narrow(shape.dtype, shape.channels, shape.value_channels)
     padded = pattern.num_samples * pattern.max_queries * pattern.max_keys if isinstance(pattern, Blocks) else 0
-    if multiplications >= MIN_BLOCK and pattern.num_edges < (1.0 - MAX_WASTE) * padded:
-        return "has large blocks of different sizes, so each is a matrix product of its own, without padding"
-    return None
+    reason = None
+    if narrow and (drops or scores >= MIN_NARROW):
+        reason = "has narrow heads, whose scores stay in the first-level cache"
+    elif complete and drops and multiplications >= MIN_DROPPED:
+        reason = "has large blocks, whose weights had better be recomputed than kept, because some are dropped"
+    elif multiplications >= MIN_BLOCK and pattern.num_edges < (1.0 - MAX_WASTE) * padded:
+        reason = "has large blocks of different sizes, so each is a matrix product of its own, without padding"
+    return reason
 
 
 BACKEND = Backend("blocks", run, refuse, prefer)

@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 
 from tg_mlc._optional import is_installed
-from tg_mlc.ops.attention.backend import AttentionCall
-from tg_mlc.ops.compiled import numba_problem
+from tg_mlc.ops.attention.backend import CallShape
 from tg_mlc.ops.patterns import Blocks
+from tg_mlc.ops.runtime import numba_problem
 
 #: By what would compute the edges alone: from how many nodes on, and from which share of pairs on, one masked matrix
 #: product costs less than the edges of a shared graph. Where weights are dropped on a CPU, a masked product has no
@@ -45,16 +45,22 @@ FOLD_COST = 1.5
 _ON_CUDA = "triton" if is_installed("triton") else "scatter"
 
 
-def dense_from(call: AttentionCall, num_nodes: int) -> float:
-    """The density from which on a masked matrix product is the faster way along a shared graph."""
-    return next(density for size, density in reversed(DENSE_FROM[_sparse_way(call)]) if num_nodes >= size)
+def dense_from(shape: CallShape, num_nodes: int) -> float:
+    """Returns the density from which on a masked matrix product is the faster way along a shared graph."""
+    if shape.device == "cuda" and not shape.return_weights:
+        rival = _ON_CUDA
+    elif shape.return_weights or numba_problem() is not None:
+        rival = "scatter"
+    else:
+        rival = f"csr{'' if shape.channels >= NARROW else ', narrow'}{', dropping' if shape.dropout_p > 0.0 else ''}"
+    return next(density for size, density in reversed(DENSE_FROM[rival]) if num_nodes >= size)
 
 
 def folding_ratio(
     pattern: Blocks, heads: int, channels: int, head_channels: int, value_channels: int, *, shared: bool = False
 ) -> float:
-    """By how many times as many multiplications the projections of queries and messages take apart from the attention
-    as folded into keys and values, where it is worth while above 1; with ``shared`` states of the targets, queries are
+    """Returns how many times as many multiplications the projections of queries and messages take apart from the
+    attention as folded into keys and values, which pays above 1; with ``shared`` states of the targets, queries are
     projected once in either case.
     """
     size = heads * (value_channels if shared else head_channels + value_channels)
@@ -62,13 +68,3 @@ def folding_ratio(
     padded = pattern.num_samples * pattern.max_queries * pattern.max_keys * heads * channels
     folded = FOLD_COST * pattern.num_keys * channels * size + (padded if shared else 2 * padded)
     return apart / folded if folded > 0 else math.inf
-
-
-def _sparse_way(call: AttentionCall) -> str:
-    """Entry of the table for what would compute the edges alone."""
-    if call.query.device.type == "cuda" and not call.return_weights:
-        return _ON_CUDA
-    if call.return_weights or numba_problem() is not None:
-        return "scatter"
-    narrow = "" if call.query.size(2) >= NARROW else ", narrow"
-    return f"csr{narrow}, dropping" if call.dropout_p > 0.0 else f"csr{narrow}"

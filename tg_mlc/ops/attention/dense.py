@@ -9,14 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.index import ptr2index
 
-from tg_mlc.ops.attention.backend import AttentionCall, Backend, Output, accumulator
+from tg_mlc.ops.attention.backend import AttentionCall, Backend, CallShape, Output, accumulator, differentiates_forward
 from tg_mlc.ops.attention.crossovers import dense_from
-from tg_mlc.ops.attention.opaque import differentiates_forward
-from tg_mlc.ops.compiled import numba_problem
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.patterns import Blocks, Edges, Shared, shared_graph
-from tg_mlc.ops.softmax import softmax_of_rows
-from tg_mlc.ops.torch_internals import statically_known_true
+from tg_mlc.ops.runtime import numba_problem, statically_known_true
 
 
 def run(call: AttentionCall) -> Output:
@@ -28,6 +25,12 @@ def run(call: AttentionCall) -> Output:
 
 
 def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
+    def places() -> tuple[Tensor, Tensor, Tensor]:
+        """The sample, and the query and key within it, of every edge."""
+        key, query = pattern.to_edge_index()
+        sample = pattern.sample_of_query()[query]
+        return sample, query - pattern.query_ptr[sample], key - pattern.key_ptr[sample]
+
     query = pad(call.query, pattern.query_ptr, pattern.max_queries)
     # A sample without keys attends to one padded key, whose value is zero, so that it yields zeros and never NaN:
     max_keys = torch.sym_max(pattern.max_keys, 1)  # type: ignore[no-untyped-call]
@@ -38,23 +41,35 @@ def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
     mask = mask.view(mask.size(0), 1, 1, mask.size(1))
     if call.edge_bias is not None:
         bias = query.new_zeros(query.size(0), query.size(1), query.size(2), key.size(2))
-        sample, row, col = _places(pattern)
+        sample, row, col = places()
         bias[sample, :, row, col] = call.edge_bias.to(bias.dtype)
         mask = bias.masked_fill(~mask, -math.inf)
 
     out, weights = _attend(query, key, value, mask, call)
     if weights is not None:
-        sample, row, col = _places(pattern)
+        sample, row, col = places()
         weights = weights[sample, :, row, col]
-    return _unpad(out, pattern), weights
+    out = out.transpose(1, 2)
+    if statically_known_true(out.size(0) * out.size(1) == pattern.num_queries):
+        return out.reshape(pattern.num_queries, *out.shape[2:]), weights
+    sample = pattern.sample_of_query()
+    return out[sample, torch.arange(pattern.num_queries, device=out.device) - pattern.query_ptr[sample]], weights
 
 
 def _run_graph(call: AttentionCall, graph: Edges, num_samples: int) -> Output:
-    query = _by_sample(call.query, num_samples, graph.num_queries)
-    key = _by_sample(call.key, num_samples, graph.num_keys)
-    value = _by_sample(call.value, num_samples, graph.num_keys)
+    query, key, value = (
+        x.view(num_samples, rows, *x.shape[1:]).transpose(1, 2)
+        for x, rows in ((call.query, graph.num_queries), (call.key, graph.num_keys), (call.value, graph.num_keys))
+    )
+    mask = None
+    if call.edge_bias is not None:
+        mask = query.new_zeros(query.size(1), graph.num_queries, graph.num_keys)
+        mask[:, graph.edge_index[1], graph.edge_index[0]] = call.edge_bias.to(mask.dtype).t()
+        mask = mask.masked_fill(~graph.finite_mask(), -math.inf)
+    elif not graph.is_complete:
+        mask = graph.finite_mask()
 
-    out, weights = _attend(query, key, value, _graph_mask(call, graph), call)
+    out, weights = _attend(query, key, value, mask, call)
     if not graph.is_complete:
         out = out.masked_fill(graph.isolated().unsqueeze(-1), 0.0)
     if weights is not None:
@@ -63,40 +78,29 @@ def _run_graph(call: AttentionCall, graph: Edges, num_samples: int) -> Output:
     return out.transpose(1, 2).reshape(*call.query.shape[:2], call.value.size(2)), weights
 
 
-def _graph_mask(call: AttentionCall, graph: Edges) -> Tensor | None:
-    if call.edge_bias is None and graph.is_complete:
-        return None
-    mask = graph.finite_mask()
-    if call.edge_bias is None:
-        return mask
-    bias = call.query.new_zeros(call.query.size(1), *mask.shape)
-    bias[:, graph.edge_index[1], graph.edge_index[0]] = call.edge_bias.to(bias.dtype).t()
-    return bias.masked_fill(~mask, -math.inf)
-
-
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, call: AttentionCall) -> Output:
     # Where it drops weights on a CPU, PyTorch's own has no fused kernel either, and draws its numbers slowly.
     drops_on_cpu = call.dropout_p > 0.0 and query.device.type == "cpu" and not torch.compiler.is_compiling()
     if not (call.return_weights or drops_on_cpu or differentiates_forward(call)):  # where no fused kernel serves
         out = F.scaled_dot_product_attention(query, key, value, mask, call.dropout_p, scale=call.scale)
         return out, None
-    score = _scores(query, key, call.scale)  # [B, heads, queries, keys]
+    device = query.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else query.dtype
+    if dtype == torch.float16:  # which could not express large scores
+        with torch.autocast(device, enabled=False):
+            exact = accumulator(query.dtype)
+            score = query.to(exact) * call.scale @ key.to(exact).transpose(-2, -1)
+    else:
+        score = query * call.scale @ key.transpose(-2, -1)  # [B, heads, queries, keys]
     if mask is not None:
         score = score.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else score + mask
     # Only a bias can leave a query with nobody to attend to.
-    weights = (score.softmax(dim=-1) if call.edge_bias is None else softmax_of_rows(score)).to(value.dtype)
+    if call.edge_bias is not None:
+        isolated = score.isneginf().all(dim=-1, keepdim=True)  # and not a row that holds NaN
+        weights = score.masked_fill(isolated, 0.0).softmax(dim=-1).masked_fill(isolated, 0.0).to(value.dtype)
+    else:
+        weights = score.softmax(dim=-1).to(value.dtype)
     return dropout(weights, call.dropout_p) @ value, weights if call.return_weights else None
-
-
-def _scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
-    """The products of queries and keys, in single precision where ``float16`` could not express large ones."""
-    device = query.device.type
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else query.dtype
-    if dtype != torch.float16:
-        return query * scale @ key.transpose(-2, -1)
-    with torch.autocast(device, enabled=False):
-        dtype = accumulator(query)
-        return query.to(dtype) * scale @ key.to(dtype).transpose(-2, -1)
 
 
 def pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:
@@ -110,42 +114,21 @@ def pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:
     return x.view(num_samples, size, *x.shape[1:]).transpose(1, 2)
 
 
-def _unpad(out: Tensor, pattern: Blocks) -> Tensor:
-    """``[B, heads, size, C]`` back to ``[N, heads, C]``."""
-    out = out.transpose(1, 2)
-    if statically_known_true(out.size(0) * out.size(1) == pattern.num_queries):
-        return out.reshape(pattern.num_queries, *out.shape[2:])
-    sample = pattern.sample_of_query()
-    row = torch.arange(pattern.num_queries, device=out.device) - pattern.query_ptr[sample]
-    return out[sample, row]
-
-
-def _places(pattern: Blocks) -> tuple[Tensor, Tensor, Tensor]:
-    """The sample, and the query and key within it, of every edge."""
-    key, query = pattern.to_edge_index()
-    sample = pattern.sample_of_query()[query]
-    return sample, query - pattern.query_ptr[sample], key - pattern.key_ptr[sample]
-
-
-def _by_sample(x: Tensor, num_samples: int, num_rows: int) -> Tensor:
-    return x.view(num_samples, num_rows, *x.shape[1:]).transpose(1, 2)
-
-
-def refuse(call: AttentionCall) -> str | None:
+def refuse(shape: CallShape) -> str | None:
     """A mask holds each pair once."""
-    if not isinstance(call.pattern, Blocks) and shared_graph(call.pattern)[0].is_multigraph:
+    if not isinstance(shape.pattern, Blocks) and shared_graph(shape.pattern)[0].is_multigraph:
         return "dense: 'edge_index' holds a pair more than once, which a mask cannot express"
     return None
 
 
-def prefer(call: AttentionCall) -> str | None:
+def prefer(shape: CallShape) -> str | None:
     """Blocks always, shared graphs that are complete, small or dense enough, explicit lists never."""
-    pattern = call.pattern
+    pattern = shape.pattern
     if isinstance(pattern, Blocks):
         return "is complete within each sample, so it is one padded matrix product"
-    if isinstance(pattern, Shared) and pattern.density >= dense_from(call, pattern.num_nodes):
+    if isinstance(pattern, Shared) and pattern.density >= dense_from(shape, pattern.num_nodes):
         reason = "is so small or so dense that a masked matrix product costs less than its edges"
-        helps = call.query.device.type == "cpu" and not (call.return_weights or pattern.graph.is_complete)
+        helps = shape.device == "cpu" and not (shape.return_weights or pattern.graph.is_complete)
         return f"{reason} do without the extra 'numba'" if helps and numba_problem() is not None else reason
     return None
 

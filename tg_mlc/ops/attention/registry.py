@@ -8,17 +8,16 @@ from typing import Any
 
 import torch
 
-from tg_mlc.ops.attention import blocks, csr, dense, reference, scatter, triton
-from tg_mlc.ops.attention.backend import AttentionCall, Backend
+from tg_mlc.ops.attention import blocks, compressed, dense, gather
+from tg_mlc.ops.attention.backend import Backend, CallShape
 
+_ORDERED = (blocks.BACKEND, dense.BACKEND, compressed.TRITON, compressed.CSR, gather.SCATTER, gather.REFERENCE)
 #: By name. Among those that prefer a call, ``"auto"`` takes the first.
-BACKENDS: dict[str, Backend] = {
-    module.BACKEND.name: module.BACKEND for module in (blocks, dense, triton, csr, scatter, reference)
-}
+BACKENDS: dict[str, Backend] = {backend.name: backend for backend in _ORDERED}
 
 
 def get(name: str) -> Backend:
-    """The backend of that name."""
+    """Returns the backend of that name."""
     if name not in BACKENDS:
         raise ValueError(f"Expected 'backend' to be 'auto' or one of {sorted(BACKENDS)} (got '{name}')")
     return BACKENDS[name]
@@ -32,8 +31,8 @@ class set_backend:  # noqa: N801 (reads as the function that it also is)
         with tg_mlc.set_backend("reference"):
             out = model(batch)
 
-    Either holds for the whole process, as a backward pass, which may compute a checkpoint anew, has threads of its own.
-    Of what was set, in one thread or in several, and has not been left, the latest holds. Of several names, a call
+    Either holds for the whole process, because a backward pass, which may compute a checkpoint anew, has threads of its
+    own. The latest setting that has not been left holds, whichever thread made it. If there are several names, a call
     takes the first that does not refuse it.
 
     Args:
@@ -81,26 +80,30 @@ _SETTINGS: list[set_backend] = []
 _FORCED: list[str] = []
 
 
-def is_forced() -> bool:
-    """Tells whether backends were set."""
-    return bool(_FORCED)
+def forced() -> tuple[str, ...]:
+    """Returns the names of the backends that were set."""
+    return tuple(_FORCED)
 
 
-def choose(call: AttentionCall) -> tuple[Backend, str]:
-    """The backend that ``"auto"`` takes, and why, without the pattern's name (whose sizes may be symbolic)."""
-    if is_forced():
-        return _first_that_takes(call, _FORCED), "is left to the backends that were set"
+def choose(shape: CallShape) -> tuple[Backend, str]:
+    """Returns the backend that ``"auto"`` takes, and why, without the pattern's name (whose sizes may be symbolic)."""
+    if _FORCED:
+        reasons = []
+        for name in _FORCED:
+            refused = BACKENDS[name].refuse(shape)
+            if refused is None:
+                return BACKENDS[name], "is left to the backends that were set"
+            reasons.append(refused)
+        raise ValueError(f"None of the backends that were set takes this call: {'; '.join(reasons)}")
     for backend in BACKENDS.values():
-        if (reason := backend.prefer(call)) and not backend.refuse(call):
+        if (reason := backend.prefer(shape)) and not backend.refuse(shape):
             return backend, reason
-    raise RuntimeError(f"No backend takes {call.pattern} on {call.query.device} in {call.query.dtype}")
+    raise RuntimeError(f"No backend takes {shape.pattern} on {shape.device} in {shape.dtype}")
 
 
-def _first_that_takes(call: AttentionCall, names: list[str]) -> Backend:
-    reasons = []
-    for name in names:
-        reason = BACKENDS[name].refuse(call)
-        if reason is None:
-            return BACKENDS[name]
-        reasons.append(reason)
-    raise ValueError(f"None of the backends that were set takes this call: {'; '.join(reasons)}")
+def named(name: str, shape: CallShape) -> Backend:
+    """Returns the backend of that name, which has to take the call."""
+    backend = get(name)
+    if reason := backend.refuse(shape):
+        raise ValueError(f"Backend '{name}' cannot take this call: {reason}")
+    return backend

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tg_mlc._memory import on_large_pages
 from tg_mlc.ops.kernels import csr_numba, threads
 from tg_mlc.ops.kernels.csr_numba import Backward, Forward, Kept, Rows, Side, Softmax, Space
 from tg_mlc.ops.kernels.graph import Graph, Options, num_kept
@@ -45,7 +46,7 @@ MIN_EDGES = 2**10
 
 def forward(query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options) -> tuple[Tensor, Tensor]:
     """The output ``[N, heads, C_v]``, and what is kept."""
-    out = query.new_empty(query.size(0), query.size(1), value.size(2))
+    out = on_large_pages(query.new_empty(query.size(0), query.size(1), value.size(2)))
     kept = query.new_empty(num_kept(query, value, graph))
     if 0 in (graph.num_edges, out.numel()):
         return out.zero_(), kept.zero_()
@@ -60,7 +61,7 @@ def backward(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, kept: Tensor, graph: Graph, options: Options
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, value and bias, the last ``[num_edges, heads]`` or empty."""
-    grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
+    grads = [on_large_pages(query.new_empty(tensor.shape)) for tensor in (query, key, value)]
     biased = 0 if options.bias is None else graph.num_edges
     if 0 in (graph.num_edges, value.numel()):
         return grads[0].zero_(), grads[1].zero_(), grads[2].zero_(), query.new_zeros(biased, query.size(1))

@@ -15,9 +15,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import uintp
 
-from tg_mlc.ops.kernels.compile import Array, kernel, named
+from tg_mlc.ops.kernels.compile import (
+    WIDEST,
+    Array,
+    add_scaled,
+    dot,
+    kernel,
+    load,
+    named,
+    prefetch,
+    store,
+    stream,
+    zeros,
+)
 from tg_mlc.ops.kernels.dropout_numba import dropout_factor
-from tg_mlc.ops.kernels.simd import WIDEST, add_scaled, dot, load, prefetch, store, stream, zeros
 from tg_mlc.ops.kernels.softmax_numba import add_bias, exp, normalise
 
 #: A row that is read again for every tile should have this many edges in each, or tiles do not pay.

@@ -9,6 +9,7 @@ import torch
 from numba import uint32, uint64, uintp
 from torch import Tensor
 
+from tg_mlc._memory import on_large_pages
 from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.kernels.compile import Array, kernel
 
@@ -19,7 +20,7 @@ ROW = 2**12
 def drop(x: Tensor, p: float, seed: int) -> Tensor:
     """Zeroes entries, and scales the others; the same ones for the same seed."""
     x = x.contiguous()
-    out = torch.empty_like(x)
+    out = on_large_pages(torch.empty_like(x))
     source, target, rows = x.view(-1).numpy(), out.view(-1).numpy(), -(-x.numel() // ROW)
     workers = max(1, min(threads.num_workers(), rows // 4))
     threads.share(lambda first, last: drop_rows(first, last, source, p, seed, target), rows, workers)

@@ -1,4 +1,4 @@
-"""Attention of narrow heads within blocks on a CPU, compiled by Numba.
+"""Attention of narrow heads within blocks on a CPU, compiled by Numba, and its division among threads.
 
 With few channels, products are so cheap that the scores themselves decide: to write them out and to read them again
 takes longer than the products. Here the scores of a few queries with all keys of their block stay in the first-level
@@ -9,14 +9,18 @@ Keys and values of a group (a head of a block) are first copied to where they ar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numba import uintp
+from torch import Tensor
 
-from tg_mlc.ops.kernels.compile import Array, kernel, named
+from tg_mlc._memory import on_large_pages
+from tg_mlc.ops.kernels import threads
+from tg_mlc.ops.kernels.compile import Array, add_scaled, kernel, load, named, store, zeros
 from tg_mlc.ops.kernels.dropout_numba import is_kept, kept_factor, row_key
-from tg_mlc.ops.kernels.simd import add_scaled, load, store, zeros
 from tg_mlc.ops.kernels.softmax_numba import differentiate_row, exp, highest_of
 
 #: Queries that are taken at a time, and keys whose scores with one of them fill a vector.
@@ -66,6 +70,43 @@ class Scratch(NamedTuple):
     grad_key: Array
     columns: Array
     value_columns: Array
+
+
+def forward(query: Tensor, key: Tensor, value: Tensor, blocks: Blocked) -> tuple[Tensor, Tensor]:
+    """Returns the output, and the logarithm of the sum that every query's weights were divided by."""
+    out = on_large_pages(query.new_empty(query.size(0), query.size(1), value.size(2)))
+    lse = query.new_empty(query.size(0), query.size(1), 1)
+    _run(forward_groups, blocks, [query, key, value, out, lse])
+    return out, lse
+
+
+def backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, lse: Tensor, blocks: Blocked) -> list[Tensor]:
+    """Returns the gradients of query, key and value."""
+    grads = [on_large_pages(query.new_empty(x.shape)) for x in (query, key, value)]
+    _run(backward_groups, blocks, [query, key, value, grad.new_empty(0), lse, grad, *grads])
+    return grads
+
+
+def _run(work: Callable[..., None], blocks: Blocked, tensors: list[Tensor]) -> None:
+    """Has every thread take groups that have about as many scores."""
+    none = tensors[0].new_empty(0)
+    flat = [x.contiguous().view(-1).numpy() for x in (*tensors, *[none] * (9 - len(tensors)))]
+    keys = np.diff(blocks.key_ptr)
+    scores = np.repeat(np.diff(blocks.query_ptr) * keys, blocks.heads).cumsum()
+    workers = max(1, min(threads.num_workers(), scores.size))
+    total = int(scores[-1]) if scores.size else 0
+    cuts = np.searchsorted(scores, [worker * total // workers for worker in range(1, workers)], side="right")
+    bounds = [0, *cuts.tolist(), scores.size]
+    most = -(-int(keys.max(initial=0)) // LANES) * LANES
+    dtype = tensors[0].dtype
+
+    def share(worker: int) -> None:
+        rows, many = (ROWS * blocks.lanes,), most * blocks.lanes
+        sizes = (*rows * 3, ROWS * most, ROWS * most, ROWS, most, *(many,) * 5)
+        space = Scratch(*(torch.empty(size, dtype=dtype).numpy() for size in sizes))
+        work(bounds[worker], bounds[worker + 1], blocks, Tensors(*flat), space)
+
+    threads.run(share, workers)
 
 
 @kernel

@@ -10,9 +10,8 @@ from numba import types, uintp
 from numba.extending import overload
 from torch import Tensor
 
-from tg_mlc.ops.kernels.compile import OPTIONS, Array, kernel
+from tg_mlc.ops.kernels.compile import OPTIONS, Array, kernel, larger, largest, load
 from tg_mlc.ops.kernels.dropout_numba import dropped, is_kept, kept_factor, row_key
-from tg_mlc.ops.kernels.simd import larger, largest, load
 
 
 def forward(scores: Tensor, dropout_p: float, seed: int) -> Tensor:

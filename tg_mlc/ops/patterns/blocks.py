@@ -7,8 +7,7 @@ from torch import Tensor
 from torch_geometric.index import ptr2index
 from torch_geometric.utils import cumsum
 
-from tg_mlc.ops.checks import check_ptr, longest
-from tg_mlc.ops.patterns.base import CSR, Pattern
+from tg_mlc.ops.patterns.base import CSR, Pattern, check_ptr, longest
 
 
 class Blocks(Pattern):

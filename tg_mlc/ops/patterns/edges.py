@@ -12,9 +12,7 @@ from torch import Tensor
 from torch_geometric.index import index2ptr, ptr2index
 from torch_geometric.typing import Adj
 
-from tg_mlc.ops.adjacency import to_list
-from tg_mlc.ops.checks import check_edge_index
-from tg_mlc.ops.patterns.base import CSC, CSR, Pattern
+from tg_mlc.ops.patterns.base import CSC, CSR, Pattern, check_edge_index, to_list
 
 Form = TypeVar("Form")
 

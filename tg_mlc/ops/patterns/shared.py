@@ -7,8 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.typing import Adj
 
-from tg_mlc.ops.adjacency import adjacency_of
-from tg_mlc.ops.patterns.base import CSR, Pattern
+from tg_mlc.ops.patterns.base import CSR, Pattern, adjacency_of
 from tg_mlc.ops.patterns.edges import Edges
 
 

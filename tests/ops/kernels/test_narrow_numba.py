@@ -9,7 +9,7 @@ from torch import Tensor
 from tg_mlc.ops import Blocks, explain_choice, graph_attention
 
 pytest.importorskip("numba", reason="Numba is not installed")
-from tg_mlc.ops.kernels import narrow_cpu
+from tg_mlc.ops.kernels import narrow_numba
 
 SIZES = [(3, 5), (8, 16), (17, 33), (0, 4), (5, 0), (1, 1)]
 
@@ -31,8 +31,8 @@ def draw(pattern: Blocks, channels: int, value_channels: int) -> list[Tensor]:
 def test_equals_the_oracle(channels: int, value_channels: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tg_mlc.ops.kernels.threads.num_workers", lambda: threads)
     called: list[int] = []
-    backward = narrow_cpu.backward
-    monkeypatch.setattr(narrow_cpu, "backward", lambda *args: called.append(1) or backward(*args))
+    backward = narrow_numba.backward
+    monkeypatch.setattr(narrow_numba, "backward", lambda *args: called.append(1) or backward(*args))
     pattern = blocks()
     tensors = draw(pattern, channels, value_channels)
     grad = torch.randn(pattern.num_queries, 3, value_channels)

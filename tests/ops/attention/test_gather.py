@@ -13,7 +13,7 @@ from torch_geometric.utils import segment
 
 from tests.ops.random_patterns import random_edges
 from tg_mlc.ops import graph_attention
-from tg_mlc.ops.attention import scatter
+from tg_mlc.ops.attention import gather
 
 pytestmark = pytest.mark.skipif(not torch_geometric.typing.WITH_TORCH_SCATTER, reason="needs torch-scatter")
 
@@ -27,7 +27,7 @@ def segments(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(reduce)
         return segment(x, ptr, reduce)
 
-    monkeypatch.setattr(scatter, "segment", spy)
+    monkeypatch.setattr(gather, "segment", spy)
     return seen
 
 

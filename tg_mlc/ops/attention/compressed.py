@@ -1,0 +1,126 @@
+"""Backends that compute the edges of sparse patterns alone, in compressed form: ``csr`` on a CPU, by kernels that Numba
+compiles, and ``triton`` on a GPU, by kernels that Triton compiles.
+
+Each is a module of kernels with two functions,
+
+* ``forward(query, key, value, graph, options)``: the output, and what is kept for the way back, in whatever shape the
+  kernels like: the logarithm of the sum that the weights of every query were divided by, or the weights;
+* ``backward(grad, query, key, value, kept, graph, options)``: the gradients of query, key, value and bias.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tg_mlc._optional import is_installed
+from tg_mlc.ops.attention.backend import (
+    SPARSE,
+    AttentionCall,
+    Backend,
+    CallShape,
+    Output,
+    accumulator,
+    draw_seed,
+    refuse_opaque,
+    register,
+)
+from tg_mlc.ops.kernels.graph import Graph, Options, num_kept
+from tg_mlc.ops.patterns import Blocks, shared_graph
+from tg_mlc.ops.runtime import numba_problem
+
+#: How many numbers are kept for queries, values and a graph.
+NumKept = Callable[[Tensor, Tensor, Graph], int]
+_HAS_TRITON = is_installed("triton")
+
+
+def define(name: str, kernels: str, device: str | None, num_kept: NumKept) -> Callable[[AttentionCall], Output]:
+    """Registers the operator ``tg_mlc::{name}`` for a module of kernels and a type of device (or all), and returns what
+    runs it.
+
+    The module is imported at the first call, because what it is written with may not be installed.
+    """
+
+    def split(bias: Tensor | None, *rest: Any) -> tuple[Graph, Options]:
+        *edges, scale, dropout_p, seed = rest
+        return Graph(*edges), Options(scale, dropout_p, int(seed), bias)
+
+    def forward(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+        with torch.autocast(query.device.type, enabled=False):
+            out, kept = import_module(kernels).forward(query, key, value, *split(*rest))
+        return out, kept.view(-1)
+
+    def backward(
+        grad: Tensor, kept: Tensor, query: Tensor, key: Tensor, value: Tensor, *rest: Any
+    ) -> tuple[Tensor, ...]:
+        grads: tuple[Tensor, ...]
+        with torch.autocast(query.device.type, enabled=False):
+            grads = import_module(kernels).backward(grad, query, key, value, kept, *split(*rest))
+        return grads
+
+    def kept_size(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, *rest: Any) -> int:
+        return num_kept(query, value, Graph(*rest[:5]))
+
+    places = ("ptr", "index", "col_ptr", "col_index", "col_order")
+    operator = register(name, places, device, forward, backward, kept_size)
+
+    def run(call: AttentionCall) -> Output:
+        graph, _ = shared_graph(call.pattern)
+        by_query, by_key = graph.csr(), graph.csc()
+        dtype = accumulator(call.query.dtype) if device == "cpu" else call.query.dtype
+        tensors = [tensor.to(dtype) for tensor in (call.query, call.key, call.value)]
+        bias = call.edge_bias
+        if bias is not None:
+            bias = (bias if by_query.perm is None else bias[by_query.perm]).to(dtype)
+        seed = draw_seed(call.dropout_p)
+        out, _ = operator(*tensors, bias, by_query.ptr, by_query.key, *by_key, call.scale, call.dropout_p, seed)
+        return out.to(call.value.dtype), None
+
+    return run
+
+
+def _refuse_csr(shape: CallShape) -> str | None:
+    if shape.device != "cpu":
+        return "csr: its kernels run on a CPU"
+    if (reason := numba_problem()) is not None:
+        return f"csr: {reason}"
+    return refuse_opaque("csr", shape)
+
+
+def _refuse_triton(shape: CallShape) -> str | None:
+    if not _HAS_TRITON:
+        return "triton: Triton is not installed; it comes with PyTorch for CUDA, or install it with: pip install triton"
+    if shape.device != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        return "triton: its kernels run on a CUDA device"
+    if shape.dtype == torch.float64:
+        return "triton: it sums in single precision; take 'dense', 'scatter' or 'reference' for double precision"
+    return refuse_opaque("triton", shape)
+
+
+def _prefer_triton(shape: CallShape) -> str | None:
+    return None if shape.device != "cuda" or isinstance(shape.pattern, Blocks) else SPARSE
+
+
+CSR = Backend(
+    "csr",
+    define("csr_attention", "tg_mlc.ops.kernels.csr_cpu", "cpu", num_kept),
+    _refuse_csr,
+    prefer=lambda shape: SPARSE,
+)
+#: In Triton's interpreter, it can be tested on a CPU. It keeps one number for every query and head.
+TRITON = Backend(
+    "triton",
+    define(
+        "triton_csr_attention",
+        "tg_mlc.ops.kernels.csr_triton",
+        None,
+        lambda query, value, graph: query.size(0) * query.size(1),
+    ),
+    _refuse_triton,
+    _prefer_triton,
+)

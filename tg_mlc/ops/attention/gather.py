@@ -1,0 +1,90 @@
+"""Backends that gather both ends of every edge: ``reference``, the definition and oracle of the operator, one edge at
+a time; and ``scatter``, over a list sorted by query.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+import torch_geometric.typing
+from torch import Tensor
+from torch_geometric.index import ptr2index
+from torch_geometric.utils import scatter, segment
+
+from tg_mlc.ops.attention.backend import SPARSE, AttentionCall, Backend, Output, accumulator
+from tg_mlc.ops.dropout import dropout
+
+
+def reference(call: AttentionCall) -> Output:
+    """Normalises the scores over each query's edges, and sums, in single precision or in double."""
+    pattern = call.pattern
+    source, target = pattern.to_edge_index()
+    score = _scores(call, source, target)
+    if call.edge_bias is not None:
+        score = score + pattern.expand_bias(call.edge_bias)
+    weights = softmax_of_groups(score, target, partial(scatter, index=target, dim=0, dim_size=pattern.num_queries))
+    out = _sums(call, F.dropout(weights, call.dropout_p), source, target)
+    if not call.return_weights:
+        return out, None
+    return out, weights.to(call.value.dtype).view(*pattern.weights_size, weights.size(-1))
+
+
+def by_segment(call: AttentionCall) -> Output:
+    """Sorts the edges by query once, so that every reduction runs over contiguous rows: by PyTorch's own operators,
+    or, if no derivatives are needed, by torch-scatter's kernels, whose second derivatives are wrong.
+    """
+    pattern = call.pattern
+    ptr, source, perm = pattern.csr()
+    target = ptr2index(ptr, output_size=source.numel())
+    score = _scores(call, source, target)
+    if call.edge_bias is not None:
+        bias = pattern.expand_bias(call.edge_bias)
+        score = score + (bias if perm is None else bias[perm])
+
+    shape = call.shape
+    backwards = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in call.tensors)
+    # A compiler does not know torch-scatter's kernels.
+    differentiates = torch.compiler.is_compiling() or backwards or shape.forward_mode or shape.transformed
+    if torch_geometric.typing.WITH_TORCH_SCATTER and not differentiates:
+        weights = softmax_of_groups(score, target, partial(segment, ptr=ptr))
+    else:
+        weights = softmax_of_groups(score, target, partial(scatter, index=target, dim=0, dim_size=pattern.num_queries))
+    out = _sums(call, dropout(weights, call.dropout_p), source, target)
+    if not call.return_weights:
+        return out, None
+    if perm is not None:
+        weights = torch.zeros_like(weights).index_copy(0, perm, weights)
+    return out, weights.to(call.value.dtype).view(*pattern.weights_size, weights.size(-1))
+
+
+def softmax_of_groups(score: Tensor, group: Tensor, summarise: Callable[..., Tensor]) -> Tensor:
+    r"""The softmax over each group of rows, given a way to find the groups' maxima and sums; differentiable as often as
+    that is. A group of :math:`-\infty` alone gives zeros, never NaN.
+    """
+    highest = summarise(score.detach(), reduce="max")
+    highest = highest.masked_fill(highest == -math.inf, 0.0)
+    exp = (score - highest.index_select(0, group)).exp()
+    total = summarise(exp, reduce="sum")
+    return exp / total.masked_fill(total == 0.0, 1.0).index_select(0, group)
+
+
+def _scores(call: AttentionCall, source: Tensor, target: Tensor) -> Tensor:
+    """The scaled dot products ``[num_edges, heads]`` of both ends of every edge."""
+    dtype = accumulator(call.query.dtype)
+    query, key = call.query.to(dtype), call.key.to(dtype)
+    # Not by 'query[target]', whose gradient takes several times as long.
+    return (query.index_select(0, target) * key.index_select(0, source)).sum(dim=-1) * call.scale
+
+
+def _sums(call: AttentionCall, weights: Tensor, source: Tensor, target: Tensor) -> Tensor:
+    messages = weights.unsqueeze(-1) * call.value.index_select(0, source)  # [num_edges, heads, C_v]
+    out: Tensor = scatter(messages, target, dim=0, dim_size=call.pattern.num_queries, reduce="sum")
+    return out.to(call.value.dtype)
+
+
+REFERENCE = Backend("reference", reference, refuse=lambda shape: None, prefer=lambda shape: None)
+SCATTER = Backend("scatter", by_segment, refuse=lambda shape: None, prefer=lambda shape: SPARSE)

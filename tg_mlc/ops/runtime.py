@@ -1,0 +1,103 @@
+"""Internals of PyTorch that operators and layers use, all in this file, and whether oneDNN and Numba can be used."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor, peek_interpreter_stack
+from torch.autograd import forward_ad
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.nn.modules.module import _has_any_global_hook
+
+from tg_mlc._optional import how_to_install
+
+__all__ = [
+    "has_onednn",
+    "in_forward_mode",
+    "in_transform",
+    "is_functorch_wrapped_tensor",
+    "is_legacy_batchedtensor",
+    "is_plain",
+    "numba_problem",
+    "onednn_linear",
+    "prefers_onednn",
+    "statically_known_true",
+]
+
+#: Multiplications from which on oneDNN pays, those of 512 x 64 by 64 x 64.
+LEAST = 2**21
+
+
+def in_forward_mode() -> bool:
+    """Tells whether derivatives are taken in forward mode."""
+    return forward_ad._current_level >= 0
+
+
+def in_transform() -> bool:
+    """Tells whether a transform of :mod:`torch.func` runs."""
+    return peek_interpreter_stack() is not None
+
+
+def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
+    """Tells whether a module is exactly of that type, and has no hooks."""
+    hooks = (module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, module._backward_hooks)
+    changed = any(hooks) or "forward" in vars(module) or _has_any_global_hook()  # type: ignore[no-untyped-call]
+    return type(module) is kind and not changed
+
+
+def has_onednn() -> bool:
+    """Tells whether PyTorch has been built with the linear maps of oneDNN."""
+    return hasattr(torch.ops.mkldnn, "_linear_pointwise")
+
+
+def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    r"""Computes the rows :math:`\mathbf{W} \mathbf{x} + \mathbf{b}` in single precision, and records no gradient.
+
+    Args:
+        x (torch.Tensor): The inputs :math:`(N, F)`.
+        weight (torch.Tensor): The weights :math:`(F', F)`.
+        bias (torch.Tensor, optional): The bias :math:`(F')`. (default: :obj:`None`)
+    """
+    out: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return out
+
+
+def prefers_onednn(num_rows: int, weight: Tensor) -> bool:
+    """Tells whether oneDNN multiplies so many rows in less time than MKL, and is switched on.
+
+    PyTorch leaves linear maps to MKL, which makes no use of AVX-512 on processors of AMD. There oneDNN takes less than
+    half the time (5088 x 128 by 128 x 128 on one core of an EPYC: 0.8 against 1.9 ms), in the same precision.
+    """
+    return num_rows * weight.numel() >= LEAST and _onednn_is_faster() and bool(torch.backends.mkldnn.enabled)
+
+
+@cache
+def _onednn_is_faster() -> bool:
+    if not has_onednn() or torch.backends.cpu.get_cpu_capability() != "AVX512":
+        return False
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:  # the system does not tell the vendor
+        return False
+    return any(line.startswith("vendor_id") and "AuthenticAMD" in line for line in lines)
+
+
+@cache
+def _numba_problem() -> str | None:
+    try:
+        import_module("numba")
+    except ModuleNotFoundError:
+        return f"Numba is not installed; {how_to_install('numba')}"
+    except ImportError as error:
+        return f"Numba cannot be imported: {error}"
+    return None
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def numba_problem() -> str | None:
+    """Says why Numba cannot be used, if so. It is imported at the first call; a compiler takes the answer as given."""
+    return _numba_problem()
