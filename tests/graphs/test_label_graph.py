@@ -12,8 +12,8 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
-from tests.graphs.errors import error_of
-from tg_mlc.graphs import LabelGraph, fully_connected
+from tests.graphs.helpers import edges_of, error_of, weights_of
+from tg_mlc.graphs import LabelGraph, fully_connected, tree
 
 
 @pytest.fixture
@@ -28,17 +28,12 @@ def graph():
     )
 
 
-def weights_of(graph):
-    weight = graph.edge_weight.tolist() if graph.edge_weight is not None else [None] * graph.num_edges
-    names = graph.label_names or range(graph.num_labels)
-    return {(names[j], names[i]): w for (j, i), w in zip(graph.edge_index.t().tolist(), weight, strict=True)}
-
-
 def test_is_a_data_with_attributes(graph):
     assert isinstance(graph, Data)
     assert (graph.num_labels, graph.num_nodes, graph.num_edges) == (3, 3, 3)
     assert graph.density == pytest.approx(3 / 9)
     assert (graph.kind, graph.source, graph.label_names) == ("chain", "a test", ["a", "b", "c"])
+    assert (graph.is_hierarchy, tree([("a", "b")]).is_hierarchy) == (False, True)
     assert graph.validate()
 
 
@@ -62,13 +57,14 @@ def test_edge_index_of_pyg_is_read_as_a_tensor():
 
 def test_without_edges():
     graph = LabelGraph(label_names=["a", "b"])
-    assert (graph.num_edges, graph.density) == (0, 0.0)
-    assert fully_connected(0).density == 0.0
+    assert (graph.num_edges, graph.density, fully_connected(0).density) == (0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"edge_index": torch.zeros(2, 2), "num_nodes": 3}, r"'edge_index' .*torch.float32"),
+        ({"edge_index": [[0], [1]], "num_nodes": 3}, r"'edge_index' .*list"),
         ({"edge_index": torch.tensor([[0], [3]]), "num_nodes": 3}, r"target indices of 'edge_index' .* \[0, 3\)"),
         ({"edge_index": torch.tensor([[-1], [0]]), "num_nodes": 3}, r"source indices of 'edge_index' .* \[0, 3\)"),
         ({"edge_index": torch.tensor([[0], [0]])}, "'num_nodes' or 'label_names'"),
@@ -85,7 +81,7 @@ def test_without_edges():
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         LabelGraph(**arguments)
 
 
@@ -102,7 +98,7 @@ def test_self_loops(graph):
 def test_self_loops_for_isolated_labels_only(weighted):
     weight = torch.tensor([0.5]) if weighted else None
     graph = LabelGraph(torch.tensor([[0], [1]]), num_nodes=3, edge_weight=weight)
-    edges = set(weights_of(graph.add_self_loops(only_isolated=True)))
+    edges = edges_of(graph.add_self_loops(only_isolated=True))
     assert edges == {(0, 1), (0, 0), (2, 2)}  # label 0 sends, but receives nothing
 
 
@@ -132,25 +128,11 @@ def test_permute_wants_a_permutation(graph, perm):
         graph.permute(perm)
 
 
-@pytest.mark.parametrize(
-    ("edge_index", "message"),
-    [
-        (torch.zeros(2, 2), r"'edge_index' to hold torch.long \(got torch.float32\)"),
-        ([[0], [1]], r"'edge_index' to be a tensor \(got list\)"),
-    ],
-)
-def test_edges_are_whole_numbers_in_a_tensor(edge_index, message):
-    with pytest.raises(TypeError, match=message):
-        LabelGraph(edge_index, num_nodes=3)
-
-
 def test_methods_leave_the_graph_as_it_was(graph):
     before = copy.deepcopy(graph)
-    graph.add_self_loops()
-    graph.permute([1, 0, 2])
-    graph.to_undirected()
-    assert torch.equal(graph.edge_index, before.edge_index)
-    assert torch.equal(graph.edge_weight, before.edge_weight)
+    for other in (graph.add_self_loops(), graph.permute([1, 0, 2]), graph.to_undirected()):
+        assert other is not graph
+    assert weights_of(graph) == weights_of(before)
     assert graph.label_names == before.label_names
 
 
@@ -219,15 +201,12 @@ def test_save_refuses_what_it_cannot_hold(graph, tmp_path):
 
 def test_load_refuses_other_files(tmp_path):
     (tmp_path / "text").write_text("no tensors here")
-    with pytest.raises(ValueError, match="safetensors"):
-        LabelGraph.load(tmp_path / "text")
     save_file({"edge_index": torch.zeros(2, 0)}, tmp_path / "weights")
-    with pytest.raises(ValueError, match="format"):
-        LabelGraph.load(tmp_path / "weights")
+    for name, message in (("text", "safetensors"), ("weights", "format"), (".", "folder")):
+        with pytest.raises(ValueError, match=message):
+            LabelGraph.load(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         LabelGraph.load(tmp_path / "nothing")
-    with pytest.raises(ValueError, match=r"safetensors file .* \(got a folder\)"):
-        LabelGraph.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -266,3 +245,30 @@ def test_torch_load_needs_no_trust(graph):
     torch.save({"label_graph": graph}, buffer)
     buffer.seek(0)
     assert weights_of(torch.load(buffer, weights_only=True)["label_graph"]) == weights_of(graph)
+
+
+def shuffled_tree(depth):
+    """A binary tree whose labels are numbered at random."""
+    child = torch.arange(1, 2**depth - 1)
+    edges = torch.stack([(child - 1) // 2, child])
+    place = torch.randperm(2**depth - 1, generator=torch.Generator().manual_seed(0))
+    return LabelGraph(place[edges], num_nodes=2**depth - 1).to_undirected()
+
+
+def mean_distance(graph):
+    return (graph.edge_index[0] - graph.edge_index[1]).abs().double().mean().item()
+
+
+@pytest.mark.parametrize("method", ["rcm", "tree"])
+def test_neighbours_come_close(method):
+    graph = shuffled_tree(8)
+    order = graph.locality_order(method)
+    assert order.sort().values.tolist() == list(range(255))
+    assert mean_distance(graph.permute(order)) < mean_distance(graph) / 2
+    with_loops_and_isolated = LabelGraph(torch.tensor([[0, 4, 2], [4, 0, 2]]), num_nodes=6)
+    assert with_loops_and_isolated.locality_order(method).sort().values.tolist() == list(range(6))
+
+
+def test_an_unknown_order_is_refused(graph):
+    with pytest.raises(ValueError, match=r"'method' .*'size'"):
+        graph.locality_order("size")

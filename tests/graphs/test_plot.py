@@ -1,8 +1,7 @@
-import os
 import sys
-from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -75,13 +74,9 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
         edgeless(2).plot()
 
 
-def test_names_of_sider_lie_inside_the_picture():
-    pandas = pytest.importorskip("pandas")
-    path = Path(os.environ.get("TG_MLC_DATA", "")) / "sider" / "raw" / "sider.csv"
-    if "TG_MLC_DATA" not in os.environ or not path.is_file():
-        pytest.skip("needs sider/raw/sider.csv in the folder TG_MLC_DATA")
-    graph = co_occurrence(pandas.read_csv(path).drop(columns="smiles"), weight="correlation", top_k=3)
-    ax = graph.plot()
+def test_names_of_sider_lie_inside_the_picture(real_file):
+    y = pd.read_csv(real_file("sider/raw/sider.csv")).drop(columns="smiles")
+    ax = co_occurrence(y, weight="correlation", top_k=3).plot()
     ax.figure.canvas.draw()
     frame = ax.figure.bbox
     assert texts_of(ax)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.graphs.errors import error_of
+from tests.graphs.helpers import edges_of, error_of, weights_of
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.graphs.string_ppi import string_ppi
 
@@ -48,13 +48,6 @@ def links(write):
     return write("9606.protein.links.txt.gz", LINKS)
 
 
-def weights_of(graph):
-    names = graph.label_names or range(graph.num_labels)
-    edges = graph.edge_index.t().tolist()
-    values = [None] * len(edges) if graph.edge_weight is None else graph.edge_weight.tolist()
-    return {(names[j], names[i]): value for (j, i), value in zip(edges, values, strict=True)}
-
-
 def test_identifiers_with_and_without_the_organism(links):
     graph = string_ppi(links, ["9606.ENSP1", "ensp2", "9606.ENSP3"], self_loops=False)
     assert weights_of(graph) == {(0, 1): pytest.approx(0.9), (1, 0): pytest.approx(0.9), (2, 2): 1.0}
@@ -78,24 +71,24 @@ def test_of_proteins_of_one_name_the_preferred_or_most_named_counts(links, write
     aliases = [write("aliases.txt.gz", ALIASES), write("info.txt", INFO)]
     names = ["CTCF", "HR21", "P300"]
     graph = string_ppi(links, names, names, aliases, min_score=0, self_loops=False)
-    assert set(weights_of(graph)) == {("CTCF", "HR21"), ("HR21", "CTCF"), ("CTCF", "P300"), ("P300", "CTCF")}
+    assert edges_of(graph) == {("CTCF", "HR21"), ("HR21", "CTCF"), ("CTCF", "P300"), ("P300", "CTCF")}
     only_aliases = string_ppi(links, names, names, aliases[:1], min_score=0)
     assert only_aliases.unmatched == ["CTCF"]  # five sources give it to a protein without links
 
 
 def test_aliases_from_a_dictionary(links):
     graph = string_ppi(links, ["A", "B"], aliases={"a": "9606.ENSP1", "B": "ENSP2"}, self_loops=False)
-    assert set(weights_of(graph)) == {(0, 1), (1, 0)}
+    assert edges_of(graph) == {(0, 1), (1, 0)}
 
 
 def test_labels_of_one_protein_attend_to_each_other_unless_told_otherwise(links):
     proteins = ["ENSP1", "ENSP1", "ENSP2", None, ""]
     graph = string_ppi(links, proteins, self_loops=False)
     assert weights_of(graph)[0, 1] == weights_of(graph)[1, 0] == 1.0
-    assert {(0, 2), (1, 2), (2, 0), (2, 1), (3, 3), (4, 4)} < set(weights_of(graph))
+    assert {(0, 2), (1, 2), (2, 0), (2, 1), (3, 3), (4, 4)} < edges_of(graph)
     assert graph.num_edges == 8
     apart = string_ppi(links, proteins, self_loops=False, same_protein=False)
-    assert set(weights_of(graph)) - set(weights_of(apart)) == {(0, 1), (1, 0)}
+    assert edges_of(graph) - edges_of(apart) == {(0, 1), (1, 0)}
 
 
 def test_unmatched_names_are_reported_and_kept(links, tmp_path, caplog):
@@ -104,12 +97,9 @@ def test_unmatched_names_are_reported_and_kept(links, tmp_path, caplog):
     assert "1 of 3 proteins" in caplog.text
     assert "Mystery" in caplog.text
     assert graph.unmatched == ["Mystery"]
+    assert string_ppi(links, ["ENSP1", "ENSP3"]).unmatched == []  # a link below the score
     graph.save(tmp_path / "graph.safetensors")
     assert LabelGraph.load(tmp_path / "graph.safetensors").unmatched == ["Mystery"]
-
-
-def test_a_protein_below_the_score_is_still_found(links):
-    assert string_ppi(links, ["ENSP1", "ENSP3"]).unmatched == []
 
 
 @pytest.mark.parametrize("text", ["gene_a\tgene_b\nA\tB\nC\tA\n", "A,B\nA,C\n", "A B\nB A\nA C\n"])
@@ -118,15 +108,20 @@ def test_tables_without_scores_give_no_weights(text, write):
     assert weights_of(graph) == dict.fromkeys([(0, 1), (1, 0), (0, 2), (2, 0)])
 
 
-@pytest.mark.parametrize("text", ["a\tb\tscore\nA\tB\t700\n", "A\tB\t700\n", "a,b,x,mine\nA,B,9,700\n"])
-def test_tables_with_scores(text, write):
-    graph = string_ppi(write("edges.tsv", text), ["A", "B"], score="mine", self_loops=False)
-    assert weights_of(graph) == {(0, 1): pytest.approx(0.7), (1, 0): pytest.approx(0.7)}
-
-
-def test_probabilities_count_with_a_least_one(write):
-    graph = string_ppi(write("edges.tsv", "A\tB\t0.9\nB\tC\t0.2\n"), list("ABC"), min_score=0.5, self_loops=False)
-    assert weights_of(graph.remove_self_loops()) == {(0, 1): pytest.approx(0.9), (1, 0): pytest.approx(0.9)}
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        ("a\tb\tscore\nA\tB\t700\n", {"score": "mine"}, 0.7),
+        ("A\tB\t700\n", {"score": "mine"}, 0.7),
+        ("a,b,x,mine\nA,B,9,700\n", {"score": "mine"}, 0.7),
+        ("A\tB\t0.9\nB\tC\t0.2\n", {"min_score": 0.5}, 0.9),
+        ("p q experimental combined_score\n9606.a 9606.b 150 900\n", {"score": "experimental", "min_score": 0}, 0.15),
+        (LINKS.replace("9606.ENSP1", "A").replace("9606.ENSP2", "B"), {"score": "textmining"}, 0.9),  # of three columns
+    ],
+)
+def test_tables_with_scores(text, options, expected, write):
+    graph = string_ppi(write("edges.tsv", text), ["A", "B"], self_loops=False, **options)
+    assert weights_of(graph) == {(0, 1): pytest.approx(expected), (1, 0): pytest.approx(expected)}
 
 
 @pytest.mark.parametrize("score", [0.9, 1])
@@ -143,9 +138,7 @@ def test_tables_without_scores_have_no_least_one(write):
         graph = string_ppi(path, ["A", "B"], min_score=min_score, self_loops=False)
         assert (graph.num_edges, graph.source) == (2, "2 proteins of 2 labels, 1 interactions without scores")
     for min_score in (0.9, 800):
-        with pytest.raises(
-            ValueError, match=f"hold scores for 'min_score' .got min_score={min_score}, and two columns"
-        ):
+        with pytest.raises(ValueError, match=f"'min_score' .*min_score={min_score}, and two columns"):
             string_ppi(path, ["A", "B"], min_score=min_score)
 
 
@@ -158,12 +151,6 @@ def test_scores_below_the_least_one_are_told(write, caplog):
     assert not caplog.records
 
 
-def test_a_column_of_the_detailed_file(write):
-    text = "protein1 protein2 experimental combined_score\n9606.a 9606.b 150 900\n"
-    graph = string_ppi(write("detailed.txt", text), ["a", "b"], score="experimental", min_score=0, self_loops=False)
-    assert graph.edge_weight.tolist() == pytest.approx([0.15, 0.15])
-
-
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
@@ -173,9 +160,8 @@ def test_a_column_of_the_detailed_file(write):
         (LINKS + "ENSP1 ENSP2 1001\n", {}, "line 6 .* a score of 0 to 1000"),
         (LINKS + "ENSP1 ENSP9 x\n", {}, "line 6 .* a score of 0 to 1000"),
         (LINKS + "ENSP1 ENSP2 9_00\n", {}, "line 6 .* a score of 0 to 1000"),
-        ("ENSP1\tENSP2\tx\n", {}, "got one line, .*, which ends in no score and is taken for names of columns"),
+        ("ENSP1\tENSP2\tx\n", {}, "one line, .*names of columns"),
         (LINKS, {"label_names": "ab"}, "'label_names' to be a list of names"),
-        (LINKS, {"score": "textmining"}, None),
         ("a b c d\nENSP1 ENSP2 1 2\n", {}, "'score=combined_score'"),
         ("", {}, "no line of text"),
         (LINKS, {"min_score": 1001}, "'min_score'"),
@@ -189,9 +175,6 @@ def test_a_column_of_the_detailed_file(write):
 def test_wrong_arguments_and_lines_are_named(text, arguments, message, write):
     arguments = {"proteins": ["ENSP1", "ENSP2"], **arguments}
     path = write("links.txt", text)
-    if message is None:  # of three columns, the last is the score whatever its name
-        assert string_ppi(path, **arguments).num_edges == 4
-        return
     with pytest.raises(ValueError, match=message):
         string_ppi(path, **arguments)
 

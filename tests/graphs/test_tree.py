@@ -1,10 +1,10 @@
-import os
 from pathlib import Path
 
 import networkx as nx
 import pytest
 
-from tg_mlc.graphs import to_networkx, tree
+from tests.graphs.helpers import both, edges_of, loops
+from tg_mlc.graphs import read_parents, to_networkx, tree
 
 #     r
 #    / \
@@ -12,19 +12,6 @@ from tg_mlc.graphs import to_networkx, tree
 #   |
 #   c
 PAIRS = [("a", "r"), ("b", "r"), ("c", "a")]
-
-
-def edges_of(graph):
-    names = graph.label_names or range(graph.num_labels)
-    return {(names[j], names[i]) for j, i in graph.edge_index.t().tolist()}
-
-
-def both(*pairs):
-    return {*pairs, *((b, a) for a, b in pairs)}
-
-
-def loops(labels):
-    return {(label, label) for label in labels}
 
 
 def test_parents_and_children_attend_to_each_other():
@@ -55,20 +42,13 @@ def test_label_names_set_the_order_and_add_lone_labels():
 
 def test_root_is_dropped_unless_asked_for():
     assert edges_of(tree(PAIRS, root="r")) == both(("a", "c")) | loops("abc")
+    assert edges_of(tree(PAIRS, root="r", self_loops=False)) == both(("a", "c")) | loops("b")
     graph = tree(PAIRS, label_names=["c", "b", "a"], include_root=True)
     assert graph.label_names == ["c", "b", "a", "r"]
     assert edges_of(graph) == edges_of(tree(PAIRS))
     assert tree(PAIRS, root="r", include_root=True).num_labels == 4
-
-
-def test_root_that_is_a_label_stays():
-    graph = tree(PAIRS, label_names=list("rabc"), root="r", include_root=True)
+    graph = tree(PAIRS, label_names=list("rabc"), root="r", include_root=True)  # one that is a label
     assert edges_of(graph) == edges_of(tree(PAIRS))
-
-
-def test_without_self_loops_only_lone_labels_have_one():
-    graph = tree(PAIRS, root="r", self_loops=False)
-    assert edges_of(graph) == both(("a", "c")) | loops("b")
 
 
 def test_a_misspelt_parent_is_named_where_it_leaves_no_pair(caplog):
@@ -85,10 +65,6 @@ def test_a_misspelt_parent_is_named_where_it_leaves_no_pair(caplog):
     tree(pairs, ["a", "b"], include_root=True)
     tree([], ["a", "b"])
     assert not caplog.text
-
-
-def test_several_parents():
-    assert edges_of(tree([("c", "a"), ("c", "b")], self_loops=False)) == both(("a", "c"), ("b", "c"))
 
 
 def test_indices():
@@ -128,20 +104,15 @@ def test_wrong_arguments_are_named(arguments, message):
         tree(**arguments)
 
 
-def test_no_pairs():
+def test_several_parents_and_no_pairs():
+    assert edges_of(tree([("c", "a"), ("c", "b")], self_loops=False)) == both(("a", "c"), ("b", "c"))
     assert edges_of(tree([], label_names=["a"])) == {("a", "a")}
     assert tree([]).num_labels == 0
 
 
-def test_the_topics_of_rcv1():
-    path = Path(os.environ.get("TG_MLC_DATA", "")) / "rcv1v2" / "raw" / "rcv1.taxonomy"
-    if "TG_MLC_DATA" not in os.environ or not path.is_file():
-        pytest.skip("needs rcv1v2/raw/rcv1.taxonomy in the folder TG_MLC_DATA")
-    lines = [line.split() for line in path.read_text().splitlines()]
-    pairs = [(child, parent) for parent, *children in lines for child in children]
-    topics = tree(pairs, root="Root")
-    assert (topics.num_labels, topics.num_edges) == (103, 2 * 99 + 103)
-    assert nx.number_weakly_connected_components(to_networkx(topics)) == 4
-    rooted = tree(pairs, root="Root", include_root=True)
-    assert (rooted.num_labels, rooted.num_edges) == (104, 2 * 103 + 104)
-    assert nx.is_weakly_connected(to_networkx(rooted))
+def test_the_topics_of_rcv1(real_file):
+    pairs = read_parents(real_file("rcv1v2/raw/rcv1.taxonomy"))
+    for include_root, sizes, components in ((False, (103, 2 * 99 + 103), 4), (True, (104, 2 * 103 + 104), 1)):
+        topics = tree(pairs, root="Root", include_root=include_root)
+        assert (topics.num_labels, topics.num_edges) == sizes
+        assert nx.number_weakly_connected_components(to_networkx(topics)) == components

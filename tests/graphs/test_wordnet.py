@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.graphs.errors import error_of
+from tests.graphs.helpers import error_of
+from tests.graphs.helpers import weights_of as all_weights_of
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.graphs.wordnet import wordnet
 from tg_mlc.graphs.wordnet_nouns import find_folder, read_nouns, wu_palmer
@@ -64,9 +65,7 @@ def folder(tmp_path_factory):
 
 
 def weights_of(graph):
-    names = graph.label_names
-    pairs = zip(graph.edge_index.t().tolist(), graph.edge_weight.tolist(), strict=True)
-    return {(names[j], names[i]): value for (j, i), value in pairs if j != i}
+    return {edge: weight for edge, weight in all_weights_of(graph).items() if edge[0] != edge[1]}
 
 
 def test_weights_are_those_of_wu_and_palmer(folder):
@@ -105,8 +104,12 @@ def test_names_of_several_words_and_plurals(name, noun, folder):
     assert weights_of(graph) == {(name, noun): 1.0, (noun, name): 1.0}
 
 
-def test_endings_of_names_can_be_left_alone(folder):
+def test_few_names_and_options_of_reading(folder, tmp_path):
     assert wordnet(["hot-dog", "dog"], folder=folder, heads=False).unmatched == ["hot-dog"]
+    assert wordnet([], folder=folder).num_labels == 0
+    assert wordnet(["??"], folder=folder).num_edges == 1
+    without_irregular_plurals = write_dict(tmp_path, exceptions="")
+    assert wordnet(["dogs"], folder=without_irregular_plurals).unmatched == []
 
 
 def test_names_without_a_noun_are_reported_and_kept(folder, tmp_path, caplog):
@@ -125,16 +128,6 @@ def test_words_to_look_up_instead(words, folder):
     graph = wordnet(["TAG1", "cat", "nothing"], 0.6, words=words, folder=folder)
     assert graph.unmatched == ["nothing"]
     assert set(weights_of(graph)) == {("TAG1", "cat"), ("cat", "TAG1")}
-
-
-def test_no_names_and_none_known(folder):
-    assert wordnet([], folder=folder).num_labels == 0
-    assert wordnet(["??"], folder=folder).num_edges == 1
-
-
-def test_without_irregular_plurals(tmp_path):
-    write_dict(tmp_path, exceptions="")
-    assert wordnet(["dogs"], folder=tmp_path).unmatched == []
 
 
 def test_the_folder_is_found(folder, tmp_path, monkeypatch):
@@ -173,12 +166,8 @@ def test_damaged_files_are_named(file, line, message, tmp_path):
         out.write(line + "\n")
     with pytest.raises(ValueError, match=message):
         wordnet(["dog"], folder=tmp_path)
-
-
-def test_a_cycle_is_named(tmp_path):
-    write_dict(tmp_path, {**SYNSETS, 1: (["entity"], [5])})
-    with pytest.raises(ValueError, match="00000001"):
-        wordnet(["cat"], folder=tmp_path)
+    with pytest.raises(ValueError, match=r"above itself .*00000001"):
+        wordnet(["cat"], folder=write_dict(tmp_path, {**SYNSETS, 1: (["entity"], [5])}))
 
 
 @pytest.mark.parametrize(

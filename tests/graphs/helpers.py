@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+
+def error_of(action):
+    """The message of the ValueError that an action raises, or None; any other error passes."""
+    try:
+        action()
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def weights_of(graph):
+    """The weights of edges, or None, by their labels: names, or else indices."""
+    names = graph.label_names or range(graph.num_labels)
+    weight = [None] * graph.num_edges if graph.edge_weight is None else graph.edge_weight.tolist()
+    return {(names[j], names[i]): value for (j, i), value in zip(graph.edge_index.t().tolist(), weight, strict=True)}
+
+
+def edges_of(graph):
+    return set(weights_of(graph))
+
+
+def both(*pairs):
+    """Edges in both directions."""
+    return {*pairs, *((b, a) for a, b in pairs)}
+
+
+def loops(labels):
+    return {(label, label) for label in labels}
