@@ -97,8 +97,7 @@ class LabelSequenceModel(nn.Module):
 
         Args:
             data (Data): A batch of samples.
-            beam_size (int, optional): Number of hypotheses. (default: :obj:`5`)
-            length_penalty (float, optional): Preference for long sequences. (default: :obj:`0.0`)
+            beam_size, length_penalty (optional): As there.
         """
         decoder = cast("StepDecoder[object]", self.decoder)
         given = given_in(self, data)

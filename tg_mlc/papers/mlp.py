@@ -102,7 +102,8 @@ class PooledComponents(nn.Module):
         x, ptr, edge_index, edge_attr, _ = self.encoder(data)
         if self.features is not None:
             x = self.features(x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr)
-        return _sum(x, ptr) / _sizes(x, ptr)
+        total: Tensor = segment(x, ptr, reduce="sum")
+        return total / _sizes(x, ptr)
 
 
 class BinaryRelevance(nn.Module):
@@ -156,7 +157,7 @@ class BinaryRelevance(nn.Module):
     def forward(self, data: Data) -> Tensor:
         """Returns the logits of a batch."""
         x, ptr, *_ = self.encoder(data)
-        x, given = _sum(x, ptr) / _sizes(x, ptr).sqrt(), given_in(self, data)
+        x, given = segment(x, ptr, reduce="sum") / _sizes(x, ptr).sqrt(), given_in(self, data)
         if given is not None and self.of_known is not None:
             x = x + self.of_known(torch.cat([given == 1, given == 0], dim=1).to(x))
         logits: Tensor = self.layers(x)
@@ -227,11 +228,6 @@ def binary_relevance(
     model = BinaryRelevance(inner, train.num_labels, channels is None, dropout, given_labels)
     start_from_frequencies(model.bias, train.y, frequency_strength)
     return model
-
-
-def _sum(x: Tensor, ptr: Tensor) -> Tensor:
-    total: Tensor = segment(x, ptr, reduce="sum")
-    return total
 
 
 def _sizes(x: Tensor, ptr: Tensor) -> Tensor:

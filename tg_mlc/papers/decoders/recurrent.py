@@ -68,13 +68,7 @@ class RecurrentDecoder(nn.Module):
         self.readout = nn.Linear(channels, num_labels + 1)
 
     def forward(self, x: Tensor, ptr: Tensor, symbols: Tensor) -> Tensor:
-        r"""Runs the forward pass of the module.
-
-        Args:
-            x (torch.Tensor): The component states.
-            ptr (torch.Tensor): Where the components of every sample begin and end.
-            symbols (torch.Tensor): The symbols, from the stop that begins a sequence.
-        """
+        """Returns the logits; with arguments as of :class:`~tg_mlc.papers.decoders.AttentionDecoder`."""
         state = self.start(x, ptr)
         out, _ = self.gru(self.embedding(symbols.t()), state.hidden)
         logits = self._read(out.transpose(0, 1).flatten(end_dim=1), state)

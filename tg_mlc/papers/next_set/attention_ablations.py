@@ -23,8 +23,7 @@ class TimeAttention(nn.Module):
 
     Args:
         num_labels (int): Number of labels :math:`L`.
-        num_entities (int): Number of training entities; the embedding of all others is zero.
-        channels (int, optional): Size of each view. (default: :obj:`128`)
+        num_entities, channels: As in :class:`LANET`.
         num_layers (int, optional): Number of blocks. (default: :obj:`2`)
         window (dict, optional): Options of :class:`~tg_mlc.sequences.WindowViews`. (default: :obj:`None`)
         **block (optional): Options of the blocks, as in :class:`LANET`.

@@ -35,8 +35,7 @@ class C2AE(LSTMModel):
     layer.
 
     Args:
-        num_labels (int): Number of labels :math:`L`.
-        num_entities (int): Number of training entities; the embedding of all others is zero.
+        num_labels, num_entities: As in :class:`EventModel`.
         channels (int, optional): Size :math:`C` of a code and of hidden layers. (default: :obj:`128`)
         events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"window_size": 3}`.
             (default: :obj:`None`)
@@ -56,17 +55,13 @@ class C2AE(LSTMModel):
 
     def forward(self, data: Data) -> Tensor:
         """Returns the logits."""
-        logits: Tensor = self.decoder(self._code(data))
+        logits: Tensor = self.decoder(self.window_code(self.last_state(data)))
         return logits
 
     def autoencode(self, data: Data) -> C2AEOutput:
         """Returns what the objective compares; an unknown label enters as one half."""
         from_labels = self.label_encoder(data.y.nan_to_num(0.5))
-        return C2AEOutput(self._code(data), from_labels, self.decoder(from_labels))
-
-    def _code(self, data: Data) -> Tensor:
-        code: Tensor = self.window_code(self.last_state(data))
-        return code
+        return C2AEOutput(self.window_code(self.last_state(data)), from_labels, self.decoder(from_labels))
 
 
 def _two_layers(in_channels: int, hidden_channels: int, out_channels: int) -> nn.Sequential:

@@ -127,9 +127,7 @@ class TransformerBase(EventModel):
     <https://arxiv.org/abs/2303.00280>`_ paper: attention among events, whose mean is mapped to logits.
 
     Args:
-        num_labels (int): Number of labels :math:`L`.
-        num_entities (int): Number of training entities; the embedding of all others is zero.
-        channels (int, optional): Size of a state. (default: :obj:`128`)
+        num_labels, num_entities, channels: As in :class:`EventModel`.
         num_layers (int, optional): Number of blocks. (default: :obj:`2`)
         events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"window_size": 3}`.
             (default: :obj:`None`)
@@ -185,9 +183,7 @@ class LSTMBaseline(LSTMModel):
     <https://arxiv.org/abs/2303.00280>`_ paper: an LSTM over events, whose last state is mapped to logits.
 
     Args:
-        num_labels (int): Number of labels :math:`L`.
-        num_entities (int): Number of training entities; the embedding of all others is zero.
-        channels (int, optional): Size of a state. (default: :obj:`128`)
+        num_labels, num_entities, channels: As in :class:`EventModel`.
         dropout (float, optional): Dropout on the last state. (default: :obj:`0.3`)
         events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"window_size": 3}`.
             (default: :obj:`None`)
