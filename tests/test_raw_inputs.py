@@ -19,14 +19,14 @@ from tg_mlc.data import ArrayDataset, MoleculeDataset, MultiLabelDataset, from_a
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inputs import (
+    DNA,
     Chain,
-    DNAInputs,
     Fingerprint,
     MoleculeDescriptors,
-    MoleculeInputs,
+    Molecules,
     Preprocessor,
     Scale,
-    TableInputs,
+    Words,
 )
 from tg_mlc.models import LaMP, dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.saving import read_checkpoint
@@ -100,19 +100,19 @@ class Case(NamedTuple):
 
 CASES = {
     "bags": Case(bags, table_preprocessor("bag"), table_lamp, NEW_TEXTS),
-    "sequences": Case(words, TableInputs(), table_lamp, NEW_TEXTS),
+    "sequences": Case(words, Words(), table_lamp, NEW_TEXTS),
     "weighted-sequences": Case(words, table_preprocessor("sequence", ["exact"]), table_lamp, NEW_TEXTS),
     "vectors": Case(
         vectors, table_preprocessor("vector"), table_lamp, [[0.1, 0.2, 0.3, 0.4, 0.5], [1.0, -2, 3, -4, 5]]
     ),
     "gaps": Case(
-        partial(vectors, missing=True), Chain(TableInputs(), Scale("quantile")), table_lamp, [[0.1, 2.0, NAN, 0.4, 0.5]]
+        partial(vectors, missing=True), Chain(Words(), Scale("quantile")), table_lamp, [[0.1, 2.0, NAN, 0.4, 0.5]]
     ),
-    "dna": Case(dna, DNAInputs(), dna_lamp, ["ACGTACGTACGT", "nacguu"]),
-    "molecules": Case(molecules, MoleculeInputs(), molecule_lamp, ["CCO"]),
+    "dna": Case(dna, DNA(), dna_lamp, ["ACGTACGTACGT", "nacguu"]),
+    "molecules": Case(molecules, Molecules(), molecule_lamp, ["CCO"]),
     "molecules-with-base scores": Case(
         molecules,
-        Chain(MoleculeInputs(), ClassifierScores(["forest", "molecule_ridge"])),
+        Chain(Molecules(), ClassifierScores(["forest", "molecule_ridge"])),
         molecule_lamp,
         ["CCO", "c1ccccc1"],
     ),
@@ -155,7 +155,7 @@ def test_a_saved_model_takes_raw_inputs(name: str, trained: dict[str, tuple[FitR
 
 
 def test_a_preprocessor_that_is_saved_is_restored_on_loading(tmp_path: Path) -> None:
-    dataset, preprocessor = words(), TableInputs()
+    dataset, preprocessor = words(), Words()
     split = random_split(len(dataset), (0.6, 0.2, 0.2), seed=0)
     known = preprocessor.fit_transform(dataset, split)
 

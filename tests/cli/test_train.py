@@ -107,7 +107,7 @@ def test_the_same_command_after_an_interruption(tmp_path, monkeypatch, capsys):
     assert error.splitlines()[-1] == "tg-mlc: interrupted; run it again to go on"
     assert "Traceback" not in error
     assert [path.name for path in out.iterdir()] == ["training"]
-    monkeypatch.setattr("tg_mlc.inputs.molecules.molecule_samples", interrupted)  # they were read before
+    monkeypatch.setattr("tg_mlc.inputs.molecule_dataset.molecule_samples", interrupted)  # they were read before
     assert cli.main(words) == 0
     assert sorted(path.name.split("-")[0] for path in out.iterdir()) == ["model.json", "weights"]
 

@@ -53,7 +53,7 @@ def test_attributes_follow_their_samples(documents):
 
 def test_vectors_are_refused():
     vectors = ArrayDataset(Records(np.ones((4, 2)), Y, ["a", "b"]).to_samples())
-    with pytest.raises(ValueError, match="'bag' or 'sequence'"):
+    with pytest.raises(ValueError, match=r"numbers of words \(got ArrayDataset"):
         bag_of_words(vectors)
 
 

@@ -59,5 +59,5 @@ def test_what_cannot_be_known_is_refused(given, message):
 
 def test_columns_of_one_name_are_refused():
     frame = pytest.importorskip("pandas").DataFrame([[0, 1]], columns=["rash", "rash"])
-    with pytest.raises(ValueError, match=r"columns of known' to be unique"):
+    with pytest.raises(ValueError, match=r"columns of given' to be unique"):
         given_labels(LABELS, frame)

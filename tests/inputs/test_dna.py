@@ -1,266 +1,41 @@
 from __future__ import annotations
 
-import logging
-import pickle
-import subprocess
-import sys
-import tempfile
-
 import numpy as np
 import pytest
-import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from torch_geometric.loader import DataLoader
 
-from tg_mlc.data import stratified_split
-from tg_mlc.datasets.card import DatasetCard
-from tg_mlc.inputs import fasta as fasta_module
-from tg_mlc.inputs import tables
-from tg_mlc.inputs.dna import DNADataset, labels_of_header
-
-FACTORS = ["CTCF", "EP300", "JUND", "RAD21", "SIN3A"]
-FASTA = b">a chr1\nACGT\n>b\nNNN\n>c\nAC\n"
-TABLE = b"id,CTCF,YY1\nc,1,\na,0,1\nb,1,1\nd,0,0\n"
+from tests.inputs.test_kinds import LETTERS, fitted
+from tg_mlc.inputs import DNA
+from tg_mlc.inputs.dna import kmer_numbers
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(content, name="x.fa"):
-        (tmp_path / name).write_bytes(content)
-        return tmp_path / name
-
-    return write
-
-
-def test_one_file_for_each_label(real_file, caplog):
-    folder = real_file("tfbs_binary_dna/raw")
-    train, test = ({name: folder / f"{name}.{part}.fasta.xz" for name in FACTORS} for part in ("train", "test"))
-    dataset = DNADataset.from_files(train, test=test)
-    assert (len(dataset), dataset.num_labels, dataset.label_names) == (20_000, 5, FACTORS)
-    assert dataset.y.isfinite().sum(dim=0).tolist() == [4_000] * 5
-    assert dataset.y.nansum(dim=0).tolist() == [2_000.0] * 5
-    assert dataset.y.isnan().float().mean().item() == pytest.approx(0.8)
-    assert set(dataset.slices["x"].diff().tolist()) == {100}
-    assert (dataset.kind, dataset.num_inputs, dataset.x.dtype) == ("sequence", 5, torch.uint8)
-    assert dataset.x.max() == 3
-    split = dataset.official_split()
-    assert split.sizes == (9_000, 1_000, 10_000)
-    assert split.test.tolist() == list(range(10_000, 20_000))
-    assert "22 of 10000 test sequences occur among the training sequences too" in caplog.text
+def test_letters_get_their_codes():
+    dna = fitted(DNA(), LETTERS)
+    samples = dna.transform(["acGTu", "NNry A"])
+    assert [data.x.tolist() for data in samples] == [[0, 1, 2, 3, 3], [4, 4, 4, 4, 0]]
+    assert [dna.components(data) for data in samples] == [["ACGT", "T"], ["NNNN", "A"]]
+    assert DNA.encoder(LETTERS, 8)(samples[0]).ptr.tolist() == [0, 2]
+    for text in ("AC5", ""):
+        with pytest.raises(ValueError, match="letters of DNA"):
+            dna.transform([text])
+        with pytest.raises(ValueError, match="letters of DNA"):
+            DNA.check(text)
 
 
-def test_labels_in_the_names_of_sequences(real_file, caplog):
-    folder = real_file("chiphub_rice_dna/raw")
-    dataset = DNADataset.from_headers(
-        folder / "sample_train_valid_data.fa", folder / "sample_tag.txt", test=folder / "sample_test_data.fa"
-    )
-    y = dataset.y
-    assert (len(dataset), dataset.num_labels) == (105 + 76, 58)
-    assert set(dataset.slices["x"].diff().tolist()) == {1_024}
-    assert int(y.any(dim=0).sum()) == 50
-    assert y[:105].sum(dim=1).mean().item() == pytest.approx(19.9, abs=0.05)
-    assert y[105:].sum(dim=1).mean().item() == pytest.approx(21.3, abs=0.05)
-    assert dataset.official_split().test.tolist() == list(range(105, 181))
-    assert dataset.headers[0].endswith("::9:1024-2048")
-    assert "1 of 76 test sequences" in caplog.text
+def test_kmers_of_both_strands_are_counted():
+    letters = np.array([0, 0, 0, 0, 0, 1])  # AAAAAC, whose other strand is GTTTTT
+    on_this = {0, 4**4 * 1, 4**5 + 4**5}
+    found = kmer_numbers(letters)
+    assert len(found) == 2 * 2 + 2 * 1
+    assert on_this <= set(found.tolist())
+    assert sorted(kmer_numbers(3 - letters[::-1])) == sorted(found)
+    assert len(kmer_numbers(np.array([0, 0, 4, 0, 0, 0]))) == 0  # with an unknown letter in each
 
 
-def test_a_table_of_labels_is_joined_by_name(write):
-    dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
-    assert (dataset.label_names, dataset.headers) == (["CTCF", "YY1"], ["a chr1", "b", "c"])
-    assert dataset.y.nan_to_num(-1).tolist() == [[0, 1], [1, 1], [1, -1]]
-    assert [data.x.tolist() for data in dataset] == [[0, 1, 2, 3], [4, 4, 4], [0, 1]]
-    assert dataset[1:].y.tolist()[0] == [1, 1]
-    with pytest.raises(ValueError, match="published with a split"):
-        dataset.official_split()
-    batch = next(iter(DataLoader(dataset, 3)))
-    assert (batch.ptr.tolist(), batch.x.dtype, batch.y.shape) == ([0, 4, 7, 9], torch.uint8, (3, 2))
-
-
-def test_tables_of_tabs_chosen_columns_and_a_test_part(write, caplog):
-    table = write(TABLE.replace(b",", b"\t").replace(b"id", b"name"), "x.tsv")
-    test = write(b">d\nACGT\n", "test.fa")
-    dataset = DNADataset.from_fasta(write(FASTA), table, test=test, id_column="name", label_columns=["YY1"])
-    assert dataset.y.nan_to_num(-1).tolist() == [[1], [1], [-1], [0]]
-    assert dataset.official_split(val_fraction=0.34).test.tolist() == [3]
-    assert "1 of 1 test sequences" in caplog.text
-
-
-def test_parts_without_overlap_are_not_warned_of(write, caplog):
-    with caplog.at_level(logging.INFO):
-        DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"), test=write(b">d\nGGG\n", "test.fa"))
-    assert caplog.text == ""
-
-
-@pytest.mark.parametrize(
-    ("fasta", "table", "message"),
-    [
-        (b">a\nA\n>e f\nA\n", TABLE, r"a row in '.*' for every sequence \(got none for 'e', line 3 of '.*'\)"),
-        (b">a\nA\n>a\nC\n", TABLE, r"a name of its own \(got 'a' in line 1 of '.*' and in line 3 of '.*'\)"),
-        (FASTA, TABLE + b"a,1,1\n", r"one row for every sequence in '.*' \(got 'a' in lines 3 and 6\)"),
-        (FASTA, TABLE.replace(b"0", b"2"), r"0, 1 or blank"),
-        (FASTA, b"name,CTCF\na,1\n", r"\['id'\]"),
-        (FASTA, b"id\na\nb\nc\n", "at least one column of labels"),
-        (FASTA, b"id,\xff\na,1\n", "x.csv"),
-    ],
-)
-def test_tables_that_do_not_fit(write, fasta, table, message):
-    with pytest.raises(ValueError, match=message):
-        DNADataset.from_fasta(write(fasta), write(table, "x.csv"))
-
-
-def test_blocks_of_few_rows_give_the_same(write, monkeypatch):
-    whole = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
-    monkeypatch.setattr(tables, "_BLOCK", 1)
-    monkeypatch.setattr(fasta_module, "ROWS_AT_ONCE", 2)
-    dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
-    assert torch.equal(dataset.y.nan_to_num(-1), whole.y.nan_to_num(-1))
-    for table, message in (
-        (TABLE + b"a,1,1\n", r"'a' in lines 3 and 6"),
-        (TABLE.replace(b"d,0", b"d,7"), r"row 3 \(line 5\), column 'CTCF' of '.*' \(got '7'\)"),
-        (TABLE + b"e,1\n", r"3 cells, as in the header, in row 4 \(line 6\)"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            DNADataset.from_fasta(write(FASTA), write(table, "x.csv"))
-
-
-def test_nothing_is_left_in_the_folder_for_temporary_files(write, tmp_path, monkeypatch):
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
-    with pytest.raises(ValueError, match="for every sequence"):
-        DNADataset.from_fasta(write(FASTA + b">e\nA\n"), write(TABLE, "x.csv"))
-    assert dataset[2].y.nan_to_num(-1).tolist() == [[1, -1]]
-    del dataset
-    assert not list((tmp_path / "temporary").iterdir())
-
-
-def test_copies_parts_and_pickles(write):
-    dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
-    copies = [dataset.copy(), pickle.loads(pickle.dumps(dataset)), dataset[torch.tensor([2, 0, 1])][[1, 2, 0]]]
-    for copy in copies:
-        assert [data.x.tolist() for data in copy] == [[0, 1, 2, 3], [4, 4, 4], [0, 1]]
-        assert [data.y.nan_to_num(-1).tolist() for data in copy] == [[[0, 1]], [[1, 1]], [[1, -1]]]
-        assert copy.y.nan_to_num(-1).tolist() == [[0, 1], [1, 1], [1, -1]]
-        assert copy.headers == ["a chr1", "b", "c"]
-    for part in (
-        dataset[1:],
-        dataset[1:].copy(),
-        dataset.copy([1, 2]),
-        pickle.loads(pickle.dumps(dataset.copy([1, 2]))),
-    ):
-        assert part.headers == ["b", "c"]
-        assert np.array_equal(part.sparse_y().toarray(), [[1, 1], [1, np.nan]], equal_nan=True)
-    single = dataset.copy([2])
-    assert (single[0].x.tolist(), single[0].y.nan_to_num(-1).tolist()) == ([0, 1], [[1, -1]])
-
-
-def test_labels_as_a_sparse_matrix(write):
-    rng = np.random.default_rng(0)
-    cells = rng.choice(["0", "1", ""], (60, 4))
-    table = "id,a,b,c,d\n" + "".join(f"{number},{','.join(row)}\n" for number, row in enumerate(cells))
-    fasta = "".join(f">{number}\nA\n" for number in range(50)).encode()
-    test = "".join(f">{number}\nC\n" for number in range(50, 60)).encode()
-    dataset = DNADataset.from_fasta(write(fasta), write(table.encode(), "x.csv"), test=write(test, "test.fa"))
-    expected = [[{"0": 0, "1": 1, "": 2}[cell] for cell in row] for row in cells]
-    assert dataset.y.nan_to_num(2).tolist() == expected
-    assert np.nan_to_num(dataset.sparse_y().toarray(), nan=2).tolist() == expected
-    assert np.nan_to_num(dataset[7:9].sparse_y().toarray(), nan=2).tolist() == expected[7:9]
-    split = dataset.official_split(seed=3)
-    assert split.val.tolist() == stratified_split(dataset.y[:50], (0.9, 0.1, 0), seed=3).val.tolist()
-    statistics = DatasetCard.of(dataset)
-    assert statistics.missing == pytest.approx((cells == "").mean())
-    assert statistics.density == pytest.approx((cells == "1").sum() / (cells != "").sum())
-
-
-MEASURE = """
-import re, sys
-from tg_mlc.inputs import tables
-from tg_mlc.data import DNADataset
-tables._BLOCK = 256  # rows, of 1 MB
-def peak():  # of this process; that of resource.getrusage is at least its parent's
-    return 1024 * int(re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1])
-def read(size):
-    dataset = DNADataset.from_fasta(f"{sys.argv[1]}/{size}.fa", f"{sys.argv[1]}/{size}.csv")
-    assert sum(1 for data in dataset if data.y.shape == (1, 179)) == size
-    return dataset
-small = read(500)
-before = peak()
-large = read(5_000)
-print((peak() - before) / 5_000)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the peak stands in a file of Linux")
-def test_memory_of_a_sequence(tmp_path):
-    rng = np.random.default_rng(0)
-    letters = np.frombuffer(b"ACGT", dtype=np.uint8)[rng.integers(0, 4, (5_000, 200))]
-    cells = np.full((5_000, 2 * 179), ord(","), dtype=np.uint8)
-    cells[:, ::2] = np.frombuffer(b"01", dtype=np.uint8)[rng.integers(0, 2, (5_000, 179))]
-    header = "id," + ",".join(f"label {number}" for number in range(179))
-    for size in (500, 5_000):
-        fasta = (b">name%d\n%s\n" % (number, letters[number].tobytes()) for number in range(size))
-        rows = (b"name%d,%s\n" % (number, cells[number, :-1].tobytes()) for number in reversed(range(size)))
-        (tmp_path / f"{size}.fa").write_bytes(b"".join(fasta))
-        (tmp_path / f"{size}.csv").write_bytes(b"\n".join([header.encode(), b"".join(rows)]))
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(tmp_path)], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    # Letters and labels are 379 bytes of files; labels in four bytes each would be 716.
-    assert float(done.stdout) < 1_000, done.stdout
-
-
-def test_labels_of_header():
-    assert labels_of_header("A_1,B_0, C::9:1-2") == ["A", "C"]
-    assert labels_of_header("") == []
-    assert labels_of_header("A_1,A_0,A,B_0,C_1", labels=["A_1", "B_0", "C"]) == ["A_1", "A", "B_0", "C"]
-
-
-def test_names_of_labels_may_end_as_values_do(write):
-    fasta = write(b">cluster_0\nA\n>cluster_2,X_1::9:1-2\nC\n>cluster_0_1,cluster_2_0\nG\n")
-    dataset = DNADataset.from_headers(fasta, ["cluster_0", "cluster_2", "X_1"])
-    assert dataset.y.tolist() == [[1, 0, 0], [0, 1, 1], [1, 0, 0]]
-
-
-def test_names_with_labels_of_ones_own(write):
-    fasta = write(b">1|x;y\nA\n>2|\nC\n")
-    dataset = DNADataset.from_headers(fasta, ["x", "y"], parse=lambda name: filter(None, name.split("|")[1].split(";")))
-    assert dataset.y.tolist() == [[1, 1], [0, 0]]
-    with pytest.raises(ValueError, match=r"line 1 of '.*' to list some of the 2 labels \(got '1\|x;y'\)"):
-        DNADataset.from_headers(fasta, ["x", "y"])
-    with pytest.raises(ValueError, match=r"'labels' to be unique \(got \['x'\]"):
-        DNADataset.from_headers(fasta, ["x", "y", "x"])
-
-
-def test_files_of_labels_that_are_wrong(write):
-    good = write(b">1\nA\n>0\nC\n")
-    assert DNADataset.from_files({"x": good}).y.tolist() == [[1], [0]]
-    with pytest.raises(ValueError, match=r"the name '0' or '1', .* line 3 of '.*' \(got '2'\)"):
-        DNADataset.from_files({"x": write(b">1\nA\n>2\nC\n", "bad.fa")})
-    with pytest.raises(ValueError, match=r"the labels of 'files', \['x'\] \(got \['y'\]\)"):
-        DNADataset.from_files({"x": good}, test={"y": good})
-
-
-def outcome(read):
-    """What is read, or the message of the error."""
-    try:
-        return read()
-    except ValueError as error:
-        return str(error)
-
-
-@settings(max_examples=100)
-@given(edits=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3), st.binary(max_size=3)), min_size=1, max_size=3))
-def test_mutated_tables_give_a_data_set_or_a_value_error(tmp_path_factory, edits):
-    content, folder = TABLE, tmp_path_factory.getbasetemp()
-    for place, dropped, put in edits:
-        content = content[:place] + put + content[place + dropped :]
-    (folder / "mutated.csv").write_bytes(content)
-    (folder / "whole.fa").write_bytes(FASTA)
-    dataset = outcome(lambda: DNADataset.from_fasta(folder / "whole.fa", folder / "mutated.csv"))
-    if isinstance(dataset, str):
-        assert "mutated.csv" in dataset or "label" in dataset
-    else:
-        assert len(dataset) == 3
+def test_the_view_weighs_kmers_and_comes_back():
+    samples = fitted(DNA(), LETTERS).transform(["ACGTACGT", "TTTTTTTT", "GGGGCCCC"])
+    view = DNA.views["kmers"]().fit(samples)
+    matrix = view.matrix(samples)
+    assert matrix.shape == (3, 4**5 + 4**6)
+    np.testing.assert_allclose(np.square(matrix.toarray()).sum(axis=1), 1, rtol=1e-5)
+    again = DNA.views["kmers"]().load_state_dict(view.state_dict())
+    assert (again.matrix(samples) != matrix).nnz == 0

@@ -1,165 +1,197 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from torch_geometric.loader import DataLoader
 
-from tg_mlc.data import MoleculeDataset, from_arrays, random_split
-from tg_mlc.data.bags import bag_of_words
+import tg_mlc
+from tg_mlc.data import MoleculeDataset, MultiLabelDataset, from_arrays, random_split
 from tg_mlc.datasets import Planted
-from tg_mlc.inputs import DNAInputs, Fingerprint, MoleculeInputs, TableInputs, from_state, to_state
+from tg_mlc.graphs import fully_connected
+from tg_mlc.inputs import DNA, KINDS, InputKind, Molecules, Vectors, Words, from_state, kind_of, to_state
+from tg_mlc.inputs.kind import Form, View
+from tg_mlc.inputs.kinds import infer_form
+from tg_mlc.models import table_lamp
+from tg_mlc.sklearn import LaMPClassifier
+from tg_mlc.stacking import AutoModel
+from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
 
 Y = np.eye(4, 2)
+TEXTS = from_arrays([["red"], ["pear"], ["red"], ["pear"]], Y, ["a", "b"], kind="sequence")
+ROWS = from_arrays(np.arange(8.0).reshape(4, 2), Y, ["a", "b"], kind="vector")
+LETTERS = DNA.samples(["A", "C", "G", "T"], Y, ["a", "b"])
 
 
-def repr_of(value):
-    return type(value).__name__
+def fitted(kind: InputKind, dataset: MultiLabelDataset) -> InputKind:
+    """A kind as a file would bring it back."""
+    return from_state(to_state(kind.fit(dataset, random_split(len(dataset), (0.5, 0.25, 0.25), seed=0))))
 
 
-def fitted(inputs, dataset):
-    """What a file would keep of it."""
-    return from_state(to_state(inputs.fit(dataset, random_split(len(dataset), (0.5, 0.25, 0.25), seed=0))))
+FITTED = [fitted(Words(), TEXTS), fitted(Vectors(), ROWS), fitted(DNA(), LETTERS)]
 
 
-@pytest.mark.parametrize("kind", ["sequence", "bag"])
-def test_texts_get_the_numbers_of_known_words(kind):
-    dataset = from_arrays([["red", "pear"], ["pear"], ["plum", "red"], ["pear"]], Y, ["a", "b"], kind=kind)
-    inputs = fitted(TableInputs(), dataset)
-    samples = inputs.transform(["A pear, and a PLUM!", ["red", "red"]])
-    like = from_arrays([["a", "pear", "and", "a", "plum"], ["red", "red"]], like=dataset)
-    assert [data.x.tolist() for data in samples] == [data.x.tolist() for data in like]
-    assert (samples.kind, samples.num_inputs, samples.label_names) == (kind, dataset.num_inputs, ["a", "b"])
-    assert samples.y.isnan().all()
-    assert inputs.transform(dataset) is dataset
-
-
-def test_words_without_names_are_numbers():
-    inputs = fitted(TableInputs(), from_arrays([[0, 2], [1], [2, 2, 1], [5]], Y, ["a", "b"]))
-    assert [data.x.tolist() for data in inputs.transform([[5, 0], [1]])] == [[5, 0], [1]]
-    with pytest.raises(ValueError, match="from 0 to 5"):
-        inputs.transform([[6], [1, 2]])
-
-
-def test_rows_are_those_of_the_same_columns():
-    dataset = from_arrays(np.arange(12.0).reshape(4, 3) + 0.5, Y, ["a", "b"], ["u", "v", "w"], kind="vector")
-    inputs = fitted(TableInputs(), dataset)
-    assert inputs.transform([[1, 2, 3.5]])[0].x.tolist() == [[1, 2, 3.5]]
-    with pytest.raises(ValueError, match="3 columns"):
-        inputs.transform([[1.0, 2.0]])
-
-
-def test_samples_of_other_words_are_refused():
-    inputs = fitted(TableInputs(), from_arrays([["red"], ["pear"], ["red"], ["pear"]], Y, ["a", "b"]))
-    other = from_arrays([["pear"], ["red"]], Y[:2], ["a", "b"])
-    same = from_arrays([["pear"], ["red"]], Y[:2], ["a", "b"], ["red", "pear", "plum"])
-    for samples in (same, from_arrays(np.eye(2, 3), Y[:2], ["a", "b"], kind="bag")):
-        with pytest.raises(ValueError, match=r"kind 'sequence' with the 3 words or columns .*pass raw inputs"):
-            inputs.transform(samples)
-    assert inputs.transform(other) is other  # the very words, in the same order
-
-
-def test_samples_without_a_table_are_refused():
-    with pytest.raises(ValueError, match="'bag', 'sequence' or 'vector'"):
-        fitted(TableInputs(), Planted())
-
-
-def test_letters_of_dna_get_their_codes():
-    inputs = fitted(DNAInputs(), from_arrays([["A"], ["C"], ["G"], ["T"]], Y, ["a", "b"], kind="sequence"))
-    samples = inputs.transform(["acGTu", "NNry A"])
-    assert [data.x.tolist() for data in samples] == [[0, 1, 2, 3, 3], [4, 4, 4, 4, 0]]
-    assert samples[0].y.isnan().all()
-    for text in ("AC5", ""):
-        with pytest.raises(ValueError, match="letters of DNA"):
-            inputs.transform([text])
-
-
-def test_molecules_get_the_vectors_that_others_have():
+def test_samples_are_of_one_kind():
+    assert [kind_of(dataset) for dataset in (TEXTS, ROWS, LETTERS)] == [Words, Vectors, DNA]
     pytest.importorskip("rdkit")
-    dataset = MoleculeDataset.from_smiles(
-        ["C", "CC", "CO", "CN"], Y, ["a", "b"], pre_transform=Fingerprint("morgan", 64)
-    )
-    inputs = fitted(MoleculeInputs(), dataset)
-    (sample,) = inputs.transform(["CO"])
-    assert sample.morgan.equal(dataset[2].morgan)
-    assert sample.edge_index.equal(dataset[2].edge_index)
-    assert "maccs" not in sample
-    with pytest.raises(ValueError, match=r"valid molecule in row 1 \(got 'C\(':"):
-        inputs.transform(["C", "C("])
-    inputs.sizes["descriptors"] = 7
-    with pytest.raises(ValueError, match=r"RDKit of 7 descriptors.*install the same version"):
-        inputs.transform(["C"])
-
-
-@pytest.mark.parametrize("raw", ["CCO", b"ACGT"])
-@pytest.mark.parametrize("inputs", [TableInputs(), MoleculeInputs(), DNAInputs()], ids=repr_of)
-def test_a_string_is_not_taken_for_a_list(inputs, raw):
-    inputs.label_names = ["a", "b"]
-    with pytest.raises(ValueError, match=r"a list of raw inputs \(got the string .*\[input\]"):
-        inputs.transform(raw)
-
-
-@pytest.mark.parametrize("raw", [[], np.zeros((0, 3)), pd.Series([], dtype=object)], ids=["list", "matrix", "series"])
-@pytest.mark.parametrize("inputs", [TableInputs(), MoleculeInputs(), DNAInputs()], ids=repr_of)
-def test_no_inputs_are_refused(inputs, raw):
-    inputs.label_names = ["a", "b"]
-    with pytest.raises(ValueError, match=r"at least one raw input \(got none\)"):
-        inputs.transform(raw)
-
-
-@pytest.mark.parametrize("column", [list, tuple, np.array, pd.Series, lambda texts: np.array(texts, dtype=object)])
-def test_texts_may_be_a_column(column):
-    inputs = fitted(TableInputs(), from_arrays([["red"], ["pear"], ["red"], ["pear"]], Y, ["a", "b"]))
-    assert [data.x.tolist() for data in inputs.transform(column(["Red pear", "pear"]))] == [[2, 1], [1]]
-    dna = fitted(DNAInputs(), from_arrays([["A"], ["C"], ["G"], ["T"]], Y, ["a", "b"], kind="sequence"))
-    assert [data.x.tolist() for data in dna.transform(column(["AC", "T"]))] == [[0, 1], [3]]
-
-
-def test_the_only_column_of_a_frame_is_taken_and_one_of_several_has_to_be_chosen():
-    texts = fitted(TableInputs(), from_arrays([["red"], ["pear"], ["red"], ["pear"]], Y, ["a", "b"]))
-    assert [data.x.tolist() for data in texts.transform(pd.DataFrame({"text": ["Red pear"]}))] == [[2, 1]]
-    dna = fitted(DNAInputs(), from_arrays([["A"], ["C"], ["G"], ["T"]], Y, ["a", "b"], kind="sequence"))
-    assert [data.x.tolist() for data in dna.transform(pd.DataFrame({"site": ["AC", "T"]}))] == [[0, 1], [3]]
-    with pytest.raises(
-        ValueError, match=r"data frame of the columns \['id', 'site'\]\); choose one, as in frame\['id'\]"
-    ):
-        dna.transform(pd.DataFrame({"id": [1], "site": ["AC"]}))
-
-
-def bags(*rows):
-    return from_arrays(np.array(rows, dtype=float), Y, ["a", "b"], ["red", "pear"], kind="bag")
+    assert kind_of(MoleculeDataset.from_smiles(["C"], [[1]])) is Molecules
+    with pytest.raises(ValueError, match=r"one of the kinds \['Words', 'Vectors', 'Molecules', 'DNA'\] \(got Planted"):
+        kind_of(Planted())
 
 
 @pytest.mark.parametrize(
-    ("dataset", "expected"),
-    [(bags([1, 0], [0, 1], [1, 1], [0, 0]), [1, 1]), (bags([2, 0], [0, 2], [2, 2], [3, 3]), [2, 1])],
-    ids=["presence", "counts"],
+    ("raw", "form"),
+    [
+        (["a red pear", "plums"], "texts"),
+        ([["red"], ["pear"]], "texts"),
+        (["CCO", "c1ccccc1"], "smiles"),
+        (["CCO", "red pear"], "texts"),
+        (np.eye(2), "vectors"),
+    ],
 )
-@pytest.mark.parametrize("raw", ["Red, red pear or plum", ["red", "red", "pear"], [0, 0, 1]], ids=repr_of)
-def test_words_of_bags_are_counted_as_in_training(dataset, expected, raw):
-    samples = fitted(TableInputs(), dataset).transform([raw])
-    assert bag_of_words(samples).toarray().tolist() == [expected]
-    assert (samples.kind, samples.num_inputs, samples.label_names) == ("bag", 2, ["a", "b"])
+def test_forms_of_raw_inputs_are_inferred(raw, form):
+    pytest.importorskip("rdkit")
+    assert infer_form(raw) == infer_form(pd.DataFrame({"x": raw}) if isinstance(raw, list) else raw) == form
 
 
-def test_texts_are_refused_where_words_had_weights():
-    inputs = fitted(TableInputs(), bags([0.5, 0], [0, 0.5], [0.5, 0.5], [0.5, 1]))
-    with pytest.raises(ValueError, match=r"a matrix with the weights of words.*\(got texts"):
-        inputs.transform(["red pear"])
-    assert inputs.transform(np.array([[0.5, 2]]))[0].weight.tolist() == [0.5, 2]
+def test_few_strings_that_are_no_molecules_are_refused():
+    pytest.importorskip("rdkit")
+    with pytest.raises(ValueError, match=r"SMILES alone \(got 1 others, the first 'red pear' in row 2\)"):
+        infer_form(["CCO", "C", "red pear"])
 
 
-def test_lists_of_as_many_numbers_as_columns_are_rows():
-    rows = [[1, 0, 0, 1], [0, 1, 0, 0]]
-    inputs = fitted(TableInputs(), from_arrays(np.array(rows * 4), np.ones((8, 1)), kind="bag"))
-    for raw in (rows, np.array(rows)):
-        assert bag_of_words(inputs.transform(raw)).toarray().tolist() == rows
-    assert bag_of_words(inputs.transform([[1, 3], [0, 2]])).toarray().tolist() == [[0, 1, 0, 1], [1, 0, 1, 0]]
+@pytest.mark.parametrize("kind", [*FITTED, Molecules()], ids=lambda kind: type(kind).__name__)
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ("CCO", r"a list of raw inputs \(got the string .*\[input\]"),
+        (b"ACGT", r"a list of raw inputs \(got the string .*\[input\]"),
+        ([], r"at least one raw input \(got none\)"),
+        (np.zeros((0, 3)), r"at least one raw input \(got none\)"),
+        (pd.Series([], dtype=object), r"at least one raw input \(got none\)"),
+    ],
+    ids=["string", "bytes", "list", "matrix", "series"],
+)
+def test_raw_inputs_are_a_list_of_one_at_least(kind, raw, message):
+    with pytest.raises(ValueError, match=message):
+        kind.transform(raw)
 
 
-def test_columns_of_a_frame_that_training_did_not_have_are_left_out():
-    frame = pd.DataFrame({"size": [1.0, 2, 3, 4] * 2, "colour": ["red", "blue"] * 4})
-    inputs = fitted(TableInputs(), from_arrays(frame, np.ones((8, 1)), kind="vector"))
-    more = frame.assign(label=1, name=list("abcdefgh"))[["name", "colour", "label", "size"]]
-    np.testing.assert_array_equal(inputs.transform(more).rows("x"), inputs.transform(frame).rows("x"))
-    with pytest.raises(ValueError, match=r"1 missing: \['size'\], 2 too many: \['label', 'name'\]"):
-        inputs.transform(more.drop(columns="size"))
+@pytest.mark.parametrize(
+    "column",
+    [list, tuple, np.array, pd.Series, lambda texts: np.array(texts, dtype=object), lambda x: pd.DataFrame({"x": x})],
+)
+def test_raw_inputs_may_be_a_column(column):
+    words, _, dna = FITTED
+    assert [data.x.tolist() for data in words.transform(column(["Red pear", "pear"]))] == [[2, 1], [1]]
+    assert [data.x.tolist() for data in dna.transform(column(["AC", "T"]))] == [[0, 1], [3]]
+
+
+def test_one_of_several_columns_has_to_be_chosen():
+    with pytest.raises(ValueError, match=r"the columns \['id', 'site'\]\); choose one, as in frame\['id'\]"):
+        FITTED[-1].transform(pd.DataFrame({"id": [1], "site": ["AC"]}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "dataset"), list(zip(FITTED, (TEXTS, ROWS, LETTERS), strict=True)), ids=lambda value: type(value).__name__
+)
+def test_new_samples_have_the_labels_and_the_form_of_the_old_ones(kind, dataset):
+    assert kind.transform(dataset) is dataset
+    samples = kind.transform([[1.5, 2.0]] if isinstance(kind, Vectors) else ["ACG"])
+    assert samples.y.isnan().all()
+    for name in ("kind", "num_inputs", "feature_names", "label_names"):
+        assert getattr(samples, name) == getattr(dataset, name)
+    assert repr(kind) == f"{type(kind).__name__}(2 labels)"
+    with pytest.raises(RuntimeError, match="'fit' to be called"):
+        type(kind)().state_dict()
+
+
+def test_samples_without_a_table_are_refused():
+    with pytest.raises(ValueError, match="of kind 'bag' or 'sequence'"):
+        Words().fit(Planted(), None)
+    with pytest.raises(ValueError, match=r"of kind 'vector' .*kind 'sequence'"):
+        Vectors().fit(TEXTS, None)
+
+
+def test_kinds_are_compared_nowhere_else():
+    """A decision about the kind of input is taken by an object in ``inputs`` alone."""
+    compared = re.compile(r"(?<!dtype\.)(?<!for )\bkind (==|!=|in|not in) ")
+    package = Path(tg_mlc.__file__).parent
+    rooms = {"inputs", "graphs", "stacking", "papers"}
+    files = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in rooms]
+    found = [
+        f"{path.relative_to(package)}: {line.strip()}"
+        for path in files
+        for line in path.read_text().splitlines()
+        if compared.search(line) and "self.kind" not in line
+    ]
+    assert not found
+
+
+class Digits(InputKind):
+    """Strings of digits, by how often each occurs."""
+
+    forms = {"digits": Form("digits")}
+    option = "digits"
+
+    class Counts(View):
+        def matrix(self, dataset):
+            return dataset.rows("x").numpy()
+
+    views = {"digits": Counts}
+
+    @classmethod
+    def matches(cls, dataset):
+        return dataset.kind == "digits"
+
+    @classmethod
+    def read(cls, X, kind, feature_names=None, train=None, num_inputs=None):
+        return np.array([[text.count(digit) for digit in "0123456789"] for text in X]) / 10, list("0123456789")
+
+    @classmethod
+    def encoder(cls, train, channels, **options):
+        from tg_mlc.nn.encoders import VectorEncoder
+
+        return VectorEncoder(10, channels, 2)
+
+    def components(self, sample):
+        return list("0123456789")
+
+
+@pytest.fixture
+def digits():
+    """A fifth kind of input: the class above, and this line of registration."""
+    KINDS.append(Digits)
+    yield [f"{number:06d}" for number in range(0, 40_000, 997)]
+    KINDS.remove(Digits)
+
+
+def test_a_fifth_kind_goes_all_the_way(digits, tmp_path):
+    y = np.array([["9" in text, text.count("0") > 2] for text in digits], dtype=np.float32)
+    dataset, split = from_arrays(digits, y, ["nine", "zeros"], kind="digits"), random_split(len(digits))
+    assert (dataset.kind, dataset.num_inputs, kind_of(dataset)) == ("digits", 10, Digits)
+    # A model of one's own:
+    inputs = Digits()
+    samples = inputs.fit_transform(dataset, split)
+    model = table_lamp(samples[split.train], fully_connected(dataset.label_names), channels=8, num_steps=1, heads=2)
+    module = MultiLabelModule(model, dataset.label_names, preprocessor=inputs)
+    options = {"monitor": "val/loss", "logger": False, "accelerator": "cpu"}
+    result = fit(module, MultiLabelDataModule(samples, split), tmp_path / "run", max_epochs=2, **options)
+    predictor = tg_mlc.load(result.model_folder)
+    scores = predictor.scores(digits[:3])
+    assert torch.from_numpy(scores).allclose(result.predict(DataLoader(samples, 64))[:3])
+    # The default, from a file:
+    lines = [f"{text},{int(row[0])},{int(row[1])}" for text, row in zip(digits, y, strict=True)]
+    (tmp_path / "digits.csv").write_text("code,nine,zeros\n" + "\n".join(lines))
+    read = Digits.from_csv(tmp_path / "digits.csv", ["code"], ["nine", "zeros"])
+    assert torch.equal(read.rows("x"), dataset.rows("x"))
+    auto = AutoModel(seconds=0).fit(read)
+    auto.save(tmp_path / "auto")
+    np.testing.assert_allclose(tg_mlc.load(tmp_path / "auto").scores(digits[:3]), auto.predict_proba(digits[:3]))
+    # The estimator:
+    classifier = LaMPClassifier(inputs="digits", base_scores=None, max_epochs=1, random_state=0)
+    assert classifier.fit(digits, y).predict(digits[:3]).shape == (3, 2)

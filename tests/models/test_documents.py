@@ -4,7 +4,6 @@ import scipy.sparse as sp
 import torch
 
 from tg_mlc.graphs import fully_connected
-from tg_mlc.inputs.encoders import kept_words
 from tg_mlc.models import LaMP
 from tg_mlc.models._documents import start_from_documents
 from tg_mlc.nn.encoders import BagEncoder
@@ -54,9 +53,3 @@ def test_labels_of_a_tied_readout_keep_their_start(documents):
     x, y = documents
     model, before = started(y, x, tied=True)
     assert model.labels.embedding.weight.equal(before)
-
-
-def test_words_of_few_documents_are_not_kept():
-    x = sp.csr_array([[1.0, 0.5, 0.0], [0.0, 2.0, 0.0], [0.0, 1.0, 3.0]])
-    assert kept_words(x, 2).tolist() == [False, True, False]
-    assert kept_words(x, 1).all()

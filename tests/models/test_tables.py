@@ -78,7 +78,7 @@ def test_lamp_as_published_stands_alone(kind, prepared):
 
 def test_kinds_without_a_table_are_refused():
     planted = RECIPES["planted-50"].load_dataset("unused")
-    with pytest.raises(ValueError, match="'bag', 'sequence' or 'vector'"):
+    with pytest.raises(ValueError, match=r"kinds \['Words', 'Vectors'"):
         table_lamp(planted, fully_connected(24))
 
 

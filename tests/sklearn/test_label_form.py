@@ -25,7 +25,7 @@ MARGINS = np.array([[1.0, -1.0], [-1.0, 0.0]])
 def test_decisions_have_the_form_of_labels(y: Any, expected: Any) -> None:
     form, matrix = LabelForm.read(y)
     decided = form.decide(MARGINS)
-    assert (decided if form.kind == "sets" else decided.tolist()) == expected
+    assert (decided if form.form == "sets" else decided.tolist()) == expected
     np.testing.assert_array_equal(matrix, np.eye(2))
     np.testing.assert_array_equal(form.encode(y), matrix)
 
@@ -48,6 +48,6 @@ def test_of_more_classes_the_best_is_taken() -> None:
 
 
 def test_a_column_of_one_label_is_a_matrix() -> None:
-    assert LabelForm.read(np.array([[0], [1], [np.nan]]))[0].kind == "matrix"
+    assert LabelForm.read(np.array([[0], [1], [np.nan]]))[0].form == "matrix"
     with pytest.warns(UserWarning, match="column-vector"):
-        assert LabelForm.read(np.array([[0], [1], [2]]))[0].kind == "classes"
+        assert LabelForm.read(np.array([[0], [1], [2]]))[0].form == "classes"

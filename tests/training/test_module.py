@@ -7,7 +7,7 @@ from torch import nn
 
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tg_mlc.graphs import fully_connected
-from tg_mlc.inputs import Chain, DNAInputs, MoleculeInputs, Scale, TableInputs, TfIdf
+from tg_mlc.inputs import DNA, Chain, Molecules, Scale, TfIdf, Words
 from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.stacking import ClassifierScores
 from tg_mlc.training import BinaryObjective, MultiLabelModule
@@ -104,7 +104,7 @@ def test_label_graphs_are_found_in_layers_of_any_class():
 
 @pytest.mark.parametrize(
     "preprocessor",
-    [TfIdf(), Scale(), TableInputs(), MoleculeInputs(), Chain(TfIdf()), ClassifierScores(["svm"])],
+    [TfIdf(), Scale(), Words(), Molecules(), Chain(TfIdf()), ClassifierScores(["svm"])],
 )
 def test_a_preprocessor_has_to_be_fitted(preprocessor):
     with pytest.raises(ValueError, match=r"'preprocessor' to be fitted .*; call its 'fit' or 'fit_transform' first"):
@@ -112,7 +112,7 @@ def test_a_preprocessor_has_to_be_fitted(preprocessor):
 
 
 def inputs_of(label_names):
-    preprocessor = DNAInputs()
+    preprocessor = DNA()
     preprocessor.label_names = list(label_names)
     return preprocessor
 
@@ -122,5 +122,5 @@ def test_weights_of_another_preprocessor_are_refused():
     make_module(preprocessor=inputs_of(LABELS)).on_save_checkpoint(checkpoint)
     make_module(preprocessor=inputs_of(LABELS)).on_load_checkpoint(checkpoint)
     for other in (inputs_of("abc"), Chain(inputs_of(LABELS))):
-        with pytest.raises(ValueError, match=r"Expected the preprocessor of the checkpoint \(got a (DNAInputs|Chain)"):
+        with pytest.raises(ValueError, match=r"Expected the preprocessor of the checkpoint \(got a (DNA|Chain)"):
             make_module(preprocessor=other).on_load_checkpoint(checkpoint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,45 +11,34 @@ import numpy as np
 from tqdm import tqdm
 
 from tg_mlc.cli._options import TrainOptions
-from tg_mlc.data import ArrayDataset, MultiLabelDataset
+from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data._label_values import read_labels
-from tg_mlc.data.records import Records, Tokens
-from tg_mlc.inputs import MoleculeDataset, from_csv, molecule_from_smiles
-from tg_mlc.inputs.fasta import LETTERS, letter_codes
-from tg_mlc.inputs.tables import CSVTable, column_of, read_csv_blocks, read_csv_table
-from tg_mlc.inputs.transforms import molecule_features
+from tg_mlc.inputs import KINDS, InputKind
+from tg_mlc.inputs.kinds import kind_of_option
+from tg_mlc.inputs.tables import CSVTable, column_of, read_csv_blocks
 from tg_mlc.saving import Predictor
 
-#: What a column can hold; without one, all columns but the labels are numbers.
-KINDS = ("smiles", "text", "dna")
 _TAB = (r"\t", "\t")  # which is hard to type
-#: What raises a ValueError for an input that cannot be read.
-_READERS: dict[str, Callable[[str], Any]] = {"smiles": molecule_from_smiles, "dna": letter_codes}
 
 
 class Inputs(NamedTuple):
-    """Where inputs and labels are in a file; a saved model knows this of the file that it was trained on."""
+    """The places of inputs and labels in a file; a saved model knows those of the file that it was trained on."""
 
-    kind: str  #: one of :obj:`KINDS`, or "rows"
+    kind: str  #: the option that names the kind
     columns: list[str]  #: of inputs
     labels: list[str]  #: the columns of labels, or the one that lists names
-    separator: str | None  #: what stands between names
-    delimiter: str = ","  #: what stands between cells
+    separator: str | None  #: the mark between names
+    delimiter: str = ","  #: the mark between cells
+
+    @property
+    def input_kind(self) -> type[InputKind]:
+        """The kind of input."""
+        return kind_of_option(self.kind)
 
     def dataset(self, path: Path, folder: Path) -> MultiLabelDataset:
         """The samples of a file for training, with what takes long kept in a folder."""
-        if self.kind == "smiles":
-            [column] = self.columns
-            kept: Any = {"root": folder, "pre_transform": molecule_features()}
-            return MoleculeDataset.from_csv(path, column, self.labels, delimiter=self.delimiter, **kept)
-        if self.kind == "dna":
-            return self._dna(read_csv_table(path, self.delimiter))
-        labels: Any = self.labels if self.separator is None else self.labels[0]
-        marks: Any = {"label_separator": self.separator, "delimiter": self.delimiter}
-        if self.kind == "text":
-            [column] = self.columns
-            return from_csv(path, labels, text_column=column, kind="bag", **marks)
-        return from_csv(path, labels, self.columns or None, kind="vector", **marks)
+        marks = self.separator, self.delimiter
+        return self.input_kind.from_csv(path, self.columns, self.labels, *marks, folder)
 
     def targets(self, table: CSVTable, label_names: list[str], others: dict[str, set[str]]) -> np.ndarray:
         """The labels of some rows, without other names, which are collected by row."""
@@ -63,17 +52,13 @@ class Inputs(NamedTuple):
     def raw(self, table: CSVTable) -> Any:
         """The raw inputs of some rows."""
         self.require(table, [])
-        return table.named_features(self.columns) if self.kind == "rows" else table.texts(self.columns[0])
+        several = self.input_kind.reads_columns
+        return table.named_features(self.columns) if several else table.texts(self.columns[0])
 
     def require(self, table: CSVTable, labels: list[str]) -> None:
         """Refuses a file that lacks columns of labels or inputs, of which nominal ones have a name for each value."""
         columns = list(dict.fromkeys(column_of(name, table.header) for name in self.columns))
         table.require(labels, columns, may_lack_labels=not labels)
-
-    def _dna(self, table: CSVTable) -> ArrayDataset:
-        table.require(self.labels, self.columns)
-        tokens: Any = Tokens.of([letter_codes(text) for text in self.raw(table)])  # type: ignore[misc]
-        return ArrayDataset(Records(tokens, table.labels(self.labels), self.labels, list(LETTERS)).to_samples())
 
 
 class Scores:
@@ -106,15 +91,16 @@ class Scores:
     def status(self, what_became: str) -> int:
         """Says how many rows were refused and what became of them, and returns the exit status: 1 if there are any."""
         if self.num_refused:
-            what = "DNA" if self.inputs.kind == "dna" else "a molecule"
             rows, are = ("row", "is") if self.num_refused == 1 else ("rows", "are")
-            message = f"{self.num_refused} {rows} could not be read as {what} and {are} {what_became}"
+            message = (
+                f"{self.num_refused} {rows} could not be read as {self.inputs.input_kind.noun} and {are} {what_became}"
+            )
             print(f"tg-mlc: {message}", file=sys.stderr)  # noqa: T201
         return int(self.num_refused > 0)
 
     def _can_read(self, table: CSVTable, row: int, text: Any) -> bool:
         try:
-            check_input(self.inputs.kind, text)
+            self.inputs.input_kind.check(text)
         except ValueError as error:
             where = f"{table.where(row)}: '{text:.60}'"
             tqdm.write(f"tg-mlc: cannot read {where}: {error}", file=sys.stderr)
@@ -123,30 +109,26 @@ class Scores:
         return True
 
 
-def check_input(kind: str, text: Any) -> None:
-    """Refuses a molecule or DNA that cannot be read."""
-    if kind in _READERS:
-        _READERS[kind](text)
-
-
 def make_inputs(options: TrainOptions) -> Inputs:
     """Checks the options that say where inputs and labels are."""
-    given = [kind for kind in (*KINDS, "features") if getattr(options, kind) is not None]
+    options_of = {("features" if kind.reads_columns else kind.option): kind for kind in KINDS}
+    given = [option for option in options_of if getattr(options, option, None) is not None]
     if len(given) > 1:
         raise ValueError(f"Expected one of --smiles, --text, --dna and --features (got {given})")
-    [kind] = given or ["features"]
-    column, names, separator = getattr(options, kind), _split(options.labels), options.label_separator
-    if separator is not None and (len(names) != 1 or kind in ("smiles", "dna")):
+    [option] = given or ["features"]
+    kind = options_of[option]
+    columns, names, separator = _split(getattr(options, option) or []), _split(options.labels), options.label_separator
+    if separator is not None and (len(names) != 1 or not kind.lists_labels):
         raise ValueError(
-            f"Expected --label_separator with one column of names in --labels, and texts or numbers (got {kind}, "
+            f"Expected --label_separator with one column of names in --labels, and texts or numbers (got {option}, "
             f"{names})"
         )
     if separator is None:
         check_label_names(names, separator)
-    marks = separator, options.delimiter.replace(*_TAB)
-    if kind == "features":
-        return Inputs("rows", _split(column or []), names, *marks)
-    return Inputs(kind, [column], names, *marks)
+    delimiter = options.delimiter.replace(*_TAB)
+    return Inputs(
+        kind.option, columns if kind.reads_columns else [getattr(options, option)], names, separator, delimiter
+    )
 
 
 def check_label_names(names: list[str], separator: str | None) -> None:

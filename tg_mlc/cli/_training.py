@@ -40,8 +40,7 @@ class Run:
         self.options, self.inputs, self.out = options, make_inputs(options), Path(options.out)
         self.folder = self.out / "training"
         check_number("--seconds", options.seconds)
-        molecules = self.inputs.kind == "smiles"
-        check_choice("--split", options.split, ("random", "stratified", *(["scaffold"] if molecules else [])))
+        check_choice("--split", options.split, self.inputs.input_kind.splits)
 
     def __enter__(self) -> Self:
         if (self.out / CONTENT).exists() and not self.options.force:
@@ -91,7 +90,8 @@ class Run:
     def finish(self, model: AutoModel, **facts: Any) -> None:
         """Evaluates a model on the test samples, saves it with all that is known of it, and prints what is found."""
         report = model.evaluate(self.dataset[self.split.test])
-        columns = (self.dataset.feature_names or []) if self.inputs.kind == "rows" else self.inputs.columns
+        several = self.inputs.input_kind.reads_columns
+        columns = (self.dataset.feature_names or []) if several else self.inputs.columns
         results = {
             "test": report.to_dict()["values"],
             "validation": model.report["validation"],

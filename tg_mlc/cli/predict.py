@@ -42,7 +42,7 @@ def predict(
         device: Where to compute.
         json: Prints JSON, a line for each row of a file.
     """
-    from tg_mlc.cli._inputs import Scores, check_input, inputs_of
+    from tg_mlc.cli._inputs import Scores, inputs_of
     from tg_mlc.saving import load
 
     if out is not None and csv is None:
@@ -51,14 +51,14 @@ def predict(
     thresholds = predictor.thresholds(metric)
     inputs = inputs_of(predictor, model, delimiter)
     given = {kind: value for kind, value in {"smiles": smiles, "text": text, "dna": dna}.items() if value is not None}
-    wanted = "csv" if inputs.kind == "rows" else f"{inputs.kind} or --csv"
+    wanted = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"
     if len(given) + (csv is not None) != 1 or not given.keys() <= {inputs.kind}:
         got = ", ".join(f"--{name}" for name in [*given, *(["csv"] if csv is not None else [])]) or "none"
         raise ValueError(f"Expected --{wanted} for a model of {inputs.kind} (got {got})")
     if csv is None:
         [value] = given.values()
         try:
-            check_input(inputs.kind, value)
+            inputs.input_kind.check(value)
         except ValueError as error:
             raise ValueError(
                 f"Expected an input that can be read for --{inputs.kind} (got '{value:.60}': {error})"

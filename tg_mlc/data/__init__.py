@@ -24,27 +24,27 @@ __all__ = [
     "stratified_split",
 ]
 
-# What reads own data is part of the room above, and is found here by name.
+# Readers of own data are part of the room above, and are found here by name.
 _READERS = {
-    "DNADataset",
-    "DuplicateMolecule",
-    "EventSequences",
-    "InvalidMolecule",
-    "MoleculeDataset",
-    "MoleculeError",
-    "MoleculeReport",
-    "build_vocabulary",
-    "from_arff",
-    "from_arrays",
-    "from_csv",
-    "from_events",
-    "molecule_from_smiles",
-    "read_label_xml",
-    "tokenize",
+    "DNADataset": "dna_dataset",
+    "DuplicateMolecule": "molecule_dataset",
+    "EventSequences": "events",
+    "InvalidMolecule": "molecule_dataset",
+    "MoleculeDataset": "molecule_dataset",
+    "MoleculeError": "smiles",
+    "MoleculeReport": "molecule_dataset",
+    "build_vocabulary": "vocabulary",
+    "from_arff": "arff",
+    "from_arrays": "arrays",
+    "from_csv": "csv_files",
+    "from_events": "events",
+    "molecule_from_smiles": "smiles",
+    "read_label_xml": "arff",
+    "tokenize": "vocabulary",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in _READERS:
-        return getattr(import_module("tg_mlc.inputs"), name)
+        return getattr(import_module(f"tg_mlc.inputs.{_READERS[name]}"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

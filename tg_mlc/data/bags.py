@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,14 +29,14 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
     Raises:
         ValueError: If the samples are neither bags nor sequences.
     """
-    if dataset.kind not in ("bag", "sequence"):
-        raise ValueError(f"Expected a data set of kind 'bag' or 'sequence' (got {dataset.kind!r})")
     data = dataset._data
+    if data.x.dim() != 1 or data.x.is_floating_point() or dataset.num_inputs is None:
+        raise ValueError(f"Expected samples of the numbers of words (got {dataset} of kind {dataset.kind!r})")
     # PyG keeps no slices of a single sample.
     ptr = np.array([0, data.x.numel()]) if dataset.slices is None else dataset.slices["x"].numpy()
     weight: Tensor | None = data.get("weight")
     values = np.ones(data.x.numel(), dtype=np.float32) if weight is None else weight.numpy()
-    shape = (len(ptr) - 1, cast(int, dataset.num_inputs))
+    shape = (len(ptr) - 1, dataset.num_inputs)
     # A copy: words are summed in place.
     counts = sp.csr_array((values, data.x.numpy(), ptr), shape=shape, copy=True)
     counts.sum_duplicates()
@@ -49,7 +49,7 @@ def inputs_of(dataset: MultiLabelDataset) -> Any:
     Shapes:
         - **output:** :math:`(N, F)`, sparse for words
     """
-    return dataset.rows("x").numpy() if dataset.kind == "vector" else bag_of_words(dataset)
+    return dataset.rows("x").numpy() if dataset._data.x.dim() == 2 else bag_of_words(dataset)
 
 
 def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:

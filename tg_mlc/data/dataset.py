@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -11,7 +11,6 @@ from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.data.dataset import IndexType
 from typing_extensions import Self
 
-from tg_mlc.data.records import Kind
 from tg_mlc.data.samples import Samples
 from tg_mlc.data.splits import Split, stratified_split
 from tg_mlc.data.splits._labels import LabelMatrix
@@ -38,7 +37,7 @@ class MultiLabelDataset(InMemoryDataset):
     """
 
     label_names: list[str]
-    kind: Kind | None = None
+    kind: str | None = None
     feature_names: list[str] | None = None
     num_inputs: int | None = None
     preprocessor: SampleMaker | None = None
@@ -116,7 +115,7 @@ class MultiLabelDataset(InMemoryDataset):
     def _adopt(self, samples: Samples) -> None:
         self.data, self.slices = samples.data, samples.slices
         self.label_names = samples.label_names
-        self.kind = cast("Kind | None", samples.kind)
+        self.kind = samples.kind
         self.feature_names, self.num_inputs = samples.feature_names, samples.num_features
         train, test = samples.train, samples.test
         self._official = None if train is None or test is None else (train, test)

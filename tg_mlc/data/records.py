@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,9 +12,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from tg_mlc.data.samples import Samples
-
-#: What the input of a sample is: a set of words, one vector, or words in order.
-Kind = Literal["bag", "vector", "sequence"]
 
 
 class Tokens(NamedTuple):
@@ -42,8 +39,8 @@ class Records(NamedTuple):
     test: np.ndarray | None = None  #: rows of the official test part
 
     @property
-    def kind(self) -> Kind:
-        """The kind of input that a sample has, which the type of :obj:`x` tells."""
+    def kind(self) -> str:
+        """The :obj:`kind` of the data set: bags, vectors or sequences, by the type of :obj:`x`."""
         if isinstance(self.x, Tokens):
             return "sequence"
         return "bag" if sp.issparse(self.x) else "vector"

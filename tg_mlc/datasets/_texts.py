@@ -11,8 +11,7 @@ import scipy.sparse as sp
 
 from tg_mlc._options import check_count
 from tg_mlc.data.records import Tokens
-from tg_mlc.inputs import build_vocabulary
-from tg_mlc.inputs.vocabulary import encode
+from tg_mlc.inputs.vocabulary import build_vocabulary, encode
 
 
 def label_matrix(labels: Iterable[Iterable[str]], names: Sequence[str]) -> sp.csr_array:

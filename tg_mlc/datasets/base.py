@@ -14,7 +14,7 @@ from tg_mlc.data._settings import settings_key
 from tg_mlc.data.records import Records
 from tg_mlc.data.samples import Samples
 from tg_mlc.datasets._sources import RawFile, fetch_all, read_checked
-from tg_mlc.inputs.molecules import LabeledMolecules
+from tg_mlc.inputs.molecule_dataset import LabeledMolecules
 
 
 class DatasetOptions(TypedDict, total=False):

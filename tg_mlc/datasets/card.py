@@ -118,7 +118,8 @@ def _number(value: float | None) -> str:
 
 
 def _inputs(card: DatasetCard) -> str:
-    what = {"bag": "words", "vector": "entries", "sequence": "words", "graph": "features of a node"}
-    # So few different things in sequences are those of DNA: no vocabulary of words is as small.
-    is_dna = card.kind == "sequence" and card.num_inputs is not None and card.num_inputs <= len(LETTERS)
-    return f"{_count(card.num_inputs)} {'letters' if is_dna else what.get(card.kind, '')}".rstrip()
+    # So few different entries of sequences are those of DNA: no vocabulary of words is as small.
+    is_dna = card.num_inputs is not None and card.num_inputs <= len(LETTERS)
+    what = {"bag": "words", "vector": "entries", "graph": "features of a node"}
+    what["sequence"] = "letters" if is_dna else "words"
+    return f"{_count(card.num_inputs)} {what.get(card.kind, '')}".rstrip()

@@ -13,7 +13,6 @@ from torch import Tensor
 from torch_geometric.data import Data, Dataset
 
 from tg_mlc._files import replace_when_done
-from tg_mlc.data.records import Kind
 from tg_mlc.data.splits import Split
 from tg_mlc.datasets._deepsea_files import convert
 from tg_mlc.datasets._deepsea_labels import read_outputs, select_outputs
@@ -90,7 +89,7 @@ class DeepSEA(Dataset):
     51, and K562 150 with 108.
     """
 
-    kind: Kind = "sequence"
+    kind: str | None = "sequence"
 
     def __init__(
         self,

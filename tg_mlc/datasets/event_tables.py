@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tg_mlc._optional import require
-from tg_mlc.inputs import EventSequences, from_events
+from tg_mlc.inputs.events import EventSequences, from_events
 from tg_mlc.inputs.tables import check_columns
 
 

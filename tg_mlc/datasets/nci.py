@@ -14,9 +14,8 @@ from tg_mlc._files import sha256
 from tg_mlc._optional import require
 from tg_mlc.data.samples import Samples
 from tg_mlc.datasets.base import PublishedMolecules
-from tg_mlc.inputs import MoleculeError
-from tg_mlc.inputs.molecules import molecule_samples
-from tg_mlc.inputs.smiles import parse_smiles
+from tg_mlc.inputs.molecule_dataset import molecule_samples
+from tg_mlc.inputs.smiles import MoleculeError, parse_smiles
 
 logger = logging.getLogger(__name__)
 

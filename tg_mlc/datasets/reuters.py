@@ -16,7 +16,7 @@ from tg_mlc.datasets._sources import read_checked
 from tg_mlc.datasets._texts import TextOptions, label_matrix
 from tg_mlc.datasets.base import DatasetOptions, PublishedTable
 from tg_mlc.datasets.registry import published
-from tg_mlc.inputs import tokenize
+from tg_mlc.inputs.vocabulary import tokenize
 
 *_STORY_FILES, _DESCRIPTIONS = published("reuters").files[0]
 # A line of the section of topics: 'Housing Starts (HOUSING)', or 'COCOA' alone.

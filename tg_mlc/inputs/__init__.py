@@ -1,54 +1,35 @@
-"""Kinds of input: recognised, read, fitted to training samples, encoded and named, each in one place."""
+"""Kinds of input: recognised, read, fitted to training samples, encoded and named, each in one file."""
 
-from tg_mlc.inputs.arff import from_arff, read_label_xml
-from tg_mlc.inputs.arrays import from_arrays
-from tg_mlc.inputs.csv_files import from_csv
-from tg_mlc.inputs.described import Described
-from tg_mlc.inputs.dna import DNADataset
+from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.encoders import input_encoder
-from tg_mlc.inputs.events import EventSequences, from_events
-from tg_mlc.inputs.kinds import VECTORS, DNAInputs, MoleculeInputs, TableInputs
-from tg_mlc.inputs.molecule_report import DuplicateMolecule, InvalidMolecule, MoleculeReport
-from tg_mlc.inputs.molecules import MoleculeDataset
+from tg_mlc.inputs.kind import InputKind
+from tg_mlc.inputs.kinds import KINDS, kind_of
+from tg_mlc.inputs.molecules import Molecules
 from tg_mlc.inputs.preprocessor import Chain, Preprocessor, from_state, to_state
-from tg_mlc.inputs.scalers import LogCounts, QuantileScaler, Scale, StandardScaler, molecule_scaler
-from tg_mlc.inputs.smiles import MoleculeError, molecule_from_smiles
+from tg_mlc.inputs.scalers import LogCounts, QuantileScaler, Scale, StandardScaler
+from tg_mlc.inputs.smiles import Fingerprint, MoleculeDescriptors
 from tg_mlc.inputs.tf_idf import TfIdf
-from tg_mlc.inputs.transforms import Fingerprint, MoleculeDescriptors
-from tg_mlc.inputs.vocabulary import build_vocabulary, tokenize
+from tg_mlc.inputs.vectors import Vectors
+from tg_mlc.inputs.words import Words
 
 __all__ = [
-    "VECTORS",
+    "DNA",
+    "KINDS",
     "Chain",
-    "DNADataset",
-    "DNAInputs",
-    "Described",
-    "DuplicateMolecule",
-    "EventSequences",
     "Fingerprint",
-    "InvalidMolecule",
+    "InputKind",
     "LogCounts",
-    "MoleculeDataset",
     "MoleculeDescriptors",
-    "MoleculeError",
-    "MoleculeInputs",
-    "MoleculeReport",
+    "Molecules",
     "Preprocessor",
     "QuantileScaler",
     "Scale",
     "StandardScaler",
-    "TableInputs",
     "TfIdf",
-    "build_vocabulary",
-    "from_arff",
-    "from_arrays",
-    "from_csv",
-    "from_events",
+    "Vectors",
+    "Words",
     "from_state",
     "input_encoder",
-    "molecule_from_smiles",
-    "molecule_scaler",
-    "read_label_xml",
+    "kind_of",
     "to_state",
-    "tokenize",
 ]

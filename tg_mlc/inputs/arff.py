@@ -18,7 +18,8 @@ from tg_mlc.data import ArrayDataset
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.records import Records
 from tg_mlc.inputs._arff_table import Arff, read_arff
-from tg_mlc.inputs._inputs import announce_kind, read_inputs
+from tg_mlc.inputs._features import read_matrix
+from tg_mlc.inputs.kinds import announce_kind
 
 _MAX_LABEL_BYTES = 2**26
 _REASONS = {
@@ -148,7 +149,7 @@ def make_records(
     x = table[:, list(position.values())]
     kind = kind or ("bag" if sp.issparse(x) or np.isin(x, (0, 1)).all() else "vector")
     check_choice("kind", kind, ("bag", "vector"))
-    x, _ = read_inputs(x, kind, feature_names, None)
+    x, _ = read_matrix(x, feature_names, None, sparse=kind == "bag")
     y, _ = read_labels(table[:, targets], label_names)
     each = np.arange(table.shape[0])
     parts = (None, None) if test is None else (each[:rows], each[rows:])

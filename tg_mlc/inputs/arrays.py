@@ -12,8 +12,9 @@ from tg_mlc._frames import check_same_rows, in_order
 from tg_mlc._numbers import as_list
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, predefined_split
 from tg_mlc.data._label_values import read_labels
-from tg_mlc.data.records import Kind, Records
-from tg_mlc.inputs._inputs import announce_kind, infer_kind, num_rows, read_inputs, without_nominal
+from tg_mlc.inputs._features import num_rows_of, without_nominal
+from tg_mlc.inputs.kind import num_rows
+from tg_mlc.inputs.kinds import infer_kind, kind_named
 
 
 def from_arrays(
@@ -21,7 +22,7 @@ def from_arrays(
     Y: Any = None,
     label_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
-    kind: Kind | None = None,
+    kind: str | None = None,
     train: Any = None,
     test: Any = None,
     transform: Callable[[Data], Data] | None = None,
@@ -86,23 +87,30 @@ def from_arrays(
             raise ValueError(f"Expected 'like' to be {expected} (got {like})")
         label_names, feature_names, kind = like.label_names, like.feature_names, kind or like.kind
         Y = in_order(Y, label_names, "Y")
-    X, Y = as_list(X), _unknown(X, label_names) if Y is None else as_list(Y)
-    y, names = read_labels(Y, label_names, None if like is None else like.num_labels)
+    if isinstance(feature_names, str):
+        raise ValueError(f"Expected 'feature_names' to be a list of names (got the string '{feature_names}')")
+    X = as_list(X)
+    if Y is None:
+        if label_names is None:
+            raise ValueError("Expected labels 'Y', or 'like' or 'label_names' for samples of unknown labels (got none)")
+        Y = np.full((num_rows_of(X), len(label_names)), np.nan)
+    y, names = read_labels(as_list(Y), label_names, None if like is None else like.num_labels)
     if num_rows(X) not in (None, len(y)):
         raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")
     parts = predefined_split(_row_numbers(train, len(y), "train"), (), _row_numbers(test, len(y), "test"), len(y))
-    train_rows = None if train is None else parts.train.numpy()
-    test_rows = None if test is None else parts.test.numpy()
-    X, feature_names = without_nominal(X, feature_names, num_inputs is not None)
-    x, words = read_inputs(X, kind or announce_kind(*infer_kind(X)), feature_names, train_rows, num_inputs)
-    samples = Records(x, y, names, words, train_rows, test_rows).to_samples()
-    return ArrayDataset(samples if num_inputs is None else samples._replace(num_features=num_inputs), transform)
-
-
-def _unknown(X: Any, label_names: Sequence[str] | None) -> np.ndarray:
-    if label_names is None:
-        raise ValueError("Expected labels 'Y', or 'like' or 'label_names' for samples of unknown labels (got none)")
-    return np.full((X.shape[0] if hasattr(X, "shape") else len(X), len(label_names)), np.nan)
+    X, feature_names = without_nominal(X, feature_names, is_old=num_inputs is not None)
+    kind = kind or infer_kind(X)
+    return kind_named(kind).samples(
+        X,
+        y,
+        names,
+        kind,
+        feature_names=feature_names,
+        num_inputs=num_inputs,
+        train=None if train is None else parts.train.numpy(),
+        test=None if test is None else parts.test.numpy(),
+        transform=transform,
+    )
 
 
 def _row_numbers(rows: Any, num_samples: int, name: str) -> np.ndarray:

@@ -10,7 +10,6 @@ import numpy as np
 from torch_geometric.data import Data
 
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
-from tg_mlc.data.records import Kind
 from tg_mlc.inputs.arrays import from_arrays
 from tg_mlc.inputs.tables import CSVTable, column_of, read_csv_table
 from tg_mlc.inputs.vocabulary import tokenize
@@ -23,7 +22,7 @@ def from_csv(
     *,
     text_column: str | None = None,
     label_separator: str | None = None,
-    kind: Kind | None = None,
+    kind: str | None = None,
     tokenizer: Callable[[str], list[str]] = tokenize,
     delimiter: str = ",",
     encoding: str = "utf-8-sig",

@@ -1,205 +1,127 @@
-"""Sequences of DNA with labels, from FASTA files."""
+"""DNA: sequences of the letters A, C, G and T, of which some may be unknown."""
 
 from __future__ import annotations
 
-import logging
-import os
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import torch
-from scipy.sparse import csr_array
-from torch import Tensor
+import numpy as np
+import scipy.sparse as sp
+from torch import nn
 from torch_geometric.data import Data
+from typing_extensions import Self
 
-from tg_mlc._files import FilePath, read_names
-from tg_mlc._names import check_names
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.data.samples import Samples
-from tg_mlc.inputs.fasta import (
-    LETTERS,
-    FastaFiles,
-    LabelTable,
-    label_csr,
-    label_floats,
-    listed_labels,
-    map_temporarily,
-    one_known,
-)
+from tg_mlc.data.records import Tokens
+from tg_mlc.inputs.fasta import LETTERS, letter_codes
+from tg_mlc.inputs.kind import Form, InputKind, View
+from tg_mlc.inputs.tf_idf import TfIdf
 
-if TYPE_CHECKING:
-    import numpy as np
-
-logger = logging.getLogger(__name__)
+#: Lengths of the k-mers that are counted: so many letters tell binding sites apart (Ghandi et al. 2014,
+#: doi:10.1371/journal.pcbi.1003711, use 10 with gaps), and all of them fit into 5,120 columns.
+SIZES = (5, 6)
+#: The number of letters that become one component of a network.
+POOL = 4
 
 
-class DNADataset(MultiLabelDataset):
-    """Sequences of DNA with any number of labels, read by :meth:`from_fasta` where a table has the labels, by
-    :meth:`from_headers` where the names of the sequences have them, and by :meth:`from_files` where each file stands
-    for one label.
+class Kmers(View):
+    """DNA as the k-mers of 5 and 6 letters on either strand, weighted as words are (:class:`~tg_mlc.inputs.TfIdf`)."""
 
-    Letters and labels lie, at a byte each, in temporary files (in the folder that the environment variable
-    :obj:`TMPDIR` names) that are mapped into memory and go with the data set; labels become floats as they are asked
-    for.
+    def __init__(self) -> None:
+        self.weights = TfIdf()
 
-    A sample has the codes of its letters as ``x`` of shape ``[n]`` in uint8: 0 to 3 for A, C, G and T and 4 for one
-    that is not known; :class:`~tg_mlc.nn.encoders.DNAEncoder` takes them. Given a test file, the two files are the
-    parts of :meth:`official_split`.
+    def fit(self, dataset: MultiLabelDataset) -> Self:
+        """Learns from training samples."""
+        self.weights.learn(self._counts(dataset))
+        return self
 
-    .. code-block:: python
+    def matrix(self, dataset: MultiLabelDataset) -> sp.csr_array:
+        """Features :math:`(N, F)` of any samples."""
+        return self.weights.weigh(self._counts(dataset))
 
-        dataset = DNADataset.from_fasta("peaks.fa.gz", "peaks.tsv", test="held_out.fa.gz")
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the weights of k-mers."""
+        return self.weights.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes the weights of another view."""
+        self.weights.load_state_dict(state)
+        return self
+
+    def _counts(self, dataset: MultiLabelDataset) -> sp.csr_array:
+        rows = [kmer_numbers(data.x.numpy()) for data in dataset]
+        ptr = np.cumsum([0, *map(len, rows)])
+        shape = (len(rows), sum(4**size for size in SIZES))
+        counts = sp.csr_array((np.ones(ptr[-1], dtype=np.float32), np.concatenate(rows), ptr), shape=shape)
+        counts.sum_duplicates()
+        return counts
+
+
+def kmer_numbers(letters: np.ndarray) -> np.ndarray:
+    """The numbers of the k-mers of a sequence of codes, A, C, G, T and others, whose complements are 3 minus them."""
+    found, first = [], 0
+    for size in SIZES:
+        for strand in (letters, 3 - letters[::-1]):
+            if len(strand) >= size:
+                windows = np.lib.stride_tricks.sliding_window_view(strand, size)
+                known = ((windows >= 0) & (windows < 4)).all(axis=1)
+                found.append(first + windows[known].astype(np.int64) @ 4 ** np.arange(size))
+        first += 4**size
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+
+class DNA(InputKind):
+    """DNA in letters as samples of their codes, as of :class:`~tg_mlc.data.DNADataset`.
+
+    Raises:
+        ValueError: On use, if a letter is none of DNA.
     """
 
-    def __init__(
-        self, samples: Samples, headers: Sequence[str], transform: Callable[[Data], Data] | None = None
-    ) -> None:
-        super().__init__(None, transform)
-        self._adopt(samples)
-        self._headers = list(headers)
-
-    @property
-    def headers(self) -> list[str]:
-        """The line before each sequence in its file, without the ``>``."""
-        return [self._headers[place] for place in self._places()] if self._is_part() else self._headers
-
-    def get(self, idx: int) -> Data:
-        """The sample of a number, which is not kept, as PyG would do: a million of them take gigabytes."""
-        x = slice(None) if self.slices is None else slice(*self.slices["x"][idx : idx + 2].tolist())
-        return Data(x=self._data.x[x], y=label_floats(self._data.y[idx : idx + 1]))
-
-    def rows(self, key: str) -> Tensor:
-        """An attribute of which every sample has one row, of all samples; see :meth:`MultiLabelDataset.rows`."""
-        values = super().rows(key)
-        return label_floats(values) if key == "y" else values
-
-    def sparse_y(self) -> csr_array:
-        """The labels of all samples as a sparse matrix that stores ones and NaNs, which
-        :func:`~tg_mlc.graphs.co_occurrence` takes as well.
-        """
-        return label_csr(super().rows("y").numpy())
-
-    def _labels_of(self, rows: Tensor) -> csr_array:
-        return self.sparse_y()[rows.numpy()]
+    forms = {"dna": Form("sequence")}
+    option = settings = "dna"
+    noun = "DNA"
+    views = {"kmers": Kmers}
+    constant_names = list(LETTERS)
 
     @classmethod
-    def from_fasta(
+    def matches(cls, dataset: MultiLabelDataset) -> bool:
+        """Tells whether samples are sequences of the letters of DNA."""
+        return dataset.kind == "sequence" and dataset.feature_names == cls.constant_names
+
+    @classmethod
+    def check(cls, raw: Any) -> None:
+        """Refuses other letters."""
+        letter_codes(raw)
+
+    @classmethod
+    def read(
         cls,
-        fasta: FilePath,
-        labels: FilePath,
-        *,
-        test: FilePath | None = None,
-        id_column: str = "id",
-        label_columns: Sequence[str] | None = None,
-        transform: Callable[[Data], Data] | None = None,
-    ) -> DNADataset:
-        """Makes a data set from sequences and a table that has their labels.
-
-        Sequences and rows are joined by the first word of a sequence's name; rows without a sequence are left out.
-
-        Args:
-            fasta (str or Path): The sequences (plain, ``.gz``, ``.bz2`` or ``.xz``).
-            labels (str or Path): The table with a header, its cells divided by tabs if it is called ``.tsv`` and by
-                commas otherwise.
-            test (str or Path, optional): Sequences of the test part. (default: :obj:`None`)
-            id_column (str, optional): The column of the names of sequences. (default: :obj:`"id"`)
-            label_columns (list[str], optional): The columns of labels, with cells 0, 1 or blank (unknown).
-                (default: all but :obj:`id_column`)
-            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-
-        Raises:
-            ValueError: If a file is malformed, two sequences or two rows have one name, or a sequence has no row.
-        """
-        table = LabelTable(labels, id_column, label_columns)
-        files = FastaFiles([fasta], [] if test is None else [test])
-        return cls._of(files, table.labels_of(files), table.names, transform)
+        X: Any,
+        kind: str | None,
+        feature_names: Sequence[str] | None = None,
+        train: np.ndarray | None = None,
+        num_inputs: int | None = None,
+    ) -> tuple[Tokens, list[str] | None]:
+        """Reads strings of letters."""
+        codes: Any = [letter_codes(text) for text in X]
+        return Tokens.of(codes), list(LETTERS)
 
     @classmethod
-    def from_headers(
+    def encoder(
         cls,
-        fasta: FilePath,
-        labels: FilePath | Sequence[str],
+        train: MultiLabelDataset,
+        channels: int,
         *,
-        test: FilePath | None = None,
-        parse: Callable[[str], Iterable[str]] | None = None,
-        transform: Callable[[Data], Data] | None = None,
-    ) -> DNADataset:
-        """Makes a data set from sequences whose names list their labels.
+        num_components: int = 8,
+        input_dropout: float = 0.2,
+        min_df: int = 1,
+    ) -> nn.Module:
+        """A convolution on both strands."""
+        from tg_mlc.nn.encoders import DNAEncoder
 
-        Args:
-            fasta, test, transform: As of :meth:`from_fasta`.
-            labels (list[str], str or Path): The names of all labels, or a file with one in each line.
-            parse (callable, optional): Gives the labels that are 1 from the name of a sequence.
-                (default: :func:`labels_of_header` with :obj:`labels`)
+        return DNAEncoder(channels, pool=POOL, both_strands=True)
 
-        Raises:
-            ValueError: If a file is malformed or a sequence's name has a label that is not among :obj:`labels`.
-        """
-        names = read_names(labels) if isinstance(labels, (str, bytes, os.PathLike)) else list(labels)
-        check_names(names, len(names), "labels")
-        column = {name: place for place, name in enumerate(names)}
-        files = FastaFiles([fasta], [] if test is None else [test])
-        parse = parse or partial(labels_of_header, labels=column)
-        return cls._of(files, listed_labels(files, column, parse), names, transform)
-
-    @classmethod
-    def from_files(
-        cls,
-        files: Mapping[str, FilePath],
-        *,
-        test: Mapping[str, FilePath] | None = None,
-        transform: Callable[[Data], Data] | None = None,
-    ) -> DNADataset:
-        """Makes a data set from a file for each label, in which a sequence is called ``0`` or ``1``.
-
-        Only that one label of a sequence is known, the others are NaN. Sequences that occur in several files, or
-        several times in one, are kept apart.
-
-        .. code-block:: python
-
-            factors = ["CTCF", "EP300", "JUND", "RAD21", "SIN3A"]
-            dataset = DNADataset.from_files(
-                {name: f"{name}.train.fasta.xz" for name in factors},
-                test={name: f"{name}.test.fasta.xz" for name in factors},
-            )
-
-        Args:
-            files (dict[str, str or Path]): The file of each label.
-            test (dict[str, str or Path], optional): The file of each label for the test part. (default: :obj:`None`)
-            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-
-        Raises:
-            ValueError: If a file is malformed, a sequence has another name, or :obj:`test` has other labels.
-        """
-        names = list(files)
-        if test is not None and set(test) != set(names):
-            raise ValueError(f"Expected 'test' to have the labels of 'files', {names} (got {list(test)})")
-        sequences = FastaFiles(list(files.values()), [test[name] for name in names] if test else [])
-        return cls._of(sequences, one_known(sequences, len(names)), names, transform)
-
-    @classmethod
-    def _of(
-        cls, files: FastaFiles, labels: Iterable[np.ndarray], names: list[str], transform: Callable[[Data], Data] | None
-    ) -> DNADataset:
-        y = torch.from_numpy(map_temporarily(labels)).view(len(files), len(names))
-        each = torch.arange(len(files) + 1)
-        data = Data(x=torch.from_numpy(files.letters), y=y)
-        slices = {"x": torch.from_numpy(files.ptr), "y": each}
-        samples = Samples(data, slices, names, None, "sequence", list(LETTERS), len(LETTERS))
-        if num_test := len(files) - files.num_train:
-            samples = samples._replace(train=each[: files.num_train], test=each[files.num_train : -1])
-            if overlap := files.num_repeated():
-                logger.warning("%d of %d test sequences occur among the training sequences too", overlap, num_test)
-        return cls(samples, files.headers, transform)
-
-
-def labels_of_header(header: str, labels: Container[str] = ()) -> list[str]:
-    """The labels that the name of a sequence lists, divided by commas and perhaps followed by ``::`` and a place, each
-    perhaps with its value: ``"A_1,B_1,C_0::9:1024-2048"`` has the labels A and B.
-
-    What is one of :obj:`labels` as it stands has no value: where there is a label C_0, the example has that, too.
-    """
-    entries = [entry.strip() for entry in header.partition("::")[0].split(",")]
-    listed = [entry for entry in entries if entry and (entry in labels or not entry.endswith("_0"))]
-    return [entry if entry in labels else entry.removesuffix("_1") for entry in listed]
+    def components(self, sample: Data) -> list[str]:
+        """The k-mers that become components, each of four letters."""
+        letters = "".join(LETTERS[code] for code in sample.x.tolist())
+        return [letters[start : start + POOL] for start in range(0, len(letters), POOL)]

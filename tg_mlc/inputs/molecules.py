@@ -1,210 +1,257 @@
-"""Molecules with labels, from a table or from lists."""
+"""Molecules: graphs of atoms with vectors that describe each as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, cast
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import nn
 from torch_geometric.data import Data
-from tqdm import tqdm
-from typing_extensions import Unpack
+from torch_geometric.transforms import Compose
+from typing_extensions import Self
 
-from tg_mlc._files import sha256
-from tg_mlc._frames import check_same_rows
-from tg_mlc._numbers import as_list
-from tg_mlc._optional import require
-from tg_mlc._options import check_choice
-from tg_mlc.data import MultiLabelDataset
-from tg_mlc.data._label_values import read_labels
-from tg_mlc.data._settings import settings_key
-from tg_mlc.data.samples import Samples
-from tg_mlc.inputs.molecule_report import DuplicateMolecule, InvalidMolecule, MoleculeReport
-from tg_mlc.inputs.smiles import MoleculeError, molecule_from_rdmol, parse_smiles
-from tg_mlc.inputs.tables import read_molecules
+from tg_mlc._optional import is_installed
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.inputs.kind import Form, InputKind, Rows, View
+from tg_mlc.inputs.molecule_dataset import MoleculeDataset
+from tg_mlc.inputs.preprocessor import Preprocessor
+from tg_mlc.inputs.scalers import LogCounts, QuantileScaler
+from tg_mlc.inputs.smiles import (
+    Fingerprint,
+    MoleculeDescriptors,
+    find_molecule,
+    molecule_features,
+    molecule_from_smiles,
+    parse_smiles,
+)
 
-OnError = Literal["skip", "raise"]
-
-
-class MoleculeOptions(TypedDict, total=False):
-    """The options of how molecules become samples."""
-
-    on_error: OnError
-    pre_transform: Callable[[Data], Data] | None
-    pre_filter: Callable[[Data], bool] | None
+#: The vectors that describe a molecule as a whole, by the attribute that holds them.
+VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")
 
 
-class LabeledMolecules(MultiLabelDataset):
-    """A data set of molecules that knows what became of each row of its table.
+def molecule_scaler(key: str, size: int) -> LogCounts | QuantileScaler:
+    """The scaler, not fitted yet, for a vector that describes a molecule, by its attribute and number of entries."""
+    return QuantileScaler(size) if key == "descriptors" else LogCounts()
+
+
+class MoleculeVectors(View):
+    """All vectors of a molecule side by side, with equal weight and of unit length together.
+
+    Args:
+        keys (tuple, optional): The vectors to take, as far as samples have them. (default: all)
+
+    Raises:
+        ValueError: On use, if training samples have none of them.
+    """
+
+    def __init__(self, keys: tuple[str, ...] = VECTORS) -> None:
+        self.keys = keys
+        self.scalers: dict[str, Any] = {}
+
+    def fit(self, dataset: MultiLabelDataset) -> Self:
+        """Learns from training samples."""
+        vectors = {key: dataset.rows(key) for key in self.keys if key in dataset[0]}
+        if not vectors:
+            raise ValueError(f"Expected molecules with one of the vectors {self.keys} (got {dataset[0]})")
+        self.scalers = {key: molecule_scaler(key, x.size(1)).fit(x) for key, x in vectors.items()}
+        return self
+
+    def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
+        """Features :math:`(N, F)` of any samples."""
+        scaled = [scaler(dataset.rows(key)) for key, scaler in self.scalers.items()]
+        unit = [nn.functional.normalize(values, dim=1) for values in scaled]
+        together: np.ndarray = (torch.cat(unit, dim=1) / len(unit) ** 0.5).numpy()
+        return together
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the tensors of the scalers."""
+        return {key: scaler.state_dict() for key, scaler in self.scalers.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes the scalers of another view."""
+        self.scalers = {}
+        for key, tensors in state.items():
+            self.scalers[key] = molecule_scaler(key, len(tensors.get("quantiles", ())))
+            self.scalers[key].load_state_dict(tensors)
+        return self
+
+
+class Molecules(InputKind):
+    """SMILES as molecules with the vectors that a model was trained on, which samples without them get as well.
+
+    Args:
+        describe (bool, optional): If set to :obj:`True`, training samples get all :obj:`VECTORS` that they lack.
+            (default: :obj:`False`)
 
     Attributes:
-        report (MoleculeReport): Which rows were invalid, and which were duplicates; also for a part of the data set,
-            that of the whole table.
+        sizes (dict[str, int]): The size of each vector.
+
+    Raises:
+        ImportError: On use, if RDKit is not installed (extra ``molecules``).
+        ValueError: On use, if a SMILES cannot be read, or the installed RDKit has other descriptors.
     """
 
-    report: MoleculeReport
+    forms = {"smiles": Form(None)}
+    option, noun, settings = "smiles", "a molecule", "molecules"
+    splits = ("random", "stratified", "scaffold")
+    views = {"substructures": partial(MoleculeVectors, ("morgan",)), "vectors": MoleculeVectors}
+    sizes: dict[str, int]
 
-    def _adopt(self, samples: Samples) -> None:
-        super()._adopt(samples)
-        if samples.report is None:
-            raise RuntimeError("Expected molecules with a report (got none); pass force_reload=True to make them again")
-        self.report = MoleculeReport.from_dict(samples.report)
-
-
-class MoleculeDataset(LabeledMolecules):
-    """Molecules with any number of labels; make one with :meth:`from_csv` or :meth:`from_smiles`.
-
-    Atoms and bonds have the features of :func:`torch_geometric.utils.from_smiles`, and each sample keeps its
-    ``smiles``.
-
-    .. code-block:: python
-
-        dataset = MoleculeDataset.from_csv("tox21.csv", smiles_column="smiles", label_columns=["NR-AR", "SR-p53"])
-        print(dataset.report)
-    """
-
-    def __init__(self, samples: Samples, transform: Callable[[Data], Data] | None = None) -> None:
-        super().__init__(None, transform)
-        self._adopt(samples)
+    def __init__(self, describe: bool = False) -> None:
+        self.describe = describe
 
     @classmethod
-    def from_smiles(
-        cls,
-        smiles: Sequence[str],
-        y: Any,
-        label_names: Sequence[str] | None = None,
-        *,
-        transform: Callable[[Data], Data] | None = None,
-        **options: Unpack[MoleculeOptions],
-    ) -> MoleculeDataset:
-        """Makes a data set from SMILES strings and their labels.
+    def matches(cls, dataset: MultiLabelDataset) -> bool:
+        """Tells whether samples are graphs of atoms and bonds."""
+        return dataset.kind is None and "edge_attr" in dataset[0]
 
-        Args:
-            smiles (list[str]): One SMILES string per molecule, also as a column of a data frame; what is no string,
-                as a missing entry, counts as an invalid molecule.
-            y (Any): Labels ``[num_molecules, num_labels]`` of 0, 1 and NaN (unknown) in any form that
-                :func:`~tg_mlc.data.from_arrays` takes, as a tensor or a data frame.
-            label_names (list[str], optional): Names of the labels. (default: the columns of a data frame, else
-                ``label_0``, ``label_1``, ...)
-            on_error (str, optional): :obj:`"skip"` leaves invalid molecules out and lists them in ``report``,
-                :obj:`"raise"` raises. (default: :obj:`"skip"`)
-            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-            pre_transform (callable, optional): Applied to every sample once. (default: :obj:`None`)
-            pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
+    @classmethod
+    def claims(cls, texts: Sequence[Any]) -> bool:
+        """Tells whether strings are SMILES, which all have to be if most are.
 
         Raises:
-            ValueError: If shapes or label values are wrong, two labels have one name, no molecule is valid, or an
-                invalid one is met and :obj:`on_error` is :obj:`"raise"`.
+            ValueError: If most strings are SMILES and others are not.
         """
-        if isinstance(smiles, str) or not hasattr(smiles, "__len__") or getattr(smiles, "ndim", 1) != 1:
-            kind = type(smiles).__name__
-            raise ValueError(f"Expected 'smiles' to be a list of strings (got {kind}); choose a column of a table")
-        check_same_rows(smiles, y)
-        labels, names = read_labels(as_list(y), label_names)
-        if len(labels) != len(smiles):
-            shape = f"[{len(smiles)}, {len(names)}]"
-            raise ValueError(f"Expected 'y' of shape {shape}, one row per molecule (got {list(labels.shape)})")
-        return cls(molecule_samples(list(smiles), torch.from_numpy(labels), names, **options), transform)
+        if not is_installed("rdkit"):
+            return False
+        others = [
+            row
+            for row, text in enumerate(texts)
+            if not isinstance(text, str)
+            or not text
+            or any(letter.isspace() for letter in text)
+            or find_molecule(text) is None
+        ]
+        if 0 < len(others) < len(texts) / 2:
+            got = f"{len(others)} others, the first {texts[others[0]]!r} in row {others[0]}"
+            raise ValueError(f"Expected SMILES alone (got {got}); leave these rows out, or pass inputs='texts'")
+        return not others
+
+    @classmethod
+    def check(cls, raw: Any) -> None:
+        """Refuses a SMILES that cannot become a graph."""
+        molecule_from_smiles(raw)
+
+    @classmethod
+    def read(
+        cls,
+        X: Any,
+        kind: str | None,
+        feature_names: Sequence[str] | None = None,
+        train: np.ndarray | None = None,
+        num_inputs: int | None = None,
+    ) -> tuple[Rows, list[str] | None]:
+        """Refuses all: molecules are no rows of a table; see :meth:`samples`."""
+        raise ValueError("Expected molecules as SMILES (got a table); make them with 'MoleculeDataset.from_smiles'")
+
+    @classmethod
+    def samples(
+        cls,
+        X: Any,
+        y: np.ndarray,
+        label_names: Sequence[str],
+        kind: str | None = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+        num_inputs: int | None = None,
+        train: np.ndarray | None = None,
+        test: np.ndarray | None = None,
+        transform: Callable[[Data], Data] | None = None,
+    ) -> MultiLabelDataset:
+        """Makes molecules with all vectors."""
+        options: dict[str, Any] = {"on_error": "raise", "pre_transform": molecule_features()}
+        return MoleculeDataset.from_smiles(X, y, label_names, transform=transform, **options)
 
     @classmethod
     def from_csv(
         cls,
-        path: str | Path,
-        smiles_column: str,
-        label_columns: Sequence[str] | None = None,
-        *,
+        path: Path,
+        columns: Sequence[str],
+        labels: Sequence[str],
+        label_separator: str | None = None,
         delimiter: str = ",",
-        root: str | Path | None = None,
-        transform: Callable[[Data], Data] | None = None,
-        force_reload: bool = False,
-        **options: Unpack[MoleculeOptions],
-    ) -> MoleculeDataset:
-        """Makes a data set from a CSV file with a header (plain, ``.gz``, ``.bz2`` or ``.xz``).
+        folder: Path | None = None,
+    ) -> MultiLabelDataset:
+        """Makes molecules with all vectors, which the folder keeps; rows that cannot be read are left out."""
+        kept: dict[str, Any] = {"root": folder, "pre_transform": molecule_features()}
+        return MoleculeDataset.from_csv(path, columns[0], labels, delimiter=delimiter, **kept)
 
-        Args:
-            path (str or Path): The file.
-            smiles_column (str): Name of the column of SMILES strings.
-            label_columns (list[str], optional): Names of the label columns, with cells 0, 1 or blank (unknown).
-                (default: all columns but :obj:`smiles_column`)
-            delimiter (str, optional): What stands between cells. (default: :obj:`","`)
-            root (str or Path, optional): Folder to keep the finished graphs in, so that the next call with the same
-                file and arguments need not make them again. Those of a function as :obj:`pre_transform` or
-                :obj:`pre_filter` are not kept, as nothing tells two functions apart; those of an object are, by its
-                class and its attributes. (default: :obj:`None`, keep nothing)
-            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-            force_reload (bool, optional): Whether to make the graphs again. (default: :obj:`False`)
-            **options (optional): :obj:`on_error`, :obj:`pre_transform` and :obj:`pre_filter` as of :meth:`from_smiles`.
+    def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
+        """Takes labels and sizes of vectors, and returns samples with these vectors."""
+        described = with_vectors(dataset, dict.fromkeys(VECTORS)) if self.describe else dataset
+        self.sizes = {key: described[0][key].size(-1) for key in VECTORS if key in described[0]}
+        super().fit(dataset, split)
+        return described
 
-        Raises:
-            ValueError: If a column is missing, a label is not 0, 1 or blank, no molecule is valid, or an invalid one
-                is met and :obj:`on_error` is :obj:`"raise"`.
-            RuntimeError: If the file kept in :obj:`root` is damaged.
-        """
+    def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Takes labels and sizes of vectors."""
+        self.fit_transform(dataset, split)
+        return self
 
-        def build() -> Samples:
-            smiles, y, names = read_molecules(path, smiles_column, label_columns, delimiter)
-            return molecule_samples(smiles, y, names, **options)
+    def transform(self, raw: Any) -> MultiLabelDataset:
+        """Samples of SMILES, or samples with the vectors that they lack."""
+        return with_vectors(super().transform(raw), self.sizes)
 
-        columns = None if label_columns is None else list(label_columns)
-        changes = options.get("pre_transform"), options.get("pre_filter")
-        key = settings_key(smiles_column, columns, delimiter, options.get("on_error", "skip"), *changes)
-        if root is None or key is None:
-            return cls(build(), transform)
-        digest = sha256(Path(path).read_bytes() + key.encode())[:16]
-        kept = Path(root) / "processed" / f"{Path(path).name.partition('.')[0]}-{digest}.pt"
-        if force_reload or not kept.exists():
-            build().save(kept)
-        return cls(Samples.load(kept), transform)
+    def state_dict(self) -> dict[str, Any]:
+        """Labels and sizes of vectors; :attr:`describe` matters for training samples alone."""
+        return {key: value for key, value in super().state_dict().items() if key != "describe"}
 
+    def _new_samples(self, raw: Sequence[str]) -> MultiLabelDataset:
+        found = MoleculeDescriptors().num_descriptors if "descriptors" in self.sizes else 0
+        if found != self.sizes.get("descriptors", 0):
+            expected = f"an RDKit of {self.sizes['descriptors']} descriptors, as where the model was trained"
+            raise ValueError(f"Expected {expected} (got {found}); install the same version")
+        options: dict[str, Any] = {"on_error": "raise", "pre_transform": _vectors(self.sizes)}
+        return MoleculeDataset.from_smiles(list(raw), self._unknown(len(raw)), self.label_names, **options)
 
-def molecule_samples(
-    smiles: Sequence[str],
-    y: Tensor,
-    label_names: Sequence[str],
-    *,
-    on_error: OnError = "skip",
-    pre_transform: Callable[[Data], Data] | None = None,
-    pre_filter: Callable[[Data], bool] | None = None,
-) -> Samples:
-    """Converts SMILES strings and labels to samples; what all molecule data sets share."""
-    check_choice("on_error", on_error, get_args(OnError))
-    report = MoleculeReport(num_rows=len(smiles))
-    first_rows: dict[str, int] = {}
-    samples = []
-    with require("rdkit.rdBase", extra="molecules").BlockLogs():
-        for row, text in enumerate(tqdm(smiles, desc="Molecules to graphs", disable=None, leave=False)):
-            data = _convert(row, text, report, first_rows, on_error)
-            if data is None:
-                continue
-            data.y = y[row : row + 1].clone()
-            if pre_filter is None or pre_filter(data):
-                samples.append(data if pre_transform is None else pre_transform(data))
-            else:
-                report.filtered.append(row)
-    if not samples:
-        raise ValueError(f"Expected at least one molecule to keep (got none)\n{report}")
-    return Samples.collate(samples, label_names, report.to_dict())
+    @classmethod
+    def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
+        """Molecules, with all vectors if classifiers need them."""
+        return [cls(describe=not scaled)]
+
+    @classmethod
+    def encoder(
+        cls,
+        train: MultiLabelDataset,
+        channels: int,
+        *,
+        num_components: int = 8,
+        input_dropout: float = 0.2,
+        min_df: int = 1,
+    ) -> nn.Module:
+        """Embeddings of atoms and bonds."""
+        from tg_mlc.nn.encoders import MoleculeEncoder
+
+        return MoleculeEncoder(channels)
+
+    def components(self, sample: Data) -> list[str]:
+        """The atoms by symbol and number."""
+        return [f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in parse_smiles(sample.smiles).GetAtoms()]
 
 
-def _convert(
-    row: int, smiles: Any, report: MoleculeReport, first_rows: dict[str, int], on_error: OnError
-) -> Data | None:
-    """The graph of one row, or nothing if it is invalid; the report is written up."""
-    try:
-        if not isinstance(smiles, str):  # as where a cell of a data frame is empty
-            raise MoleculeError("not a string")
-        mol = parse_smiles(smiles)
-        data = molecule_from_rdmol(mol, smiles)
-    except MoleculeError as error:
-        if on_error == "raise":
-            hint = "pass on_error='skip' to leave it out"
-            raise ValueError(f"Expected a valid molecule in row {row} (got '{smiles}': {error}); {hint}") from error
-        report.invalid.append(InvalidMolecule(row, str(smiles), str(error)))
-        return None
-    canonical = require("rdkit.Chem", extra="molecules").MolToSmiles(mol)
-    first = first_rows.setdefault(canonical, row)
-    if first != row:
-        report.duplicates.append(DuplicateMolecule(row, first, canonical))
-    return data
+def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) -> MultiLabelDataset:
+    """Molecules with the vectors that they lack."""
+    missing = {key: size for key, size in sizes.items() if key not in dataset[0]}
+    if not missing:
+        return dataset
+    describe = _vectors(missing)
+    described = [describe(copy(data)) for data in dataset]
+    for key in missing:
+        dataset = with_attribute(dataset, key, torch.cat([data[key] for data in described]))
+    return dataset
+
+
+def _vectors(sizes: Mapping[str, int | None]) -> Compose:
+    """The transform that adds vectors of these sizes, or of the usual ones."""
+    return Compose(
+        [
+            MoleculeDescriptors() if key == "descriptors" else Fingerprint(cast(Any, key), *([size] if size else []))
+            for key, size in sizes.items()
+        ]
+    )

@@ -151,15 +151,6 @@ class QuantileScaler(nn.Module):
         return scaled.t().to(x.dtype)
 
 
-#: A scaler that is fitted to training vectors.
-Scaler = LogCounts | StandardScaler | QuantileScaler
-
-
-def molecule_scaler(key: str, size: int) -> LogCounts | QuantileScaler:
-    """The scaler, not fitted yet, for a vector that describes a molecule, by its attribute and number of entries."""
-    return QuantileScaler(size) if key == "descriptors" else LogCounts()
-
-
 class Scale(Preprocessor):
     """Vectors on a scale that linear and kernel classifiers can work with.
 

@@ -1,16 +1,31 @@
-"""SMILES strings as PyG graphs, with the reason where one cannot become a graph."""
+"""SMILES strings as PyG graphs, fingerprints and descriptors, each parsed once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import torch
 from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform, Compose
 from torch_geometric.utils import from_rdmol
 
 from tg_mlc._optional import require
+from tg_mlc._options import check_choice
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
+
+FingerprintKind = Literal["morgan", "atom_pair", "torsion", "maccs"]
+
+# RDKit's names of the generators. Morgan substructures of radius 2 are the usual ECFP4.
+_GENERATORS: dict[str, tuple[str, dict[str, Any]]] = {
+    "morgan": ("GetMorganGenerator", {"radius": 2}),
+    "atom_pair": ("GetAtomPairGenerator", {}),
+    "torsion": ("GetTopologicalTorsionGenerator", {}),
+}
 
 
 class MoleculeError(ValueError):
@@ -22,7 +37,7 @@ def molecule_from_smiles(smiles: str) -> Data:
     :func:`torch_geometric.utils.from_smiles`.
 
     Unlike that function, it says why a string is refused instead of returning a graph without nodes, and leaves
-    RDKit's global log settings as they are. Molecules of several fragments become one graph of several components;
+    RDKit's global log settings unchanged. Molecules of several fragments become one graph of several components;
     a single atom has ``edge_index`` of shape ``[2, 0]``.
 
     Args:
@@ -32,18 +47,24 @@ def molecule_from_smiles(smiles: str) -> Data:
         MoleculeError: If the string is no SMILES, if the molecule is chemically impossible (*e.g.* a valence), has no
             atom, or lies outside the categories of PyG's features.
     """
-    with require("rdkit.rdBase", extra="molecules").BlockLogs():
-        return molecule_from_rdmol(parse_smiles(smiles), smiles)
+    return molecule_from_rdmol(parse_smiles(smiles), smiles)
 
 
 def parse_smiles(smiles: str) -> Mol:
     """Parses and sanitizes a SMILES string with RDKit, raising :class:`MoleculeError` instead of returning nothing."""
-    chem = require("rdkit.Chem", extra="molecules")
-    mol: Mol | None = chem.MolFromSmiles(smiles)
+    mol = find_molecule(smiles)
     if mol is None:
         raise MoleculeError(_why_refused(smiles))
     if mol.GetNumAtoms() == 0:
         raise MoleculeError("the SMILES has no atoms")
+    return mol
+
+
+@lru_cache(maxsize=1)  # graph and vectors of a molecule are made one after another
+def find_molecule(smiles: str) -> Mol | None:
+    """The molecule of a SMILES string; :obj:`None` if RDKit cannot parse it."""
+    with require("rdkit.rdBase", extra="molecules").BlockLogs():
+        mol: Mol | None = require("rdkit.Chem", extra="molecules").MolFromSmiles(smiles)
     return mol
 
 
@@ -57,10 +78,116 @@ def molecule_from_rdmol(mol: Mol, smiles: str) -> Data:
     return data
 
 
+class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
+    r"""Adds a vector of the substructures that a molecule has.
+
+    Args:
+        kind (str): The substructures: :obj:`"morgan"`, circular ones of radius 2 as in the `"Extended-Connectivity
+            Fingerprints" <https://doi.org/10.1021/ci100050t>`_ paper; :obj:`"atom_pair"`, two atoms and the distance
+            between them as in the `"Atom Pairs as Molecular Features in Structure-Activity Studies"
+            <https://doi.org/10.1021/ci00046a002>`_ paper; :obj:`"torsion"`, paths of four atoms as in the
+            `"Topological Torsion" <https://doi.org/10.1021/ci00054a008>`_ paper; these three are counts, folded to
+            :obj:`num_bits`. Or :obj:`"maccs"`, the 166 keys of the `"Reoptimization of MDL Keys for Use in Drug
+            Discovery" <https://doi.org/10.1021/ci010132r>`_ paper, 0 or 1, after an unused entry 0.
+            It is also the attribute to write.
+        num_bits (int, optional): The size of a vector of counts. (default: :obj:`2048`)
+
+    Shapes:
+        - **output:** counts or bits :math:`(1, F)`
+
+    Raises:
+        ValueError: If :obj:`kind` is unknown or, on use, the molecule's SMILES invalid.
+        ImportError: On use, if RDKit is not installed (extra ``molecules``).
+    """
+
+    def __init__(self, kind: FingerprintKind, num_bits: int = 2048) -> None:
+        check_choice("kind", kind, get_args(FingerprintKind))
+        self.kind = kind
+        self.num_bits = num_bits
+
+    def forward(self, data: Data) -> Data:
+        """The sample with its fingerprint."""
+        molecule = _valid_molecule(data)
+        if self.kind == "maccs":
+            values = list(require("rdkit.Chem.MACCSkeys", extra="molecules").GenMACCSKeys(molecule))
+        else:
+            values = _generator(self.kind, self.num_bits).GetCountFingerprintAsNumPy(molecule).astype("float32")
+        data[self.kind] = torch.as_tensor(values, dtype=torch.float).unsqueeze(0)
+        return data
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}('{self.kind}', num_bits={self.num_bits})"
+
+
+class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
+    r"""Adds RDKit's physicochemical descriptors (weight, lipophilicity, polar surface, counts of groups, ...) as
+    :obj:`descriptors`.
+
+    :obj:`Ipc` and :obj:`AvgIpc`, the information contents of `"Information Theory, Distance Matrix, and
+    Molecular Branching" <https://doi.org/10.1063/1.1674955>`_, are left out: of over two hundred descriptors, these two
+    alone take most of the time, and the first grows beyond single precision.
+
+    A descriptor that RDKit cannot compute for a molecule is NaN.
+
+    Shapes:
+        - **output:** descriptors :math:`(1, F)`, with as many :math:`F` as the installed RDKit has,
+          :attr:`num_descriptors`
+
+    Raises:
+        ValueError: On use, if the molecule's SMILES is invalid.
+        ImportError: On use, if RDKit is not installed (extra ``molecules``).
+    """
+
+    @property
+    def num_descriptors(self) -> int:
+        """The number of descriptors of the installed RDKit."""
+        return len(_descriptors())
+
+    def forward(self, data: Data) -> Data:
+        """The sample with its descriptors."""
+        molecule, values = _valid_molecule(data), []
+        for compute in _descriptors():
+            try:
+                values.append(float(compute(molecule)))
+            except ZeroDivisionError:  # a mean over the heavy atoms of a molecule that has none
+                values.append(math.nan)
+        limit = torch.finfo(torch.float).max
+        # A huge value does not become infinite; NaN stays.
+        data.descriptors = torch.tensor([values], dtype=torch.double).clamp(-limit, limit).float()
+        return data
+
+
+def molecule_features() -> Compose:
+    """The transform that adds all vectors to molecules."""
+    fingerprints = [Fingerprint(kind) for kind in get_args(FingerprintKind)]
+    return Compose([*fingerprints, MoleculeDescriptors()])
+
+
 def _why_refused(smiles: str) -> str:
     chem = require("rdkit.Chem", extra="molecules")
-    mol = chem.MolFromSmiles(smiles, sanitize=False)
-    if mol is None:
-        return "not a valid SMILES"
-    problems = [problem.Message() for problem in chem.DetectChemistryProblems(mol)]
+    with require("rdkit.rdBase", extra="molecules").BlockLogs():
+        mol = chem.MolFromSmiles(smiles, sanitize=False)
+        if mol is None:
+            return "not a valid SMILES"
+        problems = [problem.Message() for problem in chem.DetectChemistryProblems(mol)]
     return "; ".join(problems) or "RDKit cannot sanitize the molecule"
+
+
+def _valid_molecule(data: Data) -> Any:
+    molecule = find_molecule(data.smiles)
+    if molecule is None:
+        raise ValueError(f"Expected 'data.smiles' to be a valid SMILES (got '{data.smiles}')")
+    return molecule
+
+
+@cache
+def _generator(kind: str, num_bits: int) -> Any:
+    name, options = _GENERATORS[kind]
+    generators = require("rdkit.Chem.rdFingerprintGenerator", extra="molecules")
+    return getattr(generators, name)(fpSize=num_bits, **options)
+
+
+@cache
+def _descriptors() -> list[Callable[[Any], float]]:
+    named = require("rdkit.Chem.Descriptors", extra="molecules").descList
+    return [compute for name, compute in named if name not in ("Ipc", "AvgIpc")]

@@ -13,6 +13,7 @@ from tg_mlc.inputs.encoders import check_encoder
 from tg_mlc.models._documents import start_from_documents
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.base_scores import BaseScores
+from tg_mlc.nn.encoders import BagEncoder
 
 
 def compose(
@@ -38,7 +39,7 @@ def compose(
     model = LaMP(encoder, label_graph, **options)
     model.readout.start_from_frequencies(train.y, frequency_strength)
     _start_from_base_scores(model, train)
-    if latent and train.kind == "bag" and not train.y.isnan().all():
+    if latent and isinstance(encoder, BagEncoder) and not train.y.isnan().all():
         start_from_documents(model, bag_of_words(train), train.y)
     return model
 

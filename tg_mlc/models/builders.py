@@ -15,13 +15,12 @@ from torch_geometric.data import Data
 
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.samples import Samples
+from tg_mlc.inputs import KINDS
 
 BuildT = TypeVar("BuildT", bound=Callable[..., nn.Module])
 
 _BUILDERS: dict[str, Callable[..., nn.Module]] = {}
 _BLUEPRINT = "_tg_mlc_blueprint"
-# What a model may be told of its samples beside the sizes of their attributes.
-_FACTS = ("kind", "num_inputs")
 
 
 @dataclass(frozen=True)
@@ -105,13 +104,16 @@ def blueprint_of(model: nn.Module) -> Blueprint | None:
 
 
 def describe_samples(dataset: MultiLabelDataset) -> dict[str, Any]:
-    """The sizes and types of the first sample's attributes, which say nothing of its content."""
+    """The sizes and types of the first sample's attributes, and what tells its kind: nothing of its content."""
+    constant = [kind.constant_names for kind in KINDS if kind.constant_names is not None]
+    names = dataset.feature_names if dataset.feature_names in constant else None
     attributes = {
         name: {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
         for name, value in dataset[0].to_dict().items()
         if isinstance(value, Tensor)
     }
-    return {**{fact: getattr(dataset, fact) for fact in _FACTS}, "attributes": attributes}
+    facts = {"kind": dataset.kind, "num_inputs": dataset.num_inputs, "attributes": attributes}
+    return facts if names is None else {**facts, "feature_names": names}
 
 
 def _options(bound: inspect.BoundArguments) -> dict[str, Any]:
@@ -133,4 +135,5 @@ def _stand_in(samples: Mapping[str, Any]) -> MultiLabelDataset:
     data.y = torch.full_like(data.y, torch.nan)
     label_names = [f"label_{index}" for index in range(data.y.size(1))]
     single = Samples.collate([data], label_names, report=None)
-    return ArrayDataset(single._replace(kind=samples["kind"], num_features=samples["num_inputs"]))
+    facts = {"kind": samples["kind"], "num_features": samples["num_inputs"]}
+    return ArrayDataset(single._replace(**facts, feature_names=samples.get("feature_names")))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from torch_geometric.data import Data
 
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.inputs import VECTORS, molecule_scaler
+from tg_mlc.inputs.molecules import VECTORS, molecule_scaler
 from tg_mlc.models._compose import compose
 from tg_mlc.models.builders import builder
 from tg_mlc.models.lamp import LaMP

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from torch_geometric.data import Data
 
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.inputs.encoders import table_encoder
+from tg_mlc.inputs import kind_of
 from tg_mlc.models._compose import compose
 from tg_mlc.models.builders import builder
 from tg_mlc.models.lamp import LaMP
@@ -27,7 +27,8 @@ def table_lamp(
     min_df: int = 1,
     **kwargs: Any,
 ) -> LaMP:
-    r"""Builds a :class:`~tg_mlc.models.LaMP` for bags of words, sequences of words, or vectors.
+    r"""Builds a :class:`~tg_mlc.models.LaMP` for bags of words, sequences of words, vectors, and any other kind of
+    input, with the encoder of that kind.
 
     Its components are the words, or :obj:`num_components` linear images of the vector. The bias of the
     readout starts between the mean frequency of all labels and that of every label. Of samples with an attribute
@@ -37,7 +38,7 @@ def table_lamp(
     readout is tied, contribute nothing at first.
 
     Args:
-        train (MultiLabelDataset): The training samples, which say what kind they are, and give the frequencies.
+        train (MultiLabelDataset): The training samples, from whose labels the readout starts.
         label_graph (LabelGraph): The label graph.
         encoder (str, optional): :obj:`"fmp"` for feature message passing among the components, :obj:`"emb"` for none,
             whatever :obj:`num_feature_layers` says. (default: :obj:`"emb"`)
@@ -55,7 +56,8 @@ def table_lamp(
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
-        ValueError: If the samples are neither bags, sequences nor vectors.
+        ValueError: If the samples are of no kind that has an encoder.
     """
-    inputs = table_encoder(train, channels, num_components, input_dropout, min_df)
+    options = {"num_components": num_components, "input_dropout": input_dropout, "min_df": min_df}
+    inputs = kind_of(train).encoder(train, channels, **options)  # type: ignore[arg-type]
     return compose(inputs, train, label_graph, encoder, frequency_strength, latent=latent, **kwargs)

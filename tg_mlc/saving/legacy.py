@@ -35,12 +35,14 @@ KEYS: dict[str, dict[str, str]] = {
     "": {"known_labels": "given_labels", "skip": "score_skip"},
     "base_scores": {"skip": "score_skip"},
     "window": {"tau": "window_size"},
+    "views": {"pieces": "kmers"},
 }
 
 #: Old to new values, by the entry that they are the value of: classes, builders, metrics, attributes.
 VALUES: dict[str, dict[Any, Any]] = {
-    "name": {"TunedScores": "StackingFeatures"},
     "class": {"Evidence": "BaseScores", "SequenceObjective": "LabelSequenceObjective"},
+    "name": {"DNAInputs": "DNA", "MoleculeInputs": "Molecules", "TunedScores": "StackingFeatures"},
+    "view": {"pieces": "kmers"},
     "metric": _METRICS,
     "key": {"'evidence'": "'base_scores'"},
 }
@@ -57,6 +59,8 @@ MODULES = {
 #: Functions that bring the state of a preprocessor, whose keys have today's names, to today's form, by its class.
 STATES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "EventPreprocessor": lambda state: {{"tau": "window_size"}.get(key, key): value for key, value in state.items()},
+    # Molecules describe themselves today.
+    "Chain": lambda state: {"steps": [step for step in state["steps"] if step["name"] != "Described"]},
 }
 
 _DOTTED = ("state_dict", "settings")  # entries whose keys are paths in a model
@@ -82,8 +86,11 @@ def upgrade(value: Any, entry: str | None = None) -> Any:
     for old, item in value.items():
         new = _path(old) if entry in _DOTTED else names.get(old, old)
         found[new] = upgrade(item, new)
-    if found.keys() == {"name", "state"} and found["name"] in STATES:
-        found["state"] = STATES[found["name"]](found["state"])
+    if found.keys() == {"name", "state"}:
+        if found["name"] == "TableInputs":  # of words and of vectors
+            found["name"] = "Vectors" if found["state"]["kind"] == "vector" else "Words"
+        if found["name"] in STATES:
+            found["state"] = STATES[found["name"]](found["state"])
     return found
 
 

@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 from torch_geometric.data import Batch
 
 from tg_mlc.data import Split
-from tg_mlc.inputs import EventSequences
+from tg_mlc.inputs.events import EventSequences
 from tg_mlc.sequences.history import MEMORY_FEATURES, LabelMemory, LabelTrend, ranges
 from tg_mlc.sequences.windows import WindowOptions
 

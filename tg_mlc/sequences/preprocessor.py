@@ -11,7 +11,8 @@ from typing_extensions import Self
 
 from tg_mlc._options import check_count
 from tg_mlc.data import Split
-from tg_mlc.inputs import EventSequences, Preprocessor
+from tg_mlc.inputs import Preprocessor
+from tg_mlc.inputs.events import EventSequences
 from tg_mlc.sequences.dataset import NextSetDataset, days_since_last
 
 

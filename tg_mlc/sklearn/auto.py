@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from typing_extensions import Self
@@ -12,7 +12,7 @@ from tg_mlc._options import check_choice
 from tg_mlc.metrics import DECISION_METRICS
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.estimator import draw_seed, log_odds
-from tg_mlc.sklearn.inputs import Inputs, RawInputEstimator, make_samples
+from tg_mlc.sklearn.inputs import RawInputEstimator, make_samples
 from tg_mlc.stacking import auto
 
 
@@ -31,7 +31,7 @@ class AutoClassifier(RawInputEstimator):
         model_ (AutoModel): The fitted model.
     """
 
-    inputs: Inputs | Literal["auto"] = "auto"
+    inputs: str = "auto"
     _: KW_ONLY
     seconds: float = 300.0
     threshold: str = "f1_micro"
@@ -48,7 +48,7 @@ class AutoClassifier(RawInputEstimator):
         matrix = self._read_labels(X, y)
         samples = make_samples(self.inputs_, X, matrix, self._form.names, np.arange(len(matrix)))
         self.model_ = auto(samples, self.seconds, draw_seed(self.random_state))
-        if self._form.kind == "classes":
+        if self._form.form == "classes":
             return self._fix_threshold(0.5)
         self.thresholds_ = self.model_.tuners[self.threshold].fitted()
         return self

@@ -80,7 +80,7 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
             sample_weight (array, optional): Weights of samples. (default: :obj:`None`)
         """
         margins = self._margins(X)
-        if self._form.kind == "classes":
+        if self._form.form == "classes":
             return float(accuracy_score(y, self._form.decide(margins), sample_weight=sample_weight))
         target = self._form.encode(y, unseen=True)
         check_consistent_length(margins, target)
@@ -125,7 +125,7 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
     def _fix_threshold(self, threshold: float) -> Self:
         """One threshold for all labels; classes compete at a half."""
         check_share("threshold", threshold)
-        self.thresholds_ = np.array([0.5 if self._form.kind == "classes" else threshold])
+        self.thresholds_ = np.array([0.5 if self._form.form == "classes" else threshold])
         return self
 
     def __sklearn_tags__(self) -> Any:

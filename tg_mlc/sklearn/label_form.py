@@ -21,13 +21,13 @@ class LabelForm:
     """The form of the labels that an estimator was fitted to.
 
     Args:
-        kind (str): :obj:`"matrix"` of 0, 1 and NaN, :obj:`"sets"` of names, or :obj:`"classes"`, of which each sample
+        form (str): :obj:`"matrix"` of 0, 1 and NaN, :obj:`"sets"` of names, or :obj:`"classes"`, of which each sample
             has one.
         classes (numpy.ndarray): The names or numbers of labels, or the classes.
         dtype (numpy.dtype): The type of predictions.
     """
 
-    kind: Literal["matrix", "sets", "classes"]
+    form: Literal["matrix", "sets", "classes"]
     classes: npt.NDArray[Any]
     dtype: npt.DTypeLike
 
@@ -63,17 +63,17 @@ class LabelForm:
     @property
     def is_binary(self) -> bool:
         """Whether each sample has one of two classes, of which the matrix tells the second."""
-        return self.kind == "classes" and len(self.classes) == 2
+        return self.form == "classes" and len(self.classes) == 2
 
     def encode(self, y: Any, *, unseen: bool = False) -> FloatArray:
         """The matrix :math:`(N, L)` of more labels; on request with further columns for names that are new in sets."""
         y = _plain(y)
-        if self.kind == "classes":
+        if self.form == "classes":
             y = _read_classes(y)
             if unknown := sorted({*y.tolist()} - {*self.classes.tolist()}):
                 raise ValueError(f"Expected 'y' to hold classes among {self.classes.tolist()} (got {unknown[:5]})")
             return self._one_hot(y)
-        named = self.kind == "sets" or hasattr(y, "columns") or are_names(y)
+        named = self.form == "sets" or hasattr(y, "columns") or are_names(y)
         names = self.names if named else None
         if are_names(y):
             sets = [entry for entry in y if isinstance(entry, (set, frozenset, list, tuple))]
@@ -88,18 +88,18 @@ class LabelForm:
         """Labels, in this form, for which margins :math:`(N, L)` are in favour: each of its own, or the best class."""
         if self.is_binary:
             return self.classes[(margins[:, 0] > 0).astype(int)]
-        if self.kind == "classes":
+        if self.form == "classes":
             return self.classes[margins.argmax(axis=1)]
         applies = margins >= 0
         return (
-            [set(self.classes[row].tolist()) for row in applies] if self.kind == "sets" else applies.astype(self.dtype)
+            [set(self.classes[row].tolist()) for row in applies] if self.form == "sets" else applies.astype(self.dtype)
         )
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
         """Scores :math:`(N, L)` of labels as they are; as probabilities of classes, they sum to one."""
         if self.is_binary:
             return np.hstack([1 - scores, scores])
-        return scores / scores.sum(axis=1, keepdims=True) if self.kind == "classes" else scores
+        return scores / scores.sum(axis=1, keepdims=True) if self.form == "classes" else scores
 
     def _one_hot(self, y: npt.NDArray[Any]) -> FloatArray:
         matrix = (y[:, None] == (self.classes[1:] if self.is_binary else self.classes)).astype(np.float32)

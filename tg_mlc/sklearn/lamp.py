@@ -25,7 +25,7 @@ from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.models import LaMP
 from tg_mlc.saving.scorer import logits_of
 from tg_mlc.sklearn.estimator import draw_seed, stack_rows
-from tg_mlc.sklearn.inputs import Inputs, RawInputEstimator, make_samples, preprocessor_of, samples_like
+from tg_mlc.sklearn.inputs import RawInputEstimator, make_samples, preprocessor_of, samples_like
 from tg_mlc.stacking.folds import MODULE, settings_of
 from tg_mlc.stacking.tuned_scores import GRIDS as AUTOMATIC
 from tg_mlc.training import BinaryObjective, TrainSettings, train_model
@@ -85,9 +85,9 @@ class LaMPClassifier(RawInputEstimator):
     estimator by :mod:`joblib` or :mod:`pickle` only for processes of your own: files of these can run any code.
 
     Args:
-        inputs (str, optional): The kind of inputs: :obj:`"vectors"`, :obj:`"bags"` (of words, with weights),
-            :obj:`"texts"` (or lists of words), or :obj:`"smiles"`. (default: :obj:`"auto"`: rows of a dense matrix are
-            vectors, those of a sparse one bags; strings are SMILES if all are molecules, else texts)
+        inputs (str, optional): The form of inputs: :obj:`"vectors"`, :obj:`"bags"` (of words, with weights),
+            :obj:`"texts"` (or lists of words), :obj:`"smiles"`, or :obj:`"dna"`. (default: :obj:`"auto"`: rows of a
+            dense matrix are vectors, those of a sparse one bags; strings are SMILES if all are molecules, else texts)
         label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`, :obj:`"co_occurrence"` (of training
             samples), :obj:`"edgeless"`, or a graph of one's own. (default: :obj:`"fully_connected"`)
         base_scores (Sequence[str], optional): The classifiers whose scores labels take in, as of
@@ -127,7 +127,7 @@ class LaMPClassifier(RawInputEstimator):
         n_iter_ (int): The number of epochs.
     """
 
-    inputs: Inputs | Literal["auto"] = "auto"
+    inputs: str = "auto"
     _: KW_ONLY
     label_graph: GraphName | LabelGraph = "fully_connected"
     base_scores: Sequence[str] | Literal["auto"] | None = "auto"
@@ -181,7 +181,7 @@ class LaMPClassifier(RawInputEstimator):
         y = y[split.val.numpy()]
         if not isinstance(tuner, ThresholdTuner):
             return self._fix_threshold(tuner)
-        if self._form.kind == "classes" or not (y == 1).any():
+        if self._form.form == "classes" or not (y == 1).any():
             return self._fix_threshold(0.5)
         self.thresholds_ = copy(tuner).fit(y, expit(logits)).fitted()
         return self

@@ -16,18 +16,7 @@ from typing_extensions import Self
 
 from tg_mlc._options import check_number
 from tg_mlc.data import MultiLabelDataset, Split
-from tg_mlc.inputs import (
-    Chain,
-    Described,
-    DNAInputs,
-    MoleculeInputs,
-    Preprocessor,
-    TableInputs,
-    TfIdf,
-    from_state,
-    to_state,
-)
-from tg_mlc.inputs.fasta import LETTERS
+from tg_mlc.inputs import Chain, Preprocessor, from_state, kind_of, to_state
 from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_cross_fitted
 from tg_mlc.saving import InferenceModel
@@ -138,7 +127,7 @@ class AutoModel(InferenceModel):
         start = kept.clock()
         self.label_names = list(dataset.label_names)
         scores = StackingFeatures(seconds=self.seconds * CLASSIFIER_SHARE, seed=self.seed, kept=kept)
-        self.preprocessor = Chain(*input_steps(dataset), scores)
+        self.preprocessor = Chain(*kind_of(dataset).steps(), scores)
         train = self.preprocessor.fit_transform(dataset, _all_of(dataset))
         folds, reason = self._train_folds(train, self.seconds - (kept.clock() - start), kept)
         self.models = [] if folds is None else folds.models
@@ -281,19 +270,6 @@ class AutoModel(InferenceModel):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(seconds={self.seconds:g}, seed={self.seed})"
-
-
-def input_steps(dataset: MultiLabelDataset) -> list[Preprocessor]:
-    """What makes samples of raw inputs, and matrices of samples."""
-    if dataset.kind == "vector":
-        return [TableInputs()]
-    if dataset.feature_names == list(LETTERS):
-        return [DNAInputs()]
-    if dataset.kind in ("bag", "sequence"):
-        return [TableInputs(), TfIdf()]
-    if "smiles" in dataset[0]:
-        return [Described(), MoleculeInputs()]
-    raise ValueError(f"Expected bags, sequences, vectors, molecules or DNA (got {dataset}); see from_arrays")
 
 
 def _all_of(dataset: MultiLabelDataset) -> Split:

@@ -19,6 +19,7 @@ from torch_geometric.loader import DataLoader
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
+from tg_mlc.inputs import kind_of
 from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.saving import AtomicCheckpointIO
 from tg_mlc.saving.scorer import logits_of
@@ -99,9 +100,7 @@ class Folds:
 
 def settings_of(dataset: MultiLabelDataset) -> LaMPSettings:
     """The settings for samples with base scores."""
-    if dataset.kind in ("bag", "vector"):
-        return SETTINGS["table"]
-    return SETTINGS["molecules" if "smiles" in dataset[0] else "dna"]
+    return SETTINGS[kind_of(dataset).settings]
 
 
 def label_graph_of(dataset: MultiLabelDataset) -> LabelGraph:

@@ -15,8 +15,7 @@ from tg_mlc.baselines import KernelRidgeBaseline, LabelFrequency, LinearBaseline
 from tg_mlc.baselines.linear import Loss
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import inputs_of
-from tg_mlc.inputs import VECTORS
-from tg_mlc.inputs.views import MoleculeVectors
+from tg_mlc.inputs.molecules import VECTORS, MoleculeVectors
 from tg_mlc.metrics import macro_roc_auc
 
 NUM_FOLDS = 5

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tg_mlc.inputs import Chain, Scale, TableInputs, TfIdf
+from tg_mlc.inputs import Chain
+from tg_mlc.inputs.kinds import kind_named
 from tg_mlc.stacking.classifier_scores import ClassifierScores
 
 if TYPE_CHECKING:
@@ -23,5 +24,5 @@ def table_preprocessor(
             (default: :obj:`("svm", "ridge")`)
         folder (str or PathLike, optional): Where to keep the classifiers. (default: :obj:`None`, nowhere)
     """
-    scale = Scale("standard") if kind == "vector" else TfIdf()
-    return Chain(TableInputs(), scale, *([ClassifierScores(classifiers, folder)] if classifiers else []))
+    steps = kind_named(kind).steps(scaled=True)
+    return Chain(*steps, *([ClassifierScores(classifiers, folder)] if classifiers else []))

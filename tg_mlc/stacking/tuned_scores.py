@@ -22,7 +22,8 @@ from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.samples import Samples
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.inputs import Preprocessor
-from tg_mlc.inputs.views import View, make_view, views_of
+from tg_mlc.inputs.kind import View
+from tg_mlc.inputs.kinds import kind_of, make_view, views_of
 from tg_mlc.metrics import ThresholdTuner, macro_average_precision, macro_roc_auc
 from tg_mlc.stacking.combination import learnable_labels
 from tg_mlc.stacking.resumable import ResumableParts
@@ -148,7 +149,7 @@ class StackingFeatures(Preprocessor):
 
     def _samples(self, raw: MultiLabelDataset, base_scores: torch.Tensor) -> MultiLabelDataset:
         samples = with_attribute(_in_memory(raw), "base_scores", base_scores)
-        if raw.kind != "vector":
+        if not kind_of(raw).takes_view:
             return samples
         scaled = torch.from_numpy(self.views[self.scaling].matrix(raw))
         return with_attribute(samples, "x", scaled)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import networkx as nx
 
+from tg_mlc import inputs
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.datasets import BindingSites
 from tg_mlc.graphs import LabelGraph, from_networkx
-from tg_mlc.inputs import DNAInputs
 from tg_mlc.models import dna_lamp
 from tg_mlc.papers.recipes.recipe import Recipe, official_split
 
@@ -31,7 +31,7 @@ DNA = {
         splits=("official",),
         graphs={"pr": _string, "string": _string},
         build=dna_lamp,
-        preprocess=lambda dataset, root, classifiers: DNAInputs(),
+        preprocess=lambda dataset, root, classifiers: inputs.DNA(),
         model={"num_steps": 2, "num_feature_layers": 1, "dropout": 0.2},
         module={"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05},
         objective={"intermediate_weight": 0.1},

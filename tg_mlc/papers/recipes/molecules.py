@@ -12,8 +12,8 @@ from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, 
 from tg_mlc.datasets import SIDER, ClinTox, NCIFunctionalGroups, Tox21, ToxCast
 from tg_mlc.datasets.moleculenet import MoleculeNetTable
 from tg_mlc.graphs import LabelGraph, tree
-from tg_mlc.inputs import Chain, MoleculeInputs
-from tg_mlc.inputs.transforms import molecule_features
+from tg_mlc.inputs import Chain, Molecules
+from tg_mlc.inputs.smiles import molecule_features
 from tg_mlc.models import molecule_lamp
 from tg_mlc.papers.recipes.recipe import ALONE, Recipe, correlated
 from tg_mlc.stacking import ClassifierScores
@@ -25,7 +25,7 @@ def _moleculenet(root: Path, *, kind: type[MoleculeNetTable]) -> MultiLabelDatas
 
 
 def _preprocess(dataset: MultiLabelDataset, root: Path, classifiers: Sequence[str]) -> Chain:
-    return Chain(MoleculeInputs(), *([ClassifierScores(classifiers, root / "base_scores")] if classifiers else []))
+    return Chain(Molecules(), *([ClassifierScores(classifiers, root / "base_scores")] if classifiers else []))
 
 
 def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+
+from tg_mlc.data import DuplicateMolecule, MoleculeDataset
+from tg_mlc.inputs import molecule_dataset as module
+
+TABLE = """name,smiles,toxic,bitter
+ethanol,CCO,0,1
+broken,C1CC,1,1
+salt,[Na+].[Cl-],0,
+lithium,[Li+],1,0
+again,OCC,,
+"""
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE)
+    return path
+
+
+def read(table, **options):
+    return MoleculeDataset.from_csv(table, "smiles", ["toxic", "bitter"], **options)
+
+
+def test_from_csv(table):
+    dataset = read(table)
+    assert len(dataset) == 4
+    assert dataset.label_names == ["toxic", "bitter"]
+    assert dataset.num_labels == dataset.num_classes == 2
+    assert dataset[0].y.shape == (1, 2)
+    assert dataset[0].smiles == "CCO"
+    assert dataset.y.nan_to_num(-1).tolist() == [[0, 1], [0, -1], [1, 0], [-1, -1]]
+
+
+def test_the_report_lists_invalid_and_duplicate_rows(table):
+    report = read(table).report
+    assert report.num_rows == 5
+    assert [(entry.row, entry.smiles) for entry in report.invalid] == [(1, "C1CC")]
+    assert report.duplicates == [DuplicateMolecule(4, 0, "CCO")]
+    assert report.kept_rows == [0, 2, 3, 4]
+
+
+def test_on_error_raise_names_the_row(table):
+    with pytest.raises(ValueError, match=r"row 1 \(got 'C1CC': not a valid SMILES.*on_error='skip'"):
+        read(table, on_error="raise")
+
+
+def test_y_follows_a_selection(table):
+    dataset = read(table)
+    assert torch.equal(dataset[[2, 0]].y, dataset.y[[2, 0]])
+    assert dataset[1:3].label_names == dataset.label_names
+    assert dataset[torch.tensor([True, False, False, True])].y.shape == (2, 2)
+
+
+def test_single_atoms_and_fragments_can_be_batched(table):
+    batch = next(iter(DataLoader(read(table), batch_size=4)))
+    assert batch.num_graphs == 4
+    assert batch.y.shape == (4, 2)
+    assert batch.edge_index.shape[0] == 2
+    assert batch.batch.bincount().tolist() == [3, 2, 1, 3]
+
+
+def test_a_data_set_of_one_molecule():
+    dataset = MoleculeDataset.from_smiles(["C"], [[1.0, math.nan]])
+    assert len(dataset) == 1
+    assert dataset.y.shape == (1, 2)
+    assert dataset.label_names == ["label_0", "label_1"]
+
+
+def test_transforms_and_filter(table):
+    def shift(data):
+        data.shifted = data.x + 1
+        return data
+
+    dataset = read(table, pre_transform=shift, pre_filter=lambda data: data.num_nodes > 1)
+    assert len(dataset) == 3
+    assert dataset.report.filtered == [3]
+    assert dataset.report.kept_rows == [0, 2, 4]
+    assert torch.equal(dataset[0].shifted, dataset[0].x + 1)
+    assert "shifted" in read(table, transform=shift)[0]
+
+
+def test_root_keeps_the_graphs(table, tmp_path, monkeypatch):
+    first = read(table, root=tmp_path / "kept")
+    monkeypatch.setattr(module, "parse_smiles", lambda smiles: pytest.fail("the graphs were made again"))
+    second = read(table, root=tmp_path / "kept")
+    assert second.report == first.report
+    assert torch.equal(second[1].x, first[1].x)
+
+
+@pytest.mark.parametrize("change", ["file", "columns", "on_error", "force_reload"])
+def test_root_makes_the_graphs_again_when_something_changed(table, tmp_path, monkeypatch, change):
+    table.write_text(TABLE.replace("C1CC", "C1CC1"))
+    read(table, root=tmp_path)
+    made = []
+    monkeypatch.setattr(module, "molecule_samples", spy(made, module.molecule_samples))
+    if change == "file":
+        table.write_text(TABLE)
+        assert len(read(table, root=tmp_path)) == 4
+    elif change == "columns":
+        dataset = MoleculeDataset.from_csv(table, "smiles", ["bitter"], root=tmp_path)
+        assert dataset.label_names == ["bitter"]
+    elif change == "on_error":
+        read(table, root=tmp_path, on_error="raise")
+    else:
+        read(table, root=tmp_path, force_reload=True)
+    assert len(made) == 1
+
+
+def spy(calls, function):
+    def call(*args, **kwargs):
+        calls.append(args)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def test_a_damaged_file_in_root_asks_for_force_reload(table, tmp_path):
+    read(table, root=tmp_path)
+    (kept,) = (tmp_path / "processed").iterdir()
+    kept.write_bytes(kept.read_bytes()[:100])
+    with pytest.raises(RuntimeError, match="force_reload=True"):
+        read(table, root=tmp_path)
+    assert len(read(table, root=tmp_path, force_reload=True)) == 4
+
+
+@pytest.mark.parametrize(
+    ("smiles", "y", "options", "message"),
+    [
+        (["C", "CC"], [[1.0]], {}, r"shape \[2, 1\].*got \[1, 1\]"),
+        (["C"], [[0.5]], {}, r"got 0.5 in row 0, column 0: label 'label_0'"),
+        (["C"], [[1.0]], {"label_names": ["a", "b"]}, r"name each of the 1 columns \(got 2 names\)"),
+        (["C"], [[1.0, 0.0]], {"label_names": ["a", "a"]}, r"'label_names' to be unique \(got \['a'\]"),
+        (["C"], [[1.0]], {"label_names": "a"}, "list of names"),
+        (None, [[1.0]], {}, r"'smiles' to be a list of strings \(got NoneType\)"),
+        ("CCO", [[1.0]], {}, r"'smiles' to be a list of strings \(got str\)"),
+        (pd.DataFrame({"smiles": ["C"]}), [[1.0]], {}, r"list of strings \(got DataFrame\); choose a column"),
+        ([None], [[1.0]], {"on_error": "raise"}, r"row 0 \(got 'None': not a string"),
+        (["C"], [[1.0]], {"on_error": "ignore"}, "'on_error' to be one of skip, raise"),
+        (["C1", ""], [[1.0], [0.0]], {}, "at least one molecule"),
+        ([], [], {}, "Expected"),
+    ],
+)
+def test_wrong_arguments(smiles, y, options, message):
+    with pytest.raises(ValueError, match=message):
+        MoleculeDataset.from_smiles(smiles, y, **options)
+
+
+def test_frames_and_missing_cells():
+    frame = pd.DataFrame({"smiles": ["CCO", None, "C", np.nan], "b": [1, 1, 0, 0], "a": [0, 0, np.nan, 1]})
+    dataset = MoleculeDataset.from_smiles(frame["smiles"], frame[["b", "a"]])
+    assert dataset.label_names == ["b", "a"]
+    assert dataset.y.nan_to_num(-1).tolist() == [[1, 0], [0, -1]]
+    assert [(entry.row, entry.reason) for entry in dataset.report.invalid] == [(1, "not a string"), (3, "not a string")]
+    with pytest.raises(ValueError, match="rows in one order"):
+        MoleculeDataset.from_smiles(frame["smiles"], frame[["b"]].iloc[::-1])
+
+
+class Keep:
+    def __init__(self, smallest):
+        self.smallest = smallest
+
+    def __call__(self, data):
+        return data.num_nodes >= self.smallest
+
+
+def test_graphs_of_objects_are_kept_and_those_of_functions_are_not(table, tmp_path):
+    for smallest, number in ((2, 3), (3, 2), (2, 3)):
+        assert len(read(table, root=tmp_path, pre_filter=Keep(smallest))) == number
+    assert len(list((tmp_path / "processed").iterdir())) == 2
+    for keep, number in ((lambda data: data.num_nodes > 1, 3), (lambda data: data.num_nodes > 2, 2)):
+        assert len(read(table, root=tmp_path, pre_filter=keep)) == number
+    assert len(list((tmp_path / "processed").iterdir())) == 2
+
+
+def test_there_is_no_progress_bar_without_a_terminal(capfd):
+    MoleculeDataset.from_smiles(["C"] * 400, [[1.0]] * 400)
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_clintox(real_file):
+    dataset = MoleculeDataset.from_csv(real_file("clintox/raw/clintox.csv"), "smiles")
+    assert dataset.label_names == ["FDA_APPROVED", "CT_TOX"]
+    assert dataset.report.num_rows == 1484
+    assert len(dataset) + len(dataset.report.invalid) == 1484
+    assert 1470 <= len(dataset) <= 1484
+    assert {entry.row for entry in dataset.report.invalid} >= {7}
+
+
+def test_tox21(real_file, tmp_path):
+    path = real_file("tox21/raw/tox21.csv.xz")
+    with pytest.raises(ValueError, match=r"'mol_id'.*label_columns"):
+        MoleculeDataset.from_csv(path, "smiles")
+    table = module.read_molecules(path, "smiles", ["NR-AR", "NR-AhR", "SR-p53"])
+    dataset = MoleculeDataset.from_smiles(table.smiles[:1500], table.y[:1500], table.label_names)
+    assert len(table.smiles) == 7831
+    assert table.y.isnan().any(dim=0).all()
+    assert [entry.row for entry in dataset.report.invalid] == [1322]
+    assert dataset.y.isnan().sum() == table.y[dataset.report.kept_rows].isnan().sum()

@@ -1,0 +1,182 @@
+"""Tables of features: matrices and lists in any usual form, and the base of the kinds that are read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from typing_extensions import Self
+
+from tg_mlc._frames import in_order, take_by_name
+from tg_mlc._names import check_names
+from tg_mlc._numbers import as_array, as_list, check_real, to_numbers, to_scipy
+from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.inputs.kind import InputKind
+from tg_mlc.inputs.tables import column_of, matrix_of, nominal_names
+
+Document = Sequence[Any]
+
+
+class TableKind(InputKind):
+    """Base of words and vectors, which a model receives by their numbers or places.
+
+    It takes all that :func:`~tg_mlc.data.from_arrays` takes with :obj:`like`.
+
+    Attributes:
+        kind (str): The :obj:`kind` of the samples, as of :class:`~tg_mlc.data.MultiLabelDataset`.
+        feature_names (list[str], optional): The vocabulary, or the names of columns.
+        num_inputs (int): The size of the vocabulary, or of a row.
+
+    Raises:
+        ValueError: On use, if samples are of another kind, or have other words or columns than those that it was fitted
+            to.
+    """
+
+    lists_labels = True
+    kind: str
+    feature_names: list[str] | None
+    num_inputs: int
+
+    def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Takes the labels, and the words or columns, of the samples."""
+        if not self.matches(dataset) or dataset.kind is None or dataset.num_inputs is None:
+            expected = " or ".join(repr(form.kind) for form in self.forms.values())
+            raise ValueError(f"Expected samples of kind {expected} (got {dataset} of kind {dataset.kind!r})")
+        self.kind, self.feature_names, self.num_inputs = dataset.kind, dataset.feature_names, dataset.num_inputs
+        return super().fit(dataset, split)
+
+    def transform(self, raw: Any) -> MultiLabelDataset:
+        """Samples of raw inputs; samples as they are, if they have the same words or columns."""
+        samples = super().transform(raw)
+        if any(getattr(samples, name) != getattr(self, name) for name in ("kind", "num_inputs", "feature_names")):
+            expected = f"samples of kind {self.kind!r} with the {self.num_inputs} words or columns of those before"
+            got = f"{samples} of kind {samples.kind!r}"
+            raise ValueError(f"Expected {expected} (got {got}); pass raw inputs, or take 'from_arrays(..., like=...)'")
+        return samples
+
+    def _new_samples(self, raw: Any) -> MultiLabelDataset:
+        raw = without_nominal(raw, self.feature_names, is_old=True)[0]
+        old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
+        return self.samples(raw, self._unknown(num_rows_of(raw)), self.label_names, self.kind, **old)
+
+    def _column(self, raw: Any) -> Any:
+        """A data frame's columns that training had, if all are there."""
+        columns = [str(column) for column in getattr(raw, "columns", ())]
+        wanted = {column_of(name, columns) for name in self.feature_names or ()} if columns else set()
+        if not wanted or not wanted.issubset(columns):
+            return raw
+        return raw[[own for own, column in zip(raw.columns, columns, strict=True) if column in wanted]]
+
+
+def num_rows_of(X: Any) -> int:
+    """The number of rows of a matrix, or of entries of a list."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def as_documents(X: Any) -> list[Document] | None:
+    """Lists of strings or whole numbers; :obj:`None` if the inputs are something else."""
+    if not isinstance(X, (list, tuple)) or not X:
+        return None
+    documents = [row.tolist() if isinstance(row, (np.ndarray, torch.Tensor)) else row for row in X]
+    if not all(isinstance(row, (list, tuple)) for row in documents):
+        return None
+    types = set(map(type, chain.from_iterable(documents)))
+    if not all(issubclass(each, (str, int, np.integer)) and each is not bool for each in types):
+        return None
+    return documents
+
+
+def may_be_rows(documents: list[Document]) -> bool:
+    """Tells whether documents may as well be the rows of a matrix of numbers."""
+    lengths = set(map(len, documents))
+    if len(lengths) > 1 or 0 in lengths:
+        return False
+    return not any(isinstance(word, str) for word in chain.from_iterable(documents))
+
+
+def without_nominal(X: Any, feature_names: Sequence[str] | None, is_old: bool) -> tuple[Any, Sequence[str] | None]:
+    """A data frame with nominal columns as a matrix with a column for each of their values, and its names; anything
+    else unchanged.
+
+    With :obj:`is_old`, names are those of an old data set, which has columns for values of nominal ones.
+    """
+    if is_old:
+        columns = [str(column) for column in getattr(X, "columns", ())]
+        sources = list(dict.fromkeys(column_of(name, columns) for name in feature_names or ()))
+        if not columns or sources == list(feature_names or ()):
+            return X, feature_names
+        return matrix_of(in_order(X, sources, "X"), list(feature_names or ())), feature_names
+    frame = take_by_name(X, feature_names, "feature_names")
+    given = None if feature_names is None else [str(name) for name in feature_names]
+    names = nominal_names(frame, given)
+    return (X, feature_names) if names is None else (matrix_of(frame, names, given), names)
+
+
+def read_matrix(
+    X: Any, feature_names: Sequence[str] | None, num_inputs: int | None, *, sparse: bool
+) -> tuple[sp.csr_array | np.ndarray, list[str] | None]:
+    """A sparse or dense matrix of single precision, and the names of its columns.
+
+    With :obj:`num_inputs`, columns and their names are those of an old data set, and stay as they are.
+    """
+    X = in_order(X, feature_names, "X") if num_inputs is not None else take_by_name(X, feature_names, "feature_names")
+    matrix = sparse_matrix(X)
+    if sparse:
+        x = sp.csr_array(dense_matrix(X) if matrix is None else matrix).astype(np.float32)
+        x.sum_duplicates()
+        x.eliminate_zeros()  # a word of weight 0 is absent
+        wrong = np.flatnonzero(~np.isfinite(x.data))
+        if wrong.size:
+            row = int(np.searchsorted(x.indptr, wrong[0], side="right")) - 1
+            _refuse(x.data[wrong[0]], row, int(x.indices[wrong[0]]))
+    else:
+        x = (dense_matrix(X) if matrix is None else matrix.toarray()).astype(np.float32)
+        infinite = np.argwhere(np.isinf(x))  # NaN is a missing value, which scalers take
+        if infinite.size:
+            _refuse(x[tuple(infinite[0])], *infinite[0])
+    if num_inputs not in (None, x.shape[1]):
+        raise ValueError(f"Expected 'X' of {num_inputs} columns, as 'like' has (got {x.shape[1]})")
+    given = feature_names if feature_names is not None else getattr(X, "columns", None)
+    if given is None:
+        return x, None
+    names = [str(name) for name in given]
+    check_names(names, x.shape[1], "feature_names")
+    return x, names
+
+
+def sparse_matrix(X: Any) -> sp.csr_array | None:
+    """A matrix that is stored sparsely; :obj:`None` for any other."""
+    X = to_scipy(X)
+    if hasattr(X, "columns") and hasattr(X, "sparse"):  # a data frame of sparse columns
+        X = X.sparse.to_coo()
+    if not sp.issparse(X):
+        return None
+    check_real(X.dtype, "inputs")
+    return sp.csr_array(X)
+
+
+def dense_matrix(X: Any) -> np.ndarray:
+    """A matrix of numbers."""
+    try:
+        values = as_array(X)
+    except ValueError as error:
+        raise ValueError(f"Expected rows of one length in a matrix of inputs ({error})") from error
+    if values.ndim != 2:
+        expected = "inputs as a matrix of shape [num_samples, num_features] or as lists of words"
+        hint = "split texts into words first, or take 'from_csv' with 'text_column'"
+        raise ValueError(f"Expected {expected} (got an array of shape {list(values.shape)}); {hint}")
+    return to_numbers(values, getattr(X, "columns", None), "inputs")
+
+
+def list_of_column(frame: Any) -> Any:
+    """The entries of a data frame's only column if they are texts or lists, else the frame."""
+    column = as_list(frame[frame.columns[0]])
+    return column if isinstance(column, list) else frame
+
+
+def _refuse(value: float, row: int, column: int) -> None:
+    raise ValueError(f"Expected finite inputs that 32 bits can hold (got {value} in row {row}, column {column})")

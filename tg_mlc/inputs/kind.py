@@ -1,0 +1,266 @@
+"""InputKind: one kind of input in one object, which whoever needs to know the kind asks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from torch import nn
+from torch_geometric.data import Data
+from typing_extensions import Self
+
+from tg_mlc._numbers import as_list
+from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
+from tg_mlc.data._label_values import read_labels
+from tg_mlc.data.records import Records, Tokens
+from tg_mlc.inputs.preprocessor import Preprocessor
+from tg_mlc.inputs.tables import read_csv_table
+
+#: The inputs of all samples: bags, vectors or sequences.
+Rows: TypeAlias = sp.csr_array | np.ndarray | Tokens
+
+
+class View(ABC):
+    """Samples as a matrix for classifiers, with what is learned from training samples."""
+
+    def fit(self, dataset: MultiLabelDataset) -> Self:
+        """Learns from training samples."""
+        return self
+
+    @abstractmethod
+    def matrix(self, dataset: MultiLabelDataset) -> Any:
+        """Features :math:`(N, F)` of any samples, whose mean square length is about 1."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the learned values, as arrays and plain data."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes the learned values of another view."""
+        return self
+
+
+class Form(NamedTuple):
+    """A form in which an estimator takes raw inputs."""
+
+    kind: str | None  #: the :obj:`kind` of the data set that they become
+    is_matrix: bool = False  #: whether they are the rows of a matrix, not a list
+
+
+class InputKind(Preprocessor):
+    """One kind of input: recognises it, reads it, turns raw inputs into samples like those of the training, and makes
+    matrices for classifiers and an encoder for networks.
+
+    A new kind is a subclass in a file of its own and a line in :obj:`tg_mlc.inputs.kinds.KINDS`. An object is a
+    preprocessor, fitted to training samples and saved with a model; samples stay as they are.
+
+    Attributes:
+        forms (dict[str, Form]): The forms of raw inputs by the names that estimators have for them.
+        option (str): The name of the kind in the options of the command line.
+        noun (str): What a single input is, for messages.
+        settings (str): The name of the settings of LaMP in :obj:`tg_mlc.stacking.folds.SETTINGS`.
+        views (dict): By name, what makes a :class:`View`; the last one keeps most of the content of a sample.
+        reads_columns (bool): Whether an input is several columns of a table, not the cell of one.
+        lists_labels (bool): Whether the command line takes a column that lists the names of labels.
+        splits (tuple[str, ...]): The ways to choose test samples, of those of the command line.
+        takes_view (bool): Whether networks take the inputs on the scale of a view.
+        constant_names (list[str], optional): The :obj:`feature_names` that all data sets of the kind have.
+        label_names (list[str]): The labels of the samples that it was fitted to.
+
+    Raises:
+        ValueError: On use, if there is no input, or a string in place of a list of them.
+    """
+
+    forms: ClassVar[Mapping[str, Form]]
+    option: ClassVar[str]
+    noun: ClassVar[str] = "an input"
+    settings: ClassVar[str] = "table"
+    views: ClassVar[Mapping[str, Callable[[], View]]]
+    reads_columns: ClassVar[bool] = False
+    lists_labels: ClassVar[bool] = False
+    splits: ClassVar[tuple[str, ...]] = ("random", "stratified")
+    takes_view: ClassVar[bool] = False
+    constant_names: ClassVar[list[str] | None] = None
+    label_names: list[str]
+
+    @classmethod
+    @abstractmethod
+    def matches(cls, dataset: MultiLabelDataset) -> bool:
+        """Tells whether samples are of this kind."""
+
+    @classmethod
+    def recognise(cls, X: Any) -> tuple[str, str] | None:
+        """The :obj:`kind` of the data set that arrays become, and the reason, if they are of this kind."""
+        return None
+
+    @classmethod
+    @abstractmethod
+    def read(
+        cls,
+        X: Any,
+        kind: str | None,
+        feature_names: Sequence[str] | None = None,
+        train: np.ndarray | None = None,
+        num_inputs: int | None = None,
+    ) -> tuple[Rows, list[str] | None]:
+        """Reads raw inputs.
+
+        Args:
+            X (Any): The raw inputs.
+            kind (str): The :obj:`kind` of the data set that they become.
+            feature_names (Sequence[str], optional): The words or columns. (default: :obj:`None`, those of :obj:`X`)
+            train (numpy.ndarray, optional): The rows of training samples, from which words are taken. (default: all)
+            num_inputs (int, optional): The number of words or columns of an old data set, which stay as they are.
+                (default: :obj:`None`)
+        """
+
+    @classmethod
+    def split(cls, raw: Any) -> Any:
+        """Raw inputs in the form that :meth:`read` takes."""
+        return raw
+
+    @classmethod
+    def check(cls, raw: Any) -> None:
+        """Refuses a raw input that cannot be read, by a :class:`ValueError`."""
+
+    @classmethod
+    def samples(
+        cls,
+        X: Any,
+        y: np.ndarray,
+        label_names: Sequence[str],
+        kind: str | None = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+        num_inputs: int | None = None,
+        train: np.ndarray | None = None,
+        test: np.ndarray | None = None,
+        transform: Callable[[Data], Data] | None = None,
+    ) -> MultiLabelDataset:
+        """Makes a data set of raw inputs and a matrix of labels.
+
+        Args:
+            X, feature_names, num_inputs, train: As in :meth:`read`.
+            y (numpy.ndarray): Labels :math:`(N, L)`: 0, 1 or NaN.
+            label_names (Sequence[str]): Their names.
+            kind (str, optional): As in :meth:`read`. (default: :obj:`None`, the first of :attr:`forms`)
+            test (numpy.ndarray, optional): The rows of test samples. (default: :obj:`None`)
+            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+        """
+        kind = kind or next(iter(cls.forms.values())).kind
+        x, names = cls.read(X, kind, feature_names, train, num_inputs)
+        samples = Records(x, y, list(label_names), names, train, test).to_samples()
+        size = samples.num_features if num_inputs is None else num_inputs
+        return ArrayDataset(samples._replace(kind=kind, num_features=size), transform)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: Path,
+        columns: Sequence[str],
+        labels: Sequence[str],
+        label_separator: str | None = None,
+        delimiter: str = ",",
+        folder: Path | None = None,
+    ) -> MultiLabelDataset:
+        """Makes a data set of columns of a CSV file.
+
+        Args:
+            path (Path): The file.
+            columns (Sequence[str]): The column of inputs; several if the kind :attr:`reads_columns`, all but the labels
+                if empty.
+            labels (Sequence[str]): The columns of labels, or the one that lists names.
+            label_separator (str, optional): The mark between names. (default: :obj:`None`, a column for each label)
+            delimiter (str, optional): The mark between cells. (default: :obj:`","`)
+            folder (Path, optional): Keeps what takes long. (default: :obj:`None`)
+        """
+        table = read_csv_table(path, delimiter)
+        columns = list(columns) or [name for name in table.header if name not in labels]
+        table.require(labels, columns)
+        X, names = table.features(columns) if cls.reads_columns else (cls.split(table.texts(columns[0])), None)
+        listed = label_separator is not None
+        Y: Any = table.label_sets(labels[0], str(label_separator)) if listed else table.labels(labels)
+        y, label_names = read_labels(Y, None if listed else labels)
+        return cls.samples(X, y, label_names, feature_names=names)
+
+    def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Takes the labels of the samples."""
+        self.label_names = list(dataset.label_names)
+        return self
+
+    def transform(self, raw: Any) -> MultiLabelDataset:
+        """Samples of raw inputs, without known labels; samples as they are."""
+        if isinstance(raw, MultiLabelDataset):
+            return raw
+        raw = self._column(raw)
+        if isinstance(raw, (str, bytes)):
+            raise ValueError(f"Expected a list of raw inputs (got the string {raw[:40]!r}); pass one input as [input]")
+        raw = as_list(raw)
+        raw = raw.tolist() if isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype.kind == "U" else raw
+        if num_rows(raw) == 0:
+            raise ValueError("Expected at least one raw input (got none); pass a list with one entry per sample")
+        return self._new_samples(self.split(raw))
+
+    def _new_samples(self, raw: Any) -> MultiLabelDataset:
+        return self.samples(raw, self._unknown(len(raw)), self.label_names)
+
+    def _column(self, raw: Any) -> Any:
+        """The only column of a data frame; anything else but a data frame as it is."""
+        columns = list(getattr(raw, "columns", ()))
+        if len(columns) > 1:
+            raise ValueError(
+                f"Expected a list or one column of raw inputs (got a data frame of the columns {columns[:5]}); choose "
+                f"one, as in frame[{columns[0]!r}]"
+            )
+        return raw[columns[0]] if columns else raw
+
+    def _unknown(self, num_samples: int) -> np.ndarray:
+        return np.full((num_samples, len(self.label_names)), np.nan, dtype=np.float32)
+
+    @classmethod
+    def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
+        """The preprocessors between raw inputs and models, not fitted yet.
+
+        Args:
+            scaled (bool, optional): If set to :obj:`True`, inputs get a scale that suits networks, which classifiers
+                choose for themselves. (default: :obj:`False`)
+        """
+        return [cls()]
+
+    @classmethod
+    @abstractmethod
+    def encoder(
+        cls,
+        train: MultiLabelDataset,
+        channels: int,
+        *,
+        num_components: int = 8,
+        input_dropout: float = 0.2,
+        min_df: int = 1,
+    ) -> nn.Module:
+        """Makes the encoder of samples, with arguments as of :func:`~tg_mlc.inputs.input_encoder`."""
+
+    @abstractmethod
+    def components(self, sample: Data) -> list[str]:
+        """Names the parts of a sample for people: words, columns, atoms or k-mers."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """All attributes, once it is fitted."""
+        if not hasattr(self, "label_names"):
+            raise RuntimeError("Expected 'fit' to be called before 'state_dict'")
+        return super().state_dict()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.label_names)} labels)"
+
+
+def num_rows(X: Any) -> int | None:
+    """The number of raw inputs before they are read; :obj:`None` if that cannot be told."""
+    if isinstance(X, (list, tuple)):
+        return len(X)
+    shape = np.shape(X)
+    return int(shape[0]) if shape else None

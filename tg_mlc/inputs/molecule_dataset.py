@@ -1,0 +1,271 @@
+"""Molecules with labels from a table or from lists, and a report on each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypedDict, get_args
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from tqdm import tqdm
+from typing_extensions import Unpack
+
+from tg_mlc._files import sha256
+from tg_mlc._frames import check_same_rows
+from tg_mlc._numbers import as_list
+from tg_mlc._optional import require
+from tg_mlc._options import check_choice
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data._label_values import read_labels
+from tg_mlc.data._settings import settings_key
+from tg_mlc.data.samples import Samples
+from tg_mlc.inputs.smiles import MoleculeError, molecule_from_rdmol, parse_smiles
+from tg_mlc.inputs.tables import read_molecules
+
+OnError = Literal["skip", "raise"]
+#: The rows of each sort that a report shows.
+NUM_SHOWN = 10
+
+
+class InvalidMolecule(NamedTuple):
+    """A row whose SMILES could not become a graph, and why."""
+
+    row: int
+    smiles: str
+    reason: str
+
+
+class DuplicateMolecule(NamedTuple):
+    """A row whose canonical SMILES occurred before, in row ``first_row``."""
+
+    row: int
+    first_row: int
+    smiles: str
+
+
+@dataclass(frozen=True)
+class MoleculeReport:
+    """The outcome of each row of a table of molecules.
+
+    Rows are counted from 0, without the header. Duplicates are kept in the data set: only their reader can know whether
+    they are repeated measurements or mistakes.
+
+    Args:
+        num_rows (int): Number of rows read.
+        invalid (list, optional): Rows left out because their SMILES could not become a graph.
+        duplicates (list, optional): Rows whose canonical SMILES occurred before.
+        filtered (list, optional): Rows left out by :obj:`pre_filter`.
+    """
+
+    num_rows: int
+    invalid: list[InvalidMolecule] = field(default_factory=list)
+    duplicates: list[DuplicateMolecule] = field(default_factory=list)
+    filtered: list[int] = field(default_factory=list)
+
+    @property
+    def kept_rows(self) -> list[int]:
+        """The row of each sample of the whole data set, in order."""
+        left_out = {entry.row for entry in self.invalid} | set(self.filtered)
+        return [row for row in range(self.num_rows) if row not in left_out]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain lists and numbers."""
+        named = {"invalid": list(map(list, self.invalid)), "duplicates": list(map(list, self.duplicates))}
+        return {**vars(self), **named, "filtered": list(self.filtered)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> MoleculeReport:
+        """The inverse of :meth:`to_dict`."""
+        invalid = [InvalidMolecule(*entry) for entry in values["invalid"]]
+        duplicates = [DuplicateMolecule(*entry) for entry in values["duplicates"]]
+        return cls(values["num_rows"], invalid, duplicates, values["filtered"])
+
+    def __str__(self) -> str:
+        counts = f"{len(self.invalid)} invalid, {len(self.duplicates)} duplicates, {len(self.filtered)} filtered"
+        lines = [f"{self.num_rows} rows: {len(self.kept_rows)} kept ({counts})"]
+        lines += _shorten([f"  row {row}: invalid SMILES '{smiles}': {why}" for row, smiles, why in self.invalid])
+        lines += _shorten([f"  row {row}: the molecule of row {first} again" for row, first, _ in self.duplicates])
+        return "\n".join(lines)
+
+
+def _shorten(lines: list[str]) -> list[str]:
+    hidden = len(lines) - NUM_SHOWN
+    return [*lines[:NUM_SHOWN], f"  ... and {hidden} more"] if hidden > 0 else lines
+
+
+class MoleculeOptions(TypedDict, total=False):
+    """The options of how molecules become samples."""
+
+    on_error: OnError
+    pre_transform: Callable[[Data], Data] | None
+    pre_filter: Callable[[Data], bool] | None
+
+
+class LabeledMolecules(MultiLabelDataset):
+    """A data set of molecules that knows what became of each row of its table.
+
+    Attributes:
+        report (MoleculeReport): Which rows were invalid, and which were duplicates; also for a part of the data set,
+            that of the whole table.
+    """
+
+    report: MoleculeReport
+
+    def _adopt(self, samples: Samples) -> None:
+        super()._adopt(samples)
+        if samples.report is None:
+            raise RuntimeError("Expected molecules with a report (got none); pass force_reload=True to make them again")
+        self.report = MoleculeReport.from_dict(samples.report)
+
+
+class MoleculeDataset(LabeledMolecules):
+    """Molecules with any number of labels; make one with :meth:`from_csv` or :meth:`from_smiles`.
+
+    Atoms and bonds have the features of :func:`torch_geometric.utils.from_smiles`, and each sample keeps its
+    ``smiles``.
+
+    .. code-block:: python
+
+        dataset = MoleculeDataset.from_csv("tox21.csv", smiles_column="smiles", label_columns=["NR-AR", "SR-p53"])
+        print(dataset.report)
+    """
+
+    def __init__(self, samples: Samples, transform: Callable[[Data], Data] | None = None) -> None:
+        super().__init__(None, transform)
+        self._adopt(samples)
+
+    @classmethod
+    def from_smiles(
+        cls,
+        smiles: Sequence[str],
+        y: Any,
+        label_names: Sequence[str] | None = None,
+        *,
+        transform: Callable[[Data], Data] | None = None,
+        **options: Unpack[MoleculeOptions],
+    ) -> MoleculeDataset:
+        """Makes a data set from SMILES strings and their labels.
+
+        Args:
+            smiles (list[str]): One SMILES string per molecule, also as a column of a data frame; what is no string,
+                as a missing entry, counts as an invalid molecule.
+            y (Any): Labels ``[num_molecules, num_labels]`` of 0, 1 and NaN (unknown) in any form that
+                :func:`~tg_mlc.data.from_arrays` takes, as a tensor or a data frame.
+            label_names (list[str], optional): Names of the labels. (default: the columns of a data frame, else
+                ``label_0``, ``label_1``, ...)
+            on_error (str, optional): :obj:`"skip"` leaves invalid molecules out and lists them in ``report``,
+                :obj:`"raise"` raises. (default: :obj:`"skip"`)
+            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+            pre_transform (callable, optional): Applied to every sample once. (default: :obj:`None`)
+            pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
+
+        Raises:
+            ValueError: If shapes or label values are wrong, two labels have one name, no molecule is valid, or an
+                invalid one is met and :obj:`on_error` is :obj:`"raise"`.
+        """
+        if isinstance(smiles, str) or not hasattr(smiles, "__len__") or getattr(smiles, "ndim", 1) != 1:
+            kind = type(smiles).__name__
+            raise ValueError(f"Expected 'smiles' to be a list of strings (got {kind}); choose a column of a table")
+        check_same_rows(smiles, y)
+        labels, names = read_labels(as_list(y), label_names)
+        if len(labels) != len(smiles):
+            shape = f"[{len(smiles)}, {len(names)}]"
+            raise ValueError(f"Expected 'y' of shape {shape}, one row per molecule (got {list(labels.shape)})")
+        return cls(molecule_samples(list(smiles), torch.from_numpy(labels), names, **options), transform)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path,
+        smiles_column: str,
+        label_columns: Sequence[str] | None = None,
+        *,
+        delimiter: str = ",",
+        root: str | Path | None = None,
+        transform: Callable[[Data], Data] | None = None,
+        force_reload: bool = False,
+        **options: Unpack[MoleculeOptions],
+    ) -> MoleculeDataset:
+        """Makes a data set from a CSV file with a header (plain, ``.gz``, ``.bz2`` or ``.xz``).
+
+        Args:
+            path (str or Path): The file.
+            smiles_column (str): Name of the column of SMILES strings.
+            label_columns (list[str], optional): Names of the label columns, with cells 0, 1 or blank (unknown).
+                (default: all columns but :obj:`smiles_column`)
+            delimiter (str, optional): What stands between cells. (default: :obj:`","`)
+            root (str or Path, optional): Folder to keep the finished graphs in, so that the next call with the same
+                file and arguments need not make them again. Those of a function as :obj:`pre_transform` or
+                :obj:`pre_filter` are not kept, as nothing tells two functions apart; those of an object are, by its
+                class and its attributes. (default: :obj:`None`, keep nothing)
+            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+            force_reload (bool, optional): Whether to make the graphs again. (default: :obj:`False`)
+            **options (optional): :obj:`on_error`, :obj:`pre_transform` and :obj:`pre_filter` as of :meth:`from_smiles`.
+
+        Raises:
+            ValueError: If a column is missing, a label is not 0, 1 or blank, no molecule is valid, or an invalid one
+                is met and :obj:`on_error` is :obj:`"raise"`.
+            RuntimeError: If the file kept in :obj:`root` is damaged.
+        """
+
+        def build() -> Samples:
+            smiles, y, names = read_molecules(path, smiles_column, label_columns, delimiter)
+            return molecule_samples(smiles, y, names, **options)
+
+        columns = None if label_columns is None else list(label_columns)
+        changes = options.get("pre_transform"), options.get("pre_filter")
+        key = settings_key(smiles_column, columns, delimiter, options.get("on_error", "skip"), *changes)
+        if root is None or key is None:
+            return cls(build(), transform)
+        digest = sha256(Path(path).read_bytes() + key.encode())[:16]
+        kept = Path(root) / "processed" / f"{Path(path).name.partition('.')[0]}-{digest}.pt"
+        if force_reload or not kept.exists():
+            build().save(kept)
+        return cls(Samples.load(kept), transform)
+
+
+def molecule_samples(
+    smiles: Sequence[str],
+    y: Tensor,
+    label_names: Sequence[str],
+    *,
+    on_error: OnError = "skip",
+    pre_transform: Callable[[Data], Data] | None = None,
+    pre_filter: Callable[[Data], bool] | None = None,
+) -> Samples:
+    """Converts SMILES strings and labels to samples; what all molecule data sets share."""
+    check_choice("on_error", on_error, get_args(OnError))
+    report = MoleculeReport(num_rows=len(smiles))
+    first_rows: dict[str, int] = {}
+    samples = []
+    to_smiles = require("rdkit.Chem", extra="molecules").MolToSmiles
+    with require("rdkit.rdBase", extra="molecules").BlockLogs():
+        for row, text in enumerate(tqdm(smiles, desc="Molecules to graphs", disable=None, leave=False)):
+            try:
+                if not isinstance(text, str):  # as where a cell of a data frame is empty
+                    raise MoleculeError("not a string")
+                mol = parse_smiles(text)
+                data = molecule_from_rdmol(mol, text)
+            except MoleculeError as error:
+                if on_error == "raise":
+                    hint = "pass on_error='skip' to leave it out"
+                    raise ValueError(
+                        f"Expected a valid molecule in row {row} (got '{text}': {error}); {hint}"
+                    ) from error
+                report.invalid.append(InvalidMolecule(row, str(text), str(error)))
+                continue
+            canonical = to_smiles(mol)
+            first = first_rows.setdefault(canonical, row)
+            if first != row:
+                report.duplicates.append(DuplicateMolecule(row, first, canonical))
+            data.y = y[row : row + 1].clone()
+            if pre_filter is None or pre_filter(data):
+                samples.append(data if pre_transform is None else pre_transform(data))
+            else:
+                report.filtered.append(row)
+    if not samples:
+        raise ValueError(f"Expected at least one molecule to keep (got none)\n{report}")
+    return Samples.collate(samples, label_names, report.to_dict())

@@ -1,0 +1,128 @@
+"""Vectors: rows of numbers, whose columns may be on any scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from typing_extensions import Self
+
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.inputs._features import TableKind, as_documents, may_be_rows, read_matrix
+from tg_mlc.inputs.kind import Form, Rows, View
+from tg_mlc.inputs.preprocessor import Preprocessor
+from tg_mlc.inputs.scalers import QuantileScaler, Scale, StandardScaler
+
+
+class Scaled(View):
+    """Vectors whose entries are standardised, replaced by their ranks, or only centred; a missing entry counts as the
+    mean of its column.
+
+    Args:
+        scaling (str): :obj:`"standard"`, :obj:`"quantile"`, or :obj:`"centred"`, by which entries keep their relative
+            sizes.
+    """
+
+    scaler: StandardScaler | QuantileScaler
+    fill: Tensor
+
+    def __init__(self, scaling: Literal["standard", "quantile", "centred"]) -> None:
+        self.scaling = scaling
+
+    def fit(self, dataset: MultiLabelDataset) -> Self:
+        """Learns from training samples."""
+        x = dataset.rows("x")
+        self.fill = x.nanmean(dim=0).nan_to_num()
+        self.scaler = self._scaler(x.size(1)).fit(self._whole(x))
+        if self.scaling == "centred" and isinstance(self.scaler, StandardScaler):
+            spread = self._whole(x).std(dim=0, correction=0).square().mean().sqrt()
+            self.scaler.spread.fill_(float(spread) or 1.0)
+        return self
+
+    def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
+        """Features :math:`(N, F)` of any samples."""
+        x: Tensor = self.scaler(self._whole(dataset.rows("x")))
+        scaled: np.ndarray = (x / math.sqrt(x.size(1)) if self.scaling == "quantile" else x).numpy()
+        return scaled
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the means and the tensors of the scaler."""
+        return {"fill": self.fill, "scaler": self.scaler.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes the learned values of another view."""
+        self.fill = torch.as_tensor(state["fill"])
+        self.scaler = self._scaler(len(self.fill))
+        self.scaler.load_state_dict(state["scaler"])
+        return self
+
+    def _whole(self, x: Tensor) -> Tensor:
+        return torch.where(x.isnan(), self.fill, x)
+
+    def _scaler(self, size: int) -> StandardScaler | QuantileScaler:
+        return QuantileScaler(size) if self.scaling == "quantile" else StandardScaler(size)
+
+
+class Vectors(TableKind):
+    """Rows of numbers as samples with the columns that a model was trained on."""
+
+    forms = {"vectors": Form("vector", is_matrix=True)}
+    option = "rows"
+    views = {scaling: partial(Scaled, scaling) for scaling in ("standard", "quantile", "centred")}
+    reads_columns = True
+    takes_view = True
+
+    @classmethod
+    def matches(cls, dataset: MultiLabelDataset) -> bool:
+        """Tells whether samples are vectors."""
+        return dataset.kind == "vector"
+
+    @classmethod
+    def recognise(cls, X: Any) -> tuple[str, str] | None:
+        """Whatever is a matrix of numbers is one of vectors."""
+        return "vector", "they are a dense matrix of numbers"
+
+    @classmethod
+    def read(
+        cls,
+        X: Any,
+        kind: str | None,
+        feature_names: Sequence[str] | None = None,
+        train: np.ndarray | None = None,
+        num_inputs: int | None = None,
+    ) -> tuple[Rows, list[str] | None]:
+        """Reads a matrix, or lists of numbers of one length."""
+        documents = as_documents(X)
+        if documents is not None and not may_be_rows(documents):
+            raise ValueError("Expected a matrix of numbers for kind='vector' (got lists of words)")
+        return read_matrix(X, feature_names, num_inputs, sparse=False)
+
+    @classmethod
+    def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
+        """Rows, standardised if asked for."""
+        return [cls(), Scale("standard")] if scaled else [cls()]
+
+    @classmethod
+    def encoder(
+        cls,
+        train: MultiLabelDataset,
+        channels: int,
+        *,
+        num_components: int = 8,
+        input_dropout: float = 0.2,
+        min_df: int = 1,
+    ) -> nn.Module:
+        """Linear images of the vector."""
+        from tg_mlc.nn.encoders import VectorEncoder
+
+        return VectorEncoder(train.num_inputs or 0, channels, num_components, dropout=input_dropout)
+
+    def components(self, sample: Data) -> list[str]:
+        """The columns, on all of which each component of the encoder depends."""
+        return self.feature_names or [f"column {number}" for number in range(self.num_inputs)]

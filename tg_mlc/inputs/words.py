@@ -1,0 +1,228 @@
+"""Words: texts, lists of words, or numbers of words, as sequences or as bags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from typing_extensions import Self
+
+from tg_mlc._names import check_names
+from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
+from tg_mlc.data.bags import bag_of_words
+from tg_mlc.data.records import Records, Tokens
+from tg_mlc.inputs._features import (
+    Document,
+    TableKind,
+    as_documents,
+    dense_matrix,
+    list_of_column,
+    may_be_rows,
+    read_matrix,
+    sparse_matrix,
+)
+from tg_mlc.inputs.kind import Form, View
+from tg_mlc.inputs.preprocessor import Preprocessor
+from tg_mlc.inputs.tf_idf import TfIdf
+from tg_mlc.inputs.vocabulary import UNKNOWN, build_vocabulary, check_words, encode, tokenize
+
+#: The number of words that have none.
+NO_NUMBER = -1
+
+
+class WordMatrix(View):
+    """Words with the weights that they have."""
+
+    def matrix(self, dataset: MultiLabelDataset) -> sp.csr_array:
+        """Features :math:`(N, V)` of any samples."""
+        return bag_of_words(dataset)
+
+
+class Words(TableKind):
+    """Texts, lists of words, or matrices of words as samples with the vocabulary that a model was trained on;
+    :func:`~tg_mlc.data.tokenize` splits texts into words.
+
+    Attributes:
+        values (str): The values that the words of training bags had: :obj:`"presence"` if all are 1, :obj:`"counts"`,
+            as texts get too, or :obj:`"weights"`, which texts do not have.
+
+    Raises:
+        ValueError: On use, if texts are given although training words had weights.
+    """
+
+    forms = {"bags": Form("bag", is_matrix=True), "texts": Form("sequence")}
+    option = "text"
+    views = {"words": WordMatrix}
+    values: Literal["presence", "counts", "weights"] = "presence"
+
+    @classmethod
+    def matches(cls, dataset: MultiLabelDataset) -> bool:
+        """Tells whether samples are bags or sequences."""
+        return dataset.kind in ("bag", "sequence")
+
+    @classmethod
+    def recognise(cls, X: Any) -> tuple[str, str] | None:
+        """Lists of words are sequences; sparse matrices, and those of 0 and 1, bags."""
+        documents = as_documents(X)
+        if documents is not None:
+            if may_be_rows(documents):
+                hint = (
+                    "if they are rows of a matrix, pass kind='vector'; if numbers of words, pass kind='sequence' or "
+                    "'bag'"
+                )
+                got = f"{len(documents)} of length {len(documents[0])}"
+                raise ValueError(f"Expected 'kind' for lists of whole numbers all of one length (got {got}): {hint}")
+            if any(isinstance(word, str) for document in documents for word in document):
+                return "sequence", "they are lists of words"
+            return "sequence", "they are lists of whole numbers, not all of one length, as numbers of words may be"
+        if sparse_matrix(X) is not None:
+            return "bag", "they are a sparse matrix"
+        values = dense_matrix(X)
+        if values.dtype.kind in "biu" and values.size and values.min() >= 0 and values.max() <= 1:
+            return "bag", "they are a matrix of the whole numbers 0 and 1"
+        return None
+
+    @classmethod
+    def read(
+        cls,
+        X: Any,
+        kind: str | None,
+        feature_names: Sequence[str] | None = None,
+        train: np.ndarray | None = None,
+        num_inputs: int | None = None,
+    ) -> tuple[sp.csr_array | np.ndarray | Tokens, list[str] | None]:
+        """Reads lists of words, or a matrix of their weights."""
+        documents = as_documents(X)
+        if documents is None and kind == "bag":
+            return read_matrix(X, feature_names, num_inputs, sparse=True)
+        if documents is None:
+            raise ValueError("Expected lists of words for kind='sequence' (got a matrix); pass one list per sample")
+        tokens, words, unknown = number_words(documents, kind == "sequence", feature_names, train, num_inputs)
+        if kind == "sequence":
+            return tokens, words
+        bags = count_words(tokens, num_inputs if words is None else len(words), unknown)
+        bags.data[:] = 1
+        return bags, words
+
+    @classmethod
+    def split(cls, raw: Any) -> Any:
+        """Lists of words of texts; anything else as it is."""
+        if isinstance(raw, (list, tuple)) and any(isinstance(text, str) for text in raw):
+            return [tokenize(text) if isinstance(text, str) else text for text in raw]
+        return raw
+
+    def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Takes labels and words, and whether training bags have counts or weights."""
+        super().fit(dataset, split)
+        if self.kind == "bag":
+            values = bag_of_words(dataset[split.train]).data
+            are_counts = ((values >= 0) & (values == np.floor(values))).all()
+            self.values = "presence" if (values == 1).all() else "counts" if are_counts else "weights"
+        return self
+
+    def _column(self, raw: Any) -> Any:
+        """The only column of a data frame, if it holds texts or lists; else those that training had."""
+        return list_of_column(raw) if len(getattr(raw, "columns", ())) == 1 else super()._column(raw)
+
+    def _new_samples(self, raw: Any) -> MultiLabelDataset:
+        documents = as_documents(raw)
+        if documents and self.kind == "bag" and may_be_rows(documents) and len(documents[0]) == self.num_inputs:
+            raw, documents = np.array(documents), None  # rows of a matrix, as a list of all words is unlikely
+        if documents is None or self.values == "presence":
+            return super()._new_samples(raw)
+        if self.values == "weights":
+            expected = "a matrix with the weights of words, as training samples had weights that are no counts"
+            raise ValueError(f"Expected {expected} (got texts or lists of words); weigh words as there")
+        tokens, words, unknown = number_words(documents, False, self.feature_names, None, self.num_inputs)
+        counts = count_words(tokens, self.num_inputs, unknown)
+        return ArrayDataset(Records(counts, self._unknown(len(documents)), self.label_names, words).to_samples())
+
+    @classmethod
+    def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
+        """Words weighted by :class:`~tg_mlc.inputs.TfIdf`."""
+        return [cls(), TfIdf()]
+
+    @classmethod
+    def encoder(
+        cls,
+        train: MultiLabelDataset,
+        channels: int,
+        *,
+        num_components: int = 8,
+        input_dropout: float = 0.2,
+        min_df: int = 1,
+    ) -> nn.Module:
+        """Embeddings of words, with positions if they are in order."""
+        from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder
+
+        size = train.num_inputs or 0
+        if train.kind == "sequence":
+            return SequenceEncoder(size, channels)
+        present = (bag_of_words(train) != 0).sum(axis=0) if min_df > 1 else None
+        kept = None if present is None else torch.from_numpy(np.asarray(present).ravel() >= min_df)
+        return BagEncoder(size, channels, dropout=input_dropout, normalized="weight" in train[0], kept=kept)
+
+    def components(self, sample: Data) -> list[str]:
+        """The words of a sample."""
+        names = self.feature_names
+        return [f"word {number}" if names is None else names[number] for number in sample.x.tolist()]
+
+
+def number_words(
+    documents: list[Document],
+    ordered: bool,
+    feature_names: Sequence[str] | None,
+    train: np.ndarray | None,
+    num_words: int | None,
+) -> tuple[Tokens, list[str] | None, int]:
+    """The numbers of the words of documents, the vocabulary if the words are strings or it is given, and the number
+    that unknown words have.
+
+    With :obj:`num_words`, the vocabulary is that of an old data set, and stays as it is.
+    """
+    words = None if feature_names is None else list(map(str, feature_names))
+    if words is not None:
+        check_names(words, len(words), "feature_names")
+    if not any(isinstance(word, str) for word in chain.from_iterable(documents)):
+        size = num_words if words is None else len(words)
+        whose = "'like' has" if num_words is not None else "'feature_names'"
+        top = "" if size is None else f" to {size - 1}, as many as {whose}"
+        is_number = (lambda word: word >= 0) if size is None else range(size).__contains__
+        _check(documents, is_number, f"the numbers of words from 0{top}")
+        return Tokens.of(documents), words, NO_NUMBER
+    _check(documents, lambda word: isinstance(word, str), "words to be all strings or all numbers")
+    if num_words is None and words is None:
+        words = build_vocabulary(documents if train is None else [documents[row] for row in train])
+    elif num_words is None and words is not None:
+        words = check_words(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words])
+    elif words is None:
+        raise ValueError("Expected the numbers of words, as those of 'like' have no names (got strings)")
+    numbers = {word: number for number, word in enumerate(words or ())}
+    unknown = numbers.get(UNKNOWN, NO_NUMBER)
+    if ordered and unknown == NO_NUMBER:
+        _check(documents, numbers.__contains__, f"words that 'like' has, as it has no '{UNKNOWN}' for others")
+    return encode(documents, numbers, unknown), words, unknown
+
+
+def count_words(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_array:
+    """The number of times that each known word occurs."""
+    width = num_words if num_words is not None else int(tokens.ids.max()) + 1 if tokens.ids.size else 0
+    rows = np.repeat(np.arange(len(tokens.ptr) - 1), np.diff(tokens.ptr))
+    kept = tokens.ids != unknown
+    occurrences = (np.ones(int(kept.sum()), dtype=np.float32), (rows[kept], tokens.ids[kept]))
+    bags = sp.csr_array(occurrences, shape=(len(tokens.ptr) - 1, width))
+    bags.sum_duplicates()
+    return bags
+
+
+def _check(documents: list[Document], is_right: Callable[[Any], bool], expected: str) -> None:
+    for row, document in enumerate(documents):
+        for place, word in enumerate(document):
+            if not is_right(word):
+                raise ValueError(f"Expected {expected} (got {word!r} as word {place} of row {row})")
