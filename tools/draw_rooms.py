@@ -1,0 +1,111 @@
+"""Draws the rooms of the package and their imports into docs/rooms.svg.
+
+python tools/draw_rooms.py          # writes the picture
+python tools/draw_rooms.py --check  # fails if it is out of date
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+import networkx as nx
+
+ROOT = Path(__file__).parents[1]
+PICTURE = ROOT / "docs" / "rooms.svg"
+WIDTH, BOX, GAP, ROW = 1000, (150, 58), 18, 104
+
+
+def imported_modules(source: str) -> Iterator[str]:
+    """The modules that a file names in its import statements, wherever they stand."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def rooms(package: Path = ROOT / "tg_mlc") -> nx.DiGraph:
+    """The folders of the package, with an edge from a room to each room that one of its files imports."""
+    graph = nx.DiGraph()
+    names = [path.parent.name for path in package.glob("*/__init__.py")]
+    for name in sorted(names):
+        docstring = ast.get_docstring(ast.parse((package / name / "__init__.py").read_text())) or ""
+        graph.add_node(name, purpose=docstring.partition(":")[0].partition(".")[0])
+    for name in names:
+        for path in (package / name).rglob("*.py"):
+            for module in imported_modules(path.read_text()):
+                parts = module.split(".")
+                if parts[0] == package.name and len(parts) > 1 and parts[1] in names and parts[1] != name:
+                    graph.add_edge(name, parts[1])
+    return graph
+
+
+def draw(graph: nx.DiGraph) -> str:
+    """The rooms in storeys, each above all that it imports; arrows that follow from others are left out."""
+    arrows = nx.transitive_reduction(graph)
+    storeys = defaultdict(list)
+    for storey, names in enumerate(reversed(list(nx.topological_generations(graph.reverse())))):
+        storeys[storey] = sorted(names)
+    width, height = BOX
+    places = {}
+    for storey, names in storeys.items():
+        left = (WIDTH - len(names) * (width + GAP) + GAP) / 2
+        for place, name in enumerate(names):
+            places[name] = left + place * (width + GAP), 10 + storey * ROW
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {len(storeys) * ROW}" '
+        'font-family="sans-serif" font-size="12" role="img" aria-label="The rooms of the package and their imports">',
+        f'<rect width="{WIDTH}" height="{len(storeys) * ROW}" fill="#fff"/>',
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<path d="M0 0L8 4L0 8z" fill="#789"/></marker></defs>',
+    ]
+    for source, target in sorted(arrows.edges):
+        (x0, y0), (x1, y1) = places[source], places[target]
+        start, end = (x0 + width / 2, y0 + height), (x1 + width / 2, y1 - 2)
+        bend = (end[1] - start[1]) / 2
+        lines.append(
+            f'<path d="M{start[0]:g} {start[1]:g}C{start[0]:g} {start[1] + bend:g} {end[0]:g} {end[1] - bend:g} '
+            f'{end[0]:g} {end[1]:g}" fill="none" stroke="#789" marker-end="url(#tip)"/>'
+        )
+    for name, (x, y) in sorted(places.items()):
+        lines.append(
+            f'<rect x="{x:g}" y="{y:g}" width="{width}" height="{height}" rx="6" fill="#eef4fa" stroke="#357"/>'
+            f'<text x="{x + width / 2:g}" y="{y + 20:g}" text-anchor="middle" font-weight="bold">{name}/</text>'
+        )
+        for row, part in enumerate(wrapped(graph.nodes[name]["purpose"], 26)[:2]):
+            lines.append(
+                f'<text x="{x + width / 2:g}" y="{y + 36 + 14 * row:g}" text-anchor="middle" font-size="10">'
+                f"{escape(part)}</text>"
+            )
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of at most so many characters."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + len(word) >= width:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the picture, or says whether it is out of date."""
+    picture = draw(rooms())
+    if "--check" in arguments:
+        if PICTURE.read_text(encoding="utf-8") == picture:
+            return 0
+        print(f"Expected '{PICTURE}' to show today's imports (got an earlier picture); run tools/draw_rooms.py")
+        return 1
+    PICTURE.write_text(picture, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
