@@ -15,9 +15,9 @@ from tg_mlc import cli
 from tg_mlc._files import sha256
 from tg_mlc.data.records import Records
 from tg_mlc.datasets import registry
-from tg_mlc.datasets._sources import RawFile
 from tg_mlc.datasets.base import PublishedTable
 from tg_mlc.datasets.card import DatasetCard
+from tg_mlc.datasets.downloads import RawFile
 from tg_mlc.datasets.registry import RegistryEntry
 
 CONTENT = b"a,b,calm\n1,2,1\n3,4,0\n"

@@ -10,8 +10,7 @@ import torch
 from torch_geometric.data import Dataset
 
 from tg_mlc.data import predefined_split
-from tg_mlc.datasets._statistics import content_sha256, label_statistics
-from tg_mlc.datasets.card import DatasetCard
+from tg_mlc.datasets.card import DatasetCard, content_sha256, label_statistics
 from tg_mlc.inputs.arrays import from_arrays
 
 NAN = float("nan")

@@ -15,9 +15,8 @@ import scipy.io
 import torch
 
 from tg_mlc.datasets import DatasetUnavailableError
-from tg_mlc.datasets import _deepsea_files as files
-from tg_mlc.datasets._deepsea_labels import read_outputs, select_outputs, unique_names
-from tg_mlc.datasets.deepsea import DeepSEA
+from tg_mlc.datasets import deepsea as files
+from tg_mlc.datasets.deepsea import DeepSEA, read_outputs, select_outputs, unique_names
 from tg_mlc.graphs import co_occurrence
 
 h5py = pytest.importorskip("h5py", reason="DeepSEA's training file is HDF5")

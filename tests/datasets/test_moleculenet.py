@@ -7,7 +7,7 @@ import torch
 
 from tg_mlc._files import sha256
 from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
-from tg_mlc.datasets._download import Network, SourceError
+from tg_mlc.datasets.downloads import Network, SourceError
 from tg_mlc.datasets.moleculenet import ClinTox, Tox21, ToxCast
 from tg_mlc.datasets.registry import published
 from tg_mlc.inputs.tables import read_molecules

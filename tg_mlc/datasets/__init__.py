@@ -1,10 +1,10 @@
 """Published data sets with named labels, each a PyG data set with its source, its licence and its statistics."""
 
 from tg_mlc.datasets import registry
-from tg_mlc.datasets._download import ChecksumError, DatasetUnavailableError
 from tg_mlc.datasets.binding_sites import BindingSites
 from tg_mlc.datasets.card import DatasetCard
 from tg_mlc.datasets.deepsea import DeepSEA
+from tg_mlc.datasets.downloads import ChecksumError, DatasetUnavailableError
 from tg_mlc.datasets.event_tables import EVENT_SOURCES, load_events
 from tg_mlc.datasets.moleculenet import SIDER, ClinTox, Tox21, ToxCast
 from tg_mlc.datasets.mulan import MulanDataset

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from tg_mlc.data.samples import Samples
-from tg_mlc.datasets._sources import read_checked
 from tg_mlc.datasets.base import PublishedMolecules
+from tg_mlc.datasets.downloads import read_checked
 from tg_mlc.datasets.registry import published
 from tg_mlc.inputs.molecule_dataset import molecule_samples
 from tg_mlc.inputs.tables import read_molecules

@@ -14,8 +14,8 @@ from typing import Any
 
 from torch_geometric.data import Dataset
 
-from tg_mlc.datasets._sources import RawFile
 from tg_mlc.datasets.card import DatasetCard
+from tg_mlc.datasets.downloads import RawFile
 
 CATALOGUE = Path(__file__).with_name("catalogue.json")
 

@@ -12,9 +12,8 @@ from typing_extensions import Unpack
 
 from tg_mlc.data._settings import settings_key
 from tg_mlc.data.records import Records
-from tg_mlc.datasets._sources import read_checked
-from tg_mlc.datasets._texts import TextOptions, label_matrix
-from tg_mlc.datasets.base import DatasetOptions, PublishedTable
+from tg_mlc.datasets.base import DatasetOptions, PublishedTable, TextOptions, label_matrix
+from tg_mlc.datasets.downloads import read_checked
 from tg_mlc.datasets.registry import published
 from tg_mlc.inputs.vocabulary import tokenize
 

@@ -19,7 +19,7 @@ from benchmarks.accuracy.runs import Task
 from tg_mlc.baselines import ChainEnsemble, ClassifierChain, MLkNN
 from tg_mlc.data import ArrayDataset, MoleculeDataset, Split
 from tg_mlc.data.records import Records
-from tg_mlc.datasets._texts import TextOptions
+from tg_mlc.datasets.base import TextOptions
 from tg_mlc.inputs.smiles import molecule_features
 from tg_mlc.nn import AttentionConv, FeatureMessagePassing, FeatureToLabelConv, LabelToLabelConv
 from tg_mlc.nn.encoders import RecurrentEncoder

