@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tg_mlc._optional import require
-from tg_mlc.inputs.tables import check_columns, read_csv_table
+from tg_mlc.inputs.tables import CSVTable, check_columns, read_csv_table
 
 MAX_DAYS = 150_000  # in the year 2380; what is more is a date as 202401 or 20240131, or seconds
 
@@ -22,14 +22,14 @@ class EventTable:
     """
 
     def __init__(self, table: Any, used: list[str], columns: Sequence[str] | None) -> None:
-        self._pandas = require("pandas", extra="parquet")
+        self._pandas = require("pandas", extra="data")
         is_path = isinstance(table, (str, os.PathLike))
         self.source = f"'{table}'" if is_path else "the table"
-        self.lines: Sequence[int] | None = None  # where in a CSV file each row ends
+        self._csv: CSVTable | None = None
         if is_path and Path(table).suffix.lower() != ".parquet":
-            csv = read_csv_table(table, header=columns)
-            check_columns(used, csv.header, self.source)
-            self.lines, table = csv.lines, {name: csv.texts(name) for name in used}
+            self._csv = read_csv_table(table, header=columns)
+            check_columns(used, self._csv.header, self.source)
+            table = {name: self._csv.frame[self._csv.header.index(name)].reset_index(drop=True) for name in used}
         elif columns is not None:
             raise ValueError(f"Expected 'columns' only for a CSV file without header (got them for {self.source})")
         else:
@@ -101,7 +101,7 @@ class EventTable:
     def _refuse(self, is_wrong: Any, column: str, expected: str, hint: str = "") -> None:
         if is_wrong.any():
             row = int(np.argmax(is_wrong))
-            line = "" if self.lines is None else f" (line {self.lines[row]})"
+            line = "" if self._csv is None else f" (line {self._csv.lines[row]})"
             cells = [self.columns[name].iloc[row] for name in column.split("' and '")]
             got = ", ".join(repr(cell) if isinstance(cell, str) else str(cell) for cell in cells)
             raise ValueError(

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.inputs.arrays import from_arrays
-from tg_mlc.inputs.tables import CSVTable, column_of, read_csv_table
+from tg_mlc.inputs.tables import column_of, read_csv_table
 from tg_mlc.inputs.vocabulary import tokenize
 
 
@@ -66,7 +66,7 @@ def from_csv(
             names line and column.
     """
     if like is None and label_columns is None:
-        raise ValueError("Expected 'label_columns', or 'like' for samples whose labels nobody knows (got none)")
+        raise ValueError("Expected 'label_columns', or 'like' for samples whose labels are unknown (got none)")
     if like is not None and not (label_columns is None or isinstance(label_columns, str)):
         raise ValueError("Expected 'like' or a list of 'label_columns' (got both); 'like' names the columns of labels")
     if (label_separator is None) == isinstance(label_columns, str):
@@ -74,33 +74,28 @@ def from_csv(
         raise ValueError(f"Expected 'label_columns' to be a list, or one column with 'label_separator' (got {got})")
     if text_column is not None and feature_columns is not None:
         raise ValueError("Expected one of 'text_column' and 'feature_columns' (got both)")
-    table = read_csv_table(Path(path), delimiter, encoding)
-    labels = _label_columns(label_columns, table, like)
-    if text_column is None and feature_columns is None:
-        known = None if like is None else like.feature_names
-        feature_columns = [name for name in table.header if name not in labels] if known is None else known
-    names = list(feature_columns or ()) if text_column is None else [text_column]
-    features = list(dict.fromkeys(column_of(name, table.header) for name in names))
-    table.require(labels, features, may_lack_labels=like is not None)
+    table = read_csv_table(path, delimiter, encoding)
+    if isinstance(label_columns, str):
+        labels = [label_columns]
+    else:
+        labels = [name for name in like.label_names if name in table.header] if like else list(label_columns or ())
+    names = feature_columns if like is None or feature_columns is not None else like.feature_names
+    if names is None:
+        names = [name for name in table.header if name not in labels]
+    names = list(names) if text_column is None else [text_column]
+    columns = list(dict.fromkeys(column_of(name, table.header) for name in names))
+    table.require(labels, columns, may_lack_labels=like is not None)
     X: Any
     if text_column is not None:
         X = [tokenizer(text) for text in table.texts(text_column)]
-    elif like is not None:
-        X = table.named_features(names)
     else:
-        X, names = table.features(names)
-    Y: Any = table.labels(labels) if label_separator is None else table.label_sets(labels[0], label_separator)
-    if like is not None:
-        if label_separator is None:  # labels without a column are unknown
-            read, Y = Y, np.full((len(Y), like.num_labels), np.nan, dtype=np.float32)
-            Y[:, [like.label_names.index(name) for name in labels]] = read
+        X = table.inputs(columns) if like is None else table.named_features(names)
+    if label_separator is not None:
+        Y: Any = table.label_sets(labels[0], label_separator)
         return from_arrays(X, Y, kind=kind, train=train, test=test, transform=transform, like=like)
-    label_names = labels if label_separator is None else None
-    feature_names = names if text_column is None else None
-    return from_arrays(X, Y, label_names, feature_names, kind, train, test, transform)
-
-
-def _label_columns(given: Sequence[str] | str | None, table: CSVTable, like: MultiLabelDataset | None) -> list[str]:
-    if isinstance(given, str):
-        return [given]
-    return list(given or ()) if like is None else [name for name in like.label_names if name in table.header]
+    Y = table.labels(labels)
+    if like is None:
+        return from_arrays(X, Y, labels, None, kind, train, test, transform)
+    known = np.full((len(Y), like.num_labels), np.nan, dtype=np.float32)  # labels without a column are unknown
+    known[:, [like.label_names.index(name) for name in labels]] = Y
+    return from_arrays(X, known, kind=kind, train=train, test=test, transform=transform, like=like)

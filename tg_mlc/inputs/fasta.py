@@ -129,15 +129,15 @@ class LabelTable:
 
     def __init__(self, path: FilePath, id_column: str, label_columns: Sequence[str] | None) -> None:
         self.path = Path(os.fsdecode(path))
-        blocks = read_csv_blocks(self.path, "\t" if ".tsv" in map(str.lower, self.path.suffixes) else ",")
+        self._delimiter = "\t" if ".tsv" in map(str.lower, self.path.suffixes) else ","
+        blocks = read_csv_blocks(self.path, self._delimiter)
         first = next(blocks)
         others = [name for name in first.header if name != id_column]
         self.names = others if label_columns is None else list(label_columns)
         first.require(self.names, [id_column])
         self._row: dict[str, int] = {}
-        self._lines = array("q")
         values = map_temporarily(self._read(block, id_column) for block in chain([first], blocks))
-        self._values = values.reshape(len(self._lines), len(self.names))
+        self._values = values.reshape(len(self._row), len(self.names))
 
     def labels_of(self, files: FastaFiles) -> Iterator[np.ndarray]:
         """The labels ``[N, L]`` of sequences, in blocks."""
@@ -145,17 +145,17 @@ class LabelTable:
         return (self._values[rows[start : start + ROWS_AT_ONCE]] for start in range(0, len(rows), ROWS_AT_ONCE))
 
     def _read(self, block: CSVTable, id_column: str) -> np.ndarray:
-        self._lines.extend(block.lines)
         for number, cell in enumerate(block.texts(id_column), start=block.first):
             name = cell.strip()
             if self._row.setdefault(name, number) != number:
-                lines = f"lines {self._lines[self._row[name]]} and {self._lines[number]}"
-                raise ValueError(f"Expected one row for every sequence in '{self.path}' (got '{name}' in {lines})")
+                lines = [line for each in read_csv_blocks(self.path, self._delimiter) for line in each.lines]
+                got = f"'{name}' in lines {lines[self._row[name]]} and {lines[number]}"
+                raise ValueError(f"Expected one row for every sequence in '{self.path}' (got {got})")
         return label_bytes(block.labels(self.names))
 
     def _rows_of(self, files: FastaFiles) -> np.ndarray:
         rows = np.empty(len(files), dtype=np.int64)
-        taken = array("q", [-1]) * len(self._lines)
+        taken = array("q", [-1]) * len(self._row)
         for number, header in enumerate(files.headers):
             name = (header.split(maxsplit=1) or [""])[0]
             if name not in self._row:

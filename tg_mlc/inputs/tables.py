@@ -1,17 +1,19 @@
-"""Columns of a CSV file, and errors that name the cell."""
+"""Tables: CSV files, which pandas reads, and the columns of data frames as matrices of numbers."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import math
 import warnings
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,26 +21,132 @@ from torch import Tensor
 
 from tg_mlc._files import MAX_BYTES, open_unpacked
 from tg_mlc._numbers import as_array, is_missing, parse_number, to_numbers
+from tg_mlc._optional import require
 
-MAX_VALUES = 100  #: of a column; one with more is likely to name samples
+MAX_VALUES = 100  #: of a nominal column; one with more is likely to name samples
 MIN_NAMED = 20  #: samples; fewer may have other values by chance
-#: What a cell without a value may hold, in lower case; C writes signs.
+#: The spellings of a missing cell, in lower case; C writes signs.
 MISSING = {"", "na", "nan", "-nan", "+nan", "null"}
-MAX_CELL = 2**24  # characters: four times the longest novel
-_BLOCK = 2**12  # rows that are turned into columns at once
-_DAMAGED = (UnicodeError, LookupError, TypeError, csv.Error)
+_BLOCK = 2**12  # rows that are read at once
+_LONGEST = 2**31 - 1  # characters of a cell, for the module csv
 _BLANK = dict.fromkeys(("", "NA", "NULL", "null"), math.nan)
 _LABELS = {"0": 0.0, "0.0": 0.0, "1": 1.0, "1.0": 1.0, **dict.fromkeys(MISSING, math.nan)}
 
 
-class CSVTable(NamedTuple):
-    """The columns of a file, or of some of its rows, which are all of the width of its header."""
+def nominal_values(cells: Iterable[str]) -> list[str] | None:
+    """The role of a column of texts, which is decided here and nowhere else: its sorted values if it is nominal, so
+    that none of its cells is a number, or nothing if it holds numbers or is blank.
+
+    Numbers are those of Python: ``1_000`` and ``inf`` are meant as numbers, and refused as such later on.
+    """
+    found: set[str] = set()
+    for value in map(str.strip, cells):
+        if value not in found and value.lower() not in MISSING:
+            if _like_a_number(value):
+                return None
+            found.add(value)
+    return sorted(found) or None
+
+
+def nominal_names(frame: Any, names: Sequence[str] | None = None) -> list[str] | None:
+    """The names of the columns of a data frame, with ``column=value`` for each value of nominal ones, in which all
+    cells are strings or missing; nothing for a data frame without any, and for anything else.
+
+    Args:
+        frame (DataFrame): The data frame, of pandas or polars.
+        names (list of str, optional): Other names for its columns. (default: :obj:`None`)
+
+    Raises:
+        ValueError: If a column has more than 100 values.
+    """
+    if not (hasattr(frame, "columns") and hasattr(frame, "dtypes")):
+        return None
+    own = [str(column) for column in frame.columns]
+    called = own if names is None else list(names)
+    if len(set(own)) < len(own) or len(called) != len(own):
+        return None  # which others refuse
+    spread: dict[str, list[str]] = {}
+    for name, column, dtype in zip(called, frame.columns, frame.dtypes, strict=True):
+        cells = frame[column].to_numpy() if getattr(dtype, "kind", "O") in "OU" else (0,)
+        values = nominal_values(_texts(cells)) if all(isinstance(c, str) or is_missing(c) for c in cells) else None
+        if values is None:
+            continue
+        if len(values) > MAX_VALUES:
+            expected = f"numbers, or at most {MAX_VALUES} different values, in column '{name}'"
+            raise ValueError(
+                f"Expected {expected} (got {len(values)}, such as {values[0][:40]!r}); leave the column out"
+            )
+        if len(values) == len(cells) >= MIN_NAMED:
+            warnings.warn(
+                f"Column '{name}' has another value in each of {len(cells)} rows, as names of samples have, which say "
+                f"nothing of new ones; leave it out of the inputs",
+                stacklevel=2,
+            )
+        spread[name] = [f"{name}={value}" for value in values]
+    return [name for given in called for name in spread.get(given, [given])] if spread else None
+
+
+def column_of(name: str, columns: Sequence[str]) -> str:
+    """The column that one of :func:`nominal_names` is of, which may be missing; the name itself if it is a column."""
+    if name in columns:
+        return name
+    return next((one for one in columns if name.startswith(f"{one}=")), name.partition("=")[0])
+
+
+def matrix_of(frame: Any, names: Sequence[str], columns: Sequence[str] | None = None) -> np.ndarray:
+    """The columns of a data frame by the names of :func:`nominal_names`, with other names for its own if given: as
+    numbers, or as 0 and 1, which are all 0 where a value is missing or has no column.
+    """
+    columns = [str(column) for column in frame.columns] if columns is None else columns
+    series = dict(zip(columns, frame.columns, strict=True))
+    parts = []
+    for column, group in groupby(names, lambda name: column_of(name, columns)):
+        if (spread := list(group)) == [column]:
+            parts.append(to_numbers(as_array(frame[series[column]])[:, None], spread, "inputs"))
+        else:
+            place = {name: i for i, name in enumerate(spread)}
+            cells = _texts(frame[series[column]].to_numpy())
+            codes = {cell: place.get(f"{column}={cell.strip()}", -1) for cell in set(cells)}
+            parts.append(np.eye(len(spread) + 1)[[codes[cell] for cell in cells], :-1])
+    return np.concatenate(parts, axis=1)
+
+
+def _texts(cells: Iterable[Any]) -> list[str]:
+    return ["" if is_missing(cell) else str(cell) for cell in cells]
+
+
+def _like_a_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class CSVTable:
+    """The columns of a file, or of some of its rows.
+
+    pandas divides the file into cells; the meaning of a cell is decided here, so that none is misread silently.
+    """
 
     path: Path
     header: list[str]
-    columns: list[list[str]]
-    lines: array[int]  #: where in the file each row ends
-    first: int = 0  #: the number in the file of the first of these rows
+    frame: Any  #: the cells, all of them texts, in columns by their number
+    first: int  #: the number in the file of the first of these rows
+    _find_lines: Callable[[], list[int]]
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @cached_property
+    def lines(self) -> list[int]:
+        """The line of the file on which each row ends."""
+        return self._find_lines()
+
+    def where(self, row: int) -> str:
+        """The place in the file of one of these rows."""
+        return f"row {self.first + row} (line {self.lines[row]})"
 
     def require(self, labels: Sequence[str], features: Sequence[str], *, may_lack_labels: bool = False) -> None:
         """Refuses columns that are missing, used twice, or none."""
@@ -49,21 +157,31 @@ class CSVTable(NamedTuple):
 
     def texts(self, column: str) -> list[str]:
         """The cells of a column as they are."""
-        return self.columns[self.header.index(column)]
+        cells: list[str] = self.frame[self.header.index(column)].tolist()
+        return cells
 
-    def numbers(self, columns: Sequence[str]) -> np.ndarray:
-        """Columns of numbers, NaN where blank."""
-        return self._matrix(columns, _numbers, "a number, or blank (missing)")
+    def inputs(self, columns: Sequence[str], numeric: Sequence[str] | None = None) -> Any:
+        """A data frame of some columns: numbers, NaN where blank, or the texts of nominal ones.
 
-    def features(self, columns: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-        """Columns of numbers, and a column of 0 and 1 for every value of nominal ones; and their names."""
-        values = {column: value_names(column, self.texts(column)) for column in columns}
-        names = [name for column in columns for name in values[column] or [column]]
-        return self.named_features(names), names
+        Args:
+            columns (list of str): The columns.
+            numeric (list of str, optional): Those that are known to hold numbers; all others are nominal.
+                (default: :obj:`None`, told by :func:`nominal_values`)
+        """
+        if numeric is None:
+            numeric = [column for column in columns if nominal_values(self.texts(column)) is None]
+        numeric = [column for column in columns if column in numeric]
+        numbers = self._matrix(numeric, _numbers, "a number, or blank (missing)")
+        frame = require("pandas", extra="data").DataFrame(numbers, columns=numeric)
+        for place, column in enumerate(columns):
+            if column not in numeric:
+                frame.insert(place, column, self.frame[self.header.index(column)].to_numpy())
+        return frame
 
     def named_features(self, names: Sequence[str]) -> np.ndarray:
-        """Columns by the names that :meth:`features` gives them."""
-        return named_columns(names, self.header, self.numbers, self.texts)
+        """Columns by the names that :func:`nominal_names` gives them."""
+        columns = list(dict.fromkeys(column_of(name, self.header) for name in names))
+        return matrix_of(self.inputs(columns, names), names)
 
     def labels(self, columns: Sequence[str]) -> np.ndarray:
         """Columns of 0 and 1, NaN where blank."""
@@ -75,14 +193,10 @@ class CSVTable(NamedTuple):
         names = [[name.strip() for name in cell.split(separator)] for cell in self.texts(column)]
         return [{name for name in cell if name} for cell in names]
 
-    def where(self, row: int) -> str:
-        """The place in the file of one of these rows."""
-        return f"row {self.first + row} (line {self.lines[row]})"
-
     def _matrix(
         self, columns: Sequence[str], convert: Callable[[list[str]], list[float | None]], expected: str, hint: str = ""
     ) -> np.ndarray:
-        values = np.empty((len(self.lines), len(columns)), dtype=np.float64)
+        values = np.empty((len(self), len(columns)), dtype=np.float64)
         for target, column in enumerate(columns):
             converted = convert(cells := self.texts(column))
             if None in converted:
@@ -116,13 +230,7 @@ def read_csv_table(
 
     It may hold at most 4 GiB, and, compressed, at most 64 MiB or 1,000 times its own size, whichever is more.
     """
-    blocks = read_csv_blocks(path, delimiter, encoding, min_rows, header)
-    table = next(blocks)
-    for block in blocks:
-        for column, cells in zip(table.columns, block.columns, strict=True):
-            column.extend(cells)
-        table.lines.extend(block.lines)
-    return table
+    return next(_read_blocks(Path(path), delimiter, encoding, min_rows, header, None))
 
 
 def read_csv_blocks(
@@ -132,56 +240,148 @@ def read_csv_blocks(
     min_rows: int = 1,
     header: Sequence[str] | None = None,
 ) -> Iterator[CSVTable]:
-    """Reads a file as :func:`read_csv_table` does, some rows at a time; of a file without rows, there is one block."""
-    path = Path(path)
+    """Reads a file as :func:`read_csv_table` does, some rows at a time; a file without rows has one block."""
+    return _read_blocks(Path(path), delimiter, encoding, min_rows, header, _BLOCK)
+
+
+def read_molecules(
+    path: str | Path, smiles_column: str, label_columns: Sequence[str] | None = None, delimiter: str = ","
+) -> tuple[list[str], Tensor, list[str]]:
+    """Reads the SMILES, the labels ``[num_rows, num_labels]`` and their names from a CSV file.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is damaged, a column is missing, a row has too few or too many cells, or a label is not
+            0, 1 or blank.
+    """
+    if isinstance(label_columns, str):
+        raise ValueError(f"Expected 'label_columns' to be a list of names (got the string '{label_columns}')")
+    table = read_csv_table(path, delimiter, min_rows=0)
+    others = [name for name in table.header if name != smiles_column]
+    names = others if label_columns is None else list(label_columns)
+    table.require(names, [smiles_column])
+    smiles = [text.strip() for text in table.texts(smiles_column)]
+    return smiles, torch.from_numpy(table.labels(names)).float(), names
+
+
+def _read_blocks(
+    path: Path, delimiter: str, encoding: str, min_rows: int, given: Sequence[str] | None, size: int | None
+) -> Iterator[CSVTable]:
     if not path.is_file():
         found = "a folder" if path.is_dir() else f"no such file in '{path.parent.absolute()}'"
         raise FileNotFoundError(f"Expected the CSV file '{path}' (got {found})")
-    with open_unpacked(path, MAX_BYTES) as file:
-        for block in _read(path, file, delimiter, encoding, header):
-            if block.first + len(block.lines) < min_rows:
-                got = f"{len(block.header)} columns and no row"
-                raise ValueError(f"Expected a header and at least one row in '{path}' (got {got})")
-            yield block
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise ValueError(f"Expected 'delimiter' to be one character that may stand between cells (got {delimiter!r})")
+    header = None if given is None else [name.strip() for name in given]
+    records = _Records(path, delimiter, encoding)
+    place = first = 0  # how many records were read, and how many of them are rows
+    with open_unpacked(path, MAX_BYTES) as file, records.named_if_damaged(given):
+        for read in _frames(file, delimiter, encoding, size):
+            frame, start, place = read, place, place + len(read)
+            if header is None:
+                header = [name.strip() for name in frame.iloc[0]]
+                frame, start = frame.iloc[1:], start + 1
+            # pandas takes a row with too few cells, and a blank line, for a row with blank ones.
+            if len(header) != frame.shape[1] or not all(frame.iloc[:, -1].tolist()):
+                widths = [width for _, width in records.take(start, place)]
+                if not {0, len(header)}.issuperset(widths):
+                    records.refuse_ragged(given)
+                frame = frame[[width > 0 for width in widths]]
+            if len(frame):
+                yield CSVTable(path, header, frame, first, partial(records.lines, start, place))
+            first += len(frame)
+    header = header or []
+    if first < min_rows:
+        got = f"{len(header)} columns and no row"
+        raise ValueError(f"Expected a header and at least one row in '{path}' (got {got})")
+    if first == 0:
+        frame = require("pandas", extra="data").DataFrame(columns=range(len(header)))
+        yield CSVTable(path, header, frame, first, list)
 
 
-def _read(
-    path: Path, file: io.BufferedReader, delimiter: str, encoding: str, given: Sequence[str] | None
-) -> Iterator[CSVTable]:
-    line = 0
-    try:
-        text = io.TextIOWrapper(file, encoding=encoding, newline="")
-        reader = csv.reader(text, delimiter=delimiter)
+def _frames(file: io.BufferedReader, delimiter: str, encoding: str, size: int | None) -> Iterator[Any]:
+    """The records of a file as data frames of texts, the header and blank lines among them."""
+    pandas = require("pandas", extra="data")
+    text = io.TextIOWrapper(file, encoding=encoding, newline="")
+    with suppress(pandas.errors.EmptyDataError, StopIteration):
+        frames = pandas.read_csv(
+            text,
+            sep=delimiter,
+            engine="c" if delimiter.isascii() else "python",
+            header=None,  # whose names pandas would change if they occur twice
+            dtype=object,
+            na_filter=False,  # a cell "nan" may be a word
+            skip_blank_lines=False,  # a line of spaces may be a cell
+            iterator=True,
+        )
+        yield frames.get_chunk(None if size is None else size + 1)
+        while True:
+            yield frames.get_chunk(size)
+
+
+class _Records:
+    """The records of a file, read once more by the module csv where pandas leaves open how many cells they have, and
+    on which line they end.
+    """
+
+    def __init__(self, path: Path, delimiter: str, encoding: str) -> None:
+        self.path, self.delimiter, self.encoding = path, delimiter, encoding
+        self._place = 0
+        self._records = self._read()
+
+    def take(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """The line on which each of these records ends, and how many cells it has."""
+        if start < self._place:
+            self._place, self._records = 0, self._read()
         with _long_cells():
-            header = [name.strip() for name in (next(reader, []) if given is None else given)]
-        rows = _rows(reader, path, header, delimiter)
-        block = _block(path, header, rows, first=0)
-        yield block
-        line = reader.line_num
-        while (block := _block(path, header, rows, block.first + len(block.lines))).lines:
-            yield block
-            line = reader.line_num
-    except _DAMAGED as error:
-        got = f"{type(error).__name__} after line {line}: {error}"
-        hint = "is it of another encoding, or a quote not closed?"
-        raise ValueError(f"Expected '{path}' to be a CSV file in {encoding} (got {got}); {hint}") from error
+            records = islice(self._records, start - self._place, stop - self._place)
+            found = [(line, len(cells)) for line, cells in records]
+        self._place = stop
+        return found
 
+    def lines(self, start: int, stop: int) -> list[int]:
+        """The lines on which these records end, without blank ones."""
+        return [line for line, width in self.take(start, stop) if width]
 
-def _block(path: Path, header: list[str], rows: Iterator[tuple[int, list[str]]], first: int) -> CSVTable:
-    """The next rows as columns, which take less than half of the memory: each row is an object of its own."""
-    with _long_cells():
-        block = list(islice(rows, _BLOCK))
-    columns = map(list, zip(*(cells for _, cells in block), strict=True)) if block else ([] for _ in header)
-    return CSVTable(path, header, list(columns), array("q", [line for line, _ in block]), first)
+    def refuse_ragged(self, header: Sequence[str] | None) -> None:
+        """Names the first row that has not as many cells as the header."""
+        with _long_cells():
+            records = self._read()
+            names = list(next(records, (0, ()))[1] if header is None else header)
+            for row, (line, cells) in enumerate(record for record in records if record[1]):
+                if len(cells) != len(names):
+                    hint = f"quote cells that contain '{self.delimiter}'{_hint_of_delimiter(names)}"
+                    expected = f"Expected {len(names)} cells, as in the header,"
+                    where = f"row {row} (line {line}) of '{self.path}'"
+                    raise ValueError(f"{expected} in {where} (got {len(cells)}); {hint}")
 
+    @contextmanager
+    def named_if_damaged(self, header: Sequence[str] | None) -> Iterator[None]:
+        """Names the file, and the line where it can be told, in what is raised because the file is damaged."""
+        refused = require("pandas.errors", extra="data").ParserError
+        try:
+            yield
+        except (UnicodeError, LookupError, csv.Error, refused) as error:
+            if isinstance(error, refused):
+                self.refuse_ragged(header)
+            where = ""
+            if isinstance(error, UnicodeDecodeError):
+                decoder = codecs.getincrementaldecoder(self.encoding)()
+                with open_unpacked(self.path) as file, suppress(UnicodeDecodeError):
+                    for number, line in enumerate(file, start=1):
+                        where = f" in line {number}"
+                        decoder.decode(line)
+            got = f"{type(error).__name__}{where}: {error}"
+            hint = "is it of another encoding, or a quote not closed?"
+            raise ValueError(
+                f"Expected '{self.path}' to be a CSV file in {self.encoding} (got {got}); {hint}"
+            ) from error
 
-def _rows(reader: Any, path: Path, header: list[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    for row, cells in enumerate(filter(None, reader)):
-        if len(cells) != len(header):
-            hint = f"quote cells that contain '{delimiter}'{_hint_of_delimiter(header)}"
-            where = f"row {row} (line {reader.line_num}) of '{path}'"
-            raise ValueError(f"Expected {len(header)} cells, as in the header, in {where} (got {len(cells)}); {hint}")
-        yield reader.line_num, cells
+    def _read(self) -> Iterator[tuple[int, list[str]]]:
+        with open_unpacked(self.path, MAX_BYTES) as file:
+            reader = csv.reader(io.TextIOWrapper(file, self.encoding, newline=""), delimiter=self.delimiter)
+            for cells in reader:
+                yield reader.line_num, cells
 
 
 def _hint_of_delimiter(header: Sequence[str]) -> str:
@@ -195,7 +395,7 @@ def _hint_of_delimiter(header: Sequence[str]) -> str:
 @contextmanager
 def _long_cells() -> Iterator[None]:
     """Lets cells be longer than the 131,072 characters that the module csv allows."""
-    usual = csv.field_size_limit(MAX_CELL)
+    usual = csv.field_size_limit(_LONGEST)
     try:
         yield
     finally:
@@ -214,134 +414,3 @@ def _numbers(cells: list[str]) -> list[float | None]:
 def _labels(cells: list[str]) -> list[float | None]:
     value = {cell: _LABELS.get(cell.strip().lower()) for cell in set(cells)}
     return [value[cell] for cell in cells]
-
-
-def value_names(column: str, cells: Iterable[str]) -> list[str] | None:
-    """The names of the columns of a nominal one, in which no cell is a number; nothing for any other.
-
-    Raises:
-        ValueError: If there are more than :obj:`MAX_VALUES`.
-    """
-    found: set[str] = set()
-    number = 0
-    for number, value in enumerate(map(str.strip, cells), start=1):  # noqa: B007
-        if value not in found and value.lower() not in MISSING:
-            if _like_a_number(value):
-                return None
-            found.add(value)
-    values = sorted(found)
-    if len(values) > MAX_VALUES:
-        expected = f"numbers, or at most {MAX_VALUES} different values, in column '{column}'"
-        raise ValueError(f"Expected {expected} (got {len(values)}, such as {values[0][:40]!r}); leave the column out")
-    if len(values) == number >= MIN_NAMED:
-        warnings.warn(
-            f"Column '{column}' has another value in each of {number} rows, as names of samples have, which say "
-            f"nothing of new ones; leave it out of the inputs",
-            stacklevel=2,
-        )
-    return [f"{column}={value}" for value in values] or None
-
-
-def one_hot(column: str, cells: Sequence[str], names: Sequence[str]) -> np.ndarray:
-    """The columns of these names; where a value is missing, or has no column, all are 0."""
-    place = {name: i for i, name in enumerate(names)}
-    of_cell = {cell: place.get(f"{column}={cell.strip()}", -1) for cell in set(cells)}
-    return np.eye(len(names) + 1)[[of_cell[cell] for cell in cells], :-1]
-
-
-def column_of(name: str, columns: Sequence[str]) -> str:
-    """The column that one of :func:`value_names` is of, which may be missing; the name itself if it is a column."""
-    if name in columns:
-        return name
-    return next((one for one in columns if name.startswith(f"{one}=")), name.partition("=")[0])
-
-
-def named_columns(
-    names: Sequence[str],
-    columns: Sequence[str],
-    numbers: Callable[[list[str]], np.ndarray],
-    cells: Callable[[str], Sequence[str]],
-) -> np.ndarray:
-    """A matrix of columns by their own names, as numbers, or by those of :func:`value_names`, as 0 and 1."""
-    groups = [(column, list(group)) for column, group in groupby(names, lambda name: column_of(name, columns))]
-    return np.concatenate(
-        [numbers(group) if group == [column] else one_hot(column, cells(column), group) for column, group in groups],
-        axis=1,
-    )
-
-
-def _like_a_number(text: str) -> bool:
-    """Whether Python reads a number, with 1_000 and inf, which are refused as numbers and meant as such."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def nominal_names(frame: Any, names: Sequence[str] | None = None) -> list[str] | None:
-    """The names of columns with one for each value of nominal ones, in which all cells are strings or missing; nothing
-    for a data frame without any, and for anything else.
-    """
-    if not (hasattr(frame, "columns") and hasattr(frame, "dtypes")):
-        return None
-    own = [str(column) for column in frame.columns]
-    called = own if names is None else list(names)
-    if len(set(own)) < len(own) or len(called) != len(own):
-        return None  # which others refuse
-    objects = [getattr(dtype, "kind", "O") in "OU" for dtype in frame.dtypes]
-    values = [
-        value_names(name, cells) if is_object and (cells := _cells(frame[column])) is not None else None
-        for name, column, is_object in zip(called, frame.columns, objects, strict=True)
-    ]
-    if not any(values):
-        return None
-    return [name for given, several in zip(called, values, strict=True) for name in several or [given]]
-
-
-def matrix_of(frame: Any, names: Sequence[str], columns: Sequence[str] | None = None) -> np.ndarray:
-    """The columns of a data frame by the names of :func:`nominal_names`, with other names for its own if given."""
-    columns = [str(column) for column in frame.columns] if columns is None else columns
-    series = {name: frame[column] for name, column in zip(columns, frame.columns, strict=True)}
-    return named_columns(
-        names,
-        columns,
-        lambda group: to_numbers(as_array(series[group[0]])[:, None], group, "inputs"),
-        lambda column: ["" if is_missing(cell) else str(cell) for cell in series[column].to_numpy()],
-    )
-
-
-def _cells(series: Any) -> list[str] | None:
-    """Strings, blank where missing, or nothing if there is anything else."""
-    cells = series.to_numpy()
-    if not all(isinstance(cell, str) or is_missing(cell) for cell in cells):
-        return None
-    return ["" if is_missing(cell) else cell for cell in cells]
-
-
-class MoleculeTable(NamedTuple):
-    """The columns of a table that matter: SMILES, labels ``[num_rows, num_labels]`` and the labels' names."""
-
-    smiles: list[str]
-    y: Tensor
-    label_names: list[str]
-
-
-def read_molecules(
-    path: str | Path, smiles_column: str, label_columns: Sequence[str] | None = None, delimiter: str = ","
-) -> MoleculeTable:
-    """Reads a CSV file (as it is, or compressed as ``.gz``, ``.bz2`` or ``.xz``).
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is damaged, a column is missing, a row has too few or too many cells, or a label is not
-            0, 1 or blank.
-    """
-    if isinstance(label_columns, str):
-        raise ValueError(f"Expected 'label_columns' to be a list of names (got the string '{label_columns}')")
-    table = read_csv_table(path, delimiter, min_rows=0)
-    others = [name for name in table.header if name != smiles_column]
-    names = others if label_columns is None else list(label_columns)
-    table.require(names, [smiles_column])
-    smiles = [text.strip() for text in table.texts(smiles_column)]
-    return MoleculeTable(smiles, torch.from_numpy(table.labels(names)).float(), names)

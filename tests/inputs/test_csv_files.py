@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import gzip
+import lzma
+
+import pytest
+
+from tg_mlc.inputs.csv_files import from_csv
+
+NUMBERS = "age,size,calm,sad\n1.5,2,1,0\n,3,0,\n2,1e3,1,1\n"
+TEXTS = 'body,topics,calm\n"Red, red apples",fruit;red,1\nGreen pears,fruit,0\nnothing,,\n'
+AB = "a,b\n1,1\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_csv(text, name="table.csv"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_csv
+
+
+def test_columns_of_numbers(write):
+    dataset = from_csv(write(NUMBERS), ["sad", "calm"])
+    assert (dataset.kind, dataset.feature_names, dataset.label_names) == ("vector", ["age", "size"], ["sad", "calm"])
+    assert dataset.rows("x").nan_to_num(-1).tolist() == [[1.5, 2], [-1, 3], [2, 1000]]
+    assert dataset.y.nan_to_num(-1).tolist() == [[0, 1], [-1, 0], [1, 1]]
+    chosen = from_csv(write(NUMBERS), ["calm"], ["size"], kind="bag")
+    assert (chosen.kind, chosen.feature_names, chosen[0].weight.tolist()) == ("bag", ["size"], [2])
+
+
+def test_a_column_of_texts_and_one_of_names(write):
+    dataset = from_csv(write(TEXTS), "topics", text_column="body", label_separator=";")
+    assert (dataset.kind, dataset.label_names) == ("sequence", ["fruit", "red"])
+    words = [" ".join(dataset.feature_names[i] for i in data.x) for data in dataset]
+    assert words == ["red red apples", "green pears", "nothing"]
+    assert dataset.y.tolist() == [[1, 1], [1, 0], [0, 0]]
+
+
+def test_a_column_of_texts_and_columns_of_labels(write):
+    dataset = from_csv(write(TEXTS), ["calm"], text_column="body", kind="bag", tokenizer=str.split, train=[0, 1])
+    assert dataset.feature_names == ["<unk>", "Green", "Red,", "apples", "pears", "red"]
+    assert dataset.y.isnan().tolist() == [[False], [False], [True]]
+
+
+def test_other_delimiters_and_encodings(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes("größe;ruhig\n1;0\n2;1\n".encode("latin-1"))
+    dataset = from_csv(path, ["ruhig"], delimiter=";", encoding="latin-1")
+    assert dataset.feature_names == ["größe"]
+    for encoding, got in (("utf-8", "UnicodeDecodeError in line 1"), ("none", "LookupError")):
+        with pytest.raises(ValueError, match=rf"CSV file in {encoding} \(got {got}"):
+            from_csv(path, ["ruhig"], delimiter=";", encoding=encoding)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("a,b\n1,2\n", {}, r"label to be 0, 1 or blank \(unknown\) in row 0 \(line 2\), column 'b' of .*got '2'"),
+        ("a,b\n1,1\n\nx,1\n", {}, r"number, or blank \(missing\) in row 1 \(line 4\), column 'a' of .*got 'x'"),
+        *((f"a,b\n{number},1\n", {}, rf"a number, .*'a'.*'{number}'") for number in ("1_000", "\u0663", "inf")),
+        ("a,b\n1,1,1\n", {}, r"2 cells.*row 0 \(line 2\).*got 3"),
+        ("a,b\n", {}, r"at least one row in .*got 2 columns and no row"),
+        ("", {}, r"got 0 columns and no row"),
+        ("a,c\n1,1\n", {}, r"columns \['b'\] in .*got the columns \['a', 'c'\]"),
+        ("a,b,b\n1,1,1\n", {}, r"\['b'\] more than once"),
+        ("b\n1\n", {}, r"one column of labels and one of inputs \(got labels=\['b'\], inputs=\[\]\)"),
+        (AB, {"label_columns": None}, "Expected 'label_columns', or 'like'"),
+        (AB, {"label_columns": "b"}, r"one column with 'label_separator'"),
+        (AB, {"label_separator": ";"}, r"one column with 'label_separator'"),
+        (AB, {"text_column": "a", "feature_columns": ["a"]}, r"got both"),
+        (AB, {"text_column": "c"}, r"columns \['c'\]"),
+        # A comma of a decimal is one cell too many.
+        *((f"a;b\n{cell};1\n", {}, "if ';' stands between cells, pass it as 'delimiter'") for cell in ("1", "1,5")),
+        (
+            "a,b\n" + "".join(f"0.5,{i}\n" for i in range(50_000)),
+            {"label_columns": "b", "label_separator": ";"},
+            r"50,000 labels of 50,000 samples, which take 9.3 GiB\).*choose another column if",
+        ),
+        (
+            "a,b\n" + "".join(f"song{i},1\n" for i in range(101)),
+            {},
+            r"at most 100 different values, in column 'a' \(got 101, such as 'song0'",
+        ),
+    ],
+)
+def test_malformed_tables_are_refused(write, text, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        from_csv(write(text), **{"label_columns": ["b"], **arguments})
+
+
+def test_missing_files_and_folders(tmp_path):
+    for path, got in ((tmp_path / "none.csv", "no such file"), (tmp_path, r"\(got a folder\)")):
+        with pytest.raises(FileNotFoundError, match=f"Expected the CSV file.*{got}"):
+            from_csv(path, ["a"])
+
+
+def test_cells_that_are_spelled_otherwise_change_no_other(write, monkeypatch):
+    path = write("x,y,calm\n1.5,,1\nNuLl,-nan,0\n-nan, na ,0\n2,3,1\n")
+    assert from_csv(path, ["calm"]).rows("x").nan_to_num(9).tolist() == [[1.5, 9], [9, 9], [9, 9], [2, 3]]
+    monkeypatch.setattr("tg_mlc.inputs.tables.parse_number", lambda text: pytest.fail(f"{text!r} was looked at"))
+    plain = write("x,y,calm\n1.5,,1\n -2e3 ,NA,0\nNaN,.25,\n")  # is read at once
+    assert from_csv(plain, ["calm"]).rows("x").nan_to_num(9).tolist() == [[1.5, 9], [-2000, 9], [9, 0.25]]
+
+
+def test_numbers_are_those_of_python(write):
+    texts = ["0.1", "1e-320", "123456789.123456789", "9007199254740993", "2.2250738585072011e-308", "+.5E+3"]
+    dataset = from_csv(write("x,calm\n" + "".join(f"{text},1\n" for text in texts)), ["calm"], kind="vector")
+    assert dataset.rows("x").flatten().tolist() == pytest.approx(list(map(float, texts)), rel=1e-7)
+
+
+def test_new_files_have_the_columns_of_the_old_ones(write):
+    old = from_csv(write("tempo,loudness,calm,sad\n61.5,0.2,1,0\n140,0.9,0,\n"), ["calm", "sad"])
+    path = write("sad,mood,loudness,tempo\n1,low,.5,100\n", "new.csv")
+    new = from_csv(path, like=old)
+    assert (new.feature_names, new.label_names) == (["tempo", "loudness"], ["calm", "sad"])
+    assert (new[0].x.tolist(), new.y.nan_to_num(-1).tolist()) == ([[100, 0.5]], [[-1, 1]])
+    with pytest.raises(ValueError, match="'like' names the columns of labels"):
+        from_csv(path, ["sad"], like=old)
+
+
+def test_new_texts_have_the_words_of_the_old_ones(write):
+    options = {"label_columns": "topics", "label_separator": ";", "text_column": "body"}
+    old = from_csv(write('body,topics\n"Wheat, and corn!",grain;trade\nGold fell,metal\n'), **options)
+    path = write("topics,body\nmetal,Gold rose\n,Wheat\n", "new.csv")
+    unknown = from_csv(path, text_column="body", like=old)
+    assert [old.feature_names[i] for i in unknown[0].x] == ["gold", "<unk>"]
+    assert unknown.y.isnan().all()
+    known = from_csv(path, **options, like=old)
+    assert (known.label_names, known.y.tolist()) == (["grain", "metal", "trade"], [[0, 1, 0], [0, 0, 0]])
+
+
+def test_values_that_are_no_numbers_become_columns(write):
+    dataset = from_csv(write("tempo,mood,calm\n60,slow,1\n140,fast,0\n90,NA,0\n80, slow,1\n"), ["calm"])
+    assert dataset.feature_names == ["tempo", "mood=fast", "mood=slow"]
+    assert dataset.rows("x").tolist() == [[60, 0, 1], [140, 1, 0], [90, 0, 0], [80, 0, 1]]
+    new = from_csv(write("mood,tempo\nslow,70\nwild,\n"), like=dataset)
+    assert new.rows("x").nan_to_num(-1).tolist() == [[70, 0, 1], [-1, 0, 0]]
+    with pytest.raises(ValueError, match=r"Expected the columns \['mood'\] in"):
+        from_csv(write("tempo\n70\n"), like=dataset)
+
+
+def test_columns_that_name_samples_are_told(write):
+    with pytest.warns(UserWarning, match="Column 'name' has another value in each of 20 rows"):
+        from_csv(write("name,calm\n" + "\n".join(f"song{i},1" for i in range(20))), ["calm"])
+
+
+@pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".xz", lzma.open)])
+def test_compressed_files(tmp_path, suffix, opener):
+    path = tmp_path / f"table.csv{suffix}"
+    with opener(path, "wt") as file:
+        file.write(NUMBERS)
+    assert from_csv(path, ["calm", "sad"]).num_inputs == 2
