@@ -11,7 +11,8 @@ from typing import Any
 
 from tg_mlc.data.dataset import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.given import given_labels
-from tg_mlc.data.splits import Split, predefined_split, random_split, scaffold_split, stratified_split
+from tg_mlc.data.scaffold import scaffold_split
+from tg_mlc.data.splits import Split, predefined_split, random_split, stratified_split
 
 __all__ = [
     "ArrayDataset",

@@ -12,8 +12,7 @@ from torch_geometric.data.dataset import IndexType
 from typing_extensions import Self
 
 from tg_mlc.data.samples import Samples
-from tg_mlc.data.splits import Split, stratified_split
-from tg_mlc.data.splits._labels import LabelMatrix
+from tg_mlc.data.splits import LabelMatrix, Split, stratified_split
 
 
 class SampleMaker(Protocol):

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from tg_mlc.data import scaffold_split
-from tg_mlc.data.splits._groups import Groups
-from tg_mlc.data.splits.scaffold import murcko_scaffolds
+from tg_mlc.data.scaffold import Groups, murcko_scaffolds
 
 
 def owners(smiles, split):

@@ -1,0 +1,366 @@
+from __future__ import annotations
+
+import time
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from iterstrat.ml_stratifiers import IterativeStratification
+
+from tg_mlc.data import Split, predefined_split, random_split, stratified_split
+from tg_mlc.data.splits import coverage_report, part_sizes, sparse_labels, stratified_folds
+
+
+def make(train=(4, 0), val=(2,), test=(1, 3), name="mine", report=None):
+    return Split(torch.tensor(train), torch.tensor(val), torch.tensor(test), name, report)
+
+
+def test_parts_are_sorted_long_tensors():
+    split = make()
+    assert split.train.tolist() == [0, 4]
+    assert all(part.dtype == torch.long for part in split.parts)
+    assert split.sizes == (2, 1, 2)
+    assert split.num_samples == 5
+
+
+def test_from_assignment():
+    split = Split.from_assignment(np.array([0, 2, 1, 2, 0]), "mine")
+    assert split == make()
+    assert split.report is None
+
+
+def test_the_hash_depends_on_the_contents_only():
+    assert make().hash == make(train=(0, 4), name="other", report="text").hash
+    others = [make(train=(0,)), make(val=(4,), train=(0, 2)), make(train=(2,), val=(4, 0)), make(test=(1, 5))]
+    assert len({make().hash, *(split.hash for split in others)}) == 5
+
+
+def test_the_hash_never_changes():
+    assert make().hash == "9b77b5ae019df19a5cb8f0a72c5a720dbc68e0fe3fe8b7459c96ecde092ff1cf"
+
+
+def test_equality_and_repr():
+    assert make() == make(name="other")
+    assert hash(make()) == hash(make())
+    assert make() != make(train=(0,))
+    assert make() != "split"
+    assert repr(make()) == f"Split(name='mine', train=2, val=1, test=2, hash='{make().hash[:12]}')"
+
+
+def test_it_is_frozen():
+    with pytest.raises(FrozenInstanceError):
+        make().train = torch.tensor([1])
+
+
+def test_it_fits_the_samples_that_it_was_made_of(recwarn):
+    split = make(train=(0, 3), val=(1,), test=(2, 4))
+    split.check_fits(5)
+    assert not recwarn
+    with pytest.raises(ValueError, match=r"'y' to hold all samples .* \(got 4 samples, and sample 4 in the split\)"):
+        split.check_fits(4, "'y'")
+    with pytest.warns(UserWarning, match="leaves out 2 of 7 samples of 'dataset'"):
+        split.check_fits(7)
+
+
+def test_parts_may_be_empty():
+    assert Split(torch.arange(3), torch.tensor([]), torch.tensor([]), "all").sizes == (3, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"val": (4,)}, r"sample 4 more than once, in \['train', 'val'\]"),
+        ({"train": (0, 0)}, r"sample 0 more than once, in \['train'\]"),
+        ({"test": (-1,)}, "'test'.*at least 0.*got -1"),
+        ({"test": (0.5,)}, "'test'.*integers"),
+        ({"test": (True, False)}, "'test'.*integers"),
+        ({"test": ((1, 3),)}, r"'test'.*one-dimensional.*\[1, 2\]"),
+    ],
+)
+def test_wrong_parts(parts, message):
+    with pytest.raises(ValueError, match=message):
+        make(**parts)
+
+
+@pytest.mark.parametrize(
+    ("num_samples", "fractions", "sizes"),
+    [
+        (1427, (0.8, 0.1, 0.1), [1141, 143, 143]),  # the sizes of the papers
+        (100, (0.8, 0.1, 0.1), [80, 10, 10]),
+        (10, (0.7, 0.2, 0.1), [7, 2, 1]),
+        (3, (1 / 3, 1 / 3, 1 / 3), [1, 1, 1]),
+        (7, (0.5, 0.0, 0.5), [4, 0, 3]),
+        (5, (1.0, 0.0, 0.0), [5, 0, 0]),
+        (7_000_003, (0.8, 0.1, 0.1), [5_600_003, 700_000, 700_000]),
+    ],
+)
+def test_sizes(num_samples, fractions, sizes):
+    assert part_sizes(num_samples, fractions).tolist() == sizes
+
+
+@pytest.mark.parametrize(
+    "fractions",
+    [(0.8, 0.2), (0.8, 0.3, -0.1), (0.8, 0.1, 0.2), (0.5, 0.2, 0.2), (float("nan"), 0.5, 0.5), 0.5, ("a", 0, 1)],
+)
+def test_wrong_fractions(fractions):
+    with pytest.raises(ValueError, match="Expected 'fractions'"):
+        part_sizes(100, fractions)
+
+
+def test_too_few_samples():
+    with pytest.raises(ValueError, match=r"got 3 samples.*\[3, 0, 0\]"):
+        part_sizes(3, (0.8, 0.1, 0.1))
+
+
+DENSE = np.array([[1.0, 0.0, np.nan], [0.0, 0.0, 1.0], [1.0, np.nan, 0.0], [0.0, 1.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda y: y,
+        torch.from_numpy,
+        lambda y: torch.from_numpy(y).float(),
+        sp.csr_matrix,
+        sp.csr_array,
+        sp.coo_array,
+        sp.lil_matrix,
+        lambda y: torch.from_numpy(y).to_sparse(),
+        lambda y: torch.from_numpy(y).to_sparse_csr(),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_all_kinds_of_matrices_read_alike(convert):
+    labels = sparse_labels(convert(DENSE))
+    assert (labels.positive.toarray() == (DENSE == 1)).all()
+    assert (labels.unknown.toarray() == np.isnan(DENSE)).all()
+    assert (labels.num_samples, labels.num_labels) == (4, 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.long, torch.bfloat16])
+def test_types_of_tensors(dtype):
+    y = torch.tensor([[1, 0], [0, 1]], dtype=dtype)
+    assert sparse_labels(y).positive.toarray().tolist() == [[1, 0], [0, 1]]
+
+
+def test_class_counts_leave_unknowns_out():
+    counts = sparse_labels(DENSE).class_counts(np.array([0, 1, 0, 1]), 3)
+    assert counts.tolist() == [[0, 1, 1, 2, 0, 0], [2, 1, 0, 0, 1, 2], [0, 0, 0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("y", [np.array([[0.5]]), np.array([[2]]), sp.csr_array([[-1.0]]), torch.tensor([[np.inf]])])
+def test_other_values_are_refused(y):
+    with pytest.raises(ValueError, match="0, 1, or NaN"):
+        sparse_labels(y)
+
+
+def test_other_shapes_are_refused():
+    with pytest.raises(ValueError, match=r"\[num_samples, num_labels\]"):
+        sparse_labels(torch.ones(3))
+
+
+def test_coverage_report_names_labels_and_parts():
+    y = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 0, np.nan], [0, 1, 0]])
+    part_of = np.array([0, 0, 1, 1, 2, 2])
+    report = coverage_report(sparse_labels(y), part_of, ["a", "b", "c"])
+    assert report.splitlines() == [
+        "no known positive anywhere for 1 of 3 labels: c",
+        "no known positive in val for 1 of 3 labels: b",
+        "no known positive in test for 1 of 3 labels: a",
+    ]
+    assert "in val for 1 of 3 labels: 1" in coverage_report(sparse_labels(y), part_of, None)
+
+
+def test_coverage_report_tells_parts_of_unknowns_from_empty_ones():
+    y = np.array([[1.0], [0.0], [np.nan]])
+    assert coverage_report(sparse_labels(y), np.array([0, 0, 0]), None).startswith("both classes")
+    assert coverage_report(sparse_labels(y), np.array([0, 0, 2]), ["a"]).splitlines() == [
+        "no known negative in test for 1 of 1 labels: a",
+        "no known positive in test for 1 of 1 labels: a",
+    ]
+
+
+def test_coverage_report_shortens_long_lists():
+    y = np.zeros((4, 200))
+    y[0] = y[2, :100] = 1
+    assert "and 60 more" in coverage_report(sparse_labels(y), np.array([0, 0, 1, 1]), None)
+
+
+def test_names_are_one_for_each_label():
+    assert sparse_labels(np.zeros((2, 3)), ["a", "b", "c"]).num_labels == 3
+    with pytest.raises(ValueError, match=r"'label_names' to name each of the 3 columns \(got 1"):
+        sparse_labels(np.zeros((2, 3)), ["a"])
+
+
+def test_every_sample_is_in_one_part():
+    split = random_split(1427)
+    assert split.sizes == (1141, 143, 143)
+    assert torch.cat(split.parts).sort().values.equal(torch.arange(1427))
+
+
+def test_the_seed_determines_the_split():
+    assert random_split(100, seed=3) == random_split(100, seed=3)
+    assert len({random_split(100, seed=seed).hash for seed in range(20)}) == 20
+
+
+def test_it_is_the_same_in_every_version():
+    assert random_split(1427, seed=0).hash == "92f834a220d08cb5260f48b94f4bd359a8c65e0f13ce7ea83cc81061c2f73eaf"
+
+
+def test_the_parts_are_fair():
+    means = torch.stack([random_split(1000, seed=seed).test.float().mean() for seed in range(50)])
+    assert abs(means.mean() - 499.5) < 15
+
+
+def test_a_data_set_is_not_what_it_takes():
+    with pytest.raises(ValueError, match=r"'num_samples' to be a whole number \(got object\).*of a data set take"):
+        random_split(object())
+
+
+def test_lists_and_tensors():
+    split = predefined_split([3, 0], torch.tensor([1]), [], num_samples=5)
+    assert [part.tolist() for part in split.parts] == [[0, 3], [1], []]
+    assert split.name == "predefined"
+    assert split.report == "2 of 5 samples are in no part"
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (([0, 1], [1], [2]), "sample 1 more than once"),
+        (([0], [1], [5]), "'test' to be below num_samples=5 .got 5"),
+        (([-1], [1], [2]), "'train'.*at least 0"),
+    ],
+)
+def test_wrong_indices(parts, message):
+    with pytest.raises(ValueError, match=message):
+        predefined_split(*parts, num_samples=5)
+
+
+FRACTIONS = np.array([0.8, 0.1, 0.1])
+
+
+def random_labels(num_samples, num_labels, seed=0):
+    rng = np.random.default_rng(seed)
+    rates = rng.beta(0.5, 4, num_labels)
+    return (rng.random((num_samples, num_labels)) < rates).astype(np.int64)
+
+
+def assignment(split):
+    part_of = np.empty(split.num_samples, dtype=int)
+    for number, part in enumerate(split.parts):
+        part_of[part.numpy()] = number
+    return part_of
+
+
+def label_error(y, part_of):
+    """Mean deviation of the positives of each label and part from their fair share."""
+    counts = np.stack([y[part_of == part].sum(axis=0) for part in range(3)])
+    return np.abs(counts - np.outer(FRACTIONS, y.sum(axis=0))).mean()
+
+
+@pytest.mark.parametrize(("num_samples", "num_labels"), [(500, 10), (1000, 40), (2000, 100)])
+def test_it_is_as_good_as_the_reference_implementation(num_samples, num_labels):
+    ours, theirs, by_chance = [], [], []
+    for seed in range(4):
+        y = random_labels(num_samples, num_labels, seed)
+        oracle = IterativeStratification(y.astype(bool), FRACTIONS.copy(), np.random.RandomState(seed))
+        split = stratified_split(y, seed=seed)
+        assert split.sizes == random_split(num_samples).sizes
+        ours.append(label_error(y, assignment(split)))
+        theirs.append(label_error(y, oracle))
+        by_chance.append(label_error(y, assignment(random_split(num_samples, seed=seed))))
+    # The reference lets the sizes of the parts drift to save a little here.
+    assert np.mean(ours) <= 1.2 * np.mean(theirs) + 0.02
+    assert np.mean(ours) < 0.6 * np.mean(by_chance)
+
+
+@pytest.mark.parametrize("name", ["sider", "nci"])
+def test_it_is_as_good_as_the_reference_implementation_on_real_labels(name, request):
+    y = request.getfixturevalue(name).y.numpy().astype(np.int64)
+    oracle = IterativeStratification(y.astype(bool), FRACTIONS.copy(), np.random.RandomState(0))
+    split = stratified_split(y)
+    assert split.sizes == random_split(len(y)).sizes
+    assert label_error(y, assignment(split)) <= 1.1 * label_error(y, oracle) + 0.02
+
+
+@pytest.mark.parametrize(
+    "convert", [torch.from_numpy, sp.csr_array, sp.csc_matrix, lambda y: torch.tensor(y).to_sparse()]
+)
+def test_sparse_and_dense_labels_give_the_same_split(convert):
+    y = random_labels(300, 20)
+    assert stratified_split(convert(y), seed=1) == stratified_split(y, seed=1)
+
+
+def test_stratified_the_seed_determines_the_split():
+    y = random_labels(200, 5)
+    assert stratified_split(y, seed=1) == stratified_split(y, seed=1)
+    assert len({stratified_split(y, seed=seed).hash for seed in range(5)}) == 5
+
+
+def test_unknown_labels_are_not_counted():
+    y = random_labels(300, 8).astype(float)
+    unknown = y.copy()
+    unknown[(y == 0) & (np.random.default_rng(0).random(y.shape) < 0.5)] = np.nan
+    assert stratified_split(unknown) == stratified_split(y)
+
+
+def test_a_rare_label_reaches_every_part():
+    y = np.zeros((1000, 3), dtype=int)
+    y[:10, 0] = y[::2, 1] = 1
+    for seed in range(5):
+        counts = [y[part.numpy(), 0].sum() for part in stratified_split(y, seed=seed).parts]
+        assert counts == [8, 1, 1]
+
+
+def test_samples_without_labels_fill_the_parts():
+    assert stratified_split(np.zeros((50, 4))).sizes == (40, 5, 5)
+
+
+def test_other_fractions():
+    y = random_labels(100, 5)
+    assert stratified_split(y, (0.5, 0.0, 0.5)).sizes == (50, 0, 50)
+    with pytest.raises(ValueError, match="'fractions'"):
+        stratified_split(y, (0.5, 0.1, 0.1))
+
+
+def test_the_report_names_labels():
+    y = np.zeros((100, 2), dtype=int)
+    y[::2, 0] = 1
+    report = stratified_split(y, label_names=["common", "absent"]).report
+    assert report == "no known positive anywhere for 1 of 2 labels: absent"
+    with pytest.raises(ValueError, match="'label_names'"):
+        stratified_split(y, label_names=["common"])
+
+
+def test_many_labels_stay_sparse_and_quick():
+    rng = np.random.default_rng(0)
+    rows, columns = np.repeat(np.arange(20_000), 4), rng.zipf(1.3, 80_000) % 20_000
+    y = sp.csr_array((np.ones(80_000), (rows, columns)), shape=(20_000, 20_000))
+    y.data[:] = 1
+    y.sum_duplicates()
+    y.data[:] = 1
+    start = time.process_time()
+    split = stratified_split(y)
+    assert split.sizes == (16_000, 2000, 2000)
+    assert time.process_time() - start < 20
+
+
+def test_stratified_a_data_set_is_not_what_it_takes():
+    with pytest.raises(ValueError, match=r"'y' to be a matrix \(got object\).*of a data set take"):
+        stratified_split(object())
+
+
+def test_folds_share_out_every_label():
+    y = (np.random.default_rng(0).random((103, 6)) < [0.5, 0.3, 0.2, 0.1, 0.1, 0.1]).astype(float)
+    fold = stratified_folds(y, 5)
+    assert sorted(np.bincount(fold)) == [20, 20, 21, 21, 21]
+    positives = np.stack([y[fold == part].sum(axis=0) for part in range(5)])
+    assert (positives.max(axis=0) - positives.min(axis=0) <= 2).all()
+
+
+def test_refuses_more_folds_than_samples():
+    with pytest.raises(ValueError, match="Expected 'num_folds' between 2 and the 3 samples"):
+        stratified_folds(np.eye(3), 4)

@@ -1,0 +1,376 @@
+"""Splits into training, validation and test samples: random, stratified by labels, or predefined."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from operator import index
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from tg_mlc._names import check_names
+from tg_mlc._numbers import to_label_csr
+
+Fractions = tuple[float, float, float]
+DEFAULT_FRACTIONS: Fractions = (0.8, 0.1, 0.1)
+NUM_PARTS = 3
+
+
+def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
+    """The sizes of the three parts: each fraction rounded down, what is left to the largest remainders."""
+    try:
+        num_samples = index(num_samples)
+    except TypeError:
+        got = f"{type(num_samples).__name__}); of a data set take 'len(dataset)'"
+        raise ValueError(f"Expected 'num_samples' to be a whole number (got {got}") from None
+    if not _are_three_numbers(fractions):
+        raise ValueError(f"Expected 'fractions' to be three numbers of at least 0: train, val, test (got {fractions})")
+    if abs(sum(fractions) - 1) > 1e-6:
+        raise ValueError(f"Expected 'fractions' to sum to 1 (got {fractions}, sum {sum(fractions):g})")
+    exact = np.asarray(fractions, dtype=float) * num_samples
+    sizes = np.floor(exact + 1e-9).astype(np.int64)
+    by_remainder = np.argsort(-(exact - sizes).round(9), kind="stable")
+    sizes[by_remainder[: num_samples - sizes.sum()]] += 1
+    if any(size == 0 and fraction > 0 for size, fraction in zip(sizes, fractions, strict=True)):
+        got = f"{num_samples} samples for {fractions}, so parts of {sizes.tolist()}"
+        raise ValueError(f"Expected enough samples for each part with a fraction above 0 (got {got})")
+    return sizes
+
+
+def _are_three_numbers(fractions: Sequence[float]) -> bool:
+    try:
+        return len(fractions) == NUM_PARTS and all(math.isfinite(f) and f >= 0 for f in fractions)
+    except TypeError:
+        return False
+
+
+LabelMatrix: TypeAlias = "Tensor | np.ndarray | sp.spmatrix | sp.sparray"
+MISSING_NAMES_SHOWN = 40
+
+
+class SparseLabels(NamedTuple):
+    """Labels as two sparse 0/1 matrices ``[num_samples, num_labels]``: known positives, and unknowns."""
+
+    positive: sp.csr_array
+    unknown: sp.csr_array
+
+    @property
+    def num_samples(self) -> int:
+        """The number of samples."""
+        return int(self.positive.shape[0])
+
+    @property
+    def num_labels(self) -> int:
+        """The number of labels."""
+        return int(self.positive.shape[1])
+
+    def class_counts(self, group_of: np.ndarray, num_groups: int) -> np.ndarray:
+        """Counts the known negatives of all labels, and then the known positives, in groups of samples:
+        ``[num_groups, 2 * num_labels]``.
+        """
+        num_samples = self.num_samples
+        ones = np.ones(num_samples, dtype=np.int64)
+        members = sp.csr_array((ones, (group_of, np.arange(num_samples))), shape=(num_groups, num_samples))
+        positive = (members @ self.positive).toarray()
+        unknown = (members @ self.unknown).toarray()
+        sizes = np.bincount(group_of, minlength=num_groups)[:, None]
+        return np.hstack([sizes - positive - unknown, positive])
+
+
+def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> SparseLabels:
+    """Reads labels of any kind: dense or sparse, of torch, numpy or scipy; what a sparse matrix does not store is 0."""
+    if not hasattr(y, "ndim"):
+        raise ValueError(f"Expected 'y' to be a matrix (got {type(y).__name__}); of a data set take 'dataset.y'")
+    labels = to_label_csr(y)
+    if label_names is not None:
+        check_names(label_names, labels.shape[1], "label_names")
+    unknown = np.isnan(labels.data)
+    return SparseLabels(_where(labels, ~unknown), _where(labels, unknown))
+
+
+def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list[str] | None) -> str:
+    """A list of the labels that lack a class in a part, by their names, or their numbers if there are none."""
+    num_labels = labels.num_labels
+    names = label_names if label_names is not None else [str(i) for i in range(num_labels)]
+    counts = labels.class_counts(part_of, len(PARTS))
+    parts = [(i, part) for i, part in enumerate(PARTS) if (part_of == i).any()]
+    lines = []
+    for kind, of_kind in (("negative", counts[:, :num_labels]), ("positive", counts[:, num_labels:])):
+        nowhere = (of_kind == 0).all(axis=0)
+        lacking = [("anywhere", nowhere), *((f"in {part}", (of_kind[i] == 0) & ~nowhere) for i, part in parts)]
+        for where, absent in lacking:
+            if absent.any():
+                absentees = _join([names[i] for i in np.flatnonzero(absent)])
+                lines.append(f"no known {kind} {where} for {absent.sum()} of {num_labels} labels: {absentees}")
+    return "\n".join(lines) or f"both classes of all {num_labels} labels in every part"
+
+
+def _join(names: list[str]) -> str:
+    more = len(names) - MISSING_NAMES_SHOWN
+    return "; ".join(names[:MISSING_NAMES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _where(matrix: sp.csr_array, chosen: np.ndarray) -> sp.csr_array:
+    coo = matrix.tocoo()
+    ones = np.ones(int(chosen.sum()), dtype=np.int64)
+    return sp.csr_array((ones, (coo.row[chosen], coo.col[chosen])), shape=matrix.shape)
+
+
+PARTS = ("train", "val", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The indices of training, validation and test samples, sorted and disjoint.
+
+    .. code-block:: python
+
+        split = random_split(len(dataset), seed=0)
+        train_dataset = dataset[split.train]
+
+    Args:
+        train (torch.Tensor): Indices of the training samples, ``long``.
+        val (torch.Tensor): Indices of the validation samples, ``long``.
+        test (torch.Tensor): Indices of the test samples, ``long``.
+        name (str): How the split was made.
+        report (str, optional): What its maker has to say about it, *e.g.* which labels lack a class in which part.
+
+    Raises:
+        ValueError: If an index is negative or occurs twice, or if a part is no one-dimensional ``long`` tensor.
+    """
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    name: str
+    report: str | None = None
+
+    def __post_init__(self) -> None:
+        for part in PARTS:
+            indices = _as_indices(getattr(self, part), part)
+            object.__setattr__(self, part, indices)
+        _check_disjoint(dict(zip(PARTS, self.parts, strict=True)))
+
+    @classmethod
+    def from_assignment(cls, part_of: np.ndarray, name: str, report: str | None = None) -> Split:
+        """Makes a split from the part of each sample.
+
+        Args:
+            part_of (numpy.ndarray): 0, 1 or 2 for each sample; samples of any other number are in no part.
+            name (str): How the split was made.
+            report (str, optional): As above. (default: :obj:`None`)
+        """
+        train, val, test = (torch.from_numpy(np.flatnonzero(part_of == part)) for part in range(len(PARTS)))
+        return cls(train, val, test, name, report)
+
+    @property
+    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The indices of the three parts in the order training, validation, test."""
+        return self.train, self.val, self.test
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """The number of samples of the three parts."""
+        return self.train.numel(), self.val.numel(), self.test.numel()
+
+    @property
+    def num_samples(self) -> int:
+        """The number of samples of all parts."""
+        return sum(self.sizes)
+
+    def check_fits(self, num_samples: int, of: str = "'dataset'") -> None:
+        """Refuses samples that are too few for the split, and warns if some are in none of its parts: it may have been
+        made of other samples.
+
+        Args:
+            num_samples (int): The number of samples that are to be divided.
+            of (str, optional): What holds them, for the message. (default: :obj:`"'dataset'"`)
+
+        Raises:
+            ValueError: If the split names a sample that is not there.
+        """
+        highest = max((int(part[-1]) for part in self.parts if part.numel() > 0), default=-1)
+        if highest >= num_samples:
+            got = f"{num_samples} samples, and sample {highest} in the split"
+            raise ValueError(f"Expected {of} to hold all samples that 'split' divides (got {got}); give all of them")
+        if self.num_samples < num_samples:
+            left_out = num_samples - self.num_samples
+            warnings.warn(
+                f"The split leaves out {left_out} of {num_samples} samples of {of}; if it should not, make it of all",
+                stacklevel=4,  # the line that called what checks its arguments
+            )
+
+    @property
+    def hash(self) -> str:
+        """The SHA-256 of the three sets of indices: equal for equal splits, whatever their names."""
+        digest = hashlib.sha256()
+        for part in self.parts:
+            digest.update(part.numel().to_bytes(8, "little"))
+            digest.update(part.numpy().astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Split) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def __repr__(self) -> str:
+        train, val, test = self.sizes
+        return f"Split(name='{self.name}', train={train}, val={val}, test={test}, hash='{self.hash[:12]}')"
+
+
+def _as_indices(indices: Tensor | Sequence[int], part: str) -> Tensor:
+    indices = torch.as_tensor(indices).cpu()
+    if indices.numel() == 0:
+        return torch.empty(0, dtype=torch.long)
+    if indices.dtype not in {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8} or indices.dim() != 1:
+        got = f"shape {list(indices.shape)}, {indices.dtype}"
+        raise ValueError(f"Expected '{part}' to be a one-dimensional tensor of integers (got {got})")
+    if indices.min() < 0:
+        raise ValueError(f"Expected '{part}' to hold indices of at least 0 (got {int(indices.min())})")
+    return indices.long().sort().values
+
+
+def _check_disjoint(parts: dict[str, Tensor]) -> None:
+    indices = torch.cat(list(parts.values())).sort().values
+    repeated = indices[1:][indices[1:] == indices[:-1]]
+    if repeated.numel() > 0:
+        index = int(repeated[0])
+        owners = [part for part, members in parts.items() if index in members]
+        raise ValueError(f"Expected every sample once, in one part (got sample {index} more than once, in {owners})")
+
+
+def random_split(num_samples: int, fractions: Fractions = DEFAULT_FRACTIONS, seed: int = 0) -> Split:
+    """Splits samples at random.
+
+    Args:
+        num_samples (int): Number of samples.
+        fractions (tuple[float], optional): Shares of training, validation and test samples.
+            (default: :obj:`(0.8, 0.1, 0.1)`)
+        seed (int, optional): Determines the split. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If the fractions are no shares, or leave a part empty that should not be.
+    """
+    sizes = part_sizes(num_samples, fractions)
+    part_of = np.repeat(np.arange(len(sizes)), sizes)
+    shuffled = np.random.default_rng(seed).permutation(part_of)
+    return Split.from_assignment(shuffled, name=f"random(seed={seed})")
+
+
+def predefined_split(
+    train: Tensor | np.ndarray | Sequence[int],
+    val: Tensor | np.ndarray | Sequence[int],
+    test: Tensor | np.ndarray | Sequence[int],
+    num_samples: int,
+) -> Split:
+    """Makes a split from given indices, *e.g.* those that a data set was published with.
+
+    Args:
+        train (torch.Tensor, numpy.ndarray or list[int]): Indices of the training samples.
+        val (torch.Tensor, numpy.ndarray or list[int]): Indices of the validation samples.
+        test (torch.Tensor, numpy.ndarray or list[int]): Indices of the test samples.
+        num_samples (int): Number of samples of the data set; not all of them need to be used.
+
+    Raises:
+        ValueError: If an index is out of range or occurs twice.
+    """
+    split = Split(torch.as_tensor(train), torch.as_tensor(val), torch.as_tensor(test), name="predefined")
+    for part, indices in zip(PARTS, split.parts, strict=True):
+        if indices.numel() > 0 and indices[-1] >= num_samples:
+            expected = f"the indices of '{part}' to be below num_samples={num_samples}"
+            raise ValueError(f"Expected {expected} (got {int(indices[-1])})")
+    unused = num_samples - split.num_samples
+    return replace(split, report=f"{unused} of {num_samples} samples are in no part")
+
+
+def stratified_split(
+    y: LabelMatrix, fractions: Fractions = DEFAULT_FRACTIONS, seed: int = 0, label_names: list[str] | None = None
+) -> Split:
+    """Splits samples by iterative stratification from the `"On the Stratification of Multi-Label Data"
+    <https://doi.org/10.1007/978-3-642-23808-6_10>`_ paper: the rarest label that has samples left is shared out first,
+    each of its samples to the part that most lacks that label.
+
+    Unlike the paper's, a part that is full gets no more samples, so the parts have the sizes of :func:`random_split`.
+    Time and memory grow with the number of positive labels, not with the size of the matrix.
+
+    Args:
+        y (torch.Tensor, numpy.ndarray or scipy.sparse matrix): Labels ``[num_samples, num_labels]``, dense or sparse:
+            0, 1 or NaN (unknown, not counted).
+        fractions (tuple[float], optional): Shares of training, validation and test samples.
+            (default: :obj:`(0.8, 0.1, 0.1)`)
+        seed (int, optional): Determines the order of samples and how ties are broken. (default: :obj:`0`)
+        label_names (list[str], optional): Names of the labels for the report. (default: :obj:`None`)
+
+    Raises:
+        ValueError: If labels are not 0, 1 or NaN, or if the fractions are no shares or leave a part empty that should
+            not be.
+    """
+    labels = sparse_labels(y, label_names)
+    sizes = part_sizes(labels.num_samples, fractions)
+    part_of = _stratify(labels.positive, sizes, np.random.default_rng(seed))
+    report = coverage_report(labels, part_of, label_names)
+    return Split.from_assignment(part_of, name=f"stratified(seed={seed})", report=report)
+
+
+def stratified_folds(y: LabelMatrix, num_folds: int = 5, seed: int = 0) -> np.ndarray:
+    """Numbers the fold of every sample :math:`(N)`, with the positives of each label divided as by
+    :func:`stratified_split`.
+
+    Args:
+        y (torch.Tensor, numpy.ndarray or scipy.sparse matrix): As in :func:`stratified_split`.
+        num_folds (int, optional): The number of folds, whose sizes differ by one at most. (default: :obj:`5`)
+        seed (int, optional): As in :func:`stratified_split`. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If there are fewer than two folds, or more than samples, or labels are not 0, 1 or NaN.
+    """
+    labels = sparse_labels(y)
+    if not 2 <= num_folds <= labels.num_samples:
+        raise ValueError(f"Expected 'num_folds' between 2 and the {labels.num_samples} samples (got {num_folds})")
+    sizes = np.bincount(np.arange(labels.num_samples) % num_folds)
+    return _stratify(labels.positive, sizes, np.random.default_rng(seed))
+
+
+def _stratify(positive: sp.csr_array, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Gives each sample the number of its part."""
+    num_samples, _ = positive.shape
+    order = rng.permutation(num_samples)
+    by_sample = positive[order]
+    by_label = by_sample.tocsc()
+    left = np.diff(by_label.indptr).astype(np.int64)  # positives of each label not yet shared out
+    room = sizes.astype(np.int64).copy()
+    # Column by column in memory: the loop below reads the three numbers of one label at a time.
+    wanted = np.outer(left, sizes / num_samples)
+    part_of = np.full(num_samples, -1, dtype=np.int64)
+    while left.any():
+        label = int(np.where(left > 0, left, num_samples + 1).argmin())
+        members = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
+        for sample in members[part_of[members] < 0]:
+            part = _neediest(wanted[label], room)
+            row = by_sample.indices[by_sample.indptr[sample] : by_sample.indptr[sample + 1]]
+            part_of[sample] = part
+            wanted[row, part] -= 1
+            left[row] -= 1
+            room[part] -= 1
+    part_of[part_of < 0] = np.repeat(np.arange(len(sizes)), room)
+    result = np.empty_like(part_of)
+    result[order] = part_of
+    return result
+
+
+def _neediest(wanted: np.ndarray, room: np.ndarray) -> int:
+    """The part with room that wants most of a label; among equals the one with most room."""
+    best = -1
+    for part in range(len(room)):
+        if room[part] > 0 and (best < 0 or (wanted[part], room[part]) > (wanted[best], room[best])):
+            best = part
+    return best
