@@ -75,27 +75,24 @@ def from_csv(
     if text_column is not None and feature_columns is not None:
         raise ValueError("Expected one of 'text_column' and 'feature_columns' (got both)")
     table = read_csv_table(path, delimiter, encoding)
-    if isinstance(label_columns, str):
-        labels = [label_columns]
-    else:
-        labels = [name for name in like.label_names if name in table.header] if like else list(label_columns or ())
+    labels = [label_columns] if isinstance(label_columns, str) else list(label_columns or ())
+    if like is not None and label_columns is None:
+        labels = [name for name in like.label_names if name in table.header]
     names = feature_columns if like is None or feature_columns is not None else like.feature_names
-    if names is None:
+    if text_column is not None:
+        names = [text_column]
+    elif names is None:
         names = [name for name in table.header if name not in labels]
-    names = list(names) if text_column is None else [text_column]
     columns = list(dict.fromkeys(column_of(name, table.header) for name in names))
     table.require(labels, columns, may_lack_labels=like is not None)
     X: Any
     if text_column is not None:
-        X = [tokenizer(text) for text in table.texts(text_column)]
+        X, names = [tokenizer(text) for text in table.texts(text_column)], None
     else:
-        X = table.inputs(columns) if like is None else table.named_features(names)
-    if label_separator is not None:
-        Y: Any = table.label_sets(labels[0], label_separator)
-        return from_arrays(X, Y, kind=kind, train=train, test=test, transform=transform, like=like)
-    Y = table.labels(labels)
-    if like is None:
-        return from_arrays(X, Y, labels, None, kind, train, test, transform)
-    known = np.full((len(Y), like.num_labels), np.nan, dtype=np.float32)  # labels without a column are unknown
-    known[:, [like.label_names.index(name) for name in labels]] = Y
-    return from_arrays(X, known, kind=kind, train=train, test=test, transform=transform, like=like)
+        X, names = table.features(columns) if like is None else (table.named_features(names), None)
+    Y: Any = table.labels(labels) if label_separator is None else table.label_sets(labels[0], label_separator)
+    if like is not None and label_separator is None:  # labels without a column are unknown
+        read, Y = Y, np.full((len(Y), like.num_labels), np.nan, dtype=np.float32)
+        Y[:, [like.label_names.index(name) for name in labels]] = read
+    label_names = labels if like is None and label_separator is None else None
+    return from_arrays(X, Y, label_names, names, kind, train, test, transform, like=like)

@@ -7,7 +7,7 @@ import csv
 import io
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -160,28 +160,17 @@ class CSVTable:
         cells: list[str] = self.frame[self.header.index(column)].tolist()
         return cells
 
-    def inputs(self, columns: Sequence[str], numeric: Sequence[str] | None = None) -> Any:
-        """A data frame of some columns: numbers, NaN where blank, or the texts of nominal ones.
-
-        Args:
-            columns (list of str): The columns.
-            numeric (list of str, optional): Those that are known to hold numbers; all others are nominal.
-                (default: :obj:`None`, told by :func:`nominal_values`)
-        """
-        if numeric is None:
-            numeric = [column for column in columns if nominal_values(self.texts(column)) is None]
-        numeric = [column for column in columns if column in numeric]
-        numbers = self._matrix(numeric, _numbers, "a number, or blank (missing)")
-        frame = require("pandas", extra="data").DataFrame(numbers, columns=numeric)
-        for place, column in enumerate(columns):
-            if column not in numeric:
-                frame.insert(place, column, self.frame[self.header.index(column)].to_numpy())
-        return frame
+    def features(self, columns: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+        """Columns of numbers, NaN where blank, with one of 0 and 1 for each value of nominal ones; and their names."""
+        nominal = {column for column in columns if nominal_values(self.texts(column))}
+        frame = self._inputs(columns, nominal)
+        names = nominal_names(frame)
+        return (frame.to_numpy(), list(columns)) if names is None else (matrix_of(frame, names), names)
 
     def named_features(self, names: Sequence[str]) -> np.ndarray:
-        """Columns by the names that :func:`nominal_names` gives them."""
+        """Columns by the names that :meth:`features` gives them."""
         columns = list(dict.fromkeys(column_of(name, self.header) for name in names))
-        return matrix_of(self.inputs(columns, names), names)
+        return matrix_of(self._inputs(columns, set(columns) - set(names)), names)
 
     def labels(self, columns: Sequence[str]) -> np.ndarray:
         """Columns of 0 and 1, NaN where blank."""
@@ -192,6 +181,16 @@ class CSVTable:
         """The names that the cells of a column list."""
         names = [[name.strip() for name in cell.split(separator)] for cell in self.texts(column)]
         return [{name for name in cell if name} for cell in names]
+
+    def _inputs(self, columns: Sequence[str], nominal: Collection[str]) -> Any:
+        """A data frame of numbers, and of the texts of nominal columns."""
+        numeric = [column for column in columns if column not in nominal]
+        numbers = self._matrix(numeric, _numbers, "a number, or blank (missing)")
+        frame = require("pandas", extra="data").DataFrame(numbers, columns=numeric)
+        for place, column in enumerate(columns):
+            if column in nominal:
+                frame.insert(place, column, self.frame[self.header.index(column)].to_numpy())
+        return frame
 
     def _matrix(
         self, columns: Sequence[str], convert: Callable[[list[str]], list[float | None]], expected: str, hint: str = ""
