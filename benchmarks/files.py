@@ -1,21 +1,106 @@
-"""Files of results: in ``results/`` those that are tracked, replaced on request only, and in ``runs/`` one's own."""
+"""Files of results, with the machine, the versions, the command and the data that made them.
+
+Tracked ones lie in ``results/`` and are replaced on request only; one's own lie in ``runs/``. Each is a description and
+a list of single runs, ``pandas.DataFrame(read(name)["runs"])``; results of time and memory have other lists.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Collection, Hashable
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Callable, Collection, Hashable, Iterable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.environment import describe_environment
+import torch
+from joblib import Parallel
+
+import tg_mlc
+from tg_mlc.data import MultiLabelDataset
 
 RESULTS = Path(__file__).parent / "results"
 RUNS = Path(__file__).parent / "runs"
+PACKAGES = (
+    *("torch", "torch-geometric", "torch-scatter", "torch-sparse", "rdkit"),
+    *("scikit-learn", "lightning", "numba", "numpy", "triton"),
+)
+Result = dict[str, Any]
+Run = dict[str, Any]
+
+
+def describe_environment() -> Result:
+    """The machine, the versions of what ran on it, and the command."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "versions": {"tg_mlc": tg_mlc.__version__, **{name: _version(name) for name in PACKAGES}},
+        "cuda": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "command": shlex.join(["python", *sys.orig_argv[1:]]),
+    }
+
+
+def describe_dataset(name: str, dataset: MultiLabelDataset) -> Result:
+    """The name and the sizes of a data set, and a hash of its inputs and labels."""
+    molecules = dataset.smiles if "smiles" in dataset[0] else []
+    digest = hashlib.sha256("\n".join([*dataset.label_names, *molecules]).encode())
+    if not molecules:
+        digest.update(dataset._data.x.numpy().tobytes())
+    digest.update(dataset.y.numpy().tobytes())
+    sizes = {"num_samples": len(dataset), "num_labels": dataset.num_labels}
+    return {"name": name, **sizes, "sha256": digest.hexdigest()}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def name_of(*parts: str) -> str:
     """The name of a file of results, from what tells it apart."""
     return "-".join(part for part in parts if part)
+
+
+def names(prefix: str) -> list[str]:
+    """The names of all tracked results that begin with a prefix."""
+    return sorted(path.stem for path in RESULTS.glob(f"{prefix}*.json"))
+
+
+def read(name: str) -> Result:
+    """The tracked results of a name.
+
+    Raises:
+        FileNotFoundError: If there are none.
+    """
+    path = RESULTS / f"{name}.json"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"Expected results of '{name}' (got no {path}); run the benchmark that writes them with --replace, or drop "
+            f"the mark"
+        )
+    return read_file(path)
+
+
+def read_file(path: Path) -> Result:
+    """The content of any file of results."""
+    content: Result = json.loads(path.read_text())
+    return content
 
 
 def check_replacement(replace: bool, **reduced: object) -> None:
@@ -30,24 +115,22 @@ def check_replacement(replace: bool, **reduced: object) -> None:
         raise SystemExit(f"Expected a whole run with --replace (got {options}); leave out one of them")
 
 
-def check_kept(
-    name: str, of: Callable[[dict[str, Any]], Collection[Hashable]], made: Collection[Hashable], *, replace: bool
-) -> None:
+def check_kept(name: str, identity: Callable[[Run], Hashable], made: Collection[Hashable], *, replace: bool) -> None:
     """Refuses to replace tracked results with a run that makes less of them.
 
     Args:
         name: The name of the file.
-        of: What tells the rows and seeds of its content apart.
-        made: The same of what the run makes.
-        replace: Whether the run replaces tracked results.
+        identity: What tells a run of it apart: its row and seed.
+        made: The same of the runs that are made.
+        replace: Whether tracked results are replaced.
 
     Raises:
-        SystemExit: If the tracked file has rows or seeds that the run does not make.
+        SystemExit: If the tracked file has runs that are not made.
     """
     path = RESULTS / f"{name}.json"
     if not replace or not path.exists():
         return
-    lost = sorted(set(of(json.loads(path.read_text()))) - set(made), key=str)
+    lost = sorted({identity(run) for run in read_file(path)["runs"]} - set(made), key=str)
     if lost:
         raise SystemExit(
             f"Expected --replace with all rows and seeds of '{path}' (got none for {len(lost)} of them, such as "
@@ -55,16 +138,40 @@ def check_kept(
         )
 
 
-def write_results(name: str, content: dict[str, Any], *, replace: bool = False) -> Path:
+def collect(
+    name: str,
+    content: Result,
+    calls: Iterable[Any],
+    show: Callable[[Run], str],
+    *,
+    earlier: Iterable[Run] = (),
+    jobs: int = 1,
+    replace: bool = False,
+) -> Path:
+    """Makes runs, prints each, and writes them beside those of earlier; what there is so far is kept after each call.
+
+    Args:
+        name: The name of the file.
+        content: The description of all runs.
+        calls: What joblib calls; each returns a list of runs.
+        show: A run in one line.
+        earlier: Runs that are there already.
+        jobs: How many calls run at a time.
+        replace: Whether to write among the tracked results.
+    """
+    runs = list(earlier)
+    for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
+        runs += done
+        print("\n".join(map(show, done)), flush=True)
+        _write((RESULTS if replace else RUNS) / f"{name}.part", {**content, "runs": runs})
+    return write_results(name, {**content, "runs": runs}, replace=replace)
+
+
+def write_results(name: str, content: Result, *, replace: bool = False) -> Path:
     """Writes a file of results, and removes what was written of it before it was complete."""
-    path = _write(_folder(replace) / f"{name}.json", content)
+    path = _write((RESULTS if replace else RUNS) / f"{name}.json", content)
     path.with_suffix(".part").unlink(missing_ok=True)
     return path
-
-
-def write_partial(name: str, content: dict[str, Any], *, replace: bool = False) -> None:
-    """Writes what there is of a file of results so far."""
-    _write(_folder(replace) / f"{name}.part", content)
 
 
 def earlier_file(name: str, *, replace: bool = False) -> Path | None:
@@ -77,12 +184,8 @@ def earlier_file(name: str, *, replace: bool = False) -> Path | None:
     return next((file for file in files if file.exists()), None)
 
 
-def _folder(replace: bool) -> Path:
-    return RESULTS if replace else RUNS
-
-
-def _write(path: Path, content: dict[str, Any]) -> Path:
-    """Writes a file as a whole, with the machine and the versions."""
+def _write(path: Path, content: Result) -> Path:
+    """Writes a file as a whole, with the machine, the versions and the command."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.unfinished")
     # JSON has no NaN; what is undefined is null.

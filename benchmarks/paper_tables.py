@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])  # instead of the folder of this file
-
-    from benchmarks.accuracy.paper_tables import main
-    from benchmarks.command_line import run
-
-    sys.exit(run(main))
+    runpy.run_module("benchmarks.accuracy.paper_tables", run_name="__main__", alter_sys=True)

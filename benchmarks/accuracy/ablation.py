@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from benchmarks.accuracy.baselines import baselines, classifier_scores, run_baseline, scores_of
-from benchmarks.accuracy.rows import LAMP, Row, recorded
-from benchmarks.accuracy.runs import Run, Task
+from benchmarks.accuracy.runs import LAMP, Row, Task, in_short, recorded
 from benchmarks.command_line import run
-from benchmarks.environment import describe_dataset
-from benchmarks.files import check_kept, check_replacement, write_results
-from benchmarks.report.comparisons import read
-from benchmarks.report.tables import full
+from benchmarks.files import check_kept, check_replacement, collect, describe_dataset
+from benchmarks.report.comparisons import Comparison, full
 from tg_mlc.data import Split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.papers.recipes import TABLES, Recipe
@@ -105,42 +102,34 @@ def main(
     split = recipe.split(raw, recipe.splits[0], first_seed)
     task = Task(dataset, recipe.prepare(raw, split, root / dataset))
     changes = changes_of(recipe, classifier_scores(task.dataset).classifiers, graph)
-    chosen = range(first_seed, first_seed + seeds)
-    check_kept(f"ablation-{dataset}", _unchanged, {(graph, seed) for seed in chosen}, replace=replace)
-    calls: list[tuple[Callable[..., Any], Any, Any]] = [
-        delayed(run_baseline)(task, split, first_seed, name, options)
-        for name in baselines(task, split, first_seed, options)
+    rows = [
+        Row(LAMP, "emb", change.graph or graph, "best", name) for name, change in {None: Change(), **changes}.items()
     ]
-    calls += [
-        delayed(run_change)(task, split, seed, name, graph, options) for name in (None, *changes) for seed in chosen
-    ]
-    runs: list[Run] = []
-    for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
-        runs += done
-        print("\n".join(f"{run.row.title:<32} seed {run.seed} ({run.seconds:.0f} s)" for run in done), flush=True)
+    first, chosen = (
+        [Row(name) for name in baselines(task, split, first_seed, options)],
+        range(first_seed, first_seed + seeds),
+    )
+    made = {(row, seed) for row in rows for seed in chosen} | {(row, first_seed) for row in first}
+    name = f"ablation-{dataset}"
+    check_kept(name, lambda run: (Row.of(run), run["seed"]), made, replace=replace)
     content = {
-        "dataset": {"name": dataset, **describe_dataset(raw), "counted_labels": int(task.counted.sum())},
+        "dataset": {**describe_dataset(dataset, raw), "counted_labels": int(task.counted.sum())},
         "split": recipe.splits[0],
         "seeds": list(chosen),
         "recipes": {"best": recorded(recipe) | options},
         "changes": {name: asdict(change) for name, change in changes.items()},
-        "runs": [run.to_dict() for run in runs],
     }
-    path = write_results(f"ablation-{dataset}", content, replace=replace)
-    print("\n".join(["", *full(read(path.stem, path)), "", f"Wrote {path}"]))
+    calls = [delayed(run_baseline)(task, split, first_seed, row.model, options) for row in first]
+    calls += [delayed(run_change)(task, split, seed, row, options) for row in rows for seed in chosen]
+    path = collect(name, content, calls, in_short, jobs=jobs, replace=replace)
+    print("\n".join(["", *full(Comparison.read(name, path)), "", f"Wrote {path}"]))
 
 
-def _unchanged(content: dict[str, Any]) -> set[tuple[str, int]]:
-    """The graphs and the seeds of the recipe as it is."""
-    return {(run["graph"], run["seed"]) for run in content["runs"] if run["model"] == LAMP and run["change"] is None}
-
-
-def run_change(task: Task, split: Split, seed: int, name: str | None, graph: str, options: dict[str, Any]) -> list[Run]:
-    """One row of one seed, of the whole recipe if no change is named."""
+def run_change(task: Task, split: Split, seed: int, row: Row, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row of one seed, of the whole recipe if it has no change."""
     torch.set_num_threads(1)
     start = time.perf_counter()
-    change = Change() if name is None else CHANGES[name]
-    row = Row(LAMP, "emb", change.graph or graph, "best", name)
+    change = CHANGES[row.change] if row.change else Change()
     dataset = task.dataset
     if change.base_scores is not None:
         places = [list(classifier_scores(dataset).raters).index(kind) for kind in change.base_scores]
@@ -150,7 +139,7 @@ def run_change(task: Task, split: Split, seed: int, name: str | None, graph: str
     result, data = changed.train(split, seed, label_graph, "emb", options)
     run = changed.run(row, split, seed, time.perf_counter() - start, *scores_of(result, data))
     run.density, run.validation = label_graph.density, result.best_value
-    return [run]
+    return [run.to_dict()]
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ import torch
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
+from torch import Tensor, nn
+from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GINEConv, global_add_pool
 
-from benchmarks.accuracy.networks import LinearAlone, PooledGNN
-from benchmarks.accuracy.rows import FREQUENCY, SILENT, Row
-from benchmarks.accuracy.runs import Run, Task
+from benchmarks.accuracy.runs import FREQUENCY, SILENT, Row, Task
 from tg_mlc.baselines import (
     Baseline,
     ChainEnsemble,
@@ -37,6 +38,7 @@ from tg_mlc.datasets import Planted
 from tg_mlc.graphs import edgeless
 from tg_mlc.inputs import Chain, TfIdf
 from tg_mlc.models.molecules import vector_encoders
+from tg_mlc.nn.encoders import LinearPath, MoleculeEncoder, VectorEncoder
 from tg_mlc.papers.recipes import DNA, MOLECULES, PLANTED, TABLES
 from tg_mlc.stacking import ClassifierScores
 from tg_mlc.stacking.raters import tuned_linear
@@ -63,12 +65,12 @@ def baselines(task: Task, split: Split, seed: int, options: dict[str, Any]) -> l
     return [name for name, _ in _rows(task, split, seed, options)]
 
 
-def run_baseline(task: Task, split: Split, seed: int, name: str, options: dict[str, Any]) -> list[Run]:
+def run_baseline(task: Task, split: Split, seed: int, name: str, options: dict[str, Any]) -> list[dict[str, Any]]:
     """One of these rows, of one seed."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     on_val, on_test = dict(_rows(task, split, seed, options))[name]()
-    return [task.run(Row(name), split, seed, time.perf_counter() - start, on_val, on_test)]
+    return [task.run(Row(name), split, seed, time.perf_counter() - start, on_val, on_test).to_dict()]
 
 
 def classifier_scores(dataset: MultiLabelDataset) -> ClassifierScores:
@@ -86,7 +88,9 @@ def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Itera
     if task.name in DNA:
         yield from _both_linear("words of DNA", lambda: _words_of_dna(task, split), task, split)
     if task.name in PLANTED:
-        yield from _both_linear("all components", lambda: _all_components(task), task, split)
+        # Components of all labels side by side, scaled to unit length in the mean.
+        x = np.stack([data.x.numpy().ravel() for data in task.dataset])
+        yield from _both_linear("all components", lambda: x / np.sqrt(x.shape[1]), task, split)
         yield "best without neighbours", lambda: _best(task, split, messages=False)
         yield "best possible", lambda: _best(task, split, messages=True)
     if task.name in MOLECULES:
@@ -102,13 +106,20 @@ class Rival(NamedTuple):
 
 def rivals(name: str, seed: int) -> dict[str, Rival]:
     """Those of a data set."""
+
+    def svm(task: Task, split: Split) -> Scores:
+        return _linear(_plain_inputs(task, split), task, split, "hinge")
+
+    def default(baseline: Baseline) -> Rival:
+        return Rival(partial(_fitted, baseline), options_of(baseline))
+
     rows = {
         FREQUENCY: Rival(_frequency, {}),
-        "linear SVM": Rival(_svm, {**options_of(LinearBaseline()), "grid": LINEAR_GRIDS["hinge"]}),
-        "classifier chain": _default(ClassifierChain(seed=seed)),
-        "ensemble of chains": _default(ChainEnsemble(seed=seed), options_of(ClassifierChain())),
-        "ML-kNN": _default(MLkNN()),
-        "label trees": _default(LabelTrees(seed=seed)),
+        "linear SVM": Rival(svm, {**options_of(LinearBaseline()), "grid": LINEAR_GRIDS["hinge"]}),
+        "classifier chain": default(ClassifierChain(seed=seed)),
+        "ensemble of chains": default(ChainEnsemble(seed=seed)),
+        "ML-kNN": default(MLkNN()),
+        "label trees": default(LabelTrees(seed=seed)),
     }
     if name in MOLECULES:
         grid = FOREST_GRIDS.get(name, DEFAULT_GRID)
@@ -122,14 +133,6 @@ def options_of(classifier: object) -> dict[str, Any]:
     plain = (bool, int, float, str)
     found = {name: value for name, value in vars(classifier).items() if isinstance(value, plain)}
     return {name: value for name, value in found.items() if name not in ("seed", "n_jobs") and name[0] != "_"}
-
-
-def _default(baseline: Baseline, handed_down: Mapping[str, Any] | None = None) -> Rival:
-    return Rival(partial(_fitted, baseline), {**(handed_down or {}), **options_of(baseline)})
-
-
-def _svm(task: Task, split: Split) -> Scores:
-    return _linear(_plain_inputs(task, split), task, split, "hinge")
 
 
 def _fitted(baseline: Baseline, task: Task, split: Split) -> Scores:
@@ -181,12 +184,6 @@ def _words_of_dna(task: Task, split: Split) -> Any:
     return TfIdf().learn(counts[split.train.numpy()]).weigh(counts)
 
 
-def _all_components(task: Task) -> Any:
-    """Those of all labels side by side, scaled to unit length in the mean."""
-    x = np.stack([data.x.numpy().ravel() for data in task.dataset])
-    return x / np.sqrt(x.shape[1])
-
-
 def fingerprints(task: Task) -> Any:
     """The bits that the random forests see, which are few of many."""
     return normalize(csr_matrix(MorganForest().fingerprints(task.dataset.smiles), dtype=np.float32))
@@ -208,11 +205,8 @@ def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
     yield "GINE + sum pooling", lambda: _trained(task, split, seed, gine, GINE_MODULE, {**GINE_FIT, **options})
     train = task.dataset[split.train]
     if vector_encoders(train, channels=1):
-        alone = partial(LinearAlone, train)
-        yield (
-            "linear path alone",
-            lambda: _trained(task, split, seed, alone(), LINEAR_MODULE, {**LINEAR_FIT, **options}),
-        )
+        fitted = {**LINEAR_FIT, **options}
+        yield "linear path alone", lambda: _trained(task, split, seed, LinearAlone(train), LINEAR_MODULE, fitted)
     if "base_scores" in task.dataset[0]:
         yield SILENT, lambda: _silent(task, split)
 
@@ -250,3 +244,42 @@ def _trained(
 def scores_of(result: FitResult, data: MultiLabelDataModule) -> Scores:
     """The scores of validation and of test samples."""
     return result.predict(data.val_dataloader()), result.predict(data.test_dataloader())
+
+
+class PooledGNN(nn.Module):
+    """The usual graph classifier: graph isomorphism layers with edge features (Hu et al. 2020, arXiv:1905.12265), a sum
+    over the atoms, and one linear layer.
+    """
+
+    def __init__(self, num_labels: int, channels: int = 64, num_layers: int = 3, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.inputs = MoleculeEncoder(channels)
+        sizes, dropped = (channels, 2 * channels), nn.Dropout(dropout)
+        self.convs = nn.ModuleList(
+            GINEConv(nn.Sequential(nn.Linear(*sizes), nn.ReLU(), dropped, nn.Linear(*sizes[::-1])))
+            for _ in range(num_layers)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(channels) for _ in range(num_layers))
+        self.lin = nn.Linear(channels, num_labels)
+
+    def forward(self, data: Data) -> Tensor:
+        atoms = self.inputs(data)
+        x = atoms.x
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            x = x + norm(conv(x, atoms.edge_index, atoms.edge_attr)).relu()
+        logits: Tensor = self.lin(global_add_pool(x, data.batch, atoms.ptr.numel() - 1))
+        return logits
+
+
+class LinearAlone(nn.Module):
+    """One linear layer over fingerprints and descriptors, beside the frequency of every label."""
+
+    def __init__(self, train: MultiLabelDataset) -> None:
+        super().__init__()
+        self.vectors = nn.ModuleList(vector_encoders(train, channels=1))
+        self.linear_path = LinearPath(cast("list[VectorEncoder]", list(self.vectors)), train.num_labels)
+        self.bias = nn.Parameter(torch.logit(train.y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3))
+
+    def forward(self, data: Data) -> Tensor:
+        logits: Tensor = self.linear_path(data) + self.bias
+        return logits

@@ -6,12 +6,13 @@ import hashlib
 import inspect
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import torch
 from lightning.pytorch import Callback
 from torch import Tensor, nn
@@ -19,8 +20,7 @@ from torch import Tensor, nn
 from benchmarks import files
 from benchmarks.accuracy.baselines import options_of, rivals
 from benchmarks.accuracy.label_graphs import label_graph_of, learned_by
-from benchmarks.accuracy.rows import Row
-from benchmarks.accuracy.runs import Run, Task
+from benchmarks.accuracy.runs import Row, Task, frame
 from tg_mlc.baselines import MorganForest
 from tg_mlc.data import Split
 from tg_mlc.data.bags import with_attribute
@@ -64,35 +64,17 @@ class Cell:
         return (files.RESULTS if tracked else files.RUNS) / f"{self.name}.json"
 
 
-@dataclass(frozen=True)
-class Stored:
-    """What the file of a cell says."""
-
-    cell: Cell
-    content: dict[str, Any]
-
-    @property
-    def run(self) -> Run:
-        """The metrics."""
-        return Run.from_dict(self.content["run"])
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What the seeds of a row share."""
-        return cast("dict[str, Any]", self.content["settings"])
-
-
-def read(path: Path) -> Stored:
-    """The cell of a file."""
-    content = json.loads(path.read_text())
-    run = Run.from_dict(content["run"])
-    return Stored(Cell(content["dataset"]["name"], run.row, run.seed), content)
-
-
-def stored(*, tracked: bool) -> Iterator[Stored]:
+def stored(*, tracked: bool) -> pd.DataFrame:
     """All cells, by name."""
     folder = (files.RESULTS if tracked else files.RUNS) / FOLDER
-    return map(read, sorted(folder.glob("*/*.json")))
+    return table_of(map(files.read_file, sorted(folder.glob("*/*.json"))))
+
+
+def table_of(contents: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """The runs of cells as a table, with the data set of each and the content of its file."""
+    found = list(contents)
+    runs = frame(content["run"] for content in found) if found else pd.DataFrame(columns=["row", "seed", "seconds"])
+    return runs.assign(dataset=[content["dataset"]["name"] for content in found], content=found)
 
 
 def recipe_of(dataset: str, row: Row, channels: int | None = None, epochs: int | None = None) -> Recipe:

@@ -1,4 +1,4 @@
-"""Known labels: how well the other labels of a sample are predicted if some are known already.
+"""Given labels: how well the other labels of a sample are predicted if some are known already.
 
     python -m benchmarks.accuracy.given_labels --dataset sider --seeds 3
 
@@ -13,24 +13,24 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace as replaced
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from joblib import Parallel, delayed
+from joblib import delayed
 from torch import Tensor
 from torch_geometric.loader import DataLoader
 
 from benchmarks.accuracy.baselines import fingerprints
-from benchmarks.accuracy.rows import FREQUENCY, recorded
-from benchmarks.accuracy.runs import Task
+from benchmarks.accuracy.runs import FREQUENCY, Task, recorded
 from benchmarks.command_line import run
-from benchmarks.environment import describe_dataset
-from benchmarks.files import check_kept, check_replacement, write_partial, write_results
+from benchmarks.files import Run, check_kept, check_replacement, collect, describe_dataset
 from tg_mlc.baselines import LabelFrequency, LinearBaseline
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import inputs_of, with_attribute
@@ -51,7 +51,7 @@ METRICS = {
 NUM_MASKS = 4
 C_GRID = (0.1, 1.0, 10.0, 100.0)
 
-#: From known labels of the test samples, if any, to scores of all labels.
+#: From given labels of the test samples, if any, to scores of all labels.
 Predict = Callable[[Tensor | None], Any]
 
 
@@ -78,45 +78,27 @@ def main(
     check_replacement(replace, max_epochs=max_epochs)
     if dataset not in {**TABLES, **MOLECULES}:
         raise SystemExit(f"Expected --dataset to be one of {', '.join({**TABLES, **MOLECULES})} (got {dataset})")
-    options = {} if max_epochs is None else {"max_epochs": max_epochs}
-    raw = RECIPES[dataset].load_dataset(root)
-    chosen = range(first_seed, first_seed + seeds)
-    name = f"given_labels-{dataset}"
-    check_kept(name, _rows_and_seeds, {(row, seed) for row in ROWS for seed in chosen}, replace=replace)
+    options, recipe = {} if max_epochs is None else {"max_epochs": max_epochs}, RECIPES[dataset]
+    raw, name = recipe.load_dataset(root), f"given_labels-{dataset}"
+    seeds_and_rows = list(product(range(first_seed, first_seed + seeds), ROWS))
+    made = {(row, seed) for seed, row in seeds_and_rows}
+    check_kept(name, lambda run: (run["model"], run["seed"]), made, replace=replace)
+    members = {member: recorded(recipe.as_member(FAMILY[member])) for member in FAMILY_ROWS}
     content = {
-        "dataset": {
-            "name": dataset,
-            **describe_dataset(raw),
-            "counted_labels": int(RECIPES[dataset].counted_labels(raw).sum()),
-        },
-        "split": RECIPES[dataset].splits[0],
-        "seeds": list(chosen),
-        "recipes": {member: _recorded(dataset, member, options) for member in FAMILY_ROWS},
+        "dataset": {**describe_dataset(dataset, raw), "counted_labels": int(recipe.counted_labels(raw).sum())},
+        "split": recipe.splits[0],
+        "seeds": list(range(first_seed, first_seed + seeds)),
+        "recipes": {member: {**found, "fit": {**found["fit"], **options}} for member, found in members.items()},
         "logistic": {"num_masks": NUM_MASKS, "C": C_GRID, "encodings": list(ENCODINGS)},
     }
-    points: list[dict[str, Any]] = []
-    calls = [delayed(run_row)(dataset, raw, root, seed, row, options) for seed in chosen for row in ROWS]
-    for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
-        points += done
-        for point in done:
-            print(_in_short(point), flush=True)
-        write_partial(name, {**content, "points": points}, replace=replace)
-    print(f"Wrote {write_results(name, {**content, 'points': points}, replace=replace)}")
+    calls = [delayed(run_row)(dataset, raw, root, seed, row, options) for seed, row in seeds_and_rows]
+    print(f"Wrote {collect(name, content, calls, _in_short, jobs=jobs, replace=replace)}")
 
 
-def _recorded(dataset: str, member: str, options: dict[str, Any]) -> dict[str, Any]:
-    found = recorded(RECIPES[dataset].as_member(FAMILY[member]))
-    return found | {"fit": {**found["fit"], **options}}
-
-
-def _rows_and_seeds(content: dict[str, Any]) -> set[tuple[str, int]]:
-    return {(point["row"], point["seed"]) for point in content["points"]}
-
-
-def _in_short(point: dict[str, Any]) -> str:
-    values = ", ".join(f"{metric} {point[metric]:.4f}" for metric in METRICS if point[metric] is not None)
-    which = "given" if point["given"] else "none given"
-    return f"{point['row']:<32} seed {point['seed']}, {point['share']:.0%} {which}: {values} ({point['seconds']:.0f} s)"
+def _in_short(run: Run) -> str:
+    values = ", ".join(f"{metric} {run[metric]:.4f}" for metric in METRICS if run[metric] is not None)
+    which = f"{run['share']:.0%} {'given' if run['given'] else 'none given'}"
+    return f"{run['model']:<32} seed {run['seed']}, {which}: {values} ({run['seconds']:.0f} s)"
 
 
 class Trial(NamedTuple):
@@ -126,12 +108,6 @@ class Trial(NamedTuple):
     split: Split
     seed: int
     options: dict[str, Any]
-
-    def with_member(self, name: str) -> Trial:
-        """The same with another model of the family."""
-        return self._replace(
-            task=Task(self.task.name, self.task.dataset, RECIPES[self.task.name].as_member(FAMILY[name]))
-        )
 
     def given(self, part: Tensor, share: float | Tensor) -> Tensor:
         """The labels of a part of which a share is given; those of a smaller share are among those of a larger one."""
@@ -146,9 +122,7 @@ class Trial(NamedTuple):
         return torch.where(torch.rand(y.shape, generator=draw) < share, y, torch.nan)
 
 
-def run_row(
-    name: str, raw: MultiLabelDataset, root: Path, seed: int, row: str, options: dict[str, Any]
-) -> list[dict[str, Any]]:
+def run_row(name: str, raw: MultiLabelDataset, root: Path, seed: int, row: str, options: dict[str, Any]) -> list[Run]:
     """The scores of one row of one seed, for every share."""
     torch.set_num_threads(1)
     start = time.perf_counter()
@@ -156,29 +130,19 @@ def run_row(
     split = recipe.split(raw, recipe.splits[0], seed)
     trial = Trial(Task(name, recipe.prepare(raw, split, root / name), recipe), split, seed, options)
     predict, settings = ROWS[row](trial)
-    seconds = time.perf_counter() - start
-    takes = row in TAKE_KNOWN
-    return [
-        {"row": row, "seed": seed, "seconds": seconds, "settings": settings, **scores}
-        for scores in _by_share(trial, predict, takes)
-    ]
-
-
-def _by_share(trial: Trial, predict: Predict, takes: bool) -> Iterator[dict[str, Any]]:
-    test = trial.split.test
-    y, alone = trial.task.dataset.y[test], predict(None)
+    shared = {"model": row, "seed": seed, "seconds": time.perf_counter() - start, "settings": settings}
+    y, counted, alone = trial.task.dataset.y[split.test], trial.task.counted, predict(None)
+    runs = []
     for share in SHARES:
-        given = trial.given(test, share)
-        rest = y.masked_fill(~given.isnan(), torch.nan)[:, trial.task.counted]
-        yield {"share": share, "given": False, **_metrics(trial, rest, alone)}
-        if takes and share > 0:
-            yield {"share": share, "given": True, **_metrics(trial, rest, predict(given))}
-
-
-def _metrics(trial: Trial, y: Tensor, scores: Any) -> dict[str, float | None]:
-    counted = torch.as_tensor(np.asarray(scores), dtype=torch.float64)[:, trial.task.counted]
-    values = {name: metric(y, counted) for name, metric in METRICS.items()}
-    return {name: None if math.isnan(value) else value for name, value in values.items()}
+        given = trial.given(split.test, share)
+        rest = _hide(y, given)[:, counted]
+        ways = {False: alone, **({True: predict(given)} if row in TAKE_GIVEN and share > 0 else {})}
+        for is_given, scores in ways.items():
+            found = torch.as_tensor(np.asarray(scores), dtype=torch.float64)[:, counted]
+            values = {metric: compute(rest, found) for metric, compute in METRICS.items()}
+            values = {metric: None if math.isnan(value) else value for metric, value in values.items()}
+            runs.append({**shared, "share": share, "given": is_given, **values})
+    return runs
 
 
 def _frequency(trial: Trial) -> tuple[Predict, dict[str, Any]]:
@@ -191,11 +155,13 @@ def _lamp(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     dataset, split = trial.task.dataset, trial.split
     given = torch.full_like(dataset.y, torch.nan)
     given[split.val] = trial.masked(split.val, trial.seed)
-    return _trained(trial._replace(task=_with_known(trial.task, given)))
+    return _trained(trial._replace(task=replaced(trial.task, dataset=with_attribute(dataset, "given", given))))
 
 
 def _plain(trial: Trial) -> tuple[Predict, dict[str, Any]]:
-    return _trained(trial.with_member("lamp"))
+    return _trained(
+        trial._replace(task=replaced(trial.task, changed=RECIPES[trial.task.name].as_member(FAMILY["lamp"])))
+    )
 
 
 def _trained(trial: Trial) -> tuple[Predict, dict[str, Any]]:
@@ -211,10 +177,6 @@ def _trained(trial: Trial) -> tuple[Predict, dict[str, Any]]:
         return result.predict(DataLoader(test, task.recipe.batch_size))
 
     return predict, {"best_value": result.best_value, "encoder": encoder}
-
-
-def _with_known(task: Task, given: Tensor) -> Task:
-    return Task(task.name, with_attribute(task.dataset, "given", given), task.changed)
 
 
 def _indicators(given: Tensor, frequency: Tensor) -> Tensor:
@@ -279,7 +241,7 @@ ROWS: dict[str, Callable[[Trial], tuple[Predict, dict[str, Any]]]] = {
     PLAIN: _plain,
     WITH_MASKS: _lamp,
 }
-TAKE_KNOWN = (LOGISTIC, WITH_MASKS)
+TAKE_GIVEN = (LOGISTIC, WITH_MASKS)
 FAMILY_ROWS = ("lamp", "lamp-given")
 
 

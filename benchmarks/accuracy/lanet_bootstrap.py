@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.accuracy.lanet_models import ORDER, title_of
+from benchmarks.files import read_file
 from tg_mlc.data import EventSequences, Split
 from tg_mlc.metrics import ndcg_at_k, recall_at_k
 from tg_mlc.sequences import EventPreprocessor
@@ -49,7 +49,7 @@ def compare(
 def _by_title(cells: Iterable[Path]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for path in cells:
-        found.setdefault(title_of(json.loads(path.read_text())["cell"]), []).append(path)
+        found.setdefault(title_of(read_file(path)["cell"]), []).append(path)
     return dict(sorted(found.items(), key=lambda item: ORDER.index(item[0])))
 
 
@@ -61,7 +61,7 @@ def _mean_over_seeds(y: np.ndarray, files: list[Path], weights: np.ndarray) -> V
 
 
 def _values(y: np.ndarray, file: Path, weights: np.ndarray) -> Values:
-    thresholds: dict[str, Any] = json.loads(file.read_text()).get("thresholds", {})
+    thresholds: dict[str, Any] = read_file(file).get("thresholds", {})
     metrics = weighed_metrics(y, np.load(file.with_name(f"{file.stem}.npy")), thresholds)
     parts = np.array_split(weights, range(CHUNK, weights.shape[1], CHUNK), axis=1)
     return {key: np.concatenate([metric(part) for part in parts]) for key, metric in metrics.items()}

@@ -7,7 +7,7 @@
 
 Every cell of every seed is a file in benchmarks/runs/lanet/, which is not made again from the same targets with the
 same options and settings, with the scores of its test targets beside it; training goes on where it stopped. A cell that
-lacks a column that was added since gets it from its checkpoint, without further training. At the end, all cells that
+lacks a column that was added since gets it from its checkpoint without further training. At the end, all cells that
 are there become a file of results and are printed, with a paired bootstrap over entities against the rows that
 --against names. Pictures of Figure 3, if it has points, and of the attention among labels (Figure 4) lie beside them.
 """
@@ -28,8 +28,7 @@ from benchmarks.accuracy.lanet_bootstrap import compare
 from benchmarks.accuracy.lanet_models import BASELINES, CELLS, ORDER, TABLES, Cell, described, title_of
 from benchmarks.command_line import chosen as checked
 from benchmarks.command_line import run
-from benchmarks.environment import describe_environment
-from benchmarks.files import check_kept, check_replacement, name_of, write_results
+from benchmarks.files import check_kept, check_replacement, describe_environment, name_of, read_file, write_results
 from benchmarks.report import lanet as report
 from tg_mlc.data import EventSequences, Split
 from tg_mlc.datasets import load_events
@@ -97,9 +96,9 @@ def main(
     place = _place(name_of(data, label or ""), {"min_events": min_events, **options})
     chosen, others = _chosen(tables, cells), _titles(against)
     name, all_seeds = name_of("lanet", data, label or ""), [int(seed) for seed in seeds.split(",")]
-    kept = rows(_kept(place, split, options))
+    kept = {(run["model"], run["seed"]) for run in runs(_kept(place, split, options))}
     made = {(cell.title, seed) for cell in chosen for seed in all_seeds} | {(title, 0) for title in BASELINES}
-    check_kept(name, _rows_and_seeds, made | _rows_and_seeds({"rows": kept}), replace=replace)
+    check_kept(name, lambda run: (run["model"], run["seed"]), made | kept, replace=replace)
     for title in BASELINES:
         make_baseline(title, events, split, place)
     for seed in all_seeds:
@@ -107,9 +106,9 @@ def main(
             make(cell, seed, events, split, place, options)
     settings = {"data": data, "label": label, "min_events": min_events, "limits": options, "draws": draws}
     paths = _kept(place, split, options)
-    content = {"settings": settings, "counts": _counts(events, split), "rows": rows(paths), "differences": {}}
+    content = {"settings": settings, "counts": _counts(events, split), "runs": runs(paths), "differences": {}}
     if draws:
-        there = [row["title"] for row in content["rows"]]
+        there = dict.fromkeys(run["model"] for run in content["runs"])
         others = others or [title for title in there if title in report.AGAINST]
         content["differences"] = compare(paths, events, split, others, draws)
     print("\n".join(["", *report.cells(content)]))
@@ -154,53 +153,39 @@ def is_kept(path: Path, split: Split, options: Found) -> bool:
     """Whether there is a cell that was made from the same targets with the same options and today's settings."""
     if not path.exists():
         return False
-    found = json.loads(path.read_text())
+    found = read_file(path)
     settings = described(found["cell"])
-    # Predictors without a network take no options, and early cells did not write their settings down.
-    same = found.get("options", options) == options and found.get("settings", settings) == settings
-    return settings is not None and found["split"] == split.hash and same
-
-
-def is_complete(path: Path) -> bool:
-    """Whether a cell has every column, and the thresholds that the bootstrap of F1 needs."""
-    found = json.loads(path.read_text())
-    return set(report.COLUMNS) <= found["metrics"].keys() and "thresholds" in found
-
-
-def _rows_and_seeds(content: Found) -> set[tuple[str, int]]:
-    return {(row["title"], run["seed"]) for row in content["rows"] for run in row["runs"]}
+    # Predictors without a network take no options.
+    same = found.get("options", options) == options and found["settings"] == settings
+    return (
+        settings is not None and found["split"] == split.hash and same and set(report.COLUMNS) <= set(found["metrics"])
+    )
 
 
 def make(cell: Cell, seed: int, events: EventSequences, split: Split, place: Path, options: Found) -> None:
     """Trains and tests one cell, unless it is kept."""
     path = place / f"{cell.key}-{seed}.json"
-    run_folder, kept = place / path.stem, is_kept(path, split, options)
-    resume = (run_folder / "last.ckpt").exists()
-    if kept and (is_complete(path) or not resume):
+    if is_kept(path, split, options):
         return
-    earlier = json.loads(path.read_text())["seconds"] if kept else 0.0
-    start = time.perf_counter()
+    run_folder, start = place / path.stem, time.perf_counter()
+    resume = (run_folder / "last.ckpt").exists()
     seed_everything(seed, verbose=False)
     dataset = EventPreprocessor(window_size=cell.window_size).fit_transform(events, split)
     model = cell.build(dataset, split, cell.channels)
     module = MultiLabelModule(model, dataset.label_names, **cell.preset["module"])
     loader = MultiLabelDataModule(dataset, split, seed=seed, **cell.preset["data"])
     result = fit(module, loader, run_folder, resume=resume, logger=False, **{**cell.preset["fit"], **options})
-    scores = {name: result.predict(part).numpy() for name, part in _parts(loader).items()}
-    seconds = earlier or time.perf_counter() - start
-    found = {"cell": cell.key, "seed": seed, "epochs": result.num_epochs, "options": options, "seconds": seconds}
-    _write(path, found, dataset, split, scores)
+    loaders = {"val": loader.val_dataloader(), "test": loader.test_dataloader()}
+    scores = {name: result.predict(part).numpy() for name, part in loaders.items()}
+    found = {"cell": cell.key, "seed": seed, "epochs": result.num_epochs, "options": options}
+    _write(path, {**found, "seconds": time.perf_counter() - start}, dataset, split, scores)
     draw(result, loader, split, place / f"{path.stem}.svg")
-
-
-def _parts(loader: MultiLabelDataModule) -> Found:
-    return {"val": loader.val_dataloader(), "test": loader.test_dataloader()}
 
 
 def make_baseline(name: str, events: EventSequences, split: Split, place: Path) -> None:
     """Fits and tests a predictor without a network, unless it is kept."""
     path = place / f"{name}-0.json"
-    if is_kept(path, split, {}) and is_complete(path):
+    if is_kept(path, split, {}):
         return
     start = time.perf_counter()
     dataset = EventPreprocessor().fit_transform(events, split)
@@ -260,13 +245,11 @@ def draw(result: FitResult, loader: MultiLabelDataModule, split: Split, path: Pa
     report.draw_attention(weights[np.ix_(drawn, drawn)], [dataset.label_names[label] for label in drawn]).savefig(path)
 
 
-def rows(paths: Iterable[Path]) -> list[Found]:
-    """The runs of every cell, in the order of the tables."""
-    found: dict[str, list[Found]] = {}
-    for path in paths:
-        content = json.loads(path.read_text())
-        found.setdefault(title_of(content["cell"]), []).append(content)
-    return [{"title": title, "runs": found[title]} for title in ORDER if title in found]
+def runs(paths: Iterable[Path]) -> list[Found]:
+    """The runs of all cells, in the order of the tables."""
+    contents = map(read_file, paths)
+    found = [{"model": title_of(content["cell"]), **content} for content in contents]
+    return sorted(found, key=lambda run: ORDER.index(run["model"]))
 
 
 if __name__ == "__main__":

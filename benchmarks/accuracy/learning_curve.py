@@ -22,15 +22,14 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from joblib import Parallel, delayed
+from joblib import delayed
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
 from benchmarks.command_line import run
-from benchmarks.environment import describe_dataset
-from benchmarks.files import check_kept, write_results
+from benchmarks.files import Run, check_kept, collect, describe_dataset
 from benchmarks.speed.released_layout import ReleasedLayout
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import fully_connected
@@ -77,25 +76,26 @@ def main(
         raise SystemExit(f"Expected --dataset to be one of bags of words, or nci (got {dataset})")
     split = recipe.split(samples, recipe.splits[0], first_seed)
     chosen = range(first_seed, first_seed + seeds)
-    made = set(product(contenders(samples, channels), chosen, range(1, epochs + 1)))
-    check_kept(f"learning_curve-{dataset}", _points, made, replace=replace)
-    calls = [
-        delayed(curve)(name, samples, split, recipe.counted_labels(samples), seed, epochs, channels, lr)
-        for seed in chosen
-        for name in contenders(samples, channels)
-    ]
-    points = [point for of_run in Parallel(n_jobs=jobs, return_as="generator")(calls) for point in of_run]
+    models, name = contenders(samples, channels), f"learning_curve-{dataset}"
+    made = set(product(models, chosen, range(1, epochs + 1)))
+    check_kept(name, lambda run: (run["model"], run["seed"], run["epoch"]), made, replace=replace)
     content = {
-        "dataset": {"name": dataset, "kind": kind_of(samples), **describe_dataset(samples)},
+        "dataset": {**describe_dataset(dataset, samples), "kind": kind_of(samples)},
         "split": split.hash,
         "settings": {"epochs": epochs, "seeds": list(chosen), "channels": channels, "lr": lr, "batch_size": 32},
-        "curves": points,
     }
-    print(f"Wrote {write_results(f'learning_curve-{dataset}', content, replace=replace)}")
+    counted = recipe.counted_labels(samples)
+    calls = [
+        delayed(curve)(model, samples, split, counted, seed, epochs, channels, lr)
+        for seed in chosen
+        for model in models
+    ]
+    print(f"Wrote {collect(name, content, calls, _in_short, jobs=jobs, replace=replace)}")
 
 
-def _points(content: dict[str, Any]) -> set[tuple[str, int, int]]:
-    return {(point["model"], point["seed"], point["epoch"]) for point in content["curves"]}
+def _in_short(run: Run) -> str:
+    found = ", ".join(f"{metric} {value:.3f}" for metric, value in run["test"].items())
+    return f"{run['model']:<36} seed {run['seed']}, epoch {run['epoch']}: loss {run['loss']:.4f}; test {found}"
 
 
 def kind_of(samples: MultiLabelDataset) -> str | None:
@@ -165,7 +165,7 @@ def curve(
     epochs: int,
     channels: int,
     lr: float,
-) -> list[dict[str, Any]]:
+) -> list[Run]:
     """The scores of one model after each epoch."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
@@ -173,7 +173,7 @@ def curve(
     optimizer = torch.optim.Adam(model.parameters(), lr=lr)
     order = torch.Generator().manual_seed(seed)
     loader = DataLoader(samples[split.train], batch_size=32, shuffle=True, generator=order)
-    points, seconds = [], 0.0
+    runs, seconds = [], 0.0
     for epoch in range(1, epochs + 1):
         model.train()
         losses = []
@@ -185,16 +185,9 @@ def curve(
             optimizer.step()
             seconds += time.process_time() - start
             losses.append(loss.item())
-        scores = dict(_scores(model, samples, split, counted))
-        points.append(
-            {"model": name, "seed": seed, "epoch": epoch, "seconds": seconds, "loss": float(np.mean(losses)), **scores}
-        )
-        found = ", ".join(f"{metric} {value:.3f}" for metric, value in scores["test"].items())
-        print(
-            f"{name:<36} seed {seed}, epoch {epoch}: loss {points[-1]['loss']:.4f}; test {found} ({seconds:.0f} s)",
-            flush=True,
-        )
-    return points
+        found = {"seconds": seconds, "loss": float(np.mean(losses)), **dict(_scores(model, samples, split, counted))}
+        runs.append({"model": name, "seed": seed, "epoch": epoch, **found})
+    return runs
 
 
 def _scores(

@@ -33,19 +33,16 @@ from benchmarks.accuracy.cells import (
     STEPS,
     Cell,
     Learned,
-    read,
     recipe_of,
     run_cell,
     settings_of,
     stored,
     without_own_steps,
 )
-from benchmarks.accuracy.paper_rows import GRAPHS, TABLES, WORDNET, title
-from benchmarks.accuracy.rows import Row
-from benchmarks.accuracy.runs import Run, Task
+from benchmarks.accuracy.papers import GRAPHS, TABLES, WORDNET, title
+from benchmarks.accuracy.runs import Row, Task, in_short
 from benchmarks.command_line import chosen, run
-from benchmarks.environment import describe_dataset
-from benchmarks.files import check_replacement, write_results
+from benchmarks.files import check_replacement, describe_dataset, read_file, write_results
 from benchmarks.report.papers import lines
 from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, Split
@@ -118,7 +115,8 @@ def main(
             "Expected --table, --datasets, --models, --encoders, --graphs, --label_dropout and --seeds to choose a "
             "cell (got none)"
         )
-    there = [each for each in stored(tracked=replace) if each.cell.dataset in names]
+    there = stored(tracked=replace)
+    there = there[there["dataset"].isin(names)]
     try:
         for name in chosen("--table", table, list(TABLES)):
             print("\n".join(["", TABLES[name].title, "", *lines(name, there, names)]))
@@ -157,7 +155,7 @@ class Samples:
     def _load(self, name: str) -> tuple[MultiLabelDataset, dict[str, Any]]:
         if name not in self._raw:
             dataset = RECIPES[name].load_dataset(self.root)
-            self._raw[name] = dataset, {"name": name, **describe_dataset(dataset)}
+            self._raw[name] = dataset, describe_dataset(name, dataset)
         return self._raw[name]
 
 
@@ -179,7 +177,9 @@ class Grid:
         self.options: dict[str, Any] = {"accelerator": accelerator}
         self.tracked = tracked
         self.again = again
-        self.seconds = {each.cell: each.run.seconds for each in stored(tracked=tracked)}
+        there = stored(tracked=tracked)
+        cells = map(Cell, there["dataset"], there["row"], there["seed"])
+        self.seconds = dict(zip(cells, there["seconds"], strict=True))
         self.learned: dict[Cell, Learned] = {}
 
     def make(self, cell: Cell, end: float | None) -> str:
@@ -206,9 +206,11 @@ class Grid:
         data = self.samples.describe(cell.dataset)
         task, split = self.samples.trial(cell.dataset, recipe, cell.seed)
         settings = settings_of(cell, task, split, data)
-        if settings == self._settings_there(cell):
+        path = cell.path(tracked=self.tracked)
+        found = read_file(path)["settings"] if path.exists() else None
+        if found == settings:
             return "there"
-        if self._settings_there(cell) is not None and not self.again:
+        if found is not None and not self.again:
             return OTHER
         if end is not None and time.perf_counter() + estimate(cell, self.seconds) > end:
             return "left out, as time is up"
@@ -217,10 +219,6 @@ class Grid:
         print(f"{cell.name}: {in_short(made['run'])}", flush=True)
         self.seconds[cell] = made["run"]["seconds"]
         return "made"
-
-    def _settings_there(self, cell: Cell) -> dict[str, Any] | None:
-        path = cell.path(tracked=self.tracked)
-        return read(path).settings if path.exists() else None
 
 
 def estimate(cell: Cell, seconds: dict[Cell, float]) -> float:
@@ -232,17 +230,6 @@ def estimate(cell: Cell, seconds: dict[Cell, float]) -> float:
     }
     same = [value for other, value in of_model.items() if other.row == cell.row]
     return max(same or of_model.values(), default=0.0)
-
-
-def in_short(run: dict[str, Any]) -> str:
-    """Some metrics and the time."""
-    metrics = Run.from_dict(run).metrics
-    values = (
-        f"{name} {metrics[name]:.4f}"
-        for name in ("subset_accuracy", "f1_samples", "f1_micro", "f1_macro")
-        if metrics[name] is not None
-    )
-    return f"{', '.join(values)} ({run['seconds']:.0f} s)"
 
 
 def _rows(

@@ -15,28 +15,33 @@ Results go to benchmarks/runs/, which is yours; --replace writes the tracked fil
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace as replace_fields
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
 import torch
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from benchmarks.accuracy.baselines import baselines, run_baseline, scores_of
-from benchmarks.accuracy.label_graphs import label_graph_of
-from benchmarks.accuracy.recovery import co_occurrence_scores, mean_label_attention, recovery
-from benchmarks.accuracy.resume import earlier_runs
-from benchmarks.accuracy.rows import LAMP, LEARNED, Row, Settings, recorded
-from benchmarks.accuracy.runs import Run, Task
+from benchmarks.accuracy.label_graphs import co_occurrence_scores, label_graph_of, mean_label_attention, recovery
+from benchmarks.accuracy.runs import LAMP, LEARNED, Row, Settings, Task, in_short, recorded
 from benchmarks.command_line import chosen, run
-from benchmarks.environment import describe_dataset
-from benchmarks.files import check_kept, check_replacement, earlier_file, name_of, write_partial, write_results
-from benchmarks.report.comparisons import read
-from benchmarks.report.tables import full
+from benchmarks.files import (
+    check_kept,
+    check_replacement,
+    collect,
+    describe_dataset,
+    describe_environment,
+    earlier_file,
+    name_of,
+    read_file,
+)
+from benchmarks.report.comparisons import Comparison, full
 from tg_mlc._files import sha256
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph, edgeless
@@ -48,6 +53,8 @@ from tg_mlc.training import FitResult, MultiLabelDataModule
 NUM_BATCHES = 10
 #: Known graphs that learned attention is compared with in any case; others if they are trained with.
 ALWAYS_COMPARED = ("pr", "tree", "planted")
+#: What must be the same for runs to stand in one table.
+SAME = ("versions", "dataset", "split", "recipes", "own_graphs")
 
 
 def main(
@@ -90,31 +97,33 @@ def main(
     if seeds < 1:
         raise SystemExit(f"Expected --seeds to be at least 1 (got {seeds})")
     check_replacement(replace, max_epochs=max_epochs)
-    recipe = _recipe(dataset, split)
+    if dataset not in RECIPES:
+        raise SystemExit(f"Expected --dataset to be one of {', '.join(RECIPES)} (got {dataset})")
+    recipe = RECIPES[dataset]
+    split = recipe.splits[0] if split is None else split
+    if split not in recipe.splits:
+        raise SystemExit(f"Expected --split of {dataset} to be one of {', '.join(recipe.splits)} (got {split})")
     own = own_graphs(graphs, ("el", "fc", "learned", *recipe.graphs))
     recipe = with_graphs(recipe, own)
-    wanted = _named(f"--graphs of {dataset}", _by_name(graphs, own), ("el", "fc", "learned", *recipe.graphs))
-    with_encoders = _named("--encoders", encoders, get_args(EncoderName))
-    with_settings = _named("--settings", settings, get_args(Settings))
+    paths = {str(path): name for name, path in own.items()}
+    by_name = ",".join(paths.get(str(Path(entry.strip())), entry) for entry in graphs.split(","))
+    wanted = chosen(f"--graphs of {dataset}", by_name, ("el", "fc", "learned", *recipe.graphs))
+    with_settings = cast("list[Settings]", chosen("--settings", settings, get_args(Settings)))
     rows = [
-        Row(LAMP, encoder, graph, cast(Settings, whose))
-        for whose, encoder, graph in product(with_settings, with_encoders, wanted)
+        Row(LAMP, encoder, graph, whose)
+        for whose, encoder, graph in product(
+            with_settings, chosen("--encoders", encoders, get_args(EncoderName)), wanted
+        )
     ]
-    split = recipe.splits[0] if split is None else split
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
-    all_seeds = range(first_seed, first_seed + seeds)
+    all_seeds, left_out = range(first_seed, first_seed + seeds), without.split(";")
     if "best" not in with_settings:  # nothing but their own rows needs the classifiers
-        left_out = without.split(";")
         recipe = replace_fields(recipe, classifiers=tuple(k for k in recipe.classifiers if NAMES[k] not in left_out))
     raw, trials = _trials(recipe, dataset, root, split, all_seeds)
     _try_out(trials[first_seed], rows)
     priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))
     content: dict[str, Any] = {
-        "dataset": {
-            "name": dataset,
-            **describe_dataset(raw),
-            "counted_labels": int(trials[first_seed].task.counted.sum()),
-        },
+        "dataset": {**describe_dataset(dataset, raw), "counted_labels": int(trials[first_seed].task.counted.sum())},
         "split": split,
         "redrawn": recipe.redraw is not None,
         "seeds": list(all_seeds),
@@ -123,25 +132,28 @@ def main(
     }
     # Models as published alone have a file of their own, beside that of models with all that helps.
     name = name_of("prior_vs_learned", dataset, split, "published" if with_settings == ["published"] else "")
-    runs = earlier_runs(earlier_file(name, replace=replace), content, rows, priors) if resume else []
-    present = {(run.row, run.seed) for run in runs}
-    present |= {(Row(model), seed) for model in without.split(";") for seed in all_seeds}
-    calls = [*_baselines(trials, options, present), *_variants(trials, rows, options, priors, present)]
-    made = {(run.row.title, run.seed) for run in runs} | {_made(call) for call in calls}
-    check_kept(name, _rows_and_seeds, made, replace=replace)
-    for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
-        runs += done
-        for each in done:
-            print(
-                f"{each.row.title:<28} seed {each.seed}: {_in_short(each.metrics)} ({each.seconds:.0f} s)", flush=True
-            )
-        write_partial(name, {**content, "runs": [run.to_dict() for run in runs]}, replace=replace)
-    path = write_results(name, {**content, "runs": [run.to_dict() for run in runs]}, replace=replace)
-    print("\n".join(["", *full(read(name, path)), "", f"Wrote {path}"]))
+    earlier = earlier_runs(earlier_file(name, replace=replace), content, rows, priors) if resume else []
+    present = {_identity(run) for run in earlier}
+    skipped = present | {(Row(model), seed) for model in left_out for seed in all_seeds}
+    # Where all seeds share their samples, so do the rows without labels as nodes.
+    alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
+    calls = {
+        (Row(model), seed): delayed(run_baseline)(*trials[seed], seed, model, options)
+        for seed in (all_seeds[:1] if alike else all_seeds)
+        for model in baselines(*trials[seed], seed, options)
+    } | {
+        (row, seed): delayed(run_variant)(*trial, seed, row, options, priors)
+        for row in rows
+        for seed, trial in trials.items()
+    }
+    calls = {key: call for key, call in calls.items() if key not in skipped}
+    check_kept(name, _identity, present | calls.keys(), replace=replace)
+    path = collect(name, content, calls.values(), in_short, earlier=earlier, jobs=jobs, replace=replace)
+    print("\n".join(["", *full(Comparison.read(name, path)), "", f"Wrote {path}"]))
 
 
-def _rows_and_seeds(content: dict[str, Any]) -> set[tuple[str, int]]:
-    return {(run.row.title, run.seed) for run in map(Run.from_dict, content["runs"])}
+def _identity(run: Mapping[str, Any]) -> tuple[Row, int]:
+    return Row.of(run), run["seed"]
 
 
 def own_graphs(text: str, known: Collection[str]) -> dict[str, Path]:
@@ -175,9 +187,38 @@ def with_graphs(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
     return replace_fields(recipe, graphs={**recipe.graphs, **{name: reader(path) for name, path in files.items()}})
 
 
-def _by_name(text: str, files: Mapping[str, Path]) -> str:
-    names = {path: name for name, path in files.items()}
-    return ",".join(names.get(Path(entry.strip()), entry) for entry in text.split(","))
+def earlier_runs(
+    path: Path | None, content: dict[str, Any], wanted: Collection[Row], priors: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The runs of a file of results, none if there is none.
+
+    Those of other seeds are left out, and those of wanted rows whose attention was not compared with all of the priors.
+
+    Raises:
+        SystemExit: If they were made from other samples, with other settings, graphs or versions.
+    """
+    if path is None:
+        return []
+    found = read_file(path)
+    now = json.loads(json.dumps({"versions": describe_environment()["versions"], **content}))
+    then = {"own_graphs": {}, **found, "versions": found["environment"]["versions"]}
+    used = {"best", *(run["settings"] for run in found["runs"])}
+    shared = then["own_graphs"].keys() & now["own_graphs"].keys()
+    for each in (then, now):
+        each["recipes"] = {name: recipe for name, recipe in each["recipes"].items() if name in used}
+        each["own_graphs"] = {name: each["own_graphs"][name] for name in shared}
+    for key in SAME:
+        if then[key] != now[key]:
+            raise SystemExit(
+                f"Expected '{path}' to have the same {key}, as --resume keeps its rows (got {then[key]}, now "
+                f"{now[key]}); make them all again without --resume"
+            )
+
+    def is_compared(run: Mapping[str, Any]) -> bool:
+        return not run["recovery"] or all(f"{LEARNED}, {prior}" in run["recovery"] for prior in priors)
+
+    runs = [run for run in found["runs"] if run["seed"] in content["seeds"]]
+    return [run for run in runs if Row.of(run) not in wanted or is_compared(run)]
 
 
 class Trial(NamedTuple):
@@ -185,45 +226,6 @@ class Trial(NamedTuple):
 
     task: Task
     split: Split
-
-
-#: A function, its arguments and its options, for joblib.
-Call = tuple[Callable[..., list[Run]], Any, Any]
-
-
-def _made(call: Call) -> tuple[str, int]:
-    """The title and the seed of the row that a call makes."""
-    _, _, seed, row, *_ = call[1]
-    return (row if isinstance(row, Row) else Row(row)).title, seed
-
-
-def _baselines(
-    trials: Mapping[int, Trial], options: dict[str, Any], present: Collection[tuple[Row, int]]
-) -> list[Call]:
-    """What makes the rows without labels as nodes; where all seeds share their samples, so do these rows."""
-    alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
-    return [
-        delayed(run_baseline)(*trials[seed], seed, name, options)
-        for seed in (list(trials)[:1] if alike else trials)
-        for name in baselines(*trials[seed], seed, options)
-        if (Row(name), seed) not in present
-    ]
-
-
-def _variants(
-    trials: Mapping[int, Trial],
-    rows: Iterable[Row],
-    options: dict[str, Any],
-    priors: Sequence[str],
-    present: Collection[tuple[Row, int]],
-) -> list[Call]:
-    """What makes the rows of encoders and graphs."""
-    return [
-        delayed(run_variant)(*trial, seed, row, options, priors)
-        for row in rows
-        for seed, trial in trials.items()
-        if (row, seed) not in present
-    ]
 
 
 def _try_out(trial: Trial, rows: Sequence[Row]) -> None:
@@ -260,22 +262,6 @@ def _trials(
     return raw, trials
 
 
-def _recipe(dataset: str, split: str | None) -> Recipe:
-    if dataset not in RECIPES:
-        raise SystemExit(f"Expected --dataset to be one of {', '.join(RECIPES)} (got {dataset})")
-    recipe = RECIPES[dataset]
-    if split is not None and split not in recipe.splits:
-        raise SystemExit(f"Expected --split of {dataset} to be one of {', '.join(recipe.splits)} (got {split})")
-    return recipe
-
-
-def _named(option: str, text: str, known: Sequence[str]) -> list[str]:
-    try:
-        return chosen(option, text, known)
-    except ValueError as error:
-        raise SystemExit(str(error)) from None
-
-
 def run_variant(
     task: Task,
     split: Split,
@@ -283,7 +269,7 @@ def run_variant(
     row: Row,
     options: dict[str, Any],
     priors: Sequence[str] = ALWAYS_COMPARED,
-) -> list[Run]:
+) -> list[dict[str, Any]]:
     """One row of label message passing."""
     torch.set_num_threads(1)
     start = time.perf_counter()
@@ -294,7 +280,7 @@ def run_variant(
     run.density, run.validation = label_graph.density, result.best_value
     if row.graph == "fc":
         run.recovery = _recovered(task, split, result, data, priors)
-    return [run]
+    return [run.to_dict()]
 
 
 def _recovered(
@@ -312,14 +298,6 @@ def _recovered(
         for score, values in scores.items()
         if score == LEARNED or name in ("planted", "tree")
     }
-
-
-def _in_short(metrics: Mapping[str, float | None]) -> str:
-    return ", ".join(
-        f"{name} {metrics[name]:.4f}"
-        for name in ("subset_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")
-        if metrics[name] is not None
-    )
 
 
 if __name__ == "__main__":

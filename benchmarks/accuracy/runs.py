@@ -1,24 +1,78 @@
-"""Runs of a comparison: one row of one seed each."""
+"""Rows of comparisons, and their runs: what one seed of a row gives."""
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 
-from benchmarks.accuracy.rows import Row, Settings
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, evaluate, tune_by_frequency, tune_per_metric
 from tg_mlc.papers.recipes import RECIPES, EncoderName, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
+#: The settings that were best here, or those of the paper where a model learns with these.
+Settings = Literal["best", "published"]
+LAMP = "LaMP"
+#: The first row of every comparison.
+FREQUENCY = "label frequency"
+#: What rows with messages on molecules are tested against, as far as a comparison has it.
+SILENT = "base scores without messages"
+BASELINES = ("random forest", "linear path alone", SILENT)
+#: What is compared with priors.
+LEARNED = "learned attention"
+#: What is recorded of a recipe.
+RECORDED = ("model", "module", "fit", "batch_size", "settings")
+#: Parts of a run that hold numbers by metric.
+BY_METRIC = ("metrics", "per_label", "by_frequency", "by_label_set", "preferred", "thresholds")
 Metrics = dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What tells one row of results from another.
+
+    Args:
+        model: The model: LaMP, or a classifier or a network without a label graph.
+        encoder: What labels attend to, as recipes call it.
+        graph: The label graph.
+        settings: Whose settings; for models that have some of a paper.
+        change: What an ablation changes.
+    """
+
+    model: str
+    encoder: str | None = None
+    graph: str | None = None
+    settings: Settings | None = None
+    change: str | None = None
+
+    @classmethod
+    def of(cls, run: Mapping[str, Any]) -> Row:
+        """The row of a stored run."""
+        return cls(**{each.name: run[each.name] for each in fields(cls)})
+
+    @property
+    def title(self) -> str:
+        """All of it in one line."""
+        return ", ".join([" ".join(filter(None, (self.model, self.encoder, self.graph))), *self.remarks])
+
+    @property
+    def remarks(self) -> list[str]:
+        """What differs from the best settings."""
+        return [*(["as published"] if self.settings == "published" else []), *([self.change] if self.change else [])]
+
+
+def recorded(recipe: Recipe) -> dict[str, Any]:
+    """What result files keep of a recipe."""
+    return {key: getattr(recipe, key) for key in RECORDED} | {"module": {**recipe.objective, **recipe.module}}
 
 
 @dataclass
@@ -47,12 +101,27 @@ class Run:
         found = asdict(self)
         return {**found.pop("row"), **found}
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Run:
-        """What :meth:`to_dict` wrote."""
-        names = [each.name for each in fields(Row)]
-        rest = {name: value for name, value in values.items() if name not in names}
-        return cls(Row(**{name: values[name] for name in names}), **rest)
+
+def frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Stored runs as a table, whose columns are the fields, ``metrics.f1_micro`` and the like, and ``row`` where they
+    tell one.
+    """
+    return pd.DataFrame(
+        {
+            **({"row": Row.of(run)} if "encoder" in run else {}),
+            **{key: value for key, value in run.items() if key not in BY_METRIC},
+            **{f"{part}.{name}": value for part in BY_METRIC for name, value in run.get(part, {}).items()},
+        }
+        for run in runs
+    )
+
+
+def in_short(run: Mapping[str, Any]) -> str:
+    """A stored run in one line: some metrics and the time."""
+    names = ("subset_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
+    values = [f"{name} {run['metrics'][name]:.4f}" for name in names if run["metrics"].get(name) is not None]
+    row = Row.of(run).title if "encoder" in run else run["model"]
+    return f"{row:<28} seed {run['seed']}: {', '.join(values)} ({run['seconds']:.0f} s)"
 
 
 @dataclass
@@ -81,6 +150,7 @@ class Task:
         self, split: Split, seed: int, label_graph: LabelGraph, encoder: EncoderName, options: dict[str, Any]
     ) -> tuple[FitResult, MultiLabelDataModule]:
         """Trains, on the CPU unless an option says otherwise, and keeps no files."""
+        options = {"accelerator": "cpu", "logger": False, **options}
         with tempfile.TemporaryDirectory() as folder:
             return self.recipe.train(
                 self.dataset,
@@ -90,25 +160,33 @@ class Task:
                 encoder=encoder,
                 seed=seed,
                 config={"dataset": self.name},
-                **{"accelerator": "cpu", "logger": False, **options},
+                **options,
             )
 
     def run(self, row: Row, split: Split, seed: int, seconds: float, on_val: ArrayLike, on_test: ArrayLike) -> Run:
         """All metrics on the test set; thresholds, one per metric or one per label, come from the validation set."""
         keep, y = self.counted, self.dataset.y
         names = [name for name, counts in zip(self.dataset.label_names, keep.tolist(), strict=True) if counts]
-        scores = [torch.as_tensor(np.asarray(s), dtype=torch.float64)[:, keep] for s in (on_val, on_test)]
-        y_val, y_test = y[split.val][:, keep], y[split.test][:, keep]
-        tuners = tune_per_metric(y_val, scores[0])
-        evaluation = evaluate(y_test, scores[1], tuners, names)
-        per_label = evaluate(y_test, scores[1], tune_per_metric(y_val, scores[0], per_label=True), names)
-        following = tune_by_frequency(y_val, scores[0], y[split.train][:, keep])
-        by_frequency = evaluate(y_test, scores[1], following, names)
-        on_val, by_label_set = _by_label_set(y[split.train][:, keep], y_val, y_test, *scores)
+        val, test = (torch.as_tensor(np.asarray(s), dtype=torch.float64)[:, keep] for s in (on_val, on_test))
+        y_train, y_val, y_test = (y[part][:, keep] for part in split.parts)
+        tuners = tune_per_metric(y_val, val)
+        following = tune_by_frequency(y_val, val, y_train)
+        evaluation = evaluate(y_test, test, tuners, names)
+
+        def values(y: torch.Tensor, scores: torch.Tensor, tuners: Any = None) -> Metrics:
+            found: Metrics = evaluate(y, scores, tuners, names).to_dict()["values"]
+            return found
+
+        by_frequency = values(y_test, test, following)
+        by_set_on_val: Metrics = dict.fromkeys(DECISION_METRICS)
+        by_label_set: Metrics = dict.fromkeys(DECISION_METRICS)
+        # Sets are undefined where no training sample is known entirely.
+        if not y_train.isnan().any(dim=1).all():
+            sets = LabelSets.tuned(y_train, y_val, val)
+            on_val, on_test = (values(y, sets.predict(s).double()) for y, s in ((y_val, val), (y_test, test)))
+            by_set_on_val, by_label_set = ({name: on[name] for name in DECISION_METRICS} for on in (on_val, on_test))
         preferred = {
-            name: by_label_set[name]
-            if _exceeds(on_val[name], tuner.best_value)
-            else by_frequency.to_dict()["values"][name]
+            name: by_label_set[name] if _exceeds(by_set_on_val[name], tuner.best_value) else by_frequency[name]
             for name, tuner in following.items()
         }
         return Run(
@@ -119,29 +197,13 @@ class Task:
             evaluation.to_dict()["values"],
             evaluation.undefined,
             hashlib.sha256(split.test.numpy().tobytes()).hexdigest(),
-            per_label.to_dict()["values"],
-            by_frequency.to_dict()["values"],
+            values(y_test, test, tune_per_metric(y_val, val, per_label=True)),
+            by_frequency,
             by_label_set,
             preferred,
             {name: float(np.asarray(tuner.thresholds).item()) for name, tuner in tuners.items()},
-            on_validation=evaluate(y_val, scores[0], tuners, names).to_dict()["values"],
+            on_validation=values(y_val, val, tuners),
         )
-
-
-def _by_label_set(
-    y_train: torch.Tensor, y_val: torch.Tensor, y_test: torch.Tensor, on_val: torch.Tensor, on_test: torch.Tensor
-) -> tuple[Metrics, Metrics]:
-    """The metrics of label sets on validation and test samples, all undefined where no training sample is known
-    entirely.
-    """
-    if y_train.isnan().any(dim=1).all():
-        return dict.fromkeys(DECISION_METRICS), dict.fromkeys(DECISION_METRICS)
-    sets = LabelSets.tuned(y_train, y_val, on_val)
-    values = [
-        evaluate(y, sets.predict(scores).double()).to_dict()["values"]
-        for y, scores in ((y_val, on_val), (y_test, on_test))
-    ]
-    return {name: values[0][name] for name in DECISION_METRICS}, {name: values[1][name] for name in DECISION_METRICS}
 
 
 def _exceeds(value: float | None, other: float | None) -> bool:

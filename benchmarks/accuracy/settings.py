@@ -15,15 +15,13 @@ from collections.abc import Iterator
 from dataclasses import replace as changed
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import torch
+from joblib import delayed
 
-from benchmarks.accuracy.rows import recorded
-from benchmarks.accuracy.runs import Task
+from benchmarks.accuracy.runs import Task, recorded
 from benchmarks.command_line import run
-from benchmarks.environment import describe_dataset
-from benchmarks.files import check_replacement, earlier_file, write_partial, write_results
+from benchmarks.files import Run, check_replacement, collect, describe_dataset, earlier_file, read_file
 from tg_mlc.data import Split
 from tg_mlc.papers.recipes import TABLES, Recipe
 
@@ -64,22 +62,24 @@ def main(
     split = recipe.split(raw, recipe.splits[0], first_seed)
     task = Task(dataset, recipe.prepare(raw, split, root / dataset), recipe)
     content = {
-        "dataset": {"name": dataset, **describe_dataset(raw)},
+        "dataset": describe_dataset(dataset, raw),
         "split": split.hash,
         "monitor": recipe.fit["monitor"],
         "recipe": recorded(recipe),
     }
     name = f"settings-{dataset}"
-    trials = _earlier(name, content, replace=replace)
-    done = {(each["setting"], each["value"], each["seed"]) for each in trials}
-    for seed, (setting, value) in product(range(first_seed, first_seed + seeds), values_of(recipe)):
-        if (setting, value, seed) not in done:
-            trials.append(
-                {"setting": setting, "value": value, "seed": seed, **trial(task, split, seed, setting, value)}
-            )
-            print(trials[-1], flush=True)
-            write_partial(name, {**content, "trials": trials}, replace=replace)
-    print(f"Wrote {write_results(name, {**content, 'trials': trials}, replace=replace)}")
+    path = earlier_file(name, replace=replace)
+    found = read_file(path) if path else {}
+    # Trials on other samples, or from another recipe, are made again.
+    same = all(found.get(key) == value for key, value in json.loads(json.dumps(content)).items())
+    earlier = found["runs"] if same else []
+    done = {(each["setting"], each["value"], each["seed"]) for each in earlier}
+    calls = [
+        delayed(trial)(task, split, seed, setting, value)
+        for seed, (setting, value) in product(range(first_seed, first_seed + seeds), values_of(recipe))
+        if (setting, value, seed) not in done
+    ]
+    print(f"Wrote {collect(name, content, calls, str, earlier=earlier, replace=replace)}")
 
 
 def values_of(recipe: Recipe) -> Iterator[tuple[str | None, float | None]]:
@@ -97,22 +97,15 @@ def with_setting(recipe: Recipe, setting: str | None, value: float | None) -> Re
     return changed(recipe, **{part: {**getattr(recipe, part), key: value}})
 
 
-def trial(task: Task, split: Split, seed: int, setting: str | None, value: float | None) -> dict[str, Any]:
+def trial(task: Task, split: Split, seed: int, setting: str | None, value: float | None) -> list[Run]:
     """The best score of validation samples over the epochs, and the time that it took."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     task = changed(task, changed=with_setting(task.recipe, setting, value))
     label_graph = task.recipe.label_graph("fc", task.dataset, split)
     result, _ = task.train(split, seed, label_graph, "emb", {})
-    return {"validation": result.best_value, "epochs": result.num_epochs, "seconds": time.perf_counter() - start}
-
-
-def _earlier(name: str, content: dict[str, Any], *, replace: bool) -> list[dict[str, Any]]:
-    """The trials of a search that was made on the same samples with the same recipe."""
-    path = earlier_file(name, replace=replace)
-    found = {} if path is None else json.loads(path.read_text())
-    same = all(found.get(key) == value for key, value in json.loads(json.dumps(content)).items())
-    return list(found["trials"]) if same else []
+    found = {"validation": result.best_value, "epochs": result.num_epochs, "seconds": time.perf_counter() - start}
+    return [{"setting": setting, "value": value, "seed": seed, **found}]
 
 
 if __name__ == "__main__":

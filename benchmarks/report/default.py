@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
+import pandas as pd
 
-from benchmarks import files
-from benchmarks.accuracy.auto import COMBINED, NAME, OURS, SHARES
-from benchmarks.accuracy.rows import FREQUENCY
-from benchmarks.accuracy.summary import corrected_p_value, p_in_words
-from benchmarks.report.writing import titles
+from benchmarks.accuracy.auto import COMBINED, OURS, SHARES
+from benchmarks.accuracy.runs import FREQUENCY, frame
+from benchmarks.files import Result
+from benchmarks.report.statistics import ALPHA, corrected_p_value, spread
+from benchmarks.report.writing import cell, machine, p_in_words, table, titles
 from tg_mlc.datasets.registry import published
 
-LEVEL = 0.05
 COLUMNS = titles("f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
 INTRO = """\
 # A default for your own data
@@ -28,95 +26,67 @@ message passing.
 To repeat a measurement, run `python -m benchmarks.accuracy.auto --datasets emotions --seeds 5`."""
 
 
-def result() -> dict[str, Any] | None:
-    """The tracked results, if there are any."""
-    path = files.RESULTS / f"{NAME}.json"
-    return json.loads(path.read_text()) if path.exists() else None
-
-
-def page(found: dict[str, Any]) -> str:
+def page(found: Result) -> str:
     """The page of all data sets."""
-    names = dict.fromkeys(point["dataset"] for point in found["points"])
-    sections = ["\n".join([f"## {published(name).title}", "", *table(_of(found, name))]) for name in names]
-    machine = found["environment"]
-    source = (
-        f"{machine['processor']}, one thread, at most about {found['seconds']:g} seconds for each model; "
-        f"torch {machine['versions']['torch']}, PyG {machine['versions']['torch-geometric']}."
-    )
-    return "\n\n".join([INTRO, summary(found), *sections, source]) + "\n"
+    runs = frame(found["runs"])
+    sections = [
+        "\n".join([f"## {published(name).title}", "", *section(here)])
+        for name, here in runs.groupby("dataset", sort=False)
+    ]
+    source = machine(found, f"one thread, at most about {found['seconds']:g} seconds for each model")
+    return "\n\n".join([INTRO, summary(runs), *sections, f"{source}."]) + "\n"
 
 
-def summary(found: dict[str, Any]) -> str:
+def summary(runs: pd.DataFrame) -> str:
     """How often the default is above the best classifier of a metric, and how sure that is."""
-    names = dict.fromkeys(point["dataset"] for point in found["points"])
-    pairs = [_difference(_of(found, name), metric) for name in names for metric in COLUMNS]
-    sure = [each for each in pairs if each.p is not None and each.p < LEVEL]
-    above = sum(each.mean > 0 for each in pairs)
+    datasets = [here for _, here in runs.groupby("dataset", sort=False)]
+    pairs = [_difference(here, metric) for here in datasets for metric in COLUMNS]
+    sure = [each.mean > 0 for each in pairs if each.p is not None and each.p < ALPHA]
     return (
-        f"In {above} of {len(pairs)} comparisons ({len(names)} data sets, {len(COLUMNS)} "
-        f"metrics) the default is above the classifier that is best in this metric on these test samples; it is "
-        f"significantly above in {sum(each.mean > 0 for each in sure)}, and significantly below in "
-        f"{sum(each.mean < 0 for each in sure)}. p is that of a paired t-test over seeds, corrected for the overlap of "
-        f"their splits, at a level of {LEVEL:.0%} without regard to the number of comparisons."
+        f"In {sum(each.mean > 0 for each in pairs)} of {len(pairs)} comparisons ({len(datasets)} data sets, "
+        f"{len(COLUMNS)} metrics) the default is above the classifier that is best in this metric on these test "
+        f"samples; it is significantly above in {sum(sure)}, and significantly below in {len(sure) - sum(sure)}. p is "
+        f"that of a paired t-test over seeds, corrected for the overlap of their splits, at a level of {ALPHA:.0%} "
+        f"without regard to the number of comparisons."
     )
 
 
-def table(points: list[dict[str, Any]]) -> list[str]:
+def section(runs: pd.DataFrame) -> list[str]:
     """Metrics and time of every row of a data set, and how the default compares with the best of the others in each."""
-    rows = list(dict.fromkeys(point["row"] for point in points))
-    lines = [f"| model | {' | '.join(COLUMNS.values())} | seconds |", "|---|" + "---|" * (len(COLUMNS) + 1)]
-    for row in rows:
-        cells = [_cell(_values(points, row, metric)) for metric in COLUMNS]
-        seconds = np.mean([point["seconds"] for point in points if point["row"] == row])
-        lines.append(f"| {row} | {' | '.join(cells)} | {seconds:.0f} |")
-    combined = [_against_combined(points)] if COMBINED in rows else []
-    return [*lines, "", *(_against_best(points, metric) for metric in COLUMNS), *combined]
+    rows = dict(iter(runs.groupby("model", sort=False)))
+    lines = [
+        [model, *(cell(spread(found[f"metrics.{metric}"])) for metric in COLUMNS), f"{found['seconds'].mean():.0f}"]
+        for model, found in rows.items()
+    ]
+    found = {title: _difference(runs, metric) for metric, title in COLUMNS.items()}
+    notes = [
+        f"- {title}: {each.mean:+.4f} beside the best classifier, {each.other}"
+        + ("" if each.p is None else f", {p_in_words(each.p)}")
+        for title, each in found.items()
+    ]
+    if COMBINED in rows:
+        found = {title: _difference(runs, metric, COMBINED) for metric, title in COLUMNS.items()}
+        gains = (
+            f"{title} {each.mean:+.4f}{'' if each.p is None else f' ({p_in_words(each.p)})'}"
+            for title, each in found.items()
+        )
+        notes.append(f"- what label message passing adds to the same classifiers combined: {', '.join(gains)}")
+    return [*table(("model", *COLUMNS.values(), "seconds"), lines), "", *notes]
 
 
 class Difference(NamedTuple):
     """The default less another row."""
 
     mean: float
-    best: str
+    other: str
     p: float | None  #: None with a single seed, or where all seeds differ by the same
 
 
-def _difference(points: list[dict[str, Any]], metric: str) -> Difference:
-    others = dict.fromkeys(point["row"] for point in points if point["row"] not in (OURS, COMBINED, FREQUENCY))
-    return _difference_from(points, max(others, key=lambda row: _values(points, row, metric).mean()), metric)
-
-
-def _difference_from(points: list[dict[str, Any]], best: str, metric: str) -> Difference:
-    difference = _values(points, OURS, metric) - _values(points, best, metric)
-    p = corrected_p_value(difference, SHARES[2], SHARES[0]) if len(difference) > 1 else None
-    return Difference(float(difference.mean()), best, p)
-
-
-def _against_best(points: list[dict[str, Any]], metric: str) -> str:
-    found = _difference(points, metric)
-    test = "" if found.p is None else f", {p_in_words(found.p)}"
-    return f"- {COLUMNS[metric]}: {found.mean:+.4f} beside the best classifier, {found.best}{test}"
-
-
-def _against_combined(points: list[dict[str, Any]]) -> str:
-    """What label message passing adds."""
-    found = {title: _difference_from(points, COMBINED, metric) for metric, title in COLUMNS.items()}
-    cells = (
-        f"{title} {each.mean:+.4f}{'' if each.p is None else f' ({p_in_words(each.p)})'}"
-        for title, each in found.items()
-    )
-    return f"- what label message passing adds to the same classifiers combined: {', '.join(cells)}"
-
-
-def _of(found: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    return [point for point in found["points"] if point["dataset"] == name]
-
-
-def _values(points: list[dict[str, Any]], row: str, metric: str) -> np.ndarray:
-    """Those of all seeds, in their order."""
-    chosen = sorted((point for point in points if point["row"] == row), key=lambda point: point["seed"])
-    return np.array([point["metrics"][metric] for point in chosen], dtype=float)
-
-
-def _cell(values: np.ndarray) -> str:
-    return f"{values.mean():.3f}" + (f" ± {values.std(ddof=1):.3f}" if len(values) > 1 else "")
+def _difference(runs: pd.DataFrame, metric: str, other: str | None = None) -> Difference:
+    """The lead over a row, or over the best classifier."""
+    values = runs.pivot(index="seed", columns="model", values=f"metrics.{metric}").astype(float)
+    if other is None:
+        models = [model for model in runs["model"].unique() if model not in (OURS, COMBINED, FREQUENCY)]
+        other = str(values[models].mean().idxmax())
+    difference = (values[OURS] - values[other]).to_numpy()
+    return Difference(float(difference.mean()), other, corrected_p_value(difference, SHARES[2], SHARES[0]))

@@ -1,19 +1,19 @@
-"""Known labels: a page with a table and a picture for each data set that has been measured."""
+"""Given labels: a page with a table and a picture for each data set that has been measured."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
-from benchmarks import files
-from benchmarks.accuracy.given_labels import LOGISTIC, PLAIN, TAKE_KNOWN, WITH_MASKS
-from benchmarks.accuracy.rows import FREQUENCY
-from benchmarks.accuracy.summary import corrected_p_value, p_in_words
-from benchmarks.report.writing import METRICS, titles
+from benchmarks.accuracy.given_labels import LOGISTIC, PLAIN, TAKE_GIVEN, WITH_MASKS
+from benchmarks.accuracy.runs import FREQUENCY
+from benchmarks.files import Result, names, read
+from benchmarks.report.pictures import draw_lines
+from benchmarks.report.statistics import ALPHA, corrected_p_value, spread
+from benchmarks.report.writing import METRICS, cell, machine, p_in_words, table, titles
 from tg_mlc.datasets.registry import published
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
@@ -24,7 +24,6 @@ TITLES = titles(METRIC, "average_precision_macro")
 #: The shares that the table shows.
 SHOWN = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 HALF = 0.5
-ALPHA = 0.05
 NOT_MADE_UP = ": what is known does not make up for training with masks here"
 COLORS = {
     WITH_MASKS: "tab:blue",
@@ -45,63 +44,123 @@ those of the same labels. p is that of a paired t-test over the seeds, not corre
 To repeat a measurement, run `python -m benchmarks.accuracy.given_labels --dataset sider`."""
 
 
-def results() -> dict[str, dict[str, Any]]:
+def results() -> dict[str, Result]:
     """The tracked results by the name of their data set."""
-    paths = sorted(files.RESULTS.glob(f"{PREFIX}*.json"))
-    return {path.stem.removeprefix(PREFIX): json.loads(path.read_text()) for path in paths}
+    return {name.removeprefix(PREFIX): read(name) for name in names(PREFIX)}
 
 
-def page(found: dict[str, dict[str, Any]]) -> str:
+def page(found: dict[str, Result]) -> str:
     """The page of all of them."""
     sections = [
         "\n".join(
-            [f"## `{name}`: {published(name).title}", "", f"![{name}](given-labels-{name}.svg)", "", *table(result)]
+            [f"## `{name}`: {published(name).title}", "", f"![{name}](given-labels-{name}.svg)", "", *section(result)]
         )
         for name, result in found.items()
     ]
-    return "\n\n".join([INTRO.format(epochs=_shortened(found)), *sections]) + "\n"
+    # Which models were trained for fewer epochs than their recipe says.
+    recipes = {name: RECIPES[name].as_member(FAMILY["lamp-given"]).fit["max_epochs"] for name in found}
+    fewer = [
+        f"{name} {_epochs(result)} of {recipes[name]}"
+        for name, result in found.items()
+        if _epochs(result) < recipes[name]
+    ]
+    shortened = f"\n\nTo save time, LaMP was trained here for fewer epochs than its recipe says: {', '.join(fewer)}."
+    return "\n\n".join([INTRO.format(epochs=shortened if fewer else ""), *sections]) + "\n"
 
 
-def _shortened(found: dict[str, dict[str, Any]]) -> str:
-    """Which models were trained for fewer epochs than their recipe says."""
-    trained = {name: (_epochs(result), _epochs_of_recipe(name)) for name, result in found.items()}
-    fewer = [f"{name} {done} of {whole}" for name, (done, whole) in trained.items() if done < whole]
-    if not fewer:
-        return ""
-    return f"\n\nTo save time, LaMP was trained here for fewer epochs than its recipe says: {', '.join(fewer)}."
-
-
-def _epochs(result: dict[str, Any]) -> int:
+def _epochs(result: Result) -> int:
     return int(result["recipes"]["lamp-given"]["fit"]["max_epochs"])
 
 
-def _epochs_of_recipe(name: str) -> int:
-    return int(RECIPES[name].as_member(FAMILY["lamp-given"]).fit["max_epochs"])
+class Scores:
+    """Scores of a data set by row, share and whether that share is given."""
+
+    def __init__(self, result: Result) -> None:
+        runs = pd.DataFrame(result["runs"]).sort_values("seed", kind="stable")
+        self.rows = list(dict.fromkeys(run["model"] for run in result["runs"]))
+        self.shares = sorted(runs["share"].unique().tolist())
+        self._groups = runs.groupby(["model", "share", "given"])
+        # Samples are divided anew for every seed unless the split is official.
+        self._test = {"test_share": 0.0} if result["split"] == "official" else {}
+
+    def of(self, row: str, share: float, given: bool = True, metric: str = METRIC) -> np.ndarray:
+        """Those of all seeds; with nothing given where a row takes nothing, or the share is 0."""
+        key = (row, share, given and row in TAKE_GIVEN and share > 0)
+        return self._groups.get_group(key)[metric].to_numpy(dtype=float)
+
+    def tested(self, difference: np.ndarray) -> str:
+        """The mean difference, and p where there is one."""
+        if len(difference) < 2:
+            return f"{difference.mean():+.3f}"
+        p = self.p(difference)
+        chance = ", which may be chance" if p is not None and p >= ALPHA else ""
+        return f"{difference.mean():+.3f}, {p_in_words(p)}{chance}"
+
+    def p(self, difference: np.ndarray) -> float | None:
+        """That of the paired test over the seeds."""
+        return corrected_p_value(difference, **self._test)
 
 
-def table(result: dict[str, Any]) -> list[str]:
+def section(result: Result) -> list[str]:
     """Scores by the share that is given, and what half of the labels say of the other half."""
-    return [
-        f"| {TITLE} | {' | '.join(f'{share:.0%} given' for share in SHOWN)} |",
-        "|---|" + "---|" * len(SHOWN),
-        *(f"| {row} | {' | '.join(_cell(_values(result, row, share)) for share in SHOWN)} |" for row in _rows(result)),
-        "",
-        *_conclusion(result),
-        *(_half(result, row) for row in _rows(result) if row in TAKE_KNOWN),
-        _trained_on(result),
-    ]
+    scores = Scores(result)
+    lines = [[row, *(cell(spread(scores.of(row, share))) for share in SHOWN)] for row in scores.rows]
+    halves = []
+    for row in (row for row in scores.rows if row in TAKE_GIVEN):
+        gains = []
+        for metric, title in TITLES.items():
+            given, alone = (scores.of(row, HALF, given, metric) for given in (True, False))
+            change = f"from {cell(spread(alone))} to {cell(spread(given))} ({scores.tested(given - alone)})"
+            gains.append(f"{title} {change}")
+        halves.append(f"- {row}: half of the labels given takes, of the other half, {', and '.join(gains)}")
+    data, seeds = result["dataset"], result["seeds"]
+    encoder = next(run["settings"]["encoder"] for run in result["runs"] if run["model"] == WITH_MASKS)
+    source = (
+        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation), LaMP {encoder} "
+        f"trained for {_epochs(result)} epochs; {data['num_samples']} samples, {data['counted_labels']} labels "
+        f"counted, data sha256 {data['sha256'][:12]}; {machine(result, 'one thread each')}"
+    )
+    shares = (f"{share:.0%} given" for share in SHOWN)
+    return [*table([TITLE, *shares], lines), "", _conclusion(scores), "", *halves, source]
 
 
-def numbers(result: dict[str, Any]) -> dict[str, Any]:
+def _conclusion(scores: Scores) -> str:
+    """What half of the labels are worth to LaMP, and whether that makes up for training with masks."""
+    given = scores.of(WITH_MASKS, HALF)
+    gain = given - scores.of(WITH_MASKS, HALF, given=False)
+    over_plain, over_logistic = (given - scores.of(row, HALF) for row in (PLAIN, LOGISTIC))
+
+    def sign(difference: np.ndarray) -> int:
+        return int(np.sign(round(difference.mean(), 3)))  # that of the mean as it is written
+
+    def is_below(difference: np.ndarray) -> bool:
+        p = scores.p(difference)
+        return sign(difference) < 0 and p is not None and p < ALPHA
+
+    def placed(difference: np.ndarray) -> str:
+        where = {1: "above", 0: "level with", -1: "below"}[sign(difference)]
+        return f"{where} ({scores.tested(difference)})"
+
+    change = {1: "rises", 0: "stays", -1: "falls"}[sign(gain)]
+    made_up = NOT_MADE_UP if is_below(over_plain) else ""
+    even = "even " if made_up and is_below(over_logistic) else ""
+    return (
+        f"With half of the labels given, {TITLE} of LaMP with masks {change} ({scores.tested(gain)}); it is then "
+        f"{placed(over_logistic)} the logistic regression that is given the same, and "
+        f"{even}{placed(over_plain)} LaMP without masks that is given nothing{made_up}."
+    )
+
+
+def numbers(result: Result) -> dict[str, Any]:
     """What :func:`draw` shows: scores of all seeds by row, by share."""
-    shares = sorted({point["share"] for point in result["points"]})
+    scores = Scores(result)
     return {
-        "shares": shares,
-        "given": {row: [_values(result, row, share) for share in shares] for row in _rows(result)},
+        "shares": scores.shares,
+        "given": {row: [scores.of(row, share).tolist() for share in scores.shares] for row in scores.rows},
         "alone": {
-            row: [_values(result, row, share, given=False) for share in shares]
-            for row in _rows(result)
-            if row in TAKE_KNOWN
+            row: [scores.of(row, share, given=False).tolist() for share in scores.shares]
+            for row in scores.rows
+            if row in TAKE_GIVEN
         },
     }
 
@@ -112,99 +171,9 @@ def draw(numbers: dict[str, Any]) -> Figure:
     axes = figure.subplots()
     percent = [100 * share for share in numbers["shares"]]
     for row, values in numbers["given"].items():
-        axes.plot(percent, [np.mean(each) for each in values], color=COLORS[row], label=row)
-        lowest, highest = [min(each) for each in values], [max(each) for each in values]
-        axes.fill_between(percent, lowest, highest, color=COLORS[row], alpha=0.15, linewidth=0)
+        draw_lines(axes, percent, values, row, COLORS[row])
     for row, values in numbers["alone"].items():
         axes.plot(percent, [np.mean(each) for each in values], color=COLORS[row], linestyle=":")
     axes.set(xlabel="labels given, % (dotted: none given, the same labels predicted)", ylabel=f"{TITLE}, test set")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="small")
     return figure
-
-
-def _rows(result: dict[str, Any]) -> list[str]:
-    return list(dict.fromkeys(point["row"] for point in result["points"]))
-
-
-def _values(result: dict[str, Any], row: str, share: float, given: bool = True, metric: str = METRIC) -> list[float]:
-    """Those of all seeds; with nothing given where a row takes nothing, or the share is 0."""
-    given = given and row in TAKE_KNOWN and share > 0
-    key = (row, share, given)
-    points = [point for point in result["points"] if (point["row"], point["share"], point["given"]) == key]
-    return [point[metric] for point in sorted(points, key=lambda point: point["seed"])]
-
-
-def _half(result: dict[str, Any], row: str) -> str:
-    gains = ", and ".join(_gain(result, row, metric) for metric in TITLES)
-    return f"- {row}: half of the labels given takes, of the other half, {gains}"
-
-
-def _gain(result: dict[str, Any], row: str, metric: str) -> str:
-    given, alone = (np.array(_values(result, row, HALF, given, metric)) for given in (True, False))
-    return f"{TITLES[metric]} from {_cell(alone)} to {_cell(given)} ({_tested(result, given - alone)})"
-
-
-def _conclusion(result: dict[str, Any]) -> list[str]:
-    """What half of the labels are worth to LaMP, and whether that makes up for training with masks."""
-    given = _half_of(result, WITH_MASKS)
-    gain = given - _half_of(result, WITH_MASKS, given=False)
-    over_plain, over_logistic = (given - _half_of(result, row) for row in (PLAIN, LOGISTIC))
-    change = {1: "rises", 0: "stays", -1: "falls"}[_sign(gain)]
-    made_up = NOT_MADE_UP if _is_below(result, over_plain) else ""
-    even = "even " if made_up and _is_below(result, over_logistic) else ""
-    sentence = (
-        f"With half of the labels given, {TITLE} of LaMP with masks {change} ({_tested(result, gain)}); it is then "
-        f"{_placed(result, over_logistic)} the logistic regression that is given the same, and "
-        f"{even}{_placed(result, over_plain)} LaMP without masks that is given nothing{made_up}."
-    )
-    return [sentence, ""]
-
-
-def _half_of(result: dict[str, Any], row: str, given: bool = True) -> np.ndarray:
-    return np.array(_values(result, row, HALF, given))
-
-
-def _placed(result: dict[str, Any], difference: np.ndarray) -> str:
-    where = {1: "above", 0: "level with", -1: "below"}[_sign(difference)]
-    return f"{where} ({_tested(result, difference)})"
-
-
-def _sign(difference: np.ndarray) -> int:
-    """That of the mean as it is written."""
-    return int(np.sign(round(difference.mean(), 3)))
-
-
-def _is_below(result: dict[str, Any], difference: np.ndarray) -> bool:
-    """Whether the mean is below zero with a low p."""
-    p = _p(result, difference) if len(difference) > 1 else None
-    return _sign(difference) < 0 and p is not None and p < ALPHA
-
-
-def _tested(result: dict[str, Any], difference: np.ndarray) -> str:
-    """The mean difference, and p where there is one."""
-    if len(difference) < 2:
-        return f"{difference.mean():+.3f}"
-    p = _p(result, difference)
-    chance = ", which may be chance" if p is not None and p >= ALPHA else ""
-    return f"{difference.mean():+.3f}, {p_in_words(p)}{chance}"
-
-
-def _p(result: dict[str, Any], difference: np.ndarray) -> float | None:
-    """That of the paired test over the seeds, corrected where they divide samples anew."""
-    return corrected_p_value(difference, **({"test_share": 0.0} if result["split"] == "official" else {}))
-
-
-def _cell(values: Sequence[float] | np.ndarray) -> str:
-    return f"{np.mean(values):.3f}" + (f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else "")
-
-
-def _trained_on(result: dict[str, Any]) -> str:
-    data, machine, seeds = result["dataset"], result["environment"], result["seeds"]
-    encoder = next(point["settings"]["encoder"] for point in result["points"] if point["row"] == WITH_MASKS)
-    return (
-        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation), LaMP {encoder} "
-        f"trained for {_epochs(result)} epochs; "
-        f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}; "
-        f"{machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
-        f"PyG {machine['versions']['torch-geometric']}"
-    )

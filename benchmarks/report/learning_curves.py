@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks.accuracy.learning_curve import DEFAULT, POOLED, RELEASED, TIED
-from benchmarks.report.writing import METRICS
+from benchmarks.files import Result
+from benchmarks.report.pictures import draw_lines
+from benchmarks.report.statistics import spread
+from benchmarks.report.writing import METRICS, cell, machine, table
 
 COLORS = {DEFAULT: "tab:blue", TIED: "tab:red", RELEASED: "tab:gray", POOLED: "black"}
 #: The epochs that the table shows.
@@ -17,59 +18,46 @@ SHOWN = (1, 2, 4, 6, 8, 12, 20, 30)
 DRAWN = {"bag": "f1_samples", "molecule": "average_precision_macro"}
 
 
-def table(result: dict[str, Any]) -> list[str]:
-    """A table of some epochs."""
+def _by_model(result: Result) -> dict[str, pd.DataFrame]:
     metric = DRAWN[result["dataset"]["kind"]]
-    epochs = [epoch for epoch in SHOWN if epoch <= result["settings"]["epochs"]]
-    lines = [
-        f"| model | {METRICS[metric]} | {' | '.join(f'epoch {epoch}' for epoch in epochs)} | seconds an epoch |",
-        "|---|---|" + "---|" * (len(epochs) + 1),
-    ]
-    for model in dict.fromkeys(point["model"] for point in result["curves"]):
-        points = [point for point in result["curves"] if point["model"] == model]
-        seconds = np.mean([point["seconds"] / point["epoch"] for point in points])
+    runs = pd.DataFrame(result["runs"])
+    values = {part: [found[metric] for found in runs[part]] for part in ("validation", "test")}
+    return dict(iter(runs.assign(**values).groupby("model", sort=False)))
+
+
+def section(result: Result) -> list[str]:
+    """A table of some epochs, and what it was measured on."""
+    metric, data, settings = METRICS[DRAWN[result["dataset"]["kind"]]], result["dataset"], result["settings"]
+    epochs = [epoch for epoch in SHOWN if epoch <= settings["epochs"]]
+    lines = []
+    for model, runs in _by_model(result).items():
+        seconds = f"{(runs['seconds'] / runs['epoch']).mean():.2g}"
         for part in ("validation", "test"):
-            cells = [_cell([p[part][metric] for p in points if p["epoch"] == epoch]) for epoch in epochs]
-            lines.append(f"| {model} | {part} | {' | '.join(cells)} | {seconds:.2g} |")
-    return [*lines, "", *_trained_on(result)]
+            cells = (cell(spread(runs.loc[runs["epoch"] == epoch, part])) for epoch in epochs)
+            lines.append([model, part, *cells, seconds])
+    seeds = settings["seeds"]
+    over = (
+        f"seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation)" if len(seeds) > 1 else f"one seed, {seeds[0]},"
+    )
+    return [
+        *table(("model", metric, *(f"epoch {epoch}" for epoch in epochs), "seconds an epoch"), lines),
+        "",
+        f"- {over} on one split; Adam with learning rate {settings['lr']:g} and batches of {settings['batch_size']}; "
+        f"{data['num_samples']} samples, data sha256 {data['sha256'][:12]}",
+        f"- {machine(result, 'one thread each')}",
+    ]
 
 
-def _cell(values: list[float]) -> str:
-    return f"{np.mean(values):.3f}" + (f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else "")
-
-
-def draw(result: dict[str, Any]) -> Figure:
+def draw(result: Result) -> Figure:
     """Draws the mean and the range over the seeds, by epochs and by seconds."""
-    metric = DRAWN[result["dataset"]["kind"]]
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    for model in dict.fromkeys(point["model"] for point in result["curves"]):
-        points = [point for point in result["curves"] if point["model"] == model]
-        epochs = sorted({point["epoch"] for point in points})
-        values = np.array([[p["test"][metric] for p in points if p["epoch"] == epoch] for epoch in epochs])
-        seconds = [np.mean([p["seconds"] for p in points if p["epoch"] == epoch]) for epoch in epochs]
-        for axes, x in ((left, epochs), (right, seconds)):
-            axes.plot(x, values.mean(axis=1), color=COLORS[model], label=model)
-            axes.fill_between(x, values.min(axis=1), values.max(axis=1), color=COLORS[model], alpha=0.15, linewidth=0)
-    left.set(xlabel="epochs", ylabel=f"{METRICS[metric]}, test set")
+    for model, runs in _by_model(result).items():
+        by_epoch = runs.groupby("epoch")
+        values = by_epoch["test"].apply(list)
+        draw_lines(left, values.index, values, model, COLORS[model])
+        draw_lines(right, by_epoch["seconds"].mean(), values, model, COLORS[model])
+    left.set(xlabel="epochs", ylabel=f"{METRICS[DRAWN[result['dataset']['kind']]]}, test set")
     right.set(xlabel="seconds of training, one thread")
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize="small")
     return figure
-
-
-def _trained_on(result: dict[str, Any]) -> list[str]:
-    """Data, seeds and machine."""
-    data, settings, machine = result["dataset"], result["settings"], result["environment"]
-    return [
-        f"- {_seeds(settings['seeds'])} on one split; Adam with "
-        f"learning rate {settings['lr']:g} and batches of {settings['batch_size']}; {data['num_samples']} samples, "
-        f"data sha256 {data['sha256'][:12]}",
-        f"- {machine['processor']}, one thread each; torch {machine['versions']['torch']}, "
-        f"PyG {machine['versions']['torch-geometric']}",
-    ]
-
-
-def _seeds(seeds: list[int]) -> str:
-    return (
-        f"one seed, {seeds[0]}," if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation)"
-    )

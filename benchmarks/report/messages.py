@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from benchmarks.accuracy.cells import LABEL_DROPOUT, Stored
-from benchmarks.accuracy.paper_rows import GRAPHS, WORDNET, title
-from benchmarks.accuracy.rows import FREQUENCY, Row
-from benchmarks.accuracy.summary import PairedTest, compare_rows, p_in_words
+from benchmarks.accuracy.cells import LABEL_DROPOUT
+from benchmarks.accuracy.papers import GRAPHS, WORDNET, title
+from benchmarks.accuracy.runs import FREQUENCY, Row
 from benchmarks.report.default import COLUMNS
-from benchmarks.report.papers import NUM_SEEDS, Key, grouped, sources, spread
-from benchmarks.report.tables import cell
+from benchmarks.report.papers import NUM_SEEDS, Groups, Key, grouped, sources, spreads
+from benchmarks.report.statistics import ALPHA, PairedTest, compare_rows, holm
+from benchmarks.report.writing import cell, listed, p_in_words, table
 from tg_mlc.datasets.registry import published
 
-EL, KNOWN, BASELINES = Row("lamp", "emb", "el"), Row("lamp-given", "emb", "fc"), (Row(FREQUENCY), Row("linear SVM"))
-ROWS = (*BASELINES, *(replace(EL, graph=graph) for graph in (*GRAPHS, WORDNET)), KNOWN)
+EL, GIVEN, BASELINES = Row("lamp", "emb", "el"), Row("lamp-given", "emb", "fc"), (Row(FREQUENCY), Row("linear SVM"))
+ROWS = (*BASELINES, *(replace(EL, graph=graph) for graph in (*GRAPHS, WORDNET)), GIVEN)
 #: The metric of the papers' first table, of which the headline is.
 PRIMARY = "f1_samples"
-ALPHA = 0.05
 #: The seeds that the commands of the page ask for.
 SEEDS = 5
 #: What is said of comparisons, by whether some are significantly above and some below.
@@ -57,34 +57,34 @@ class Compared(NamedTuple):
         return self.test.p is not None and self.test.p < ALPHA
 
 
-def table(cells: Iterable[Stored]) -> list[str]:
+def section(cells: pd.DataFrame) -> list[str]:
     """What holds over all data sets, the metrics and differences on each, and where these are from."""
     groups = shown(cells)
     compared = comparisons(groups)
-    sections = [_section(name, groups, compared) for name in dict.fromkeys(dataset for dataset, _ in groups)]
-    return [*_overall(compared), *_seeds(groups), "", *chain(*sections), *(f"- {line}" for line in sources(groups))]
+    sections = [_of_dataset(name, groups, compared) for name in dict.fromkeys(dataset for dataset, _ in groups)]
+    return [*_overall(compared), *_seeds(groups), "", *chain(*sections), *listed(sources(groups))]
 
 
-def shown(cells: Iterable[Stored]) -> dict[Key, list[Stored]]:
+def shown(cells: pd.DataFrame) -> Groups:
     """The seeds of each row that it shares with the edgeless one, in the order of the tables."""
-    groups = grouped(each for each in cells if replace(each.cell.row, change=None) in ROWS)
-    seeds = {dataset: {each.cell.seed for each in group} for (dataset, row), group in groups.items() if row == EL}
-    shared = {key: [each for each in group if each.cell.seed in seeds.get(key[0], ())] for key, group in groups.items()}
-    return {key: shared[key] for key in sorted(shared, key=_place) if shared[key]}
+
+    def place(key: Key) -> tuple[str, int, str]:
+        return key[0], ROWS.index(replace(key[1], change=None)), key[1].change or ""
+
+    groups = grouped(cells[[replace(row, change=None) in ROWS for row in cells["row"]]])
+    seeds = {dataset: set(group["seed"]) for (dataset, row), group in groups.items() if row == EL}
+    shared = {key: groups[key][groups[key]["seed"].isin(seeds.get(key[0], ()))] for key in sorted(groups, key=place)}
+    return {key: group for key, group in shared.items() if len(group)}
 
 
-def _place(key: Key) -> tuple[str, int, str]:
-    return key[0], ROWS.index(replace(key[1], change=None)), key[1].change or ""
-
-
-def comparisons(groups: Mapping[Key, Sequence[Stored]]) -> list[Compared]:
+def comparisons(groups: Groups) -> list[Compared]:
     """All rows with attention among labels against the row that each should beat, in all metrics."""
     tests: list[tuple[str, PairedTest]] = []
-    for dataset, row in groups:
+    for (dataset, row), group in groups.items():
         if row.graph not in (None, EL.graph):
             opponent = _opponent(row)
             against = opponent if (dataset, opponent) in groups else EL
-            runs = [each.run for which in (row, against) for each in groups[dataset, which]]
+            runs = pd.concat([group, groups[dataset, against]])
             tests += [(dataset, test) for test in compare_rows(runs, row, against, tuple(COLUMNS))]
     primary = [each for each in tests if _is_primary(each[1])]
     corrected = holm([1.0 if test.p is None else test.p for _, test in primary])
@@ -96,7 +96,7 @@ def _opponent(row: Row) -> Row:
     """The row that differs in one thing: in the label graph, or in how a model is trained along the same graph."""
     if (row.change or "").startswith(LABEL_DROPOUT):
         return replace(row, change=None)
-    return replace(EL, change=row.change, graph=row.graph if row.model == KNOWN.model else EL.graph)
+    return replace(EL, change=row.change, graph=row.graph if row.model == GIVEN.model else EL.graph)
 
 
 def _is_primary(test: PairedTest) -> bool:
@@ -105,36 +105,24 @@ def _is_primary(test: PairedTest) -> bool:
     return test.metric == PRIMARY and graph_alone and test.num_seeds >= NUM_SEEDS
 
 
-def holm(p: Sequence[float]) -> list[float]:
-    """P-values corrected for their number (`Holm 1979 <https://www.jstor.org/stable/4615733>`_)."""
-    order = np.argsort(p)
-    stepwise = np.maximum.accumulate(np.array(p)[order] * np.arange(len(p), 0, -1)).clip(max=1.0)
-    return [float(value) for value in stepwise[np.argsort(order)]]
-
-
 def _overall(compared: Sequence[Compared]) -> list[str]:
     if not compared:
         return ["Not run with two seeds or more.", ""]
     counted = [each for each in compared if each.test.num_seeds >= NUM_SEEDS]
-    primary = _by_row(each for each in counted if each.p is not None)
-    rows = _by_row(counted)
+    by_row: dict[tuple[Row, Row], list[Compared]] = {}
+    for each in counted:
+        by_row.setdefault((each.test.row, each.test.against), []).append(each)
+    primary = {pair: [each for each in found if each.p is not None] for pair, found in by_row.items()}
+    heads = ("above (above with p < 0.05, below with p < 0.05, uncorrected)", *COLUMNS.values())
+    rows = ([_versus(found[0].test), *(_count(found, metric) for metric in COLUMNS)] for found in by_row.values())
     return [
         f"**{_conclusion(counted)}** {_explored(counted)}".strip(),
         "",
-        *(f"- {title(row)} {_verdict(found)}" for (row, _), found in primary.items()),
+        *(f"- {title(row)} {_verdict(found)}" for (row, _), found in primary.items() if found),
         "",
-        *_head("above (above with p < 0.05, below with p < 0.05, uncorrected)"),
-        *(_line(_versus(found[0].test), (_count(found, metric) for metric in COLUMNS)) for found in rows.values()),
+        *table(heads, rows),
         "",
     ]
-
-
-def _by_row(compared: Iterable[Compared]) -> dict[tuple[Row, Row], list[Compared]]:
-    """By the row and its opponent."""
-    found: dict[tuple[Row, Row], list[Compared]] = {}
-    for each in compared:
-        found.setdefault((each.test.row, each.test.against), []).append(each)
-    return found
 
 
 def _versus(test: PairedTest) -> str:
@@ -171,43 +159,45 @@ def _explored(compared: Sequence[Compared]) -> str:
 
 
 def _count(compared: Sequence[Compared], metric: str) -> str:
-    here = [each.test.mean_difference > 0 for each in compared if each.test.metric == metric]
-    low = [each.test.mean_difference > 0 for each in compared if each.test.metric == metric and each.below_alpha]
-    return f"{sum(here)} of {len(here)} ({sum(low)}, {len(low) - sum(low)})"
+    here = [each for each in compared if each.test.metric == metric]
+    above = [each.test.mean_difference > 0 for each in here]
+    low = [each.test.mean_difference > 0 for each in here if each.below_alpha]
+    return f"{sum(above)} of {len(here)} ({sum(low)}, {len(low) - sum(low)})"
 
 
-def _seeds(groups: Mapping[Key, Sequence[Stored]]) -> list[str]:
+def _seeds(groups: Groups) -> Iterable[str]:
     """How many seeds each data set has, and which rows have fewer than the page asks for."""
-    whole = {dataset: len(group) for (dataset, row), group in groups.items() if row == EL}
-    few = [f"{dataset} {title(row)}: {len(group)}" for (dataset, row), group in groups.items() if _lacks(row, group)]
-    counted = ", ".join(f"{count} on {dataset}" for dataset, count in whole.items())
-    return [
-        *([f"- Seeds of {title(EL)}, with which the others are paired: {counted}"] if whole else []),
-        *([f"- In no headline and no count above, with fewer than {NUM_SEEDS} seeds: {', '.join(few)}"] if few else []),
+    whole = [f"{len(group)} on {dataset}" for (dataset, row), group in groups.items() if row == EL]
+    few = [
+        f"{dataset} {title(row)}: {len(group)}"
+        for (dataset, row), group in groups.items()
+        if row.graph is not None and len(group) < NUM_SEEDS
     ]
+    if whole:
+        yield f"- Seeds of {title(EL)}, with which the others are paired: {', '.join(whole)}"
+    if few:
+        yield f"- In no headline and no count above, with fewer than {NUM_SEEDS} seeds: {', '.join(few)}"
 
 
-def _lacks(row: Row, group: Sequence[Stored]) -> bool:
-    return row.graph is not None and len(group) < NUM_SEEDS
-
-
-def _section(name: str, groups: Mapping[Key, Sequence[Stored]], compared: Sequence[Compared]) -> list[str]:
+def _of_dataset(name: str, groups: Groups, compared: Sequence[Compared]) -> list[str]:
     rows = {row: group for (dataset, row), group in groups.items() if dataset == name}
-    here = {(each.test.row, each.test.metric): each for each in compared if each.dataset == name}
-    said = f"T={rows[EL][0].settings['model']['num_steps']} and {_num_seeds(len(rows[EL]))} if not said"
-    lines = [f"## `{name}`: {published(name).title}", "", *_head(f"model, {said}")]
+    found = [each for each in compared if each.dataset == name]
+    steps = rows[EL]["content"].iloc[0]["settings"]["model"]["num_steps"]
+    heads = (f"model, T={steps} and {_num_seeds(len(rows[EL]))} if not said", *COLUMNS.values())
+    lines = []
     for row, group in rows.items():
-        name = title(row) + _fewer(len(group), len(rows[EL]))
-        lines.append(_line(name, (cell(spread(group)[metric]) for metric in COLUMNS)))
-    if here:
-        lines += ["", *_head("difference and p")]
-        for row, test in {each.test.row: each.test for each in here.values()}.items():
-            cells = (_difference(here.get((row, metric))) for metric in COLUMNS)
-            fewer = _fewer(test.num_seeds, SEEDS)
-            lines.append(_line(f"{_versus(test)}{fewer}", cells))
-        found = list(here.values())
-        lines += ["", " ".join(filter(None, (_conclusion(found), _explored(found), SPLITS[found[0].test.name])))]
-    return [*lines, ""]
+        values = spreads(group)
+        lines.append([title(row) + _fewer(len(group), len(rows[EL])), *(cell(values[metric]) for metric in COLUMNS)])
+    out = [f"## `{name}`: {published(name).title}", "", *table(heads, lines)]
+    if found:
+        lines = []
+        for row, test in {each.test.row: each.test for each in found}.items():
+            by_metric = {each.test.metric: each for each in found if each.test.row == row}
+            cells = (_difference(by_metric.get(metric)) for metric in COLUMNS)
+            lines.append([_versus(test) + _fewer(test.num_seeds, SEEDS), *cells])
+        out += ["", *table(("difference and p", *COLUMNS.values()), lines)]
+        out += ["", " ".join(filter(None, (_conclusion(found), _explored(found), SPLITS[found[0].test.name])))]
+    return [*out, ""]
 
 
 def _fewer(count: int, than: int) -> str:
@@ -223,11 +213,3 @@ def _difference(compared: Compared | None) -> str:
         return ""
     found = f"{compared.test.mean_difference:+.4f}, {p_in_words(compared.test.p)}"
     return f"**{found}**" if compared.sign else found
-
-
-def _head(name: str) -> list[str]:
-    return [_line(name, COLUMNS.values()), "|---|" + "---|" * len(COLUMNS)]
-
-
-def _line(name: str, cells: Iterable[str]) -> str:
-    return f"| {name} | {' | '.join(cells)} |"

@@ -8,15 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
 
-from benchmarks.accuracy.cells import Stored
-from benchmarks.accuracy.paper_rows import TABLES, Table, title
-from benchmarks.accuracy.papers import DIFFERENT, METRICS, reported
-from benchmarks.accuracy.rows import Row
-from benchmarks.accuracy.runs import Run
-from benchmarks.accuracy.summary import summarise
-from benchmarks.report.writing import LETTERS
+from benchmarks.accuracy.cells import STEPS, Cell
+from benchmarks.accuracy.papers import DIFFERENT, METRICS, TABLES, Table, reported, title
+from benchmarks.accuracy.runs import Row
+from benchmarks.report.statistics import Spread, spread
+from benchmarks.report.writing import LETTERS, bold, cell, listed, machine, table
 
 #: The mean of all metrics.
 AVERAGE = "average"
@@ -56,66 +55,72 @@ NUM_SEEDS = 3
 CHANCE = 0.02
 #: The data sets of the papers in their order; others follow.
 ORDER = ("reuters", "bibtex", "bookmarks", "delicious", "rcv1", "tfbs", "nuswide", "sider")
+MPED = Row("mped", "fmp", "fc")
 Key = tuple[str, Row]  #: a data set and a row
-Values = Mapping[str, Mapping[str, float | None]]
+Groups = dict[Key, pd.DataFrame]
 
 
-def lines(name: str, cells: Sequence[Stored], datasets: Sequence[str] = ()) -> list[str]:
+def lines(name: str, cells: pd.DataFrame, datasets: Sequence[str] = ()) -> list[str]:
     """A table of the papers, of some data sets or of all that there are."""
-    table = TABLES[name]
-    found = {key: each for key, each in grouped(cells).items() if key[1] in table.rows}
-    by_key = comparable(found)
-    values = {key: _with_seeds(each) for key, each in by_key.items()}
-    known = {*(dataset for dataset, _ in found), *(key[1] for key in reported() if key[0] == table.paper)}
-    shown = [each for each in _in_order(known) if not datasets or each in datasets]
-    if len(table.metrics) == 1:
-        body = _across(table, shown, values)
+    of = TABLES[name]
+    found = {key: each for key, each in grouped(cells).items() if key[1] in of.rows}
+    used = comparable(found)
+    known = {*(dataset for dataset, _ in found), *(key[1] for key in reported() if key[0] == of.paper)}
+    order = sorted(known, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+    shown = [each for each in order if not datasets or each in datasets]
+    if len(of.metrics) == 1:
+        body = _body(of, shown, [(dataset, of.metrics[0]) for dataset in shown], used)
     else:
-        body = [line for each in shown for line in _of_one(table, each, values)]
-    used = {key: each for key, each in by_key.items() if key[0] in shown}
-    left_out = [key for key in found if key[0] in shown and key not in used]
-    notes = [*([table.note] if table.note else []), *_left_out(left_out), *_notes(table.paper, used)]
-    return [*body, "", *(f"- {note}" for note in notes)]
+        metrics, body = [*of.metrics, AVERAGE], []
+        letters = [LETTERS.get(metric, metric) for metric in metrics]
+        for dataset in shown:
+            columns = [(dataset, metric) for metric in metrics]
+            body += ["", f"**{dataset}**", "", *_body(of, letters, columns, used)]
+    used = {key: each for key, each in used.items() if key[0] in shown}
+    left_out = _by_dataset(
+        "left out, as they share no seed with other rows", (k for k in found if k not in used), shown
+    )
+    notes = [*([of.note] if of.note else []), *left_out, *_notes(of.paper, used)]
+    return [*body, "", *listed(notes)]
 
 
-def grouped(cells: Iterable[Stored]) -> dict[Key, list[Stored]]:
+def grouped(cells: pd.DataFrame) -> Groups:
     """The seeds of each row.
 
     Raises:
         ValueError: If they differ in their settings.
     """
-    groups: dict[Key, list[Stored]] = {}
-    for each in cells:
-        groups.setdefault((each.cell.dataset, each.cell.row), []).append(each)
-    for group in groups.values():
-        other = next((each for each in group if each.settings != group[0].settings), None)
-        if other is not None:
+    groups: Groups = dict(iter(cells.groupby(["dataset", "row"], sort=False)))
+    for (dataset, row), group in groups.items():
+        first, *others = (content["settings"] for content in group["content"])
+        for seed in (seed for seed, other in zip(group["seed"][1:], others, strict=True) if other != first):
+            names = [Cell(dataset, row, each).name for each in (group["seed"].iloc[0], seed)]
             raise ValueError(
-                f"Expected the seeds of a row to share their settings (got other ones in '{group[0].cell.name}' and "
-                f"'{other.cell.name}'); make them with --again, or remove those that are outdated"
+                f"Expected the seeds of a row to share their settings (got other ones in '{names[0]}' and "
+                f"'{names[1]}'); make them with --again, or remove those that are outdated"
             )
     return groups
 
 
-def comparable(groups: Mapping[Key, Sequence[Stored]]) -> dict[Key, list[Stored]]:
+def comparable(groups: Mapping[Key, pd.DataFrame]) -> Groups:
     """Rows over the seeds that they share with the other complete ones, where every seed has test samples of its own.
 
     Rows that share none are left out; those that are incomplete keep the seeds that they have.
     """
     shared = {dataset: _shared(groups, dataset) for dataset in {dataset for dataset, _ in groups}}
-    kept: dict[Key, list[Stored]] = {}
-    for (dataset, row), cells in groups.items():
-        seeds = shared[dataset] if len(cells) >= NUM_SEEDS else None
-        kept[dataset, row] = [each for each in cells if seeds is None or each.cell.seed in seeds]
-    return {key: cells for key, cells in kept.items() if cells}
+    kept = {}
+    for (dataset, row), group in groups.items():
+        seeds = shared[dataset] if len(group) >= NUM_SEEDS else None
+        kept[dataset, row] = group if seeds is None else group[group["seed"].isin(seeds)]
+    return {key: group for key, group in kept.items() if len(group)}
 
 
-def _shared(groups: Mapping[Key, Sequence[Stored]], dataset: str) -> set[int] | None:
+def _shared(groups: Mapping[Key, pd.DataFrame], dataset: str) -> set[int] | None:
     """The seeds that complete rows of a data set share, but for rows that would leave too few; :obj:`None` for all."""
-    here = [cells for key, cells in groups.items() if key[0] == dataset]
-    if len({each.run.test for cells in here for each in cells}) < 2:
+    here = [group for key, group in groups.items() if key[0] == dataset]
+    if pd.concat(here)["test"].nunique() < 2:
         return None
-    rows = [{each.cell.seed for each in cells} for cells in here if len(cells) >= NUM_SEEDS]
+    rows = [set(group["seed"]) for group in here if len(group) >= NUM_SEEDS]
     counts = Counter(seed for seeds in rows for seed in seeds)
     found: set[int] | None = None
     # Seeds that most rows have come first, so that it is the odd row out that gives way.
@@ -125,77 +130,44 @@ def _shared(groups: Mapping[Key, Sequence[Stored]], dataset: str) -> set[int] | 
     return found
 
 
-def _with_seeds(cells: Sequence[Stored]) -> Values:
-    """The spread of every metric, and of how many seeds it is."""
-    return {metric: {**value, "seeds": len(cells)} for metric, value in spread(cells).items()}
+def spreads(group: pd.DataFrame) -> dict[str, Spread]:
+    """Mean and standard deviation of every metric over the seeds, and of the average of the papers' metrics."""
+    values = group[[name for name in group if str(name).startswith("metrics.")]].astype(float)
+    values = values.rename(columns=lambda name: name.partition(".")[2])
+    values[AVERAGE] = values[list(METRICS)].mean(axis=1, skipna=False)
+    return {str(name): spread(column) for name, column in values.items()}
 
 
-def spread(cells: Sequence[Stored]) -> Values:
-    """Mean and standard deviation of every metric over the seeds."""
-    found: Values = summarise([_with_average(each.run) for each in cells])["metrics"]
-    return found
-
-
-def _with_average(run: Run) -> Run:
-    values = [run.metrics[name] for name in METRICS]
-    mean = None if None in values else float(np.mean(np.array(values, dtype=float)))
-    return replace(run, metrics={**run.metrics, AVERAGE: mean})
-
-
-def _in_order(datasets: set[str]) -> list[str]:
-    return sorted(datasets, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
-
-
-def _across(table: Table, datasets: Sequence[str], values: Mapping[Key, Values]) -> list[str]:
-    """One metric of all data sets."""
-    columns = [(dataset, table.metrics[0]) for dataset in datasets]
-    return [_head(datasets), _rule(datasets), *_body(table, columns, values)]
-
-
-def _of_one(table: Table, dataset: str, values: Mapping[Key, Values]) -> list[str]:
-    """All metrics of one data set."""
-    metrics = [*table.metrics, AVERAGE]
-    body = _body(table, [(dataset, metric) for metric in metrics], values)
-    letters = [LETTERS.get(metric, metric) for metric in metrics]
-    return ["", f"**{dataset}**", "", _head(letters), _rule(letters), *body]
-
-
-def _head(names: Sequence[str]) -> str:
-    return f"| model | {' | '.join(names)} |"
-
-
-def _rule(names: Sequence[str]) -> str:
-    return "|---|" + "---|" * len(names)
-
-
-def _body(table: Table, columns: Sequence[tuple[str, str]], values: Mapping[Key, Values]) -> Iterator[str]:
-    """The rows of a table; of each column the best mean of a complete row and the papers' best are bold."""
-    rows = {title(row): (row, names) for row, names in _with_quoted(table, columns).items()}
-    ours = {
-        name: [values.get((dataset, row), {}).get(metric, {}) for dataset, metric in columns]
-        for name, (row, _) in rows.items()
-    }
-    theirs = {
-        name: [_of_paper(table.paper, names, dataset, metric) for dataset, metric in columns]
-        for name, (_, names) in rows.items()
-    }
-    complete = [filter(_is_complete, column) for column in zip(*ours.values(), strict=True)]
-    best_ours = [_best(each["mean"] for each in column) for column in complete]
-    best_theirs = [_best(column) for column in zip(*theirs.values(), strict=True)]
-    for name in rows:
-        cells = map(_cell, ours[name], theirs[name], best_ours, best_theirs)
-        yield f"| {name} | {' | '.join(cells)} |"
-
-
-def _with_quoted(table: Table, columns: Sequence[tuple[str, str]]) -> dict[Row, tuple[str, ...]]:
-    """The rows of a table, and those that a paper quotes and nobody here runs."""
-    named = {name for names in table.rows.values() for name in names}
+def _body(of: Table, heads: Sequence[str], columns: Sequence[tuple[str, str]], groups: Groups) -> list[str]:
+    """Rows of a table; of each column the best mean of a complete row and the papers' best are bold."""
+    # Beside its own rows, a table has those that a paper quotes and that are not run here.
+    named = {name for names in of.rows.values() for name in names}
     quoted = {
         model
         for (paper, dataset, model, metric) in reported()
-        if paper == table.paper and (dataset, metric) in columns and model not in named
+        if paper == of.paper and (dataset, metric) in columns and model not in named
     }
-    return {**table.rows, **{Row(f"*{model}*"): (model,) for model in sorted(quoted)}}
+    rows = {**of.rows, **{Row(f"*{model}*"): (model,) for model in sorted(quoted)}}
+    values = {key: spreads(group) for key, group in groups.items()}
+    ours: dict[Row, list[Spread]] = {
+        row: [values.get((dataset, row), {}).get(metric, {}) for dataset, metric in columns] for row in rows
+    }
+    theirs = {row: [{"mean": _of_paper(of.paper, names, *column)} for column in columns] for row, names in rows.items()}
+    complete = {row: [len(groups.get((dataset, row), ())) >= NUM_SEEDS for dataset, _ in columns] for row in rows}
+    ranked = ([each if whole else {} for each, whole in zip(ours[row], complete[row], strict=True)] for row in rows)
+    best, best_of_papers = bold(zip(*ranked, strict=True)), bold(zip(*theirs.values(), strict=True))
+    out = []
+    for row in rows:
+        cells = []
+        # Mean ± standard deviation (the paper's figure), each left out where there is none.
+        for place, (value, paper) in enumerate(zip(ours[row], theirs[row], strict=True)):
+            text, figure = (
+                cell(value, best[place] if complete[row][place] else None),
+                cell(paper, best_of_papers[place]),
+            )
+            cells.append(" ".join(filter(None, (text, f"({figure})" if figure else ""))))
+        out.append([title(row), *cells])
+    return table(("model", *heads), out)
 
 
 def _of_paper(paper: str, names: Sequence[str], dataset: str, metric: str) -> float | None:
@@ -203,77 +175,47 @@ def _of_paper(paper: str, names: Sequence[str], dataset: str, metric: str) -> fl
     return next((value for value in found if value is not None), None)
 
 
-def _best(values: Iterable[float | None]) -> str:
-    return max((f"{value:.3f}" for value in values if value is not None), default="")
-
-
-def _cell(ours: Mapping[str, float | None], paper: float | None, best: str, best_of_paper: str) -> str:
-    """Mean ± standard deviation (the paper's figure), each left out where there is none."""
-    mean, sd = ours.get("mean"), ours.get("sd")
-    best = best if _is_complete(ours) else ""
-    parts = [] if mean is None else [_bold(mean, best) + ("" if sd is None else f" ± {sd:.3f}")]
-    return " ".join([*parts, *([] if paper is None else [f"({_bold(paper, best_of_paper)})"])])
-
-
-def _is_complete(value: Mapping[str, float | None]) -> bool:
-    return (value.get("seeds") or 0) >= NUM_SEEDS
-
-
-def _bold(value: float, best: str) -> str:
-    return f"**{value:.3f}**" if f"{value:.3f}" == best else f"{value:.3f}"
-
-
-def _notes(paper: str, groups: Mapping[Key, Sequence[Stored]]) -> list[str]:
+def _notes(paper: str, groups: Groups) -> list[str]:
     """What differs from the paper, in one line for all rows that share it; then the data, the seeds and machines."""
-    differing: dict[str, dict[str, list[str]]] = {}
-    for (dataset, row), cells in groups.items():
-        if row.encoder is not None:
-            where = differing.setdefault(differences(paper, cells[0]), {}).setdefault(dataset, [])
-            where.append(title(row))
+    networks = {key: group for key, group in groups.items() if key[1].encoder is not None}
+    differing: dict[str, list[Key]] = {}
+    for key, group in networks.items():
+        differing.setdefault(differences(paper, group["content"].iloc[0]), []).append(key)
     found = []
-    for note, by_dataset in differing.items():
-        places = (f"{dataset} ({', '.join(rows)})" for dataset, rows in by_dataset.items())
-        found.append(f"{note}: {'; '.join(places)}")
-    found += [*_by_chance(groups), *_incomplete(groups)]
+    for note, keys in differing.items():
+        places: dict[str, list[str]] = {}
+        for dataset, row in keys:
+            places.setdefault(dataset, []).append(title(row))
+        found.append(f"{note}: " + "; ".join(f"{dataset} ({', '.join(rows)})" for dataset, rows in places.items()))
+    means = {key: spreads(group)["roc_auc_macro"]["mean"] for key, group in networks.items()}
+    by_chance = (key for key, mean in means.items() if mean is not None and abs(mean - 0.5) < CHANCE)
+    found += _by_dataset(f"macro ROC-AUC within {CHANCE} of chance, 0.5", by_chance)
+    # Rows of so few seeds that none of their means is bold.
+    few = {key: f": {len(group)}" for key, group in groups.items() if len(group) < NUM_SEEDS}
+    found += _by_dataset("fewer seeds", few, remarks=few)
     data = sorted({dataset for dataset, _ in groups} & DIFFERENT.keys())
     found += [f"{dataset}: {DIFFERENT[dataset]} than in the papers" for dataset in data]
     return [*found, *sources(groups)]
 
 
-def _left_out(keys: Iterable[Key]) -> Iterator[str]:
-    """Rows whose seeds are all others than those of the other rows."""
+def _by_dataset(
+    what: str, keys: Iterable[Key], datasets: Sequence[str] | None = None, remarks: Mapping[Key, str] | None = None
+) -> Iterator[str]:
+    """One note for each data set, which names the rows."""
     rows: dict[str, list[str]] = {}
-    for dataset, row in keys:
-        rows.setdefault(dataset, []).append(title(row))
+    for key in keys:
+        if datasets is None or key[0] in datasets:
+            rows.setdefault(key[0], []).append(title(key[1]) + (remarks or {}).get(key, ""))
     for dataset, names in rows.items():
-        yield f"left out, as they share no seed with other rows: {dataset} ({', '.join(names)})"
+        yield f"{what}: {dataset} ({', '.join(names)})"
 
 
-def _by_chance(groups: Mapping[Key, Sequence[Stored]]) -> Iterator[str]:
-    """Networks that do not rank the samples of a data set, whatever their other metrics."""
-    rows: dict[str, list[str]] = {}
-    for (dataset, row), cells in groups.items():
-        mean = spread(cells)["roc_auc_macro"]["mean"] if row.encoder is not None else None
-        if mean is not None and abs(mean - 0.5) < CHANCE:
-            rows.setdefault(dataset, []).append(title(row))
-    for dataset, names in rows.items():
-        yield f"macro ROC-AUC within {CHANCE} of chance, 0.5: {dataset} ({', '.join(names)})"
-
-
-def _incomplete(groups: Mapping[Key, Sequence[Stored]]) -> Iterator[str]:
-    """Rows of so few seeds that none of their means is bold."""
-    rows: dict[str, list[str]] = {}
-    for (dataset, row), cells in groups.items():
-        if len(cells) < NUM_SEEDS:
-            rows.setdefault(dataset, []).append(f"{title(row)}: {len(cells)}")
-    for dataset, names in rows.items():
-        yield f"fewer seeds: {dataset} ({', '.join(names)})"
-
-
-def differences(paper: str, cell: Stored) -> str:
+def differences(paper: str, content: Mapping[str, Any]) -> str:
     """Where the settings of a cell are not those of the paper, and the number of epochs, which papers do not give."""
-    settings = {**cell.settings, **cell.settings["module"], **cell.settings["model"], **_of_blocks(cell)}
-    theirs = {**PAPERS[paper], **SPECIAL.get((paper, cell.cell.dataset), {})}
+    settings = {**content["settings"], **content["settings"]["module"], **content["settings"]["model"]}
+    if blocks := BLOCK.search("; ".join(settings["parts"].values())):
+        settings |= {name: float(value) for name, value in blocks.groupdict().items()}
+    theirs = {**PAPERS[paper], **SPECIAL.get((paper, content["dataset"]["name"]), {})}
     if settings["channels"] is None:
         del theirs["dropout"]  # linear classifiers have no layer for it
     found = [
@@ -281,29 +223,52 @@ def differences(paper: str, cell: Stored) -> str:
         for key, value in theirs.items()
         if settings.get(key) not in (None, value)
     ]
-    epochs = cell.content["epochs"]
+    epochs = content["epochs"]
     return ", ".join([*found, "1 epoch" if epochs == 1 else f"{epochs} epochs"])
 
 
-def _of_blocks(cell: Stored) -> dict[str, float]:
-    found = BLOCK.search("; ".join(cell.settings["parts"].values()))
-    return {name: float(value) for name, value in found.groupdict().items()} if found else {}
-
-
-def sources(groups: Mapping[Key, Sequence[Stored]]) -> Iterator[str]:
+def sources(groups: Groups) -> Iterator[str]:
     """Data, seeds and machine."""
-    cells = [cell for group in groups.values() for cell in group]
-    for dataset in dict.fromkeys(key[0] for key in groups):
-        here = [each for each in cells if each.cell.dataset == dataset]
-        seeds = sorted({each.cell.seed for each in here})
-        split, data = here[0].settings["split"], here[0].content["dataset"]
+    if not groups:
+        return
+    cells = pd.concat(groups.values())
+    for dataset, here in cells.groupby("dataset", sort=False):
+        seeds, content = sorted(here["seed"].unique()), here["content"].iloc[0]
         yield (
-            f"{dataset}: {split} split, {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}; "
-            f"{data['num_samples']} samples, data sha256 {data['sha256'][:12]}"
+            f"{dataset}: {content['settings']['split']} split, {'seed' if len(seeds) == 1 else 'seeds'} "
+            f"{', '.join(map(str, seeds))}; {content['dataset']['num_samples']} samples, "
+            f"data sha256 {content['dataset']['sha256'][:12]}"
         )
-    machines = (each.content["environment"] for each in cells)
-    yield from dict.fromkeys(
-        f"{each['cuda'] or each['processor']}; torch {each['versions']['torch']}, "
-        f"PyG {each['versions']['torch-geometric']}"
-        for each in machines
-    )
+    yield from dict.fromkeys(map(machine, cells["content"]))
+
+
+def steps(cells: pd.DataFrame) -> dict[str, dict[int, Spread]]:
+    """MPED's Figure 2: the average of all metrics by data set and number of steps, where there are two or more."""
+    found: dict[str, dict[int, Spread]] = {}
+    for (dataset, row), group in grouped(cells).items():
+        if replace(row, change=None) == MPED and (row.change or STEPS).startswith(STEPS):
+            number = group["content"].iloc[0]["settings"]["model"]["decoder_steps"]
+            found.setdefault(dataset, {})[number] = spreads(group)[AVERAGE]
+    return {name: dict(sorted(by_steps.items())) for name, by_steps in found.items() if len(by_steps) > 1}
+
+
+def steps_table(numbers: dict[str, dict[int, Spread]], picture: str) -> list[str]:
+    """One line for each data set."""
+    if not numbers:
+        return ["Not run with several numbers of steps."]
+    every = sorted({step for by_steps in numbers.values() for step in by_steps})
+    rows = ([name, *(cell(by_steps.get(step, {})) for step in every)] for name, by_steps in numbers.items())
+    out = table(("data", *(f"T={step}" for step in every)), rows)
+    return [*out, "", f"![The average of all metrics by the number of steps]({picture})"]
+
+
+def draw_steps(numbers: dict[str, dict[int, Spread]]) -> Figure:
+    """A line for each data set."""
+    figure = Figure(figsize=(5, 3.5), layout="constrained")
+    axes = figure.subplots()
+    for name, by_steps in numbers.items():
+        means, sds = ([value[key] or 0 for value in by_steps.values()] for key in ("mean", "sd"))
+        axes.errorbar(list(by_steps), means, sds, marker="o", capsize=2, label=name)
+    axes.set(xlabel="steps T", ylabel="average of all metrics", xticks=sorted({s for v in numbers.values() for s in v}))
+    axes.legend(fontsize="small")
+    return figure

@@ -1,116 +1,47 @@
-"""Comparison of models over data sets: Friedman's test as Iman and Davenport improved it, and Nemenyi's with its
-critical difference, as in the `"Statistical Comparisons of Classifiers over Multiple Data Sets"
-<https://jmlr.org/papers/v7/demsar06a.html>`_ paper.
-"""
+"""Comparison of models over data sets by their mean ranks in the papers' metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, combinations
+from collections.abc import Collection, Mapping
+from itertools import combinations
 from typing import Any
 
-import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
-from scipy.stats import f as f_distribution
-from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
-from benchmarks.accuracy.cells import Stored
-from benchmarks.accuracy.paper_rows import title
-from benchmarks.accuracy.papers import METRICS
-from benchmarks.accuracy.summary import ROUNDING
-from benchmarks.report.papers import NUM_SEEDS, Values, comparable, grouped, spread
-from benchmarks.report.writing import LETTERS
+from benchmarks.accuracy.papers import METRICS, title
+from benchmarks.report.papers import NUM_SEEDS, comparable, grouped, spreads
+from benchmarks.report.statistics import Ranks
+from benchmarks.report.writing import LETTERS, listed, table
 
-ALPHA = 0.05
 #: Fewer are not compared.
 FEWEST_DATASETS, FEWEST_MODELS = 3, 3
 #: Tests are rough for no more data sets (Demsar 2006, section 3.2.2).
 FEW_DATASETS = 10
 
 
-@dataclass(frozen=True)
-class Ranks:
-    """Mean ranks of models over data sets, 1 for the best."""
-
-    mean: dict[str, float]
-    num_datasets: int
-    statistic: float  #: Iman and Davenport's F, from Friedman's corrected for ties
-    p: float
-
-    def critical_difference(self, alpha: float = ALPHA) -> float:
-        """The least difference of mean ranks that Nemenyi's test calls significant."""
-        k, n = len(self.mean), self.num_datasets
-        q = studentized_range.ppf(1 - alpha, k, np.inf) / np.sqrt(2)
-        return float(q * np.sqrt(k * (k + 1) / (6 * n)))
-
-    def cliques(self, alpha: float = ALPHA) -> list[list[str]]:
-        """The largest groups of two or more models that do not differ significantly, by rank."""
-        names, limit = sorted(self.mean, key=lambda name: self.mean[name]), self.critical_difference(alpha)
-        found: list[list[str]] = []
-        for start, first in enumerate(names):
-            group = [name for name in names[start:] if self.mean[name] - self.mean[first] <= limit]
-            if len(group) > 1 and not (found and set(group) <= set(found[-1])):
-                found.append(group)
-        return found
-
-
-def compare(scores: Mapping[str, Sequence[float]]) -> Ranks:
-    """Ranks models by their scores, one for each data set; equal ones share the mean of their ranks."""
-    values = np.array(list(scores.values()))
-    ranks = rankdata(-values, axis=0).mean(axis=1)
-    statistic, p = iman_davenport(friedmanchisquare(*values).statistic, *values.shape)
-    return Ranks(dict(zip(scores, ranks.tolist(), strict=True)), values.shape[1], statistic, p)
-
-
-def iman_davenport(chi_square: float, num_models: int, num_datasets: int) -> tuple[float, float]:
-    """The F statistic of Friedman's chi-square, which alone is too cautious, and its p (`Iman and Davenport 1980
-    <https://doi.org/10.1080/03610928008827904>`_).
-    """
-    k, n = num_models, num_datasets
-    left = n * (k - 1) - chi_square
-    # Nothing is left where all data sets rank the models in the same way.
-    statistic = np.inf if left < ROUNDING else (n - 1) * chi_square / left
-    return float(statistic), float(f_distribution.sf(statistic, k - 1, (k - 1) * (n - 1)))
-
-
-def numbers(cells: Sequence[Stored]) -> list[dict[str, Any]]:
+def numbers(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """The data sets and models of each comparison, and the ranks by metric; nothing while there are too few."""
-    groups = comparable({key: group for key, group in grouped(cells).items() if not key[1].change})
-    values = {
-        (dataset, title(row)): means
-        for (dataset, row), group in groups.items()
-        if len(group) >= NUM_SEEDS and (means := _defined(spread(group)))
-    }
+    values = {}
+    for (dataset, row), group in comparable(
+        {k: group for k, group in grouped(cells).items() if not k[1].change}
+    ).items():
+        found = spreads(group)
+        means = {metric: mean for metric in METRICS if (mean := found[metric]["mean"]) is not None}
+        if len(group) >= NUM_SEEDS and len(means) == len(METRICS):
+            values[dataset, title(row)] = means
     return [_ranked(values, datasets, models) for datasets, models in rectangles(values)]
 
 
 def _ranked(
     values: Mapping[tuple[str, str], dict[str, float]], datasets: list[str], models: list[str]
 ) -> dict[str, Any]:
-    by_metric = {
-        metric: compare({model: [values[dataset, model][metric] for dataset in datasets] for model in models})
-        for metric in METRICS
-    }
-    return {
-        "datasets": datasets,
-        "metrics": {
-            metric: {
-                "ranks": found.mean,
-                "F": found.statistic,
-                "p": found.p,
-                "critical difference": found.critical_difference(),
-                "cliques": found.cliques(),
-            }
-            for metric, found in by_metric.items()
-        },
-    }
-
-
-def _defined(group: Values) -> dict[str, float]:
-    """The means of all metrics; nothing if one is undefined."""
-    means = {metric: mean for metric in METRICS if (mean := group[metric]["mean"]) is not None}
-    return means if len(means) == len(METRICS) else {}
+    by_metric = {}
+    for metric in METRICS:
+        found = Ranks.of({model: [values[dataset, model][metric] for dataset in datasets] for model in models})
+        limits = {"critical difference": found.critical_difference(), "cliques": found.cliques()}
+        by_metric[metric] = {"ranks": found.mean, "F": found.statistic, "p": found.p, **limits}
+    return {"datasets": datasets, "metrics": by_metric}
 
 
 def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
@@ -133,37 +64,29 @@ def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], li
     return [most_cells] if most_datasets == most_cells else [most_cells, most_datasets]
 
 
-def table(numbers: list[dict[str, Any]], picture: str) -> list[str]:
+def section(numbers: list[dict[str, Any]], picture: str) -> list[str]:
     """Of each comparison the mean ranks of the models, the best in bold, and what Nemenyi's test tells apart."""
     if not numbers:
         return ["Too few data sets have cells of the same models."]
-    return [*chain.from_iterable(_section(each) for each in numbers), f"![Critical differences]({picture})"]
-
-
-def _section(numbers: dict[str, Any]) -> list[str]:
-    metrics = numbers["metrics"]
-    n, k = len(numbers["datasets"]), len(next(iter(metrics.values()))["ranks"])
-    lines = [
-        f"| model | {' | '.join(f'rank in {LETTERS[name]}' for name in metrics)} |",
-        "|---|" + "---|" * len(metrics),
-    ]
-    best = {name: min(found["ranks"].values()) for name, found in metrics.items()}
-    for model in next(iter(metrics.values()))["ranks"]:
-        ranks = {name: found["ranks"][model] for name, found in metrics.items()}
-        cells = (f"**{rank:.2f}**" if rank == best[name] else f"{rank:.2f}" for name, rank in ranks.items())
-        lines.append(f"| {model} | {' | '.join(cells)} |")
-    caution = f"Caution: with N = {n} data sets, no more than {FEW_DATASETS}, the tests are rough, and miss much"
-    return [
-        f"## {k} models on {n} data sets",
-        "",
-        *lines,
-        "",
-        f"- k = {k} models by means over the seeds, ranked on N = {n} data sets: {', '.join(numbers['datasets'])}",
-        f"- A rank of 1 is the best, and two mean ranks differ by {k - 1} at most",
-        *([f"- {caution}"] if n <= FEW_DATASETS else []),
-        *(f"- {LETTERS[name]}: {_tested(found)}" for name, found in metrics.items()),
-        "",
-    ]
+    out = []
+    for each in numbers:
+        metrics, n = each["metrics"], len(each["datasets"])
+        ranks = pd.DataFrame({LETTERS[name]: found["ranks"] for name, found in metrics.items()})
+        best, k = ranks.min(), len(ranks)
+        lines = [
+            [model, *(f"**{rank:.2f}**" if rank == best[name] else f"{rank:.2f}" for name, rank in row.items())]
+            for model, row in ranks.iterrows()
+        ]
+        caution = f"Caution: with N = {n} data sets, no more than {FEW_DATASETS}, the tests are rough, and miss much"
+        notes = [
+            f"k = {k} models by means over the seeds, ranked on N = {n} data sets: {', '.join(each['datasets'])}",
+            f"A rank of 1 is the best, and two mean ranks differ by {k - 1} at most",
+            *([caution] if n <= FEW_DATASETS else []),
+            *(f"{LETTERS[name]}: {_tested(found)}" for name, found in metrics.items()),
+        ]
+        heads = ["model", *(f"rank in {name}" for name in ranks)]
+        out += [f"## {k} models on {n} data sets", "", *table(heads, lines), "", *listed(notes), ""]
+    return [*out, f"![Critical differences]({picture})"]
 
 
 def _tested(found: dict[str, Any]) -> str:

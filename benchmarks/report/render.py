@@ -11,28 +11,34 @@ benchmarks/results: of speeds (``NAME growth`` for the exponents that it holds),
 
 from __future__ import annotations
 
-import json
 import re
 import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import files
+import pandas as pd
+
+from benchmarks.accuracy.auto import NAME as DEFAULT
+from benchmarks.accuracy.cells import stored
+from benchmarks.accuracy.papers import TABLES
 from benchmarks.command_line import run
+from benchmarks.files import names, read
 from benchmarks.report import (
+    comparisons,
     default,
     given_labels,
     lanet,
     learning_curves,
-    next_set,
-    paper_pages,
-    pictures,
-    planted,
+    messages,
+    papers,
+    ranks,
     settings,
     speed,
-    tables,
 )
-from benchmarks.report.comparisons import load, names
+from benchmarks.report.comparisons import Comparison, compared
+from benchmarks.report.pictures import Picture
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -42,18 +48,13 @@ MARK = re.compile(
 )
 ABLATIONS = ("ablation-bibtex",)
 CURVES = ("learning_curve-bibtex", "learning_curve-nci")
-MADE = {
-    "label-graphs": tables.label_graphs,
-    "planted": lambda: planted.table(planted.numbers()),
-    **paper_pages.MARKS,
-}
 
 
 def render(text: str) -> str:
     """Fills every mark of a page with its table."""
 
     def fill(match: re.Match[str]) -> str:
-        lines = growth(match["name"]) if match["part"] else table(match["name"])
+        lines = speed.growth(read(match["name"])) if match["part"] else table(match["name"])
         return "\n".join([match[1].rstrip("\n"), *lines, match["end"]])
 
     return MARK.sub(fill, text)
@@ -61,31 +62,30 @@ def render(text: str) -> str:
 
 def table(name: str) -> list[str]:
     """The table of a mark."""
-    if name in MADE:
-        return MADE[name]()
-    if name.startswith(("attention-", "models-")):
+    cells = partial(stored, tracked=True)
+    made: dict[str, Callable[[], list[str]]] = {
+        "label-graphs": comparisons.label_graphs,
+        "planted": lambda: comparisons.planted_table(comparisons.planted_numbers()),
+        "papers-speed": speed.family,
+        "papers-ranks": lambda: ranks.section(ranks.numbers(cells()), "papers-ranks.svg"),
+        "papers-steps": lambda: papers.steps_table(papers.steps(cells()), "papers-steps.svg"),
+        "messages": lambda: messages.section(cells()),
+    }
+    if name in made:
+        return made[name]()
+    if name.removeprefix("papers-") in TABLES:
+        return papers.lines(name.removeprefix("papers-"), cells())
+    sections: dict[str, Callable[[Any], list[str]]] = {
+        "regimes": speed.attention,
+        "models": speed.models,
+        "many_labels": speed.lanet_epochs,
+        "counts": lanet.cells,
+        "monitor": settings.section,
+    }
+    if name.startswith(("attention-", "models-", "settings-", "lanet", *CURVES)):
         result = read(name)
-        return speed.attention(result) if "regimes" in result else speed.models(result)
-    if name.startswith("settings-"):
-        return settings.table(read(name))
-    if name.startswith("lanet"):
-        result = read(name)
-        return lanet.epochs(result) if "lanet" in result else lanet.cells(result)
-    return learning_curves.table(read(name)) if name in CURVES else tables.short(load(name))
-
-
-def growth(name: str) -> list[str]:
-    """How time grows with sizes."""
-    return speed.growth(read(name))
-
-
-def read(name: str) -> dict[str, Any]:
-    """A file of results."""
-    path = files.RESULTS / f"{name}.json"
-    if not path.is_file():
-        raise FileNotFoundError(f"Expected the result file {path}; run the benchmark that writes it, or drop the mark")
-    result: dict[str, Any] = json.loads(path.read_text())
-    return result
+        return next((make for key, make in sections.items() if key in result), learning_curves.section)(result)
+    return comparisons.short(Comparison.load(name))
 
 
 def pages() -> list[Path]:
@@ -95,37 +95,42 @@ def pages() -> list[Path]:
 
 def texts() -> dict[Path, str]:
     """All pages with tables, as they should be."""
-    full = {FULL / f"{name}.md": full_page(name) for name in (*names(), *ABLATIONS)}
-    given = given_labels.results()
-    own = {DOCS / "results" / "given-labels.md": given_labels.page(given)} if given else {}
-    if untuned := default.result():
-        own[DOCS / "results" / "default.md"] = default.page(untuned)
-    own[DOCS / "results" / "next-set.md"] = next_set.page(next_set.results())
-    return {**{page: render(page.read_text()) for page in pages()}, **full, **own}
-
-
-def full_page(name: str) -> str:
-    """All that was measured in a comparison."""
     intro = "Everything that was measured; [how to read it](../../results.md). Written by `benchmarks.report.render`."
-    return "\n".join([f"# {name}: all rows", "", intro, "", *tables.full(load(name)), ""])
+    own = {
+        FULL / f"{name}.md": "\n".join(
+            [f"# {name}: all rows", "", intro, "", *comparisons.full(Comparison.load(name)), ""]
+        )
+        for name in (*compared(), *ABLATIONS)
+    }
+    if given := given_labels.results():
+        own[DOCS / "results" / "given-labels.md"] = given_labels.page(given)
+    if DEFAULT in names(DEFAULT):
+        own[DOCS / "results" / "default.md"] = default.page(read(DEFAULT))
+    own[DOCS / "results" / "next-set.md"] = lanet.page(lanet.results())
+    return {**{page: render(page.read_text()) for page in pages()}, **own}
 
 
-def drawings() -> list[pictures.Picture]:
+def drawings() -> list[Picture]:
     """All pictures, as they should be."""
-    folder = DOCS / "results"
-    curves = [pictures.Picture(DOCS / f"{name}.svg", read(name), learning_curves.draw) for name in CURVES]
-    compared = [
-        pictures.Picture(folder / f"{name}.svg", pictures.numbers(load(name)), pictures.draw)
-        for name in (*names(), *ABLATIONS)
-        if not name.startswith("planted")
-    ]
-    given = [
-        pictures.Picture(folder / f"given-labels-{name}.svg", given_labels.numbers(result), given_labels.draw)
-        for name, result in given_labels.results().items()
-    ]
-    of_papers = paper_pages.drawings(folder)
-    drawn = [*curves, *compared, *given, *of_papers, *next_set.drawings(folder)]
-    return [*drawn, pictures.Picture(folder / "planted.svg", planted.numbers(), planted.draw)]
+    return list(_drawings(DOCS / "results", stored(tracked=True)))
+
+
+def _drawings(folder: Path, cells: pd.DataFrame) -> Iterator[Picture]:
+    for name in CURVES:
+        yield Picture(DOCS / f"{name}.svg", read(name), learning_curves.draw)
+    for name in (*compared(), *ABLATIONS):
+        if not name.startswith("planted"):
+            yield Picture(folder / f"{name}.svg", comparisons.numbers(Comparison.load(name)), comparisons.draw)
+    yield Picture(folder / "planted.svg", comparisons.planted_numbers(), comparisons.draw_planted)
+    for name, result in given_labels.results().items():
+        yield Picture(folder / f"given-labels-{name}.svg", given_labels.numbers(result), given_labels.draw)
+    if of_ranks := ranks.numbers(cells):
+        yield Picture(folder / "papers-ranks.svg", of_ranks, ranks.draw)
+    if of_steps := papers.steps(cells):
+        yield Picture(folder / "papers-steps.svg", of_steps, papers.draw_steps)
+    for name, result in lanet.results().items():
+        if points := lanet.figure_3_numbers(result):
+            yield Picture(folder / lanet.picture(name), points, lanet.draw_figure_3)
 
 
 def main(check: bool = False) -> int:

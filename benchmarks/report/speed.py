@@ -1,99 +1,152 @@
-"""Tables of time and memory: of attention, its growth, and whole models."""
+"""Tables of time and memory: of attention, its growth, whole models, the models of the papers, and LANET."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
 
-Result = dict[str, Any]
+from benchmarks.accuracy.papers import reported, title
+from benchmarks.accuracy.runs import Row
+from benchmarks.files import Result, names, read
+from benchmarks.report.writing import listed, machine, table
+
 #: Channels of a model that go without saying.
 WIDE = 512
 #: Candidates of results that the package has no longer.
 REMOVED = ("ours (sddmm)",)
+#: Models of the family as the papers call them.
+IN_PAPERS = {
+    "lamp": ("lamp2019", "LaMP"),
+    "mped": ("mped2019", "MPED"),
+    "mped-ar": ("mped2019", "MPED Autoregressive"),
+    "mp-br": ("mped2019", "MP BR"),
+    "seq2seq": ("mped2019", "RNN Seq2Seq"),
+}
 
 
 def attention(result: Result) -> list[str]:
     """One line for each regime and candidate, and what they were measured on."""
-    lines = [
-        "| regime | candidate | fwd ms | fwd + bwd ms | quartiles | CPU ms | times faster | of limit | peak MB |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    heads = (
+        "regime",
+        "candidate",
+        "fwd ms",
+        "fwd + bwd ms",
+        "quartiles",
+        "CPU ms",
+        "times faster",
+        "of limit",
+        "peak MB",
+    )
+    lines, left_out = [], []
     for regime, row in result["regimes"].items():
         for name, found in row["candidates"].items():
-            if "forward_backward" in found and name not in REMOVED:
-                lines.append(_candidate(regime, name, found, row))
-    left_out = [
-        f"{name} on {regime}: {found['state']}"
-        for regime, row in result["regimes"].items()
-        for name, found in row["candidates"].items()
-        if found["state"] in ("disagrees", "failed")
-    ]
-    auto = {regime: row["auto"].partition(":")[0] for regime, row in result["regimes"].items()}
-    return [
-        *lines,
-        "",
-        f"- `auto` takes: {', '.join(f'{backend} on {regime}' for regime, backend in auto.items())}.",
-        *([f"- Left out: {'; '.join(left_out)}."] if left_out else []),
-        *_machine(result),
-    ]
+            if found["state"] in ("disagrees", "failed"):
+                left_out.append(f"{name} on {regime}: {found['state']}")
+            if "forward_backward" not in found or name in REMOVED:
+                continue
+            both, peaks = found["forward_backward"], found.get("peak_bytes")
+            median, quartiles = _times(both["wall_ms"], ".3g")
+            line = [regime, name, f"{found['forward']['wall_ms']['median']:.3g}", median, quartiles]
+            line += [f"{both['cpu_ms']['median']:.3g}", f"{both['wall_ratio']:.2g}" if "wall_ratio" in both else "-"]
+            megabytes = " / ".join(f"{1e-6 * size:.0f}" for size in peaks.values()) if isinstance(peaks, dict) else "-"
+            lines.append([*line, f"{both['wall_share_of_limit']:.0%}", megabytes])
+    auto = (f"{row['auto'].partition(':')[0]} on {regime}" for regime, row in result["regimes"].items())
+    notes = [f"`auto` takes: {', '.join(auto)}."]
+    notes += [f"Left out: {'; '.join(left_out)}."] if left_out else []
+    return [*table(heads, lines), "", *listed([*notes, _machine(result)])]
 
 
 def growth(result: Result) -> list[str]:
     """The fitted exponents of one line for each sweep."""
-    lines = ["| sweep | sizes | exponent of time | r² | exponent of CPU time | backend |", "|---|---|---|---|---|---|"]
-    for name, row in result["scaling"].items():
-        lines.append(
-            f"| {name} | {', '.join(map(str, row['sizes']))} | {row['wall_fit']['exponent']:.2f} "
-            f"| {row['wall_fit']['r2']:.3f} | {row['cpu_fit']['exponent']:.2f} "
-            f"| {', '.join(dict.fromkeys(row['backends']))} |"
-        )
-    return lines
+    lines = (
+        [
+            *(name, ", ".join(map(str, row["sizes"])), f"{row['wall_fit']['exponent']:.2f}"),
+            *(f"{row['wall_fit']['r2']:.3f}", f"{row['cpu_fit']['exponent']:.2f}"),
+            ", ".join(dict.fromkeys(row["backends"])),
+        ]
+        for name, row in result["scaling"].items()
+    )
+    return table(("sweep", "sizes", "exponent of time", "r²", "exponent of CPU time", "backend"), lines)
 
 
 def models(result: Result) -> list[str]:
     """One line for each model, layout and mode."""
-    lines = [
-        "| labels | graph | layout | mode | ms | quartiles | samples/s | x ours | of the floor | peak MB |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for row in result["models"]:
+        sizes = row["sizes"]
+        labels = f"{sizes['num_labels']}" + ("" if sizes["channels"] == WIDE else f", d={sizes['channels']}")
         for name, found in row["layouts"].items():
-            lines += [_layout(row, name, mode, found) for mode in ("inference", "training") if mode in found]
+            for mode in (mode for mode in ("inference", "training") if mode in found):
+                times, peaks = found[mode], found.get("peak_bytes")
+                ratio = f"{times['ours_is_faster']:.2f}" if "ours_is_faster" in times else "-"
+                peak = f"{1e-6 * peaks[mode]:.0f}" if isinstance(peaks, dict) and mode in peaks else "-"
+                line = [labels, sizes["graph"], name, mode, *_times(times["wall_ms"], ".0f")]
+                lines.append([*line, f"{times['samples_per_second']:.3g}", ratio, f"{times['floor_share']:.0%}", peak])
+    heads = ("labels", "graph", "layout", "mode", "ms", "quartiles", "samples/s", "x ours", "of the floor", "peak MB")
     precision, setting = result["settings"]["precision"], result["settings"].get("matmul_precision", "highest")
     under = "" if setting == "highest" else f', under `torch.set_float32_matmul_precision("{setting}")`'
-    return [*lines, "", f"- Precision: {precision}{under}.", *_machine(result)]
+    return [*table(heads, lines), "", *listed([f"Precision: {precision}{under}.", _machine(result)])]
 
 
-def _candidate(regime: str, name: str, found: Result, row: Result) -> str:
-    both, wall = found["forward_backward"], found["forward_backward"]["wall_ms"]
-    ratio = f"{both['wall_ratio']:.2g}" if "wall_ratio" in both else "-"
-    peaks = found.get("peak_bytes")
-    peak = " / ".join(f"{1e-6 * size:.0f}" for size in peaks.values()) if isinstance(peaks, dict) else "-"
-    return (
-        f"| {regime} | {name} | {found['forward']['wall_ms']['median']:.3g} | {wall['median']:.3g} "
-        f"| {wall['q1']:.3g} to {wall['q3']:.3g} | {both['cpu_ms']['median']:.3g} | {ratio} "
-        f"| {both['wall_share_of_limit']:.0%} | {peak} |"
-    )
+def lanet_epochs(result: Result) -> list[str]:
+    """Time of an epoch of LANET in both layouts."""
+    heads = ("labels", "size of a view", "layout", "ms", "quartiles", "s per epoch", "times as fast", "in CPU time")
+    lines = []
+    for row in [*result["lanet"], result["many_labels"]]:
+        sizes = [str(row["sizes"]["num_labels"]), str(row["sizes"]["channels"])]
+        if row["state"] == "disagrees":
+            lines.append([*sizes, "both", "they disagree", "", "", "", ""])
+        for name in (name for name in ("ours", "released layout") if name in row):
+            keys = ("ours_is_faster", "ours_is_faster_cpu")
+            ratios = [f"{row[key]:.2f}" if name == "ours" and key in row else "" for key in keys]
+            seconds = f"{row[name]['seconds_per_epoch']:.3g}"
+            lines.append([*sizes, name, *_times(row[name]["wall_ms"], ".4g"), seconds, *ratios])
+    return table(heads, lines)
 
 
-def _layout(row: Result, name: str, mode: str, found: Result) -> str:
-    times, peaks = found[mode], found.get("peak_bytes")
-    ratio = f"{times['ours_is_faster']:.2f}" if "ours_is_faster" in times else "-"
-    peak = f"{1e-6 * peaks[mode]:.0f}" if isinstance(peaks, dict) and mode in peaks else "-"
-    wall, sizes = times["wall_ms"], row["sizes"]
-    labels = f"{sizes['num_labels']}" + ("" if sizes["channels"] == WIDE else f", d={sizes['channels']}")
-    return (
-        f"| {labels} | {row['sizes']['graph']} | {name} | {mode} | {wall['median']:.0f} "
-        f"| {wall['q1']:.0f} to {wall['q3']:.0f} | {times['samples_per_second']:.3g} | {ratio} "
-        f"| {times['floor_share']:.0%} | {peak} |"
-    )
+def family() -> list[str]:
+    """Minutes per epoch of models of the family, beside those of Table 4 of LaMP and Table 2 of MPED."""
+    results = [read(name) for name in names("family-")]
+    if not results:
+        return ["Not measured."]
+    lines, notes = [], []
+    for result in results:
+        for dataset, each in result["datasets"].items():
+            for found in (found for found in each["models"].values() if found["agrees"]):
+                row = Row(**found["row"])
+                cells = (cell for mode in ("training", "testing") for cell in _minutes(dataset, row, mode, found[mode]))
+                lines.append([dataset, title(row), *cells])
+        settings = result["settings"]
+        notes.append(
+            f"{machine(result).split(';')[0]}, threads: {settings['threads']}; median [quartiles] of "
+            f"{settings['rounds']} rounds of {settings['batches']} batches of {settings['batch_size']}, scaled to an "
+            f"epoch; epochs of training before: {settings['epochs_before']}; seed {settings['seed']};"
+            f"{machine(result).split(';')[1]}"
+        )
+    heads = ("data", "model", "training", "x RNN Seq2Seq", "testing", "x RNN Seq2Seq")
+    return [*table(heads, lines), "", *listed(notes)]
 
 
-def _machine(result: Result) -> list[str]:
-    settings, machine, limits = result["settings"], result["environment"], result["limits"]
+def _minutes(dataset: str, row: Row, mode: str, found: Result) -> Iterator[str]:
+    """Minutes and speed-up, each with the paper's in parentheses."""
+    paper, model = IN_PAPERS.get(row.model, ("", ""))
+    minutes, key = found["minutes_per_epoch"], mode.removesuffix("ing")
+    ours = f"{minutes['median']:.3f} [{minutes['q1']:.3f}, {minutes['q3']:.3f}]"
+    ratio = f"{found['speedup']['median']:.2f}" if "speedup" in found else ""
+    for text, metric, digits in ((ours, "minutes_per_epoch", 3), (ratio, "speedup_over_rnn_seq2seq", 1)):
+        theirs = reported().get((paper, dataset, model, f"{key}_{metric}"))
+        yield text if theirs is None else f"{text} ({theirs:.{digits}f})".strip()
+
+
+def _times(wall: Mapping[str, float], form: str) -> tuple[str, str]:
+    return f"{wall['median']:{form}}", f"{wall['q1']:{form}} to {wall['q3']:{form}}"
+
+
+def _machine(result: Result) -> str:
+    settings, found, limits = result["settings"], result["environment"], result["limits"]
     rates = ", ".join(f"{1e-9 * rate:.0f} ({name})" for name, rate in limits["by_precision"].items())
-    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if version)
-    return [
-        f"- {machine['cuda'] or machine['processor']}, {settings['threads']} threads; matrix products {rates} GFLOP/s, "
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items() if version)
+    return (
+        f"{found['cuda'] or found['processor']}, {settings['threads']} threads; matrix products {rates} GFLOP/s, "
         f"copies {1e-9 * limits['bandwidth']:.0f} GB/s, measured in the same run; {settings['repeats']} rounds, in "
-        f"which the candidates take turns; seed {settings['seed']}; {versions}",
-    ]
+        f"which the candidates take turns; seed {settings['seed']}; {versions}"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 #: How tables and pictures write metrics.
 METRICS = {
@@ -53,3 +54,23 @@ def cell(value: Mapping[str, float | None], best: str | None = None) -> str:
         return ""
     text = f"{mean:.3f}"
     return (f"**{text}**" if text == best else text) + ("" if sd is None else f" ± {sd:.3f}")
+
+
+def bold(columns: Iterable[Iterable[Mapping[str, float | None]]]) -> list[str]:
+    """The highest mean of each column, as :func:`cell` writes it."""
+    means = ([value["mean"] for value in column if value.get("mean") is not None] for column in columns)
+    return [max((f"{mean:.3f}" for mean in column), default="") for column in means]
+
+
+def p_in_words(p: float | None) -> str:
+    """A p-value."""
+    if p is None:
+        return "undefined, as all seeds differ by the same"
+    return "p < 0.01" if p < 0.01 else f"p = {p:.2f}"
+
+
+def machine(result: Mapping[str, Any], threads: str = "") -> str:
+    """What results were made on."""
+    found = result["environment"]
+    where = ", ".join(filter(None, (found.get("cuda") or found["processor"], threads)))
+    return f"{where}; torch {found['versions']['torch']}, PyG {found['versions']['torch-geometric']}"

@@ -21,7 +21,7 @@ from scipy.io.arff import loadarff
 from scipy.sparse import csr_array, issparse
 
 from benchmarks.command_line import run
-from benchmarks.environment import describe_environment
+from benchmarks.files import describe_environment
 from benchmarks.speed.measure import interleave
 from tg_mlc._files import read_unpacked, sha256
 from tg_mlc.inputs._arff_table import read_arff

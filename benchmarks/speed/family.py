@@ -25,9 +25,9 @@ from torch import Tensor, nn
 from torch_geometric.loader import DataLoader
 
 from benchmarks.accuracy.cells import Cell, recipe_of, settings_of
-from benchmarks.accuracy.paper_rows import TABLES, title
 from benchmarks.accuracy.paper_tables import DATASETS, Samples
-from benchmarks.accuracy.rows import Row
+from benchmarks.accuracy.papers import TABLES, title
+from benchmarks.accuracy.runs import Row
 from benchmarks.command_line import chosen, run
 from benchmarks.files import check_replacement, name_of, write_results
 from benchmarks.speed.measure import interleave, quartiles

@@ -25,7 +25,7 @@ from torch.utils.data import DataLoader, Subset
 
 from benchmarks.command_line import RETAINED_HEAP, heap_is_retained, retain_heap, run
 from benchmarks.files import check_replacement, name_of, write_results
-from benchmarks.report.lanet import epochs
+from benchmarks.report.speed import lanet_epochs
 from benchmarks.speed.lanet_released_layout import PaddedWindows, ReleasedLANET
 from benchmarks.speed.measure import Job, interleave, relative_rms
 from benchmarks.speed.regimes import SEED
@@ -127,7 +127,7 @@ def main(
         print(f"{num_labels} labels, views of {size}: {rows[-1]['state']} {rows[-1]['errors']}", flush=True)
     many = alone(Sizes(40, 8, 4, degree=3) if quick else Sizes(many_labels, few[0], degree=10), settings)
     content = {"settings": settings, "lanet": rows, "many_labels": many}
-    print("\n".join(["", *epochs(content)]), flush=True)
+    print("\n".join(["", *lanet_epochs(content)]), flush=True)
     print(f"\nWrote {write_results(name_of('lanet_epoch', 'cpu', machine), content, replace=replace)}")
     return int(any(row["state"] == "disagrees" for row in rows))
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +33,18 @@ def test_goes_on_where_it_stopped(small: list[str], tmp_path: Path) -> None:
     main("emotions", seeds=1, seconds=0)
     main("emotions,scene", seeds=1, seconds=0)
     assert small == ["emotions", "scene"]
-    points = files.json.loads((tmp_path / f"{benchmark.NAME}.json").read_text())["points"]
-    assert [point["row"] for point in points if point["dataset"] == "scene"][::6] == ["label frequency", OURS]
+    points = json.loads((tmp_path / f"{benchmark.NAME}.json").read_text())["runs"]
+    assert [point["model"] for point in points if point["dataset"] == "scene"][::6] == ["label frequency", OURS]
     assert len(points) == 14
 
 
 def test_rows_of_another_time_are_made_again(small: list[str], tmp_path: Path) -> None:
     path = tmp_path / f"{benchmark.NAME}.json"
-    path.write_text(files.json.dumps({"seconds": 300, "points": [{"dataset": "emotions", "seed": 0, "row": "old"}]}))
+    path.write_text(json.dumps({"seconds": 300, "runs": [{"dataset": "emotions", "seed": 0, "model": "old"}]}))
     main("emotions", seeds=1, seconds=0)
-    found = files.json.loads(path.read_text())
+    found = json.loads(path.read_text())
     assert found["seconds"] == 0
-    assert "old" not in [point["row"] for point in found["points"]]
+    assert "old" not in [point["model"] for point in found["runs"]]
 
 
 def test_shortened_runs_replace_no_tracked_results(small: list[str]) -> None:
@@ -55,7 +56,7 @@ def test_shortened_runs_replace_no_tracked_results(small: list[str]) -> None:
 def test_tracked_rows_of_another_time_are_not_lost(small: list[str], tmp_path: Path) -> None:
     points = [{"dataset": "emotions", "seed": 0}, {"dataset": "scene", "seed": 0}]
     (tmp_path / "results").mkdir()
-    (tmp_path / "results" / f"{benchmark.NAME}.json").write_text(files.json.dumps({"seconds": 300, "points": points}))
+    (tmp_path / "results" / f"{benchmark.NAME}.json").write_text(json.dumps({"seconds": 300, "runs": points}))
     with pytest.raises(SystemExit, match=r"all rows and seeds .* \('scene', 0\)"):
         main("emotions", seeds=1, seconds=600, replace=True)
     assert not small

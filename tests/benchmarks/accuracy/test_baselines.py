@@ -11,7 +11,7 @@ import torch
 from torch_geometric.loader import DataLoader
 
 from benchmarks.accuracy import baselines
-from benchmarks.accuracy.networks import PooledGNN
+from benchmarks.accuracy.baselines import PooledGNN
 from benchmarks.accuracy.runs import Task
 from tg_mlc.data import Split
 from tg_mlc.inputs import Chain

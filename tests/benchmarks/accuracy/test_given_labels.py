@@ -12,8 +12,7 @@ import torch
 
 from benchmarks.accuracy import given_labels
 from benchmarks.accuracy.given_labels import LOGISTIC, PLAIN, ROWS, SHARES, WITH_MASKS, Trial
-from benchmarks.accuracy.rows import FREQUENCY
-from benchmarks.accuracy.runs import Task
+from benchmarks.accuracy.runs import FREQUENCY, Task
 from tg_mlc.data import ArrayDataset, random_split
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.data.records import Records
@@ -95,7 +94,7 @@ def test_it_writes_scores_of_labels_that_are_not_given(
     monkeypatch.setattr(type(RECIPES["bookmarks"]), "load_dataset", lambda self, root: twins)
     given_labels.main(dataset="bookmarks", seeds=1, root=tmp_path, max_epochs=1)
     result = json.loads((own_runs / "given_labels-bookmarks.json").read_text())
-    points = {(point["row"], point["share"], point["given"]): point for point in result["points"]}
+    points = {(run["model"], run["share"], run["given"]): run for run in result["runs"]}
     for row in (FREQUENCY, PLAIN):
         assert not any(key[0] == row and key[2] for key in points)
     assert points[LOGISTIC, 0.9, True]["roc_auc_macro"] > points[LOGISTIC, 0.9, False]["roc_auc_macro"]

@@ -85,24 +85,26 @@ def test_rows_are_compared_with_one_that_is_there(own_runs):
         lanet_tables.main(cells="table_3.lstm", seeds="0", max_epochs=1, batches=1, draws=2, against="nobody")
 
 
-def test_cells_of_other_options_or_targets_are_not_kept(tmp_path):
-    split = time_split(histories())
-    path = tmp_path / "table_3.lstm-0.json"
+SETTINGS = CELLS["table_3.lstm"].described
+
+
+@pytest.mark.parametrize(
+    ("other", "kept"),
+    [
+        ({}, True),
+        ({"options": {}}, False),
+        ({"settings": {**SETTINGS, "window_size": 4}}, False),
+        ({"cell": "table_9.lstm"}, False),
+        ({"split": "another"}, False),
+        ({"metrics": {"f1_micro": 0.5}}, False),
+    ],
+)
+def test_cells_of_other_options_or_targets_are_not_kept(other, kept, tmp_path):
+    split, path = time_split(histories()), tmp_path / "table_3.lstm-0.json"
     assert not lanet_tables.is_kept(path, split, {})
-    found = {"cell": "table_3.lstm", "split": split.hash, "options": {"max_epochs": 1}}
-    path.write_text(json.dumps(found))
-    assert lanet_tables.is_kept(path, split, {"max_epochs": 1})  # early cells have no settings
-    settings = CELLS["table_3.lstm"].described
-    path.write_text(json.dumps({**found, "settings": settings}))
-    assert lanet_tables.is_kept(path, split, {"max_epochs": 1})
-    path.write_text(json.dumps({**found, "settings": {**settings, "window_size": 4}}))
-    assert not lanet_tables.is_kept(path, split, {"max_epochs": 1})
-    path.write_text(json.dumps({**found, "cell": "table_9.lstm"}))
-    assert not lanet_tables.is_kept(path, split, {"max_epochs": 1})
-    path.write_text(json.dumps(found))
-    assert not lanet_tables.is_kept(path, split, {})
-    path.write_text(json.dumps({**found, "split": "another"}))
-    assert not lanet_tables.is_kept(path, split, {"max_epochs": 1})
+    found = {"cell": "table_3.lstm", "split": split.hash, "options": {"max_epochs": 1}, "settings": SETTINGS}
+    path.write_text(json.dumps({**found, "metrics": dict.fromkeys(report.COLUMNS), **other}))
+    assert lanet_tables.is_kept(path, split, {"max_epochs": 1}) is kept
 
 
 def test_no_two_cells_are_the_same():
@@ -115,22 +117,18 @@ def test_unknown_cells_and_tables_are_errors(own_runs, options, message):
         lanet_tables.main(**options)
 
 
-def test_cells_without_a_later_column_get_it_from_their_checkpoint(own_runs, capsys):
+def test_cells_without_a_later_column_get_it_from_their_checkpoint(own_runs, monkeypatch):
     options = {"cells": "table_3.lstm", "seeds": "0", "max_epochs": 1, "batches": 2, "draws": 2}
     lanet_tables.main(**options)
     (path,) = own_runs.rglob("table_3.lstm-0.json")
     made = json.loads(path.read_text())
-    old = {key: value for key, value in made.items() if key not in ("settings", "thresholds")}
-    metrics = {key: made["metrics"][key] for key in ("roc_auc_micro", "roc_auc_macro", "f1_micro", "f1_macro")}
-    path.write_text(json.dumps({**old, "metrics": metrics}))
-    checkpoint, hidden = path.parent / path.stem / "last.ckpt", path.parent / "hidden"
-    checkpoint.rename(hidden)
-    lanet_tables.main(**options)  # nothing to get it from
-    assert "| table 3: LSTM | 1 | " in capsys.readouterr().out
-    assert "HR@10" not in json.loads(path.read_text())["metrics"]
-    hidden.rename(checkpoint)
+    path.write_text(json.dumps({**made, "metrics": {key: made["metrics"][key] for key in ("f1_micro", "f1_macro")}}))
+    trained = []
+    monkeypatch.setattr(MultiLabelModule, "training_step", lambda *args: trained.append(args))
     lanet_tables.main(**options)
-    assert json.loads(path.read_text()) == made
+    found = json.loads(path.read_text())
+    assert not trained
+    assert (found["metrics"], found["thresholds"]) == (made["metrics"], made["thresholds"])
 
 
 def test_metrics_without_a_frequent_label_are_undefined():
@@ -168,7 +166,7 @@ def test_shortened_runs_replace_no_tracked_results(own_runs, reduced):
 
 
 def test_fewer_seeds_replace_no_tracked_results(results, own_runs):
-    row = {"title": "table 3: LSTM", "runs": [{"seed": 0}, {"seed": 1}]}
-    (results / "lanet-complete_journey.json").write_text(json.dumps({"rows": [row]}))
+    runs = [{"model": "table 3: LSTM", "seed": seed} for seed in (0, 1)]
+    (results / "lanet-complete_journey.json").write_text(json.dumps({"runs": runs}))
     with pytest.raises(SystemExit, match=r"all rows and seeds .* \('table 3: LSTM', 1\)"):
         lanet_tables.main(cells="table_3.lstm", seeds="0", replace=True)

@@ -10,7 +10,7 @@ from torch_geometric.data import Batch
 
 from benchmarks.accuracy import learning_curve
 from benchmarks.accuracy.learning_curve import DEFAULT, POOLED, RELEASED, TIED, contenders
-from benchmarks.report.learning_curves import draw, table
+from benchmarks.report.learning_curves import draw, section
 from tests.papers.recipes.test_recipes import WORDS, Y
 from tg_mlc.data import ArrayDataset, random_split
 from tg_mlc.data.records import Records
@@ -43,13 +43,13 @@ def test_it_learns_and_draws_what_the_readme_writes(
     monkeypatch.setattr(type(recipe), "load_dataset", lambda self, root: few)
     learning_curve.main(dataset="nci", epochs=3, seeds=1, root=tmp_path)
     result = json.loads((own_runs / "learning_curve-nci.json").read_text())
-    found = {(point["model"], point["epoch"]): point for point in result["curves"]}
+    found = {(point["model"], point["epoch"]): point for point in result["runs"]}
     assert {model for model, _ in found} == {DEFAULT, TIED, POOLED}
     for model in (DEFAULT, POOLED):
         assert found[model, 3]["loss"] < found[model, 1]["loss"]
         assert found[model, 3]["seconds"] > found[model, 1]["seconds"] > 0
     assert draw(result).axes[0].get_legend_handles_labels()[1] == [DEFAULT, TIED, POOLED]
-    lines = table(result)
+    lines = section(result)
     assert "| epoch 1 | epoch 2 |" in lines[0]
     assert sum(line.startswith(f"| {DEFAULT} | ") for line in lines) == 2
     assert f"| {found[DEFAULT, 2]['validation']['average_precision_macro']:.3f} |" in lines[2]
@@ -65,6 +65,6 @@ def test_only_data_sets_with_contenders_are_taken(tmp_path: Path) -> None:
 
 def test_fewer_epochs_replace_no_tracked_results(tmp_path: Path, results: Path) -> None:
     curves = [{"model": DEFAULT, "seed": 0, "epoch": epoch} for epoch in (1, 2)]
-    (results / "learning_curve-nci.json").write_text(json.dumps({"curves": curves}))
+    (results / "learning_curve-nci.json").write_text(json.dumps({"runs": curves}))
     with pytest.raises(SystemExit, match=r"all rows and seeds .* 1 of them"):
         learning_curve.main(dataset="nci", epochs=1, seeds=1, root=tmp_path, replace=True)

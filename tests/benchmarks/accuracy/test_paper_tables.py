@@ -13,8 +13,7 @@ import pytest
 from benchmarks.accuracy import paper_tables
 from benchmarks.accuracy.cells import Cell, stored, without_own_steps
 from benchmarks.accuracy.paper_tables import DATASETS, OTHER, Grid, estimate, main
-from benchmarks.accuracy.rows import Row
-from benchmarks.accuracy.runs import Run
+from benchmarks.accuracy.runs import Row, Run
 from tg_mlc.papers.recipes import RECIPES, Recipe
 
 FC, EL, SVM = Row("lamp", "emb", "fc"), Row("lamp", "emb", "el"), Row("linear SVM")
@@ -59,7 +58,8 @@ def test_a_cell_that_is_there_is_kept(own_runs: Path) -> None:
     assert CELL.path(tracked=False).stat().st_mtime_ns == before
     assert not CELL.path(tracked=True).exists()
     assert grid(tracked=True).make(CELL, None) == "made"
-    assert [each.cell for each in stored(tracked=True)] == [CELL]
+    (there,) = stored(tracked=True)[["dataset", "row", "seed"]].to_numpy()
+    assert Cell(*there) == CELL
 
 
 def test_a_cell_with_other_settings_is_made_again_on_request_alone(own_runs: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_cell_with_other_settings_is_made_again_on_request_alone(own_runs: Pat
 
 def test_a_failed_cell_leaves_no_file(own_runs: Path) -> None:
     assert grid().make(Cell("bibtex", EL, 10), None) == "failed"
-    assert list(stored(tracked=False)) == []
+    assert stored(tracked=False).empty
 
 
 def test_a_cell_is_begun_only_if_it_should_be_complete_in_time(own_runs: Path) -> None:
@@ -210,8 +210,7 @@ def test_emotions_end_to_end(
     assert "| LaMP emb fc | 0." in printed
     assert "- d=16 instead of 512, learning rate 0.002 instead of 0.0002, 1 epoch: emotions (LaMP emb fc)" in printed
     assert "3 made" in printed
-    cells = {each.cell.row: each for each in stored(tracked=False)}
-    network = cells[FC].content
+    network = stored(tracked=False).set_index("row")["content"][FC]
     assert network["epochs"] == 1
     assert 0 < network["seconds_per_epoch"]["test"] < network["run"]["seconds"]
     assert np.isfinite(network["seconds_per_epoch"]["train"])

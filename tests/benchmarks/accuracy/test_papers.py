@@ -1,33 +1,44 @@
 from __future__ import annotations
 
-import csv
+import pytest
 
-from benchmarks.accuracy.papers import DIFFERENT, FIGURES, figures
+from benchmarks.accuracy.papers import DIFFERENT, NAMES, TABLES, figures, reported, title
+from benchmarks.accuracy.runs import Row
 from tg_mlc.papers.recipes import RECIPES
+from tg_mlc.papers.recipes.family import FAMILY
 
 
 def test_figures_of_the_papers() -> None:
-    bibtex = figures("bibtex")
-    assert bibtex["arXiv:1904.08049, FMP + LaMP_fc"]["f1_samples"] == 0.445
-    best = bibtex["best of the papers' message passing"]
-    assert (best["f1_samples"], best["f1_micro"], best["f1_macro"], best["subset_accuracy"]) == (
-        0.447,
-        0.473,
-        0.376,
-        0.197,
-    )
-    assert (
-        figures("delicious")["best of the papers' message passing"]["subset_accuracy"] < 0.02
-    )  # not those of the misprint
+    best, metrics = "best of the papers' message passing", ("f1_samples", "f1_micro", "f1_macro", "subset_accuracy")
+    assert figures("bibtex")["arXiv:1904.08049, FMP + LaMP_fc"]["f1_samples"] == 0.445
+    assert [figures("bibtex")[best][metric] for metric in metrics] == [0.447, 0.473, 0.376, 0.197]
+    assert figures("delicious")[best]["subset_accuracy"] < 0.02  # not those of the misprint
+    assert figures("rcv1")[f"{best} (34 times the training samples)"]["subset_accuracy"] > 0.5
     assert figures("emotions") == {}
-    assert (
-        figures("rcv1")["best of the papers' message passing (34 times the training samples)"]["subset_accuracy"] > 0.5
-    )
 
 
 def test_every_data_set_of_the_papers_has_a_recipe_or_no_files() -> None:
-    with FIGURES.open(newline="") as file:
-        names = {row["dataset"] for row in csv.DictReader(file)}
+    names = {dataset for _, dataset, _, _ in reported()}
     assert names - set(RECIPES) == {"tfbs"}
     assert set(DIFFERENT) < names
     assert figures("nuswide")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_are_called_as_in_the_papers(name: str) -> None:
+    table = TABLES[name]
+    known = {model for paper, _, model, _ in reported() if paper == table.paper}
+    assert {each for names in table.rows.values() for each in names} <= known
+    assert len({title(row) for row in table.rows}) == len(table.rows)
+
+
+def test_every_model_of_the_family_has_a_row_and_a_name() -> None:
+    rows = {row.model for table in TABLES.values() for row in table.rows}
+    assert FAMILY.keys() <= rows
+    assert {row.model for table in TABLES.values() for row in table.rows if row.encoder} == NAMES.keys()
+
+
+def test_titles() -> None:
+    assert title(Row("lamp", "fmp", "pr")) == "LaMP fmp pr"
+    assert title(Row("mped", "fmp", "fc", change="T=1")) == "MPED fc, T=1"
+    assert title(Row("label frequency")) == "label frequency"

@@ -8,12 +8,10 @@ from typing import Any, cast
 import pytest
 import torch
 
+from benchmarks.accuracy import baselines
 from benchmarks.accuracy.prior_vs_learned import Trial, _recovered, _try_out, main, own_graphs, run_variant, with_graphs
-from benchmarks.accuracy.rows import Row
-from benchmarks.accuracy.runs import Run, Task
-from benchmarks.accuracy.summary import by_row
-from benchmarks.report.comparisons import load
-from benchmarks.report.tables import short
+from benchmarks.accuracy.runs import Row, Run, Task, frame
+from benchmarks.report.comparisons import Comparison, recovered, short, spreads
 from tg_mlc.graphs import LabelGraph, edgeless, tree
 from tg_mlc.papers.recipes import RECIPES
 
@@ -25,13 +23,12 @@ def test_one_variant_learns_on_nci(root: Path, tmp_path: Path) -> None:
     task = Task("nci", recipe.prepare(dataset, split, tmp_path))
     assert int(task.counted.sum()) == 35
     (run,) = run_variant(task, split, 0, row("fc"), {"max_epochs": 1})
-    assert run.row == row("fc")
-    assert run.density == 1.0
-    assert run.metrics["roc_auc_macro"] is not None
-    assert run.metrics["roc_auc_macro"] > 0.6
+    assert Row.of(run) == row("fc")
+    assert run["density"] == 1.0
+    assert run["metrics"]["roc_auc_macro"] > 0.6
     of_tree = {f"{score}, tree" for score in ("learned attention", "count", "conditional", "correlation")}
-    assert set(run.recovery) == {"learned attention, pr", *of_tree}
-    assert all(0 <= values["ROC-AUC"] <= 1 for values in run.recovery.values())
+    assert set(run["recovery"]) == {"learned attention, pr", *of_tree}
+    assert all(0 <= values["ROC-AUC"] <= 1 for values in run["recovery"].values())
 
 
 def row(graph: str, settings: Any = "best") -> Row:
@@ -45,7 +42,7 @@ def test_published_settings_are_those_of_the_recipe_as_published() -> None:
 
 
 def read(path: Path) -> dict[Row, Any]:
-    return by_row([Run.from_dict(run) for run in json.loads(path.read_text())["runs"]])
+    return dict(iter(frame(json.loads(path.read_text())["runs"]).groupby("row", sort=False)))
 
 
 def test_a_graph_or_a_data_set_that_is_not_there(root: Path) -> None:
@@ -93,11 +90,11 @@ def test_planted_graphs_end_to_end(
     written = own_runs / tracked.name
     result, rows = json.loads(written.read_text()), read(written)
     for metric in ("roc_auc_macro", "subset_accuracy", "f1_macro"):
-        assert rows[Row("best possible")]["metrics"][metric] == {"mean": 1.0, "sd": 0.0}
-    assert 0.8 < rows[Row("best without neighbours")]["metrics"]["roc_auc_macro"]["mean"] < 0.9
+        assert spreads(rows[Row("best possible")])[metric] == {"mean": 1.0, "sd": 0.0}
+    assert 0.8 < rows[Row("best without neighbours")]["metrics.roc_auc_macro"].mean() < 0.9
     assert {run["seed"] for run in result["runs"] if run["model"] == "label frequency"} == {10, 11}
-    assert rows[row("learned")]["density"] == pytest.approx(7 / 24)
-    assert "learned attention, planted" in rows[row("fc")]["recovery"]
+    assert rows[row("learned")]["density"].mean() == pytest.approx(7 / 24)
+    assert "learned attention, planted" in recovered(rows[row("fc")])
     printed = capsys.readouterr().out
     assert "a threshold per label" in printed
     assert "thresholds by frequency" in printed
@@ -106,7 +103,7 @@ def test_planted_graphs_end_to_end(
     assert "| LaMP emb fc | LaMP emb el | macro ROC-AUC |" in printed
     assert "- LaMP emb fc: subset accuracy 0." in printed
     written.rename(tracked)
-    assert any("samples drawn anew for every seed" in line for line in short(load("planted-50-official")))
+    assert any("samples drawn anew for every seed" in line for line in short(Comparison.load("planted-50-official")))
 
 
 def test_a_shortened_comparison_replaces_no_tracked_results() -> None:
@@ -128,7 +125,7 @@ def test_label_graphs_from_files(root: Path, own_runs: Path, tmp_path: Path) -> 
     graphs = f"el,{path}"
     main(dataset="planted-50", seeds=1, graphs=graphs, encoders="emb", root=root, max_epochs=1)
     written = own_runs / "prior_vs_learned-planted-50-official.json"
-    density = read(written)[row("mine")]["density"]
+    density = read(written)[row("mine")]["density"].item()
     assert density == LabelGraph.load(path).density
     tree([(names[2], names[0])], names).save(path)
     with pytest.raises(SystemExit, match="have the same own_graphs"):
@@ -211,20 +208,15 @@ def test_tables_end_to_end(root: Path, own_runs: Path) -> None:
     rows = read(own_runs / "prior_vs_learned-emotions-official.json")
     classifiers = ["linear SVM, tuned", "kernel ridge regression, tuned", "logistic regression, tuned"]
     assert list(rows) == [*map(Row, ["label frequency", *classifiers]), row("el")]
-    assert all(rows[Row(name)]["metrics"]["roc_auc_macro"]["mean"] > 0.75 for name in classifiers)
-    assert len({rows[Row(name)]["metrics"]["roc_auc_macro"]["mean"] for name in classifiers}) == len(classifiers)
-    assert rows[row("el")]["metrics"]["roc_auc_macro"]["mean"] > 0.7
+    assert all(rows[Row(name)]["metrics.roc_auc_macro"].item() > 0.75 for name in classifiers)
+    assert len({rows[Row(name)]["metrics.roc_auc_macro"].item() for name in classifiers}) == len(classifiers)
+    assert rows[row("el")]["metrics.roc_auc_macro"].item() > 0.7
     # Six emotions make 27 sets, of which nearly all are known.
     svm = rows[Row("linear SVM, tuned")]
-    assert svm["by_label_set"]["subset_accuracy"]["mean"] > svm["metrics"]["subset_accuracy"]["mean"]
-    assert svm["by_frequency"]["f1_macro"]["mean"] > 0.5
-    assert set(rows[row("el")]["thresholds"]) == {
-        "subset_accuracy",
-        "hamming_accuracy",
-        "f1_samples",
-        "f1_micro",
-        "f1_macro",
-    }
+    assert svm["by_label_set.subset_accuracy"].item() > svm["metrics.subset_accuracy"].item()
+    assert svm["by_frequency.f1_macro"].item() > 0.5
+    metrics = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro")
+    assert all(0 <= rows[row("el")][f"thresholds.{metric}"].item() <= 1 for metric in metrics)
 
 
 @pytest.mark.usefixtures("few_baselines")
@@ -241,7 +233,7 @@ def test_models_as_published_have_a_file_of_their_own_and_the_same_table(
     assert result["recipes"]["published"]["model"] == {**result["recipes"]["best"]["model"], **changed}
     for name in names:
         (own_runs / name).rename(results / name)
-    lines = short(load("planted-50-official"))
+    lines = short(Comparison.load("planted-50-official"))
     assert sum(line.startswith("| LaMP | emb | el ") for line in lines) == 1
     assert sum(line.startswith("| LaMP, as published | emb | el ") for line in lines) == 1
     assert sum(line.startswith("| label frequency |") for line in lines) == 1
@@ -258,3 +250,83 @@ def test_molecules_end_to_end(
     assert len(result["runs"]) == 4
     assert result["environment"]["versions"]["torch"] == torch.__version__
     assert "| LaMP emb fc | LaMP emb el | macro ROC-AUC |" in capsys.readouterr().out
+
+
+@pytest.fixture
+def emotions(root: Path, own_runs: Path, needs_emotions: None) -> Path:
+    """Trains one row, and returns its result file."""
+    main(dataset="emotions", seeds=2, graphs="fc", encoders="emb", root=root, max_epochs=1)
+    return own_runs / "prior_vs_learned-emotions-official.json"
+
+
+def test_a_comparison_makes_only_the_rows_it_has_not(
+    emotions: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = json.loads(emotions.read_text())["runs"]
+    monkeypatch.setattr(baselines, "_frequency", lambda *args: pytest.fail("made again"))
+    main(dataset="emotions", seeds=2, graphs="fc,el", encoders="emb", root=root, max_epochs=1, resume=True)
+    result = json.loads(emotions.read_text())
+    assert result["runs"][: len(before)] == before
+    assert [(run["graph"], run["seed"]) for run in result["runs"][len(before) :]] == [("el", 10), ("el", 11)]
+    main(dataset="emotions", seeds=1, graphs="fc", encoders="emb", root=root, max_epochs=1, resume=True)
+    result = json.loads(emotions.read_text())
+    assert {run["seed"] for run in result["runs"]} == set(result["seeds"]) == {10}
+
+
+def test_a_comparison_that_stopped_early_goes_on(emotions: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, partial = emotions.read_text(), emotions.with_suffix(".part")
+
+    def run_but_pr(*args: Any) -> list[dict[str, Any]]:
+        if args[3].graph == "pr":
+            raise RuntimeError("stopped early")
+        return run_variant(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("benchmarks.accuracy.prior_vs_learned.run_variant", run_but_pr)
+        with pytest.raises(RuntimeError, match="stopped early"):
+            main(dataset="emotions", seeds=2, graphs="el,pr", encoders="emb", root=root, max_epochs=1)
+    assert emotions.read_text() == before
+    kept = json.loads(partial.read_text())["runs"]
+    assert {(run["model"], run["graph"]) for run in kept} > {("label frequency", None), ("LaMP", "el")}
+    main(dataset="emotions", seeds=2, graphs="el,pr", encoders="emb", root=root, max_epochs=1, resume=True)
+    result = json.loads(emotions.read_text())
+    assert result["runs"][: len(kept)] == kept
+    assert [run["graph"] for run in result["runs"][len(kept) :]] == ["pr"] * 2
+    assert not partial.exists()
+
+
+def test_a_classifier_that_is_new_is_added(emotions: Path, root: Path) -> None:
+    result = json.loads(emotions.read_text())
+    kept = [run for run in result["runs"] if run["model"] != "logistic regression, tuned"]
+    assert len(kept) < len(result["runs"])
+    emotions.write_text(json.dumps({**result, "runs": kept}))
+    main(dataset="emotions", seeds=2, graphs="fc", encoders="emb", root=root, max_epochs=1, resume=True)
+    runs = json.loads(emotions.read_text())["runs"]
+    assert runs[: len(kept)] == kept
+    assert [(run["model"], run["seed"]) for run in runs[len(kept) :]] == [("logistic regression, tuned", 10)]
+
+
+def test_a_row_that_was_not_compared_with_a_graph_is_made_again(
+    emotions: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(baselines, "_frequency", lambda *args: pytest.fail("made again"))
+    main(dataset="emotions", seeds=2, graphs="correlation", encoders="emb", root=root, max_epochs=1, resume=True)
+    assert "learned attention, correlation" not in recovered_in(emotions)
+    main(dataset="emotions", seeds=2, graphs="fc,correlation", encoders="emb", root=root, max_epochs=1, resume=True)
+    assert recovered_in(emotions) == {"learned attention, pr", "learned attention, correlation"}
+
+
+def recovered_in(file: Path) -> set[str]:
+    return set(recovered(read(file)[row("fc")]))
+
+
+def test_encoders_that_models_do_not_have_are_named_before_training(root: Path, emotions: Path) -> None:
+    with pytest.raises(SystemExit, match=r"--encoders that models of emotions have \(got vectors\)"):
+        main(dataset="emotions", seeds=1, graphs="el", encoders="emb,vectors", root=root)
+
+
+def test_rows_with_other_settings_are_not_kept(emotions: Path, root: Path) -> None:
+    before = emotions.read_bytes()
+    with pytest.raises(SystemExit, match="have the same recipes, as --resume keeps its rows"):
+        main(dataset="emotions", seeds=2, graphs="el", encoders="emb", root=root, max_epochs=2, resume=True)
+    assert emotions.read_bytes() == before

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
 
-from benchmarks.accuracy.rows import Row
-from benchmarks.accuracy.runs import Task
+from benchmarks.accuracy.runs import Row, Run, Task, frame
 from tg_mlc.data import ArrayDataset, Split
 from tg_mlc.data.records import Records
 from tg_mlc.papers.recipes import RECIPES
@@ -41,3 +42,22 @@ def test_label_sets_decide_where_validation_samples_prefer_them() -> None:
     assert run.by_label_set["subset_accuracy"] == 1
     assert run.by_frequency["subset_accuracy"] < 0.9
     assert run.preferred["subset_accuracy"] == 1
+
+
+def test_titles_tell_rows_apart() -> None:
+    rows = [
+        Row("linear SVM, tuned"),
+        Row("LaMP", "emb", "fc", "best"),
+        Row("LaMP", "emb", "fc", "published"),
+        Row("LaMP", "emb", "fc", "best", "one step"),
+    ]
+    titles = ["linear SVM, tuned", "LaMP emb fc", "LaMP emb fc, as published", "LaMP emb fc, one step"]
+    assert [row.title for row in rows] == titles
+
+
+def test_a_run_is_stored_with_the_fields_of_its_row() -> None:
+    run = Run(Row("LaMP", "emb", "fc", "published"), 3, "hash", 1.0, {"subset_accuracy": 0.5}, [], test="rows")
+    stored = json.loads(json.dumps(run.to_dict()))
+    assert {stored[name] for name in ("model", "encoder", "graph", "settings")} == {"LaMP", "emb", "fc", "published"}
+    (found,) = frame([stored]).to_dict("records")
+    assert (found["row"], found["seed"], found["metrics.subset_accuracy"]) == (run.row, 3, 0.5)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def found(runs: Path) -> list[dict[str, float]]:
-    return [{**each, "seconds": 0.0} for each in json.loads((runs / "settings-bibtex.json").read_text())["trials"]]
+    return [{**each, "seconds": 0.0} for each in json.loads((runs / "settings-bibtex.json").read_text())["runs"]]
 
 
 def test_it_writes_scores_of_validation_samples(few: Callable[..., None], own_runs: Path, tmp_path: Path) -> None:
@@ -76,7 +77,11 @@ def test_what_there_is_is_kept(
 ) -> None:
     few(other_test=False)
     settings.main(root=tmp_path, channels=8)
-    monkeypatch.setattr(settings, "trial", lambda *_: {"validation": 0.5, "epochs": 1, "seconds": 1.0})
+
+    def trial(*args: Any) -> list[dict[str, Any]]:
+        return [{"setting": args[3], "value": args[4], "seed": args[2], "validation": 0.5, "epochs": 1, "seconds": 1.0}]
+
+    monkeypatch.setattr(settings, "trial", trial)
     before = found(own_runs)
     settings.main(root=tmp_path, channels=8, seeds=2)
     assert found(own_runs)[:2] == before

@@ -3,8 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.accuracy.auto import COMBINED, OURS
-from benchmarks.environment import describe_environment
-from benchmarks.report.default import COLUMNS, page, summary, table
+from benchmarks.accuracy.runs import frame
+from benchmarks.files import describe_environment
+from benchmarks.report.default import COLUMNS, page, section, summary
 from tg_mlc.datasets.registry import published
 
 ROWS = {"label frequency": 0.9, "linear SVM": 0.5, "random forest": 0.6, OURS: 0.65}
@@ -16,7 +17,7 @@ def points(num_seeds: int) -> list[dict[str, Any]]:
         {
             "dataset": "emotions",
             "seed": seed,
-            "row": row,
+            "model": row,
             "seconds": 3.0,
             "metrics": dict.fromkeys(COLUMNS, value + 0.01 * seed * (1 + (row == OURS))),
         }
@@ -26,7 +27,7 @@ def points(num_seeds: int) -> list[dict[str, Any]]:
 
 
 def test_the_table_compares_with_the_best_classifier() -> None:
-    lines = table(points(3))
+    lines = section(frame(points(3)))
     assert "| random forest | " + " | ".join(["0.610 ± 0.010"] * 5) + " | 3 |" in lines
     compared = [line for line in lines if line.startswith("- ")]
     assert len(compared) == len(COLUMNS)
@@ -34,13 +35,13 @@ def test_the_table_compares_with_the_best_classifier() -> None:
 
 
 def test_one_seed_has_neither_spread_nor_test() -> None:
-    lines = table(points(1))
+    lines = section(frame(points(1)))
     assert "±" not in "".join(lines)
     assert "- samples F1: +0.0500 beside the best classifier, random forest" in lines
 
 
 def test_every_data_set_has_a_section() -> None:
-    text = page({"points": points(2), "seconds": 60, "environment": describe_environment()})
+    text = page({"runs": points(2), "seconds": 60, "environment": describe_environment()})
     assert f"## {published('emotions').title}" in text
     assert "at most about 60 seconds" in text
 
@@ -49,18 +50,18 @@ def test_the_summary_counts_comparisons() -> None:
     above = points(3)
     below = [{**point, "dataset": "yeast"} for point in above]
     for point in below:
-        if point["row"] == OURS:
+        if point["model"] == OURS:
             point["metrics"] = dict.fromkeys(COLUMNS, 0.4 + 0.01 * point["seed"] + 1e-4 * point["seed"] ** 2)
-    text = summary({"points": above + below})
+    text = summary(frame(above + below))
     assert text.startswith("In 5 of 10 comparisons (2 data sets, 5 metrics)")
     assert "significantly above in 5, and significantly below in 5." in text
 
 
 def test_what_messages_add_is_told() -> None:
     found = points(3)
-    assert not any("label message passing adds" in line for line in table(found))
-    combined = [{**point, "row": COMBINED} for point in found if point["row"] == "random forest"]
-    lines = table([*found, *combined])
+    assert not any("label message passing adds" in line for line in section(frame(found)))
+    combined = [{**point, "model": COMBINED} for point in found if point["model"] == "random forest"]
+    lines = section(frame([*found, *combined]))
     assert lines[-1].startswith(
         "- what label message passing adds to the same classifiers combined: samples F1 +0.0600 (p"
     )

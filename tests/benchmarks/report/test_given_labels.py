@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from benchmarks.accuracy.given_labels import LOGISTIC, PLAIN, ROWS, SHARES, TAKE_KNOWN, WITH_MASKS
-from benchmarks.accuracy.rows import FREQUENCY
-from benchmarks.environment import describe_environment
+from benchmarks.accuracy.given_labels import LOGISTIC, PLAIN, ROWS, SHARES, TAKE_GIVEN, WITH_MASKS
+from benchmarks.accuracy.runs import FREQUENCY
+from benchmarks.files import describe_environment
 from benchmarks.report import given_labels, render
-from benchmarks.report.given_labels import COLORS, draw, numbers, table
+from benchmarks.report.given_labels import COLORS, draw, numbers, section
 
 
 def result_of(seeds: list[int]) -> dict[str, Any]:
     """Scores that rise by a tenth of the share where labels are given, and by the seed."""
     points = [
         {
-            "row": row,
+            "model": row,
             "share": share,
             "given": given,
             "seed": seed,
@@ -28,7 +28,7 @@ def result_of(seeds: list[int]) -> dict[str, Any]:
         for seed in seeds
         for row in ROWS
         for share in SHARES
-        for given in ((False, True) if row in TAKE_KNOWN and share else (False,))
+        for given in ((False, True) if row in TAKE_GIVEN and share else (False,))
     ]
     data = {"name": "sider", "num_samples": 9, "num_labels": 4, "counted_labels": 3, "sha256": "0123456789abcdef"}
     return {
@@ -36,46 +36,46 @@ def result_of(seeds: list[int]) -> dict[str, Any]:
         "split": "random",
         "seeds": seeds,
         "recipes": {"lamp-given": {"fit": {"max_epochs": 20}}},
-        "points": points,
+        "runs": points,
         "environment": describe_environment(),
     }
 
 
 def test_the_table_shows_what_shares_that_are_given_tell() -> None:
-    lines = table(result_of([0, 1, 2]))
+    lines = section(result_of([0, 1, 2]))
     assert f"| {WITH_MASKS} | 0.510 ± 0.010 | 0.520 ± 0.010 | 0.540 ± 0.010 | 0.560 ± 0.010 |" in "\n".join(lines)
     assert f"| {FREQUENCY} | 0.510 ± 0.010 | 0.510 ± 0.010 |" in "\n".join(lines)
     half = [line for line in lines if "of the other half" in line]
-    assert len(half) == len(TAKE_KNOWN)
+    assert len(half) == len(TAKE_GIVEN)
     assert "macro ROC-AUC from 0.510 ± 0.010 to 0.560 ± 0.010 (+0.050, " in half[0]
     assert "macro average precision from 0.300 ± 0.000 to 0.400 ± 0.000 (+0.100, " in half[0]
     assert "LaMP fmp trained for 20 epochs" in lines[-1]
     assert "3 labels counted, data sha256 0123456789ab" in lines[-1]
-    one = "\n".join(table(result_of([0])))
+    one = "\n".join(section(result_of([0])))
     assert "from 0.500 to 0.550 (+0.050)" in one
 
 
 def changed(by: dict[tuple[str, bool], float]) -> dict[str, Any]:
     """Scores that some rows exceed the others by, a little more with every seed."""
     result = result_of([0, 1, 2])
-    for point in result["points"]:
-        point["roc_auc_macro"] = 0.7 + by.get((point["row"], point["given"]), 0.0) * (1 + 0.001 * point["seed"])
+    for point in result["runs"]:
+        point["roc_auc_macro"] = 0.7 + by.get((point["model"], point["given"]), 0.0) * (1 + 0.001 * point["seed"])
     return result
 
 
 def test_the_conclusion_follows_from_the_results() -> None:
-    gains = "\n".join(table(changed({(WITH_MASKS, True): 0.2, (LOGISTIC, True): 0.1})))
+    gains = "\n".join(section(changed({(WITH_MASKS, True): 0.2, (LOGISTIC, True): 0.1})))
     assert "LaMP with masks rises (+0.200, p < 0.01); it is then above (+0.100, p < 0.01) the logistic" in gains
     assert "and above (+0.200, p < 0.01) LaMP without masks that is given nothing." in gains
-    loses = "\n".join(table(changed({(WITH_MASKS, True): -0.1, (WITH_MASKS, False): -0.2, (PLAIN, False): 0.1})))
+    loses = "\n".join(section(changed({(WITH_MASKS, True): -0.1, (WITH_MASKS, False): -0.2, (PLAIN, False): 0.1})))
     assert "LaMP with masks rises (+0.100, p < 0.01); it is then below (-0.100, p < 0.01) the logistic" in loses
     assert "even below (-0.200, p < 0.01) LaMP without masks that is given nothing: what is known does not" in loses
     by_chance = changed({(WITH_MASKS, True): -0.01})
-    for point in by_chance["points"]:
-        if point["row"] == PLAIN:
+    for point in by_chance["runs"]:
+        if point["model"] == PLAIN:
             point["roc_auc_macro"] += 0.05 * (-1) ** point["seed"]
-    assert "LaMP without masks that is given nothing." in "\n".join(table(by_chance))
-    alike = "\n".join(table(changed({})))
+    assert "LaMP without masks that is given nothing." in "\n".join(section(by_chance))
+    alike = "\n".join(section(changed({})))
     assert "stays (+0.000, p = 1.00, which may be chance); it is then level with" in alike
 
 
@@ -89,10 +89,10 @@ def test_models_that_were_trained_for_fewer_epochs_are_named() -> None:
 def test_the_picture_has_a_line_for_every_row() -> None:
     shown = numbers(result_of([0, 1]))
     assert shown["given"][WITH_MASKS][5] == pytest.approx([0.55, 0.56])
-    assert shown["alone"].keys() == set(TAKE_KNOWN)
+    assert shown["alone"].keys() == set(TAKE_GIVEN)
     axes = draw(shown).axes[0]
     assert axes.get_legend_handles_labels()[1] == list(ROWS)
-    assert len(axes.lines) == len(ROWS) + len(TAKE_KNOWN)
+    assert len(axes.lines) == len(ROWS) + len(TAKE_GIVEN)
     assert COLORS.keys() == ROWS.keys()
 
 

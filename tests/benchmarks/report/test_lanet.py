@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.accuracy.lanet_models import FIGURE_3
-from benchmarks.report import lanet, next_set
+from benchmarks.report import lanet
 from benchmarks.report.lanet import ALONE, FREQUENCY, MEMORY, PUBLISHED, TIFU
 
 ENVIRONMENT = {
@@ -13,34 +13,36 @@ ENVIRONMENT = {
 }
 
 
-def row(title: str, *values: float, **more: Any) -> dict[str, Any]:
+def row(title: str, *values: float, **more: Any) -> list[dict[str, Any]]:
     """Runs of all columns but the last, as those of early cells."""
-    run = {"split": "abc", "environment": ENVIRONMENT, **more}
+    run = {"model": title, "split": "abc", "environment": ENVIRONMENT, **more}
     metrics = [dict.fromkeys(lanet.COLUMNS[:-1], value) for value in values]
-    return {"title": title, "runs": [{**run, "seed": seed, "metrics": found} for seed, found in enumerate(metrics)]}
+    return [{**run, "seed": seed, "metrics": found} for seed, found in enumerate(metrics)]
 
 
-def result(*rows: dict[str, Any], differences: dict[str, Any] | None = None, data: str = "demand") -> dict[str, Any]:
+def result(
+    *rows: list[dict[str, Any]], differences: dict[str, Any] | None = None, data: str = "demand"
+) -> dict[str, Any]:
     counts = dict.fromkeys(("entities", "events", "labels", "train", "val", "test"), 1000)
     settings = {"data": data, "min_events": 7, "limits": {}}
     return {
         "environment": ENVIRONMENT,
         "settings": settings,
         "counts": counts,
-        "rows": list(rows),
+        "runs": [run for each in rows for run in each],
         "differences": differences or {},
     }
 
 
 def test_tables_of_the_paper_begin_with_lanet_and_hold_its_figures() -> None:
     rows = [row(PUBLISHED, 0.8, 0.9), row("table 3: LANET, no ID", 0.7), row("table 4: Time-attention", 0.84)]
-    lines = lanet.grouped(result(*rows), "###")
+    lines = lanet.grouped(result(*rows))
     assert [line for line in lines if line.startswith("###")] == [f"### {group.title}" for group in lanet.GROUPS[:3]]
     text = "\n".join(lines)
     assert "| Label-attention | 2 | **0.8500** ± 0.0707 (paper 0.881) | " in text
     assert "| Time-attention | 1 | 0.8400 (paper 0.837) | " in text
     assert "| No ID | 1 | 0.7000 (paper 0.88) | " in text  # made once, as LANET without ID
-    assert "(paper" not in "\n".join(lanet.grouped(result(*rows, data="complete_journey"), "###"))
+    assert "(paper" not in "\n".join(lanet.grouped(result(*rows, data="complete_journey")))
 
 
 def test_columns_that_early_cells_lack_are_empty() -> None:
@@ -77,7 +79,7 @@ def test_page_says_what_beats_what() -> None:
             ALONE: {"roc_auc_micro": equal, "f1_macro": None},
         },
     }
-    page = next_set.page({"complete_journey": result(*rows, differences=differences)})
+    page = lanet.page({"complete_journey": result(*rows, differences=differences)})
     assert "**simulated**" in page
     assert "2,597 of the test targets" in page
     assert "All 3 other rows are surely above label frequency in micro ROC-AUC." in page
@@ -91,11 +93,11 @@ def test_page_says_what_beats_what() -> None:
 def test_page_says_where_nothing_beats_frequency() -> None:
     differences = {FREQUENCY: {TIFU: {"roc_auc_micro": [0.01, -0.01, 0.03], "NDCG@10": [0.01, 0.005, 0.02]}, ALONE: {}}}
     rows = [row(FREQUENCY, 0.5), row(TIFU, 0.51)]
-    page = next_set.page({"groceries": result(*rows, differences=differences, data="groceries")})
+    page = lanet.page({"groceries": result(*rows, differences=differences, data="groceries")})
     assert "a negative control" in page
     assert "**No row is surely above label frequency in micro ROC-AUC.**" in page
     assert "All 1 other rows are surely above label frequency in NDCG at 10." in page
 
 
 def test_page_is_there_before_any_result() -> None:
-    assert next_set.page({}) == next_set.INTRO + "\n"
+    assert lanet.page({}) == lanet.INTRO + "\n"

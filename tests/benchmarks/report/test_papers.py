@@ -1,51 +1,21 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from benchmarks.accuracy.cells import Cell, Stored
-from benchmarks.accuracy.rows import Row
-from benchmarks.accuracy.runs import Run
-from benchmarks.report.papers import differences, lines
+from benchmarks.accuracy.runs import Row
+from benchmarks.report import papers
+from benchmarks.report.papers import differences, draw_steps, steps, steps_table
+from tests.benchmarks.report.cells import Content, seeds_of, stored, table
 
 FC, SVM = Row("lamp", "emb", "fc"), Row("linear SVM")
 MPED, GAML = Row("mped", "fmp", "fc"), Row("gaml", "fmp")
 
 
-def stored(row: Row, seed: int, value: float, dataset: str = "bibtex", **settings: Any) -> Stored:
-    """A cell all metrics of which have a value."""
-    metrics: dict[str, float | None] = dict.fromkeys(
-        (
-            "subset_accuracy",
-            "hamming_accuracy",
-            "f1_samples",
-            "f1_micro",
-            "f1_macro",
-            "roc_auc_macro",
-            "average_precision_macro",
-        ),
-        value,
-    )
-    model = {"channels": 128, "num_steps": 2, **settings}
-    content = {
-        "environment": {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}},
-        "dataset": {"name": dataset, "num_samples": 7395, "sha256": "0" * 64},
-        "settings": {"split": "official", "model": model, "module": {"lr": 2e-4}, "batch_size": 32, "parts": {}},
-        "epochs": 14,
-        "run": Run(row, seed, "", 1.0, metrics, []).to_dict(),
-    }
-    return Stored(Cell(dataset, row, seed), content)
-
-
-def seeds_of(row: Row, values: Mapping[int, float], *, drawn: bool = True) -> list[Stored]:
-    """Cells by seed, each with test samples of its own if they are drawn anew."""
-    cells = [stored(row, seed, value) for seed, value in values.items()]
-    for cell in cells:
-        cell.content["run"]["test"] = str(cell.cell.seed) if drawn else ""
-    return cells
+def lines(name: str, cells: Iterable[Content], datasets: list[str] | None = None) -> list[str]:
+    return papers.lines(name, table(cells), datasets or [])
 
 
 def line_of(found: list[str], name: str) -> str:
@@ -88,9 +58,9 @@ def test_what_differs_from_a_paper() -> None:
 def test_what_differs_in_blocks() -> None:
     cell = stored(FC, 10, 0.5, channels=512)
     for dropout, difference in (("0.2", ""), ("0.1", "dropout 0.1 instead of 0.2, ")):
-        cell.settings["parts"]["LabelToLabelConv"] = f"channels=64, heads=4, dropout={dropout}, attention_dropout=0.0"
+        cell["settings"]["parts"]["LabelToLabelConv"] = f"heads=4, dropout={dropout}, attention_dropout=0.0"
         assert differences("lamp2019", cell) == f"{difference}14 epochs"
-    cell.settings["parts"]["LabelToLabelConv"] = "heads=8, dropout=0.2, attention_dropout=0.2"
+    cell["settings"]["parts"]["LabelToLabelConv"] = "heads=8, dropout=0.2, attention_dropout=0.2"
     assert differences("lamp2019", cell) == "8 heads instead of 4, 14 epochs"
     assert differences("lamp2019", stored(FC, 10, 0.5, "delicious", channels=512, dropout=0.1)) == "14 epochs"
     mlp = stored(Row("mlp-br", "emb"), 10, 0.5, channels=512, dropout=0.1)
@@ -168,3 +138,21 @@ def test_seeds_of_other_settings_do_not_stand_in_one_row() -> None:
 
 def test_a_table_without_cells_has_the_papers_figures_alone() -> None:
     assert "| LaMP emb fc | (0.896) | (0.427) |" in " ".join(lines("lamp-1", [], ["reuters", "bibtex"]))
+
+
+def test_steps_of_rows_with_and_without_a_change() -> None:
+    one = replace(MPED, change="T=1")
+    cells = [
+        stored(MPED, 10, 0.5, decoder_steps=3),
+        stored(one, 10, 0.4, decoder_steps=1),
+        stored(one, 11, 0.42, decoder_steps=1),
+    ]
+    found = steps(table([*cells, stored(MPED, 10, 0.8, "reuters", decoder_steps=3)]))
+    assert list(found) == ["bibtex"]  # on the other there is nothing to compare
+    assert list(found["bibtex"]) == [1, 3]
+    assert "| bibtex | 0.410 ± 0.014 | 0.500 |" in steps_table(found, "steps.svg")
+    assert len(draw_steps(found).axes[0].lines) > 0
+    # What changes the dropout has as many steps as the row itself, and is none of this picture.
+    dropped = stored(replace(MPED, change="label dropout 0.5"), 10, 0.1, decoder_steps=3)
+    assert steps(table([*cells, dropped])) == found
+    assert steps_table({}, "steps.svg") == ["Not run with several numbers of steps."]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.report import render
-from benchmarks.report.comparisons import names
+from benchmarks.report.comparisons import compared
 
 TEXTS = render.texts()
 
@@ -24,11 +24,11 @@ def test_pictures_are_up_to_date() -> None:
 
 def test_every_comparison_has_a_short_page_and_a_full_one() -> None:
     text = "\n".join(page.read_text() for page in (render.DOCS / "results").glob("*.md"))
-    for name in names():
+    for name in compared():
         mark = "planted" if name.startswith("planted-") else name
         assert f"<!-- results: {mark} -->" in text
         assert f"(full/{name}.md)" in text
-    assert {page.stem for page in render.FULL.glob("*.md")} == {*names(), *render.ABLATIONS}
+    assert {page.stem for page in render.FULL.glob("*.md")} == {*compared(), *render.ABLATIONS}
 
 
 def test_links_between_results_lead_somewhere() -> None:
@@ -39,7 +39,7 @@ def test_links_between_results_lead_somewhere() -> None:
 
 
 def test_unknown_result_is_an_error(results: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"run the benchmark that writes it"):
+    with pytest.raises(FileNotFoundError, match="run the benchmark that writes them"):
         render.render("<!-- results: models-missing -->\n<!-- end of results -->")
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from benchmarks.accuracy.rows import Row
+from benchmarks.accuracy.runs import Row
 from benchmarks.speed.family import Contestant, _parts, compare, in_words
 from tg_mlc.training import Objective
 

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accuracy.rows import Row
-from benchmarks.report import family_speed
+from benchmarks.accuracy.runs import Row
+from benchmarks.report import speed
 
 
 def row(*names: str, agrees: bool = True) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def row(*names: str, agrees: bool = True) -> dict[str, Any]:
 
 
 def test_times_beside_those_of_the_papers(results: Path) -> None:
-    assert family_speed.table() == ["Not measured."]
+    assert speed.family() == ["Not measured."]
     settings = {"threads": 1, "rounds": 9, "batches": 5, "batch_size": 32, "epochs_before": 1, "seed": 10}
     machine = {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}}
     models = {
@@ -28,7 +28,7 @@ def test_times_beside_those_of_the_papers(results: Path) -> None:
     }
     content = {"environment": machine, "settings": settings, "datasets": {"bibtex": {"models": models}}}
     (results / "family-cpu.json").write_text(json.dumps(content))
-    lines = family_speed.table()
+    lines = speed.family()
     assert lines[2].startswith("| bibtex | LaMP fmp fc | 0.500 [0.400, 0.600] (0.376) | 2.00 (2.1) |")
     assert lines[2].endswith("| 0.500 [0.400, 0.600] (0.080) | 2.00 (2.1) |")
     assert "| bibtex | SPEN | 0.500 [0.400, 0.600] | 2.00 | 0.500 [0.400, 0.600] | 2.00 |" in lines

@@ -8,11 +8,21 @@ from typing import Any
 import pytest
 
 from benchmarks.accuracy.papers import BEST
-from benchmarks.accuracy.rows import Row, recorded
-from benchmarks.accuracy.runs import Run
-from benchmarks.report import pictures
-from benchmarks.report.comparisons import MOST_ROWS, changed_settings, load, names
-from benchmarks.report.tables import full, label_graphs, short
+from benchmarks.accuracy.runs import Row, Run, recorded
+from benchmarks.report import comparisons
+from benchmarks.report.comparisons import (
+    MOST_ROWS,
+    PLANTED,
+    RANKED,
+    Comparison,
+    changed_settings,
+    compared,
+    full,
+    in_words,
+    label_graphs,
+    short,
+)
+from benchmarks.report.pictures import Picture
 from tg_mlc.papers.recipes import RECIPES
 
 METRICS = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")
@@ -57,8 +67,8 @@ def write(folder: Path, name: str, values: dict[Row, float], seeds: int = 2, **c
 def test_best_and_published_settings_stand_in_one_table_with_the_best_in_bold(results: Path) -> None:
     write(results, "bibtex-official", {SVM: 0.4, EL: 0.5, FC: 0.7})
     write(results, "bibtex-official-published", {SVM: 0.1, PUBLISHED: 0.6}, seeds=1)
-    assert names() == ["bibtex-official"]
-    lines = short(load("bibtex-official"))
+    assert compared() == ["bibtex-official"]
+    lines = short(Comparison.load("bibtex-official"))
     spread = " ± 0.071 |"
     assert lines[2:6] == [
         "| linear SVM, tuned |  |  |" + f" 0.450{spread}" * 6 + " 3 |",
@@ -66,7 +76,7 @@ def test_best_and_published_settings_stand_in_one_table_with_the_best_in_bold(re
         f"| LaMP | emb | fc (0.25) | **0.750**{spread} 0.750{spread}" + f" **0.750**{spread}" * 4 + " 3 |",
         "| LaMP, as published | emb | fc (0.25) |" + " 0.600 |" * 6 + " 3 |",
     ]
-    assert lines[6].startswith(f"| {BEST} | | | 0.197 | **0.988** |")
+    assert lines[6].startswith(f"| {BEST} |  |  | 0.197 | **0.988** |")
     assert lines[8].startswith("- the official split, the same for all seeds, seeds 0 to 1; mean ± standard deviation")
     assert lines[9].startswith(
         "- as published: the official split, the same for all seeds, seed 0; 9 samples, 2 labels"
@@ -75,20 +85,20 @@ def test_best_and_published_settings_stand_in_one_table_with_the_best_in_bold(re
 
 def test_what_most_rows_reach_is_not_in_bold(results: Path) -> None:
     write(results, "bibtex-official", {SVM: 0.9, EL: 0.9, FC: 0.9})
-    assert "**0.950**" not in "\n".join(short(load("bibtex-official")))
+    assert "**0.950**" not in "\n".join(short(Comparison.load("bibtex-official")))
 
 
 def test_what_a_seed_leaves_undefined_is_left_empty(results: Path) -> None:
     write(results, "bibtex-official", {SVM: 0.4})
-    comparison = load("bibtex-official")
-    comparison.runs[1].metrics["roc_auc_macro"] = None
+    comparison = Comparison.load("bibtex-official")
+    comparison.runs.loc[1, "metrics.roc_auc_macro"] = None
     assert short(comparison)[2].endswith("| **0.450** ± 0.071 |  | 3 |")
 
 
 def test_unusual_graphs_give_way_in_a_short_table(results: Path) -> None:
     unusual = [replace(FC, graph=f"g{i}") for i in range(MOST_ROWS)]
     write(results, "bibtex-official", dict.fromkeys([*unusual, SVM, EL, FC], 0.5))
-    lines = [line for line in short(load("bibtex-official")) if line.startswith(("| LaMP", "| linear"))]
+    lines = [line for line in short(Comparison.load("bibtex-official")) if line.startswith(("| LaMP", "| linear"))]
     assert len(lines) == MOST_ROWS
     assert [line.split(" | ")[2] for line in lines[-4:]] == ["g8 (0.25)", "", "el (0.25)", "fc (0.25)"]
 
@@ -96,9 +106,9 @@ def test_unusual_graphs_give_way_in_a_short_table(results: Path) -> None:
 def test_a_full_page_holds_all_that_was_measured(results: Path) -> None:
     recovered = {"learned attention, pr": {"ROC-AUC": None, "average precision": 0.5}}
     write(results, "bibtex-official", {SVM: 0.4, EL: 0.5, FC: 0.7}, **{"LaMP emb fc": {"recovery": recovered}})
-    text = "\n".join(full(load("bibtex-official")))
+    text = "\n".join(full(Comparison.load("bibtex-official")))
     assert "| *a threshold per label* |  |  | 0.400 ± 0.000 |" in text
-    assert "| arXiv:1904.08049, Emb + LaMP_el | | |" in text
+    assert "| arXiv:1904.08049, Emb + LaMP_el |  |  |" in text
     # Both seeds differ by the same, up to rounding.
     assert "| LaMP emb fc | LaMP emb el | macro ROC-AUC | +0.2000 | 0.0000 | paired t-test | undefined" in text
     assert (
@@ -122,7 +132,7 @@ def test_label_graphs_of_all_comparisons_stand_in_one_table(results: Path) -> No
 
 def test_settings_that_a_recipe_has_changed_since_are_named(results: Path) -> None:
     write(results, "bibtex-official", {SVM: 0.5, FC: 0.5})
-    (result,) = load("bibtex-official").results
+    (result,) = Comparison.load("bibtex-official").results
     assert list(changed_settings(result)) == []
     result["recipes"]["best"]["model"]["channels"] = 3
     del result["recipes"]["best"]["module"]["lr"]
@@ -135,18 +145,52 @@ def test_settings_that_a_recipe_has_changed_since_are_named(results: Path) -> No
 
 def test_unknown_results_are_an_error(results: Path) -> None:
     with pytest.raises(FileNotFoundError, match="run the benchmark that writes them with --replace"):
-        load("missing")
+        Comparison.load("missing")
 
 
 def test_a_picture_says_which_numbers_it_shows(results: Path, tmp_path: Path) -> None:
     write(results, "bibtex-official", {Row("label frequency"): 0.1, SVM: 0.4, FC: 0.7})
-    numbers = pictures.numbers(load("bibtex-official"))
+    numbers = comparisons.numbers(Comparison.load("bibtex-official"))
     assert list(numbers["rows"]) == ["linear SVM, tuned", "LaMP emb fc"]
-    assert [label.get_text() for label in pictures.draw(numbers).axes[0].get_yticklabels()] == list(numbers["rows"])
-    picture = pictures.Picture(tmp_path / "one.svg", numbers, pictures.draw)
+    assert [label.get_text() for label in comparisons.draw(numbers).axes[0].get_yticklabels()] == list(numbers["rows"])
+    picture = Picture(tmp_path / "one.svg", numbers, comparisons.draw)
     assert not picture.is_current()
     picture.write()
     assert picture.is_current()
     assert "LaMP emb fc" in picture.path.read_text()
     numbers["rows"]["LaMP emb fc"]["subset_accuracy"]["mean"] = 0.8
     assert not picture.is_current()
+
+
+def test_planted_graphs_have_every_row_at_every_share(results: Path) -> None:
+    for percent in (25, 75):
+        recovery = {score: {"average precision": 0.9, "share of pairs joined": 0.13} for score in RANKED}
+        runs = [
+            Run(
+                row,
+                seed,
+                "hash",
+                1.0,
+                {"subset_accuracy": 0.5 + 0.01 * place, "roc_auc_macro": percent / 100},
+                [],
+                recovery=recovery,
+            )
+            for place, row in enumerate(PLANTED)
+            for seed in (0, 1)
+        ]
+        path = results / f"prior_vs_learned-planted-{percent}-official.json"
+        path.write_text(json.dumps({"dataset": {}, "runs": [run.to_dict() for run in runs]}))
+    numbers = comparisons.planted_numbers()
+    left, right = comparisons.draw_planted(numbers).axes
+    assert left.get_legend_handles_labels()[1] == [row.title for row in PLANTED]
+    assert [list(line.get_xdata()) for line in right.lines] == [[0.25, 0.75]] * 3
+    head, _, *lines = comparisons.planted_table(numbers)
+    assert head == "| model | subset accuracy, 25% | subset accuracy, 75% | macro ROC-AUC, 25% | macro ROC-AUC, 75% |"
+    assert len(lines) == len(PLANTED)
+    best = "0.250** ± 0.000 | **0.750** ± 0.000 |"
+    assert lines[-1] == f"| label frequency | **0.590** ± 0.000 | **0.590** ± 0.000 | **{best}"
+    assert "**" not in lines[0]  # which knows how samples were made
+
+
+def test_numbers_in_words() -> None:
+    assert in_words({"ROC-AUC": None, "share of pairs joined": 1.0}) == "ROC-AUC undefined, share of pairs joined 1.000"

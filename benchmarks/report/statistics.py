@@ -1,0 +1,157 @@
+"""Statistics of runs: spreads and paired tests over seeds, and ranks of models over data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import f as f_distribution
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
+from scipy.stats import t as student_t
+
+from benchmarks.accuracy.runs import BASELINES, Row
+
+#: The level of all tests.
+ALPHA = 0.05
+#: Differences of metrics that are no larger come from the order of sums.
+ROUNDING = 1e-12
+TESTED = ("subset_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")
+Spread = Mapping[str, float | None]
+
+
+def spread(values: Iterable[float | None] | None) -> dict[str, float | None]:
+    """Mean and standard deviation over the seeds, :obj:`None` if one is undefined; a single seed has no deviation."""
+    found = np.array([] if values is None else list(values), dtype=float)
+    if not len(found) or np.isnan(found).any():
+        return {"mean": None, "sd": None}
+    return {"mean": float(found.mean()), "sd": float(found.std(ddof=1)) if len(found) > 1 else None}
+
+
+class PairedTest(NamedTuple):
+    """A paired test of a row against another."""
+
+    row: Row
+    against: Row
+    metric: str
+    num_seeds: int
+    mean_difference: float
+    sd: float
+    name: str
+    p: float | None
+
+
+def paired_tests(runs: pd.DataFrame) -> list[PairedTest]:
+    """Tests of all pairs of rows that tell something."""
+    return [test for pair in _pairs(list(runs["row"].unique())) for test in compare_rows(runs, *pair)]
+
+
+def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    """Rows with messages and what they have to beat; rows that differ in their graph alone; rows with and without a
+    change.
+    """
+    with_graph = [row for row in rows if row.graph]
+    for baseline in BASELINES:
+        yield from ((row, Row(baseline)) for row in with_graph if Row(baseline) in rows)
+    for row, other in combinations(sorted(with_graph, key=lambda row: row.graph != "el"), 2):
+        if replace(row, graph=None) == replace(other, graph=None):
+            yield other, row
+    for row in (row for row in rows if row.change):
+        yield row, next(whole for whole in with_graph if not whole.change)
+
+
+def compare_rows(runs: pd.DataFrame, row: Row, against: Row, metrics: Sequence[str] = TESTED) -> list[PairedTest]:
+    """Paired t-tests of a row against another one over the seeds.
+
+    Where every seed has test rows of its own, the variance is corrected for test sets that are drawn again from the
+    same samples (Nadeau and Bengio 2003, doi:10.1023/A:1024068626366).
+    """
+    ours, theirs = (runs[runs["row"] == each].set_index("seed") for each in (row, against))
+    seeds = sorted(ours.index.intersection(theirs.index))
+    if len(seeds) < 2:
+        return []
+    resampled = ours.loc[seeds, "test"].nunique() > 1
+    tests = []
+    for metric in metrics:
+        column = f"metrics.{metric}"
+        if column not in runs:
+            continue
+        a, b = (each.loc[seeds, column].to_numpy(dtype=float) for each in (ours, theirs))
+        difference = a - b
+        if np.isnan(difference).any():
+            continue
+        p = corrected_p_value(difference) if resampled else corrected_p_value(difference, test_share=0.0)
+        name = "corrected paired t-test" if resampled else "paired t-test"
+        mean, sd = float(difference.mean()), float(difference.std(ddof=1))
+        tests.append(PairedTest(row, against, metric, len(seeds), mean, sd, name, p))
+    return tests
+
+
+def corrected_p_value(difference: np.ndarray, test_share: float = 0.1, train_share: float = 0.8) -> float | None:
+    """The two-sided p-value of a mean difference over random splits of one data set; :obj:`None` of a single seed, and
+    where it is the same for all, up to rounding, from which no test can tell chance.
+    """
+    n = len(difference)
+    if n < 2:
+        return None
+    width = np.sqrt((1 / n + test_share / train_share) * difference.var(ddof=1))
+    if width < ROUNDING:
+        return 1.0 if abs(difference.mean()) < ROUNDING else None
+    return float(2 * student_t.sf(abs(difference.mean()) / width, df=n - 1))
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """P-values corrected for their number (`Holm 1979 <https://www.jstor.org/stable/4615733>`_)."""
+    order = np.argsort(p)
+    stepwise = np.maximum.accumulate(np.array(p)[order] * np.arange(len(p), 0, -1)).clip(max=1.0)
+    return [float(value) for value in stepwise[np.argsort(order)]]
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Mean ranks of models over data sets, 1 for the best, compared as in the `"Statistical Comparisons of Classifiers
+    over Multiple Data Sets" <https://jmlr.org/papers/v7/demsar06a.html>`_ paper.
+    """
+
+    mean: dict[str, float]
+    num_datasets: int
+    statistic: float  #: Iman and Davenport's F, from Friedman's chi-square corrected for ties
+    p: float
+
+    @classmethod
+    def of(cls, scores: Mapping[str, Sequence[float]]) -> Ranks:
+        """Ranks models by their scores, one for each data set; equal ones share the mean of their ranks."""
+        values = np.array(list(scores.values()))
+        ranks = rankdata(-values, axis=0).mean(axis=1)
+        statistic, p = iman_davenport(friedmanchisquare(*values).statistic, *values.shape)
+        return cls(dict(zip(scores, ranks.tolist(), strict=True)), values.shape[1], statistic, p)
+
+    def critical_difference(self, alpha: float = ALPHA) -> float:
+        """The least difference of mean ranks that Nemenyi's test calls significant."""
+        k, n = len(self.mean), self.num_datasets
+        q = studentized_range.ppf(1 - alpha, k, np.inf) / np.sqrt(2)
+        return float(q * np.sqrt(k * (k + 1) / (6 * n)))
+
+    def cliques(self, alpha: float = ALPHA) -> list[list[str]]:
+        """The largest groups of two or more models that do not differ significantly, by rank."""
+        names, limit = sorted(self.mean, key=lambda name: self.mean[name]), self.critical_difference(alpha)
+        found: list[list[str]] = []
+        for start, first in enumerate(names):
+            group = [name for name in names[start:] if self.mean[name] - self.mean[first] <= limit]
+            if len(group) > 1 and not (found and set(group) <= set(found[-1])):
+                found.append(group)
+        return found
+
+
+def iman_davenport(chi_square: float, num_models: int, num_datasets: int) -> tuple[float, float]:
+    """The F statistic of Friedman's chi-square, which alone is too cautious, and its p (`Iman and Davenport 1980
+    <https://doi.org/10.1080/03610928008827904>`_).
+    """
+    k, n = num_models, num_datasets
+    left = n * (k - 1) - chi_square
+    # Nothing is left where all data sets rank the models in the same way.
+    statistic = np.inf if left < ROUNDING else (n - 1) * chi_square / left
+    return float(statistic), float(f_distribution.sf(statistic, k - 1, (k - 1) * (n - 1)))

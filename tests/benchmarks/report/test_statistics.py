@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import rankdata, ttest_1samp
+
+from benchmarks.accuracy.runs import SILENT, Row, Run, frame
+from benchmarks.report.comparisons import recovered
+from benchmarks.report.statistics import (
+    Ranks,
+    compare_rows,
+    corrected_p_value,
+    holm,
+    iman_davenport,
+    paired_tests,
+    spread,
+)
+from benchmarks.report.writing import p_in_words
+
+EL, FC, FMP_EL = (
+    Row("LaMP", encoder, graph, "best") for encoder, graph in (("emb", "el"), ("emb", "fc"), ("fmp", "el"))
+)
+FOREST = Row("random forest")
+
+
+def runs(values: dict[Row, list[float]], *, drawn: bool = True) -> pd.DataFrame:
+    return frame(
+        Run(
+            row, seed, "hash", 1.0, {"roc_auc_macro": value, "f1_macro": value}, [], test=f"rows {seed if drawn else 0}"
+        ).to_dict()
+        for row, of_seed in values.items()
+        for seed, value in enumerate(of_seed)
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "mean", "sd"),
+    [
+        ([0.6, 0.7, 0.65], 0.65, 0.05),
+        ([0.5, 0.5], 0.5, 0.0),
+        ([0.6], 0.6, None),
+        ([0.5, None], None, None),
+        (None, None, None),
+    ],
+)
+def test_spread_over_seeds(values: list[float | None] | None, mean: float | None, sd: float | None) -> None:
+    found = spread(values)
+    assert (found["mean"], found["sd"]) == (mean and pytest.approx(mean), sd and pytest.approx(sd))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_only_recovery_of_all_seeds_is_summarised(order: int) -> None:
+    seeds = [{"learned attention, wordnet": {"ROC-AUC": 0.5}, "learned attention, pr": {"ROC-AUC": 0.6}}]
+    seeds += [{"learned attention, pr": {"ROC-AUC": 0.7}}]
+    found = recovered(pd.DataFrame({"recovery": seeds[::order]}))
+    assert found == {"learned attention, pr": {"ROC-AUC": pytest.approx(0.65)}}
+
+
+def test_paired_test() -> None:
+    rows = runs({EL: [0.60, 0.70, 0.65], FC: [0.62, 0.73, 0.67], FOREST: [0.5] * 3})
+    tests = {test.metric: test for test in compare_rows(rows, FC, EL)}
+    assert set(tests) == {"roc_auc_macro", "f1_macro"}
+    test = tests["roc_auc_macro"]
+    assert test.name == "corrected paired t-test"
+    assert test.mean_difference == pytest.approx(0.07 / 3)
+    assert test.p == pytest.approx(corrected_p_value(np.array([0.02, 0.03, 0.02])))
+    assert compare_rows(rows, FMP_EL, EL) == []
+
+
+def test_rows_are_tested_against_what_they_have_to_beat_and_against_other_graphs() -> None:
+    published = Row("LaMP", "emb", "el", "published")
+    values = {row: [0.6, 0.7, 0.6 + 0.01 * i] for i, row in enumerate((FOREST, Row(SILENT), FC, EL, FMP_EL, published))}
+    pairs = [(test.row, test.against) for test in paired_tests(runs(values)) if test.metric == "roc_auc_macro"]
+    baselines = [(row, beaten) for beaten in (FOREST, Row(SILENT)) for row in (FC, EL, FMP_EL, published)]
+    assert pairs == [*baselines, (FC, EL)]  # not against other encoders, nor against others' settings
+
+
+def test_changes_are_tested_against_the_whole() -> None:
+    changed = [Row("LaMP", "emb", "fc", "best", "one step"), Row("LaMP", "emb", "el", "best", "no messages")]
+    found = paired_tests(runs({FC: [0.6, 0.7], changed[0]: [0.5, 0.6], changed[1]: [0.5, 0.65]}))
+    assert [(test.row, test.against) for test in found if test.metric == "f1_macro"] == [(row, FC) for row in changed]
+
+
+def test_p_value_is_corrected_for_overlapping_splits() -> None:
+    difference = np.array([0.01, 0.03, 0.02, 0.00, 0.04])
+    plain, corrected = ttest_1samp(difference, 0).pvalue, corrected_p_value(difference)
+    assert corrected > plain
+    assert corrected_p_value(difference, test_share=0.0) == pytest.approx(plain)
+    assert corrected_p_value(np.zeros(5)) == 1.0
+
+
+def test_the_same_difference_for_all_seeds_has_no_p_value() -> None:
+    same = np.array([0.3, 0.2, 0.1]) + 0.1 - np.array([0.3, 0.2, 0.1])
+    assert 0 < same.std() < 1e-12  # from rounding alone
+    assert corrected_p_value(same) is None
+    assert "undefined" in p_in_words(None)
+
+
+def test_seeds_that_share_a_split_need_no_correction() -> None:
+    test = compare_rows(runs({EL: [0.60, 0.70, 0.65], FC: [0.62, 0.73, 0.67]}, drawn=False), FC, EL)[0]
+    assert test.name == "paired t-test"
+    assert test.p == pytest.approx(ttest_1samp([0.02, 0.03, 0.02], 0).pvalue)
+
+
+@pytest.mark.parametrize(
+    ("p", "corrected"),
+    [
+        # The example of R's p.adjust(c(0.01, 0.02, 0.03, 0.04), "holm"), in another order.
+        ([0.03, 0.01, 0.04, 0.02], [0.06, 0.04, 0.06, 0.06]),
+        ([0.6, 0.7], [1.0, 1.0]),
+        ([], []),
+    ],
+)
+def test_holms_correction(p: list[float], corrected: list[float]) -> None:
+    assert holm(p) == pytest.approx(corrected)
+
+
+#: Table 6 of Demsar 2006: AUC of C4.5 with and without two parameters that are tuned, on 14 data sets. Of the last but
+#: one, two are printed as equal, but ranked second and third.
+NAMES = ("C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf")
+AUC = """
+0.763 0.768 0.771 0.798
+0.599 0.591 0.590 0.569
+0.954 0.971 0.968 0.967
+0.628 0.661 0.654 0.657
+0.882 0.888 0.886 0.898
+0.936 0.931 0.916 0.931
+0.661 0.668 0.609 0.685
+0.583 0.583 0.563 0.625
+0.775 0.838 0.866 0.875
+1.000 1.000 1.000 1.000
+0.940 0.962 0.965 0.962
+0.619 0.666 0.614 0.669
+0.972 0.981 0.976 0.975
+0.957 0.978 0.946 0.970
+"""
+
+
+@pytest.fixture
+def demsar() -> Ranks:
+    columns = np.array([line.split() for line in AUC.split("\n") if line], dtype=float).T
+    return Ranks.of({name: column.tolist() for name, column in zip(NAMES, columns, strict=True)})
+
+
+def test_the_example_of_demsar_2006(demsar: Ranks) -> None:
+    assert demsar.num_datasets == 14
+    assert [round(rank, 3) for rank in demsar.mean.values()] == [3.143, 2.0, 2.893, 1.964]
+    # Section 3.2.2: 9.28 without the correction for ties, which divides by one minus their share.
+    ranks = np.array(list(demsar.mean.values()))
+    uncorrected = 12 * 14 / (4 * 5) * ((ranks**2).sum() - 4 * 25 / 4)
+    assert uncorrected == pytest.approx(9.28, abs=0.005)
+    rows = np.array([line.split() for line in AUC.split("\n") if line], dtype=float)
+    sizes = [np.unique(rankdata(row), return_counts=True)[1] for row in rows]
+    ties = sum(int((size**3 - size).sum()) for size in sizes) / (14 * 4 * 15)
+    chi_square = uncorrected / (1 - ties)
+    assert demsar.statistic == pytest.approx(13 * chi_square / (14 * 3 - chi_square))
+    assert 0.01 < demsar.p < 0.05
+    # Again without the correction for ties, F(3, 39) = 3.69, with a critical value of 2.85 at 5%.
+    statistic, p = iman_davenport(9.28, 4, 14)
+    assert statistic == pytest.approx(3.69, abs=0.005)
+    assert p < 0.05
+    critical = 14 * 3 * 2.85 / (13 + 2.85)  # the chi-square from which F is 2.85
+    assert iman_davenport(critical, 4, 14)[1] == pytest.approx(0.05, abs=5e-4)
+    # Section 3.2.2 again: the critical values 2.569 and 2.291.
+    assert demsar.critical_difference(0.05) == pytest.approx(1.25, abs=0.005)
+    assert demsar.critical_difference(0.10) == pytest.approx(1.12, abs=0.005)
+
+
+def test_no_chance_is_left_where_all_data_sets_rank_alike() -> None:
+    found = Ranks.of({"x": [0.3, 0.6, 0.9], "y": [0.2, 0.5, 0.8], "z": [0.1, 0.4, 0.7]})
+    assert found.statistic == np.inf
+    assert found.p == 0
+
+
+def test_bars_join_what_does_not_differ(demsar: Ranks) -> None:
+    assert demsar.cliques(0.05) == [["C4.5+m+cf", "C4.5+m", "C4.5+cf", "C4.5"]]
+    # At 10% the two worst differ from the best: 3.143 from both, 2.893 from none.
+    assert demsar.cliques(0.10) == [["C4.5+m+cf", "C4.5+m", "C4.5+cf"], ["C4.5+cf", "C4.5"]]
