@@ -50,7 +50,7 @@ from pathlib import Path
 from torch_geometric.loader import DataLoader
 import tg_mlc
 import tg_mlc.models
-from tg_mlc.training import read_checkpoint
+from tg_mlc.saving import read_checkpoint
 
 for folder in map(Path, sys.argv[1:]):
     checkpoint = read_checkpoint(folder / "best.ckpt")

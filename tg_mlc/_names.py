@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 
@@ -28,10 +29,50 @@ def check_same_names(
     raise ValueError(f"Expected {expected} (got {len(found)}; {what}); make both of one data set, or permute one")
 
 
-def register(classes: dict[str, Any], cls: type) -> None:
-    """Adds a class under its name, and refuses the name of a class of another module, which it would replace."""
-    known = classes.setdefault(cls.__name__, cls)
-    if known.__module__ != cls.__module__:
-        expected = f"'{cls.__module__}.{cls.__qualname__}' to have a name of its own, as checkpoints find classes by it"
-        raise ValueError(f"Expected {expected} (got that of '{known.__module__}.{known.__qualname__}'); rename it")
-    classes[cls.__name__] = cls
+#: What saved models find by name, by the room that defines it and is imported for it.
+ROOMS = {
+    "tg_mlc.inputs": "Chain DNAInputs Described MoleculeInputs Scale TableInputs TfIdf",
+    "tg_mlc.models": "dna_lamp molecule_lamp node_lamp table_lamp",
+    "tg_mlc.training": "BinaryObjective",
+    "tg_mlc.stacking": "ClassifierScores StackingFeatures auto",
+    "tg_mlc.sequences": "EventPreprocessor lanet",
+    "tg_mlc.papers": (
+        "C2AEObjective InferenceNetworkObjective SequenceObjective UnrolledObjective binary_relevance energy_network "
+        "gaml graph2graph graph2graph_autoregressive mped mped_autoregressive pooled_mlp seq2seq"
+    ),
+}
+
+_REGISTERED: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+
+
+def register(what: str, value: Any, name: str | None = None) -> None:
+    """Lets :func:`find` find a class or function by its name, and refuses the name of one of another module.
+
+    Args:
+        what (str): What it is: a preprocessor, an objective, a builder of models, or an inference model.
+        value (type or Callable): The class or function.
+        name (str, optional): Its name. (default: that of its definition)
+    """
+    name = name or value.__name__
+    known = _REGISTERED[what].get(name, value)
+    if known.__module__ != value.__module__:
+        raise ValueError(
+            f"Expected '{value.__module__}.{value.__qualname__}' to have a name of its own, because saved models find "
+            f"a {what} by it (got that of '{known.__module__}.{known.__qualname__}'); rename it"
+        )
+    _REGISTERED[what][name] = value
+
+
+def find(what: str, name: str) -> Any:
+    """Returns what was registered under a name, and imports the module that defines it if it is one of the package.
+
+    Raises:
+        ValueError: If nothing is.
+    """
+    if name not in _REGISTERED[what]:
+        for room in [room for room, names in ROOMS.items() if name in names.split()]:
+            import_module(room)
+    if name not in _REGISTERED[what]:
+        known = sorted({*_REGISTERED[what]})
+        raise ValueError(f"Expected a {what} among {known} (got {name!r}); import the module that defines it first")
+    return _REGISTERED[what][name]

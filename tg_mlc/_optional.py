@@ -1,7 +1,9 @@
-"""Imports of packages that only extras install."""
+"""Imports of packages that only extras install, and of modules that take long."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -49,3 +51,26 @@ def require(module: str, extra: str) -> Any:
 
 def _is_missing(error: ModuleNotFoundError, module: str) -> bool:
     return error.name is not None and f"{module}.".startswith(f"{error.name}.")
+
+
+def imported_on_use(
+    package: str, homes: Mapping[str, str], before: Callable[[], Any] | None = None
+) -> Callable[[str], Any]:
+    """Returns the ``__getattr__`` of a package that imports its names from other modules when they are first used.
+
+    Args:
+        package (str): Name of the package.
+        homes (dict): The modules that define its names.
+        before (Callable, optional): Called before such an import. (default: :obj:`None`)
+    """
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        if before is not None:
+            before()
+        value = getattr(import_module(homes[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find

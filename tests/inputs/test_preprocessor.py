@@ -50,7 +50,7 @@ def test_states_are_plain_and_restored_by_name():
 
 
 def test_classes_that_nobody_knows_are_named():
-    with pytest.raises(ValueError, match=r"preprocessor among \[.*'TfIdf'.*\] \(got 'Stem'\); import its class first"):
+    with pytest.raises(ValueError, match=r"preprocessor among \[.*'TfIdf'.*\] \(got 'Stem'\); import the module"):
         from_state({"name": "Stem", "state": {}})
 
 

@@ -54,10 +54,10 @@ def test_a_checkpoint_of_an_earlier_version_is_read():
     predictor = tg_mlc.load(folder / "model")
     assert checkpoint.label_names == predictor.label_names
     assert list(checkpoint.tuners) == ["subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro"]
-    weights = predictor.scorer.module.model.state_dict()
+    weights = predictor.scorer.model.state_dict()
     assert weights.keys() == checkpoint.state_dict.keys()
     assert all(torch.equal(value, checkpoint.state_dict[name]) for name, value in weights.items())
-    module = MultiLabelModule.load_from_checkpoint(folder / "best.ckpt", model=predictor.scorer.module.model)
+    module = MultiLabelModule.load_from_checkpoint(folder / "best.ckpt", model=predictor.scorer.model)
     assert module.tuners.keys() == checkpoint.tuners.keys()
     samples = checkpoint.preprocessor.transform(expected_of(folder)["raw"])
     assert samples[0].base_scores.shape == (1, 3, 2)

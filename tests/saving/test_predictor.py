@@ -134,7 +134,7 @@ def test_saving_again_replaces_the_model_as_a_whole(folder, tmp_path):
     assert loaded.save(tmp_path / "copy") == tmp_path / "copy"
     first = (tmp_path / "copy" / "model.json").read_text()
     with torch.no_grad():
-        loaded.scorer.module.model.readout.bias += 1
+        loaded.scorer.model.readout.bias += 1
     loaded.save(tmp_path / "copy")
     assert len(list((tmp_path / "copy").iterdir())) == 2
     assert (tmp_path / "copy" / "model.json").read_text() != first

@@ -15,7 +15,7 @@ from tg_mlc.inputs import LogCounts
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import NodeEncoder, VectorEncoder
 from tg_mlc.saving import read_checkpoint
-from tg_mlc.saving.settings import check_settings, describe_settings
+from tg_mlc.saving.model import check_settings, describe_settings
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
 
 

@@ -16,7 +16,8 @@ from tg_mlc.data import Split
 from tg_mlc.metrics import evaluate, macro_roc_auc, tune_per_metric
 from tg_mlc.nn.encoders import CategoricalEmbedding
 from tg_mlc.saving import read_checkpoint
-from tg_mlc.training import BinaryObjective, MultiLabelDataModule, fit, schedule
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, fit
+from tg_mlc.training.module import PLATEAU_FACTOR
 
 
 def part_of_y(dataset, part):
@@ -212,7 +213,7 @@ def test_averaged_weights_leave_integer_buffers_alone(tmp_path, split, data):
 
 
 def test_the_learning_rate_falls_where_validation_stalls(tmp_path, data, monkeypatch):
-    monkeypatch.setattr(schedule, "PLATEAU_PATIENCE", 1)
+    monkeypatch.setattr("tg_mlc.training.module.PLATEAU_PATIENCE", 1)
     module = make_module(decay="plateau", lr=1e-12)  # as good as no step, so that no epoch is better than the first
     result = fit(module, data, tmp_path, max_epochs=5, patience=None, logger=False)
-    assert result.trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(1e-12 * schedule.PLATEAU_FACTOR**2)
+    assert result.trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(1e-12 * PLATEAU_FACTOR**2)

@@ -11,8 +11,10 @@ from tg_mlc.graphs import edgeless, fully_connected
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import VectorEncoder
 from tg_mlc.papers import LabelSequenceObjective, UnrolledObjective, energy_network, gaml, pooled_mlp, seq2seq
+from tg_mlc.saving.inference import scores_of
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
-from tg_mlc.training.given import as_given, reveal, without_given
+from tg_mlc.training.module import without_given
+from tg_mlc.training.objectives import reveal
 
 NAN = float("nan")
 
@@ -71,9 +73,12 @@ def test_given_labels_are_no_targets_and_no_predictions():
     batch.given = torch.tensor([[1.0, NAN, NAN], [NAN, 0.0, NAN]])
     open_ = without_given(model, batch).y
     torch.testing.assert_close(open_, torch.tensor([[NAN, 0.0, NAN], [1.0, NAN, 0.0]]), equal_nan=True)
-    scores = torch.full((2, 3), 0.5)
-    assert as_given(scores, batch.given).tolist() == [[1.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
-    assert as_given(scores, None) is scores
+
+    class Half(BinaryObjective):
+        def scores(self, model, batch):
+            return torch.full((2, 3), 0.5)
+
+    assert scores_of(Half(), model, batch).tolist() == [[1.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
 
 
 def test_a_model_without_known_labels_is_not_trained_with_them():

@@ -118,8 +118,9 @@ def inputs_of(label_names):
 
 
 def test_weights_of_another_preprocessor_are_refused():
-    checkpoint = {"hyper_parameters": {"label_names": LABELS}}
-    make_module(preprocessor=inputs_of(LABELS)).on_save_checkpoint(checkpoint)
+    trained = make_module(preprocessor=inputs_of(LABELS))
+    checkpoint = {"hyper_parameters": dict(trained.hparams)}
+    trained.on_save_checkpoint(checkpoint)
     make_module(preprocessor=inputs_of(LABELS)).on_load_checkpoint(checkpoint)
     for other in (inputs_of("abc"), Chain(inputs_of(LABELS))):
         with pytest.raises(ValueError, match=r"Expected the preprocessor of the checkpoint \(got a (DNA|Chain)"):

@@ -71,7 +71,7 @@ def test_weights_of_another_objective_are_refused(tmp_path, data):
 
 
 def test_an_objective_that_nobody_has_imported_is_named():
-    with pytest.raises(ValueError, match=r"among \['BinaryObjective', .*\(got .*'Gone'\}\); import its class"):
+    with pytest.raises(ValueError, match=r"among \['BinaryObjective', .*\(got 'Gone'\); import"):
         MultiLabelModule(GINE(), LABELS, {"class": "Gone"})
 
 

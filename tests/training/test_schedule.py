@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR
 
-from tg_mlc.training.schedule import lr_factor
+from tg_mlc.training.module import lr_factor
 
 
 def rates(scheduler, optimizer, steps):

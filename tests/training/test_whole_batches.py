@@ -78,5 +78,5 @@ def test_a_predictor_scores_events_and_what_comes_next():
     assert (len(frame), list(frame)) == (events.num_entities, dataset.label_names)
     np.testing.assert_allclose(frame, predictor.scores(following)[targets], atol=1e-6)
     assert not np.allclose(frame, scores[(events.ptr[1:] - 1).numpy()])
-    with pytest.raises(ValueError, match=r"no 'known' for samples that come as batches \(got NextSetDataset\)"):
-        predictor.scores(events, known={"1": 1})
+    with pytest.raises(ValueError, match=r"no 'given' for samples that come as batches \(got NextSetDataset\)"):
+        predictor.scores(events, given={"1": 1})

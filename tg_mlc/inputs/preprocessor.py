@@ -11,10 +11,8 @@ import numpy as np
 import torch
 from typing_extensions import Self
 
-from tg_mlc._names import register
+from tg_mlc._names import find, register
 from tg_mlc.data import MultiLabelDataset, Split
-
-_CLASSES: dict[str, type[Preprocessor]] = {}
 
 
 class Preprocessor(ABC):
@@ -35,7 +33,7 @@ class Preprocessor(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        register(_CLASSES, cls)
+        register("preprocessor", cls)
 
     @abstractmethod
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
@@ -138,10 +136,8 @@ def from_state(entry: Mapping[str, Any]) -> Preprocessor:
     Raises:
         ValueError: If no class of that name is known.
     """
-    name = entry["name"]
-    if name not in _CLASSES:
-        raise ValueError(f"Expected a preprocessor among {sorted(_CLASSES)} (got {name!r}); import its class first")
-    return _CLASSES[name]().load_state_dict(entry["state"])
+    preprocessor: Preprocessor = find("preprocessor", entry["name"])()
+    return preprocessor.load_state_dict(entry["state"])
 
 
 def as_tensors(value: Any) -> Any:

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from tg_mlc._names import find, register
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.samples import Samples
 from tg_mlc.inputs import KINDS
 
 BuildT = TypeVar("BuildT", bound=Callable[..., nn.Module])
 
-_BUILDERS: dict[str, Callable[..., nn.Module]] = {}
 _BLUEPRINT = "_tg_mlc_blueprint"
 
 
@@ -40,13 +40,10 @@ class Blueprint:
         Raises:
             ValueError: If no builder of that name is known.
         """
-        if self.builder not in _BUILDERS:
-            raise ValueError(
-                f"Expected a builder among {sorted(_BUILDERS)} (got {self.builder!r}); import the module of it"
-            )
         samples = [_stand_in(self.samples)] if self.samples else []
         with torch.random.fork_rng(devices=[]):
-            return _BUILDERS[self.builder](*samples, label_graph, **self.options)
+            model: nn.Module = find("builder", self.builder)(*samples, label_graph, **self.options)
+        return model
 
 
 def builder(build: BuildT) -> BuildT:
@@ -67,23 +64,16 @@ def builder(build: BuildT) -> BuildT:
     Raises:
         ValueError: If a builder of another module has this name.
     """
-    name = build.__name__
-    known = _BUILDERS.setdefault(name, build)
-    if known.__module__ != build.__module__:
-        raise ValueError(
-            f"Expected '{build.__module__}.{name}' to have a name of its own, as saved models find builders by it (got "
-            f"that of '{known.__module__}.{name}'); give the function another name"
-        )
     signature = inspect.signature(build)
 
     @wraps(build)
     def recorded(train: MultiLabelDataset, *args: Any, **kwargs: Any) -> nn.Module:
         model = build(train, *args, **kwargs)
         bound = signature.bind(train, *args, **kwargs)
-        model.__dict__[_BLUEPRINT] = Blueprint(name, _options(bound), describe_samples(train))
+        model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, _options(bound), describe_samples(train))
         return model
 
-    _BUILDERS[name] = recorded
+    register("builder", recorded)
     return cast(BuildT, recorded)
 
 
@@ -94,7 +84,7 @@ def rebuilt_by(build: Callable[..., nn.Module], model: nn.Module, options: dict[
 
 def rebuilder(build: BuildT) -> BuildT:
     """Registers a function that :func:`rebuilt_by` names."""
-    _BUILDERS[build.__name__] = build
+    register("builder", build)
     return build
 
 

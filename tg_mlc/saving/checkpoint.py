@@ -1,46 +1,31 @@
-"""Checkpoints: their entries beside Lightning's own, and their way to disk and back."""
+"""Checkpoints: their entries beside Lightning's own, and the way to read them without Lightning."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
-from lightning.pytorch.plugins.io import TorchCheckpointIO
-from torch import Tensor, nn
-from torch_geometric.data import Data
+from torch import Tensor
 
 from tg_mlc import __version__
-from tg_mlc._files import find_damage, replace_when_done
+from tg_mlc._files import find_damage
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.inputs import Preprocessor, from_state, to_state
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.saving.folder import FORMAT
-from tg_mlc.saving.legacy import upgrade_checkpoint
-from tg_mlc.saving.settings import Settings
+from tg_mlc.saving.legacy import upgrade
+from tg_mlc.saving.model import restore_graph
 
 #: The entry of a checkpoint that is ours; all others are Lightning's.
 KEY = "tg_mlc"
 _PREFIX = "model."
 _SCALARS = (str, int, float, bool, Tensor, type(None))
-
-
-@runtime_checkable
-class LabelGraphUser(Protocol):
-    """A module that passes messages between labels, such as :class:`~tg_mlc.nn.LabelMessagePassing`."""
-
-    num_labels: int
-
-    @property
-    def label_graph(self) -> Data:
-        """The graph of :attr:`num_labels` labels."""
 
 
 @dataclass(frozen=True)
@@ -63,41 +48,7 @@ class Checkpoint:
     tuners: dict[str, ThresholdTuner]  #: thresholds fitted on the validation scores of these weights, by metric
     state_dict: dict[str, Tensor]  #: the weights of the model, without the Lightning module around it
     version: str  #: that of :obj:`tg_mlc` which wrote the file
-    preprocessor: Preprocessor | None = None  #: what makes samples of raw inputs, if the module had one
-
-
-class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes a checkpoint beside its final name and renames it, so that a killed run never leaves half a file there (as
-    Lightning's own writer may, through a temporary folder), and reads nothing but tensors and plain data.
-    """
-
-    def save_checkpoint(
-        self, checkpoint: dict[str, Any], path: str | os.PathLike[str], storage_options: Any = None
-    ) -> None:
-        """Writes a checkpoint; an error names the free space of the disk."""
-        if storage_options is not None:
-            raise TypeError(f"Expected no 'storage_options': checkpoints are local files (got {storage_options!r})")
-        path = Path(path)
-        try:
-            with replace_when_done(path) as unfinished:
-                torch.save(checkpoint, unfinished)
-        except (OSError, RuntimeError) as error:  # PyTorch's writer raises the latter
-            room = shutil.disk_usage(path.parent).free
-            raise OSError(
-                f"Expected to write the checkpoint '{path}' (got {str(error).splitlines()[0]!r}, with {room:,} bytes "
-                f"free on that disk); make room there, and resume from the checkpoint of the last complete epoch"
-            ) from error
-
-    def load_checkpoint(
-        self,
-        path: str | os.PathLike[str],
-        map_location: Any = lambda storage, _: storage,
-        weights_only: bool | None = True,
-    ) -> dict[str, Any]:
-        """Reads a checkpoint, if it is whole."""
-        with reading(path):
-            checkpoint: dict[str, Any] = super().load_checkpoint(str(path), map_location, weights_only is not False)
-        return brought_up_to_date(checkpoint)
+    preprocessor: Preprocessor | None = None  #: makes samples of raw inputs, if the module had one
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -110,7 +61,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         FileNotFoundError: If there is no such file.
         ValueError: If it is damaged, holds more than tensors and plain data, or is a checkpoint of something else.
     """
-    content = AtomicCheckpointIO().load_checkpoint(path, "cpu")
+    content = load_file(path)
     entry, settings = own_entry(content, str(path)), content["hyper_parameters"]
     weights = content["state_dict"].items()
     return Checkpoint(
@@ -124,19 +75,29 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     )
 
 
-@contextmanager
-def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Refuses a damaged file beforehand, and says what to do about one that PyTorch refuses for what it holds."""
+def load_file(path: str | os.PathLike[str], map_location: Any = "cpu", weights_only: bool = True) -> dict[str, Any]:
+    """Reads a whole checkpoint under today's names, whichever version wrote it.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is damaged, or holds more than tensors and plain data.
+    """
     check_whole(path)
     try:
-        yield
+        content: dict[str, Any] = torch.load(path, map_location, weights_only=weights_only)
     except UnpicklingError as error:
         found = re.search(r"GLOBAL (\S+)", str(error))
         raise ValueError(
             f"Expected '{os.fspath(path)}' to hold tensors and plain data only (got "
-            f"{found[1] if found else 'other objects'}), as anything else may run code when it is read; if you trained "
-            f"it, let the state of your callbacks be plain data and train anew, else get it from somebody you trust"
+            f"{found[1] if found else 'other objects'}), because anything else may run code when it is read; if you "
+            f"trained it, let the state of your callbacks be plain data and train anew, else get it from a source that "
+            f"you trust"
         ) from None
+    entry = content.get(KEY) if isinstance(content, Mapping) else None
+    if entry is None or "format" in entry:
+        return content
+    ours = (KEY, "hyper_parameters", "state_dict")
+    return {key: upgrade(value, key) if key in ours else value for key, value in content.items()}
 
 
 def check_whole(path: str | os.PathLike[str]) -> None:
@@ -148,25 +109,18 @@ def check_whole(path: str | os.PathLike[str]) -> None:
         )
 
 
-def label_graph_users(model: nn.Module) -> Iterator[LabelGraphUser]:
-    """Yields the parts of a model that have a label graph."""
-    return (part for part in model.modules() if isinstance(part, LabelGraphUser))
-
-
-def brought_up_to_date(checkpoint: dict[str, Any]) -> dict[str, Any]:
-    """Returns a checkpoint under today's names, whichever version wrote it."""
-    ours = checkpoint.get(KEY) if isinstance(checkpoint, Mapping) else None
-    return upgrade_checkpoint(checkpoint) if ours is not None and "format" not in ours else checkpoint
-
-
-def make_entry(model: nn.Module, tuners: Mapping[str, ThresholdTuner], settings: Settings) -> dict[str, Any]:
-    """Returns the entry of a checkpoint that is ours, made of tensors and plain data only."""
+def make_entry(
+    described: Mapping[str, Any], tuners: Mapping[str, ThresholdTuner], preprocessor: Preprocessor | None
+) -> dict[str, Any]:
+    """Returns the entry of a checkpoint that is ours, which the folder of a trained module holds too: the description
+    of its model by :func:`~tg_mlc.saving.model.describe_model`, thresholds and preprocessor, as tensors and plain data.
+    """
     return {
         "version": __version__,
         "format": FORMAT,
-        "settings": settings,
-        "label_graph": describe_graph(model),
+        **described,
         "thresholds": {metric: tuner.state_dict() for metric, tuner in tuners.items()},
+        "preprocessor": None if preprocessor is None else to_state(preprocessor),
     }
 
 
@@ -184,7 +138,7 @@ def restore_tuners(states: Mapping[str, Mapping[str, Any]]) -> dict[str, Thresho
 
 
 def restore_preprocessor(entry: Mapping[str, Any]) -> Preprocessor | None:
-    """Makes the fitted preprocessor of a checkpoint, if it has one."""
+    """Makes the fitted preprocessor of an entry, if it has one."""
     state = entry.get("preprocessor")
     return None if state is None else from_state(state)
 
@@ -213,20 +167,6 @@ def check_same_preprocessor(entry: Mapping[str, Any], present: Preprocessor) -> 
         raise ValueError(
             f"Expected the preprocessor of the checkpoint (got a {type(present).__name__} of another kind, or fitted "
             f"to other samples); take read_checkpoint(path).preprocessor, or leave 'preprocessor' out"
-        )
-
-
-def check_label_graph(entry: Mapping[str, Any], model: nn.Module) -> None:
-    """Refuses weights that were trained along another label graph: their outputs would be silently wrong."""
-    trained, present = (restore_graph(graph) for graph in (entry["label_graph"], describe_graph(model)))
-    if trained is None or present is None:
-        if trained is not present:
-            raise ValueError(f"Expected a model with label graph {trained} as in the checkpoint (got {present})")
-        return
-    if trained.num_labels != present.num_labels or not torch.equal(trained.edge_index, present.edge_index):
-        raise ValueError(
-            f"Expected the label graph of the checkpoint, {trained} (got {present}); build the model with "
-            f"read_checkpoint(path).label_graph, and change the graph afterwards if you mean to"
         )
 
 
@@ -259,24 +199,3 @@ def _alike(stored: Any, present: Any) -> bool:
     if isinstance(stored, float) and isinstance(present, float):
         return _alike(torch.tensor(stored), torch.tensor(present))
     return type(stored) is type(present) and bool(stored == present)
-
-
-def describe_graph(model: nn.Module) -> dict[str, Any] | None:
-    """The label graph that the first layer with one passes messages along, as tensors and plain data."""
-    layer = next(label_graph_users(model), None)
-    if layer is None:
-        return None
-    graph = layer.label_graph
-    weight = graph.get("edge_weight")
-    return {
-        "edge_index": graph.edge_index.cpu(),
-        "num_nodes": layer.num_labels,
-        "edge_weight": None if weight is None else weight.cpu(),
-        "kind": str(graph.get("kind", "custom")),
-        "source": str(graph.get("source", "")),
-    }
-
-
-def restore_graph(entry: Mapping[str, Any] | None, label_names: list[str] | None = None) -> LabelGraph | None:
-    """The label graph that :func:`describe_graph` described."""
-    return None if entry is None else LabelGraph(**entry, label_names=label_names)

@@ -78,19 +78,16 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _checked(text: bytes, path: Path) -> dict[str, Any]:
     """The entries of a file that is, to the last byte, as it was written."""
     try:
-        entries = json.loads(text)
-        signed = dict(entries)
-        if (
-            entries.keys() != _KEYS
-            or entries["format"] not in (FORMAT, *EARLIER)
-            or signed.pop("sha256") != sha256(_dump(signed))
-        ):
-            raise ValueError(f"entries of another format than {FORMAT}, or of another SHA-256")
-        if _dump(entries) != text:
-            raise ValueError("other characters between its entries")
+        entries = dict(json.loads(text))
+        if entries.keys() != _KEYS or entries["format"] not in (FORMAT, *EARLIER):
+            raise ValueError(f"entries of another format than {FORMAT}")
+        # The first entry is the hash of all others, as _dump writes them without it.
+        first = _dump({"sha256": entries["sha256"]})[:-3] + b",\n"
+        if not text.startswith(first) or entries["sha256"] != sha256(b"{\n" + text[len(first) :]):
+            raise ValueError("other characters than those of its SHA-256")
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(_damaged(path, str(error)[:200])) from None
-    return dict(entries)
+    return entries
 
 
 def _damaged(path: Path, got: str) -> str:

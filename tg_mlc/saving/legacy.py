@@ -82,10 +82,12 @@ def upgrade(value: Any, entry: str | None = None) -> Any:
     if entry in _USERS:
         return value
     names = KEYS.get(entry, {}) if entry is not None else {}
-    found = {}
+    found: dict[str, Any] = {}
     for old, item in value.items():
         new = _path(old) if entry in _DOTTED else names.get(old, old)
         found[new] = upgrade(item, new)
+    if entry == "settings":
+        found.pop("objective", None)  # which the hyper-parameters tell
     if found.keys() == {"name", "state"}:
         if found["name"] == "TableInputs":  # of words and of vectors
             found["name"] = "Vectors" if found["state"]["kind"] == "vector" else "Words"

@@ -12,22 +12,16 @@ import numpy as np
 import torch
 
 from tg_mlc._frames import in_order
+from tg_mlc._names import find
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
 from tg_mlc.metrics import Evaluation, evaluate
 from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.saving.folder import CONTENT, read_folder
-from tg_mlc.saving.scorer import InferenceModel, ModuleInference
+from tg_mlc.saving.inference import InferenceModel, ModuleInference
 
 if TYPE_CHECKING:
     from tg_mlc.training import MultiLabelModule
-
-
-def scorer_class(kind: str) -> type[InferenceModel]:
-    """The class of the kind of folder."""
-    from tg_mlc.stacking import AutoModel
-
-    return {each.kind: each for each in (ModuleInference, AutoModel)}[kind]
 
 
 class Predictor:
@@ -194,7 +188,7 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Pr
         raise ValueError(f"Expected 'device' to be one that PyTorch has here (got {str(device)!r}: {reason})") from None
     try:
         kind = content["kind"]
-        scorer = scorer_class(kind).from_state(content[kind])
+        scorer = find("inference model", kind).from_state(content[kind])
         return Predictor(scorer, content["facts"]).to(device)
     except Exception as error:  # of any class, as any value may be one that another version wrote
         raise ValueError(

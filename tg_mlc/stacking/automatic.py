@@ -21,8 +21,8 @@ from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_cross_fitted
 from tg_mlc.saving import InferenceModel
 from tg_mlc.saving.checkpoint import restore_tuners
-from tg_mlc.saving.scorer import logits_of
-from tg_mlc.saving.state import data_hash, model_state, restore_model
+from tg_mlc.saving.inference import logits_of
+from tg_mlc.saving.model import data_hash, model_state, restore_model
 from tg_mlc.stacking import folds as _folds
 from tg_mlc.stacking.combination import LogitStacking
 from tg_mlc.stacking.resumable import ResumableParts

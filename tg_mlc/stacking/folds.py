@@ -21,9 +21,9 @@ from tg_mlc.data.splits import stratified_folds
 from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
 from tg_mlc.inputs import kind_of
 from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
-from tg_mlc.saving import AtomicCheckpointIO
-from tg_mlc.saving.scorer import logits_of
-from tg_mlc.saving.state import model_state, restore_model
+from tg_mlc.saving.checkpoint import load_file
+from tg_mlc.saving.inference import logits_of
+from tg_mlc.saving.model import model_state, restore_model
 from tg_mlc.stacking.resumable import ResumableParts
 from tg_mlc.training import BinaryObjective, TrainSettings, train_model
 
@@ -255,8 +255,7 @@ def _train(
             folder,
             seed=seed,
         )
-        paths = result.checkpoint, result.last_checkpoint
-        best, last = (AtomicCheckpointIO().load_checkpoint(path) for path in paths)
+        best, last = (load_file(path) for path in (result.checkpoint, result.last_checkpoint))
         result.module.load_state_dict(last["state_dict"])
     seconds = (time.monotonic() - start) / result.num_epochs
     return _Trained(result.module.model, result.best_value, best["epoch"] + 1, seconds)

@@ -1,18 +1,26 @@
-"""Training with Lightning: the module, its objective, the data module, and :func:`fit`, which resumes exactly."""
+"""Training with Lightning: the module, its objective, the data module, and :func:`fit`, which resumes exactly.
 
-from tg_mlc._optional import require
+Objectives need no Lightning; all else is imported when it is first used.
+"""
 
-require("lightning.pytorch", extra="train")
+from __future__ import annotations
 
-from lightning.pytorch import seed_everything  # noqa: E402
+from typing import TYPE_CHECKING
 
-from tg_mlc.training.data import EpochSampler, MultiLabelDataModule  # noqa: E402
-from tg_mlc.training.fitting import FitResult, fit  # noqa: E402
-from tg_mlc.training.module import MultiLabelModule  # noqa: E402
-from tg_mlc.training.objectives import BinaryObjective, Objective  # noqa: E402
-from tg_mlc.training.train import TrainSettings, train_model  # noqa: E402
+from tg_mlc._optional import imported_on_use, require
+from tg_mlc.training.objectives import BinaryObjective, Objective
+
+if TYPE_CHECKING:
+    from lightning.pytorch import seed_everything
+
+    from tg_mlc.training.callbacks import AtomicCheckpointIO
+    from tg_mlc.training.data import EpochSampler, MultiLabelDataModule
+    from tg_mlc.training.fitting import FitResult, fit
+    from tg_mlc.training.module import MultiLabelModule
+    from tg_mlc.training.train import TrainSettings, train_model
 
 __all__ = [
+    "AtomicCheckpointIO",
     "BinaryObjective",
     "EpochSampler",
     "FitResult",
@@ -24,3 +32,19 @@ __all__ = [
     "seed_everything",
     "train_model",
 ]
+
+__getattr__ = imported_on_use(
+    __name__,
+    {
+        "AtomicCheckpointIO": "tg_mlc.training.callbacks",
+        "EpochSampler": "tg_mlc.training.data",
+        "FitResult": "tg_mlc.training.fitting",
+        "MultiLabelDataModule": "tg_mlc.training.data",
+        "MultiLabelModule": "tg_mlc.training.module",
+        "TrainSettings": "tg_mlc.training.train",
+        "fit": "tg_mlc.training.fitting",
+        "seed_everything": "lightning.pytorch",
+        "train_model": "tg_mlc.training.train",
+    },
+    before=lambda: require("lightning.pytorch", extra="train"),
+)

@@ -1,19 +1,42 @@
-"""Callbacks of :func:`tg_mlc.training.fit` beside Lightning's, most of which make resuming exact."""
+"""Callbacks of :func:`tg_mlc.training.fit` beside Lightning's, most of which make resuming exact; its checkpoint files,
+its progress bar, and suppression of Lightning's own output.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
 import random
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, WeightAveraging
+from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, ProgressBar, WeightAveraging
+from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
+from tqdm import tqdm
 
-from tg_mlc.saving.checkpoint import check_whole
+from tg_mlc._files import replace_when_done
+from tg_mlc.saving.checkpoint import check_whole, load_file
+
+_EXPECTED_WARNINGS = (
+    # Small data is loaded fastest in the same process.
+    ".*does not have many workers.*",
+    # Files of an earlier run with the same name are meant to be replaced.
+    ".*exists and is not empty.*",
+    # Metrics are logged once per epoch.
+    ".*smaller than the logging interval.*",
+    # Lightning's own business with PyTorch.
+    ".*LeafSpec.*",
+)
 
 
 class RandomState(Callback):
@@ -129,3 +152,108 @@ class FileCheckpoint(ModelCheckpoint):
         best = dict.fromkeys([path] if state_dict["best_k_models"] else [], state_dict["best_model_score"])
         moved = {"dirpath": self.dirpath, "best_model_path": path, "kth_best_model_path": path, "best_k_models": best}
         super().load_state_dict({**state_dict, **moved, "last_model_path": ""})
+
+
+class AtomicCheckpointIO(TorchCheckpointIO):
+    """Writes a checkpoint beside its final name and renames it, so that a killed run never leaves half a file there (as
+    Lightning's own writer may, through a temporary folder), and reads nothing but tensors and plain data.
+    """
+
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], path: str | os.PathLike[str], storage_options: Any = None
+    ) -> None:
+        """Writes a checkpoint; an error names the free space of the disk."""
+        if storage_options is not None:
+            raise TypeError(f"Expected no 'storage_options': checkpoints are local files (got {storage_options!r})")
+        path = Path(path)
+        try:
+            with replace_when_done(path) as unfinished:
+                torch.save(checkpoint, unfinished)
+        except (OSError, RuntimeError) as error:  # PyTorch's writer raises the latter
+            room = shutil.disk_usage(path.parent).free
+            raise OSError(
+                f"Expected to write the checkpoint '{path}' (got {str(error).splitlines()[0]!r}, with {room:,} bytes "
+                f"free on that disk); make room there, and resume from the checkpoint of the last complete epoch"
+            ) from error
+
+    def load_checkpoint(
+        self,
+        path: str | os.PathLike[str],
+        map_location: Any = lambda storage, _: storage,
+        weights_only: bool | None = True,
+    ) -> dict[str, Any]:
+        """Reads a checkpoint, if it is whole."""
+        return load_file(path, map_location, weights_only is not False)
+
+
+class RunProgressBar(ProgressBar):
+    """One bar for the whole training, with the monitored metric and the time left until its last epoch; nothing if the
+    output is no terminal. Lightning's own bars tell the time left of one epoch, which here often takes about a second.
+    """
+
+    def __init__(self, monitor: str) -> None:
+        super().__init__()
+        self.monitor = monitor
+        self._enabled = True
+        self._bar: Any = None
+
+    def enable(self) -> None:
+        """Shows the bar."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Hides the bar."""
+        self._enabled = False
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Opens the bar."""
+        self._bar = tqdm(
+            total=trainer.estimated_stepping_batches,
+            initial=trainer.global_step,
+            desc="Training",
+            unit="step",
+            leave=False,
+            dynamic_ncols=True,
+            disable=not (self._enabled and sys.stdout.isatty()),
+            file=sys.stdout,
+        )
+
+    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        """Moves the bar."""
+        self._bar.update(trainer.global_step - self._bar.n)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Shows epoch and metric."""
+        value = trainer.callback_metrics.get(self.monitor)
+        shown = "" if value is None else f"{float(value):.4f}"
+        self._bar.set_postfix({"epoch": trainer.current_epoch + 1, self.monitor: shown})
+
+    def on_train_end(self, *_: Any) -> None:
+        """Closes the bar."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def on_exception(self, *_: Any) -> None:
+        """Closes the bar."""
+        self.on_train_end()
+
+    def print(self, *args: Any, **kwargs: Any) -> None:
+        """Writes beside the bar."""
+        tqdm.write(kwargs.get("sep", " ").join(map(str, args)))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Holds back Lightning's tips and notes, but none of its warnings that tell something new."""
+    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            for message in _EXPECTED_WARNINGS:
+                warnings.filterwarnings("ignore", message)
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from lightning.pytorch import LightningDataModule
 from torch import Generator, Tensor
-from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Sampler, Subset
-from torch_geometric.data import Batch, Dataset
+from torch_geometric.data import Dataset
 from torch_geometric.loader import DataLoader
 
 from tg_mlc._options import check_count
 from tg_mlc.data import Split
+from tg_mlc.saving.inference import make_loader
 
 
 class EpochSampler(Sampler[int]):
@@ -121,17 +121,6 @@ class MultiLabelDataModule(LightningDataModule):
                 f"Expected the data of the checkpoint, {state_dict} (got {present}, which differs in {changed}); "
                 f"resume with the same data, or start anew"
             )
-
-
-def make_loader(samples: Any, **options: Any) -> Any:
-    """Loads PyG's samples one by one, or whole batches from a data set that makes these."""
-    if hasattr(samples, "__getitems__"):
-        return TorchDataLoader(samples, collate_fn=_as_it_is, **options)
-    return DataLoader(samples, **options)
-
-
-def _as_it_is(batch: Batch) -> Batch:
-    return batch
 
 
 def _check_fits(split: Split, num_samples: int) -> None:

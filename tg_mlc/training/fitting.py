@@ -22,12 +22,20 @@ from torch_geometric.loader import DataLoader
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
 from tg_mlc.models.builders import blueprint_of
-from tg_mlc.saving import AtomicCheckpointIO, ModuleInference
-from tg_mlc.saving.state import data_hash
-from tg_mlc.training.callbacks import ExponentialMovingAverage, FileCheckpoint, PatientStopping, RandomState
+from tg_mlc.saving.checkpoint import load_file
+from tg_mlc.saving.inference import ModuleInference
+from tg_mlc.saving.model import data_hash
+from tg_mlc.training.callbacks import (
+    AtomicCheckpointIO,
+    ExponentialMovingAverage,
+    FileCheckpoint,
+    PatientStopping,
+    RandomState,
+    RunProgressBar,
+    quiet,
+)
 from tg_mlc.training.data import MultiLabelDataModule
 from tg_mlc.training.module import MultiLabelModule, check_one_process
-from tg_mlc.training.progress import RunProgressBar, quiet
 
 #: What "best" can mean, and whether more or less of it is better.
 MONITORS = {
@@ -234,7 +242,7 @@ def _initialize_lazy(module: MultiLabelModule, data: MultiLabelDataModule) -> No
 def _load_best(module: MultiLabelModule, path: str) -> None:
     if not path:
         raise RuntimeError("Expected at least one epoch with validation (got none); raise 'max_epochs'")
-    checkpoint = AtomicCheckpointIO().load_checkpoint(path, module.device)
+    checkpoint = load_file(path, module.device)
     module.on_load_checkpoint(checkpoint)
     module.load_state_dict(checkpoint["state_dict"])
     module.eval()

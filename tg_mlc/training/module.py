@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from typing import Any, Literal, get_args
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor, nn
 from torch.optim import AdamW
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 from torch_geometric.data import Batch
 from typing_extensions import Self
 
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_number
-from tg_mlc.inputs import Preprocessor, to_state
+from tg_mlc.inputs import Preprocessor
 from tg_mlc.metrics import ThresholdTuner, evaluate, tune_per_metric
 from tg_mlc.nn.given import given_in
 from tg_mlc.saving.checkpoint import (
     KEY,
-    AtomicCheckpointIO,
-    check_label_graph,
     check_plain,
     check_preprocessor,
     check_same_preprocessor,
-    label_graph_users,
+    load_file,
     make_entry,
     own_entry,
     restore_preprocessor,
     restore_tuners,
 )
-from tg_mlc.saving.settings import check_settings, describe_settings
-from tg_mlc.training.given import as_given, without_given
+from tg_mlc.saving.inference import scores_of
+from tg_mlc.saving.model import check_same_model, check_settings, describe_model, describe_settings, label_graph_users
 from tg_mlc.training.objectives import Objective, describe_objective, make_objective
-from tg_mlc.training.schedule import Decay, check_schedule, lr_factor, on_plateau
+
+Decay = Literal["none", "cosine", "linear", "plateau"]
+
+#: On a plateau the learning rate is multiplied by this after so many epochs without a lower validation loss, as in the
+#: authors' released code of LANET.
+PLATEAU_FACTOR, PLATEAU_PATIENCE = 0.3, 5
+
+_DECAYS: dict[str, Callable[[float], float]] = {
+    "none": lambda _: 1.0,
+    "cosine": lambda done: 0.5 * (1.0 + math.cos(math.pi * done)),
+    "linear": lambda done: 1.0 - done,
+}
 
 # What is logged during validation, and what tg_mlc.metrics calls it.
 _LOGGED = {
@@ -109,7 +120,12 @@ class MultiLabelModule(LightningModule):
         check_number("eps", eps)
         for i, beta in enumerate(betas):
             check_number(f"betas[{i}]", beta, below=1.0)
-        check_schedule(decay, warmup)
+        if decay not in get_args(Decay):
+            raise ValueError(f"Expected 'decay' to be one of {list(get_args(Decay))} (got {decay!r})")
+        if not 0.0 <= warmup < 1.0:
+            raise ValueError(f"Expected 'warmup' to be a share of the training in [0, 1) (got {warmup})")
+        if decay == "plateau" and warmup > 0.0:
+            raise ValueError(f"Expected no 'warmup' with decay='plateau' (got {warmup})")
         # Numbers of NumPy, as from a grid of settings, are no plain data.
         lr, weight_decay, eps, warmup = float(lr), float(weight_decay), float(eps), float(warmup)
         betas = float(betas[0]), float(betas[1])
@@ -127,7 +143,7 @@ class MultiLabelModule(LightningModule):
         self.config: dict[str, Any] = config
         self.preprocessor = preprocessor
         # As it was built: what forward passes change, such as a counter, is no setting.
-        self._settings = {"objective": {"class": type(self.objective).__name__}, **describe_settings(model)}
+        self.settings = describe_settings(model)
         self._validated: list[tuple[Tensor, ...]] = []
         self._scored: tuple[Tensor, Tensor] | None = None  # targets and scores of the validation samples
         self._tuners: dict[str, ThresholdTuner] = {}
@@ -187,7 +203,7 @@ class MultiLabelModule(LightningModule):
         """Returns the scores of a batch, :math:`(B, L)`, in which labels that are given as its attribute :obj:`given`
         have 0 or 1, as they were given.
         """
-        return as_given(self.objective.scores(self.model, batch), given_in(self.model, batch))
+        return scores_of(self.objective, self.model, batch)
 
     def configure_optimizers(self) -> Any:
         """Returns AdamW and the schedule of its learning rate."""
@@ -201,15 +217,14 @@ class MultiLabelModule(LightningModule):
         if options["decay"] == "none" and options["warmup"] == 0.0:
             return optimizer
         if options["decay"] == "plateau":
-            return {"optimizer": optimizer, "lr_scheduler": on_plateau(optimizer)}
-        factor = lr_factor(options["decay"], options["warmup"], self._total_steps())
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}}
-
-    def _total_steps(self) -> int:
+            plateau = ReduceLROnPlateau(optimizer, factor=PLATEAU_FACTOR, patience=PLATEAU_PATIENCE)
+            scheduler = {"scheduler": plateau, "monitor": "val/loss", "interval": "epoch"}
+            return {"optimizer": optimizer, "lr_scheduler": scheduler}
         total = self.trainer.estimated_stepping_batches
         if total == float("inf"):
             raise ValueError("Expected 'max_epochs' or 'max_steps' for a learning rate with 'decay' or 'warmup'")
-        return int(total)
+        factor = lr_factor(options["decay"], options["warmup"], int(total))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}}
 
     @classmethod
     def load_from_checkpoint(
@@ -224,7 +239,7 @@ class MultiLabelModule(LightningModule):
             **options (optional): The model, and what takes the place of stored options.
         """
         weights_only = options.pop("weights_only", None) is not False
-        checkpoint = AtomicCheckpointIO().load_checkpoint(checkpoint_path, map_location, weights_only)
+        checkpoint = load_file(checkpoint_path, map_location or "cpu", weights_only)
         own_entry(checkpoint, str(checkpoint_path))
         module = cls(**{**checkpoint["hyper_parameters"], **options})
         module.on_load_checkpoint(checkpoint)
@@ -247,8 +262,7 @@ class MultiLabelModule(LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds the entry that :func:`read_checkpoint` reads."""
-        checkpoint[KEY] = make_entry(self.model, self.tuners, self._settings)
-        checkpoint[KEY]["preprocessor"] = None if self.preprocessor is None else to_state(self.preprocessor)
+        checkpoint[KEY] = make_entry(describe_model(self.model, self.settings), self.tuners, self.preprocessor)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuses another label graph, other settings or names; takes thresholds and preprocessor over."""
@@ -256,13 +270,39 @@ class MultiLabelModule(LightningModule):
         stored = checkpoint["hyper_parameters"]["label_names"]
         if stored != self.label_names:
             raise ValueError(f"Expected the label names of the checkpoint, {stored} (got {self.label_names})")
-        check_label_graph(entry, self.model)
-        check_settings(entry["settings"], self._settings)
+        check_same_model(entry, self.model, self.settings)
+        objectives = checkpoint["hyper_parameters"]["objective"], self.hparams["objective"]
+        check_settings(*({"objective": {"class": described["class"]}} for described in objectives))
         self._scored, self._tuners = None, restore_tuners(entry["thresholds"])
         if self.preprocessor is None:
             self.preprocessor = restore_preprocessor(entry)
         else:
             check_same_preprocessor(entry, self.preprocessor)
+
+
+def lr_factor(decay: Decay, warmup: float, total_steps: int) -> Callable[[int], float]:
+    """Returns the factor on the learning rate as a function of the optimiser steps taken so far: it rises linearly
+    during the warm-up (a share of all steps), reaching 1 with its last step, and then decays, reaching 0 at the end.
+    """
+    warmup_steps = round(warmup * total_steps)
+
+    def factor(step: int) -> float:
+        if step < warmup_steps:
+            return (step + 1) / warmup_steps
+        done = (step - warmup_steps) / max(total_steps - warmup_steps, 1)
+        return _DECAYS[decay](min(done, 1.0))
+
+    return factor
+
+
+def without_given(model: nn.Module, batch: Batch) -> Batch:
+    """The same batch with unknown targets where labels are given, as these are not to be predicted."""
+    given = given_in(model, batch)
+    if given is None:
+        return batch
+    batch = copy(batch)
+    batch.y = batch.y.masked_fill(~given.isnan(), torch.nan)
+    return batch
 
 
 def check_one_process(trainer: Trainer) -> None:

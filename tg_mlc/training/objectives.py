@@ -5,18 +5,18 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from tg_mlc._names import register
+from tg_mlc._names import find, register
 from tg_mlc._options import check_number
 from tg_mlc.losses import asymmetric_loss, focal_loss, lamp_loss, listwise_loss, masked_bce, soft_f1_loss
 from tg_mlc.nn.given import takes_given_labels
-from tg_mlc.training.given import reveal
 
 #: The losses of :class:`BinaryObjective`, by name.
 LOSSES: dict[str, Callable[..., Tensor]] = {
@@ -62,11 +62,10 @@ class Objective(ABC):
         ValueError: If an option is out of range.
     """
 
-    _classes: ClassVar[dict[str, type[Objective]]] = {}
     max_given: float = 0.0
 
     def __init_subclass__(cls) -> None:
-        register(Objective._classes, cls)
+        register("objective", cls)
 
     def __post_init__(self) -> None:
         check_number("max_given", self.max_given, below=1.0)
@@ -111,6 +110,24 @@ class Objective(ABC):
 
     def check_model(self, model: nn.Module) -> None:  # noqa: B027
         """Refuses, by a :obj:`ValueError`, a model that this objective cannot train; takes any unless overridden."""
+
+
+def reveal(batch: Batch, max_share: float, generator: torch.Generator | None = None) -> Batch:
+    """Label mask training from the `"General Multi-label Image Classification with Transformers"
+    <https://arxiv.org/abs/2011.14027>`_ paper: a batch of which random labels are given.
+
+    Of every sample a share is revealed that is drawn uniformly from 0 to :obj:`max_share`; the targets of these labels
+    become NaN. Labels that are given already stay so, whether their targets are NaN or not.
+    """
+    y = batch.y
+    device = y.device if generator is None else generator.device
+    share = max_share * torch.rand(len(y), 1, generator=generator, device=device)
+    drawn = torch.rand(y.shape, generator=generator, device=device) < share
+    revealed = drawn.to(y.device) & ~y.isnan()
+    batch = copy(batch)
+    batch.given = torch.where(revealed, y, batch.get("given", torch.full_like(y, torch.nan)))
+    batch.y = y.masked_fill(revealed, torch.nan)
+    return batch
 
 
 class SigmoidScores:
@@ -202,11 +219,10 @@ def make_objective(objective: Objective | Mapping[str, Any] | None) -> Objective
     """Makes the objective that :func:`describe_objective` told, by default one of independent labels."""
     if objective is None or isinstance(objective, Objective):
         return objective or BinaryObjective()
-    options = dict(objective) if isinstance(objective, Mapping) else {}
-    name = options.pop(_CLASS, None)
-    if name not in Objective._classes:
+    if not isinstance(objective, Mapping) or _CLASS not in objective:
         raise ValueError(
-            f"Expected 'objective' to be an Objective, or a checkpoint's of a class among {list(Objective._classes)} "
-            f"(got {objective!r}); import its class, or pass another objective beside the model"
+            f"Expected 'objective' to be an Objective, or what a checkpoint says of one (got {objective!r})"
         )
-    return Objective._classes[name](**options)
+    options = dict(objective)
+    made: Objective = find("objective", options.pop(_CLASS))(**options)
+    return made

@@ -1,4 +1,4 @@
-"""Scorers: what turns raw inputs into scores of labels, and can be saved without any sample."""
+"""Inference models: they turn raw inputs into scores of labels, without any training framework, and save themselves."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader as TorchDataLoader
+from torch_geometric.data import Batch
+from torch_geometric.loader import DataLoader
 from typing_extensions import Self
 
+from tg_mlc._names import find, register
 from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.nn.given import given_in
+from tg_mlc.saving.checkpoint import make_entry, restore_preprocessor, restore_tuners
 from tg_mlc.saving.folder import write_folder
-from tg_mlc.saving.state import module_state, restore_module, versions
+from tg_mlc.saving.model import model_state, restore_model, versions
 
 if TYPE_CHECKING:
-    from tg_mlc.training import MultiLabelModule
+    from tg_mlc.training import MultiLabelModule, Objective
 
 
 class InferenceModel(ABC):
@@ -34,6 +39,11 @@ class InferenceModel(ABC):
     kind: ClassVar[str]
     label_names: list[str]
     tuners: Mapping[str, ThresholdTuner]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in vars(cls):
+            register("inference model", cls, cls.kind)
 
     @abstractmethod
     def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
@@ -62,7 +72,7 @@ class InferenceModel(ABC):
     @classmethod
     @abstractmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Makes a scorer of its state.
+        """Makes a model of its state.
 
         Args:
             state (dict): What :meth:`state_dict` returned.
@@ -97,15 +107,19 @@ class ModuleInference(InferenceModel):
     """Scores of a trained module, whose preprocessor makes samples of raw inputs.
 
     Args:
-        module (MultiLabelModule): The module.
+        module (MultiLabelModule): The module, or what has the same attributes.
     """
 
     kind = "module"
 
-    def __init__(self, module: MultiLabelModule) -> None:
-        self.module = module.eval()
-        self.label_names = module.label_names
+    def __init__(self, module: MultiLabelModule | TrainedModel) -> None:
+        self.model: nn.Module = module.model.eval()
+        self.label_names: list[str] = module.label_names
+        self.objective: Objective = module.objective
+        self.preprocessor = module.preprocessor
         self.tuners = module.tuners
+        self.hparams: dict[str, Any] = dict(module.hparams)
+        self.settings = module.settings
 
     def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
         """Returns scores :math:`(N, L)`; known labels have 0 or 1, as they were given."""
@@ -114,54 +128,87 @@ class ModuleInference(InferenceModel):
     @torch.inference_mode()
     def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
         """Returns scores, and the labels that were given, by the caller or by the samples."""
-        from tg_mlc.training.data import make_loader
-
-        samples = self._samples(raw)
+        samples = raw
+        if not hasattr(raw, "__getitems__"):  # which a NextSetDataset or a part of one has
+            if self.preprocessor is not None:
+                samples = self.preprocessor.transform(raw)
+            elif not isinstance(raw, MultiLabelDataset):
+                raise ValueError(
+                    f"Expected samples as the model was trained on, because it was saved without a preprocessor (got "
+                    f"{type(raw).__name__}); pass a data set, or 'preprocessor' to MultiLabelModule before training"
+                )
         if given is not None:
             if not isinstance(samples, MultiLabelDataset):
                 raise ValueError(f"Expected no 'given' for samples that come as batches (got {type(samples).__name__})")
             samples = with_attribute(samples, "given", given_labels(self.label_names, given, len(samples)))
+        device = next(self.model.parameters()).device
         scores: list[Tensor] = []
         found: list[Tensor] = []
         for batch in make_loader(samples, batch_size=batch_size):
-            scores.append(self.module.predict_step(batch.to(self.module.device)).cpu())
-            of_batch = given_in(self.module.model, batch)
+            scores.append(scores_of(self.objective, self.model, batch.to(device)).cpu())
+            of_batch = given_in(self.model, batch)
             found += [] if of_batch is None else [of_batch]
         return torch.cat(scores), torch.cat(found) if found else None
 
-    def _samples(self, raw: Any) -> Any:
-        if hasattr(raw, "__getitems__"):  # a NextSetDataset or a part of one
-            return raw
-        if self.module.preprocessor is not None:
-            return self.module.preprocessor.transform(raw)
-        if not isinstance(raw, MultiLabelDataset):
-            raise ValueError(
-                f"Expected samples as the model was trained on, as it was saved without a preprocessor (got "
-                f"{type(raw).__name__}); pass a data set, or 'preprocessor' to MultiLabelModule before training"
-            )
-        return raw
-
     def state_dict(self) -> dict[str, Any]:
-        """Returns the state of the module, with all that it takes to build its model again."""
-        return module_state(self.module)
+        """Returns all that it takes to build the model again, and to predict with it.
+
+        Raises:
+            ValueError: If no :func:`~tg_mlc.models.builder` made the model.
+        """
+        entry = make_entry(model_state(self.model, self.settings), self.tuners, self.preprocessor)
+        return {"hyper_parameters": self.hparams, **entry}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Makes a scorer of a module that is built again."""
-        return cls(restore_module(state))
+        """Builds the model again.
+
+        Raises:
+            ValueError: If its parts do not fit together, or a class or builder is unknown.
+        """
+        return cls(TrainedModel(state))
 
     def to(self, device: torch.device | str) -> Self:
-        """Moves the module to a device."""
-        self.module.to(device)
+        """Moves the model to a device."""
+        self.model.to(device)
         return self
+
+
+class TrainedModel:
+    """A trained module without Lightning: what :meth:`ModuleInference.state_dict` returned, built again."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self.hparams: dict[str, Any] = state["hyper_parameters"]
+        self.label_names: list[str] = self.hparams["label_names"]
+        objective = dict(self.hparams["objective"])
+        self.objective: Objective = find("objective", objective.pop("class"))(**objective)
+        self.model = restore_model(state, self.label_names)
+        self.preprocessor = restore_preprocessor(state)
+        self.tuners = restore_tuners(state["thresholds"])
+        self.settings: Mapping[str, Any] = state["settings"]
+
+
+def scores_of(objective: Objective, model: nn.Module, batch: Batch) -> Tensor:
+    """The scores :math:`(B, L)` of a batch, in which labels that are given have 0 or 1, as they were given."""
+    scores, given = objective.scores(model, batch), given_in(model, batch)
+    return scores if given is None else torch.where(given.isnan(), scores, given.to(scores))
 
 
 def logits_of(model: nn.Module, samples: MultiLabelDataset, batch_size: int = 256) -> Tensor:
     """The logits :math:`(N, L)` of samples, by a model on any device."""
     device = next(model.parameters()).device
     # Without a generator of its own a loader draws from the global one.
-    from tg_mlc.training.data import make_loader
-
     loader = make_loader(samples, batch_size=batch_size, generator=torch.Generator())
     with torch.inference_mode():
         return torch.cat([model(batch.to(device)).cpu() for batch in loader])
+
+
+def make_loader(samples: Any, **options: Any) -> Any:
+    """Loads PyG's samples one by one, or whole batches from a data set that makes these."""
+    if hasattr(samples, "__getitems__"):
+        return TorchDataLoader(samples, collate_fn=_as_it_is, **options)
+    return DataLoader(samples, **options)
+
+
+def _as_it_is(batch: Batch) -> Batch:
+    return batch

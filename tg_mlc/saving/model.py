@@ -1,0 +1,228 @@
+"""The one description of a model that checkpoints and folders hold: tensors and plain data, of which it is built again
+without any sample, and by which the weights of another model are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import metadata
+from itertools import chain
+from numbers import Real
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+import torch_geometric
+from torch import Tensor, nn
+from torch_geometric.data import Data, Dataset, InMemoryDataset
+
+import tg_mlc
+from tg_mlc.graphs import LabelGraph
+from tg_mlc.models.builders import Blueprint, blueprint_of
+
+_PARTS = ("builder", "options", "samples")  # of a blueprint
+
+# Settings that change no output of a model in evaluation, or that shapes tell already (before lazy layers know them).
+_IRRELEVANT = {"training", "inplace", "momentum", "device", "backend", "fuse", "checkpointing"}
+_IRRELEVANT_ENDS = ("_initializer", "channels", "features")
+# The entry for the type of a module without state, such as a pooling; no attribute has the name of a keyword.
+_TYPE = "class"
+
+
+@runtime_checkable
+class LabelGraphUser(Protocol):
+    """A module that passes messages between labels, such as :class:`~tg_mlc.nn.LabelMessagePassing`."""
+
+    num_labels: int
+
+    @property
+    def label_graph(self) -> Data:
+        """The graph of :attr:`num_labels` labels."""
+
+
+def label_graph_users(model: nn.Module) -> Iterator[LabelGraphUser]:
+    """Yields the parts of a model that have a label graph."""
+    return (part for part in model.modules() if isinstance(part, LabelGraphUser))
+
+
+def describe_model(model: nn.Module, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Returns the builder of a model, if one made it, its label graph, and its settings, if they are to be checked.
+
+    Args:
+        model (torch.nn.Module): The model.
+        settings (dict, optional): What :func:`describe_settings` returned of the model before its first forward pass,
+            which may change what looks like a setting, *e.g.* a counter. (default: :obj:`None`)
+    """
+    blueprint = blueprint_of(model)
+    return {
+        **({} if blueprint is None else {part: getattr(blueprint, part) for part in _PARTS}),
+        **({} if settings is None else {"settings": settings}),
+        "label_graph": _describe_graph(model),
+    }
+
+
+def model_state(model: nn.Module, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Returns tensors and plain data, of which :func:`restore_model` makes the model again.
+
+    Raises:
+        ValueError: If it was made by no :func:`~tg_mlc.models.builder`.
+    """
+    if blueprint_of(model) is None:
+        raise ValueError(
+            f"Expected a model that a builder made, such as 'table_lamp' (got a {type(model).__name__}); let a "
+            f"function with the decorator 'tg_mlc.models.builder' make it"
+        )
+    return {**describe_model(model, settings), "state_dict": model.state_dict()}
+
+
+def restore_model(state: Mapping[str, Any], label_names: list[str]) -> nn.Module:
+    """Makes a model of what :func:`model_state` returned, ready to predict.
+
+    Raises:
+        ValueError: If its weights or settings do not fit, or its builder is unknown.
+    """
+    model = Blueprint(*(state[part] for part in _PARTS)).build(restore_graph(state["label_graph"], label_names))
+    try:
+        model.load_state_dict(state["state_dict"])
+        if others := model.state_dict().keys() ^ state["state_dict"].keys():  # of parts that are None
+            raise RuntimeError(f"other parts: {sorted(others)[:3]}")
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ValueError(
+            f"Expected a model as its builder '{state['builder']}' makes it (got another one: {reason}); make all "
+            f"changes to it in a builder of your own"
+        ) from None
+    if "settings" in state:
+        check_settings(state["settings"], describe_settings(model))
+    return model.eval()
+
+
+def check_same_model(stored: Mapping[str, Any], model: nn.Module, settings: Mapping[str, Any]) -> None:
+    """Refuses weights that were trained along another label graph or with other settings: outputs would be wrong."""
+    trained, present = (restore_graph(graph) for graph in (stored["label_graph"], _describe_graph(model)))
+    if trained is None or present is None:
+        if trained is not present:
+            raise ValueError(f"Expected a model with label graph {trained} as in the checkpoint (got {present})")
+    elif trained.num_labels != present.num_labels or not torch.equal(trained.edge_index, present.edge_index):
+        raise ValueError(
+            f"Expected the label graph of the checkpoint, {trained} (got {present}); build the model with "
+            f"read_checkpoint(path).label_graph, and change the graph afterwards if you mean to"
+        )
+    check_settings(stored["settings"], settings)
+
+
+def _describe_graph(model: nn.Module) -> dict[str, Any] | None:
+    """The label graph that the first layer with one passes messages along, as tensors and plain data."""
+    layer = next(label_graph_users(model), None)
+    if layer is None:
+        return None
+    graph = layer.label_graph
+    weight = graph.get("edge_weight")
+    return {
+        "edge_index": graph.edge_index.cpu(),
+        "num_nodes": layer.num_labels,
+        "edge_weight": None if weight is None else weight.cpu(),
+        "kind": str(graph.get("kind", "custom")),
+        "source": str(graph.get("source", "")),
+    }
+
+
+def restore_graph(entry: Mapping[str, Any] | None, label_names: list[str] | None = None) -> LabelGraph | None:
+    """The label graph that :func:`describe_model` described."""
+    return None if entry is None else LabelGraph(**entry, label_names=label_names)
+
+
+def describe_settings(model: nn.Module) -> dict[str, dict[str, str]]:
+    """Returns what changes the outputs of a model but no shape, so that a state dict does not hold it: the public
+    attributes of all modules that are numbers, strings, truth values, None or tuples of these, as texts, and the types
+    of modules without children, parameters and buffers; *e.g.* ``{"labels.label_to_label.0": {"heads": "4"}}``.
+    """
+    return {name: settings for name, part in model.named_modules() if (settings := _settings_of(part))}
+
+
+def check_settings(trained: Mapping[str, Any], present: Mapping[str, Any]) -> None:
+    """Refuses weights that were trained with other settings, as far as both sides know them."""
+    changed = [
+        f"{module}.{name}={now} instead of {was}".lstrip(".")
+        for module in dict.fromkeys(chain(trained, present))
+        for name, was, now in _pairs(trained.get(module, {}), present.get(module, {}))
+        if was != now
+    ]
+    if changed:
+        others = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        raise ValueError(
+            f"Expected a model with the settings that these weights were trained with (got "
+            f"{', '.join(changed[:3])}{others}); build it with them, or take the weights alone with "
+            f"model.load_state_dict(read_checkpoint(path).state_dict)"
+        )
+
+
+def _settings_of(part: nn.Module) -> dict[str, str]:
+    if _is_idle(type(part).__name__):
+        return {}
+    settings = {}
+    for name, value in vars(part).items():
+        if _is_relevant(name) and (text := _text(value)) is not None:
+            settings[name] = text
+    if not (part._modules or part._parameters or part._buffers):
+        settings[_TYPE] = type(part).__name__
+    return settings
+
+
+def _pairs(trained: Mapping[str, str], present: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    if trained == present:
+        return []
+    names = [name for name in trained if name in present or name == _TYPE]
+    names += [_TYPE] if _TYPE in present and _TYPE not in trained else []
+    return [(name, trained.get(name, "nothing"), present.get(name, "nothing")) for name in names]
+
+
+@cache
+def _is_idle(type_name: str) -> bool:
+    return type_name in ("Identity", "DropPath") or "Dropout" in type_name or type_name.endswith("Loss")
+
+
+@cache
+def _is_relevant(name: str) -> bool:
+    known = name in _IRRELEVANT or name.endswith(_IRRELEVANT_ENDS) or "drop" in name
+    return not known and not name.startswith("_")
+
+
+def _text(value: Any) -> str | None:
+    """A text that is equal where values are, up to the rounding in which machines differ; None for objects."""
+    if value is None or isinstance(value, bool | str):
+        return repr(value)
+    if isinstance(value, Real):
+        return f"{value:.12g}"
+    if isinstance(value, tuple):
+        texts = [_text(item) for item in value]
+        return None if None in texts else f"({', '.join(map(str, texts))})"
+    return None
+
+
+def versions() -> dict[str, str]:
+    """The versions of what computes, and of what may have made inputs."""
+    installed = {each.name for each in metadata.distributions()}
+    return {
+        "tg_mlc": tg_mlc.__version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "torch_geometric": torch_geometric.__version__,
+        "numpy": np.__version__,
+        **{name: metadata.version(name) for name in ("scipy", "scikit-learn", "rdkit") if name in installed},
+    }
+
+
+def data_hash(dataset: Dataset) -> str | None:
+    """The SHA-256 of all attributes of the samples of a data set in memory, and of which of them are taken."""
+    if not isinstance(dataset, InMemoryDataset):
+        return None
+    digest = hashlib.sha256(repr(dataset._indices).encode())
+    for part in (dataset._data.to_dict(), dataset.slices or {}):
+        for name, value in sorted(part.items()):
+            digest.update(name.encode())
+            digest.update(value.cpu().numpy().tobytes() if isinstance(value, Tensor) else repr(value).encode())
+    return digest.hexdigest()
