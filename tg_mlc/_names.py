@@ -29,16 +29,15 @@ def check_same_names(
     raise ValueError(f"Expected {expected} (got {len(found)}; {what}); make both of one data set, or permute one")
 
 
-#: What saved models find by name, by the room that defines it and is imported for it.
+#: What saved models find by name in rooms above them, by the package that is imported for it.
 ROOMS = {
-    "tg_mlc.inputs": "Chain DNAInputs Described MoleculeInputs Scale TableInputs TfIdf",
-    "tg_mlc.models": "dna_lamp molecule_lamp node_lamp table_lamp",
     "tg_mlc.training": "BinaryObjective",
     "tg_mlc.stacking": "ClassifierScores StackingFeatures auto",
     "tg_mlc.sequences": "EventPreprocessor lanet",
+    "tg_mlc.papers.next_set": "C2AEObjective",
     "tg_mlc.papers": (
-        "C2AEObjective InferenceNetworkObjective SequenceObjective UnrolledObjective binary_relevance energy_network "
-        "gaml graph2graph graph2graph_autoregressive mped mped_autoregressive pooled_mlp seq2seq"
+        "InferenceNetworkObjective LabelSequenceObjective UnrolledObjective binary_relevance energy_network gaml "
+        "graph2graph graph2graph_autoregressive mped mped_autoregressive pooled_mlp seq2seq"
     ),
 }
 

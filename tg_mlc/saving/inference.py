@@ -6,7 +6,8 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -18,14 +19,37 @@ from typing_extensions import Self
 from tg_mlc._names import find, register
 from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.data.bags import with_attribute
+from tg_mlc.inputs import Preprocessor
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.nn.given import given_in
 from tg_mlc.saving.checkpoint import make_entry, restore_preprocessor, restore_tuners
 from tg_mlc.saving.folder import write_folder
 from tg_mlc.saving.model import model_state, restore_model, versions
 
-if TYPE_CHECKING:
-    from tg_mlc.training import MultiLabelModule, Objective
+
+class Scoring(Protocol):
+    """The part of an :class:`~tg_mlc.training.Objective` that predictions take."""
+
+    def scores(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Returns scores :math:`(B, L)`."""
+
+
+class TrainedModule(Protocol):
+    """The part of a :class:`~tg_mlc.training.MultiLabelModule` that predictions take."""
+
+    model: nn.Module
+    label_names: list[str]
+    objective: Any
+    preprocessor: Preprocessor | None
+    settings: dict[str, dict[str, str]]
+
+    @property
+    def hparams(self) -> Any:
+        """The options of its training."""
+
+    @property
+    def tuners(self) -> dict[str, ThresholdTuner]:
+        """Thresholds by metric."""
 
 
 class InferenceModel(ABC):
@@ -112,10 +136,10 @@ class ModuleInference(InferenceModel):
 
     kind = "module"
 
-    def __init__(self, module: MultiLabelModule | TrainedModel) -> None:
+    def __init__(self, module: TrainedModule) -> None:
         self.model: nn.Module = module.model.eval()
         self.label_names: list[str] = module.label_names
-        self.objective: Objective = module.objective
+        self.objective: Scoring = module.objective
         self.preprocessor = module.preprocessor
         self.tuners = module.tuners
         self.hparams: dict[str, Any] = dict(module.hparams)
@@ -166,7 +190,19 @@ class ModuleInference(InferenceModel):
         Raises:
             ValueError: If its parts do not fit together, or a class or builder is unknown.
         """
-        return cls(TrainedModel(state))
+        hparams = state["hyper_parameters"]
+        objective = dict(hparams["objective"])
+        return cls(
+            SimpleNamespace(
+                model=restore_model(state, hparams["label_names"]),
+                label_names=hparams["label_names"],
+                objective=find("objective", objective.pop("class"))(**objective),
+                preprocessor=restore_preprocessor(state),
+                tuners=restore_tuners(state["thresholds"]),
+                hparams=hparams,
+                settings=state["settings"],
+            )
+        )
 
     def to(self, device: torch.device | str) -> Self:
         """Moves the model to a device."""
@@ -174,21 +210,7 @@ class ModuleInference(InferenceModel):
         return self
 
 
-class TrainedModel:
-    """A trained module without Lightning: what :meth:`ModuleInference.state_dict` returned, built again."""
-
-    def __init__(self, state: Mapping[str, Any]) -> None:
-        self.hparams: dict[str, Any] = state["hyper_parameters"]
-        self.label_names: list[str] = self.hparams["label_names"]
-        objective = dict(self.hparams["objective"])
-        self.objective: Objective = find("objective", objective.pop("class"))(**objective)
-        self.model = restore_model(state, self.label_names)
-        self.preprocessor = restore_preprocessor(state)
-        self.tuners = restore_tuners(state["thresholds"])
-        self.settings: Mapping[str, Any] = state["settings"]
-
-
-def scores_of(objective: Objective, model: nn.Module, batch: Batch) -> Tensor:
+def scores_of(objective: Scoring, model: nn.Module, batch: Batch) -> Tensor:
     """The scores :math:`(B, L)` of a batch, in which labels that are given have 0 or 1, as they were given."""
     scores, given = objective.scores(model, batch), given_in(model, batch)
     return scores if given is None else torch.where(given.isnan(), scores, given.to(scores))

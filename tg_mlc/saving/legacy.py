@@ -81,8 +81,8 @@ def upgrade(value: Any, entry: str | None = None) -> Any:
         return names.get(value, value) if isinstance(value, str) else value
     if entry in _USERS:
         return value
-    names = KEYS.get(entry, {}) if entry is not None else {}
-    found: dict[str, Any] = {}
+    names = {} if entry is None else KEYS.get(entry, {})
+    found: dict[Any, Any] = {}
     for old, item in value.items():
         new = _path(old) if entry in _DOTTED else names.get(old, old)
         found[new] = upgrade(item, new)

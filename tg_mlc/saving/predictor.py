@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,10 +18,7 @@ from tg_mlc._options import check_count
 from tg_mlc.metrics import Evaluation, evaluate
 from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.saving.folder import CONTENT, read_folder
-from tg_mlc.saving.inference import InferenceModel, ModuleInference
-
-if TYPE_CHECKING:
-    from tg_mlc.training import MultiLabelModule
+from tg_mlc.saving.inference import InferenceModel, ModuleInference, TrainedModule
 
 
 class Predictor:
@@ -40,7 +37,7 @@ class Predictor:
             (default: :obj:`None`)
     """
 
-    def __init__(self, scorer: InferenceModel | MultiLabelModule, facts: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, scorer: InferenceModel | TrainedModule, facts: Mapping[str, Any] | None = None) -> None:
         self.scorer = scorer if isinstance(scorer, InferenceModel) else ModuleInference(scorer)
         self.facts: dict[str, Any] = dict(facts or {})
 

@@ -23,7 +23,7 @@ from tg_mlc.inputs import Chain
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.models import LaMP
-from tg_mlc.saving.scorer import logits_of
+from tg_mlc.saving.inference import logits_of
 from tg_mlc.sklearn.estimator import draw_seed, stack_rows
 from tg_mlc.sklearn.inputs import RawInputEstimator, make_samples, preprocessor_of, samples_like
 from tg_mlc.stacking.folds import MODULE, settings_of

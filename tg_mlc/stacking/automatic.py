@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from lightning.pytorch.utilities.seed import isolate_rng
 from scipy.special import expit
 from torch import Tensor, nn
 from typing_extensions import Self
@@ -23,10 +22,12 @@ from tg_mlc.saving import InferenceModel
 from tg_mlc.saving.checkpoint import restore_tuners
 from tg_mlc.saving.inference import logits_of
 from tg_mlc.saving.model import data_hash, model_state, restore_model
-from tg_mlc.stacking import folds as _folds
 from tg_mlc.stacking.combination import LogitStacking
 from tg_mlc.stacking.resumable import ResumableParts
 from tg_mlc.stacking.tuned_scores import SCORE_SCALE, TITLES, StackingFeatures, ranks_and_decides
+
+if TYPE_CHECKING:
+    from tg_mlc.stacking.folds import Folds, Search
 
 #: The share of the time that classifiers may take before label message passing.
 CLASSIFIER_SHARE = 0.4
@@ -107,13 +108,12 @@ class AutoModel(InferenceModel):
     tuners: dict[str, ThresholdTuner]
     report: dict[str, Any]
 
-    def __init__(self, seconds: float = 300.0, seed: int = 0, search: _folds.Search | None = None) -> None:
+    def __init__(self, seconds: float = 300.0, seed: int = 0, search: Search | None = None) -> None:
         check_number("seconds", seconds)
         self.seconds = seconds
         self.seed = seed
         self.search = search
 
-    @isolate_rng()
     def fit(self, dataset: MultiLabelDataset, keep: Path | None = None) -> Self:
         """Fits to training samples; see :func:`auto`.
 
@@ -123,7 +123,12 @@ class AutoModel(InferenceModel):
                 call goes on after an interruption; it belongs to these samples and options, and stays.
                 (default: :obj:`None`, nothing is kept)
         """
-        kept = ResumableParts(keep)
+        from lightning.pytorch.utilities.seed import isolate_rng  # loading a model needs no Lightning
+
+        with isolate_rng():
+            return self._fit(dataset, ResumableParts(keep))
+
+    def _fit(self, dataset: MultiLabelDataset, kept: ResumableParts) -> Self:
         start = kept.clock()
         self.label_names = list(dataset.label_names)
         scores = StackingFeatures(seconds=self.seconds * CLASSIFIER_SHARE, seed=self.seed, kept=kept)
@@ -153,13 +158,15 @@ class AutoModel(InferenceModel):
 
     def _train_folds(
         self, train: MultiLabelDataset, seconds: float, kept: ResumableParts
-    ) -> tuple[_folds.Folds | None, str | None]:
+    ) -> tuple[Folds | None, str | None]:
         """LaMP, or why there is none."""
+        from tg_mlc.stacking.folds import train_folds
+
         try:
-            folds = _folds.train_folds(train, seconds, self.seed, self.search, kept)
+            folds = train_folds(train, seconds, self.seed, self.search, kept)
             return folds, "the time was too short to train it" if folds is None else None
         except FloatingPointError as error:
-            warnings.warn(f"The model is made of classifiers alone, as LaMP's training diverged: {error}", stacklevel=4)
+            warnings.warn(f"The model is made of classifiers alone, as LaMP's training diverged: {error}", stacklevel=5)
             return None, f"its training diverged: {error}"
 
     def predict_proba(self, raw: Any, batch_size: int = 256) -> np.ndarray:

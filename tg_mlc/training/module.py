@@ -227,7 +227,7 @@ class MultiLabelModule(LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}}
 
     @classmethod
-    def load_from_checkpoint(
+    def load_from_checkpoint(  # type: ignore[override]
         cls, checkpoint_path: Any, map_location: Any = None, *, strict: bool = True, **options: Any
     ) -> Self:
         """Makes a module from a checkpoint and :obj:`model`; a :obj:`ValueError` if they differ or it is damaged.
