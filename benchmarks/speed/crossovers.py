@@ -17,7 +17,7 @@ from benchmarks.speed.measure import Job, interleave, relative_rms
 from benchmarks.speed.reference import TOLERANCE
 from benchmarks.speed.regimes import Inputs, Regime, draw, ragged, sparse
 from tg_mlc.nn import FeatureToLabelConv
-from tg_mlc.nn._folded import folded_attention
+from tg_mlc.nn._fast import folded_attention
 from tg_mlc.ops import Blocks, Pattern, Shared, graph_attention
 from tg_mlc.ops.attention import crossovers, registry
 

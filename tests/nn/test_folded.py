@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.utils.parametrizations import spectral_norm
 
 import tg_mlc
-from tg_mlc.nn import FeatureToLabelConv, _folded
+from tg_mlc.nn import FeatureToLabelConv, _fast, _plan
 from tg_mlc.nn import attention as attention_module
 from tg_mlc.ops import Blocks
 
@@ -24,7 +24,7 @@ def folded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def spy(states: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         calls.append(states.size(0))
-        return _folded.folded_attention(states, *args, **kwargs)
+        return _fast.folded_attention(states, *args, **kwargs)
 
     monkeypatch.setattr(attention_module, "folded_attention", spy)
     return calls
@@ -60,7 +60,7 @@ def gradients(conv: FeatureToLabelConv, x: Tensor, u: Tensor, pattern: Blocks, n
 def test_outputs_and_gradients_are_those_of_the_equation(
     sizes: list[int], num_copies: int, options: dict[str, Any], folded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_folded, "folding_ratio", lambda *args, **kwargs: 2.0)
+    monkeypatch.setattr(_plan, "folding_ratio", lambda *args, **kwargs: 2.0)
     conv, given = conv_of(**options), inputs(sizes, num_copies)
     found = gradients(conv, *given, num_copies)
     assert folded

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
 
-from tg_mlc.nn import AttentionConv
-from tg_mlc.nn._projection import projected
+from tg_mlc.nn import AttentionConv, _fast
+from tg_mlc.nn._plan import no_kernels, takes_onednn
 from tg_mlc.ops import Blocks, runtime
 from tg_mlc.ops.runtime import has_onednn
 
@@ -18,6 +18,10 @@ def _always_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes oneDNN on every processor, however small the matrices are."""
     monkeypatch.setattr(runtime, "_onednn_is_faster", lambda: True)
     monkeypatch.setattr(runtime, "LEAST", 0)
+
+
+def projected(x: Tensor, layer: Linear) -> Tensor:
+    return _fast.projected(x, layer, no_kernels(x) is None and takes_onednn(x.size(0), layer))
 
 
 def test_whoever_looks_into_a_layer_sees_it_called() -> None:

@@ -3,8 +3,8 @@
 from tg_mlc.nn.attention import AttentionConv, BlockOptions
 from tg_mlc.nn.feature import FeatureMessagePassing, FeatureStates
 from tg_mlc.nn.given import GivenLabels
+from tg_mlc.nn.head import LabelHead
 from tg_mlc.nn.label import FeatureToLabelConv, LabelMessagePassing, LabelStates, LabelToLabelConv, StepAttention
-from tg_mlc.nn.readout import LabelHead
 
 __all__ = [
     "AttentionConv",

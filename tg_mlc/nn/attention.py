@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
-from typing import Any, Final, Literal, TypedDict, get_args
+from typing import Any, Final, Literal, TypedDict, cast, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from torch.nn.parameter import is_lazy
 from torch.utils.checkpoint import checkpoint
+from torch_geometric import EdgeIndex
 from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.typing import Adj, OptTensor, SparseTensor
 from torch_geometric.utils import softmax
 
 from tg_mlc._options import check_choice, check_count, check_share
-from tg_mlc.nn._adjacency import to_edges
-from tg_mlc.nn._folded import folded_attention, may_fold
-from tg_mlc.nn._projection import projected
-from tg_mlc.nn._pyg import MESSAGE_PASSING_OPTIONS, FusedMessagePassing
-from tg_mlc.nn._residual import add_repeated, normalised_branch
-from tg_mlc.ops import Blocks, Pattern, graph_attention
+from tg_mlc.nn._fast import add_repeated, folded_attention, normalised_branch, projected
+from tg_mlc.nn._plan import Plan, plan
+from tg_mlc.ops import Blocks, Edges, Pattern, graph_attention
 from tg_mlc.ops.attention import registry
+from tg_mlc.ops.attention.backend import AttentionCall
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.patterns.base import to_list
 
 Norm = Literal["post", "pre"]
+#: Options of PyG's message passing that layers pass on; the first dimension is always that of the nodes.
+MESSAGE_PASSING_OPTIONS = frozenset(inspect.signature(MessagePassing).parameters) - {"node_dim"}
 
 
 class BlockOptions(TypedDict, total=False):
@@ -44,7 +46,7 @@ class BlockOptions(TypedDict, total=False):
     backend: str
 
 
-class AttentionConv(FusedMessagePassing):
+class AttentionConv(MessagePassing):
     r"""The attention block from the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper.
 
@@ -57,9 +59,10 @@ class AttentionConv(FusedMessagePassing):
     \mathbf{v}_j \big)` and a layer normalisation after each residual (or, with :obj:`norm="pre"`, before each block).
 
     Along an :obj:`edge_index` it passes messages the PyG way, with all of PyG's hooks. Along a
-    :class:`~tg_mlc.ops.Pattern` it calls :func:`~tg_mlc.ops.graph_attention`, which never makes messages one by one. So
-    it does along an adjacency (a :class:`~torch_geometric.EdgeIndex` sorted by column or a sparse matrix), unless hooks
-    on messages, an explainer, edge features, another :obj:`flow` or the wish for attention weights need each message.
+    :class:`~tg_mlc.ops.Pattern` it calls :func:`~tg_mlc.ops.graph_attention`, which never makes messages one by one. It
+    does the same along an adjacency (a :class:`~torch_geometric.EdgeIndex` sorted by column or a sparse matrix), unless
+    hooks on messages, an explainer, edge features, another :obj:`flow` or the request for attention weights need each
+    message. :meth:`explain_choice` says which ways the last call took, and why.
 
     Args:
         channels (int or tuple): Size :math:`d` of a state, or the sizes of source and target states. The source's may
@@ -99,6 +102,13 @@ class AttentionConv(FusedMessagePassing):
     """
 
     SUPPORTS_FUSED_EDGE_INDEX: Final[bool] = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # PyG swaps a class's 'propagate' for a compiled one. A subclass that took over its parent's compiled one would
+        # fall back to it under an explainer, whose edge mask would then be ignored.
+        if "propagate" not in cls.__dict__:
+            cls.propagate = MessagePassing.propagate
 
     def __init__(
         self,
@@ -144,6 +154,8 @@ class AttentionConv(FusedMessagePassing):
         self.channels = target
         self.source_channels = source
         self.heads = heads
+        self.head_channels = head_channels
+        self.value_channels = value_channels
         self.dropout = dropout
         self.attention_dropout = attention_dropout
         self.norm = norm
@@ -151,6 +163,8 @@ class AttentionConv(FusedMessagePassing):
         self.checkpointing = checkpointing
         self.backend = backend
         self._alpha: OptTensor = None
+        self._plans: dict[tuple[Any, ...], Plan] = {}
+        self._last_plan: Plan | None = None
 
         glorot = {"weight_initializer": "glorot", "bias_initializer": "zeros"}
         self.lin_query = Linear(target, heads * head_channels, bias=bias, **glorot)
@@ -213,19 +227,35 @@ class AttentionConv(FusedMessagePassing):
             source = query_state if isinstance(x, Tensor) else source
         else:
             query_state = target
-        message, lin_out, weights = self._message(
+        message, weights, planned = self._message(
             query_state, source, edge_index, edge_attr, num_copies, return_weights
         )
-        out = self._update(target, message, lin_out)
+        out = self._update(target, message, planned)
         if not return_weights:
             return out
         if isinstance(edge_index, SparseTensor):
             return out, edge_index.set_value(weights, layout="coo")
         return out, (edge_index, weights)
 
+    def explain_choice(self) -> str:
+        r"""Says which ways the last call took that was not compiled, and why, one line for each choice.
+
+        .. code-block:: python
+
+            model(batch)
+            print(model.labels.label_to_label[0].explain_choice())
+
+        Raises:
+            RuntimeError: If there has been no call.
+        """
+        if self._last_plan is None:
+            raise RuntimeError("Expected a call of the layer before (got none); pass it a batch, then ask again")
+        return str(self._last_plan)
+
     def project(self, source: Tensor) -> tuple[Tensor, Tensor]:
         r"""The keys and values of source states, for :meth:`attend`: projected once, however often attended to."""
-        return self._split_heads(projected(source, self.lin_key)), self._split_heads(projected(source, self.lin_value))
+        onednn = plan(self, source, source).onednn
+        return self._project(source, "lin_key", onednn), self._project(source, "lin_value", onednn)
 
     def attend(self, x: Tensor, key: Tensor, value: Tensor, mask: OptTensor = None) -> Tensor:
         r"""The block for targets in equal groups, with keys and values of each group that :meth:`project` has made.
@@ -238,22 +268,30 @@ class AttentionConv(FusedMessagePassing):
                 (default: :obj:`None`)
         """
         states = self.attention_norm(x) if self.norm == "pre" else x
-        query = self._split_heads(projected(states, self.lin_query)).view(key.size(0), -1, self.heads, key.size(-1))
+        planned = plan(self, states)
+        query = self._project(states, "lin_query", planned.onednn).view(key.size(0), -1, self.heads, key.size(-1))
         message = scaled_dot_product_attention(
             query.transpose(1, 2),
             key.transpose(1, 2),
             value.transpose(1, 2),
             attn_mask=None if mask is None else mask[:, None, None],
-            dropout_p=self._dropout_p,
+            dropout_p=self.attention_dropout if self.training else 0.0,
             scale=self.scale,
         )
-        return self._update(x, message.transpose(1, 2).reshape(x.size(0), -1), self.lin_out)
+        return self._update(x, message.transpose(1, 2).reshape(x.size(0), -1), planned)
 
     def feed_forward(self, x: Tensor) -> Tensor:
         r"""The second half of the block, :math:`\mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)` with its normalisation."""
+        return self._feed_forward(x, plan(self, x))
+
+    def _feed_forward(self, x: Tensor, planned: Plan) -> Tensor:
+        p = self.dropout if self.training else 0.0
         if self.norm == "pre":
-            return x + self._dropped(self.mlp(self.mlp_norm(x)))
-        return normalised_branch(x, x, self.mlp, self.mlp_norm, self.dropout, self.training)
+            return x + dropout(self.mlp(self.mlp_norm(x)), p)
+        return normalised_branch(x, x, self.mlp, self.mlp_norm, p, planned.fused[1])
+
+    def _project(self, x: Tensor, name: str, onednn: tuple[str, ...]) -> Tensor:
+        return self._split_heads(projected(x, getattr(self, name), name in onednn))
 
     def _message(
         self,
@@ -263,37 +301,37 @@ class AttentionConv(FusedMessagePassing):
         edge_attr: OptTensor,
         num_copies: int,
         return_weights: bool,
-    ) -> tuple[Tensor, nn.Module, Any]:
-        """The message to every target, the layer that it has yet to pass, and the attention weights if asked for."""
-        key, value = self.project(source)
-        linears, scale, p = (self.lin_query, self.lin_out), self.scale, self._dropout_p
-        blocks = edge_index if isinstance(edge_index, Blocks) and not return_weights else None
-        if blocks is not None and self.backend == "auto" and may_fold(states, blocks, *linears, self.heads, num_copies):
-            message = folded_attention(states, key, value, blocks, *linears, scale, p, num_copies)
-            return message, nn.Identity(), None
-        query = self._split_heads(projected(states, self.lin_query))
+    ) -> tuple[Tensor, Any, Plan]:
+        """The message to every target, the attention weights if asked for, and the plan of the block."""
+        planned = plan(self, states, source, edge_index, num_copies, return_weights)
+        key, value = (self._project(source, name, planned.onednn) for name in ("lin_key", "lin_value"))
+        p = self.attention_dropout if self.training else 0.0
+        if planned.way == "folded":
+            assert isinstance(edge_index, Blocks)
+            linears = self.lin_query, self.lin_out
+            return folded_attention(states, key, value, edge_index, *linears, self.scale, p, num_copies), None, planned
+        query = self._project(states, "lin_query", planned.onednn)
         if num_copies != 1:  # the gradient of a single copy would be summed over nothing
             query = query.expand(num_copies, *query.shape).flatten(end_dim=1)
         if isinstance(edge_index, Pattern):
-            message, weights = self._attend(query, key, value, edge_index, return_weights)
+            assert planned.backend is not None
+            call = AttentionCall(query, key, value, edge_index, self.scale, p, None, return_weights)
+            message, weights = registry.get(planned.backend).run(call)
         else:
-            message = self._propagate(query, key, value, edge_index, edge_attr, return_weights)
+            edge = None if self.lin_edge is None else self._split_heads(self.lin_edge(edge_attr))
+            edges = to_list(edge_index) if planned.way == "messages" else edge_index
+            message = self.propagate(edges, query=query, key=key, value=value, edge_attr=edge)
             weights, self._alpha = self._alpha, None
-        return message.flatten(start_dim=1), self.lin_out, weights
+        return message.flatten(start_dim=1), weights, planned
 
-    def _update(self, target: Tensor, message: Tensor, lin_out: nn.Module) -> Tensor:
+    def _update(self, target: Tensor, message: Tensor, planned: Plan) -> Tensor:
+        p = self.dropout if self.training else 0.0
+        lin_out = nn.Identity() if planned.way == "folded" else self.lin_out
         if self.norm == "post":
-            out = normalised_branch(target, message, lin_out, self.attention_norm, self.dropout, self.training)
+            out = normalised_branch(target, message, lin_out, self.attention_norm, p, planned.fused[0])
         else:
-            out = add_repeated(target, self._dropped(lin_out(message)))
-        return self.feed_forward(out)
-
-    @property
-    def _dropout_p(self) -> float:
-        return self.attention_dropout if self.training else 0.0
-
-    def _dropped(self, x: Tensor) -> Tensor:
-        return dropout(x, self.dropout, self.training)
+            out = add_repeated(target, dropout(lin_out(message), p))
+        return self._feed_forward(out, planned)
 
     def _split_heads(self, x: Tensor) -> Tensor:
         return x.view(x.size(0), self.heads, x.size(1) // self.heads)
@@ -310,41 +348,43 @@ class AttentionConv(FusedMessagePassing):
             raise ValueError("Expected 'edge_attr' only beside an edge list (got a Pattern)")
         return edge_attr
 
-    def _attend(
-        self, query: Tensor, key: Tensor, value: Tensor, pattern: Pattern, return_weights: bool
-    ) -> tuple[Tensor, OptTensor]:
-        result = graph_attention(
-            query,
-            key,
-            value,
-            pattern,
-            scale=self.scale,
-            dropout_p=self._dropout_p,
-            return_weights=return_weights,  # type: ignore[call-overload]
-            backend=self.backend,
-        )
-        return result if return_weights else (result, None)
+    @property
+    def explain(self) -> bool | None:
+        """Tells whether an explainer looks at the messages, set by PyG."""
+        return cast("bool | None", self._explain)
 
-    def _propagate(
-        self, query: Tensor, key: Tensor, value: Tensor, edge_index: Adj, edge_attr: OptTensor, return_weights: bool
-    ) -> Tensor:
-        edge = None if self.lin_edge is None else self._split_heads(self.lin_edge(edge_attr))
-        if return_weights or edge is not None or not self._may_fuse():
-            edge_index = to_list(edge_index)
-        out: Tensor = self.propagate(edge_index, query=query, key=key, value=value, edge_attr=edge)
-        return out
+    @explain.setter
+    def explain(self, explain: bool | None) -> None:
+        MessagePassing.explain.fset(self, explain)
+        # A subclass's own 'propagate' ends in that of a parent, whose compiled form ignores the masks of explainers.
+        for parent in type(self).__mro__[1:] if explain else ():
+            if "_orig_propagate" in vars(parent):
+                setattr(parent, "propagate", vars(parent)["_orig_propagate"])  # noqa: B010 (a class of any kind)
 
-    def _may_fuse(self) -> bool:
-        """Tells whether nobody looks at single messages; PyG asks neither for hooks, nor the flow, nor subclasses."""
-        plain = self.flow == "source_to_target" and self.aggr in ("add", "sum")
+    def needs_messages(self) -> bool:
+        """Tells whether single messages are needed; PyG asks neither for hooks, nor the flow, nor subclasses."""
+        plain = self.flow == "source_to_target" and self.aggr in ("add", "sum") and self.lin_edge is None
         own = type(self).message is AttentionConv.message and type(self).aggregate is MessagePassing.aggregate
-        return plain and own and not self.explain and not self.has_message_hooks()
+        hooks = (
+            self._message_forward_pre_hooks,
+            self._message_forward_hooks,
+            self._aggregate_forward_pre_hooks,
+            self._aggregate_forward_hooks,
+        )
+        return not (plain and own) or bool(self.explain) or any(hooks)
 
     def message_and_aggregate(self, edge_index: Adj, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """The sum of all messages to each target, without a single one of them."""
-        pattern = to_edges(edge_index, query.size(0), key.size(0))
-        out, _ = self._attend(query, key, value, pattern, return_weights=False)
-        return out
+        num_queries, num_keys = query.size(0), key.size(0)
+        # Edges that are sorted already need not be sorted again; a compiler sees only their list.
+        if torch.compiler.is_compiling() or not isinstance(edge_index, EdgeIndex | SparseTensor):
+            pattern = Edges(to_list(edge_index), num_queries, num_keys)
+        else:
+            is_index = isinstance(edge_index, EdgeIndex)
+            ptr, index = edge_index.get_csc()[0] if is_index else edge_index.csr()[:2]
+            pattern = Edges.from_csr(ptr, index, num_queries, num_keys)
+        p = self.attention_dropout if self.training else 0.0
+        return graph_attention(query, key, value, pattern, scale=self.scale, dropout_p=p, backend=self.backend)
 
     def message(
         self,

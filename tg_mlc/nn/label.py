@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +17,6 @@ from typing_extensions import Unpack
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
 from tg_mlc.nn._batch import check_components, to_ptr
-from tg_mlc.nn._graph_summary import check_summary, summary_of
 from tg_mlc.nn.attention import AttentionConv, BlockOptions, check_options, pair_of
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
 from tg_mlc.ops.patterns.base import adjacency_of, check_edge_index, to_list
@@ -236,6 +237,10 @@ class LabelMessagePassing(nn.Module):
         edges = self._edges(x, ptr, edge_index, max_num_nodes)
         label_edges = Shared(self._label_edges, num_samples)
 
+        def call(conv: nn.Module, x: Any, edges: Tensor | Pattern, **options: int) -> tuple[Tensor, Any]:
+            out = conv(x, edges, return_attention_weights=return_attention_weights, **options)
+            return out if return_attention_weights else (out, None)
+
         keep = return_intermediate or return_attention_weights
         u = self.embedding.weight
         states: list[Tensor] = []
@@ -243,13 +248,16 @@ class LabelMessagePassing(nn.Module):
         for step, xy in enumerate(self.feature_to_label):
             # All samples share the label states of the first step, so these are projected once and then repeated.
             num_copies = num_samples if step == 0 else 1
-            u, to_label = _call(xy, (x, u), edges, return_attention_weights, num_copies=num_copies)
+            u, to_label = call(xy, (x, u), edges, num_copies=num_copies)
             if step == 0 and base_scores is not None:
-                u = u + self._flatten(base_scores, num_samples)
+                expected = [num_samples, self.num_labels, self.channels]
+                if list(base_scores.shape) != expected:
+                    raise ValueError(f"Expected 'base_scores' of shape {expected} (got {list(base_scores.shape)})")
+                u = u + base_scores.reshape(-1, self.channels)
             states += [u] if keep else []
             among_labels = None
             if len(self.label_to_label) > 0:
-                u, among_labels = _call(self.label_to_label[step], u, label_edges, return_attention_weights)
+                u, among_labels = call(self.label_to_label[step], u, label_edges)
                 states += [u] if keep else []
             attention += [StepAttention(to_label, among_labels)] if return_attention_weights else []
 
@@ -259,16 +267,14 @@ class LabelMessagePassing(nn.Module):
             return states[-1]
         return LabelStates(states[-1], states[:-1], attention)
 
-    def _flatten(self, base_scores: Tensor, num_samples: int) -> Tensor:
-        expected = [num_samples, self.num_labels, self.channels]
-        if list(base_scores.shape) != expected:
-            raise ValueError(f"Expected 'base_scores' of shape {expected} (got {list(base_scores.shape)})")
-        return base_scores.reshape(-1, self.channels)
-
     def _edges(self, x: Tensor, ptr: Tensor, edge_index: Adj | None, max_num_nodes: int | None) -> Tensor | Pattern:
         num_samples = ptr.numel() - 1
         if edge_index is not None:
-            return self._explicit_edges(x, ptr, edge_index)
+            edge_index = to_list(edge_index)
+            if not torch.compiler.is_compiling():
+                check_edge_index(edge_index, x.size(0), self.num_labels)
+            sample = ptr2index(ptr, output_size=x.size(0))
+            return torch.stack([edge_index[0], sample[edge_index[0]] * self.num_labels + edge_index[1]])
         return Blocks(
             query_ptr=torch.arange(num_samples + 1, device=x.device) * self.num_labels,
             key_ptr=ptr,
@@ -279,26 +285,37 @@ class LabelMessagePassing(nn.Module):
             validate=False,  # the pointers have been checked
         )
 
-    def _explicit_edges(self, x: Tensor, ptr: Tensor, edge_index: Adj) -> Tensor:
-        edge_index = to_list(edge_index)
-        if not torch.compiler.is_compiling():
-            check_edge_index(edge_index, x.size(0), self.num_labels)
-        sample = ptr2index(ptr, output_size=x.size(0))
-        return torch.stack([edge_index[0], sample[edge_index[0]] * self.num_labels + edge_index[1]])
-
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.channels}, num_labels={self.num_labels}, num_steps={self.num_steps})"
 
 
-def _call(
-    conv: nn.Module,
-    x: Tensor | tuple[Tensor, Tensor],
-    edges: Tensor | Pattern,
-    return_weights: bool,
-    num_copies: int = 1,
-) -> tuple[Tensor, Any]:
-    out = conv(x, edges, num_copies=num_copies, return_attention_weights=return_weights)
-    return out if return_weights else (out, None)
+def summary_of(label_graph: Data) -> Tensor:
+    """Summarises a label graph by its kind, names, number of edges and a hash of these, as a tensor, so that any file
+    of weights can hold it.
+    """
+    source, target = to_list(adjacency_of(label_graph)).cpu()
+    places = (target * int(label_graph.num_nodes or 0) + source).sort().values
+    kind, names = label_graph.get("kind"), label_graph.get("label_names")
+    summary = {
+        "kind": None if kind is None else str(kind),
+        "label_names": None if names is None else [str(name) for name in names],
+        "num_edges": places.numel(),
+        "edges": hashlib.sha256(places.numpy()).hexdigest(),
+    }
+    return torch.tensor(list(json.dumps(summary).encode()), dtype=torch.uint8, device="cpu")
+
+
+def check_summary(stored: Tensor, present: Tensor) -> None:
+    """Refuses weights that belong to another label graph, along which they would give other outputs."""
+    there, here = (json.loads(bytes(summary.tolist())) for summary in (stored, present))
+    check_same_names(there["label_names"], here["label_names"], "the weights", "'label_graph'")
+    if there["edges"] != here["edges"]:
+        described = [f"{summary['num_edges']} edges of kind {summary['kind']!r}" for summary in (here, there)]
+        raise ValueError(
+            f"Expected weights of a model with the same label graph, {described[0]} (got weights of one with "
+            f"{described[1]}); build the model with the graph of the weights, load them, and then assign 'label_graph' "
+            f"to use another"
+        )
 
 
 def _as_data(label_graph: Data | Adj) -> Data:

@@ -15,7 +15,7 @@ from tg_mlc.inputs.encoders import check_encoder, pop_input_encoder
 from tg_mlc.models import builder
 from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import AttentionConv, BlockOptions, FeatureMessagePassing, FeatureToLabelConv
-from tg_mlc.nn.readout import start_from_frequencies
+from tg_mlc.nn.head import start_from_frequencies
 from tg_mlc.ops import Blocks
 
 

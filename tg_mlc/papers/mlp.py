@@ -19,7 +19,7 @@ from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import BlockOptions, FeatureMessagePassing
 from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder
 from tg_mlc.nn.given import given_in
-from tg_mlc.nn.readout import start_from_frequencies
+from tg_mlc.nn.head import start_from_frequencies
 
 
 class PooledMLP(nn.Module):

@@ -19,7 +19,7 @@ from tg_mlc.inputs import input_encoder
 from tg_mlc.inputs.encoders import check_encoder
 from tg_mlc.losses import masked_bce
 from tg_mlc.models import builder
-from tg_mlc.nn.readout import start_from_frequencies
+from tg_mlc.nn.head import start_from_frequencies
 from tg_mlc.papers.mlp import PooledComponents
 from tg_mlc.training import Objective
 from tg_mlc.training.objectives import SigmoidScores

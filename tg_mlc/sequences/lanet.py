@@ -14,7 +14,7 @@ from typing_extensions import Unpack
 from tg_mlc._options import check_count, check_share
 from tg_mlc.models.builders import rebuilder, rebuilt_by
 from tg_mlc.nn import BlockOptions, LabelToLabelConv
-from tg_mlc.nn._graph_summary import check_summary, summary_of
+from tg_mlc.nn.label import check_summary, summary_of
 from tg_mlc.ops import Edges, Shared
 from tg_mlc.ops.patterns.base import adjacency_of, to_list
 from tg_mlc.sequences.memory import PersonalMemory

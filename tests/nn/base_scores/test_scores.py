@@ -54,7 +54,7 @@ def test_shared_logits_learn_what_scores_mean_beside_an_offset():
 
 
 def test_shared_logits_of_many_pairs_are_fitted_to_the_same_share_of_them_every_time(monkeypatch):
-    monkeypatch.setattr("tg_mlc.nn.base_scores.scores.MAX_PAIRS", 500)
+    monkeypatch.setattr("tg_mlc.nn.base_scores.MAX_PAIRS", 500)
     scores, y = torch.randn(1000, 4), torch.randint(2, (1000, 4)).float()
     first, second, other = SharedLogits(), SharedLogits(), SharedLogits()
     first.start_from_scores(scores, y)

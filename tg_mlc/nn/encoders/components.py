@@ -1,12 +1,15 @@
-"""Components: what every input encoder returns."""
+"""Components, which every input encoder returns, and encoders that join them."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.index import ptr2index
+from torch_geometric.utils import cumsum
 
 from tg_mlc.nn._batch import to_ptr
 
@@ -54,3 +57,105 @@ def ptr_of(data: Data) -> Tensor:
     batch: Tensor | None = data.get("batch") if ptr is None else None
     # Only a Batch knows how many samples it holds, the last of which may be empty.
     return to_ptr(data.x, batch, ptr, getattr(data, "num_graphs", None))
+
+
+class JointEncoder(nn.Module):
+    r"""Puts the components of several encoders side by side in each sample, so that labels attend to all of them.
+
+    Edges stay among the components of the encoder that made them; at most one encoder may have any. A layer
+    normalisation brings components of all kinds to one scale.
+
+    Args:
+        encoders (list of torch.nn.Module): Encoders of the same :obj:`channels`.
+
+    Shapes:
+        - **input:** a batch that all encoders take
+        - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N_1 + \ldots + N_n, d)`
+
+    Raises:
+        ValueError: If there is no encoder, their channels differ, more than one of them has edges, or components have
+            one label each (``to_label``).
+    """
+
+    def __init__(self, encoders: Sequence[nn.Module]) -> None:
+        super().__init__()
+        channels = {cast(int, encoder.channels) for encoder in encoders}
+        if len(channels) != 1:
+            raise ValueError(f"Expected 'encoders' to share their 'channels' (got {sorted(channels)})")
+        self.encoders = nn.ModuleList(encoders)
+        self.channels = channels.pop()
+        edge_dims = [cast(int, encoder.edge_dim) for encoder in encoders if encoder.edge_dim is not None]
+        if len(edge_dims) > 1:
+            raise ValueError(f"Expected at most one of 'encoders' to have edges (got {len(edge_dims)})")
+        self.edge_dim = edge_dims[0] if edge_dims else None
+        self.norm = nn.LayerNorm(self.channels)
+
+    def forward(self, data: Data) -> Components:
+        """Encodes a batch with every encoder and joins the components of each sample."""
+        joined = join([encoder(data) for encoder in self.encoders])
+        return joined._replace(x=self.norm(joined.x))
+
+
+def join(parts: list[Components]) -> Components:
+    """The components of all parts side by side in each sample, those of the first part first."""
+    if any(part.to_label is not None for part in parts):
+        raise ValueError("Expected components that all labels attend to (got 'to_label'); encode them alone")
+    x = torch.cat([part.x for part in parts])
+    samples = torch.cat([ptr2index(part.ptr, output_size=part.x.size(0)) for part in parts])
+    # A stable sort keeps the order of each encoder's components within a sample.
+    samples, order = torch.sort(samples, stable=True)
+    ptr = torch.stack([part.ptr for part in parts]).sum(dim=0)
+    place = torch.empty_like(order).index_copy(0, order, torch.arange(order.numel(), device=order.device))
+    offset = 0
+    for part in parts:
+        if part.edge_index is not None:  # of the one part that has any
+            return Components(x[order], ptr, place[part.edge_index + offset], part.edge_attr)
+        offset += part.x.size(0)
+    return Components(x[order], ptr)
+
+
+class GivenComponents(nn.Module):
+    r"""Puts a component for each known label beside those of an encoder.
+
+    .. math::
+        \mathbf{z} = \textrm{encoder}(\mathbf{x}) \, \Vert \, \{ \mathbf{s}_{i, k_i} : k_i \textrm{ is known} \}
+
+    So does any model that attends to components, or pools them, take what is known of a sample's labels into account
+    (see :class:`~tg_mlc.nn.GivenLabels` for models with a state of every label).
+
+    Args:
+        encoder (torch.nn.Module): The encoder of the input.
+        num_labels (int): The number of labels :math:`L`.
+
+    Shapes:
+        - **input:** a batch of :math:`B` samples, with known labels as attribute :obj:`given`, :math:`(B, L)`, or
+          without
+        - **output:** :class:`~tg_mlc.nn.encoders.Components`
+
+    Raises:
+        ValueError: If :obj:`given` is of another shape.
+    """
+
+    takes_given_labels = True
+
+    def __init__(self, encoder: nn.Module, num_labels: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.channels = cast(int, encoder.channels)
+        self.edge_dim = cast("int | None", encoder.edge_dim)
+        self.num_labels = num_labels
+        self.embedding = nn.Embedding(2 * num_labels, self.channels)
+
+    def forward(self, data: Data) -> Components:
+        """Encodes a batch, and what is known of its labels."""
+        components: Components = self.encoder(data)
+        given: Tensor | None = data.get("given")
+        if given is None:
+            return components
+        expected = [components.ptr.numel() - 1, self.num_labels]
+        if list(given.shape) != expected:
+            raise ValueError(f"Expected 'given' of shape {expected} (got {list(given.shape)})")
+        is_known = ~given.isnan()
+        sample, label = is_known.nonzero(as_tuple=True)
+        states = self.embedding(label + self.num_labels * given[sample, label].long())
+        return join([components, Components(states, cumsum(is_known.sum(dim=1)))])

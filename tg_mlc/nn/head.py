@@ -1,4 +1,4 @@
-"""Readout from label states to logits."""
+"""Heads: from label states to logits."""
 
 from __future__ import annotations
 

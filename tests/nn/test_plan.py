@@ -1,0 +1,140 @@
+"""A block decides once for each shape of call, anew when anything changes, and says what it took."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric import EdgeIndex
+from torch_geometric.nn import Linear
+
+import tg_mlc
+from tg_mlc.nn import AttentionConv, _plan
+from tg_mlc.ops import Blocks, Edges, Shared
+
+EDGE_INDEX = torch.tensor([[1, 2, 0, 4, 1, 3], [0, 0, 1, 1, 2, 2]])
+X = torch.randn(5, 8)
+
+
+@pytest.fixture
+def decided(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Sees every plan that is made."""
+    seen: list[Any] = []
+    decide = _plan._decide
+
+    def spy(*args: Any) -> Any:
+        seen.append(decide(*args))
+        return seen[-1]
+
+    monkeypatch.setattr(_plan, "_decide", spy)
+    return seen
+
+
+def hook(conv: AttentionConv) -> None:
+    conv.mlp[0].register_forward_hook(lambda *_: None)
+
+
+def replace(conv: AttentionConv) -> None:
+    conv.lin_out = nn.Linear(8, 8)  # type: ignore[assignment]
+
+
+def hook_on_all_modules(conv: AttentionConv) -> None:
+    handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
+    conv.remove_it = handle.remove  # type: ignore[assignment]
+
+
+CHANGES: dict[str, Callable[[AttentionConv], Any]] = {
+    "hook": hook,
+    "hook on all modules": hook_on_all_modules,
+    "module": replace,
+    "mode": lambda conv: conv.eval(),
+    "backend": lambda conv: setattr(conv, "backend", "dense"),
+    "hook on messages": lambda conv: conv.register_message_forward_hook(lambda *_: None),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_plan_holds_until_something_changes(change: str, decided: list[Any]) -> None:
+    conv = AttentionConv(8, heads=2, dropout=0.5)
+    edges: Any = EdgeIndex(EDGE_INDEX, sparse_size=(5, 5), sort_order="col")
+    conv(X, edges)
+    conv(X + 1, edges)
+    assert len(decided) == 1
+    CHANGES[change](conv)
+    try:
+        conv(X, edges)
+    finally:
+        getattr(conv, "remove_it", lambda: None)()
+    assert len(decided) == 2
+    conv(X[:4], EDGE_INDEX[:, :2])
+    assert len(decided) == 3
+
+
+def test_other_circumstances_have_other_plans(decided: list[Any]) -> None:
+    conv, edges = AttentionConv(8, heads=2), Edges(EDGE_INDEX, 5, 5)
+    conv(X, edges)
+    with tg_mlc.set_backend("scatter"):
+        conv(X, edges)
+        assert "the operator by scatter" in conv.explain_choice()
+    with torch.autocast("cpu", torch.bfloat16):
+        conv(X, edges)
+    conv.double()(X.double(), edges)
+    assert len(decided) == 4
+    conv.float()(X, edges)
+    assert len(decided) == 4
+    torch.func.jvp(lambda x: conv(x, edges), (X,), (X,))
+    assert len(decided) == 5  # such plans are not kept
+    torch.func.jvp(lambda x: conv(x, edges), (X,), (X,))
+    assert len(decided) == 6
+
+
+def test_few_plans_are_kept() -> None:
+    conv = AttentionConv(8, heads=2)
+    for size in range(1, _plan.MAX_PLANS + 9):
+        ptr = torch.tensor([0, size])
+        conv(torch.randn(size, 8), Blocks(ptr, ptr))
+    assert len(conv._plans) <= _plan.MAX_PLANS
+
+
+def test_what_was_taken_is_told() -> None:
+    conv = AttentionConv(8, heads=2)
+    with pytest.raises(RuntimeError, match="a call of the layer before"):
+        conv.explain_choice()
+    conv(X, EDGE_INDEX)
+    assert "messages one by one, along a list of edges" in conv.explain_choice()
+    conv(X, Shared(EDGE_INDEX, 1, num_nodes=5))
+    assert "the operator by dense: Shared(" in conv.explain_choice()
+    ptr = torch.tensor([0, 50, 100])
+    conv(torch.randn(100, 8), Blocks(ptr, ptr))
+    assert "projections not folded, as that would take more multiplications" in conv.explain_choice()
+    conv(torch.randn(100, 8), Blocks(ptr, ptr), return_attention_weights=True)
+    assert "the operator by dense" in conv.explain_choice()
+    conv.lin_out.register_forward_hook(lambda *_: None)
+    conv(X, EDGE_INDEX)
+    assert "residual branch of the attention: step by step" in conv.explain_choice()
+
+
+def test_plans_can_be_copied_and_pickled() -> None:
+    conv = AttentionConv(8, heads=2)
+    expected = conv(X, Edges(EDGE_INDEX, 5, 5))
+    for copied in (copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))):
+        assert torch.equal(copied(X, Edges(EDGE_INDEX, 5, 5)), expected)
+        assert copied.explain_choice() == conv.explain_choice()
+
+
+def test_states_that_a_pattern_does_not_describe() -> None:
+    with pytest.raises(ValueError, match=r"as Edges\(.*\) says \(got 5 and 5\)"):
+        AttentionConv(8, heads=2)(X, Edges(EDGE_INDEX, 6, 5))
+
+
+def test_layers_of_other_sizes_are_not_fused() -> None:
+    pytest.importorskip("numba", reason="Numba is not installed")
+    assert _plan.not_fused(6, Linear(8, 8), nn.LayerNorm(8)) is None
+    for layers, norm in ((Linear(8, 6), 8), (nn.Sequential(Linear(8, 4), nn.ReLU(), Linear(5, 8)), 8)):
+        assert _plan.not_fused(6, layers, nn.LayerNorm(norm)) == "its sizes do not fit"
+    assert "no rows" in (_plan.not_fused(0, Linear(8, 8), nn.LayerNorm(8)) or "")

@@ -1,0 +1,187 @@
+r"""The fast ways of an attention block, which :mod:`tg_mlc.nn._plan` chooses.
+
+Projections by oneDNN, the faster library for matrix products on some processors, forward and backward.
+
+Residual branches, :math:`\textrm{norm}(\mathbf{r} + \textrm{dropout}(\textrm{layers}(\mathbf{x})))`: in narrow models,
+the steps between the matrix products take as long as they do, most of it to write states that are too large for a cache
+and to read them again. A CPU takes all steps for some rows before it goes on to the next.
+
+Attention of many queries to few keys, with the projections of queries and messages folded into keys and values:
+
+.. math::
+    (\mathbf{W}^{q,k} \mathbf{u}_i)^{\top} \mathbf{k}^k_j
+    = \mathbf{u}_i^{\top} (\mathbf{W}^{q,k \top} \mathbf{k}^k_j), \qquad
+    \mathbf{W}^{c,k} \sum_j \alpha^k_{ij} \mathbf{v}^k_j
+    = \sum_j \alpha^k_{ij} \mathbf{W}^{c,k} \mathbf{v}^k_j
+
+The scores of all heads are then one product with the states themselves, and so are their messages with the weights. If
+all samples share the states, queries are projected once, which costs less than to fold them.
+"""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.nn import Linear
+
+from tg_mlc.nn._plan import linears_of
+from tg_mlc.ops import Blocks
+from tg_mlc.ops.attention.dense import pad
+from tg_mlc.ops.dropout import dropout
+from tg_mlc.ops.runtime import is_legacy_batchedtensor, onednn_linear
+
+
+def projected(x: Tensor, layer: nn.Module, by_onednn: bool) -> Tensor:
+    """Applies a linear layer, by oneDNN if so planned."""
+    if by_onednn:
+        out: Tensor = _Projection.apply(x, layer.weight, layer.bias)  # type: ignore[no-untyped-call]
+        return out
+    return cast(Tensor, layer(x))
+
+
+class _Projection(torch.autograd.Function):
+    """A linear map by oneDNN, whose gradients are as large products as its output."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return onednn_linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        of_x, of_weight, of_bias = ctx.needs_input_grad
+        # Gradients that are to be differentiated once more, or several gradients at once, are for PyTorch's operators.
+        by_torch = torch.is_grad_enabled() or is_legacy_batchedtensor(grad)
+        product = torch.matmul if by_torch else lambda a, b: onednn_linear(a, b.mT)
+        return (
+            product(grad, weight) if of_x else None,
+            product(grad.mT, x) if of_weight else None,
+            grad.sum(dim=0) if of_bias else None,
+        )
+
+
+def normalised_branch(
+    residual: Tensor, x: Tensor, layers: nn.Module, norm: nn.LayerNorm, p: float, fuses: bool
+) -> Tensor:
+    """Normalises the sum of a residual, whose rows repeat if they are fewer, and what layers return, after dropout."""
+    if not fuses:
+        return cast(Tensor, norm(add_repeated(residual, dropout(layers(x), p))))
+    linears = linears_of(layers)
+    first = (None, None) if len(linears) == 1 else (linears[0].weight, linears[0].bias)
+    tensors = (residual, x, *first, linears[-1].weight, linears[-1].bias, norm.weight, norm.bias)
+    seed = int(torch.randint(2**31, (), device="cpu")) if p > 0.0 else 0
+    keep = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+    out: Tensor = _Branch.apply(*tensors, norm.eps, p, seed, keep)  # type: ignore[no-untyped-call]
+    return out
+
+
+def add_repeated(residual: Tensor, x: Tensor) -> Tensor:
+    """Adds a residual, whose rows repeat if they are fewer."""
+    if residual.shape == x.shape:
+        return residual + x
+    return (residual + x.view(-1, *residual.shape)).flatten(end_dim=1)
+
+
+class _Branch(torch.autograd.Function):
+    """A residual branch, some rows at a time, forward and backward."""
+
+    @staticmethod
+    def forward(ctx: Any, residual: Tensor, x: Tensor, *rest: Any) -> Tensor:
+        *parameters, eps, p, seed, keep = rest
+        ctx.options, ctx.same = (eps, p, seed), residual is x
+        kernels = import_module("tg_mlc.ops.kernels.residual_numba")
+        branch = kernels.Branch(*parameters, *ctx.options)
+        out, kept = kernels.forward(residual.contiguous(), x.contiguous(), branch, keep)
+        ctx.save_for_backward(residual, x, *parameters, *kept)
+        return out  # type: ignore[no-any-return]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        residual, x, *parameters, hidden, normalised, deviation = ctx.saved_tensors
+        # Gradients that are to be differentiated once more, or several gradients at once, are for PyTorch's operators.
+        if torch.is_grad_enabled() or is_legacy_batchedtensor(grad):
+            with torch.enable_grad():
+                found = _differentiable_gradients(grad, (residual, x, *parameters), *ctx.options)
+            return *found, *(None,) * 4
+        kernels = import_module("tg_mlc.ops.kernels.residual_numba")
+        branch, kept = kernels.Branch(*parameters, *ctx.options), kernels.Activations(hidden, normalised, deviation)
+        of_sum, of_x, found = kernels.backward(grad.contiguous(), x.contiguous(), branch, kept, ctx.same)
+        if residual.shape != of_sum.shape:
+            of_sum = of_sum.view(-1, *residual.shape).sum(dim=0)
+        grads = [None if tensor is None else of for tensor, of in zip(parameters, found, strict=True)]
+        return None if ctx.same else of_sum, of_x, *grads, *(None,) * 4
+
+
+def _differentiable_gradients(
+    grad: Tensor, tensors: tuple[Tensor | None, ...], eps: float, p: float, seed: int
+) -> list[Tensor | None]:
+    """Computes gradients by PyTorch's operators, with the same entries dropped."""
+    aliases: Any = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
+    residual, x, first, first_bias, last, last_bias, weight, bias = aliases
+    hidden = F.linear(x if first is None else F.relu(F.linear(x, first, first_bias)), last, last_bias)
+    hidden = hidden * import_module("tg_mlc.ops.kernels.residual_numba").kept_entries(hidden, p, seed)
+    out = F.layer_norm(add_repeated(residual, hidden), weight.shape, weight, bias, eps)
+    wanted = {place: one for place, one in enumerate(aliases) if one is not None and one.requires_grad}
+    found = dict(zip(wanted, torch.autograd.grad(out, list(wanted.values()), grad, create_graph=True), strict=True))
+    return [found.get(place) for place in range(len(aliases))]
+
+
+def folded_attention(
+    states: Tensor,
+    key: Tensor,
+    value: Tensor,
+    pattern: Blocks,
+    query: Linear,
+    out: Linear,
+    scale: float,
+    dropout_p: float,
+    num_copies: int,
+) -> Tensor:
+    """Computes messages to the targets as ``out`` projects them, ``[num_queries, d]``, from the states that ``query``
+    would project, ``[num_queries / num_copies, d]``. All samples have as many queries, and states of their own or the
+    same.
+    """
+    channels, heads, num_keys = out.weight.size(0), value.size(1), max(pattern.max_keys, 1)
+    key, absent = key * scale, None
+    if pattern.num_samples * num_keys != pattern.num_keys:
+        # The keys that are padding, [B, 1, S]. A sample without keys attends to one of them, whose value is zero, so
+        # that it yields zeros and never NaN.
+        absent = torch.arange(num_keys) >= pattern.key_ptr.diff().clamp(min=1).view(-1, 1, 1)
+    if num_copies == 1:
+        score = _scores(states, key, pattern, query, absent)
+    else:
+        queries = query(states).view(states.size(0), *key.shape[1:])
+        score = torch.einsum("lhc,bhsc->blhs", queries, pad(key, pattern.key_ptr, num_keys))
+        score = score if absent is None else score.masked_fill(absent.unsqueeze(1), -math.inf)
+    weights = dropout(score.softmax(dim=-1), dropout_p)
+    values = _fold(value, out.weight.view(channels, heads, -1).permute(1, 2, 0), pattern)
+    message = torch.bmm(weights.flatten(start_dim=2), values).flatten(end_dim=1)
+    return message if out.bias is None else message + out.bias.to(message.dtype)
+
+
+def _scores(states: Tensor, key: Tensor, pattern: Blocks, query: Linear, absent: Tensor | None) -> Tensor:
+    """The scores ``[B, max_queries, heads, max_keys]``; offsets hold those of a bias, and of keys that are padding."""
+    heads, num_keys, shape = key.size(1), max(pattern.max_keys, 1), (pattern.num_samples, pattern.max_queries)
+    keys = _fold(key, query.weight.view(heads, -1, states.size(1)), pattern)
+    states = states.view(*shape, states.size(1))
+    if query.bias is None and absent is None:
+        return torch.bmm(states, keys.mT).view(*shape, heads, num_keys)
+    if query.bias is None:
+        offset = key.new_zeros(pattern.num_samples, heads, num_keys)
+    else:
+        scores = (key * query.bias.view(heads, -1)).sum(dim=-1, keepdim=True)
+        offset = pad(scores, pattern.key_ptr, num_keys).squeeze(-1)
+    offset = offset if absent is None else offset.masked_fill(absent, -math.inf)
+    return torch.baddbmm(offset.flatten(1).unsqueeze(1), states, keys.mT).view(*shape, heads, num_keys)
+
+
+def _fold(x: Tensor, weight: Tensor, pattern: Blocks) -> Tensor:
+    """``[num_keys, heads, C]`` times ``[heads, C, d]``, as ``[B, heads * max_keys, d]`` with zeros for padding."""
+    folded = torch.bmm(x.transpose(0, 1), weight).transpose(0, 1)
+    return pad(folded, pattern.key_ptr, max(pattern.max_keys, 1)).flatten(1, 2)

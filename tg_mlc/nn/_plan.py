@@ -1,0 +1,247 @@
+"""The plan of an attention block: which ways it takes for a call, decided in one place, once for each shape of call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+from torch_geometric import EdgeIndex
+from torch_geometric.nn import Linear
+from torch_geometric.typing import Adj
+from torch_geometric.utils import is_sparse
+
+from tg_mlc.ops import Blocks, Edges, Pattern, Shared
+from tg_mlc.ops.attention import registry
+from tg_mlc.ops.attention.backend import CallShape
+from tg_mlc.ops.attention.crossovers import folding_ratio
+from tg_mlc.ops.runtime import in_forward_mode, in_transform, is_plain, numba_problem, prefers_onednn
+
+if TYPE_CHECKING:
+    from tg_mlc.nn.attention import AttentionConv
+
+#: How many plans a block keeps: ragged batches each have a shape of their own.
+MAX_PLANS = 64
+_NO_EDGES = torch.empty(2, 0, dtype=torch.long, device="cpu")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The ways that a block takes for a call, and why."""
+
+    way: Literal["operator", "folded", "messages", "none"]  #: how messages are computed, if at all
+    backend: str | None  #: of the operator
+    onednn: tuple[str, ...]  #: projections by oneDNN
+    fused: tuple[bool, bool]  #: whether the residual branches of attention and MLP are fused
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(f"- {reason}" for reason in self.reasons)
+
+
+def plan(
+    conv: AttentionConv,
+    states: Tensor,
+    source: Tensor | None = None,
+    edges: Adj | Pattern | None = None,
+    num_copies: int = 1,
+    return_weights: bool = False,
+) -> Plan:
+    """Returns the plan for target states (normalised, if the block does that first), source states and edges; without
+    edges, that of the steps around the attention.
+
+    A plan holds as long as nothing that it depends on changes: sizes, types, devices, modes, the backends that were
+    set, and the modules of the block and hooks on them. A compiler traces the decisions instead.
+    """
+    if torch.compiler.is_compiling() or in_forward_mode() or in_transform():
+        return _decide(conv, states, source, edges, num_copies, return_weights)
+    device = states.device
+    key: tuple[Any, ...] = (
+        (states.shape, states.dtype, device, None if source is None else source.shape),
+        _signature(conv, edges, return_weights),
+        (num_copies, return_weights, conv.training, conv.attention_dropout, conv.norm, conv.backend),
+        (registry.forced(), torch.get_num_threads(), torch.backends.mkldnn.enabled),
+        torch.is_autocast_enabled(device.type) and torch.get_autocast_dtype(device.type),
+        *map(_signature_of, (conv.lin_query, conv.lin_key, conv.lin_value, conv.lin_out)),
+        *map(_signature_of, (conv.attention_norm, conv.mlp, *conv.mlp.children(), conv.mlp_norm)),
+    )
+    found = conv._plans.get(key)
+    if found is None:
+        if len(conv._plans) >= MAX_PLANS:
+            conv._plans.clear()
+        found = conv._plans[key] = _decide(conv, states, source, edges, num_copies, return_weights)
+    if edges is not None:
+        conv._last_plan = found
+    return found
+
+
+def _signature(conv: AttentionConv, edges: Adj | Pattern | None, return_weights: bool) -> tuple[Any, ...]:
+    """What a plan depends on of the edges."""
+    if isinstance(edges, Blocks):
+        return edges.num_queries, edges.num_keys, edges.num_samples, edges.max_queries, edges.max_keys, edges.num_edges
+    if isinstance(edges, Shared):
+        return edges.num_samples, edges.num_nodes, edges.graph.num_edges, edges.graph.is_multigraph
+    if isinstance(edges, Edges):
+        # Whether pairs repeat takes long to find out, and matters only to backends that somebody chose.
+        chosen = conv.backend != "auto" or registry.forced()
+        return edges.num_queries, edges.num_keys, edges.is_multigraph if chosen else None
+    return () if edges is None else (_is_adjacency(edges), return_weights or conv.needs_messages())
+
+
+def _signature_of(module: nn.Module) -> tuple[Any, ...]:
+    """What a plan depends on of a module: its type, whether it has hooks, and what its weights are."""
+    plain = next((kind for kind in (Linear, nn.LayerNorm, nn.Sequential, nn.ReLU) if is_plain(module, kind)), None)
+    weights = (module._parameters.get("weight"), module._parameters.get("bias"))
+    return plain, *((None if w is None or is_lazy(w) else (w.shape, w.dtype, w.device)) for w in weights)
+
+
+def _decide(
+    conv: AttentionConv,
+    states: Tensor,
+    source: Tensor | None,
+    edges: Adj | Pattern | None,
+    num_copies: int,
+    return_weights: bool,
+) -> Plan:
+    unable = no_kernels(states)
+    rows = {"lin_query": states.size(0), "lin_key": 0, "lin_value": 0}
+    if source is not None:
+        rows = {**rows, "lin_key": source.size(0), "lin_value": source.size(0)}
+    onednn = tuple(name for name, size in rows.items() if unable is None and takes_onednn(size, getattr(conv, name)))
+    reasons: list[str] = []
+    way, backend = "none", None
+    if source is not None and edges is not None:
+        way, backend, reasons = _way(conv, states, source, edges, num_copies, return_weights)
+    reasons += [f"projections by oneDNN: {', '.join(onednn) or unable or 'none, as PyTorch takes the faster library'}"]
+
+    num_rows = states.size(0) * num_copies
+    branches = {"attention": (conv.lin_out, conv.attention_norm), "MLP": (conv.mlp, conv.mlp_norm)}
+    fused = []
+    for name, (layers, norm) in branches.items():
+        reason = unable or not_fused(num_rows, layers, norm)
+        if conv.norm == "pre":
+            reason = "the block normalises first"
+        elif name == "attention" and way == "folded":
+            reason = "its projection is folded"
+        fused.append(reason is None)
+        reasons.append(f"residual branch of the {name}: {'fused' if reason is None else f'step by step, as {reason}'}")
+    return Plan(cast(Any, way), backend, onednn, (fused[0], fused[1]), tuple(reasons))
+
+
+def _way(
+    conv: AttentionConv, states: Tensor, source: Tensor, edges: Adj | Pattern, num_copies: int, return_weights: bool
+) -> tuple[str, str | None, list[str]]:
+    """How messages are computed, by which backend, and why."""
+    num_queries, num_keys = states.size(0) * num_copies, source.size(0)
+    pattern = edges
+    if not isinstance(edges, Pattern):
+        if return_weights or conv.needs_messages():
+            return "messages", None, ["messages one by one, as weights, hooks or options of the layer need them"]
+        if not _is_adjacency(edges):
+            return "messages", None, ["messages one by one, along a list of edges; a Pattern or an adjacency is faster"]
+        pattern = Edges(_NO_EDGES, num_queries, num_keys, validate=False)  # whose edges do not matter to the choice
+    assert isinstance(pattern, Pattern)
+    if (pattern.num_queries, pattern.num_keys) != (num_queries, num_keys):
+        raise ValueError(
+            f"Expected as many target and source states as {pattern} says (got {num_queries} and {num_keys})"
+        )
+    reasons = []
+    if isinstance(pattern, Blocks):
+        reason = _not_folded(conv, states, pattern, num_copies, return_weights)
+        if reason is None:
+            return "folded", None, ["the operator with folded projections, which takes fewer multiplications"]
+        reasons = [f"projections not folded, as {reason}"]
+    dtype = states.dtype
+    if torch.is_autocast_enabled(states.device.type) and dtype != torch.float64:
+        dtype = torch.get_autocast_dtype(states.device.type)
+    compiling = torch.compiler.is_compiling()
+    shape = CallShape(
+        pattern,
+        states.device.type,
+        dtype,
+        conv.heads,
+        conv.head_channels,
+        conv.value_channels,
+        conv.attention_dropout if conv.training else 0.0,
+        False,
+        return_weights,
+        not compiling and in_forward_mode(),
+        not compiling and in_transform(),
+    )
+    if conv.backend == "auto":
+        backend, reason = registry.choose(shape)
+    else:
+        backend, reason = registry.named(conv.backend, shape), "is left to the option 'backend'"
+    # Without the pattern's name, whose sizes may be symbolic while a model is compiled.
+    kind = type(pattern).__name__ if compiling else str(pattern)
+    return "operator", backend.name, [f"the operator by {backend.name}: {kind} {reason}", *reasons]
+
+
+def _not_folded(
+    conv: AttentionConv, states: Tensor, pattern: Blocks, num_copies: int, return_weights: bool
+) -> str | None:
+    """Why the projections of queries and messages are not folded into keys and values, if so."""
+    if return_weights or conv.backend != "auto" or registry.forced():
+        return "weights are returned or a backend is set"
+    if states.device.type != "cpu" or torch.compiler.is_compiling():
+        return "that is for a CPU, and not compiled"
+    if not (is_plain(conv.lin_query, Linear) and is_plain(conv.lin_out, Linear)):
+        return "a projection has hooks or is of another type"
+    regular = pattern.num_samples * pattern.max_queries == pattern.num_queries
+    if not (regular and num_copies in (1, pattern.num_samples)):
+        return "samples differ in their number of queries"
+    sizes = (conv.lin_query.in_channels, conv.lin_query.out_channels, conv.lin_out.in_channels)
+    channels, head_channels, value_channels = sizes[0], sizes[1] // conv.heads, sizes[2] // conv.heads
+    ratio = folding_ratio(pattern, conv.heads, channels, head_channels, value_channels, shared=num_copies > 1)
+    return None if ratio > 1.0 else "that would take more multiplications"
+
+
+def _is_adjacency(edges: Adj) -> bool:
+    """Tells whether PyG passes over single messages along such edges."""
+    return edges.is_sorted_by_col if isinstance(edges, EdgeIndex) else bool(is_sparse(edges))
+
+
+def no_kernels(x: Tensor) -> str | None:
+    """Says why kernels that only know single precision on a CPU and one derivative cannot take a tensor, if so."""
+    if torch.compiler.is_compiling():
+        return "the model is compiled"
+    if x.dim() != 2 or x.device.type != "cpu" or x.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
+        return "states are no matrix in single precision on a CPU"
+    if in_forward_mode() or in_transform():
+        return "other derivatives than those of a backward pass are asked for"
+    return None
+
+
+def takes_onednn(num_rows: int, layer: nn.Module) -> bool:
+    """Tells whether oneDNN projects so many rows faster than the layer, whose call nobody has to see."""
+    weight = cast(Tensor, layer.weight) if is_plain(layer, Linear) else None
+    return weight is not None and not is_lazy(weight) and prefers_onednn(num_rows, weight) and _is_single(layer)
+
+
+def not_fused(num_rows: int, layers: nn.Module, norm: nn.Module) -> str | None:
+    """Says why a residual branch is computed step by step, if so."""
+    problem: str | None = numba_problem()
+    linears = linears_of(layers)
+    if problem is not None or not linears or not is_plain(norm, nn.LayerNorm):
+        return problem or "a module has hooks or is of another type"
+    weight, bias = (norm._parameters[name] for name in ("weight", "bias"))
+    if weight is None or bias is None or weight.dim() != 1 or num_rows == 0:
+        return "there are no rows, or no weights of the normalisation"
+    if any(a.size(0) != b.size(-1) for a, b in pairwise([*(layer.weight for layer in linears), weight])):
+        return "its sizes do not fit"
+    return None if all(map(_is_single, (*linears, norm))) else "its weights are not in single precision on a CPU"
+
+
+def linears_of(layers: nn.Module) -> list[Linear]:
+    """Returns a linear layer, or two with a ReLU in between, unless modules are of other types or have hooks."""
+    modules = list(layers.children()) if is_plain(layers, nn.Sequential) else [layers]
+    kinds = [Linear] if len(modules) == 1 else [Linear, nn.ReLU, Linear]
+    fits = len(modules) == len(kinds) and all(map(is_plain, modules, kinds))
+    return cast(list[Linear], modules[::2]) if fits else []
+
+
+def _is_single(module: nn.Module) -> bool:
+    return all(x.device.type == "cpu" and x.dtype == torch.float32 for x in module.parameters())
