@@ -29,12 +29,18 @@ from tg_mlc.datasets.downloads import (
     read_checked,
     read_tar,
     read_wheel,
-    set_aside,
     unpack,
 )
 
 CONTENT = bytes(range(256)) * 1000
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+FILE = RawFile("file.arff", (DIGEST,), ("a", "b"), "set/raw", "the archive")
 MEMBERS = {"a.txt": b"first", "b.txt": b"second"}
+
+
+@pytest.fixture(autouse=True)
+def no_data_folder(monkeypatch):
+    monkeypatch.delenv("TG_MLC_DATA", raising=False)
 
 
 def pack(*members):
@@ -150,7 +156,10 @@ def test_damaged_archives_give_one_error(data):
             assert "the archive" in str(error)  # noqa: PT017
 
 
-def test_damaged_files():
+def test_damaged_files_and_bombs():
+    for suffix, compress in ((".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)):
+        with pytest.raises(SourceError, match=r"at most 1,000 bytes unpacked"):
+            unpack(compress(bytes(10**6)), f"a{suffix}", 1000)
     assert unpack(bz2.compress(b"x"), "a.bz2") == b"x"
     assert unpack(b"x", "a.arff") == b"x"
     for name, content in {"a.gz": gzip.compress(CONTENT)[:-9], "a.xz": b"?", "a.bz2": b"?"}.items():
@@ -197,29 +206,12 @@ def test_pip_is_not_waited_for_forever(monkeypatch):
         fetch_wheel("tinydata==1.0")
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])
-def test_packed_bombs_are_refused(suffix):
-    compress = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}[suffix]
-    with pytest.raises(SourceError, match=r"at most 1,000 bytes unpacked"):
-        unpack(compress(bytes(10**6)), f"a{suffix}", 1000)
-
-
 def test_bombs_in_archives_are_refused(wheels):
     with pytest.raises(SourceError, match="the archive to have at most 1,000 bytes"):
         read_tar(gzip.compress(bytes(10**6)), "a.txt", max_bytes=1000)
     wheel = next(wheels.glob("*.whl")).read_bytes()
     with pytest.raises(SourceError, match=r"cannot be read: Expected 'tinydata/zeros' to have at most 1,000 bytes"):
         read_wheel(wheel, "tinydata/zeros", max_bytes=1000)
-
-
-CONTENT = bytes(range(256)) * 1000
-DIGEST = hashlib.sha256(CONTENT).hexdigest()
-FILE = RawFile("file.arff", (DIGEST,), ("a", "b"), "set/raw", "the archive")
-
-
-@pytest.fixture(autouse=True)
-def no_data_folder(monkeypatch):
-    monkeypatch.delenv("TG_MLC_DATA", raising=False)
 
 
 @pytest.fixture
@@ -305,40 +297,29 @@ def test_what_this_machine_has_is_taken_even_if_another_file_is_missing(answers,
 
 @pytest.mark.parametrize(("suffix", "compress"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])
 def test_the_data_folder_comes_first(answers, tmp_path, monkeypatch, suffix, compress):
-    (tmp_path / "shared" / "set" / "raw").mkdir(parents=True)
-    (tmp_path / "shared" / "set" / "raw" / f"file.arff{suffix}").write_bytes(compress(CONTENT))
+    path = tmp_path / "shared" / "set" / "raw" / f"file.arff{suffix}"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(compress(CONTENT))
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
     fetch_all([FILE], tmp_path / "raw")
     assert (tmp_path / "raw" / "file.arff").read_bytes() == CONTENT
     assert answers[1] == []
+    if suffix:
+        path.write_bytes(compress(bytes(10**8)))  # a bomb
+        with pytest.raises(DatasetUnavailableError, match=r"bytes unpacked \(got more\)"):
+            fetch_all([FILE], tmp_path / "other")
+        assert not (tmp_path / "other" / "file.arff").exists()
 
 
-def test_bombs_in_the_data_folder_are_no_source(answers, tmp_path, monkeypatch):
-    (tmp_path / "set" / "raw").mkdir(parents=True)
-    (tmp_path / "set" / "raw" / "file.arff.gz").write_bytes(gzip.compress(bytes(10**8)))
-    monkeypatch.setenv("TG_MLC_DATA", str(tmp_path))
-    with pytest.raises(DatasetUnavailableError, match=r"bytes unpacked \(got more\)"):
-        fetch_all([FILE], tmp_path / "raw")
-    assert not (tmp_path / "raw" / "file.arff").exists()
-
-
-def test_a_wrong_file_is_set_aside(tmp_path):
-    (tmp_path / "file.arff").write_bytes(b"<html>")
-    with pytest.raises(ChecksumError, match=r"set aside as .*file\.arff\.bad'; run again"):
-        read_checked(FILE, tmp_path)
-    assert (tmp_path / "file.arff.bad").exists()
-    (tmp_path / "file.arff").write_bytes(CONTENT)
-    assert read_checked(FILE, tmp_path) == CONTENT
-
-
-def test_set_aside_overwrites_nothing(tmp_path):
-    names = []
-    for content in (b"1", b"2", b"3"):
-        path = tmp_path / "file.csv"
+def test_wrong_files_are_set_aside_and_overwrite_nothing(tmp_path):
+    path = tmp_path / "file.arff"
+    for number, content in (("", b"1"), ("1", b"2"), ("2", b"3")):
         path.write_bytes(content)
-        names.append(set_aside(path).name)
-    assert names == ["file.csv.bad", "file.csv.bad1", "file.csv.bad2"]
-    assert (tmp_path / "file.csv.bad").read_bytes() == b"1"
+        with pytest.raises(ChecksumError, match=rf"set aside as .*file\.arff\.bad{number}'; run again"):
+            read_checked(FILE, tmp_path)
+        assert (tmp_path / f"file.arff.bad{number}").read_bytes() == content
+    path.write_bytes(CONTENT)
+    assert read_checked(FILE, tmp_path) == CONTENT
 
 
 class Slow(BaseHTTPRequestHandler):

@@ -47,6 +47,7 @@ def load(real_file, mulan_root):
 def test_the_numbers_of_the_data_sets(load, name, train, test, labels, features, kind, cardinality):
     dataset = load(name)
     assert len(dataset) == train + test
+    assert all(url.startswith("https://raw.githubusercontent.com/") for file in dataset.files for url in file.urls)
     assert (dataset.num_labels, dataset.num_inputs, dataset.kind) == (labels, features, kind)
     assert len(set(dataset.label_names)) == labels
     assert len(set(dataset.feature_names)) == features
@@ -96,6 +97,7 @@ def test_pages_of_delicious_repeat(load):
     assert sum(times[page] > 1 for page in pages) == 4945
     known = set(pages[:12_920])
     assert sum(page in known for page in pages[12_920:]) == 871
+    assert "871 of the 3,185 test samples" in " ".join(card("delicious").notes)
 
 
 def test_samples_are_the_rows_of_the_file(load, real_file):
@@ -187,21 +189,6 @@ def test_mediamill_is_also_read_from_arff_files(tmp_path, write):
     write("Mediamill/raw/mediamill.xml", XML.format("A", "B"))
     dataset = MulanDataset(tmp_path, "mediamill")
     assert (dataset.kind, dataset.x.tolist()) == ("vector", [[1, 0], [0, 0], [0, 1], [0, 1]])
-
-
-def test_mirrors_come_before_archives():
-    file = find_published("Bibtex").files[0][0]
-    assert file.urls == (
-        "https://raw.githubusercontent.com/tsoumakas/mulan/master/data/multi-label/bibtex/bibtex-train.arff",
-    )
-
-
-def test_the_card_of_delicious_tells_of_test_samples_in_training(load):
-    dataset = load("Delicious")
-    train, test = ([tuple(dataset[row].x.tolist()) for row in rows.tolist()] for rows in dataset._official)
-    repeated = len([words for words in test if words in set(train)])
-    assert repeated == 871
-    assert f"{repeated} of the {len(test):,} test samples" in " ".join(card("delicious").notes)
 
 
 def python2(x):

@@ -6,7 +6,6 @@ import json
 import lzma
 import os
 import shutil
-import time
 import tracemalloc
 from collections import Counter
 from pathlib import Path
@@ -101,6 +100,9 @@ def test_the_numbers_of_the_sample(sample):
     assert sample.num_inputs == 32_272 + 1
     assert (sample.kind, sample.feature_names[0]) == ("sequence", UNKNOWN)
     assert (sample._data.x > 0).all()
+    assert torch.equal(RCV1(sample.root, form="json")._data.x, sample._data.x)  # from the processed file
+    with pytest.raises(ValueError, match="published with a split"):
+        sample.official_split()
 
 
 def test_words_and_topics_of_the_sample_are_those_of_the_file(sample, real_file):
@@ -112,18 +114,6 @@ def test_words_and_topics_of_the_sample_are_those_of_the_file(sample, real_file)
     assert [sample.feature_names[i] for i in sample[0].x[:4]] == ["Brazils", "stateowned", "oil", "giant"]
     counts = Counter(word for document in documents for word in document["doc_token"])
     assert sample.feature_names[1:] == sorted(counts, key=lambda word: (-counts[word], word))
-
-
-def test_one_file_has_no_official_split(sample):
-    with pytest.raises(ValueError, match="published with a split"):
-        sample.official_split()
-
-
-def test_it_is_fast_from_the_processed_file(sample):
-    start = time.process_time()
-    again = RCV1(sample.root, form="json")
-    assert time.process_time() - start < 0.5
-    assert torch.equal(again._data.x, sample._data.x)
 
 
 def test_the_hierarchy_is_that_of_the_taxonomy(sample, real_file):
@@ -281,43 +271,30 @@ def test_missing_token_files_are_told(lyrl):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("name", "text", "message"),
     [
-        (
-            ".I 10\n.W\na\n.I 11\n",
-            r"'\.W' after the last '\.I' of '.*train\.dat' \(got its end\)",
-        ),
-        (".I 10\n.I 11\n.W\na\n", r"line 2 of '.*train\.dat' to be .*'\.W' below it.*\(got '\.I 11'\)"),
-        (".I 10\na\n", r"line 2 of '.*train\.dat' to be '\.I' with a number.*\(got 'a'\)"),
-        (".I ten\n.W\n", r"line 1 of .* \(got '\.I ten'\)"),
-        (".I 10\n.W\na\n.W\n", r"line 4 of .* \(got '\.W'\)"),
-        ("words first\n", r"line 1 of .* \(got 'words first'\)"),
-        (TRAIN + ".I 10\n.W\na\n", r"every document of '.*qrels' once \(got 0 in .*, and 1 twice, \[10\]\)"),
-        (TRAIN + ".I 99\n.W\na\n", r"got 1 in one of both alone, \[99\], and 0 twice"),
-        (".I 10\n.W\na\n", r"got 1 in one of both alone, \[11\].*; is a file truncated"),
-        ("", r"got 2 in one of both alone, \[10, 11\]"),
+        ("tokens_train.dat", ".I 10\n.W\na\n.I 11\n", r"'\.W' after the last '\.I' of '.*train\.dat' \(got its end\)"),
+        ("tokens_train.dat", ".I 10\n.I 11\n.W\na\n", r"line 2 of '.*train\.dat' to be .*'\.W' below it.*'\.I 11'\)"),
+        ("tokens_train.dat", ".I 10\na\n", r"line 2 of '.*train\.dat' to be '\.I' with a number.*\(got 'a'\)"),
+        ("tokens_train.dat", ".I ten\n.W\n", r"line 1 of .* \(got '\.I ten'\)"),
+        ("tokens_train.dat", ".I 10\n.W\na\n.W\n", r"line 4 of .* \(got '\.W'\)"),
+        ("tokens_train.dat", "words first\n", r"line 1 of .* \(got 'words first'\)"),
+        ("tokens_train.dat", TRAIN + ".I 10\n.W\na\n", r"every document of '.*qrels' once .*, and 1 twice, \[10\]\)"),
+        ("tokens_train.dat", TRAIN + ".I 99\n.W\na\n", r"got 1 in one of both alone, \[99\], and 0 twice"),
+        ("tokens_train.dat", ".I 10\n.W\na\n", r"got 1 in one of both alone, \[11\].*; is a file truncated"),
+        ("tokens_train.dat", "", r"got 2 in one of both alone, \[10, 11\]"),
+        ("topics.qrels", "", r"every document of '.*qrels' once \(got 6 in one of both alone"),
+        ("topics.qrels", QRELS + "E11 20\n", r"line 9 of '.*qrels' to be a topic, a number and 1 \(got 'E11 20'\)"),
+        ("topics.qrels", QRELS + "E11 20 0\n", r"line 9 of '.*qrels'"),
+        ("topics.qrels", QRELS + f"E11 {10**30} 1\n", r"line 9 of '.*qrels'"),
     ],
 )
-def test_wrong_token_files(lyrl, text, message):
-    (lyrl / "raw" / "lyrl2004_tokens_train.dat").write_text(text)
+def test_wrong_token_files(lyrl, name, text, message):
+    [path] = (lyrl / "raw").glob(f"*{name}")
+    path.write_text(text)
     with pytest.raises(ValueError, match=message):
         RCV1(lyrl, form="tokens")
     assert list((lyrl / "processed").iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", r"every document of '.*qrels' once \(got 6 in one of both alone"),
-        (QRELS + "E11 20\n", r"line 9 of '.*qrels' to be a topic, a number and 1 \(got 'E11 20'\)"),
-        (QRELS + "E11 20 0\n", r"line 9 of '.*qrels'"),
-        (QRELS + f"E11 {10**30} 1\n", r"line 9 of '.*qrels'"),
-    ],
-)
-def test_wrong_topic_files(lyrl, text, message):
-    (lyrl / "raw" / "rcv1-v2.topics.qrels").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        RCV1(lyrl, form="tokens")
 
 
 def test_a_topic_that_is_listed_twice_counts_once(lyrl):

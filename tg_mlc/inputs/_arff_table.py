@@ -7,14 +7,14 @@ import logging
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from typing_extensions import Self
 
 from tg_mlc._files import MAX_BYTES, read_unpacked
 from tg_mlc._numbers import NUMBER, parse_number
@@ -105,26 +105,26 @@ class _Attribute(NamedTuple):
 
 def _read_header(content: bytes) -> tuple[str, list[_Attribute], int, int]:
     """The relation, the attributes, and the byte and the line at which the rows begin."""
-    relation, attributes, line = "", dict[str, _Attribute](), 0
+    relation, attributes = "", dict[str, _Attribute]()
     stream = io.BytesIO(content)
     stream.seek(3 if content.startswith(b"\xef\xbb\xbf") else 0)
-    for line, raw in enumerate(stream, start=1):
-        with _at_line(line):
+    with _Place(1) as place:
+        for place.line, raw in enumerate(stream, start=1):
             text = _decode(raw)
             keyword = re.split(r"[\s'\"]", text, maxsplit=1)[0].lower()
             if keyword == "@data":
                 if not attributes:
                     raise ValueError("Expected at least one '@attribute' before '@data' (got none)")
-                return relation, list(attributes.values()), stream.tell(), line + 1
+                return relation, list(attributes.values()), stream.tell(), place.line + 1
             if keyword == "@relation":
                 relation = _unquote(text[len("@relation") :].strip())
             elif keyword == "@attribute":
-                new = _read_attribute(text, line)
+                new = _read_attribute(text, place.line)
                 if (first := attributes.setdefault(new.name, new)) is not new:
                     raise ValueError(f"Expected distinct names (got '{new.name}' as on line {first.line})")
             elif text and not text.startswith("%"):
                 raise ValueError(f"Expected '@relation', '@attribute' or '@data' (got {_shorten(text)})")
-    raise ValueError(f"line {max(line, 1)}: Expected a line '@data' before the end of the file (it may be cut off)")
+        raise ValueError("Expected a line '@data' before the end of the file (it may be cut off)")
 
 
 def _read_attribute(text: str, line: int) -> _Attribute:
@@ -238,7 +238,7 @@ def _read_rows(content: bytes, start: int, line: int, columns: _Columns) -> sp.c
         ]
         first, start = first + len(lines) - 1, end
         if rows and table is None:
-            with _at_line(rows[0][0]):
+            with _Place(rows[0][0]):
                 table = (_SparseRows if rows[0][1].startswith(b"{") else _DenseRows)(columns)
         if rows and table is not None and not table.add_plain([row for _, row in rows]):
             table.add(rows)
@@ -284,8 +284,8 @@ class _DenseRows(_Rows):
 
     def add(self, rows: list[tuple[int, bytes]]) -> None:
         width, numbers = len(self.columns.attributes), []
-        for line, row in rows:
-            with _at_line(line):
+        with _Place() as place:
+            for place.line, row in rows:
                 cells = _split_cells(_decode(row))
                 if len(cells) != width:
                     expected = f"Expected {width} values, one for each attribute"
@@ -328,8 +328,8 @@ class _SparseRows(_Rows):
 
     def add(self, rows: list[tuple[int, bytes]]) -> None:
         parsed = []
-        for line, row in rows:
-            with _at_line(line):
+        with _Place() as place:
+            for place.line, row in rows:
                 parsed.append(self._parse(_decode(row)))
         indices = np.array([index for numbers in parsed for index in numbers], dtype=np.int64)
         self._append(np.array(list(map(len, parsed))), indices, np.array([v for row in parsed for v in row.values()]))
@@ -412,10 +412,15 @@ def _shorten(text: str, length: int = 40) -> str:
     return repr(text if len(text) <= length else f"{text[:length]}...")
 
 
-@contextmanager
-def _at_line(line: int) -> Iterator[None]:
+class _Place:
     """Puts the number of the line before the message of an error."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"line {line}: {error}") from None
+
+    def __init__(self, line: int = 0) -> None:
+        self.line = line
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, ValueError):
+            raise ValueError(f"line {self.line}: {error}") from None
