@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.accuracy.papers import reported, title
 from benchmarks.accuracy.runs import Row
@@ -70,11 +70,14 @@ def growth(result: Result) -> list[str]:
 
 def models(result: Result) -> list[str]:
     """One line for each model, layout and mode."""
-    lines = []
+    lines, left_out = [], []
     for row in result["models"]:
         sizes = row["sizes"]
-        labels = f"{sizes['num_labels']}" + ("" if sizes["channels"] == WIDE else f", d={sizes['channels']}")
+        narrow = "" if sizes["channels"] == WIDE else f", d={sizes['channels']}"
+        labels, where = f"{sizes['num_labels']}{narrow}", f"{sizes['num_labels']} labels{narrow}"
         for name, found in row["layouts"].items():
+            if found["state"] == "disagrees" or found.get("why"):
+                left_out.append(f"{name} on {where} along {sizes['graph']}: {found.get('why') or 'disagrees'}")
             for mode in (mode for mode in ("inference", "training") if mode in found):
                 times, peaks = found[mode], found.get("peak_bytes")
                 ratio = f"{times['ours_is_faster']:.2f}" if "ours_is_faster" in times else "-"
@@ -84,7 +87,8 @@ def models(result: Result) -> list[str]:
     heads = ("labels", "graph", "layout", "mode", "ms", "quartiles", "samples/s", "x ours", "of the floor", "peak MB")
     precision, setting = result["settings"]["precision"], result["settings"].get("matmul_precision", "highest")
     under = "" if setting == "highest" else f', under `torch.set_float32_matmul_precision("{setting}")`'
-    return [*table(heads, lines), "", *listed([f"Precision: {precision}{under}.", _machine(result)])]
+    notes = [f"Precision: {precision}{under}.", *([f"Left out: {'; '.join(left_out)}."] if left_out else [])]
+    return [*table(heads, lines), "", *listed([*notes, _machine(result)])]
 
 
 def lanet_epochs(result: Result) -> list[str]:
@@ -103,9 +107,11 @@ def lanet_epochs(result: Result) -> list[str]:
     return table(heads, lines)
 
 
-def family() -> list[str]:
-    """Minutes per epoch of models of the family, beside those of Table 4 of LaMP and Table 2 of MPED."""
-    results = [read(name) for name in names("family-")]
+def family(results: Sequence[Result] | None = None) -> list[str]:
+    """Minutes per epoch of models of the family, beside those of Table 4 of LaMP and Table 2 of MPED; all tracked ones
+    unless given.
+    """
+    results = [read(name) for name in names("family-")] if results is None else results
     if not results:
         return ["Not measured."]
     lines, notes = [], []

@@ -12,23 +12,35 @@ pattern alone (edge lists, masks, sorted edges) made before. Peak memory is that
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any, Literal
 
 import torch
 
-from benchmarks.command_line import chosen, retain_heap, run
-from benchmarks.files import check_replacement, name_of, write_results
+from benchmarks.command_line import RETAINED_HEAP, chosen, heap_is_retained, retain_heap, run
+from benchmarks.files import check_replacement, name_of, read_file, write_results
+from benchmarks.report import speed as tables
 from benchmarks.speed import growth
-from benchmarks.speed.attention_rows import Row, Settings, compare, relate
 from benchmarks.speed.crossovers import calibrate as find_thresholds
-from benchmarks.speed.implementations import OURS
-from benchmarks.speed.measure import Limits, measure_limits
-from benchmarks.speed.regimes import GROUPS
+from benchmarks.speed.implementations import OURS, Attend, call, candidates, passes
+from benchmarks.speed.measure import Job, Limits, interleave, measure_limits
+from benchmarks.speed.memory import peaks_of
+from benchmarks.speed.reference import agrees, errors, reference
+from benchmarks.speed.regimes import GROUPS, SEED, Inputs, Regime, draw
 from benchmarks.speed.regimes import regimes as regimes_of
+from tg_mlc.ops import Pattern
+from tg_mlc.ops.attention import registry
 
 SCALING = "SCALING"
+PASSES = ("forward", "forward_backward")
+#: Share of the memory that a candidate may take.
+MEMORY_SHARE = 0.5
+
+Row = dict[str, Any]
 
 
 def main(
@@ -60,27 +72,30 @@ def main(
     torch.set_num_threads(threads)
     settings = Settings(1 if quick else repeats, device, dtype, threads, quick)
     limits = measure_limits(device, settings.torch_dtype, quick=quick)
-    print(describe(limits, settings))
     content: dict[str, Any] = {"settings": settings.to_dict()}
     if calibrate:
-        content["limits"] = asdict(limits)
-        content["calibration"] = find_thresholds(settings.repeats, device, quick=quick)
-        return finish(name_of("attention_calibration", device, machine), content, replace, [])
+        content |= {"limits": asdict(limits), "calibration": find_thresholds(settings.repeats, device, quick=quick)}
+        print(f"Wrote {write_results(name_of('attention_calibration', device, machine), content, replace=replace)}")
+        return 0
 
     content["regimes"] = rows = {}
     for regime in (regime for name in names if name != SCALING for regime in regimes_of(name, quick=quick)):
         rows[regime.name] = compare(regime, settings, limits)
-        print("\n".join(["", *table(regime.name, rows[regime.name])]), flush=True)
+        print(
+            regime.name, {name: found["state"] for name, found in rows[regime.name]["candidates"].items()}, flush=True
+        )
     if SCALING in names:
         content["scaling"] = growth.exponents(settings.repeats, device, settings.torch_dtype, quick=quick)
-        print("\n".join(["", *growth.table(content["scaling"])]))
     limits = limits.or_better(measure_limits(device, settings.torch_dtype, quick=quick))
     content["limits"] = asdict(limits)
     for row in rows.values():
         relate(row, limits)
-    return finish(
-        name_of("attention", device, dtype if dtype != "float32" else "", machine), content, replace, wrong(rows)
-    )
+    name = name_of("attention", device, dtype if dtype != "float32" else "", machine)
+    path, problems = write_results(name, content, replace=replace), wrong(rows)
+    result = read_file(path)
+    print("\n".join(["", *tables.attention(result), "", *(tables.growth(result) if SCALING in names else [])]))
+    print(f"Wrote {path}" + (f"\nWrong: {'; '.join(problems)}" if problems else ""))
+    return int(bool(problems))
 
 
 def wrong(rows: dict[str, Row]) -> list[str]:
@@ -93,67 +108,118 @@ def wrong(rows: dict[str, Row]) -> list[str]:
     ]
 
 
-def finish(name: str, content: dict[str, Any], replace: bool, problems: list[str]) -> int:
-    """Writes the results and returns the exit status."""
-    print(f"\nWrote {write_results(name, content, replace=replace)}")
-    if problems:
-        print(f"\nWrong: {'; '.join(problems)}")
-    return int(bool(problems))
+@dataclass(frozen=True)
+class Settings:
+    """What all regimes of a run share."""
+
+    repeats: int
+    device: str
+    dtype: str
+    threads: int
+    quick: bool
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        """The type of all tensors."""
+        dtype: torch.dtype = getattr(torch, self.dtype)
+        return dtype
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is stored beside the results."""
+        heap = RETAINED_HEAP if heap_is_retained() else "default"
+        return {**asdict(self), "seed": SEED, "heap": heap, "heap_of_memory_measurements": "default"}
 
 
-def describe(limits: Limits, settings: Settings) -> str:
-    """The machine's limits in one line."""
-    products = ", ".join(f"{1e-9 * rate:.0f} ({precision})" for precision, rate in limits.by_precision.items())
-    return (
-        f"{settings.device}, {settings.dtype}, {settings.threads} threads: matrix products {products} GFLOP/s, "
-        f"copies {1e-9 * limits.bandwidth:.0f} GB/s"
-    )
+def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
+    """What every candidate gives, takes and needs."""
+    pattern = regime.make().to(settings.device)
+    inputs = draw(pattern, regime, settings.torch_dtype)
+    backend, reason = registry.choose(call(inputs, pattern).shape)
+    row: Row = {
+        "pattern": repr(pattern),
+        "num_edges": pattern.num_edges,
+        "density": pattern.density,
+        "auto": f"{backend.name}: {reason}",
+        "baseline": regime.baseline,
+        "work": {name: work(pattern, inputs, name) for name in PASSES},
+        "candidates": {},
+    }
+    attends = _check(regime, pattern, inputs, settings, row["candidates"])
+    jobs: dict[str, Job] = {
+        f"{name}/{which}": job for name, attend in attends.items() for which, job in passes(attend, inputs).items()
+    }
+    for name, samples in interleave(jobs, settings.repeats, settings.device).items():
+        candidate, which = name.split("/")
+        row["candidates"][candidate][which] = samples.summary()
+    relate(row, limits)
+    del attends, jobs, inputs, pattern
+    gc.collect()
+    for name, found in row["candidates"].items():
+        if found["state"] == "agrees" and not settings.quick:
+            found["peak_bytes"] = peaks_of(
+                "benchmarks.speed.implementations:memory_jobs",
+                settings.device,
+                regime=regime.name,
+                candidate=name,
+                quick=settings.quick,
+                dtype=settings.dtype,
+                threads=settings.threads,
+            )
+    return row
 
 
-def table(name: str, row: Row) -> list[str]:
-    """One line for each candidate."""
-    limit, baseline = row["limit"]["forward_backward"], row["baseline"]
-    head = ("fwd ms", "fwd CPU ms", "fwd+bwd ms", "quartiles", "CPU ms", f"x {baseline}", "x CPU", "of limit")
-    lines = [
-        f"{name}: {row['pattern']}, {row['num_edges']} edges; auto takes {row['auto']}",
-        f"limit with backward: {limit['wall_ms']:.3g} ms ({limit['bound']})",
-        _line("", *head, "peak MB", "worst error"),
-    ]
-    return lines + [_candidate(name, found) for name, found in row["candidates"].items()]
+def work(pattern: Pattern, inputs: Inputs, which: str) -> tuple[float, float]:
+    """The FLOP of the products along the edges, and the bytes of every tensor read or written once a pass."""
+    flop = 4 * pattern.num_edges * inputs.query[0].numel()
+    rows = 2 * (pattern.num_queries + pattern.num_keys)  # queries, keys, values and output
+    times = 1 if which == "forward" else 3  # backward reads these and the output's gradient, and writes three more
+    return times * flop, times * rows * inputs.query[0].numel() * inputs.query.element_size()
 
 
-def _line(name: str, *cells: str) -> str:
-    return f"{name:<18}" + "".join(f"{cell:>15}" for cell in cells)
+def _check(
+    regime: Regime, pattern: Pattern, inputs: Inputs, settings: Settings, rows: dict[str, Row]
+) -> dict[str, Attend]:
+    """Those that agree with the reference; all are listed."""
+    if settings.device == "cuda":
+        total = torch.cuda.get_device_properties(0).total_memory
+    else:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory, expected, attends = MEMORY_SHARE * total, reference(inputs, pattern), {}
+    for candidate in candidates():
+        reason = candidate.refuse(inputs, pattern, memory)
+        if candidate.per_edge and not regime.per_edge:
+            reason = reason or "not compared here: makes tensors with a row for every edge"
+        if reason:
+            rows[candidate.name] = {"state": "refused", "why": reason}
+            continue
+        try:
+            attend = candidate.prepare(pattern)
+            error = errors(attend, inputs, expected)
+        except (RuntimeError, TypeError, ValueError, ImportError, MemoryError) as problem:
+            rows[candidate.name] = {"state": "failed", "why": f"{type(problem).__name__}: {problem}"[:300]}
+            continue
+        agreed = agrees(error, settings.torch_dtype)
+        rows[candidate.name] = {
+            "state": "agrees" if agreed else "disagrees",
+            "why": None,
+            # JSON has no infinity:
+            "errors": {name: value if value < float("inf") else None for name, value in error.items()},
+        }
+        if agreed:
+            attends[candidate.name] = attend
+    return attends
 
 
-def _candidate(name: str, found: Row) -> str:
-    if "forward" not in found:
-        why = found["why"] or ", ".join(f"{which} {_error(value)}" for which, value in found["errors"].items())
-        return f"{_line(name)}  {found['state']}: {why}"
-    forward, both = found["forward"], found["forward_backward"]
-    wall = both["wall_ms"]
-    cells = [
-        f"{forward['wall_ms']['median']:.3g}",
-        f"{forward['cpu_ms']['median']:.3g}",
-        f"{wall['median']:.3g}",
-        f"{wall['q1']:.3g}-{wall['q3']:.3g}",
-        f"{both['cpu_ms']['median']:.3g}",
-        *(f"{both[ratio]:.3g}" if ratio in both else "-" for ratio in ("wall_ratio", "cpu_ratio")),
-        f"{both['wall_share_of_limit']:.1%}",
-        _peaks(found.get("peak_bytes")),
-        max(map(_error, found["errors"].values()), key=float),
-    ]
-    return _line(name, *cells)
-
-
-def _peaks(peaks: dict[str, int] | str | None) -> str:
-    if peaks is None or isinstance(peaks, str):
-        return "-"
-    return " / ".join(f"{1e-6 * size:.0f}" for size in peaks.values())
-
-
-def _error(value: float | None) -> str:
-    return "nan" if value is None else f"{value:.1e}"
+def relate(row: Row, limits: Limits) -> None:
+    """Adds what the limits are, the share of them that every candidate reaches, and its ratio to the baseline."""
+    row["limit"] = {which: limits.seconds(*row["work"][which]) for which in PASSES}
+    baseline = row["candidates"].get(row.get("baseline"), {})
+    for found, which, clock in product(row["candidates"].values(), PASSES, ("wall", "cpu")):
+        if which in found:
+            time = found[which][f"{clock}_ms"]["median"]
+            found[which][f"{clock}_share_of_limit"] = row["limit"][which][f"{clock}_ms"] / time
+            if which in baseline:
+                found[which][f"{clock}_ratio"] = baseline[which][f"{clock}_ms"]["median"] / time
 
 
 if __name__ == "__main__":

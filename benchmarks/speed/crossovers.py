@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,54 +36,38 @@ def calibrate(repeats: int, device: str, *, quick: bool = False) -> dict[str, An
     """Times both sides of each choice in float32, prints and returns where they are level."""
     torch.manual_seed(0)
     regime = Regime("", lambda: sparse(2, 1, 1), *((2, 16) if quick else (4, 128)))
-    by_density: dict[float, dict[int, dict[int, dict[str, Any]]]] = {0.0: {}, DROPOUT: {}}
-    print(f"Shared, sparse against dense; in use: {crossovers.DENSE_FROM}")
-    for dropout_p, channels in product(by_density, (regime.channels, NARROW_CHANNELS)):
-        by_density[dropout_p][channels] = by_size = {
-            size: _densities(size, replace(regime, channels=channels), dropout_p, repeats, device)
-            for size in ((16, 32) if quick else (32, 64, 128, 256, 512, 1024, 2048))
+    widths = {channels: replace(regime, channels=channels) for channels in (regime.channels, NARROW_CHANNELS)}
+    sizes, num_keys = ((16, 32), (4, 8)) if quick else ((32, 64, 128, 256, 512, 1024, 2048), (8, 16, 32, 64, 128, 256))
+    labels, few = ((4, 9), (4, 9)) if quick else (LABELS, (27, 159, 983))
+    constants = ("DENSE_FROM", "MIN_BLOCK", "MIN_DROPPED", "MAX_WASTE", "FOLD_COST")
+    by_density = {
+        dropout_p: {
+            channels: {size: _densities(size, wide, dropout_p, repeats, device) for size in sizes}
+            for channels, wide in widths.items()
         }
-        for size, row in by_size.items():
-            print(
-                f"  {size} nodes, {row['num_samples']} samples, {channels} channels, dropout {dropout_p}, "
-                f"{row['sparse']}: {_verdict(row)}"
-            )
-    by_keys = {
-        keys: _wastes(keys, regime, repeats, device) for keys in ((4, 8) if quick else (8, 16, 32, 64, 128, 256))
+        for dropout_p in (0.0, DROPOUT)
     }
-    print(
-        f"Blocks, dense against blocks; in use: MIN_BLOCK = {crossovers.MIN_BLOCK}, MAX_WASTE = {crossovers.MAX_WASTE}"
-    )
-    for keys, row in by_keys.items():
-        print(f"  {keys} keys, {row.get('work', '-')} multiplications a block: {_verdict(row)}")
-    dropped = {
-        channels: _droppings((4, 9) if quick else LABELS, replace(regime, channels=channels), repeats, device)
-        for channels in (regime.channels, NARROW_CHANNELS)
-    }
-    print(f"Blocks with dropout, dense against blocks; in use: MIN_DROPPED = {crossovers.MIN_DROPPED}")
-    for channels, row in dropped.items():
-        print(f"  {channels} channels: {_verdict(row, '.2g')}")
-    by_labels = {
-        num_labels: _foldings(num_labels, regime, repeats, device)
-        for num_labels in ((4, 9) if quick else (27, 159, 983))
-    }
-    print(f"Blocks, projections apart against folded; in use: FOLD_COST = {crossovers.FOLD_COST}")
-    for num_labels, row in by_labels.items():
-        print(f"  {num_labels} labels: {_verdict(row)}")
-    return {
-        "in_use": {
-            "DENSE_FROM": crossovers.DENSE_FROM,
-            "MIN_BLOCK": crossovers.MIN_BLOCK,
-            "MIN_DROPPED": crossovers.MIN_DROPPED,
-            "MAX_WASTE": crossovers.MAX_WASTE,
-            "FOLD_COST": crossovers.FOLD_COST,
-        },
+    found = {
         "density": by_density[0.0],
         "density, dropped": by_density[DROPOUT],
-        "waste": by_keys,
-        "dropped": dropped,
-        "folding": by_labels,
+        "waste": {keys: _wastes(keys, regime, repeats, device) for keys in num_keys},
+        "dropped": {channels: _droppings(labels, wide, repeats, device) for channels, wide in widths.items()},
+        "folding": {num_labels: _foldings(num_labels, regime, repeats, device) for num_labels in few},
     }
+    in_use = {name: getattr(crossovers, name) for name in constants}
+    print("in use: " + ", ".join(f"{name} = {value}" for name, value in in_use.items()))
+    for what, rows in found.items():
+        for path, row in _leaves(rows):
+            print(f"{what}, {path}: {_verdict(row)}")
+    return {"in_use": in_use, **found}
+
+
+def _leaves(rows: dict[Any, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, row in rows.items():
+        if "x" in row or "refused" in row:
+            yield f"{path}{key}", row
+        else:
+            yield from _leaves(row, f"{path}{key} channels, ")
 
 
 def crossover(x: Sequence[float], ratios: Sequence[float]) -> float | None:
@@ -112,29 +96,30 @@ def _densities(size: int, regime: Regime, dropout_p: float, repeats: int, device
 
 
 def _wastes(keys: int, regime: Regime, repeats: int, device: str) -> dict[str, Any]:
-    ratios: dict[float, float] = {}
-    work = 0
-    for waste in WASTES:
-        pattern = ragged(159, lengths(keys, waste, 16)).to(device)
-        inputs = draw(pattern, regime)
-        if reason := registry.get("blocks").refuse(call(inputs, pattern).shape):
-            return {"refused": reason}
-        work = pattern.num_edges * regime.heads * regime.channels // pattern.num_samples
-        actual = 1 - pattern.num_edges / (pattern.num_samples * pattern.max_queries * pattern.max_keys)
-        ratios[actual] = _ratio_of_backends(pattern, inputs, ("dense", "blocks"), repeats, device)
-    return {"work": work, **_summary(ratios)}
+    """How much longer the padded form takes than blocks, by the share of it that is empty."""
+    patterns = [ragged(159, lengths(keys, waste, 16)).to(device) for waste in WASTES]
+    empty = [1 - each.num_edges / (each.num_samples * each.max_queries * each.max_keys) for each in patterns]
+    row = _of_blocks(dict(zip(empty, patterns, strict=True)), regime, 0.0, repeats, device)
+    work = patterns[-1].num_edges * regime.heads * regime.channels // patterns[-1].num_samples
+    return row if "refused" in row else {"work": work, **row}
 
 
 def _droppings(sizes: Sequence[int], regime: Regime, repeats: int, device: str) -> dict[str, Any]:
     """How much longer it takes to keep weights some of which are dropped, by the multiplications of a block."""
-    ratios: dict[float, float] = {}
-    for size in sizes:
-        pattern = ragged(size, torch.full((16,), size)).to(device)
+    work = {size**2 * regime.heads * regime.channels: size for size in sizes}
+    patterns = {x: ragged(size, torch.full((16,), size)).to(device) for x, size in work.items()}
+    return _of_blocks(patterns, regime, DROPOUT, repeats, device)
+
+
+def _of_blocks(
+    patterns: dict[Any, Blocks], regime: Regime, dropout_p: float, repeats: int, device: str
+) -> dict[str, Any]:
+    ratios = {}
+    for x, pattern in patterns.items():
         inputs = draw(pattern, regime)
         if reason := registry.get("blocks").refuse(call(inputs, pattern).shape):
             return {"refused": reason}
-        ratio = _ratio_of_backends(pattern, inputs, ("dense", "blocks"), repeats, device, DROPOUT)
-        ratios[size**2 * regime.heads * regime.channels] = ratio
+        ratios[x] = _ratio_of_backends(pattern, inputs, ("dense", "blocks"), repeats, device, dropout_p)
     return _summary(ratios)
 
 
@@ -214,12 +199,10 @@ def _summary(ratios: dict[float, float]) -> dict[str, Any]:
     }
 
 
-def _verdict(row: dict[str, Any], form: str = ".1%") -> str:
+def _verdict(row: dict[str, Any]) -> str:
     if "refused" in row:
         return str(row["refused"])
-    points = ", ".join(f"{x:{form}}: {ratio:.2f}" for x, ratio in zip(row["x"], row["ratios"], strict=True))
+    points = ", ".join(f"{x:.3g}: {ratio:.2f}" for x, ratio in zip(row["x"], row["ratios"], strict=True))
     if row["crossover"] is not None:
-        level = f"level at {row['crossover']:{form}}"
-    else:
-        level = "the first is faster at all" if row["ratios"][-1] <= 1 else "the first is slower at all"
-    return f"{level} ({points})"
+        return f"level at {row['crossover']:.3g} ({points})"
+    return f"the first is {'faster' if row['ratios'][-1] <= 1 else 'slower'} at all ({points})"

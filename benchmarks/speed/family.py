@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,10 +26,11 @@ from torch_geometric.loader import DataLoader
 
 from benchmarks.accuracy.cells import Cell, recipe_of, settings_of
 from benchmarks.accuracy.paper_tables import DATASETS, Samples
-from benchmarks.accuracy.papers import TABLES, title
+from benchmarks.accuracy.papers import TABLES
 from benchmarks.accuracy.runs import Row
 from benchmarks.command_line import chosen, run
-from benchmarks.files import check_replacement, name_of, write_results
+from benchmarks.files import check_replacement, name_of, read_file, write_results
+from benchmarks.report import speed as tables
 from benchmarks.speed.measure import interleave, quartiles
 from tg_mlc.training import Objective, seed_everything
 
@@ -79,7 +80,6 @@ def main(
             "dataset": samples.describe(name),
             "models": compare(contestants, rounds, batches, epochs, device),
         }
-        print("\n".join(in_words(name, found[name]["models"])), flush=True)
     settings = {
         "rounds": rounds,
         "batches": batches,
@@ -90,8 +90,17 @@ def main(
         "device": device,
     }
     content = {"settings": settings, "datasets": found}
-    print(f"Wrote {write_results(name_of('family', device), content, replace=replace)}")
-    return int(any(not row["agrees"] for each in found.values() for row in each["models"].values()))
+    path = write_results(name_of("family", device), content, replace=replace)
+    print("\n".join([*tables.family([read_file(path)]), "", f"Wrote {path}"]))
+    wrong = [
+        f"{model} on {name}"
+        for name, each in found.items()
+        for model, row in each["models"].items()
+        if not row["agrees"]
+    ]
+    if wrong:
+        print(f"Timed predictions differ from untimed ones: {', '.join(wrong)}")
+    return int(bool(wrong))
 
 
 @dataclass
@@ -135,7 +144,8 @@ def compare(
     for each in contestants:
         for _ in range(epochs):
             each.fit(each.train)
-    training = {each.name: _in_turn(each.fit, _parts(each.train, batches)) for each in contestants}
+    parts = {each.name: cycle(_parts(each.train, batches)) for each in contestants}
+    training = {each.name: lambda each=each: each.fit(next(parts[each.name])) for each in contestants}
     walls = {TRAINING: _walls(training, rounds, device)}
     untimed = {each.name: [each.predict(part) for part in _parts(each.test, batches)] for each in contestants}
     checks = {each.name: Check(each, batches, untimed[each.name]) for each in contestants}
@@ -178,19 +188,14 @@ class Check:
         )
 
 
+def _walls(jobs: dict[str, Callable[[], Any]], rounds: int, device: str) -> dict[str, list[float]]:
+    return {name: samples.wall for name, samples in interleave(jobs, rounds, device).items()}
+
+
 def _parts(batches: Part, size: int) -> list[Part]:
     """Parts of an epoch of the same size; a rest is left out."""
     size = min(size, len(batches))
     return [batches[start : start + size] for start in range(0, len(batches) - size + 1, size)]
-
-
-def _in_turn(call: Callable[[Part], Any], parts: list[Part]) -> Callable[[], Any]:
-    places = count()
-    return lambda: call(parts[next(places) % len(parts)])
-
-
-def _walls(jobs: dict[str, Callable[[], Any]], rounds: int, device: str) -> dict[str, list[float]]:
-    return {name: samples.wall for name, samples in interleave(jobs, rounds, device).items()}
 
 
 def _summary(name: str, walls: dict[str, list[float]], parts_per_epoch: float) -> dict[str, Any]:
@@ -226,22 +231,6 @@ def _contestant(
 
 def _rows() -> list[Row]:
     return [row for table in TABLES.values() for row in table.rows if row.encoder]
-
-
-def in_words(dataset: str, found: dict[str, dict[str, Any]]) -> list[str]:
-    """A line for each model."""
-    lines = [f"{dataset}: minutes per epoch (speed-up over RNN Seq2Seq)"]
-    for row in found.values():
-        modes = (f"{mode} {_mode_in_words(row[mode])}" for mode in (TRAINING, TESTING))
-        state = ", ".join(modes) if row["agrees"] else "timed predictions differ from untimed ones"
-        lines.append(f"  {title(Row(**row['row'])):<30}{state}")
-    return lines
-
-
-def _mode_in_words(found: dict[str, Any]) -> str:
-    minutes, speedup = found["minutes_per_epoch"], found.get("speedup")
-    ratio = "" if speedup is None else f" ({speedup['median']:.2f}x)"
-    return f"{minutes['median']:.3f} [{minutes['q1']:.3f}, {minutes['q3']:.3f}]{ratio}"
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from scipy.stats import linregress
 
-from benchmarks.speed.implementations import OURS, call, ours, passes
+from benchmarks.speed.implementations import call, ours, passes
 from benchmarks.speed.measure import Job, interleave
 from benchmarks.speed.regimes import Inputs, Regime, complete, draw, ragged, sparse
 from tg_mlc.ops import Pattern
@@ -66,12 +66,3 @@ def fit_exponent(sizes: Sequence[float], times: Sequence[float]) -> dict[str, fl
     """The slope of log time over log size, and the share of the variance that the line explains."""
     line = linregress(np.log(sizes), np.log(times))
     return {"exponent": float(line.slope), "r2": float(line.rvalue**2)}
-
-
-def table(results: dict[str, Any]) -> list[str]:
-    """One line for each sweep."""
-    return [f"Growth of the time of {OURS}, forward and backward:"] + [
-        f"{name:<42} {row['sizes']}: exponent {row['wall_fit']['exponent']:.2f} (r2 {row['wall_fit']['r2']:.3f}), "
-        f"of CPU time {row['cpu_fit']['exponent']:.2f}; {', '.join(dict.fromkeys(row['backends']))}"
-        for name, row in results.items()
-    ]

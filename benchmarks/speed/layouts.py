@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +23,8 @@ from tg_mlc.papers.convert import load_lamp_checkpoint
 GraphName = Literal["fc", "pr"]
 OURS, CHECKPOINTED, LITERAL, RELEASED = "ours", "ours, checkpointed", "literal path", "released layout"
 INFERENCE, TRAINING = "inference", "training"
+#: The row of the matrix products of LaMP alone, at their own sizes.
+PRODUCTS = "its products alone"
 DEGREE = 10
 #: Tensors with a row for every edge that the literal path keeps for the backward pass of one attention, and that it has
 #: beside these while it computes.
@@ -62,19 +64,78 @@ class Sizes:
         return self.num_labels**2 if adjacency is None else int(adjacency.sum())
 
 
+class Product(NamedTuple):
+    """As many products of matrices ``[rows, inner]`` and ``[inner, columns]``, a batch at a time."""
+
+    count: int
+    batch: int
+    rows: int
+    inner: int
+    columns: int
+
+    @property
+    def flop(self) -> int:
+        """Of all of them."""
+        return 2 * self.count * self.batch * self.rows * self.inner * self.columns
+
+
+def products(sizes: Sizes) -> list[Product]:
+    """Those of one forward pass. Along a sparse label graph there are none, only sums along its edges."""
+    d, steps, components, num_labels = sizes.channels, sizes.num_layers, sizes.num_components, sizes.num_labels
+    rows, labels, batch = (
+        sizes.num_samples * components,
+        sizes.num_samples * num_labels,
+        sizes.num_samples * sizes.heads,
+    )
+    found = [
+        Product(8 * steps, 1, rows, d, d),  # all of the feature blocks, keys and values for the labels
+        Product(1, 1, num_labels, d, d),  # the first queries, which all samples share
+        Product(10 * steps - 1, 1, labels, d, d),
+        *_attention(steps, batch, components, components, d // sizes.heads),
+        *_attention(steps, batch, num_labels, components, d // sizes.heads),
+    ]
+    if sizes.graph == "fc":
+        found += _attention(steps, batch, num_labels, num_labels, d // sizes.heads)
+    return found
+
+
+def _attention(count: int, batch: int, queries: int, keys: int, channels: int) -> list[Product]:
+    return [Product(count, batch, queries, channels, keys), Product(count, batch, queries, keys, channels)]
+
+
+def products_job(sizes: Sizes, mode: str, dtype: torch.dtype, device: str) -> Job:
+    """All products of a pass; of training, both factors' gradients too."""
+    generator = torch.Generator().manual_seed(0)
+
+    def matrix(product: Product, *shape: int) -> Tensor:
+        shape = shape if product.batch == 1 else (product.batch, *shape)
+        return torch.randn(shape, generator=generator).to(device, dtype)
+
+    factors = [
+        (product.count, matrix(product, product.rows, product.inner), matrix(product, product.inner, product.columns))
+        for product in products(sizes)
+    ]
+
+    def run() -> None:
+        for count, a, b in factors:
+            for _ in range(count):
+                grad = a @ b
+                if mode == TRAINING:
+                    grad @ b.mT
+                    a.mT @ grad
+
+    return run
+
+
 def forward_flop(sizes: Sizes) -> int:
     """The FLOP of the matrix products that the model itself needs, forward; backward takes twice as many.
 
     Products along the label graph count its edges only. The label embedding meets its first query projection before it
     is repeated, and the readout is one dot product for each label.
     """
-    rows, labels, d = sizes.num_samples * sizes.num_components, sizes.num_samples * sizes.num_labels, sizes.channels
-    within, to_labels = rows * sizes.num_components, labels * sizes.num_components
-    feature_blocks = sizes.num_layers * (12 * rows * d**2 + 4 * within * d)  # q, k, v, output and two of the MLP
-    to_label = sizes.num_layers * (4 * rows * d**2 + 6 * labels * d**2 + 4 * to_labels * d)
-    queries = 2 * d**2 * (sizes.num_labels + (sizes.num_layers - 1) * labels)
-    among = sizes.num_layers * (12 * labels * d**2 + 4 * sizes.num_samples * sizes.num_label_edges() * d)
-    return feature_blocks + to_label + queries + among + 2 * labels * d
+    readout = 2 * sizes.num_samples * sizes.num_labels * sizes.channels
+    along_edges = 4 * sizes.num_layers * sizes.num_samples * sizes.num_label_edges() * sizes.channels
+    return sum(each.flop for each in products(sizes)) + readout + (0 if sizes.graph == "fc" else along_edges)
 
 
 def literal_bytes(sizes: Sizes, mode: str) -> int:

@@ -20,13 +20,15 @@ from typing import Any, Literal, cast
 import torch
 
 from benchmarks.command_line import RETAINED_HEAP, chosen, heap_is_retained, retain_heap, run
-from benchmarks.files import check_replacement, name_of, write_results
+from benchmarks.files import check_replacement, name_of, read_file, write_results
+from benchmarks.report import speed as tables
 from benchmarks.speed.layouts import (
     CHECKPOINTED,
     INFERENCE,
     LITERAL,
     MAX_LITERAL_BYTES,
     OURS,
+    PRODUCTS,
     RELEASED,
     TRAINING,
     GraphName,
@@ -36,10 +38,10 @@ from benchmarks.speed.layouts import (
     forward_flop,
     layouts,
     literal_bytes,
+    products_job,
 )
 from benchmarks.speed.measure import Limits, interleave, measure_limits, relative_rms
 from benchmarks.speed.memory import peaks_of
-from benchmarks.speed.products import PRODUCTS, products_job
 from benchmarks.speed.regimes import SEED
 
 MODES = (INFERENCE, TRAINING)
@@ -83,7 +85,7 @@ def main(
     torch.set_num_threads(threads)
     torch.set_float32_matmul_precision(matmul_precision)
     limits = measure_limits(device, torch.float32 if precision == "fp32" else torch.bfloat16, quick=quick)
-    rate = limits.flops_under(matmul_precision)
+    limits.flops_under(matmul_precision)  # is exact, or an error
     settings = {
         "repeats": 1 if quick else repeats,
         "device": device,
@@ -95,16 +97,16 @@ def main(
         "heap": RETAINED_HEAP if heap_is_retained() else "default",
         "heap_of_memory_measurements": "default",
     }
-    print(f"{device}, {precision}, {threads} threads: matrix products {1e-9 * rate:.0f} GFLOP/s")
     rows = []
     for graph in cast(list[GraphName], chosen("graphs", graphs, ("fc", "pr"))):
         for sizes in [Sizes.tiny(12, graph)] if quick else _sizes(graph, labels, channels):
             rows.append(compare(sizes, settings, limits, checkpoint=checkpoint))
-            print("\n".join(["", *table(rows[-1])]), flush=True)
+            print(rows[-1]["sizes"], {name: found["state"] for name, found in rows[-1]["layouts"].items()}, flush=True)
     special = (precision if precision != "fp32" else "", matmul_precision if matmul_precision != "highest" else "")
     name = name_of("models", device, *special, "" if channels == "512" else "narrow", machine)
     content = {"settings": settings, "limits": asdict(limits), "models": rows}
-    print(f"\nWrote {write_results(name, content, replace=replace)}")
+    path = write_results(name, content, replace=replace)
+    print("\n".join(["", *tables.models(read_file(path)), "", f"Wrote {path}"]))
     return int(any(found["state"] == "disagrees" for row in rows for found in row["layouts"].values()))
 
 
@@ -125,7 +127,10 @@ def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) ->
     names = [OURS, *([CHECKPOINTED] if checkpoint else []), LITERAL, RELEASED]
     if literal_bytes(sizes, INFERENCE) > MAX_LITERAL_BYTES:
         names.remove(LITERAL)
-        row["layouts"][LITERAL] = {"state": "left out", "why": _too_large(sizes, INFERENCE)}
+        row["layouts"][LITERAL] = {
+            "state": "left out",
+            "why": f"{INFERENCE} would need about {1e-9 * literal_bytes(sizes, INFERENCE):.0f} GB",
+        }
     compared = layouts(sizes, names, settings["device"])
     row["layouts"].update(check(compared, sizes, settings))
     row["layouts"][PRODUCTS] = {"state": "no model", "why": None}
@@ -134,7 +139,7 @@ def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) ->
         timed = [name for name in agreeing if name != LITERAL or literal_bytes(sizes, mode) <= MAX_LITERAL_BYTES]
         _time(compared, mode, timed, settings, row)
     if LITERAL in agreeing and literal_bytes(sizes, TRAINING) > MAX_LITERAL_BYTES:
-        row["layouts"][LITERAL]["why"] = _too_large(sizes, TRAINING)
+        row["layouts"][LITERAL]["why"] = f"{TRAINING} would need about {1e-9 * literal_bytes(sizes, TRAINING):.0f} GB"
     del compared
     for name in [] if settings["quick"] else agreeing:
         shared = {key: settings[key] for key in ("device", "precision", "matmul_precision", "threads")}
@@ -142,10 +147,6 @@ def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) ->
             "benchmarks.speed.layouts:memory_jobs", name=name, sizes=asdict(sizes), **shared
         )
     return row
-
-
-def _too_large(sizes: Sizes, mode: str) -> str:
-    return f"{mode} would need about {1e-9 * literal_bytes(sizes, mode):.0f} GB"
 
 
 def check(compared: Layouts, sizes: Sizes, settings: Row) -> dict[str, Row]:
@@ -192,41 +193,6 @@ def _time(compared: Layouts, mode: str, names: list[str], settings: Row, row: Ro
         if ours is not None:
             found["ours_is_faster"] = found["wall_ms"]["median"] / ours["wall_ms"]["median"]
             found["ours_is_faster_cpu"] = found["cpu_ms"]["median"] / ours["cpu_ms"]["median"]
-
-
-def table(row: Row) -> list[str]:
-    """One line for each layout and mode."""
-    sizes = row["sizes"]
-    lines = [
-        f"{sizes['num_labels']} labels, {sizes['graph']} ({row['num_label_edges']} edges), "
-        f"{sizes['num_samples']} samples of {sizes['num_components']} components, d={sizes['channels']}; floor "
-        + ", ".join(f"{mode} {row['floor_ms'][mode]:.3g} ms ({1e-9 * row['flop'][mode]:.3g} GFLOP)" for mode in MODES),
-        f"{'':<30}"
-        + "".join(
-            f"{title:>13}"
-            for title in ("ms", "quartiles", "CPU ms", "samples/s", "x ours", "x ours CPU", "floor share", "peak MB")
-        ),
-    ]
-    for name, found in row["layouts"].items():
-        if found["why"] or found["state"] == "disagrees":
-            lines.append(f"{name}: {found['why'] or 'disagrees'} {found.get('errors', '')}")
-        lines += [_line(name, mode, found) for mode in MODES if mode in found]
-    return lines
-
-
-def _line(name: str, mode: str, found: Row) -> str:
-    times, peaks = found[mode], found.get("peak_bytes")
-    wall = times["wall_ms"]
-    cells = [
-        f"{wall['median']:.4g}",
-        f"{wall['q1']:.3g}-{wall['q3']:.3g}",
-        f"{times['cpu_ms']['median']:.4g}",
-        f"{times['samples_per_second']:.4g}",
-        *(f"{times[key]:.2f}" if key in times else "-" for key in ("ours_is_faster", "ours_is_faster_cpu")),
-        f"{times['floor_share']:.0%}",
-        f"{1e-6 * peaks[mode]:.0f}" if isinstance(peaks, dict) and mode in peaks else "-",
-    ]
-    return f"{name + ', ' + mode:<30}" + "".join(f"{cell:>13}" for cell in cells)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 import torch
 
 from benchmarks.command_line import RETAINED_HEAP, chosen, default_heap, heap_is_retained, with_switches
-from benchmarks.speed import attention, attention_rows, growth, implementations, measure
+from benchmarks.files import describe_environment
+from benchmarks.report import speed
+from benchmarks.speed import attention, growth, implementations, measure
 from benchmarks.speed import crossovers as calibrate_module
 from benchmarks.speed.crossovers import calibrate, crossover, lengths
 from benchmarks.speed.implementations import LITERAL, OURS, SDPA, Candidate, sdpa
@@ -88,18 +91,20 @@ def test_a_candidate_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatc
     wrong = Candidate(OURS, lambda pattern: lambda q, k, v: sdpa(pattern)(q, k, v) * 1.001)
     right = Candidate(SDPA, sdpa)
     broken = Candidate("broken", lambda pattern: lambda q, k, v: q @ k)
-    monkeypatch.setattr(attention_rows, "candidates", lambda: [wrong, right, broken])
+    monkeypatch.setattr(attention, "candidates", lambda: [wrong, right, broken])
     limits = Limits(1e9, 1e9, 1e9, 1e9, {})
     regime = regimes("DENSITY", quick=True)[-1]
-    row = attention_rows.compare(regime, attention_rows.Settings(1, "cpu", "float32", 1, quick=True), limits)
+    row = attention.compare(regime, attention.Settings(1, "cpu", "float32", 1, quick=True), limits)
     found = row["candidates"]
     assert found[OURS]["state"] == "disagrees"
     assert "forward" not in found[OURS]
     assert found["broken"]["state"] == "failed"
     assert found[SDPA]["forward"]["wall_ratio"] == 1.0
     assert attention.wrong({"name": row}) == [f"{OURS} on name disagrees"]
-    lines = attention.table("name", row)
-    assert "disagrees: out 1.0e-03" in next(line for line in lines if line.startswith(OURS))
+    assert found[OURS]["errors"]["out"] == pytest.approx(1e-3, rel=0.01)
+    result = {"settings": {"threads": 1, "repeats": 1, "seed": 0}, "environment": describe_environment()}
+    lines = speed.attention({**result, "limits": asdict(limits), "regimes": {"name": row}})
+    assert f"- Left out: {OURS} on name: disagrees; broken on name: failed." in lines
 
 
 def test_large_candidates_are_left_out() -> None:
@@ -127,10 +132,10 @@ def test_work_counts_products_and_tensors() -> None:
     regime = Regime("", lambda: ragged(3, torch.tensor([2, 5])), heads=2, channels=4)
     pattern = regime.make()
     inputs = draw(pattern, regime)
-    flop, size = attention_rows.work(pattern, inputs, "forward")
+    flop, size = attention.work(pattern, inputs, "forward")
     assert flop == 2 * 2 * 21 * 8
     assert size == 4 * 8 * (2 * 6 + 2 * 7)
-    assert attention_rows.work(pattern, inputs, "forward_backward") == (3 * flop, 3 * size)
+    assert attention.work(pattern, inputs, "forward_backward") == (3 * flop, 3 * size)
 
 
 def test_candidates_take_turns() -> None:
@@ -146,10 +151,10 @@ def test_shares_are_of_the_best_limits_of_a_run() -> None:
     early, late = Limits(2.0, 30.0, 1.0, 15.0, {"highest": 2.0}), Limits(4.0, 20.0, 2.0, 10.0, {"highest": 4.0})
     best = early.or_better(late)
     assert best == Limits(4.0, 30.0, 2.0, 15.0, {"highest": 4.0})
-    times = {name: {"wall_ms": {"median": 1000.0}, "cpu_ms": {"median": 2000.0}} for name in attention_rows.PASSES}
-    row = {"work": dict.fromkeys(attention_rows.PASSES, (1.0, 15.0)), "candidates": {"ours": times}}
+    times = {name: {"wall_ms": {"median": 1000.0}, "cpu_ms": {"median": 2000.0}} for name in attention.PASSES}
+    row = {"work": dict.fromkeys(attention.PASSES, (1.0, 15.0)), "candidates": {"ours": times}}
     for limits, share in ((late, 0.75), (best, 0.5)):
-        attention_rows.relate(row, limits)
+        attention.relate(row, limits)
         assert times["forward"]["wall_share_of_limit"] == pytest.approx(share)
         assert times["forward"]["cpu_share_of_limit"] == pytest.approx(share)
 

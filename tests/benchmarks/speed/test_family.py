@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.accuracy.runs import Row
-from benchmarks.speed.family import Contestant, _parts, compare, in_words
+from benchmarks.speed.family import Contestant, _parts, compare
 from tg_mlc.training import Objective
 
 
@@ -46,13 +46,11 @@ def test_times_of_an_epoch() -> None:
         assert found["lamp"][mode]["speedup"]["median"] > 1
         assert found["seq2seq"][mode]["speedup"]["median"] == 1
     assert found["lamp"]["agrees"]
-    assert in_words("bibtex", found)[1].startswith("  LaMP                          training 0.000 [")
 
 
 def test_no_times_of_a_model_whose_predictions_change() -> None:
     found = compare([contestant("lamp", Noise(3, 2))], 3, 2, 0, "cpu")
     assert not found["lamp"]["agrees"]
-    assert in_words("bibtex", found)[1].endswith("timed predictions differ from untimed ones")
 
 
 @pytest.mark.parametrize(("count", "size", "parts"), [(7, 2, 3), (3, 5, 1), (4, 4, 1)])
