@@ -9,9 +9,7 @@ from tg_mlc._names import check_names
 
 
 def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
-    """The columns of a data frame in the order of names that are its own; under new names, and of anything else, as
-    they are.
-    """
+    """The columns of a data frame in the order of its own names; with new names, or if it is none, unchanged."""
     columns = list(getattr(frame, "columns", ()))
     if names is None or len(columns) != len(names):
         return frame
@@ -26,7 +24,7 @@ def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
 
 
 def check_same_rows(X: Any, Y: Any) -> None:
-    """Refuses two data frames, or series, that share rows which would be paired with others, as pairs go by place."""
+    """Refuses two data frames, or series, whose shared rows stand in two orders: rows are paired by place."""
     if not (hasattr(X, "iloc") and hasattr(Y, "iloc")) or X.index.equals(Y.index):
         return
     ours, theirs = list(X.index), list(Y.index)
@@ -39,7 +37,7 @@ def check_same_rows(X: Any, Y: Any) -> None:
 
 
 def in_order(frame: Any, names: Sequence[str] | None, argument: str, old: str = "'like'") -> Any:
-    """The columns of a data frame in the order of old names; what has no names, or none to compare, as it is."""
+    """The columns of a data frame in the order of old names; anything without names, or without old ones, unchanged."""
     given = getattr(frame, "columns", None)
     if given is None or names is None:
         return frame

@@ -122,7 +122,7 @@ def test_unknown_labels_are_nan(write):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        (SPARSE, {}, "Expected 'labels', as the relation 'r' has no '-C'"),
+        (SPARSE, {}, "'labels'.* relation 'r' has no '-C'"),
         (SPARSE, {"labels": ["A", "C"]}, r"1 that are none, such as \['C'\].*last attributes are \['v', 'A', 'B'\]"),
         (SPARSE, {"labels": ["A", "A"]}, "distinct"),
         (SPARSE, {"labels": []}, "at least one"),

@@ -213,7 +213,7 @@ def test_missing_amounts_of_files(write):
             {"item": [["x", "y"], ["x"]]},
             r"one value per cell in row 0, column 'item' .*; give each its row",
         ),
-        ({"day": [1, np.nan]}, r"number of days, as the first row has a number, in row 1, column 'day'.*got nan"),
+        ({"day": [1, np.nan]}, r"number of days.* in row 1, column 'day'.*got nan"),
         (
             {"day": ["2024-01-01", "21-07-2015"]},
             r"as in ISO 8601 in row 1, column 'day'.*'21-07-2015'\); .*time_format",

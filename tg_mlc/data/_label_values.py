@@ -34,7 +34,7 @@ def _from_matrix(Y: Any, label_names: Sequence[str] | None, num_labels: int | No
     Y = take_by_name(Y, label_names, "label_names")
     values = _matrix(Y)
     if num_labels not in (None, values.shape[1]):
-        raise ValueError(f"Expected 'Y' of {num_labels} columns, as 'like' has labels (got {values.shape[1]})")
+        raise ValueError(f"Expected 'Y' of {num_labels} columns, one for each label of 'like' (got {values.shape[1]})")
     names = label_names if label_names is not None else getattr(Y, "columns", None)
     names = [str(name) for name in (names if names is not None else [f"label_{i}" for i in range(values.shape[1])])]
     check_names(names, values.shape[1], "label_names")
@@ -51,7 +51,7 @@ def _check_size(num_samples: int, num_labels: int) -> None:
     size = 4 * num_samples * num_labels
     if size > MAX_BYTES:
         got = f"{num_labels:,} labels of {num_samples:,} samples, which take {size / 2**30:.1f} GiB"
-        hint = "choose another column if they name the samples, as an id column does, else leave out rare labels"
+        hint = "choose another column if this one names the samples, or leave out rare labels"
         raise ValueError(f"Expected labels whose matrix takes at most {MAX_BYTES >> 30} GiB (got {got}); {hint}")
 
 

@@ -23,7 +23,7 @@ from tg_mlc.inputs.vocabulary import build_vocabulary, encode
 
 
 class DatasetOptions(TypedDict, total=False):
-    """The options of every published data set, as :class:`PublishedDataset` has them."""
+    """The options of :class:`PublishedDataset`, which every published data set has."""
 
     transform: Callable[[Data], Data] | None
     pre_transform: Callable[[Data], Data] | None
@@ -35,7 +35,7 @@ class PublishedDataset(MultiLabelDataset):
     """A published data set that keeps its samples in ``root/processed``; subclasses say how to make them.
 
     Samples of a :obj:`pre_transform` or :obj:`pre_filter` lie in a folder of their own, told apart by the class and the
-    attributes of an object. Those of a function are made each time, as nothing tells two functions apart.
+    attributes of an object. Those of a function are made each time, because nothing tells two functions apart.
 
     Args:
         root (str or Path): Folder to keep the data set in.

@@ -73,7 +73,7 @@ class DatasetCard:
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """What can be counted."""
+        """The fields that can be counted."""
         return {each.name: getattr(self, each.name) for each in fields(DatasetCard) if each.name not in FACTS}
 
     def differences(self, recorded: DatasetCard) -> list[str]:

@@ -255,7 +255,7 @@ def read_wheel(content: bytes, member: str, max_bytes: int = MAX_UNPACKED) -> by
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             return read_bounded(archive.open(member), f"'{member}'", max_bytes)
-    # What is encrypted, or packed in a way that is not known, is a RuntimeError.
+    # Encrypted files, and those packed in a way that is not known, raise a RuntimeError.
     except (*DAMAGED, ValueError, KeyError, RuntimeError, zipfile.BadZipFile) as error:
         raise SourceError(f"the wheel cannot be read: {error}") from error
 

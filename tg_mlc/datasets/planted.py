@@ -117,5 +117,5 @@ def _check(num_samples: int, num_labels: int, degree: int, share: float, frequen
     if num_samples < 5:
         raise ValueError(f"Expected 'num_samples' of at least 5 (got {num_samples})")
     if not 1 <= degree < num_labels or degree * num_labels % 2:
-        expected = "at least 1, below 'num_labels', and their product to be even, as else no regular graph exists"
+        expected = "at least 1, below 'num_labels', and their product to be even, or no regular graph exists"
         raise ValueError(f"Expected 'degree' to be {expected} (got degree={degree}, num_labels={num_labels})")

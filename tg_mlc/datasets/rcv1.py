@@ -190,7 +190,7 @@ class RCV1(PublishedTable):
         topics = sorted(child for child, _ in read_parents(read_checked(TAXONOMY, raw).decode(), "taxonomy"))
         paths = self._json_parts()
         if not paths:
-            # In a folder of its own, as it may share documents with parts that are placed later.
+            # In a folder of its own, because it may share documents with parts that are placed later.
             fetch_all([SAMPLE], raw)
             paths = {"dev": raw / SAMPLE.name}
         return read_json(paths, topics, self.options)
@@ -287,7 +287,7 @@ def read_token_documents(path: Path) -> Iterator[Document]:
 
 
 def read_topics(path: Path) -> dict[int, list[str]]:
-    """Reads the topics of documents from lines ``topic number 1``, as those of ``rcv1-v2.topics.qrels``."""
+    """Reads the topics of documents from lines ``topic number 1`` such as those of ``rcv1-v2.topics.qrels``."""
     topics: dict[int, list[str]] = {}
     for at, line in read_lines(path):
         judged = JUDGED.fullmatch(line)

@@ -69,7 +69,7 @@ class EventTable:
         cells = self.columns[column]
         if time_format is None and cells.dtype.kind != "M" and not np.isnan(self._numbers(column, stop=1)[0]):
             days = self._numbers(column)
-            self._refuse(~np.isfinite(days), column, "a finite number of days, as the first row has a number,")
+            self._refuse(~np.isfinite(days), column, "a finite number of days, because the first row has a number,")
             hint = (
                 "; pass time_format='%Y%m%d' for dates such as 20240131, '%Y%m' for such as 202401, and divide seconds "
                 "since 1970 by 86,400"

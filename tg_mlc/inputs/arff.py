@@ -55,8 +55,8 @@ def from_arff(
         test (str or Path, optional): The test samples, which become those of the official split.
             (default: :obj:`None`)
         labels (str or Path or list of str or int, optional): The attributes that are labels: Mulan's XML file, their
-            names, or how many stand first (or, negative, last). (default: :obj:`None`, as MEKA and mldr tell
-            it by ``-C`` in the relation)
+            names, or how many stand first (or, negative, last). (default: :obj:`None`, the number that MEKA
+            and mldr write after ``-C`` into the relation)
         kind (str, optional): The kind of the other attributes: :obj:`"bag"` (words) or :obj:`"vector"`.
             (default: :obj:`None`, a bag if the rows are sparse or all values 0 and 1; the choice is printed)
         drop (list of str or str, optional): Attributes to leave out, or :obj:`"text"` for all that are no
@@ -166,7 +166,7 @@ def _label_names(train: Arff, labels: Sequence[str] | int | None) -> list[str]:
     if labels is None:
         labels = meka_count(train.relation)
         if labels is None:
-            expected = f"'labels', as the relation {train.relation!r} has no '-C' that counts them"
+            expected = f"'labels', because the relation {train.relation!r} has no '-C' that counts them"
             hint = "pass an XML file, a list of names, or their number, negative if they come last"
             raise ValueError(f"Expected {expected} (got None); {hint}")
     if isinstance(labels, int):

@@ -44,7 +44,7 @@ def from_arrays(
             value, as in :func:`from_csv`.
         Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these forms, or a list (or
             column) with the set (or list) of each sample's label names, where :obj:`None` means that all are unknown.
-            (default: :obj:`None`, nobody knows any label; needs :obj:`like` or :obj:`label_names`)
+            (default: :obj:`None`, all labels are unknown; needs :obj:`like` or :obj:`label_names`)
         label_names (list of str, optional): Names of the labels, in the order of their columns; those of a data frame's
             own columns take these in that order, others rename its columns. (default: the columns of a data frame, the
             sorted names that occur in sets, else ``label_0``, ``label_1``, ...)

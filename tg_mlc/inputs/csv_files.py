@@ -64,6 +64,7 @@ def from_csv(
     Raises:
         ValueError: If the file cannot be read, a column is missing, or a cell is not what its column holds; the message
             names line and column.
+        ImportError: If pandas is not installed (extra ``data``).
     """
     if like is None and label_columns is None:
         raise ValueError("Expected 'label_columns', or 'like' for samples whose labels are unknown (got none)")

@@ -85,7 +85,7 @@ class EventSequences:
         return EventSequences(entities, ptr, self.time[events], self.y[rows], self.amount[rows], self.label_names)
 
     def with_next(self) -> EventSequences:
-        """Adds to each entity the event to predict: its next, of which nobody knows the date or the labels.
+        """Adds to each entity the event to predict: its next one, whose date and labels are unknown.
 
         It is the last event of each entity, at :obj:`ptr[1:] - 1`. Models are fitted on events without it.
         """

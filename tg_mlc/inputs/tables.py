@@ -78,8 +78,8 @@ def nominal_names(frame: Any, names: Sequence[str] | None = None) -> list[str] |
             )
         if len(values) == len(cells) >= MIN_NAMED:
             warnings.warn(
-                f"Column '{name}' has another value in each of {len(cells)} rows, as names of samples have, which say "
-                f"nothing of new ones; leave it out of the inputs",
+                f"Column '{name}' has another value in each of {len(cells)} rows. Names of samples say nothing about "
+                f"new samples: leave it out of the inputs",
                 stacklevel=2,
             )
         spread[name] = [f"{name}={value}" for value in values]
