@@ -31,7 +31,7 @@ from tg_mlc.stacking.raters import NAMES
 
 @dataclass(frozen=True)
 class Change:
-    """What differs from the recipe."""
+    """A difference from the recipe."""
 
     graph: str | None = None
     base_scores: tuple[str, ...] | None = None  #: the classifiers that are kept

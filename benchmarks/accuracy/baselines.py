@@ -44,7 +44,7 @@ from tg_mlc.stacking import ClassifierScores
 from tg_mlc.stacking.raters import tuned_linear
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
-#: What forests are tuned over; on the larger data set each setting takes a minute.
+#: Settings that forests are tuned over; on the larger data set each setting takes a minute.
 FOREST_GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
     "sider": DEFAULT_GRID,
     "nci": {"max_features": ("sqrt", "log2")},
@@ -74,7 +74,7 @@ def run_baseline(task: Task, split: Split, seed: int, name: str, options: dict[s
 
 
 def classifier_scores(dataset: MultiLabelDataset) -> ClassifierScores:
-    """What gave the samples of a table their base scores."""
+    """The step that gave the samples of a table their base scores."""
     return cast(ClassifierScores, cast(Chain, dataset.preprocessor).steps[-1])
 
 
@@ -98,7 +98,7 @@ def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Itera
 
 
 class Rival(NamedTuple):
-    """What every model of the papers is compared with, on any data set."""
+    """A classifier that every model of the papers is compared with, on any data set."""
 
     scores: Callable[[Task, Split], Scores]
     settings: dict[str, Any]
@@ -129,7 +129,7 @@ def rivals(name: str, seed: int) -> dict[str, Rival]:
 
 
 def options_of(classifier: object) -> dict[str, Any]:
-    """What it was made with, but for the seed."""
+    """All its options but the seed."""
     plain = (bool, int, float, str)
     found = {name: value for name, value in vars(classifier).items() if isinstance(value, plain)}
     return {name: value for name, value in found.items() if name not in ("seed", "n_jobs") and name[0] != "_"}

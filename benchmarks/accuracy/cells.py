@@ -36,7 +36,7 @@ from tg_mlc.training import MultiLabelModule, fit
 FOLDER = "cells"
 #: How the change of a row begins that has another number of steps, or another dropout of the attention among labels.
 STEPS, LABEL_DROPOUT = "T=", "label dropout "
-#: What models call them; those of LaMP hand theirs down.
+#: Their names as options of models; those of LaMP hand theirs down.
 STEPS_OPTIONS = ("decoder_steps", "num_steps")
 #: Types of options that are recorded.
 PLAIN = (bool, int, float, str)
@@ -46,7 +46,7 @@ ELSEWHERE = ("accelerator", "deterministic", "resume")
 
 @dataclass(frozen=True)
 class Cell:
-    """What one file holds."""
+    """The data set, the row and the seed of one file."""
 
     dataset: str
     row: Row
@@ -107,12 +107,12 @@ def without_own_steps(dataset: str, row: Row) -> Row:
 
 
 def _steps_option(recipe: Recipe) -> str:
-    """What the model calls its number of label message passing steps."""
+    """The option of the model for its number of label message passing steps."""
     return next((name for name in STEPS_OPTIONS if name in inspect.signature(recipe.build).parameters), "num_steps")
 
 
 def settings_of(cell: Cell, task: Task, split: Split, data: Mapping[str, Any]) -> dict[str, Any]:
-    """What the seeds of a row have to share: the samples, and all settings, given or by default."""
+    """All that the seeds of a row have to share: the samples, and all settings, given or by default."""
     recipe = task.recipe
     found: dict[str, Any] = {"data": data["sha256"], "split": recipe.splits[0]}
     found["settings"] = {key: value for key, value in recipe.settings.items() if key != "classifiers"}
@@ -140,7 +140,7 @@ def _of_network(row: Row, task: Task, split: Split) -> dict[str, Any]:
 
 
 def _defaults(call: Callable[..., Any]) -> dict[str, Any]:
-    """Arguments that are plain data unless somebody gives others."""
+    """Arguments whose defaults are plain data."""
     options = inspect.signature(call).parameters.values()
     return {option.name: option.default for option in options if isinstance(option.default, PLAIN)}
 
@@ -188,7 +188,7 @@ class Learned:
 def run_cell(
     cell: Cell, task: Task, split: Split, options: dict[str, Any], learned: dict[Cell, Learned] | None = None
 ) -> dict[str, Any]:
-    """What a cell's file holds beside its settings; models along all pairs leave what they learned for another cell."""
+    """The content of a cell's file beside its settings; models along all pairs leave their graph for another cell."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     if cell.row.encoder is None:

@@ -3,7 +3,7 @@
     python -m benchmarks.accuracy.given_labels --dataset sider --seeds 3
 
 LaMP is trained with random label masks on a complete label graph, and so is a logistic regression of every label, on
-the inputs and what is known of the other labels. Of each test sample shares from 0 to 90% of the labels are then given,
+the inputs and what is known of the other labels. From 0 to 90% of the labels of each test sample are then given,
 the same labels to all; the scores are those of the labels that are not given. Beside them stand the scores of the very
 same labels if none is given. Settings are chosen on validation samples with masks like those of training.
 """
@@ -102,7 +102,7 @@ def _in_short(run: Run) -> str:
 
 
 class Trial(NamedTuple):
-    """What one seed is run on."""
+    """The samples, the parts and the options of one seed."""
 
     task: Task
     split: Split

@@ -75,7 +75,7 @@ def co_occurrence_scores(y_train: Tensor, weight: Literal["count", "conditional"
 
 
 def _weights(graph: LabelGraph) -> Tensor:
-    """What the edge to each label (row) from each label (column) weighs, zero if there is none."""
+    """The weight of the edge to each label (row) from each label (column), zero if there is none."""
     weights = torch.zeros(graph.num_labels, graph.num_labels)
     weights[graph.edge_index[1], graph.edge_index[0]] = graph.edge_weight
     return weights

@@ -54,7 +54,7 @@ def _by_title(cells: Iterable[Path]) -> dict[str, list[Path]]:
 
 
 def _mean_over_seeds(y: np.ndarray, files: list[Path], weights: np.ndarray) -> Values:
-    """The metrics of a row in all draws: the means of those of its seeds, as no ensemble of them is compared."""
+    """The metrics of a row in all draws: the means of those of its seeds, not those of an ensemble."""
     found = [_values(y, file, weights) for file in files]
     shared = set.intersection(*map(set, found))
     return {key: np.mean([values[key] for values in found], axis=0) for key in found[0] if key in shared}
@@ -152,7 +152,7 @@ class RankedOnce:
         """Returns the areas by label and draw, NaN where one class has no weight."""
         below = np.concatenate([np.zeros((1, weight.shape[1])), np.cumsum(self._counts @ weight, axis=0)])
         own = weight[self._row]
-        # Of equal scores one half is below; half of all pairs are won among the positives themselves.
+        # One half of equal scores is below; half of all pairs are won among the positives themselves.
         won = own * ((below[self._low] + below[self._high]) / 2 - below[self._start[self._label]])
         positive = self._of @ own
         pairs = positive * (np.diff(below[self._start], axis=0) - positive)

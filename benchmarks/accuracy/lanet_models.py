@@ -38,7 +38,7 @@ from tg_mlc.sequences.presets import MEMORY, PAPER
 
 #: The settings of LANET with a memory, for models of the paper: each label by itself.
 SHORT = {**MEMORY, "module": {**MEMORY["module"], "objective": None}}
-#: Of 1, 10, 100 and 1000, that of the best micro ROC-AUC on validation targets of Complete Journey.
+#: Chosen from 1, 10, 100 and 1000 by the best micro ROC-AUC on validation targets of Complete Journey.
 ALPHA = 100.0
 #: Makes a model of events, their parts and the size of a view; its keywords are the options that are written down.
 Build = partial[nn.Module]
@@ -58,12 +58,12 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """What the cell's file is called."""
+        """The name of the cell's file."""
         return re.sub("[ ,=]+", "_", self.title.lower().replace(": ", "."))
 
     @property
     def title(self) -> str:
-        """What the cell's row is called."""
+        """The title of the cell's row."""
         return f"{self.table}: {self.name}"
 
     @property
@@ -198,7 +198,7 @@ MEMORY_ALONE = partial(_memory_alone, hidden_channels=_SIZES["hidden_channels"])
 WITH_MEMORY = partial(_with_memory, **_SIZES)
 WITHOUT_NEIGHBOURS = partial(WITH_MEMORY, neighbours=False)
 LSTM, TRANSFORMER, AUTOENCODER = (partial(_rival, kind=kind) for kind in (LSTMBaseline, TransformerBase, C2AE))
-#: What is not told the entity.
+#: Options of models that are not told the entity.
 NO_ID: dict[str, Any] = {"entity": False}
 TABLE_3 = [
     Cell("table 3", "LSTM", LSTM),
@@ -264,7 +264,7 @@ ORDER = (
 
 
 def title_of(cell: str) -> str:
-    """What the row of a cell's file is called."""
+    """The title of the row of a cell's file."""
     return CELLS[cell].title if cell in CELLS else cell
 
 

@@ -99,12 +99,12 @@ def _in_short(run: Run) -> str:
 
 
 def kind_of(samples: MultiLabelDataset) -> str | None:
-    """What the components of a sample are."""
+    """The kind of the components of a sample."""
     return "molecule" if "smiles" in samples[0] else samples.kind
 
 
 def contenders(samples: MultiLabelDataset, channels: int) -> dict[str, Callable[[], nn.Module]]:
-    """What makes each of the models."""
+    """Builders of the models, by name."""
     num_labels = samples.num_labels
     if kind_of(samples) == "molecule":
         pooled, drop_in = readme_networks()

@@ -127,7 +127,7 @@ def main(
     return int("failed" in states or OTHER in states)
 
 
-#: What becomes of a cell that is there with other settings.
+#: The state of a cell that is there with other settings.
 OTHER = "kept, made with other settings (--again makes it anew)"
 
 
@@ -213,7 +213,7 @@ class Grid:
         if found is not None and not self.again:
             return OTHER
         if end is not None and time.perf_counter() + estimate(cell, self.seconds) > end:
-            return "left out, as time is up"
+            return "left out because time is up"
         made = run_cell(cell, task, split, self.options, self.learned)
         write_results(cell.name, {"dataset": data, "settings": settings, **made}, replace=self.tracked)
         print(f"{cell.name}: {in_short(made['run'])}", flush=True)

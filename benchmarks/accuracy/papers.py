@@ -29,6 +29,8 @@ DIFFERENT = {
 #: Rows by what the papers call them; those without a name are ours. A row without an encoder is no network.
 Rows = Mapping[Row, tuple[str, ...]]
 GRAPHS = ("el", "fc", "pr", "learned")
+#: The papers' letters for label graphs and encoders, which their tables keep.
+LETTERS = {"el": "el", "fc": "fc", "pr": "pr", "emb": "emb", "fmp": "fmp"}
 #: The prior of MPED, of the meaning of the labels' names.
 WORDNET = "wordnet"
 #: How tables write the models.
@@ -52,9 +54,10 @@ NAMES = {
 
 
 def title(row: Row) -> str:
-    """A row as tables write it."""
+    """A row as the papers' tables write it."""
     # Only the rows of LaMP differ in their encoders.
-    parts = (NAMES.get(row.model, row.model), row.encoder if row.model == "lamp" else None, row.graph)
+    encoder = LETTERS.get(row.encoder or "") if row.model == "lamp" else None
+    parts = (NAMES.get(row.model, row.model), encoder, LETTERS.get(row.graph or "", row.graph))
     return ", ".join([" ".join(filter(None, parts)), *row.remarks])
 
 
@@ -78,7 +81,7 @@ _LAMP: Rows = {
     Row("gaml", "fmp"): ("GAML",),
     Row("seq2seq", "fmp"): ("RNN Seq2Seq",),
     **{
-        Row("lamp", encoder, graph): (f"{paper} + LaMP_{graph}",) if graph != "learned" else ()
+        Row("lamp", encoder, graph): (f"{paper} + LaMP_{LETTERS[graph]}",) if graph in LETTERS else ()
         for encoder, paper in {"emb": "Emb", "fmp": "FMP"}.items()
         for graph in GRAPHS
     },

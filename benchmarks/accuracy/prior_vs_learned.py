@@ -53,7 +53,7 @@ from tg_mlc.training import FitResult, MultiLabelDataModule
 NUM_BATCHES = 10
 #: Known graphs that learned attention is compared with in any case; others if they are trained with.
 ALWAYS_COMPARED = ("pr", "tree", "planted")
-#: What must be the same for runs to stand in one table.
+#: Parts that must be the same for runs to stand in one table.
 SAME = ("versions", "dataset", "split", "recipes", "own_graphs")
 
 
@@ -210,7 +210,7 @@ def earlier_runs(
     for key in SAME:
         if then[key] != now[key]:
             raise SystemExit(
-                f"Expected '{path}' to have the same {key}, as --resume keeps its rows (got {then[key]}, now "
+                f"Expected '{path}' to have the same {key}, because --resume keeps its rows (got {then[key]}, now "
                 f"{now[key]}); make them all again without --resume"
             )
 
@@ -222,7 +222,7 @@ def earlier_runs(
 
 
 class Trial(NamedTuple):
-    """What one seed is run on."""
+    """The samples and the parts of one seed."""
 
     task: Task
     split: Split

@@ -24,12 +24,12 @@ Settings = Literal["best", "published"]
 LAMP = "LaMP"
 #: The first row of every comparison.
 FREQUENCY = "label frequency"
-#: What rows with messages on molecules are tested against, as far as a comparison has it.
+#: Rows that those with messages on molecules are tested against, if a comparison has them.
 SILENT = "base scores without messages"
 BASELINES = ("random forest", "linear path alone", SILENT)
-#: What is compared with priors.
+#: The scores of label pairs that are compared with priors.
 LEARNED = "learned attention"
-#: What is recorded of a recipe.
+#: Parts of a recipe that are recorded.
 RECORDED = ("model", "module", "fit", "batch_size", "settings")
 #: Parts of a run that hold numbers by metric.
 BY_METRIC = ("metrics", "per_label", "by_frequency", "by_label_set", "preferred", "thresholds")
@@ -38,11 +38,11 @@ Metrics = dict[str, float | None]
 
 @dataclass(frozen=True)
 class Row:
-    """What tells one row of results from another.
+    """Identity of a row of results.
 
     Args:
         model: The model: LaMP, or a classifier or a network without a label graph.
-        encoder: What labels attend to, as recipes call it.
+        encoder: The components that labels attend to, by the name in recipes.
         graph: The label graph.
         settings: Whose settings; for models that have some of a paper.
         change: What an ablation changes.
@@ -66,12 +66,12 @@ class Row:
 
     @property
     def remarks(self) -> list[str]:
-        """What differs from the best settings."""
+        """Differences from the best settings."""
         return [*(["as published"] if self.settings == "published" else []), *([self.change] if self.change else [])]
 
 
 def recorded(recipe: Recipe) -> dict[str, Any]:
-    """What result files keep of a recipe."""
+    """The parts of a recipe that files of results keep."""
     return {key: getattr(recipe, key) for key in RECORDED} | {"module": {**recipe.objective, **recipe.module}}
 
 

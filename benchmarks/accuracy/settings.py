@@ -3,7 +3,7 @@
     python -m benchmarks.accuracy.settings --dataset bibtex
 
 One setting is changed at a time, and every change is trained with the same seeds, along all pairs of labels and without
-messages among components. No test sample is predicted. What there is of a search that stopped is kept.
+messages among components. No test sample is predicted. A search that stopped goes on.
 """
 
 from __future__ import annotations

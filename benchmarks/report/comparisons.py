@@ -245,7 +245,7 @@ def source(result: Result) -> str:
 
 
 def numbers(comparison: Comparison) -> dict[str, Any]:
-    """What :func:`draw` shows of a comparison: rows of its short table, and the papers' best."""
+    """Numbers of a comparison for :func:`draw`: rows of its short table, and the papers' best."""
     rows = {row: runs for row, runs in comparison.rows.items() if row in comparison.shown and row.model != FREQUENCY}
     papers = [values for name, values in comparison.papers.items() if name.startswith(BEST)]
     return {

@@ -125,7 +125,7 @@ def section(result: Result) -> list[str]:
 
 
 def _conclusion(scores: Scores) -> str:
-    """What half of the labels are worth to LaMP, and whether that makes up for training with masks."""
+    """The gain of LaMP from half of the labels, and whether that makes up for training with masks."""
     given = scores.of(WITH_MASKS, HALF)
     gain = given - scores.of(WITH_MASKS, HALF, given=False)
     over_plain, over_logistic = (given - scores.of(row, HALF) for row in (PLAIN, LOGISTIC))
@@ -152,7 +152,7 @@ def _conclusion(scores: Scores) -> str:
 
 
 def numbers(result: Result) -> dict[str, Any]:
-    """What :func:`draw` shows: scores of all seeds by row, by share."""
+    """Numbers for :func:`draw`: scores of all seeds by row, by share."""
     scores = Scores(result)
     return {
         "shares": scores.shares,

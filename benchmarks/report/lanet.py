@@ -303,7 +303,7 @@ def _values(runs: list[Run], column: str) -> list[float]:
 
 
 def _findings(result: Result) -> list[str]:
-    """What beats what, in words."""
+    """Which rows are above which, in words."""
     return [
         f"- {finding}"
         for finding in (

@@ -14,7 +14,7 @@ from benchmarks.report.writing import METRICS, cell, machine, table
 COLORS = {DEFAULT: "tab:blue", TIED: "tab:red", RELEASED: "tab:gray", POOLED: "black"}
 #: The epochs that the table shows.
 SHOWN = (1, 2, 4, 6, 8, 12, 20, 30)
-#: What table and picture show.
+#: The metric of table and picture.
 DRAWN = {"bag": "f1_samples", "molecule": "average_precision_macro"}
 
 

@@ -25,7 +25,7 @@ ROWS = (*BASELINES, *(replace(EL, graph=graph) for graph in (*GRAPHS, WORDNET)),
 PRIMARY = "f1_samples"
 #: The seeds that the commands of the page ask for.
 SEEDS = 5
-#: What is said of comparisons, by whether some are significantly above and some below.
+#: Verdicts on comparisons, by whether some are significantly above and some below.
 VERDICTS = {
     (True, False): "helps where a difference is significant",
     (False, True): "hurts where a difference is significant",
@@ -58,7 +58,7 @@ class Compared(NamedTuple):
 
 
 def section(cells: pd.DataFrame) -> list[str]:
-    """What holds over all data sets, the metrics and differences on each, and where these are from."""
+    """The verdict over all data sets, the metrics and differences on each, and where these are from."""
     groups = shown(cells)
     compared = comparisons(groups)
     sections = [_of_dataset(name, groups, compared) for name in dict.fromkeys(dataset for dataset, _ in groups)]
@@ -130,7 +130,7 @@ def _versus(test: PairedTest) -> str:
 
 
 def _conclusion(compared: Sequence[Compared]) -> str:
-    """What the primary comparisons say."""
+    """The verdict of the primary comparisons."""
     primary = [each for each in compared if each.p is not None]
     if not primary:
         return f"No label graph was compared with `el` over {NUM_SEEDS} seeds or more."

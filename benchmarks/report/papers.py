@@ -47,7 +47,7 @@ SPECIAL: dict[tuple[str, str], dict[str, Any]] = {
     ("mped2019", "sider"): {"channels": 64, "encoder_steps": 1, "decoder_steps": 1},
     **{("lamp2019", name): {"dropout": 0.2} for name in ("reuters", "bibtex", "sider")},
 }
-#: What cells record of blocks, whose options models hand down.
+#: Options of blocks, which models hand down, as cells record them.
 BLOCK = re.compile(r"heads=(?P<heads>\d+), dropout=(?P<dropout>[\d.]+)")
 #: The seeds of a row that is complete.
 NUM_SEEDS = 3
@@ -78,7 +78,7 @@ def lines(name: str, cells: pd.DataFrame, datasets: Sequence[str] = ()) -> list[
             body += ["", f"**{dataset}**", "", *_body(of, letters, columns, used)]
     used = {key: each for key, each in used.items() if key[0] in shown}
     left_out = _by_dataset(
-        "left out, as they share no seed with other rows", (k for k in found if k not in used), shown
+        "left out because they share no seed with other rows", (k for k in found if k not in used), shown
     )
     notes = [*([of.note] if of.note else []), *left_out, *_notes(of.paper, used)]
     return [*body, "", *listed(notes)]
@@ -176,7 +176,7 @@ def _of_paper(paper: str, names: Sequence[str], dataset: str, metric: str) -> fl
 
 
 def _notes(paper: str, groups: Groups) -> list[str]:
-    """What differs from the paper, in one line for all rows that share it; then the data, the seeds and machines."""
+    """Differences from the paper, in one line for all rows that share one; then the data, the seeds and machines."""
     networks = {key: group for key, group in groups.items() if key[1].encoder is not None}
     differing: dict[str, list[Key]] = {}
     for key, group in networks.items():

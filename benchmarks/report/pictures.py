@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 
 class Picture(NamedTuple):
-    """What is drawn, and how."""
+    """Numbers, and how to draw them."""
 
     path: Path
     numbers: Any  #: plain data; the picture is out of date when they change
@@ -21,7 +21,7 @@ class Picture(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What the file says of its numbers."""
+        """The hash of the numbers, which the file holds."""
         return f"numbers sha256 {hashlib.sha256(json.dumps(self.numbers).encode()).hexdigest()}"
 
     def is_current(self) -> bool:

@@ -65,7 +65,7 @@ def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], li
 
 
 def section(numbers: list[dict[str, Any]], picture: str) -> list[str]:
-    """Of each comparison the mean ranks of the models, the best in bold, and what Nemenyi's test tells apart."""
+    """The mean ranks of the models in each comparison, the best in bold, and the differences by Nemenyi's test."""
     if not numbers:
         return ["Too few data sets have cells of the same models."]
     out = []

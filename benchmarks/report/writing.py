@@ -70,7 +70,7 @@ def p_in_words(p: float | None) -> str:
 
 
 def machine(result: Mapping[str, Any], threads: str = "") -> str:
-    """What results were made on."""
+    """The machine and the versions that results were made with."""
     found = result["environment"]
     where = ", ".join(filter(None, (found.get("cuda") or found["processor"], threads)))
     return f"{where}; torch {found['versions']['torch']}, PyG {found['versions']['torch-geometric']}"

@@ -110,7 +110,7 @@ def wrong(rows: dict[str, Row]) -> list[str]:
 
 @dataclass(frozen=True)
 class Settings:
-    """What all regimes of a run share."""
+    """Settings that all regimes of a run share."""
 
     repeats: int
     device: str
@@ -125,13 +125,13 @@ class Settings:
         return dtype
 
     def to_dict(self) -> dict[str, Any]:
-        """What is stored beside the results."""
+        """The settings as results store them."""
         heap = RETAINED_HEAP if heap_is_retained() else "default"
         return {**asdict(self), "seed": SEED, "heap": heap, "heap_of_memory_measurements": "default"}
 
 
 def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
-    """What every candidate gives, takes and needs."""
+    """The errors, times and memory of every candidate."""
     pattern = regime.make().to(settings.device)
     inputs = draw(pattern, regime, settings.torch_dtype)
     backend, reason = registry.choose(call(inputs, pattern).shape)

@@ -24,9 +24,9 @@ from tg_mlc.ops.attention import crossovers, registry
 DENSITIES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.35, 0.5, 0.65, 0.8)
 WASTES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45)
 DROPOUT = 0.1
-#: Of a head in a small model.
+#: The size of a head in a small model.
 NARROW_CHANNELS = 16
-#: Of a sample whose labels attend to each other.
+#: Numbers of labels that attend to each other.
 LABELS = (32, 64, 96, 128, 192, 256, 512)
 #: Numbers of components that labels attend to.
 KEYS = (10, 20, 40, 60, 80, 100, 120, 160)
@@ -88,7 +88,7 @@ def _densities(size: int, regime: Regime, dropout_p: float, repeats: int, device
         pattern = sparse(size, round(density * size), num_samples).to(device)
         assert isinstance(pattern, Shared)
         inputs = draw(pattern, regime)
-        # What would be chosen if a mask were out of the question, as it is for a list of edges:
+        # The choice without masks, which lists of edges cannot have:
         edges = Shared(pattern.graph, 1)
         name = registry.choose(call(draw(edges, regime), edges.graph).shape)[0].name
         ratios[pattern.density] = _ratio_of_backends(pattern, inputs, (name, "dense"), repeats, device, dropout_p)

@@ -4,7 +4,7 @@
 
 Models take turns: in each round every model trains on the same few batches, and later predicts the same few, so that a
 change of the machine's load meets all of them. Times are those of a part of an epoch, scaled to the whole. Batches are
-made before. What sequence models predict, and so how long they take, depends on their training: all models are trained
+made before. The predictions of sequence models, and so their time, depend on their training: all models are trained
 before the rounds. Timed and untimed predictions have to be equal; otherwise no ratio is given.
 
 Results go to benchmarks/runs/, which is yours; --replace writes the tracked file of benchmarks/results/ instead.
@@ -35,7 +35,7 @@ from benchmarks.speed.measure import interleave, quartiles
 from tg_mlc.training import Objective, seed_everything
 
 TRAINING, TESTING = "training", "testing"
-#: What speed-ups are over, as in the papers.
+#: The model that speed-ups are over in the papers.
 OVER = "seq2seq"
 Part = list[Any]  #: some batches
 

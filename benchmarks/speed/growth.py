@@ -17,7 +17,7 @@ from benchmarks.speed.regimes import Inputs, Regime, complete, draw, ragged, spa
 from tg_mlc.ops import Pattern
 from tg_mlc.ops.attention import registry
 
-#: What grows, and the sizes it takes; the last name is that of the sweep's x.
+#: A pattern that grows, and its sizes; the last name is that of the sweep's x.
 Sweep = tuple[Callable[[int], Pattern], tuple[int, ...], tuple[int, ...]]
 SWEEPS: dict[str, Sweep] = {
     "labels, complete graph, 4 samples": (lambda n: complete(n, 4), (128, 256, 512, 1024), (8, 16)),

@@ -28,7 +28,7 @@ Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 OURS, LITERAL, SDPA = "ours", "literal", "SDPA"
 #: Backends that make tensors with a row for every edge.
 PER_EDGE = ("reference", "scatter")
-#: What they have in memory at their peak, forward and backward, in such tensors.
+#: Their memory at the peak, forward and backward, in such tensors.
 TENSORS_PER_EDGE = 6
 #: Largest graph that gets a dense mask.
 MAX_MASK = 10_000

@@ -133,7 +133,7 @@ def main(
 
 
 def compare(sizes: Sizes, settings: Row) -> Row:
-    """What an epoch takes in both layouts."""
+    """The time of an epoch in both layouts."""
     torch.manual_seed(SEED)
     dataset = sizes.dataset()
     ours = _lanet(sizes, dataset)
@@ -151,7 +151,7 @@ def compare(sizes: Sizes, settings: Row) -> Row:
 
 
 def alone(sizes: Sizes, settings: Row) -> Row:
-    """What an epoch of ours takes along a sparse graph."""
+    """The time of an epoch of ours along a sparse graph."""
     torch.manual_seed(SEED)
     dataset = sizes.dataset()
     job = _epoch(_lanet(sizes, dataset), _loader(dataset, settings))

@@ -75,7 +75,7 @@ class Product(NamedTuple):
 
     @property
     def flop(self) -> int:
-        """Of all of them."""
+        """That of all products."""
         return 2 * self.count * self.batch * self.rows * self.inner * self.columns
 
 
@@ -255,5 +255,5 @@ def memory_jobs(
 
 
 def autocast(precision: str, device: str) -> Callable[[], AbstractContextManager[Any]]:
-    """What a forward pass runs under."""
+    """The context that a forward pass runs under."""
     return nullcontext if precision == "fp32" else partial(torch.autocast, device, torch.bfloat16)

@@ -46,7 +46,7 @@ from benchmarks.speed.regimes import SEED
 
 MODES = (INFERENCE, TRAINING)
 LOGITS = "logits"
-#: Of logits and of gradients, which in bf16 are as far from single precision in the released layout.
+#: Limits for logits and gradients; those of bf16 are as wide as the released layout needs.
 TOLERANCES = {"fp32": (1e-4, 1e-3), "bf16": (2e-2, 1e-1)}
 Row = dict[str, Any]
 
@@ -115,7 +115,7 @@ def _sizes(graph: GraphName, labels: str, channels: str) -> list[Sizes]:
 
 
 def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) -> Row:
-    """What every layout takes and needs on one size."""
+    """The errors, times and memory of every layout on one size."""
     flop = {INFERENCE: forward_flop(sizes), TRAINING: 3 * forward_flop(sizes)}
     row: Row = {
         "sizes": asdict(sizes),

@@ -37,7 +37,7 @@ class Inputs(NamedTuple):
 
     @property
     def leaves(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What gradients are taken of."""
+        """The tensors that have gradients."""
         return self.query, self.key, self.value
 
 

@@ -79,7 +79,7 @@ def test_a_cell_is_begun_only_if_it_should_be_complete_in_time(own_runs: Path) -
     soon, later = time.perf_counter() + 30, time.perf_counter() + 90
     assert grid().make(CELL, soon) == "made"  # nothing is known of it
     other_seed = Cell("bibtex", FC, 11)
-    assert grid().make(other_seed, soon) == "left out, as time is up"
+    assert grid().make(other_seed, soon) == "left out because time is up"
     assert grid().make(CELL, soon) == "there"
     assert grid().make(other_seed, later) == "made"
 

@@ -108,7 +108,7 @@ def test_rows_of_other_seeds_are_left_out_and_named() -> None:
     found = lines("lamp-1", [cell for row, seeds in rows.items() for cell in seeds_of(row, dict.fromkeys(seeds, 0.5))])
     assert "0.500" in line_of(found, "LaMP emb fc")
     assert "0.500" not in line_of(found, "linear SVM")
-    assert "- left out, as they share no seed with other rows: bibtex (linear SVM)" in found
+    assert "- left out because they share no seed with other rows: bibtex (linear SVM)" in found
     # One that shares too few is shown over these, and takes none from the others.
     assert "- fewer seeds: bibtex (GAML: 2)" in found
     assert any("seeds 10, 11, 12;" in line for line in found)

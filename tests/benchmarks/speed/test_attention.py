@@ -247,7 +247,7 @@ def test_calibration_finds_ratios(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(
         np.all(np.diff(row["x"]) > 0) for kind in ("waste", "dropped", "folding") for row in result[kind].values()
     )
-    assert "in use: MIN_BLOCK" in capsys.readouterr().out
+    assert "MIN_BLOCK = " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("wrong", "pair"), [("csr", "csr and dense"), ("blocks", "dense and blocks")])
