@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import tg_mlc
+from tg_mlc._names import _REGISTERED, ROOMS
 
 ROOT = Path(__file__).parents[1]
 OPTIONAL = (
@@ -30,8 +33,8 @@ OPTIONAL = (
     "torch_sparse",
     "triton",
 )
-# What trains cannot exist without Lightning.
-NEEDS_AN_EXTRA = {"predict", "recipes", "sklearn", "training"}
+# Recipes train, which needs Lightning, and estimators need scikit-learn.
+NEEDS_AN_EXTRA = {"papers", "sklearn"}
 
 IMPORT_WITHOUT = """
 import importlib
@@ -73,6 +76,49 @@ def test_rooms_import_without_optional_packages():
 def test_rooms_import_without_loading_kernels():
     code = f"import sys\nfor name in {rooms()!r}: __import__(name)\nprint(*sys.modules)"
     assert not [name for name in run_python(code).split() if name.startswith("tg_mlc.ops.kernels.csr_")]
+
+
+def test_names_at_the_top_are_found_and_hidden_by_no_room():
+    for name in tg_mlc.__all__:
+        assert getattr(tg_mlc, name) is not None
+        assert not list((ROOT / "tg_mlc").glob(name)) + list((ROOT / "tg_mlc").glob(f"{name}.py"))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        tg_mlc.nothing  # noqa: B018
+
+
+def test_the_import_of_pyg_is_quiet_and_other_warnings_are_not():
+    """PyTorch 2.14 warns of what PyTorch Geometric uses."""
+    code = """
+import tg_mlc, torch, warnings
+script, message = torch.jit.script, "`torch.jit.script` is deprecated. Please switch to `torch.compile`."
+def warn(*args, **kwargs):
+    warnings.warn(message, FutureWarning)
+    return script(*args, **kwargs)
+torch.jit.script = warn
+with warnings.catch_warnings(record=True) as quiet:
+    import torch_geometric
+    found = [each for each in quiet if "jit" in str(each.message)]
+with warnings.catch_warnings(record=True) as loud:
+    warnings.simplefilter("always")
+    torch.jit.script(torch.nn.ReLU())
+print(len(found), len(loud) > 0)
+"""
+    assert run_python(code) == "0 True"
+
+
+def test_saved_models_find_what_rooms_above_register():
+    for module in pkgutil.walk_packages(tg_mlc.__path__, "tg_mlc."):
+        if not module.name.endswith("__main__") and "triton" not in module.name:
+            importlib.import_module(module.name)
+    rooms = {name: room for room, names in ROOMS.items() for name in names.split()}
+    registered = {
+        name: value.__module__
+        for found in _REGISTERED.values()
+        for name, value in found.items()
+        if value.__module__.startswith(("tg_mlc.training", "tg_mlc.stacking", "tg_mlc.sequences", "tg_mlc.papers"))
+    }
+    assert rooms.keys() == registered.keys()
+    assert all(module.startswith(rooms[name]) for name, module in registered.items())
 
 
 def test_a_broken_numba_breaks_nothing():
@@ -124,7 +170,8 @@ def test_an_editable_install_works_above_the_clone_too(tmp_path):
     """There a clone is a folder of the package's name, which Python takes for it unless it finds a better one."""
     pytest.importorskip("setuptools", minversion="77")
     clone, installed = tmp_path / "tg_mlc", tmp_path / "installed"
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "tg_mlc/__init__.py"):
+    package = ("tg_mlc/__init__.py", "tg_mlc/_moved.py", "tg_mlc/_optional.py")
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", *package):
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, clone / name)
     build = f"from setuptools.build_meta import build_editable; build_editable({str(tmp_path)!r})"

@@ -1,0 +1,123 @@
+"""Earlier paths of names that moved, each of which works for one more release with a warning.
+
+A finder of modules, which :mod:`tg_mlc` installs, gives packages the names that they had before, and stands in for
+packages that are gone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+#: Names by the package that had them, and the one that has them now: ``"old"``, or ``"old=new"`` for another name.
+NAMES: dict[str, dict[str, str]] = {
+    "tg_mlc.baselines": {"tg_mlc.stacking": "Combination=LogitStacking"},
+    "tg_mlc.convert": {"tg_mlc.papers.convert": "ReleasedLaMP load_lamp_checkpoint"},
+    "tg_mlc.data": {"tg_mlc.data": "known_labels=given_labels"},
+    "tg_mlc.data.preprocess": {
+        "tg_mlc.inputs": (
+            "Chain DNAInputs=DNA LogCounts MoleculeInputs=Molecules Preprocessor QuantileScaler Scale StandardScaler "
+            "TfIdf from_state to_state"
+        ),
+        "tg_mlc.stacking": "ClassifierScores TunedScores=StackingFeatures table_preprocessor",
+    },
+    "tg_mlc.data.splits": {"tg_mlc.data": "scaffold_split"},
+    "tg_mlc.data.transforms": {"tg_mlc.inputs": "Fingerprint MoleculeDescriptors"},
+    "tg_mlc.data.vocabulary": {"tg_mlc.data": "build_vocabulary tokenize"},
+    "tg_mlc.models": {
+        "tg_mlc.inputs": "input_encoder",
+        "tg_mlc.papers": (
+            "BinaryRelevance GAML InfNet InfNetOutput LabelSequenceModel PooledMLP SPEN SPENOutput binary_relevance "
+            "energy_network gaml graph2graph graph2graph_autoregressive mped mped_autoregressive pooled_mlp seq2seq"
+        ),
+    },
+    "tg_mlc.nn": {"tg_mlc.nn": "KnownLabels=GivenLabels LabelReadout=LabelHead"},
+    "tg_mlc.nn.decoders": {
+        "tg_mlc.papers.decoders": (
+            "AttentionDecoder Hypotheses LabelOrder RecurrentDecoder StepDecoder beam_search label_ranks "
+            "label_sequences next_log_probs shifted"
+        )
+    },
+    "tg_mlc.nn.encoders": {"tg_mlc.nn.encoders": "KnownComponents=GivenComponents"},
+    "tg_mlc.nn.evidence": {"tg_mlc.nn.base_scores": "Evidence=BaseScores ScoreEncoder SharedLogits"},
+    "tg_mlc.predict": {
+        "tg_mlc.saving": "Predictor Scorer=InferenceModel from_pretrained load push_to_hub",
+        "tg_mlc.saving.inference": "ModuleScorer=ModuleInference",
+    },
+    "tg_mlc.recipes": {
+        "tg_mlc.papers.recipes": "DNA EncoderName MOLECULES PLANTED RECIPES Recipe TABLES",
+        "tg_mlc.stacking": "AutoModel auto",
+    },
+    "tg_mlc.recipes.family": {"tg_mlc.papers.recipes.family": "FAMILY"},
+    "tg_mlc.sequences": {"tg_mlc.papers.next_set": "C2AE LSTMBaseline TimeAttention TransformerBase TwoAttentions"},
+    "tg_mlc.training": {
+        "tg_mlc.papers": "InferenceNetworkObjective SequenceObjective=LabelSequenceObjective UnrolledObjective",
+        "tg_mlc.papers.next_set": "C2AEObjective",
+        "tg_mlc.saving": "Checkpoint read_checkpoint",
+    },
+}
+
+
+def new_place(old: str, name: str) -> tuple[str, str] | None:
+    """Returns the package that has a name now, and the name there, if the old package had it."""
+    for new, names in NAMES[old].items():
+        for pair in names.split():
+            before, _, after = pair.partition("=")
+            if before == name:
+                return new, after or before
+    return None
+
+
+class MovedNames:
+    """Finder of modules that gives packages the names they had before."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Returns the package that is still there with a loader that adds its earlier names, or a stand-in."""
+        if fullname not in NAMES:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None:
+            return ModuleSpec(fullname, _StandIn(), is_package=True)
+        if spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                _add_names(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+class _StandIn:
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        _add_names(module)
+
+
+def _add_names(module: ModuleType) -> None:
+    others = vars(module).get("__getattr__")
+
+    def find(name: str) -> Any:
+        place = new_place(module.__name__, name)
+        if place is None:
+            if others is not None:
+                return others(name)
+            raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'")
+        new = ".".join(place)
+        warnings.warn(
+            f"'{module.__name__}.{name}' is now '{new}'; the earlier path works in this release only",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(import_module(place[0]), place[1])
+
+    module.__dict__["__getattr__"] = find
