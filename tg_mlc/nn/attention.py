@@ -18,7 +18,7 @@ from torch_geometric.utils import softmax
 
 from tg_mlc._options import check_choice, check_count, check_share
 from tg_mlc.nn._fast import add_repeated, folded_attention, normalised_branch, projected
-from tg_mlc.nn._plan import Plan, plan
+from tg_mlc.nn._plan import Plan, no_kernels, not_fused, plan
 from tg_mlc.ops import Blocks, Edges, Pattern, graph_attention
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
@@ -282,13 +282,14 @@ class AttentionConv(MessagePassing):
 
     def feed_forward(self, x: Tensor) -> Tensor:
         r"""The second half of the block, :math:`\mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)` with its normalisation."""
-        return self._feed_forward(x, plan(self, x))
+        unable = no_kernels(x) or not_fused(x.size(0), self.mlp, self.mlp_norm)
+        return self._feed_forward(x, unable is None)
 
-    def _feed_forward(self, x: Tensor, planned: Plan) -> Tensor:
+    def _feed_forward(self, x: Tensor, fuses: bool) -> Tensor:
         p = self.dropout if self.training else 0.0
         if self.norm == "pre":
             return x + dropout(self.mlp(self.mlp_norm(x)), p)
-        return normalised_branch(x, x, self.mlp, self.mlp_norm, p, planned.fused[1])
+        return normalised_branch(x, x, self.mlp, self.mlp_norm, p, fuses)
 
     def _project(self, x: Tensor, name: str, onednn: tuple[str, ...]) -> Tensor:
         return self._split_heads(projected(x, getattr(self, name), name in onednn))
@@ -331,7 +332,7 @@ class AttentionConv(MessagePassing):
             out = normalised_branch(target, message, lin_out, self.attention_norm, p, planned.fused[0])
         else:
             out = add_repeated(target, dropout(lin_out(message), p))
-        return self._feed_forward(out, planned)
+        return self._feed_forward(out, planned.fused[1])
 
     def _split_heads(self, x: Tensor) -> Tensor:
         return x.view(x.size(0), self.heads, x.size(1) // self.heads)
