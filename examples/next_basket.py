@@ -28,6 +28,7 @@ from tg_mlc.data import Split
 from tg_mlc.datasets import load_events
 from tg_mlc.graphs import fully_connected
 from tg_mlc.metrics import evaluate, macro_roc_auc, ndcg_at_k, recall_at_k, tune_per_metric
+from tg_mlc.ops import keep_heap
 from tg_mlc.sequences import (
     LANET,
     TIFUKNN,
@@ -138,4 +139,5 @@ def find_folder() -> Path | None:
 if __name__ == "__main__":
     parser = ArgumentParser(description=__doc__)
     parser.add_function_arguments(main)
+    keep_heap()
     main(**parser.parse_args().as_dict())

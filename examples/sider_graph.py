@@ -36,6 +36,7 @@ from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.datasets.moleculenet import LICENSE_NOTE
 from tg_mlc.metrics import Evaluation, evaluate, tune_per_metric
+from tg_mlc.ops import keep_heap
 from tg_mlc.papers.recipes import RECIPES, EncoderName
 
 #: The start of every model: the scores of a random forest and of kernel ridge regression together.
@@ -271,6 +272,7 @@ if __name__ == "__main__":
         action="store_true",
         help="Go on from the last checkpoints in the output folder, bit for bit on one CPU.",
     )
+    keep_heap()
     try:
         main(**parser.parse_args().as_dict())
     except KeyboardInterrupt:

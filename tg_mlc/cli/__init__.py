@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import tg_mlc
+from tg_mlc._memory import keep_heap
 from tg_mlc.cli._parser import parse
 from tg_mlc.cli.data import DamagedError, get, info, list_
 from tg_mlc.cli.evaluate import evaluate
@@ -27,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs ``tg-mlc`` and returns its exit status: 0; 1 if something went wrong; 2 if the command is not one; 130 if it
     was interrupted, and 141 if nobody reads on what it prints.
     """
+    if argv is None:  # the process is this command alone
+        keep_heap()
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:

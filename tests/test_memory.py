@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+
+from tests.test_package import run_python
+from tg_mlc import _memory
+from tg_mlc._memory import LARGE, on_large_pages
+
+
+@pytest.mark.parametrize("size", [0, 1, LARGE // 4 - 1, LARGE // 4, LARGE // 4 + 1025])
+@pytest.mark.parametrize("offset", [0, 3])
+def test_large_pages_change_no_number(size: int, offset: int) -> None:
+    tensor = torch.arange(size + offset, dtype=torch.float32)[offset:]
+    assert on_large_pages(tensor) is tensor
+    assert torch.equal(tensor, torch.arange(offset, size + offset, dtype=torch.float32))
+
+
+def test_other_systems_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_memory, "_libc", lambda: None)
+    _memory.keep_heap()
+    assert on_large_pages(torch.ones(LARGE)).sum() == LARGE
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc keeps a heap")
+def test_a_kept_heap_takes_no_fresh_pages() -> None:
+    code = """
+import resource, torch
+from tg_mlc.ops import keep_heap
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    torch.ones(2**24)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+faults()
+without = faults()
+keep_heap()
+faults()
+print(without, faults())
+"""
+    without, kept = map(int, run_python(code).split())
+    if without < 1000:
+        pytest.skip("the system gives large pages anyway")
+    assert kept < 100
