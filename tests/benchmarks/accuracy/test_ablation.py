@@ -53,11 +53,6 @@ def test_parts_that_a_recipe_does_without_are_left_out() -> None:
     assert "base scores of the SVM alone" not in changes_of(TABLES["nuswide"], [NAMES["svm"]], "fc")
 
 
-def test_data_sets_without_a_table_are_refused() -> None:
-    with pytest.raises(SystemExit, match="--dataset to be one of bibtex"):
-        ablation.main(dataset="sider")
-
-
 @pytest.mark.usefixtures("needs_emotions")
 def test_end_to_end(tmp_path: Path, results: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = ("no base scores", "base scores of the SVM alone", "no messages among labels")

@@ -47,21 +47,6 @@ def test_rows_of_another_time_are_made_again(small: list[str], tmp_path: Path) -
     assert "old" not in [point["model"] for point in found["runs"]]
 
 
-def test_shortened_runs_replace_no_tracked_results(small: list[str]) -> None:
-    with pytest.raises(SystemExit, match="--seconds"):
-        main("emotions", seeds=1, seconds=benchmark.SECONDS - 1, replace=True)
-    assert not small
-
-
-def test_tracked_rows_of_another_time_are_not_lost(small: list[str], tmp_path: Path) -> None:
-    points = [{"dataset": "emotions", "seed": 0}, {"dataset": "scene", "seed": 0}]
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / f"{benchmark.NAME}.json").write_text(json.dumps({"seconds": 300, "runs": points}))
-    with pytest.raises(SystemExit, match=r"all rows and seeds .* \('scene', 0\)"):
-        main("emotions", seeds=1, seconds=600, replace=True)
-    assert not small
-
-
 def test_large_data_sets_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "MAX_SAMPLES", 20)
     x = np.arange(50, dtype=np.float32)[:, None]

@@ -104,13 +104,3 @@ def test_it_writes_scores_of_labels_that_are_not_given(
     assert result["recipes"]["lamp-given"]["module"]["max_given"] == 0.75
     assert result["recipes"]["lamp-given"]["fit"]["max_epochs"] == 1
     assert result["seeds"] == [10]
-
-
-def test_only_data_sets_with_inputs_of_a_regression_are_taken(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"one of bibtex, .* \(got planted-50\)"):
-        given_labels.main(dataset="planted-50", root=tmp_path)
-
-
-def test_shortened_runs_replace_no_tracked_results(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="--max_epochs"):
-        given_labels.main(dataset="sider", root=tmp_path, max_epochs=1, replace=True)

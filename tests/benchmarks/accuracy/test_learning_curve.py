@@ -54,17 +54,3 @@ def test_it_learns_and_draws_what_the_readme_writes(
     assert sum(line.startswith(f"| {DEFAULT} | ") for line in lines) == 2
     assert f"| {found[DEFAULT, 2]['validation']['average_precision_macro']:.3f} |" in lines[2]
     assert "batches of 32" in lines[-2]
-
-
-def test_only_data_sets_with_contenders_are_taken(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="bags of words, or nci"):
-        learning_curve.main(dataset="planted-50", root=tmp_path)
-    with pytest.raises(SystemExit, match=r"one of sider, .* \(got nothing\)"):
-        learning_curve.main(dataset="nothing", root=tmp_path)
-
-
-def test_fewer_epochs_replace_no_tracked_results(tmp_path: Path, results: Path) -> None:
-    curves = [{"model": DEFAULT, "seed": 0, "epoch": epoch} for epoch in (1, 2)]
-    (results / "learning_curve-nci.json").write_text(json.dumps({"runs": curves}))
-    with pytest.raises(SystemExit, match=r"all rows and seeds .* 1 of them"):
-        learning_curve.main(dataset="nci", epochs=1, seeds=1, root=tmp_path, replace=True)

@@ -106,12 +106,6 @@ def test_seeds_come_one_after_another_and_data_sets_in_their_order(
     assert capsys.readouterr().out.splitlines()[:4] == ["sider 10", "bibtex 10", "sider 11", "bibtex 11"]
 
 
-@pytest.mark.parametrize("smaller", [{"epochs": 1}, {"channels": 8}])
-def test_what_is_smaller_is_not_tracked(smaller: dict[str, int]) -> None:
-    with pytest.raises(SystemExit, match=f"whole run with --replace \\(got --{next(iter(smaller))}\\)"):
-        main(datasets="bibtex", models="linear SVM", replace=True, **smaller)
-
-
 def test_the_prior_of_mped_needs_wordnet_and_names_that_mean_something(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
