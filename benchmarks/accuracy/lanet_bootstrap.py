@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +20,6 @@ Weighed = Callable[[np.ndarray], np.ndarray]
 CHUNK = 40
 #: A difference and the ends of its 95 % interval, by metric; None where it is undefined.
 Intervals = dict[str, list[float] | None]
-Values = dict[str, np.ndarray]
 
 
 def compare(
@@ -32,43 +30,35 @@ def compare(
     Raises:
         ValueError: If there are no scores of one of these.
     """
-    paths = _by_title(cells)
+    paths: dict[str, list[Path]] = {}
+    for path in cells:
+        paths.setdefault(title_of(read_file(path)["cell"]), []).append(path)
     if unknown := set(against) - set(paths):
         raise ValueError(f"Expected 'against' to be some of {list(paths)} (got {sorted(unknown)})")
     dataset = EventPreprocessor().fit_transform(events, split)
     test = split.test.numpy()
     y, entity = dataset.y[test].toarray(), dataset.entity_of[test]
     weights = np.stack([np.ones(len(y)), *resamples(entity, draws)], axis=1)
-    values = {title: _mean_over_seeds(y, files, weights) for title, files in paths.items()}
+    values = {title: _mean_over_seeds(y, paths[title], weights) for title in sorted(paths, key=ORDER.index)}
     return {
-        one: {title: _intervals(found, values[one]) for title, found in values.items() if title != one}
+        one: {
+            title: {key: _interval(found[key] - values[one][key]) for key in found if key in values[one]}
+            for title, found in values.items()
+            if title != one
+        }
         for one in against
     }
 
 
-def _by_title(cells: Iterable[Path]) -> dict[str, list[Path]]:
-    found: dict[str, list[Path]] = {}
-    for path in cells:
-        found.setdefault(title_of(read_file(path)["cell"]), []).append(path)
-    return dict(sorted(found.items(), key=lambda item: ORDER.index(item[0])))
-
-
-def _mean_over_seeds(y: np.ndarray, files: list[Path], weights: np.ndarray) -> Values:
+def _mean_over_seeds(y: np.ndarray, files: list[Path], weights: np.ndarray) -> dict[str, np.ndarray]:
     """The metrics of a row in all draws: the means of those of its seeds, not those of an ensemble."""
-    found = [_values(y, file, weights) for file in files]
-    shared = set.intersection(*map(set, found))
-    return {key: np.mean([values[key] for values in found], axis=0) for key in found[0] if key in shared}
-
-
-def _values(y: np.ndarray, file: Path, weights: np.ndarray) -> Values:
-    thresholds: dict[str, Any] = read_file(file).get("thresholds", {})
-    metrics = weighed_metrics(y, np.load(file.with_name(f"{file.stem}.npy")), thresholds)
     parts = np.array_split(weights, range(CHUNK, weights.shape[1], CHUNK), axis=1)
-    return {key: np.concatenate([metric(part) for part in parts]) for key, metric in metrics.items()}
-
-
-def _intervals(values: Values, others: Values) -> Intervals:
-    return {key: _interval(values[key] - others[key]) for key in values if key in others}
+    found: dict[str, list[np.ndarray]] = {}
+    for file in files:
+        scores, thresholds = np.load(file.with_name(f"{file.stem}.npy")), read_file(file).get("thresholds", {})
+        for key, metric in weighed_metrics(y, scores, thresholds).items():
+            found.setdefault(key, []).append(np.concatenate([metric(part) for part in parts]))
+    return {key: np.mean(values, axis=0) for key, values in found.items() if len(values) == len(files)}
 
 
 def _interval(differences: np.ndarray) -> list[float] | None:
@@ -85,31 +75,27 @@ def weighed_metrics(y: np.ndarray, scores: np.ndarray, thresholds: Mapping[str, 
     F1 is left out where its threshold is not known.
     """
     pooled, per_label = RankedOnce(y, scores, pooled=True), RankedOnce(y, scores, pooled=False)
-    decided = {"f1_micro": _pooled_f1, "f1_macro": _mean_f1}
-    return {
-        "roc_auc_micro": lambda weight: pooled(weight)[0],
-        "roc_auc_macro": lambda weight: _mean(per_label(weight)),
-        **{key: decided[key](y == 1, scores >= thresholds[key]) for key in decided if key in thresholds},
-        "R@10": _mean_of(recall_at_k, y, scores),
-        "NDCG@10": _mean_of(ndcg_at_k, y, scores),
-    }
+
+    def macro_auc(weight: np.ndarray) -> np.ndarray:
+        values = per_label(weight)
+        some = ~np.isnan(values)
+        return _share(np.where(some, values, 0.0).sum(axis=0), some.sum(axis=0))
+
+    found: dict[str, Weighed] = {"roc_auc_micro": lambda weight: pooled(weight)[0], "roc_auc_macro": macro_auc}
+    for key in ("f1_micro", "f1_macro"):
+        if key in thresholds:
+            found[key] = _f1(y == 1, scores >= thresholds[key], pooled=key == "f1_micro")
+    return {**found, "R@10": _mean_of(recall_at_k, y, scores), "NDCG@10": _mean_of(ndcg_at_k, y, scores)}
 
 
-def _pooled_f1(positive: np.ndarray, predicted: np.ndarray) -> Weighed:
-    hits, total = (positive & predicted).sum(axis=1), positive.sum(axis=1) + predicted.sum(axis=1)
-    return lambda weight: 2 * (hits @ weight) / np.maximum(total @ weight, 1)
-
-
-def _mean_f1(positive: np.ndarray, predicted: np.ndarray) -> Weighed:
-    """Labels with neither positives nor predictions count as 0."""
-    hits, total = (part.T.astype(np.float32) for part in (positive & predicted, positive.astype(int) + predicted))
+def _f1(positive: np.ndarray, predicted: np.ndarray, *, pooled: bool) -> Weighed:
+    """F1 of all entries, or the mean over labels, where those without positives and predictions count as 0."""
+    hits, total = positive & predicted, positive.astype(int) + predicted
+    if pooled:
+        hits, total = hits.sum(axis=1), total.sum(axis=1)
+        return lambda weight: 2 * (hits @ weight) / np.maximum(total @ weight, 1)
+    hits, total = (part.T.astype(np.float32) for part in (hits, total))
     return lambda weight: np.mean(2 * (hits @ weight.astype("f4")) / np.maximum(total @ weight.astype("f4"), 1), axis=0)
-
-
-def _mean(values: np.ndarray) -> np.ndarray:
-    """The means over rows of what is defined."""
-    some = ~np.isnan(values)
-    return _share(np.where(some, values, 0.0).sum(axis=0), some.sum(axis=0))
 
 
 def _mean_of(metric: Callable[[np.ndarray, np.ndarray], float], y: np.ndarray, scores: np.ndarray) -> Weighed:

@@ -93,8 +93,15 @@ def main(
     print(f"{events}\n{split}\nwindows that cross no border: {time_split(events, min_history=3, cross_borders=False)}")
     limits = {"max_epochs": max_epochs, "limit_train_batches": batches}
     options = {name: value for name, value in limits.items() if value is not None}
-    place = _place(name_of(data, label or ""), {"min_events": min_events, **options})
-    chosen, others = _chosen(tables, cells), _titles(against)
+    # Reduced runs have a folder of their own, so that neither replaces, or goes on from, the other.
+    reduced = {**({} if min_events == MIN_EVENTS else {"min_events": min_events}), **options}
+    place = files.RUNS / "lanet" / name_of(data, label or "", *(f"{key}={value}" for key, value in reduced.items()))
+    wanted = [] if cells else checked("tables", tables, TABLES)
+    chosen = [CELLS[name] for name in (checked("cells", cells, list(CELLS)) if cells else CELLS)]
+    chosen = [cell for cell in chosen if cells or cell.table in wanted]
+    others = [title.strip() for title in against.split(";") if title.strip()]
+    if unknown := sorted(set(others) - set(ORDER)):
+        raise ValueError(f"Expected 'against' to be some of {'; '.join(ORDER)} (got {unknown})")
     name, all_seeds = name_of("lanet", data, label or ""), [int(seed) for seed in seeds.split(",")]
     kept = {(run["model"], run["seed"]) for run in runs(_kept(place, split, options))}
     made = {(cell.title, seed) for cell in chosen for seed in all_seeds} | {(title, 0) for title in BASELINES}
@@ -106,7 +113,10 @@ def main(
             make(cell, seed, events, split, place, options)
     settings = {"data": data, "label": label, "min_events": min_events, "limits": options, "draws": draws}
     paths = _kept(place, split, options)
-    content = {"settings": settings, "counts": _counts(events, split), "runs": runs(paths), "differences": {}}
+    dataset = EventPreprocessor().fit_transform(events, split)
+    counts = {"entities": len(dataset.ptr) - 1, "events": len(dataset), "labels": dataset.num_labels}
+    counts |= dict(zip(("train", "val", "test"), split.sizes, strict=True))
+    content = {"settings": settings, "counts": counts, "runs": runs(paths), "differences": {}}
     if draws:
         there = dict.fromkeys(run["model"] for run in content["runs"])
         others = others or [title for title in there if title in report.AGAINST]
@@ -116,33 +126,6 @@ def main(
     if points:
         report.draw_figure_3(points).savefig(place / "figure_3.svg")
     print(f"\nWrote {write_results(name, content, replace=replace)}")
-
-
-def _chosen(tables: str, cells: str) -> list[Cell]:
-    if cells:
-        return [CELLS[name] for name in checked("cells", cells, list(CELLS))]
-    wanted = checked("tables", tables, TABLES)
-    return [cell for cell in CELLS.values() if cell.table in wanted]
-
-
-def _titles(against: str) -> list[str]:
-    """The titles that are named, before anything is trained."""
-    titles = [title.strip() for title in against.split(";") if title.strip()]
-    if unknown := sorted(set(titles) - set(ORDER)):
-        raise ValueError(f"Expected 'against' to be some of {'; '.join(ORDER)} (got {unknown})")
-    return titles
-
-
-def _counts(events: EventSequences, split: Split) -> Found:
-    targets = dict(zip(("train", "val", "test"), split.sizes, strict=True))
-    dataset = EventPreprocessor().fit_transform(events, split)
-    return {"entities": len(dataset.ptr) - 1, "events": len(dataset), "labels": dataset.num_labels, **targets}
-
-
-def _place(name: str, options: dict[str, int]) -> Path:
-    """The folder of cells; reduced runs have their own, so that neither replaces, or goes on from, the other."""
-    other = [f"{key}={value}" for key, value in options.items() if (key, value) != ("min_events", MIN_EVENTS)]
-    return files.RUNS / "lanet" / name_of(name, *other)
 
 
 def _kept(place: Path, split: Split, options: Found) -> list[Path]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace as changed
 from itertools import product
 from pathlib import Path
@@ -101,8 +101,8 @@ def main(
     end = None if budget is None else time.perf_counter() + 60 * budget
     kinds = chosen("--graphs", graphs, (*GRAPHS, WORDNET))
     names = chosen("--datasets", datasets, DATASETS)
-    changes = [f"{STEPS}{int(number)}" for number in _listed(steps)]
-    changes += [f"{LABEL_DROPOUT}{float(share):g}" for share in _listed(label_dropout)]
+    changes = [f"{STEPS}{int(number)}" for number in steps.split(",") if number]
+    changes += [f"{LABEL_DROPOUT}{float(share):g}" for share in label_dropout.split(",") if share]
     rows = _rows(chosen("--table", table, list(TABLES)), models, encoders, kinds, changes)
     rows = [row for row in rows if any(_suits(name, row) for name in names) and _can_be_made(row)]
     grid = Grid(Samples(root), channels, epochs, accelerator, tracked=replace, again=again)
@@ -235,33 +235,21 @@ def estimate(cell: Cell, seconds: dict[Cell, float]) -> float:
 def _rows(
     tables: Sequence[str], models: str, encoders: str, graphs: Sequence[str], changes: Sequence[str]
 ) -> list[Row]:
-    every = list(dict.fromkeys(row for name in tables for row in TABLES[name].rows if _is_known(row)))
+    """The rows of tables that can be trained, and have the models, encoders and graphs that are asked for."""
+    every = [row for name in tables for row in TABLES[name].rows]
+    every = list(dict.fromkeys(row for row in every if row.encoder is None or row.model in FAMILY))
     names = list(dict.fromkeys(row.model for row in every))
     wanted = chosen("--models", models or ",".join(names), names)
     both = chosen("--encoders", encoders, ("emb", "fmp"))
     rows = [row for row in every if row.model in wanted and (row.graph is None or row.graph in graphs)]
-    rows = [row for row in rows if row.encoder in (None, *both) or not _has_both(row, every)]
-    return list(_with_changes(rows, changes)) if changes else rows
-
-
-def _with_changes(rows: Iterable[Row], changes: Sequence[str]) -> Iterator[Row]:
-    for row, change in product((row for row in rows if row.graph), changes):
-        # Where each label attends to itself alone, there is nothing to drop among labels.
-        if not (change.startswith(LABEL_DROPOUT) and row.graph == "el"):
-            yield changed(row, change=change)
-
-
-def _listed(joined: str) -> list[str]:
-    return joined.split(",") if joined else []
-
-
-def _is_known(row: Row) -> bool:
-    """Whether this row can be trained."""
-    return row.encoder is None or row.model in FAMILY or row.model == "lamp"
-
-
-def _has_both(row: Row, rows: Iterable[Row]) -> bool:
-    return len({other.encoder for other in rows if other.model == row.model}) > 1
+    # The encoder is a choice for models that have rows with both.
+    of = {name: {row.encoder for row in every if row.model == name} for name in names}
+    rows = [row for row in rows if row.encoder in (None, *both) or len(of[row.model]) == 1]
+    if not changes:
+        return rows
+    with_changes = [changed(row, change=change) for row in rows if row.graph for change in changes]
+    # Where each label attends to itself alone, there is nothing to drop among labels.
+    return [row for row in with_changes if not (row.graph == "el" and str(row.change).startswith(LABEL_DROPOUT))]
 
 
 def _suits(dataset: str, row: Row) -> bool:
