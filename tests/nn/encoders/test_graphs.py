@@ -7,7 +7,28 @@ from torch_geometric.data import Batch, Data
 from tg_mlc.datasets import Planted
 from tg_mlc.graphs import edgeless
 from tg_mlc.models import LaMP
-from tg_mlc.nn.encoders import NodeEncoder
+from tg_mlc.nn.encoders import CategoricalEmbedding, MoleculeEncoder, NodeEncoder
+
+
+def test_sum_of_embeddings() -> None:
+    embedding = CategoricalEmbedding([3, 2, 4], 8)
+    assert embedding.weight.size() == (9, 8)
+    out = embedding(torch.tensor([[2, 0, 3], [0, 1, 0]]))
+    torch.testing.assert_close(out[0], embedding.weight[[2, 3, 8]].sum(dim=0))
+    torch.testing.assert_close(out[1], embedding.weight[[0, 4, 5]].sum(dim=0))
+    assert embedding(torch.zeros(0, 3, dtype=torch.long)).size() == (0, 8)
+    assert list(embedding.state_dict()) == ["weight"]
+
+
+def test_unit_variance() -> None:
+    torch.manual_seed(0)
+    out = CategoricalEmbedding([50, 50, 50], 200)(torch.randint(0, 50, (100, 3)))
+    assert out.std().item() == pytest.approx(1.0, abs=0.05)
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match=r"categorical features of shape \[N, 2\] \(got \[4, 3\]\)"):
+        CategoricalEmbedding([3, 2], 8)(torch.zeros(4, 3, dtype=torch.long))
 
 
 def test_nodes_become_components():
@@ -43,3 +64,21 @@ def test_feature_message_passing_keeps_the_labels_of_components():
 def test_features_of_another_size_are_refused():
     with pytest.raises(ValueError, match=r"features 'x' of shape \[N, 3\] \(got \[5, 4\]\)"):
         NodeEncoder(3, 8)(Data(x=torch.randn(5, 4)))
+
+
+def test_molecules() -> None:
+    pytest.importorskip("rdkit", reason="molecules need RDKit")
+    from torch_geometric.utils import from_smiles
+
+    encoder = MoleculeEncoder(8)
+    assert (encoder.channels, encoder.edge_dim) == (8, 8)
+    data = [from_smiles(smiles) for smiles in ("CCO", "C", "[Na+].[Cl-]")]
+    batch = Batch.from_data_list(data)
+    x, ptr, edge_index, edge_attr, _ = encoder(batch)
+    assert x.size() == (6, 8)
+    assert ptr.tolist() == [0, 3, 4, 6]
+    assert edge_index is batch.edge_index
+    assert edge_attr is not None
+    assert edge_attr.size() == (4, 8)
+    torch.testing.assert_close(encoder(data[0]).x, x[:3])
+    assert encoder(data[1]).ptr.tolist() == [0, 1]
