@@ -214,8 +214,6 @@ def test_averaged_weights_leave_integer_buffers_alone(tmp_path, split, data):
 
 def test_the_learning_rate_falls_where_validation_stalls(tmp_path, data, monkeypatch):
     monkeypatch.setattr("tg_mlc.training.module.PLATEAU_PATIENCE", 1)
-    module = make_module(
-        lr_schedule="plateau", lr=1e-12
-    )  # no epoch is better than the first
+    module = make_module(lr_schedule="plateau", lr=1e-12)  # no epoch is better than the first
     result = fit(module, data, tmp_path, max_epochs=5, patience=None, logger=False)
     assert result.trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(1e-12 * PLATEAU_FACTOR**2)
