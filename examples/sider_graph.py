@@ -2,8 +2,8 @@
 
 Labels are 27 classes of side effects. Each label attends to the atoms, fingerprints and descriptors of a drug, takes in
 the scores that a random forest and kernel ridge regression give it (the base scores), and attends to the other labels
-along a label graph: edgeless (el), fully connected (fc), or a prior from training labels (pr). Models start from the
-base scores, to which messages contribute nothing at first, and the epoch with the lowest validation loss is kept.
+along a label graph: edgeless, complete, or a prior from training labels. Models start from the base scores, to which
+messages contribute nothing at first, and the epoch with the lowest validation loss is kept.
 
 Every variant is compared with the base scores without messages, the label frequencies alone, a random forest, a linear
 SVM and logistic regression on Morgan fingerprints (both tuned on the validation set), and the figures of the LaMP
@@ -37,7 +37,7 @@ from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.datasets.moleculenet import LICENSE_NOTE
 from tg_mlc.metrics import Evaluation, evaluate, tune_per_metric
 from tg_mlc.ops import keep_heap
-from tg_mlc.papers.recipes import RECIPES, EncoderName
+from tg_mlc.papers.recipes import RECIPES
 
 #: The start of every model: the scores of a random forest and of kernel ridge regression together.
 SILENT = "base scores alone"
@@ -54,16 +54,19 @@ COLUMNS = {
 }
 #: In the same order: Tables 7, 8 and 1 to 3 of arXiv:1904.08049, rows "FMP + LaMP"; the paper gives no ROC-AUC.
 PAPER = {
-    "el": (0.007, 0.748, 0.766, 0.795, 0.664),
-    "fc": (0.014, 0.749, 0.764, 0.795, 0.668),
-    "pr": (0.007, 0.747, 0.766, 0.797, 0.664),
+    "edgeless": (0.007, 0.748, 0.766, 0.795, 0.664),
+    "complete": (0.014, 0.749, 0.764, 0.795, 0.668),
+    "prior": (0.007, 0.747, 0.766, 0.797, 0.664),
 }
+#: What the paper calls these graphs.
+LETTERS = {"edgeless": "el", "complete": "fc", "prior": "pr"}
 
 
 def main(
     dataset: Literal["sider", "nci"] = "sider",
-    graphs: str = "el,fc,pr",
-    encoder: EncoderName = "fmp",
+    graphs: str = "edgeless,complete,prior",
+    node_messages: bool = True,
+    atoms: bool = True,
     split: Literal["random", "scaffold", "stratified"] = "random",
     seed: int = 10,
     root: Path = Path("data"),
@@ -80,8 +83,8 @@ def main(
         dataset: The data set: side effects of drugs (sider), or functional groups of molecules (nci), which comes with
             RDKit and needs no network.
         graphs: The label graphs to train with, joined by commas.
-        encoder: Whether messages pass along the bonds first (fmp) or not (emb), or atoms are left out and labels attend
-            to fingerprints and descriptors only (vectors, sider only).
+        node_messages: Whether atoms send messages along the bonds first.
+        atoms: Whether labels attend to the atoms, or only to fingerprints and descriptors (sider only).
         split: How molecules are divided into training, validation and test sets.
         seed: Seed of the split, the weights and the order of training.
         root: Folder that keeps the data.
@@ -96,7 +99,9 @@ def main(
     if not set(kinds) <= set(PAPER):
         raise SystemExit(f"Expected --graphs to be some of {','.join(PAPER)}, joined by commas (got {graphs})")
     require("matplotlib", extra="plot")  # for the pictures at the end: better to fail now
-    options: dict[str, Any] = {"encoder": encoder, "precision": precision, "accelerator": accelerator}
+    options: dict[str, Any] = {"node_messages": node_messages, "precision": precision, "accelerator": accelerator}
+    if not atoms:
+        options["model_options"] = {"atoms": False}
     if max_epochs is not None:
         options["max_epochs"] = max_epochs
     found, molecules = load_or_fall_back(dataset, root)
@@ -105,7 +110,10 @@ def main(
     compare(found, molecules, kinds, split, seed, (root, output), resume, options)
     if found == "sider" and contrast:
         print("\nWhere labels are there to be found in the graph of a molecule, messages do the work:")
-        molecules, options = RECIPES["nci"].load_dataset(root), {**CONTRAST, **options, "encoder": "fmp"}
+        molecules, options = (
+            RECIPES["nci"].load_dataset(root),
+            {**CONTRAST, **options, "node_messages": True, "model_options": {}},
+        )
         compare("nci", molecules, kinds[-1:], split, seed, (root, output), resume, options)
 
 
@@ -195,7 +203,7 @@ def baselines(name: str, molecules: MultiLabelDataset, split: Split, seed: int) 
 def without_messages(name: str, molecules: MultiLabelDataset, split: Split) -> Evaluation:
     """Evaluates models before they are trained, when messages contribute nothing yet."""
     recipe = RECIPES[name]
-    model = recipe.build(molecules[split.train], recipe.label_graph("el", molecules, split), **recipe.model)
+    model = recipe.build(molecules[split.train], recipe.label_graph("edgeless", molecules, split), **recipe.model)
     model.eval().requires_grad_(False)
     on_val, on_test = (model(next(iter(DataLoader(molecules[part], len(part))))) for part in split.parts[1:])
     return evaluate_counted(name, molecules, split, on_val.sigmoid(), on_test.sigmoid())
@@ -214,7 +222,7 @@ def evaluate_counted(
 def print_table(rows: dict[str, Evaluation], paper: dict[str, tuple[float, ...]]) -> None:
     """Prints all rows, the paper's figures below ours."""
     found = {name: [evaluation[column] for column in COLUMNS] for name, evaluation in rows.items()}
-    found |= {f"paper, FMP + LaMP_{kind}": [*values, math.nan] for kind, values in paper.items()}
+    found |= {f"paper, FMP + LaMP_{LETTERS[kind]}": [*values, math.nan] for kind, values in paper.items()}
     table = pd.DataFrame.from_dict(found, orient="index", columns=list(COLUMNS.values()))
     print("", table.to_string(float_format="{:.3f}".format, na_rep="-", col_space=12), sep="\n")
     if paper:

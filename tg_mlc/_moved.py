@@ -49,7 +49,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tg_mlc.saving.inference": "ModuleScorer=ModuleInference",
     },
     "tg_mlc.recipes": {
-        "tg_mlc.papers.recipes": "DNA EncoderName MOLECULES PLANTED RECIPES Recipe TABLES",
+        "tg_mlc.papers.recipes": "DNA MOLECULES PLANTED RECIPES Recipe TABLES",
         "tg_mlc.stacking": "AutoModel auto",
     },
     "tg_mlc.recipes.family": {"tg_mlc.papers.recipes.family": "FAMILY"},

@@ -28,6 +28,12 @@ def check_count(name: str, value: Any, or_none: bool = False) -> None:
         raise ValueError(f"Expected '{name}' to be {wanted} (got {value!r})")
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Checks that an option is :obj:`True` or :obj:`False`."""
+    if not isinstance(value, bool):
+        raise ValueError(f"Expected '{name}' to be True or False (got {value!r})")
+
+
 def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     """Checks that an option is one of several."""
     choices = list(choices)

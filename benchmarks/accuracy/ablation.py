@@ -43,7 +43,7 @@ class Change:
 
 
 CHANGES = {
-    "no messages among labels": Change(graph="el"),
+    "no messages among labels": Change(graph="edgeless"),
     "no base scores": Change(parts={"model": {"base_scores": None}}),
     "base scores of the SVM alone": Change(base_scores=("svm",)),
     "base scores of kernel ridge alone": Change(base_scores=("ridge",)),
@@ -53,7 +53,7 @@ CHANGES = {
     "readout from frequencies": Change(parts={"model": {"frequency_strength": 1.0}}),
     "no dropout of words": Change(parts={"model": {"input_dropout": 0.0}}),
     "no loss of earlier steps": Change(parts={"objective": {"intermediate_weight": 0.0}}),
-    "constant learning rate": Change(parts={"module": {"lr_schedule": "none", "warmup": 0.0}}),
+    "constant learning rate": Change(parts={"module": {"decay": "none", "warmup": 0.0}}),
     "no weight decay": Change(parts={"module": {"weight_decay": 0.0}}),
     "no averaged weights": Change(parts={"fit": {"ema_decay": None}}),
 }
@@ -75,7 +75,7 @@ def main(
     dataset: str = "bibtex",
     seeds: int = 3,
     first_seed: int = 10,
-    graph: str = "fc",
+    graph: str = "complete",
     root: Path = Path("data"),
     jobs: int = 1,
     max_epochs: int | None = None,
@@ -103,7 +103,7 @@ def main(
     task = Task(dataset, recipe.prepare(raw, split, root / dataset))
     changes = changes_of(recipe, classifier_scores(task.dataset).classifiers, graph)
     rows = [
-        Row(LAMP, "emb", change.graph or graph, "best", name) for name, change in {None: Change(), **changes}.items()
+        Row(LAMP, False, change.graph or graph, "best", name) for name, change in {None: Change(), **changes}.items()
     ]
     first, chosen = (
         [Row(name) for name in baselines(task, split, first_seed, options)],
@@ -136,7 +136,7 @@ def run_change(task: Task, split: Split, seed: int, row: Row, options: dict[str,
         dataset = with_attribute(dataset, "base_scores", dataset.rows("base_scores")[..., places])
     changed = Task(task.name, dataset, change.of(task.recipe))
     label_graph = changed.recipe.label_graph(row.graph, dataset, split)
-    result, data = changed.train(split, seed, label_graph, "emb", options)
+    result, data = changed.train(split, seed, label_graph, False, options)
     run = changed.run(row, split, seed, time.perf_counter() - start, *scores_of(result, data))
     run.density, run.validation = label_graph.density, result.best_value
     return [run.to_dict()]

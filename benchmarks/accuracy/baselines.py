@@ -50,10 +50,10 @@ FOREST_GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
     "nci": {"max_features": ("sqrt", "log2")},
 }
 # The best of a few settings for the pooled GNN on the random splits 0 and 1.
-GINE_MODULE: dict[str, Any] = {"lr": 3e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05}
+GINE_MODULE: dict[str, Any] = {"lr": 3e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
 GINE_FIT: dict[str, Any] = {"max_epochs": 30, "patience": None, "gradient_clip": 1.0}
 # Found for models with this path beside their messages.
-LINEAR_MODULE: dict[str, Any] = {"lr": 3e-4, "weight_decay": 0.1, "lr_schedule": "cosine", "warmup": 0.05}
+LINEAR_MODULE: dict[str, Any] = {"lr": 3e-4, "weight_decay": 0.1, "decay": "cosine", "warmup": 0.05}
 LINEAR_FIT: dict[str, Any] = {"max_epochs": 18, "patience": None, "ema_decay": 0.98, "gradient_clip": 1.0}
 
 Scores = tuple[Any, Any]  #: of validation and of test samples
@@ -214,7 +214,7 @@ def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
 def _silent(task: Task, split: Split) -> Scores:
     """Predictions of models before they are trained, when messages contribute nothing yet."""
     model = task.recipe.build(
-        task.dataset[split.train], edgeless(task.dataset.label_names), encoder="emb", **task.recipe.model
+        task.dataset[split.train], edgeless(task.dataset.label_names), node_messages=False, **task.recipe.model
     )
     model.eval().requires_grad_(False)
     on_val, on_test = (next(iter(DataLoader(task.dataset[part], len(part)))) for part in split.parts[1:])

@@ -29,7 +29,7 @@ from tg_mlc.inputs import to_state
 from tg_mlc.inputs.encoders import input_encoder
 from tg_mlc.models.builders import Blueprint, describe_samples
 from tg_mlc.papers import mped
-from tg_mlc.papers.recipes import MOLECULES, RECIPES, EncoderName, Recipe
+from tg_mlc.papers.recipes import MOLECULES, RECIPES, Recipe
 from tg_mlc.papers.recipes.family import FAMILY
 from tg_mlc.training import MultiLabelModule, fit
 
@@ -56,7 +56,8 @@ class Cell:
     def name(self) -> str:
         """That of the file, from the folder of results."""
         row = self.row
-        parts = [part.replace(" ", "-") for part in (row.model, row.encoder, row.graph, row.change) if part]
+        messages = "node messages" if row.node_messages else None
+        parts = [part.replace(" ", "-") for part in (row.model, messages, row.graph, row.change) if part]
         return f"{FOLDER}/{self.dataset}/{'-'.join([*parts, f's{self.seed}'])}"
 
     def path(self, *, tracked: bool) -> Path:
@@ -116,7 +117,7 @@ def settings_of(cell: Cell, task: Task, split: Split, data: Mapping[str, Any]) -
     recipe = task.recipe
     found: dict[str, Any] = {"data": data["sha256"], "split": recipe.splits[0]}
     found["settings"] = {key: value for key, value in recipe.settings.items() if key != "classifiers"}
-    if cell.row.encoder is None:
+    if cell.row.node_messages is None:
         found["model"] = rivals(cell.dataset, cell.seed)[cell.row.model].settings
         if cell.dataset in MOLECULES:
             found["fingerprints"] = options_of(MorganForest())
@@ -129,7 +130,12 @@ def _of_network(row: Row, task: Task, split: Split) -> dict[str, Any]:
     recipe, model = task.recipe, untrained(row, task, split)
     objective = recipe.objective_class(**recipe.objective)
     return {
-        "model": {**_defaults(input_encoder), **_defaults(recipe.build), "encoder": row.encoder, **recipe.model},
+        "model": {
+            **_defaults(input_encoder),
+            **_defaults(recipe.build),
+            "node_messages": row.node_messages,
+            **recipe.model,
+        },
         "parts": parts_of(model),
         "parameters": num_parameters(model),
         "module": {**_defaults(MultiLabelModule), **recipe.module},
@@ -147,8 +153,8 @@ def _defaults(call: Callable[..., Any]) -> dict[str, Any]:
 
 def untrained(row: Row, task: Task, split: Split) -> nn.Module:
     """The model of a row, of which the content of samples decides only the weights."""
-    kind = {None: "el", "learned": "fc"}.get(row.graph, row.graph)
-    options = {"encoder": row.encoder, **task.recipe.model}
+    kind = {None: "edgeless", "learned": "complete"}.get(row.graph, row.graph)
+    options = {"node_messages": row.node_messages, **task.recipe.model}
     blueprint = Blueprint(task.recipe.build.__name__, options, describe_samples(task.dataset))
     return blueprint.build(task.recipe.label_graph(kind, task.dataset, split))
 
@@ -191,21 +197,21 @@ def run_cell(
     """The content of a cell's file beside its settings; models along all pairs leave their graph for another cell."""
     torch.set_num_threads(1)
     start = time.perf_counter()
-    if cell.row.encoder is None:
+    if cell.row.node_messages is None:
         scores = rivals(cell.dataset, cell.seed)[cell.row.model].scores(task, split)
         return {"run": task.run(cell.row, split, cell.seed, time.perf_counter() - start, *scores).to_dict()}
-    encoder, timer = cast(EncoderName, cell.row.encoder), EpochTimer()
+    node_messages, timer = bool(cell.row.node_messages), EpochTimer()
     # Models without a label graph do not look at it.
-    along_all, learned = replace(cell, row=replace(cell.row, graph="fc")), {} if learned is None else learned
+    along_all, learned = replace(cell, row=replace(cell.row, graph="complete")), {} if learned is None else learned
     known = learned.get(along_all) if cell.row.graph == "learned" else None
     if known is None:
-        label_graph = label_graph_of(task, split, cell.seed, cell.row.graph or "el", encoder, options)
+        label_graph = label_graph_of(task, split, cell.seed, cell.row.graph or "edgeless", node_messages, options)
     else:
         label_graph, start = known.label_graph, start - known.seconds
     if cell.row.model == "lamp-given":  # nothing is known to models in tables, so that is how to choose an epoch
         nothing = torch.full_like(task.dataset.y, torch.nan)
         task = replace(task, dataset=with_attribute(task.dataset, "given", nothing))
-    result, data = task.train(split, cell.seed, label_graph, encoder, {**options, "callbacks": [timer]})
+    result, data = task.train(split, cell.seed, label_graph, node_messages, {**options, "callbacks": [timer]})
     on_val = result.predict(data.val_dataloader())
     testing = time.perf_counter()
     on_test = result.predict(data.test_dataloader())

@@ -35,11 +35,11 @@ from tg_mlc.baselines import LabelFrequency, LinearBaseline
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import inputs_of, with_attribute
 from tg_mlc.metrics import macro_average_precision, macro_roc_auc, micro_roc_auc
-from tg_mlc.papers.recipes import MOLECULES, RECIPES, TABLES, EncoderName
+from tg_mlc.papers.recipes import MOLECULES, RECIPES, TABLES
 from tg_mlc.papers.recipes.family import FAMILY
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-WITH_MASKS, PLAIN = "LaMP fc, with masks", "LaMP fc, without masks"
+WITH_MASKS, PLAIN = "LaMP complete, with masks", "LaMP complete, without masks"
 LOGISTIC = "logistic regression, with masks"
 METRICS = {
     "roc_auc_macro": macro_roc_auc,
@@ -166,9 +166,9 @@ def _plain(trial: Trial) -> tuple[Predict, dict[str, Any]]:
 
 def _trained(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     task, split, seed, options = trial
-    encoder: EncoderName = "fmp" if task.name in MOLECULES else "emb"
-    label_graph = task.recipe.label_graph("fc", task.dataset, split)
-    result, _ = task.train(split, seed, label_graph, encoder, options)
+    node_messages = task.name in MOLECULES
+    label_graph = task.recipe.label_graph("complete", task.dataset, split)
+    result, _ = task.train(split, seed, label_graph, node_messages, options)
 
     def predict(given: Tensor | None) -> Tensor:
         test = task.dataset[split.test]
@@ -176,7 +176,7 @@ def _trained(trial: Trial) -> tuple[Predict, dict[str, Any]]:
             test = with_attribute(test, "given", torch.full_like(test.y, torch.nan) if given is None else given)
         return result.predict(DataLoader(test, task.recipe.batch_size))
 
-    return predict, {"best_value": result.best_value, "encoder": encoder}
+    return predict, {"best_value": result.best_value, "node_messages": node_messages}
 
 
 def _indicators(given: Tensor, frequency: Tensor) -> Tensor:

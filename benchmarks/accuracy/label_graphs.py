@@ -13,7 +13,6 @@ from benchmarks.accuracy.runs import Task
 from tg_mlc.data import Split
 from tg_mlc.graphs import LabelGraph, co_occurrence, learned
 from tg_mlc.metrics import micro_average_precision, micro_roc_auc
-from tg_mlc.papers.recipes import EncoderName
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
 #: How many sources a label keeps in the learned graph, if there are four times as many labels.
@@ -21,13 +20,13 @@ LEARNED_TOP_K = 10
 
 
 def label_graph_of(
-    task: Task, split: Split, seed: int, kind: str, encoder: EncoderName, options: dict[str, Any]
+    task: Task, split: Split, seed: int, kind: str, node_messages: bool, options: dict[str, Any]
 ) -> LabelGraph:
     """The label graph of a variant; a learned one takes the training of a model along all pairs."""
     if kind != "learned":
         return task.recipe.label_graph(kind, task.dataset, split)
     return learned_by(
-        task, *task.train(split, seed, task.recipe.label_graph("fc", task.dataset, split), encoder, options)
+        task, *task.train(split, seed, task.recipe.label_graph("complete", task.dataset, split), node_messages, options)
     )
 
 

@@ -1,9 +1,9 @@
-"""The papers' tables, cell by cell: a data set, a model, its encoder, its label graph and a seed in a file of its own.
+"""The papers' tables, cell by cell: a data set, a model, its messages, its label graph and a seed in a file of its own.
 
     python benchmarks/paper_tables.py --datasets bibtex,sider --models lamp --seeds 1
     python benchmarks/paper_tables.py --table lamp-1 --datasets bibtex --seeds 3 --budget 120
-    python benchmarks/paper_tables.py --models mped --graphs fc --steps 1,2,3 --datasets bibtex
-    python benchmarks/paper_tables.py --models lamp --encoders emb --label_dropout 0.5 --datasets emotions
+    python benchmarks/paper_tables.py --models mped --graphs complete --steps 1,2,3 --datasets bibtex
+    python benchmarks/paper_tables.py --models lamp --node_messages false --label_dropout 0.5 --datasets emotions
 
 Cells that are there are kept, so that a grid that stopped goes on where it was. A cell that was made with other
 settings, given or by default, is an error, and made again with --again; cells of other settings are never shown in one
@@ -60,7 +60,7 @@ def main(
     table: str = ",".join(TABLES),
     datasets: str = "bibtex,sider,reuters,delicious",
     models: str = "",
-    encoders: str = "emb,fmp",
+    node_messages: str = "false,true",
     graphs: str = ",".join((*GRAPHS, WORDNET)),
     steps: str = "",
     label_dropout: str = "",
@@ -81,8 +81,10 @@ def main(
             commas.
         datasets: The data sets, joined by commas.
         models: The models, joined by commas; all of the tables if not given.
-        encoders: Without (emb) and with feature message passing (fmp), for models that are run with both.
-        graphs: The label graphs el, fc, pr, learned, wordnet, joined by commas; models without any are run in any case.
+        node_messages: Whether components send messages to each other, for models that are run with both: false, true,
+            or both, joined by a comma.
+        graphs: The label graphs edgeless, complete, prior, learned, wordnet, joined by commas; models without any are
+            run in any case.
         steps: Numbers of label message passing steps, joined by commas; the recipe's own makes the same cell as none.
         label_dropout: Shares of the attention among labels to drop in training, joined by commas, in place of the
             dropout of all attention; not for edgeless graphs.
@@ -103,7 +105,7 @@ def main(
     names = chosen("--datasets", datasets, DATASETS)
     changes = [f"{STEPS}{int(number)}" for number in steps.split(",") if number]
     changes += [f"{LABEL_DROPOUT}{float(share):g}" for share in label_dropout.split(",") if share]
-    rows = _rows(chosen("--table", table, list(TABLES)), models, encoders, kinds, changes)
+    rows = _rows(chosen("--table", table, list(TABLES)), models, node_messages, kinds, changes)
     rows = [row for row in rows if any(_suits(name, row) for name in names) and _can_be_made(row)]
     grid = Grid(Samples(root), channels, epochs, accelerator, tracked=replace, again=again)
     states = []
@@ -112,8 +114,8 @@ def main(
         states += [grid.make(cell, end) for cell in sorted(cells, key=grid.cost)]
     if not states:
         raise SystemExit(
-            "Expected --table, --datasets, --models, --encoders, --graphs, --label_dropout and --seeds to choose a "
-            "cell (got none)"
+            "Expected --table, --datasets, --models, --node_messages, --graphs, --label_dropout and --seeds to choose "
+            "a cell (got none)"
         )
     there = stored(tracked=replace)
     there = there[there["dataset"].isin(names)]
@@ -233,23 +235,23 @@ def estimate(cell: Cell, seconds: dict[Cell, float]) -> float:
 
 
 def _rows(
-    tables: Sequence[str], models: str, encoders: str, graphs: Sequence[str], changes: Sequence[str]
+    tables: Sequence[str], models: str, node_messages: str, graphs: Sequence[str], changes: Sequence[str]
 ) -> list[Row]:
-    """The rows of tables that can be trained, and have the models, encoders and graphs that are asked for."""
+    """The rows of tables that can be trained, and have the models, node messages and graphs that are asked for."""
     every = [row for name in tables for row in TABLES[name].rows]
-    every = list(dict.fromkeys(row for row in every if row.encoder is None or row.model in FAMILY))
+    every = list(dict.fromkeys(row for row in every if row.node_messages is None or row.model in FAMILY))
     names = list(dict.fromkeys(row.model for row in every))
     wanted = chosen("--models", models or ",".join(names), names)
-    both = chosen("--encoders", encoders, ("emb", "fmp"))
+    both = [answer == "true" for answer in chosen("--node_messages", node_messages, ("false", "true"))]
     rows = [row for row in every if row.model in wanted and (row.graph is None or row.graph in graphs)]
-    # The encoder is a choice for models that have rows with both.
-    of = {name: {row.encoder for row in every if row.model == name} for name in names}
-    rows = [row for row in rows if row.encoder in (None, *both) or len(of[row.model]) == 1]
+    # Node messages are a choice for models that have rows with and without them.
+    of = {name: {row.node_messages for row in every if row.model == name} for name in names}
+    rows = [row for row in rows if row.node_messages in (None, *both) or len(of[row.model]) == 1]
     if not changes:
         return rows
     with_changes = [changed(row, change=change) for row in rows if row.graph for change in changes]
     # Where each label attends to itself alone, there is nothing to drop among labels.
-    return [row for row in with_changes if not (row.graph == "el" and str(row.change).startswith(LABEL_DROPOUT))]
+    return [row for row in with_changes if not (row.graph == "edgeless" and str(row.change).startswith(LABEL_DROPOUT))]
 
 
 def _suits(dataset: str, row: Row) -> bool:

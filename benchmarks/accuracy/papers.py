@@ -26,11 +26,12 @@ DIFFERENT = {
     "rcv1": "34 times the training samples",
 }
 
-#: Rows by what the papers call them; those without a name are ours. A row without an encoder is no network.
+#: Rows by what the papers call them; those without a name are ours. A row whose node messages are None is no network.
 Rows = Mapping[Row, tuple[str, ...]]
-GRAPHS = ("el", "fc", "pr", "learned")
-#: The papers' letters for label graphs and encoders, which their tables keep.
-LETTERS = {"el": "el", "fc": "fc", "pr": "pr", "emb": "emb", "fmp": "fmp"}
+GRAPHS = ("edgeless", "complete", "prior", "learned")
+#: The papers' letters for label graphs, and for components without and with messages, which their tables keep.
+LETTERS = {"edgeless": "el", "complete": "fc", "prior": "pr"}
+ENCODERS = {False: "emb", True: "fmp"}
 #: The prior of MPED, of the meaning of the labels' names.
 WORDNET = "wordnet"
 #: How tables write the models.
@@ -55,8 +56,8 @@ NAMES = {
 
 def title(row: Row) -> str:
     """A row as the papers' tables write it."""
-    # Only the rows of LaMP differ in their encoders.
-    encoder = LETTERS.get(row.encoder or "") if row.model == "lamp" else None
+    # Only the rows of LaMP differ in whether there are node messages.
+    encoder = ENCODERS.get(bool(row.node_messages)) if row.model == "lamp" else None
     parts = (NAMES.get(row.model, row.model), encoder, LETTERS.get(row.graph or "", row.graph))
     return ", ".join([" ".join(filter(None, parts)), *row.remarks])
 
@@ -76,35 +77,35 @@ _BASELINES: Rows = {Row(name): () for name in (FREQUENCY, *_CLASSIFIERS)}
 _LAMP: Rows = {
     **_BASELINES,
     Row("linear SVM"): ("SVM",),
-    Row("emb-mlp", "emb"): ("Emb + MLP",),
-    Row("spen", "emb"): ("SPEN",),
-    Row("gaml", "fmp"): ("GAML",),
-    Row("seq2seq", "fmp"): ("RNN Seq2Seq",),
+    Row("emb-mlp", False): ("Emb + MLP",),
+    Row("spen", False): ("SPEN",),
+    Row("gaml", True): ("GAML",),
+    Row("seq2seq", True): ("RNN Seq2Seq",),
     **{
-        Row("lamp", encoder, graph): (f"{paper} + LaMP_{LETTERS[graph]}",) if graph in LETTERS else ()
-        for encoder, paper in {"emb": "Emb", "fmp": "FMP"}.items()
+        Row("lamp", node_messages, graph): (f"{paper} + LaMP_{LETTERS[graph]}",) if graph in LETTERS else ()
+        for node_messages, paper in {False: "Emb", True: "FMP"}.items()
         for graph in GRAPHS
     },
-    Row("lamp", "emb", WORDNET): (),
-    Row("lamp-given", "emb", "fc"): (),
+    Row("lamp", False, WORDNET): (),
+    Row("lamp-given", False, "complete"): (),
 }
 _MPED: Rows = {
     **_BASELINES,
-    Row("linear-br", "emb"): ("BR (Nam et al.)", "BR (Belanger and McCallum)"),
-    Row("mlp-br", "emb"): ("MLP BR (Nam et al.)",),
-    Row("mp-br", "fmp"): ("MP BR",),
-    Row("spen", "emb"): ("SPEN",),
-    Row("infnet", "emb"): ("InfNet SPEN",),
-    Row("seq2seq", "fmp"): ("RNN Seq2Seq",),
-    Row("mped-ar", "fmp"): ("MPED Autoregressive",),
-    Row("mped", "fmp", "el"): ("MPED Edgeless",),
-    Row("mped", "fmp", "fc"): ("MPED",),
-    Row("mped", "fmp", WORDNET): ("MPED Prior",),
-    Row("mped", "fmp", "pr"): (),
-    Row("mped", "fmp", "learned"): (),
-    Row("graph2mlp", "fmp"): (),
-    Row("graph2graph-ar", "fmp"): (),
-    **{Row("graph2graph", "fmp", graph): () for graph in GRAPHS},
+    Row("linear-br", False): ("BR (Nam et al.)", "BR (Belanger and McCallum)"),
+    Row("mlp-br", False): ("MLP BR (Nam et al.)",),
+    Row("mp-br", True): ("MP BR",),
+    Row("spen", False): ("SPEN",),
+    Row("infnet", False): ("InfNet SPEN",),
+    Row("seq2seq", True): ("RNN Seq2Seq",),
+    Row("mped-ar", True): ("MPED Autoregressive",),
+    Row("mped", True, "edgeless"): ("MPED Edgeless",),
+    Row("mped", True, "complete"): ("MPED",),
+    Row("mped", True, WORDNET): ("MPED Prior",),
+    Row("mped", True, "prior"): (),
+    Row("mped", True, "learned"): (),
+    Row("graph2mlp", True): (),
+    Row("graph2graph-ar", True): (),
+    **{Row("graph2graph", True, graph): () for graph in GRAPHS},
 }
 TABLES = {
     "lamp-1": Table("lamp2019", "Table 1 of LaMP: example-based F1", ("f1_samples",), _LAMP),
@@ -117,7 +118,7 @@ TABLES = {
         "Table 2 of MPED",
         METRICS,
         _MPED,
-        "the paper's prior is the similarity of label names in WordNet, on rcv1 the tree of topics; pr joins labels "
+        "the paper's prior is the similarity of label names in WordNet, on rcv1 the tree of topics; prior joins labels "
         "that occur together, on sider those of highest correlation, and on rcv1 is that tree",
     ),
 }

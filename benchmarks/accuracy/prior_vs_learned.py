@@ -1,14 +1,15 @@
-"""Comparison of label graphs: edgeless (el), fully connected (fc), priors (pr, ...), learned, or one's own from a file,
+"""Comparison of label graphs: edgeless, complete, priors, learned, or one's own from a file,
 with and without feature message passing.
 
-    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,fc,pr --seeds 3
-    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,mine.safetensors --seeds 3
-    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs el,fc --seeds 3 --encoders emb --settings published
+    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs edgeless,complete,prior --seeds 3
+    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs edgeless,mine.safetensors --seeds 3
+    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs edgeless,complete --seeds 3 --node_messages false
+        --settings published
 
 All rows of a seed share its split. Rows with published settings are LaMP without base scores and without a linear path.
 Next to the variants stand the label frequencies, strong classical models tuned on the same validation samples, and what
 the papers report. Differences between graphs are tested over the seeds. The
-attention that fc learns is compared with priors, and with the true label graph where it is known.
+attention along the complete graph is compared with priors, and with the true label graph where it is known.
 
 Results go to benchmarks/runs/, which is yours; --replace writes the tracked file of benchmarks/results/ instead.
 """
@@ -45,14 +46,18 @@ from benchmarks.report.comparisons import Comparison, full
 from tg_mlc._files import sha256
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph, edgeless
-from tg_mlc.papers.recipes import RECIPES, EncoderName, Recipe
+from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.stacking.raters import NAMES
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
 #: Attention is averaged over so many batches; more of them change it little.
 NUM_BATCHES = 10
+#: The change of rows of molecules whose components are fingerprints and descriptors only.
+WITHOUT_ATOMS = "without atoms"
 #: Known graphs that learned attention is compared with in any case; others if they are trained with.
-ALWAYS_COMPARED = ("pr", "tree", "planted")
+#: The change of rows of molecules whose components are fingerprints and descriptors only.
+WITHOUT_ATOMS = "without atoms"
+ALWAYS_COMPARED = ("prior", "tree", "planted")
 #: Parts that must be the same for runs to stand in one table.
 SAME = ("versions", "dataset", "split", "recipes", "own_graphs")
 
@@ -62,8 +67,9 @@ def main(
     seeds: int = 5,
     first_seed: int = 10,
     split: str | None = None,
-    graphs: str = "el,fc,pr",
-    encoders: str = "emb,fmp",
+    graphs: str = "edgeless,complete,prior",
+    node_messages: str = "false,true",
+    atoms: bool = True,
     settings: str = "best",
     without: str = "",
     root: Path = Path("data"),
@@ -79,10 +85,10 @@ def main(
         seeds: Number of seeds.
         first_seed: The first of them; the recipes of molecules were found with seeds 0 to 3 (that of NCI also with 11).
         split: How samples are divided; the first method of the recipe if not given.
-        graphs: The label graphs, joined by commas: el, fc, learned, those that the recipe has, and files that
-            LabelGraph.save wrote, which are called by their name without the suffix.
-        encoders: Without (emb) and with feature message passing (fmp); or fingerprints and descriptors only (vectors).
-            Joined by commas.
+        graphs: The label graphs, joined by commas: edgeless, complete, learned, those that the recipe has, and files
+            that LabelGraph.save wrote, which are called by their name without the suffix.
+        node_messages: Whether components send messages to each other: false, true, or both, joined by a comma.
+        atoms: Whether molecules have atoms as components, or fingerprints and descriptors only.
         settings: Those that were best here (best), or near those of the paper (published). Joined by commas.
         without: Rows of classifiers to leave out, joined by semicolons; --resume adds them later.
         root: Folder that keeps the data.
@@ -92,7 +98,7 @@ def main(
             in a file of their own, which takes the place of the file of results in the end.
         resume: Whether to keep the rows of a comparison that stopped early, else those of its file of results, and make
             only those that it does not have; samples, settings and versions must be the same. The code must be too,
-            which is not checked. Rows of fc are made again if they were not compared with one of these graphs.
+            which is not checked. Rows of complete are made again if they were not compared with one of these graphs.
     """
     if seeds < 1:
         raise SystemExit(f"Expected --seeds to be at least 1 (got {seeds})")
@@ -103,18 +109,19 @@ def main(
     split = recipe.splits[0] if split is None else split
     if split not in recipe.splits:
         raise SystemExit(f"Expected --split of {dataset} to be one of {', '.join(recipe.splits)} (got {split})")
-    own = own_graphs(graphs, ("el", "fc", "learned", *recipe.graphs))
+    own = own_graphs(graphs, ("edgeless", "complete", "learned", *recipe.graphs))
     recipe = with_graphs(recipe, own)
     paths = {str(path): name for name, path in own.items()}
     by_name = ",".join(paths.get(str(Path(entry.strip())), entry) for entry in graphs.split(","))
-    wanted = chosen(f"--graphs of {dataset}", by_name, ("el", "fc", "learned", *recipe.graphs))
+    wanted = chosen(f"--graphs of {dataset}", by_name, ("edgeless", "complete", "learned", *recipe.graphs))
     with_settings = cast("list[Settings]", chosen("--settings", settings, get_args(Settings)))
+    answers = [answer == "true" for answer in chosen("--node_messages", node_messages, ("false", "true"))]
     rows = [
-        Row(LAMP, encoder, graph, whose)
-        for whose, encoder, graph in product(
-            with_settings, chosen("--encoders", encoders, get_args(EncoderName)), wanted
-        )
+        Row(LAMP, answer, graph, whose, None if atoms else WITHOUT_ATOMS)
+        for whose, answer, graph in product(with_settings, answers, wanted)
     ]
+    if not atoms:
+        recipe = replace_fields(recipe, model={**recipe.model, "atoms": False})
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
     all_seeds, left_out = range(first_seed, first_seed + seeds), without.split(";")
     if "best" not in with_settings:  # nothing but their own rows needs the classifiers
@@ -229,7 +236,7 @@ class Trial(NamedTuple):
 
 
 def _try_out(trial: Trial, rows: Sequence[Row]) -> None:
-    """Builds every graph and a model of every encoder: what cannot be built is better known now than after hours."""
+    """Builds every graph and a model of every kind: what cannot be built is better known now than after hours."""
     task, split = trial
     for graph in {row.graph for row in rows} - {"learned"}:
         task.recipe.label_graph(graph, task.dataset, split)
@@ -238,11 +245,14 @@ def _try_out(trial: Trial, rows: Sequence[Row]) -> None:
         # How embeddings start matters to no one here, and takes long.
         options = {**recipe.model, **({"latent": False} if "latent" in recipe.model else {})}
         try:
-            recipe.build(task.dataset[split.train], edgeless(task.dataset.label_names), encoder=row.encoder, **options)
-        except ValueError as error:
-            raise SystemExit(
-                f"Expected --encoders that models of {task.name} have (got {row.encoder}): {error}"
-            ) from None
+            recipe.build(
+                task.dataset[split.train],
+                edgeless(task.dataset.label_names),
+                node_messages=row.node_messages,
+                **options,
+            )
+        except (TypeError, ValueError) as error:
+            raise SystemExit(f"Expected --atoms and --node_messages that models of {task.name} take: {error}") from None
 
 
 def _trials(
@@ -273,12 +283,12 @@ def run_variant(
     """One row of label message passing."""
     torch.set_num_threads(1)
     start = time.perf_counter()
-    task, encoder = task.with_settings(row.settings), cast(EncoderName, row.encoder)
-    label_graph = label_graph_of(task, split, seed, cast(str, row.graph), encoder, options)
-    result, data = task.train(split, seed, label_graph, encoder, options)
+    task, node_messages = task.with_settings(row.settings), bool(row.node_messages)
+    label_graph = label_graph_of(task, split, seed, cast(str, row.graph), node_messages, options)
+    result, data = task.train(split, seed, label_graph, node_messages, options)
     run = task.run(row, split, seed, time.perf_counter() - start, *scores_of(result, data))
     run.density, run.validation = label_graph.density, result.best_value
-    if row.graph == "fc":
+    if row.graph == "complete":
         run.recovery = _recovered(task, split, result, data, priors)
     return [run.to_dict()]
 

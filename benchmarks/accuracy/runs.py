@@ -16,12 +16,14 @@ from numpy.typing import ArrayLike
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, evaluate, tune_by_frequency, tune_per_metric
-from tg_mlc.papers.recipes import RECIPES, EncoderName, Recipe
+from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
 #: The settings that were best here, or those of the paper where a model learns with these.
 Settings = Literal["best", "published"]
 LAMP = "LaMP"
+#: How titles write that components send messages to each other.
+WITH_MESSAGES = "with node messages"
 #: The first row of every comparison.
 FREQUENCY = "label frequency"
 #: Rows that those with messages on molecules are tested against, if a comparison has them.
@@ -42,14 +44,14 @@ class Row:
 
     Args:
         model: The model: LaMP, or a classifier or a network without a label graph.
-        encoder: The components that labels attend to, by the name in recipes.
+        node_messages: Whether components send messages to each other, if the model is a network.
         graph: The label graph.
         settings: Whose settings; for models that have some of a paper.
         change: What an ablation changes.
     """
 
     model: str
-    encoder: str | None = None
+    node_messages: bool | None = None
     graph: str | None = None
     settings: Settings | None = None
     change: str | None = None
@@ -62,7 +64,8 @@ class Row:
     @property
     def title(self) -> str:
         """All of it in one line."""
-        return ", ".join([" ".join(filter(None, (self.model, self.encoder, self.graph))), *self.remarks])
+        parts = (self.model, WITH_MESSAGES if self.node_messages else None, self.graph)
+        return ", ".join([" ".join(filter(None, parts)), *self.remarks])
 
     @property
     def remarks(self) -> list[str]:
@@ -108,7 +111,7 @@ def frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """
     return pd.DataFrame(
         {
-            **({"row": Row.of(run)} if "encoder" in run else {}),
+            **({"row": Row.of(run)} if "node_messages" in run else {}),
             **{key: value for key, value in run.items() if key not in BY_METRIC},
             **{f"{part}.{name}": value for part in BY_METRIC for name, value in run.get(part, {}).items()},
         }
@@ -120,7 +123,7 @@ def in_short(run: Mapping[str, Any]) -> str:
     """A stored run in one line: some metrics and the time."""
     names = ("subset_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
     values = [f"{name} {run['metrics'][name]:.4f}" for name in names if run["metrics"].get(name) is not None]
-    row = Row.of(run).title if "encoder" in run else run["model"]
+    row = Row.of(run).title if "node_messages" in run else run["model"]
     return f"{row:<28} seed {run['seed']}: {', '.join(values)} ({run['seconds']:.0f} s)"
 
 
@@ -147,7 +150,7 @@ class Task:
         return self.recipe.counted_labels(self.dataset)
 
     def train(
-        self, split: Split, seed: int, label_graph: LabelGraph, encoder: EncoderName, options: dict[str, Any]
+        self, split: Split, seed: int, label_graph: LabelGraph, node_messages: bool, options: dict[str, Any]
     ) -> tuple[FitResult, MultiLabelDataModule]:
         """Trains, on the CPU unless an option says otherwise, and keeps no files."""
         options = {"accelerator": "cpu", "logger": False, **options}
@@ -157,7 +160,7 @@ class Task:
                 split,
                 label_graph,
                 folder,
-                encoder=encoder,
+                node_messages=node_messages,
                 seed=seed,
                 config={"dataset": self.name},
                 **options,

@@ -102,8 +102,8 @@ def trial(task: Task, split: Split, seed: int, setting: str | None, value: float
     torch.set_num_threads(1)
     start = time.perf_counter()
     task = changed(task, changed=with_setting(task.recipe, setting, value))
-    label_graph = task.recipe.label_graph("fc", task.dataset, split)
-    result, _ = task.train(split, seed, label_graph, "emb", {})
+    label_graph = task.recipe.label_graph("complete", task.dataset, split)
+    result, _ = task.train(split, seed, label_graph, False, {})
     found = {"validation": result.best_value, "epochs": result.num_epochs, "seconds": time.perf_counter() - start}
     return [{"setting": setting, "value": value, "seed": seed, **found}]
 

@@ -20,9 +20,10 @@ from tg_mlc.papers.recipes import RECIPES
 
 PREFIX = "prior_vs_learned-"
 #: Rows of a short table, beside that of the papers. Those of other graphs than these give way.
-MOST_ROWS, USUAL_GRAPHS = 12, (None, "el", "fc", "pr")
+MOST_ROWS, USUAL_GRAPHS = 12, (None, "edgeless", "complete", "prior")
 COLUMNS = titles("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")
-HEADS = ("model", "encoder", "label graph", *COLUMNS.values(), "seconds")
+MESSAGES = {None: "", False: "no", True: "yes"}
+HEADS = ("model", "node messages", "label graph", *COLUMNS.values(), "seconds")
 #: Ways to decide, beside one threshold for each metric, and what their rows are called.
 OTHER_DECISIONS = {
     "by_frequency": "thresholds by frequency",
@@ -166,8 +167,8 @@ def label_graphs() -> list[str]:
     for name in compared():
         rows = Comparison.load(name).rows
         for row, runs in rows.items():
-            # The average precision of the attention that fc learns for the pairs of a graph, and the share of these.
-            complete = rows.get(Row(row.model, row.encoder, "fc", row.settings))
+            # The average precision of attention along all pairs for those of a graph, and the share of these.
+            complete = rows.get(Row(row.model, row.node_messages, "complete", row.settings))
             found = {} if complete is None else recovered(complete).get(f"{LEARNED}, {row.graph}", {})
             precision = found.get("average precision")
             text = "" if precision is None else f"{precision:.2f} of {found['share of pairs joined']:.2f}"
@@ -187,7 +188,7 @@ def _line_of_paper(name: str, values: Mapping[str, float], best: Mapping[str, st
 
 def _identity(row: Row, runs: pd.DataFrame) -> tuple[str, str, str]:
     graph = "" if row.graph is None else f"{row.graph} ({runs['density'].astype(float).mean():.2f})"
-    return ", ".join([row.model, *row.remarks]), row.encoder or "", graph
+    return ", ".join([row.model, *row.remarks]), MESSAGES[row.node_messages], graph
 
 
 def _best(rows: Sequence[Mapping[str, float | None]]) -> dict[str, str]:
@@ -273,14 +274,14 @@ def draw(numbers: dict[str, Any]) -> Figure:
 
 
 #: Planted label graphs: what messages gain by the share of information that neighbours carry.
-FC = Row(LAMP, "emb", "fc", "best")
+COMPLETE = Row(LAMP, False, "complete", "best")
 PLANTED = {
     Row("best possible"): ("black", "--"),
-    Row(LAMP, "emb", "planted", "best"): ("tab:green", "-"),
-    FC: ("tab:blue", "-"),
-    Row(LAMP, "emb", "pr", "best"): ("tab:orange", "-"),
-    Row(LAMP, "emb", "learned", "best"): ("tab:brown", "-"),
-    Row(LAMP, "emb", "el", "best"): ("tab:red", "-"),
+    Row(LAMP, False, "planted", "best"): ("tab:green", "-"),
+    COMPLETE: ("tab:blue", "-"),
+    Row(LAMP, False, "prior", "best"): ("tab:orange", "-"),
+    Row(LAMP, False, "learned", "best"): ("tab:brown", "-"),
+    Row(LAMP, False, "edgeless", "best"): ("tab:red", "-"),
     Row("logistic regression on all components, tuned"): ("tab:purple", "-."),
     Row("linear SVM on all components, tuned"): ("tab:pink", "-."),
     Row("best without neighbours"): ("black", ":"),
@@ -295,7 +296,7 @@ def planted_numbers() -> dict[str, Any]:
     by_share: dict[str, Any] = {}
     for name in (name for name in compared() if name.startswith("planted-")):
         rows = Comparison.load(name).rows
-        found = recovered(rows[FC])
+        found = recovered(rows[COMPLETE])
         by_share[name.split("-")[1]] = {
             "metrics": {row.title: spreads(rows[row], columns=("subset_accuracy", "roc_auc_macro")) for row in PLANTED},
             "recovery": {score: found[score] for score in RANKED},

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks.accuracy.given_labels import LOGISTIC, PLAIN, TAKE_GIVEN, WITH_MASKS
-from benchmarks.accuracy.runs import FREQUENCY
+from benchmarks.accuracy.runs import FREQUENCY, WITH_MESSAGES
 from benchmarks.files import Result, names, read
 from benchmarks.report.pictures import draw_lines
 from benchmarks.report.statistics import ALPHA, corrected_p_value, spread
@@ -114,9 +114,10 @@ def section(result: Result) -> list[str]:
             gains.append(f"{title} {change}")
         halves.append(f"- {row}: half of the labels given takes, of the other half, {', and '.join(gains)}")
     data, seeds = result["dataset"], result["seeds"]
-    encoder = next(run["settings"]["encoder"] for run in result["runs"] if run["model"] == WITH_MASKS)
+    has_messages = next(run["settings"]["node_messages"] for run in result["runs"] if run["model"] == WITH_MASKS)
+    model = f"LaMP {WITH_MESSAGES}" if has_messages else "LaMP"
     source = (
-        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation), LaMP {encoder} "
+        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation), {model} "
         f"trained for {_epochs(result)} epochs; {data['num_samples']} samples, {data['counted_labels']} labels "
         f"counted, data sha256 {data['sha256'][:12]}; {machine(result, 'one thread each')}"
     )

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.accuracy.cells import LABEL_DROPOUT
-from benchmarks.accuracy.papers import GRAPHS, WORDNET, title
+from benchmarks.accuracy.papers import GRAPHS, NAMES, WORDNET
 from benchmarks.accuracy.runs import FREQUENCY, Row
 from benchmarks.report.default import COLUMNS
 from benchmarks.report.papers import NUM_SEEDS, Groups, Key, grouped, sources, spreads
@@ -19,8 +19,12 @@ from benchmarks.report.statistics import ALPHA, PairedTest, compare_rows, holm
 from benchmarks.report.writing import cell, listed, p_in_words, table
 from tg_mlc.datasets.registry import published
 
-EL, GIVEN, BASELINES = Row("lamp", "emb", "el"), Row("lamp-given", "emb", "fc"), (Row(FREQUENCY), Row("linear SVM"))
-ROWS = (*BASELINES, *(replace(EL, graph=graph) for graph in (*GRAPHS, WORDNET)), GIVEN)
+EDGELESS, GIVEN, BASELINES = (
+    Row("lamp", False, "edgeless"),
+    Row("lamp-given", False, "complete"),
+    (Row(FREQUENCY), Row("linear SVM")),
+)
+ROWS = (*BASELINES, *(replace(EDGELESS, graph=graph) for graph in (*GRAPHS, WORDNET)), GIVEN)
 #: The metric of the papers' first table, of which the headline is.
 PRIMARY = "f1_samples"
 #: The seeds that the commands of the page ask for.
@@ -72,7 +76,7 @@ def shown(cells: pd.DataFrame) -> Groups:
         return key[0], ROWS.index(replace(key[1], change=None)), key[1].change or ""
 
     groups = grouped(cells[[replace(row, change=None) in ROWS for row in cells["row"]]])
-    seeds = {dataset: set(group["seed"]) for (dataset, row), group in groups.items() if row == EL}
+    seeds = {dataset: set(group["seed"]) for (dataset, row), group in groups.items() if row == EDGELESS}
     shared = {key: groups[key][groups[key]["seed"].isin(seeds.get(key[0], ()))] for key in sorted(groups, key=place)}
     return {key: group for key, group in shared.items() if len(group)}
 
@@ -81,9 +85,9 @@ def comparisons(groups: Groups) -> list[Compared]:
     """All rows with attention among labels against the row that each should beat, in all metrics."""
     tests: list[tuple[str, PairedTest]] = []
     for (dataset, row), group in groups.items():
-        if row.graph not in (None, EL.graph):
+        if row.graph not in (None, EDGELESS.graph):
             opponent = _opponent(row)
-            against = opponent if (dataset, opponent) in groups else EL
+            against = opponent if (dataset, opponent) in groups else EDGELESS
             runs = pd.concat([group, groups[dataset, against]])
             tests += [(dataset, test) for test in compare_rows(runs, row, against, tuple(COLUMNS))]
     primary = [each for each in tests if _is_primary(each[1])]
@@ -96,12 +100,12 @@ def _opponent(row: Row) -> Row:
     """The row that differs in one thing: in the label graph, or in how a model is trained along the same graph."""
     if (row.change or "").startswith(LABEL_DROPOUT):
         return replace(row, change=None)
-    return replace(EL, change=row.change, graph=row.graph if row.model == GIVEN.model else EL.graph)
+    return replace(EDGELESS, change=row.change, graph=row.graph if row.model == GIVEN.model else EDGELESS.graph)
 
 
 def _is_primary(test: PairedTest) -> bool:
     """Whether a row differs from the edgeless one in its label graph alone, and the metric is that of the headline."""
-    graph_alone = replace(test.row, graph=EL.graph) == EL and test.row.graph in GRAPHS
+    graph_alone = replace(test.row, graph=EDGELESS.graph) == EDGELESS and test.row.graph in GRAPHS
     return test.metric == PRIMARY and graph_alone and test.num_seeds >= NUM_SEEDS
 
 
@@ -133,7 +137,7 @@ def _conclusion(compared: Sequence[Compared]) -> str:
     """The verdict of the primary comparisons."""
     primary = [each for each in compared if each.p is not None]
     if not primary:
-        return f"No label graph was compared with `el` over {NUM_SEEDS} seeds or more."
+        return f"No label graph was compared with `edgeless` over {NUM_SEEDS} seeds or more."
     return f"In {COLUMNS[PRIMARY]}, attention among labels {_verdict(primary)}."
 
 
@@ -141,7 +145,7 @@ def _verdict(compared: Sequence[Compared]) -> str:
     signs = [each.sign for each in compared]
     above = sum(each.test.mean_difference > 0 for each in compared)
     return (
-        f"{VERDICTS[1 in signs, -1 in signs]}: above `el` in {above} of {len(compared)} comparisons, in "
+        f"{VERDICTS[1 in signs, -1 in signs]}: above `edgeless` in {above} of {len(compared)} comparisons, in "
         f"{signs.count(1)} significantly; significantly below in {signs.count(-1)}"
     )
 
@@ -167,14 +171,14 @@ def _count(compared: Sequence[Compared], metric: str) -> str:
 
 def _seeds(groups: Groups) -> Iterable[str]:
     """How many seeds each data set has, and which rows have fewer than the page asks for."""
-    whole = [f"{len(group)} on {dataset}" for (dataset, row), group in groups.items() if row == EL]
+    whole = [f"{len(group)} on {dataset}" for (dataset, row), group in groups.items() if row == EDGELESS]
     few = [
         f"{dataset} {title(row)}: {len(group)}"
         for (dataset, row), group in groups.items()
         if row.graph is not None and len(group) < NUM_SEEDS
     ]
     if whole:
-        yield f"- Seeds of {title(EL)}, with which the others are paired: {', '.join(whole)}"
+        yield f"- Seeds of {title(EDGELESS)}, with which the others are paired: {', '.join(whole)}"
     if few:
         yield f"- In no headline and no count above, with fewer than {NUM_SEEDS} seeds: {', '.join(few)}"
 
@@ -182,12 +186,14 @@ def _seeds(groups: Groups) -> Iterable[str]:
 def _of_dataset(name: str, groups: Groups, compared: Sequence[Compared]) -> list[str]:
     rows = {row: group for (dataset, row), group in groups.items() if dataset == name}
     found = [each for each in compared if each.dataset == name]
-    steps = rows[EL]["content"].iloc[0]["settings"]["model"]["num_steps"]
-    heads = (f"model, T={steps} and {_num_seeds(len(rows[EL]))} if not said", *COLUMNS.values())
+    steps = rows[EDGELESS]["content"].iloc[0]["settings"]["model"]["num_steps"]
+    heads = (f"model, T={steps} and {_num_seeds(len(rows[EDGELESS]))} if not said", *COLUMNS.values())
     lines = []
     for row, group in rows.items():
         values = spreads(group)
-        lines.append([title(row) + _fewer(len(group), len(rows[EL])), *(cell(values[metric]) for metric in COLUMNS)])
+        lines.append(
+            [title(row) + _fewer(len(group), len(rows[EDGELESS])), *(cell(values[metric]) for metric in COLUMNS)]
+        )
     out = [f"## `{name}`: {published(name).title}", "", *table(heads, lines)]
     if found:
         lines = []
@@ -213,3 +219,8 @@ def _difference(compared: Compared | None) -> str:
         return ""
     found = f"{compared.test.mean_difference:+.4f}, {p_in_words(compared.test.p)}"
     return f"**{found}**" if compared.sign else found
+
+
+def title(row: Row) -> str:
+    """A row in words, not in the letters that the papers' tables keep."""
+    return replace(row, model=NAMES.get(row.model, row.model)).title

@@ -55,7 +55,7 @@ NUM_SEEDS = 3
 CHANCE = 0.02
 #: The data sets of the papers in their order; others follow.
 ORDER = ("reuters", "bibtex", "bookmarks", "delicious", "rcv1", "tfbs", "nuswide", "sider")
-MPED = Row("mped", "fmp", "fc")
+MPED = Row("mped", True, "complete")
 Key = tuple[str, Row]  #: a data set and a row
 Groups = dict[Key, pd.DataFrame]
 
@@ -177,7 +177,7 @@ def _of_paper(paper: str, names: Sequence[str], dataset: str, metric: str) -> fl
 
 def _notes(paper: str, groups: Groups) -> list[str]:
     """Differences from the paper, in one line for all rows that share one; then the data, the seeds and machines."""
-    networks = {key: group for key, group in groups.items() if key[1].encoder is not None}
+    networks = {key: group for key, group in groups.items() if key[1].node_messages is not None}
     differing: dict[str, list[Key]] = {}
     for key, group in networks.items():
         differing.setdefault(differences(paper, group["content"].iloc[0]), []).append(key)

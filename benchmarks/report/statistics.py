@@ -56,7 +56,7 @@ def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
     with_graph = [row for row in rows if row.graph]
     for baseline in BASELINES:
         yield from ((row, Row(baseline)) for row in with_graph if Row(baseline) in rows)
-    for row, other in combinations(sorted(with_graph, key=lambda row: row.graph != "el"), 2):
+    for row, other in combinations(sorted(with_graph, key=lambda row: row.graph != "edgeless"), 2):
         if replace(row, graph=None) == replace(other, graph=None):
             yield other, row
     for row in (row for row in rows if row.change):

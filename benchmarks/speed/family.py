@@ -213,12 +213,12 @@ def _summary(name: str, walls: dict[str, list[float]], parts_per_epoch: float) -
 def _contestant(
     samples: Samples, dataset: str, name: str, channels: int | None, batch_size: int, seed: int, device: str
 ) -> Contestant:
-    row = [row for row in _rows() if row.model == name and row.graph in (None, "fc")][-1]
+    row = [row for row in _rows() if row.model == name and row.graph in (None, "complete")][-1]
     recipe = recipe_of(dataset, row, channels)
     task, split = samples.trial(dataset, recipe, seed)
-    label_graph = recipe.label_graph(row.graph or "el", task.dataset, split)
+    label_graph = recipe.label_graph(row.graph or "edgeless", task.dataset, split)
     seed_everything(seed, verbose=False)
-    options = {"encoder": row.encoder, **recipe.model}
+    options = {"node_messages": row.node_messages, **recipe.model}
     model = recipe.build(task.dataset[split.train], label_graph, **options).to(device)
     order = torch.Generator().manual_seed(seed)
     train, test = (
@@ -230,7 +230,7 @@ def _contestant(
 
 
 def _rows() -> list[Row]:
-    return [row for table in TABLES.values() for row in table.rows if row.encoder]
+    return [row for table in TABLES.values() for row in table.rows if row.node_messages is not None]
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from tg_mlc.models import LaMP
 from tg_mlc.nn import AttentionConv
 from tg_mlc.papers.convert import load_lamp_checkpoint
 
-GraphName = Literal["fc", "pr"]
+GraphName = Literal["complete", "prior"]
 OURS, CHECKPOINTED, LITERAL, RELEASED = "ours", "ours, checkpointed", "literal path", "released layout"
 INFERENCE, TRAINING = "inference", "training"
 #: The row of the matrix products of LaMP alone, at their own sizes.
@@ -54,7 +54,7 @@ class Sizes:
 
     def adjacency(self) -> Tensor | None:
         """The label graph as a matrix, whose rows attend to its columns; :obj:`None` if it is complete."""
-        if self.graph == "fc":
+        if self.graph == "complete":
             return None
         return random_graph(spread(self.num_labels, min(DEGREE, self.num_labels - 1))).mask()
 
@@ -94,7 +94,7 @@ def products(sizes: Sizes) -> list[Product]:
         *_attention(steps, batch, components, components, d // sizes.heads),
         *_attention(steps, batch, num_labels, components, d // sizes.heads),
     ]
-    if sizes.graph == "fc":
+    if sizes.graph == "complete":
         found += _attention(steps, batch, num_labels, num_labels, d // sizes.heads)
     return found
 
@@ -135,7 +135,7 @@ def forward_flop(sizes: Sizes) -> int:
     """
     readout = 2 * sizes.num_samples * sizes.num_labels * sizes.channels
     along_edges = 4 * sizes.num_layers * sizes.num_samples * sizes.num_label_edges() * sizes.channels
-    return sum(each.flop for each in products(sizes)) + readout + (0 if sizes.graph == "fc" else along_edges)
+    return sum(each.flop for each in products(sizes)) + readout + (0 if sizes.graph == "complete" else along_edges)
 
 
 def literal_bytes(sizes: Sizes, mode: str) -> int:

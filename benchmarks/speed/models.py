@@ -2,7 +2,7 @@
 memory.
 
     python -m benchmarks.speed.models --replace
-    python -m benchmarks.speed.models --labels 159 --graphs fc --channels 64,128 --threads 1
+    python -m benchmarks.speed.models --labels 159 --graphs complete --channels 64,128 --threads 1
     python -m benchmarks.speed.models --quick    # tiny sizes: do all layouts agree?
 
 Ours stands beside the same model along explicit lists of edges, and beside the padded and dense layout of the released
@@ -53,7 +53,7 @@ Row = dict[str, Any]
 
 def main(
     labels: str = "27,103,159,983",
-    graphs: str = "fc,pr",
+    graphs: str = "complete,prior",
     channels: str = "512",
     repeats: int = 7,
     device: Literal["cpu", "cuda"] = "cpu",
@@ -69,7 +69,7 @@ def main(
 
     Args:
         labels: Numbers of labels, joined by commas.
-        graphs: Label graphs, joined by commas: complete (fc), random with about 10 neighbours (pr).
+        graphs: Label graphs, joined by commas: complete, or random with about 10 neighbours (prior).
         channels: Sizes of a state, joined by commas; other results than those of 512 alone are called narrow.
         repeats: Rounds in which the layouts take turns.
         device: Where to compute.
@@ -98,7 +98,7 @@ def main(
         "heap_of_memory_measurements": "default",
     }
     rows = []
-    for graph in cast(list[GraphName], chosen("graphs", graphs, ("fc", "pr"))):
+    for graph in cast(list[GraphName], chosen("graphs", graphs, ("complete", "prior"))):
         for sizes in [Sizes.tiny(12, graph)] if quick else _sizes(graph, labels, channels):
             rows.append(compare(sizes, settings, limits, checkpoint=checkpoint))
             print(rows[-1]["sizes"], {name: found["state"] for name, found in rows[-1]["layouts"].items()}, flush=True)

@@ -34,9 +34,17 @@ def sider_file() -> Path:
 
 @pytest.mark.usefixtures("sider_file")
 def test_sider_end_to_end(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(graphs="el,pr", seed=2, root=root, output=tmp_path, max_epochs=2, accelerator="cpu", contrast=False)
+    main(graphs="edgeless,prior", seed=2, root=root, output=tmp_path, max_epochs=2, accelerator="cpu", contrast=False)
     table = capsys.readouterr().out
-    ours = ("label frequency", "random forest", "linear SVM", "logistic regression", SILENT, "LaMP el", "LaMP pr")
+    ours = (
+        "label frequency",
+        "random forest",
+        "linear SVM",
+        "logistic regression",
+        SILENT,
+        "LaMP edgeless",
+        "LaMP prior",
+    )
     for row in (*ours, "paper, FMP + LaMP_el"):
         assert re.search(rf"^{re.escape(row)} .*0\.\d{{3}}", table, re.MULTILINE), row
     assert all(title in table for title in COLUMNS.values())
@@ -44,22 +52,23 @@ def test_sider_end_to_end(root: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     results = json.loads((tmp_path / "sider" / "results.json").read_text())
     assert results["rows"]["label frequency"]["values"]["roc_auc_macro"] == 0.5
     values = {
-        row: results["rows"][row]["values"]["roc_auc_macro"] for row in ("random forest", SILENT, "LaMP el", "LaMP pr")
+        row: results["rows"][row]["values"]["roc_auc_macro"]
+        for row in ("random forest", SILENT, "LaMP edgeless", "LaMP prior")
     }
-    assert min(values["LaMP el"], values["LaMP pr"]) > values["random forest"] - 0.01
-    gain = values["LaMP pr"] - values[SILENT]
+    assert min(values["LaMP edgeless"], values["LaMP prior"]) > values["random forest"] - 0.01
+    gain = values["LaMP prior"] - values[SILENT]
     assert f"which is {gain:+.3f} against {SILENT}, " in table
     assert all(results["rows"][row]["values"]["roc_auc_macro"] > 0.6 for row in ("linear SVM", "logistic regression"))
-    with (tmp_path / "sider" / "pr" / "predictions.csv").open() as file:
+    with (tmp_path / "sider" / "prior" / "predictions.csv").open() as file:
         rows = list(csv.reader(file))
     assert len(rows) == 1 + 143
     assert rows[0][:2] == ["smiles", "Hepatobiliary disorders"]
     assert all(0 <= float(cell) <= 1 for row in rows[1:] for cell in row[1:])
-    assert (tmp_path / "sider" / "pr" / "label_graph.png").stat().st_size > 10_000
-    checkpoint = read_checkpoint(tmp_path / "sider" / "pr" / "best.ckpt")
+    assert (tmp_path / "sider" / "prior" / "label_graph.png").stat().st_size > 10_000
+    checkpoint = read_checkpoint(tmp_path / "sider" / "prior" / "best.ckpt")
     assert checkpoint.label_graph is not None
     assert checkpoint.label_graph.density < 0.3
-    torch.load(tmp_path / "sider" / "el" / "last.ckpt", weights_only=True)
+    torch.load(tmp_path / "sider" / "edgeless" / "last.ckpt", weights_only=True)
 
 
 def test_a_second_table_shows_what_messages_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,12 +76,12 @@ def test_a_second_table_shows_what_messages_are_for(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("examples.sider_graph.load_or_fall_back", lambda name, root: (name, None))
     monkeypatch.setattr("examples.sider_graph.compare", lambda *args: compared.append(args))
     monkeypatch.setattr(Recipe, "load_dataset", lambda recipe, root: None)
-    main(graphs="el,fc")
+    main(graphs="edgeless,complete")
     main(dataset="nci", max_epochs=3)
     assert [(args[0], args[2]) for args in compared] == [
-        ("sider", ["el", "fc"]),
-        ("nci", ["fc"]),
-        ("nci", ["el", "fc", "pr"]),
+        ("sider", ["edgeless", "complete"]),
+        ("nci", ["complete"]),
+        ("nci", ["edgeless", "complete", "prior"]),
     ]
     assert [args[-1].get("max_epochs") for args in compared] == [None, CONTRAST["max_epochs"], 3]
 
@@ -91,8 +100,10 @@ def test_falls_back_to_nci_and_says_so(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_a_label_graph_that_is_not_there() -> None:
-    with pytest.raises(SystemExit, match=r"--graphs to be some of el,fc,pr, joined by commas \(got el,tree\)"):
-        main(graphs="el,tree")
+    with pytest.raises(
+        SystemExit, match=r"--graphs to be some of edgeless,complete,prior, joined by commas \(got edgeless,tree\)"
+    ):
+        main(graphs="edgeless,tree")
 
 
 def test_help_explains_every_flag() -> None:
@@ -103,7 +114,8 @@ def test_help_explains_every_flag() -> None:
     names = (
         "dataset",
         "graphs",
-        "encoder",
+        "node_messages",
+        "atoms",
         "split",
         "seed",
         "root",

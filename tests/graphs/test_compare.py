@@ -206,7 +206,7 @@ def test_pictures_in_every_order_and_without_edges(pair, order):
 
 def test_what_is_no_label_graph_is_refused():
     graph = fully_connected(3)
-    with pytest.raises(ValueError, match=r"'b' to be a LabelGraph \(got 'fc'\)"):
-        compare(graph, "fc")
+    with pytest.raises(ValueError, match=r"'b' to be a LabelGraph \(got 'complete'\)"):
+        compare(graph, "complete")
     with pytest.raises(ValueError, match=r"'a' to be a LabelGraph \(got None\)"):
         compare(None, graph)

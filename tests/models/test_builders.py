@@ -39,9 +39,9 @@ def test_a_model_is_built_again_without_samples(build, kind):
 
 
 def test_a_model_of_sequences_of_labels_is_built_again():
-    model = mped_autoregressive(INPUTS["bag"], None, "emb", channels=8)
+    model = mped_autoregressive(INPUTS["bag"], None, False, channels=8)
     blueprint = blueprint_of(model)
-    assert blueprint.options == {"encoder": "emb", "channels": 8}
+    assert blueprint.options == {"node_messages": False, "channels": 8}
     again = blueprint.build(None)
     again.load_state_dict(model.state_dict())
     batch = next(iter(DataLoader(INPUTS["bag"], 30)))

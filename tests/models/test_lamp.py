@@ -17,7 +17,7 @@ GRAPH = LabelGraph(torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), num_nodes=5)
 
 
 @pytest.mark.parametrize("num_feature_layers", [0, 2])
-@pytest.mark.parametrize("graph", [edgeless(5), fully_connected(5), GRAPH], ids=["el", "fc", "pr"])
+@pytest.mark.parametrize("graph", [edgeless(5), fully_connected(5), GRAPH], ids=["edgeless", "complete", "prior"])
 def test_molecules(num_feature_layers: int, graph: LabelGraph) -> None:
     model = LaMP(MoleculeEncoder(8), graph, num_feature_layers=num_feature_layers, heads=2)
     logits = model(batch(6))

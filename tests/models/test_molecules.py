@@ -34,14 +34,14 @@ def test_atoms_alone() -> None:
     assert model(batch(data)).shape == (6, 3)
 
 
-@pytest.mark.parametrize("encoder", ["fmp", "emb", "vectors"])
-def test_vectors_beside_the_atoms(encoder: str) -> None:
+@pytest.mark.parametrize(("node_messages", "atoms"), [(True, True), (False, True), (True, False)])
+def test_vectors_beside_the_atoms(node_messages: bool, atoms: bool) -> None:
     data = dataset(Fingerprint("morgan", 64), Fingerprint("maccs"), MoleculeDescriptors())
-    model = molecule_lamp(data, fully_connected(3), encoder, channels=16, num_components=2).eval()
-    assert (model.features is None) == (encoder != "fmp")
+    model = molecule_lamp(data, fully_connected(3), node_messages, atoms=atoms, channels=16, num_components=2).eval()
+    assert (model.features is None) == (not (node_messages and atoms))
     components = model.encoder(batch(data))
-    atoms = 0 if encoder == "vectors" else sum(d.num_nodes for d in data)
-    assert components.x.size(0) == atoms + 6 * 3 * 2
+    num_atoms = sum(d.num_nodes for d in data) if atoms else 0
+    assert components.x.size(0) == num_atoms + 6 * 3 * 2
     together = model(batch(data))
     one_by_one = torch.cat([model(d) for d in data])
     torch.testing.assert_close(together, one_by_one, atol=1e-5, rtol=1e-5)
@@ -78,10 +78,10 @@ def test_evidence_is_where_training_starts() -> None:
 
 
 def test_vectors_need_a_vector() -> None:
-    with pytest.raises(ValueError, match=r"Expected samples with one of \('morgan'.* for encoder 'vectors'"):
-        molecule_lamp(dataset(), fully_connected(3), "vectors")
+    with pytest.raises(ValueError, match=r"Expected samples with one of \('morgan'.* for atoms=False"):
+        molecule_lamp(dataset(), fully_connected(3), atoms=False)
 
 
-def test_unknown_encoders_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"'encoder' to be 'fmp', 'emb' or 'vectors' \(got 'fpm'\)"):
-        molecule_lamp(dataset(), fully_connected(3), "fpm")  # type: ignore[arg-type]
+def test_other_answers_than_yes_and_no_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"'node_messages' .*'fmp'"):
+        molecule_lamp(dataset(), fully_connected(3), "fmp")  # type: ignore[arg-type]

@@ -34,9 +34,9 @@ def prepared(dataset):
     return table_preprocessor(dataset.kind).fit_transform(dataset, dataset.official_split())
 
 
-@pytest.mark.parametrize("encoder", ["emb", "fmp"])
-def test_table_lamp_starts_from_frequencies(dataset, encoder):
-    model = table_lamp(dataset[:160], fully_connected(4), encoder, channels=8, frequency_strength=1.0)
+@pytest.mark.parametrize("node_messages", [False, True])
+def test_table_lamp_starts_from_frequencies(dataset, node_messages):
+    model = table_lamp(dataset[:160], fully_connected(4), node_messages, channels=8, frequency_strength=1.0)
     frequency = torch.tensor(Y[:160].mean(axis=0))
     torch.testing.assert_close(model.readout.bias.sigmoid(), frequency)
 
@@ -66,7 +66,7 @@ def test_lamp_as_published_stands_alone(kind, prepared):
     recipe = RECIPES[kind].as_published()
     assert recipe.model != RECIPES[kind].model
     assert recipe.module["weight_decay"] == RECIPES[kind].module["weight_decay"]
-    model = recipe.build(prepared, fully_connected(4), encoder="emb", **recipe.model)
+    model = recipe.build(prepared, fully_connected(4), node_messages=False, **recipe.model)
     assert model.base_scores is model.score_skip is model.linear_path is None
     assert model.encoder.channels == 128
     batch = Batch.from_data_list(prepared[:5])

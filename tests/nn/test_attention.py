@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -217,32 +215,33 @@ def test_gradcheck(structured: bool) -> None:
     assert torch.autograd.gradcheck(run, (*x, *parameters))
 
 
-@pytest.mark.parametrize(
-    ("channels", "options", "error", "message"),
-    [
-        (8, {"heads": 3}, ValueError, r"'heads' to divide 'channels' \(got heads=3, channels=8\)"),
-        (-1, {}, ValueError, r"'channels' .*\(got -1\)"),
-        ("8", {}, TypeError, r"'channels' to be a size or a pair of sizes \(got str\)"),
-        (8, {"norm": "batch"}, ValueError, r"'norm' to be one of post, pre \(got 'batch'\)"),
-        (8, {"value_channels": 3, "edge_dim": 1}, ValueError, "'value_channels' to equal 'head_channels' .*'edge_dim'"),
-        (8, {"backend": "fastest"}, ValueError, "'backend' to be 'auto' or one of"),
-        (8, {"concat": True}, TypeError, r"among aggr, .*, edge_dim, flow, .*, value_channels \(got concat\)"),
-        *(
-            (8, {name: 0}, ValueError, rf"'{name}' to be a whole number of at least 1 \(got 0\)")
-            for name in ("heads", "mlp_channels", "head_channels", "value_channels")
-        ),
-        *(
-            (8, {name: value}, ValueError, rf"'{name}' to be a number in \[0, 1\] \(got {value}\)")
-            for name in ("dropout", "attention_dropout")
-            for value in (-0.1, 1.5)
-        ),
-    ],
-)
-def test_options_that_are_none(channels: Any, options: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        AttentionConv(channels, **options)
-
-
-def test_states_of_another_type() -> None:
-    with pytest.raises(TypeError, match=r"source states in torch.float32, .*\(got torch.float64\)"):
+def test_errors() -> None:
+    with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"):
+        AttentionConv(8, heads=3)
+    with pytest.raises(ValueError, match=r"'channels' to be at least 1, or -1 for a source's \(got -1\)"):
+        AttentionConv(-1)
+    with pytest.raises(TypeError, match=r"'channels' to be a size or a pair of sizes \(got str\)"):
+        AttentionConv("8")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"'norm' to be one of post, pre \(got 'batch'\)"):
+        AttentionConv(8, norm="batch")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"'value_channels' to equal 'head_channels' beside 'edge_dim'"):
+        AttentionConv(8, heads=2, value_channels=3, edge_dim=1)
+    with pytest.raises(ValueError, match=r"'backend' to be 'auto' or one of"):
+        AttentionConv(8, backend="fastest")
+    with pytest.raises(TypeError, match=r"among aggr, .*, edge_dim, flow, .*, value_channels \(got concat\)"):
+        AttentionConv(8, concat=True)
+    with pytest.raises(TypeError, match=r"source states in torch.float32, as the parameters are \(got torch.float64\)"):
         AttentionConv(8)(torch.randn(4, 8).double(), EDGE_INDEX)
+
+
+@pytest.mark.parametrize("name", ["heads", "mlp_channels", "head_channels", "value_channels"])
+def test_sizes_are_at_least_one(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"'{name}' to be a whole number of at least 1 \(got 0\)"):
+        AttentionConv(8, **{name: 0})
+
+
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout"])
+@pytest.mark.parametrize("value", [-0.1, 1.5])
+def test_dropouts_are_shares(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=rf"'{name}' to be a number in \[0, 1\] \(got {value}\)"):
+        AttentionConv(8, **{name: value})

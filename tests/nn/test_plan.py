@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 from torch_geometric import EdgeIndex
+from torch_geometric.nn import Linear
 
 import tg_mlc
 from tg_mlc.nn import AttentionConv, _plan
@@ -129,3 +130,11 @@ def test_plans_can_be_copied_and_pickled() -> None:
 def test_states_that_a_pattern_does_not_describe() -> None:
     with pytest.raises(ValueError, match=r"as Edges\(.*\) says \(got 5 and 5\)"):
         AttentionConv(8, heads=2)(X, Edges(EDGE_INDEX, 6, 5))
+
+
+def test_layers_of_other_sizes_are_not_fused() -> None:
+    pytest.importorskip("numba", reason="Numba is not installed")
+    assert _plan.not_fused(6, Linear(8, 8), nn.LayerNorm(8)) is None
+    for layers, norm in ((Linear(8, 6), 8), (nn.Sequential(Linear(8, 4), nn.ReLU(), Linear(5, 8)), 8)):
+        assert _plan.not_fused(6, layers, nn.LayerNorm(norm)) == "its sizes do not fit"
+    assert "no rows" in (_plan.not_fused(0, Linear(8, 8), nn.LayerNorm(8)) or "")

@@ -56,7 +56,7 @@ def test_a_document_without_words_is_fine():
 
 @pytest.mark.parametrize("form", ["bag", "vector"])
 def test_its_builder_starts_from_frequencies(form):
-    model = gaml(samples(form), edgeless(4), "emb", channels=8, frequency_strength=1.0, heads=2)
+    model = gaml(samples(form), edgeless(4), False, channels=8, frequency_strength=1.0, heads=2)
     loose(model.bias.sigmoid(), torch.tensor(Y.mean(axis=0)))
     assert len(model.among_features) == 0
     with pytest.raises(TypeError, match="num_component"):

@@ -98,11 +98,11 @@ def train():
     return ArrayDataset(Records(sp.csr_array(WORDS), Y, list("abcd")).to_samples())
 
 
-@pytest.mark.parametrize("encoder", ["fmp", "emb"])
+@pytest.mark.parametrize("node_messages", [True, False])
 @pytest.mark.parametrize("build", BUILDERS)
-def test_steps_know_of_the_input_and_of_labels_before(train, build, encoder):
+def test_steps_know_of_the_input_and_of_labels_before(train, build, node_messages):
     torch.manual_seed(0)
-    model = build(train, None, encoder, channels=16).eval()
+    model = build(train, None, node_messages, channels=16).eval()
     batch = Batch.from_data_list(train[:8])
     log_probs, symbols = model(batch)
     torch.testing.assert_close(log_probs.exp().sum(dim=-1), torch.ones(symbols.shape))
@@ -122,7 +122,7 @@ def test_presets_have_the_sizes_of_their_papers(train):
     model = seq2seq(train)
     assert (model.encoder.gru.num_layers, model.decoder.gru.num_layers, model.encoder.channels) == (3, 3, 64)
     assert model.encoder.gru.bidirectional
-    assert isinstance(seq2seq(train, None, "emb", channels=16).encoder, BagEncoder)
+    assert isinstance(seq2seq(train, None, False, channels=16).encoder, BagEncoder)
 
 
 @pytest.mark.parametrize("build", BUILDERS)
@@ -136,8 +136,8 @@ def test_order_and_longest_set_come_from_training_samples(train, build):
 
 def test_unknown_options_are_refused(train):
     for build in BUILDERS:
-        with pytest.raises(ValueError, match="'encoder' to be 'fmp' or 'emb'"):
-            build(train, None, "vectors", channels=16)
+        with pytest.raises(ValueError, match=r"'node_messages' .*'emb'"):
+            build(train, None, "emb", channels=16)
         with pytest.raises(ValueError, match="'label_order' to be one of"):
             build(train, channels=16, label_order="longest")
         with pytest.raises(TypeError, match="width"):

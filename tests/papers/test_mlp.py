@@ -124,10 +124,10 @@ def test_known_labels_that_are_not_taken_are_refused():
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("encoder", ["fmp", "emb"])
-def test_the_encoder_says_whether_there_are_messages(form, encoder):
-    model = pooled_mlp(samples(form), edgeless(4), encoder, channels=8, num_components=3)
-    assert (model.pooled.features is None) == (encoder == "emb")
+@pytest.mark.parametrize("node_messages", [True, False])
+def test_components_may_be_without_messages(form, node_messages):
+    model = pooled_mlp(samples(form), edgeless(4), node_messages, channels=8, num_components=3)
+    assert (model.pooled.features is None) == (not node_messages)
     expected = torch.logit(torch.tensor(Y.mean(axis=0)))
     torch.testing.assert_close(model.bias, expected.mean() + 0.5 * (expected - expected.mean()))
 

@@ -39,7 +39,7 @@ def test_presets_have_the_sizes_of_their_papers(train):
     assert {conv.dropout for conv in model.labels.feature_to_label} == {0.2}
     assert hidden_sizes(graph2graph(train, PRIOR, channels=16)) == ({16}, 9)
     assert hidden_sizes(mped(train, PRIOR, channels=16, encoder_steps=1, decoder_steps=2)) == ({32}, 5)
-    assert mped(train, PRIOR, "emb", channels=16).features is None
+    assert mped(train, PRIOR, False, channels=16).features is None
 
 
 @pytest.mark.parametrize("build", [mped, graph2graph])
@@ -92,5 +92,5 @@ def test_options_go_where_they_belong(train):
     assert model.labels.label_to_label[0].heads == 2
     with pytest.raises(TypeError, match="head"):
         mped(train, PRIOR, channels=16, head=2)
-    with pytest.raises(ValueError, match="'encoder' to be 'fmp' or 'emb'"):
-        mped(train, PRIOR, "vectors", channels=16)
+    with pytest.raises(ValueError, match=r"'node_messages' .*'emb'"):
+        mped(train, PRIOR, "emb", channels=16)

@@ -96,7 +96,7 @@ def test_its_builder_starts_from_frequencies(inference, kind):
     loose(model.local.lins[-1].bias.sigmoid(), torch.tensor(Y.mean(axis=0)))
     assert isinstance(model, kind)
     assert model.pooled.features is None
-    assert energy_network(samples("bag"), edgeless(4), "fmp", channels=8).pooled.features is not None
+    assert energy_network(samples("bag"), edgeless(4), True, channels=8).pooled.features is not None
 
 
 @pytest.mark.parametrize("name", ["num_units", "num_steps"])

@@ -19,7 +19,7 @@ NUM_LABELS = 7
 GENERATOR = torch.Generator().manual_seed(0)
 # No edge enters the last two labels.
 PRIOR = LabelGraph(torch.randint(0, NUM_LABELS, (2, 12), generator=GENERATOR) % torch.tensor([[7], [5]]), num_nodes=7)
-GRAPHS = {"el": edgeless(NUM_LABELS), "fc": fully_connected(NUM_LABELS), "pr": PRIOR}
+GRAPHS = {"edgeless": edgeless(NUM_LABELS), "complete": fully_connected(NUM_LABELS), "prior": PRIOR}
 FEATURE_LAYERS = [2, 0]
 LOOSE = {"atol": 1e-5, "rtol": 1e-5}
 

@@ -170,7 +170,7 @@ def test_models_without_label_graphs_use_what_is_known(build, objective):
     torch.manual_seed(0)
     train = from_arrays(torch.ones(64, 2), twins().y, label_names=["a", "b"], kind="vector")
     options = {"channels": 16, "dropout": 0.0, "given_labels": True, "input_dropout": 0.0, "num_components": 1}
-    model = build(train, edgeless(2), "emb", **options)
+    model = build(train, edgeless(2), False, **options)
     module = MultiLabelModule(model, ["a", "b"], objective(max_given=0.75))
     batch = Batch.from_data_list(list(train))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)

@@ -43,8 +43,8 @@ def test_weight_decay_is_for_matrices():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lr_schedule": "step"}, "'lr_schedule' to be one of"),
-        ({"lr_schedule": "plateau", "warmup": 0.1}, r"no 'warmup' with lr_schedule='plateau' \(got 0\.1\)"),
+        ({"decay": "step"}, "'decay' to be one of"),
+        ({"decay": "plateau", "warmup": 0.1}, r"no 'warmup' with decay='plateau' \(got 0\.1\)"),
         ({"warmup": 1.0}, r"'warmup' to be a share of the training in \[0, 1\)"),
         ({"objective": BinaryObjective(intermediate_weight=0.1)}, "forward takes 'return_intermediate'"),
         ({"objective": "binary"}, r"'objective' to be an Objective, .* \(got 'binary'\)"),

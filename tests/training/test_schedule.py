@@ -20,11 +20,11 @@ def to_zero(optimizer, steps):
     return LinearLR(optimizer, 1.0, 0.0, total_iters=steps)
 
 
-@pytest.mark.parametrize("lr_schedule", ["cosine", "linear"])
-def test_the_schedule_is_that_of_torch(lr_schedule):
+@pytest.mark.parametrize("decay", ["cosine", "linear"])
+def test_decay_is_that_of_torch(decay):
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
-    expected = (CosineAnnealingLR if lr_schedule == "cosine" else to_zero)(optimizer, 20)
-    factor = lr_factor(lr_schedule, 0.0, 20)
+    expected = (CosineAnnealingLR if decay == "cosine" else to_zero)(optimizer, 20)
+    factor = lr_factor(decay, 0.0, 20)
     assert [factor(step) for step in range(20)] == pytest.approx(rates(expected, optimizer, 20), abs=1e-6)
 
 

@@ -50,7 +50,8 @@ def from_networkx(
     position = {node: index for index, node in enumerate(nodes)}
     edges = list(graph.to_directed().edges(data=True))
     edge_index = torch.tensor([[position[j], position[i]] for j, i, _ in edges], dtype=torch.long).view(-1, 2).t()
-    weights = [float(each[weight]) for _, _, each in edges if each.get(weight) is not None]
+    read = [] if weight is None else [each.get(weight) for _, _, each in edges]
+    weights = [float(value) for value in read if value is not None]
     if weights and len(weights) < len(edges):
         raise ValueError(f"Expected all edges or none to have the attribute {weight!r} (got some); or set weight=None")
     return LabelGraph(

@@ -233,7 +233,7 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
 
 def _circle(network: nx.DiGraph[int]) -> dict[int, np.ndarray]:
     # Labels of one community stand side by side, so that most arrows are short.
-    strength = nx.Graph((j, i, {"weight": abs(w)}) for j, i, w in network.edges(data="weight"))
+    strength = nx.Graph((j, i, {"weight": abs(w)}) for j, i, w in network.edges(data="weight", default=1.0))
     strength.add_nodes_from(network)
     groups = nx.community.greedy_modularity_communities(strength, weight="weight")
     return dict(nx.circular_layout(nx.empty_graph([node for group in groups for node in sorted(group)])))
@@ -249,7 +249,7 @@ def _tree_like(network: nx.Graph[int]) -> dict[int, np.ndarray]:
 
 
 def _draw_edges(ax: Any, network: nx.Graph[int], positions: dict[int, np.ndarray]) -> None:
-    weights = np.array([weight for _, _, weight in network.edges(data="weight")])
+    weights = np.array([weight for _, _, weight in network.edges(data="weight", default=1.0)])
     if not len(weights):
         return
     size, spread = np.abs(weights), np.ptp(np.abs(weights))

@@ -47,12 +47,6 @@ def input_encoder(
     return GivenComponents(encoder, train.num_labels) if given_labels else encoder
 
 
-def check_encoder(encoder: str) -> None:
-    """Refuses any other word for messages among components than those of the papers."""
-    if encoder not in ("fmp", "emb"):
-        raise ValueError(f"Expected 'encoder' to be 'fmp' or 'emb' (got {encoder!r})")
-
-
 def pop_input_encoder(train: MultiLabelDataset, channels: int, options: dict[str, Any]) -> nn.Module:
     """Makes the encoder by :func:`input_encoder`, whose arguments are removed from those of a whole model."""
     taken = {key: options.pop(key) for key in (input_encoder.__kwdefaults__ or {}) if key in options}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from tg_mlc._options import check_flag
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import bag_of_words
-from tg_mlc.inputs.encoders import check_encoder
 from tg_mlc.models._documents import start_from_documents
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn.base_scores import BaseScores
@@ -20,7 +20,7 @@ def compose(
     encoder: nn.Module,
     train: MultiLabelDataset,
     label_graph: Data,
-    messages: Literal["fmp", "emb"],
+    node_messages: bool,
     frequency_strength: float = 1.0,
     score_skip: bool = False,
     latent: bool = False,
@@ -30,12 +30,12 @@ def compose(
     starts from the frequencies of labels and what the scores of training samples mean (unless nobody knows their
     labels), and with :obj:`latent` from the words of documents.
     """
-    check_encoder(messages)
+    check_flag("node_messages", node_messages)
     rated = "base_scores" in train[0]
     given: dict[str, Any] = (
         {"base_scores": BaseScores(train[0].base_scores.size(-1), score_skip=score_skip)} if rated else {}
     )
-    options = {**given, **kwargs} if messages == "fmp" else {**given, **kwargs, "num_feature_layers": 0}
+    options = {**given, **kwargs} if node_messages else {**given, **kwargs, "num_feature_layers": 0}
     model = LaMP(encoder, label_graph, **options)
     model.readout.start_from_frequencies(train.y, frequency_strength)
     _start_from_base_scores(model, train)

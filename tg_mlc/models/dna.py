@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from torch_geometric.data import Data
 
@@ -17,7 +17,7 @@ from tg_mlc.nn.encoders import DNAEncoder
 def dna_lamp(
     train: MultiLabelDataset,
     label_graph: Data,
-    encoder: Literal["fmp", "emb"] = "fmp",
+    node_messages: bool = True,
     *,
     channels: int = 64,
     kernel_size: int = 16,
@@ -28,10 +28,10 @@ def dna_lamp(
 
     Args:
         train, label_graph: As in :func:`table_lamp`.
-        encoder, channels (optional): As there. (default: :obj:`"fmp"` and :obj:`64`)
+        node_messages, channels (optional): As there. (default: :obj:`True` and :obj:`64`)
         kernel_size (int, optional): The number of letters that a convolution sees. (default: :obj:`16`)
         pool (int, optional): The number of letters that become one component. (default: :obj:`4`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
     """
     inputs = DNAEncoder(channels, kernel_size, pool, both_strands=True)
-    return compose(inputs, train, label_graph, encoder, **kwargs)
+    return compose(inputs, train, label_graph, node_messages, **kwargs)

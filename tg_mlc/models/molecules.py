@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from torch_geometric.data import Data
 
+from tg_mlc._options import check_flag
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs.molecules import VECTORS, molecule_scaler
 from tg_mlc.models._compose import compose
@@ -19,12 +20,13 @@ from tg_mlc.nn.encoders import JointEncoder, LinearPath, MoleculeEncoder, Vector
 def molecule_lamp(
     train: MultiLabelDataset,
     label_graph: Data,
-    encoder: Literal["fmp", "emb", "vectors"] = "fmp",
+    node_messages: bool = True,
     *,
     channels: int = 64,
     num_components: int = 4,
     vector_dropout: float = 0.5,
     vectors: Sequence[str] = VECTORS,
+    atoms: bool = True,
     **kwargs: Any,
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for molecules.
@@ -41,29 +43,29 @@ def molecule_lamp(
 
     Args:
         train, label_graph: As in :func:`table_lamp`; the training samples also scale the descriptors.
-        encoder (str, optional): :obj:`"fmp"` for feature message passing along the bonds, :obj:`"emb"` for none,
-            whatever :obj:`num_feature_layers` says, and :obj:`"vectors"` to leave out the atoms as well.
-            (default: :obj:`"fmp"`)
+        node_messages (bool, optional): If set to :obj:`False`, atoms do not send messages along their bonds, whatever
+            :obj:`num_feature_layers` says. (default: :obj:`True`)
         channels, num_components (optional): As in :func:`table_lamp`. (default: :obj:`64` and :obj:`4`)
         vector_dropout (float, optional): Dropout on the entries of the vectors. (default: :obj:`0.5`)
         vectors (Sequence, optional): The vectors to take, as far as the samples have them. (default: all)
+        atoms (bool, optional): If set to :obj:`False`, the atoms are left out, and only the vectors are components,
+            without messages among them. (default: :obj:`True`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
-        ValueError: If :obj:`encoder` is unknown, or the atoms are left out and there is no vector.
+        ValueError: If the atoms are left out and there is no vector.
     """
-    if encoder not in ("fmp", "emb", "vectors"):
-        raise ValueError(f"Expected 'encoder' to be 'fmp', 'emb' or 'vectors' (got {encoder!r})")
+    check_flag("node_messages", node_messages)
     encoders = vector_encoders(train, channels, num_components, vector_dropout, vectors)
-    atoms = [] if encoder == "vectors" else [MoleculeEncoder(channels)]
     if not atoms and not encoders:
-        raise ValueError(f"Expected samples with one of {tuple(vectors)} for encoder 'vectors' (got {train[0]})")
+        raise ValueError(f"Expected samples with one of {tuple(vectors)} for atoms=False (got {train[0]})")
+    of_atoms = [MoleculeEncoder(channels)] if atoms else []
     rated = "base_scores" in train[0]
     model = compose(
-        JointEncoder([*atoms, *encoders]) if encoders else atoms[0],
+        JointEncoder([*of_atoms, *encoders]) if encoders else of_atoms[0],
         train,
         label_graph,
-        "fmp" if encoder == "fmp" else "emb",
+        node_messages and atoms,
         **{"score_skip": rated, **kwargs},
     )
     model.linear_path = LinearPath(encoders, train.y.size(1)) if encoders and not rated else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from torch_geometric.data import Data
 
@@ -17,7 +17,7 @@ from tg_mlc.nn.encoders import NodeEncoder
 def node_lamp(
     train: MultiLabelDataset,
     label_graph: Data,
-    encoder: Literal["fmp", "emb"] = "emb",
+    node_messages: bool = False,
     *,
     channels: int = 32,
     **kwargs: Any,
@@ -26,7 +26,7 @@ def node_lamp(
 
     Args:
         train, label_graph: As in :func:`table_lamp`.
-        encoder, channels (optional): As there. (default: :obj:`"emb"` and :obj:`32`)
+        node_messages, channels (optional): As there. (default: :obj:`False` and :obj:`32`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
     """
-    return compose(NodeEncoder(train[0].x.size(1), channels), train, label_graph, encoder, **kwargs)
+    return compose(NodeEncoder(train[0].x.size(1), channels), train, label_graph, node_messages, **kwargs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from torch_geometric.data import Data
 
@@ -17,7 +17,7 @@ from tg_mlc.models.lamp import LaMP
 def table_lamp(
     train: MultiLabelDataset,
     label_graph: Data,
-    encoder: Literal["fmp", "emb"] = "emb",
+    node_messages: bool = False,
     *,
     channels: int = 64,
     num_components: int = 8,
@@ -40,8 +40,8 @@ def table_lamp(
     Args:
         train (MultiLabelDataset): The training samples, from whose labels the readout starts.
         label_graph (LabelGraph): The label graph.
-        encoder (str, optional): :obj:`"fmp"` for feature message passing among the components, :obj:`"emb"` for none,
-            whatever :obj:`num_feature_layers` says. (default: :obj:`"emb"`)
+        node_messages (bool, optional): If set to :obj:`False`, components do not send messages to each other, whatever
+            :obj:`num_feature_layers` says. (default: :obj:`False`)
         channels (int, optional): Size of all states. (default: :obj:`64`)
         num_components (int, optional): Number of components that a vector becomes. (default: :obj:`8`)
         input_dropout (float, optional): Dropout on words, or on the entries of a vector. (default: :obj:`0.2`)
@@ -60,4 +60,4 @@ def table_lamp(
     """
     options = {"num_components": num_components, "input_dropout": input_dropout, "min_df": min_df}
     inputs = kind_of(train).encoder(train, channels, **options)  # type: ignore[arg-type]
-    return compose(inputs, train, label_graph, encoder, frequency_strength, latent=latent, **kwargs)
+    return compose(inputs, train, label_graph, node_messages, frequency_strength, latent=latent, **kwargs)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Unpack
 
-from tg_mlc._options import check_count
+from tg_mlc._options import check_count, check_flag
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.inputs.encoders import check_encoder, pop_input_encoder
+from tg_mlc.inputs.encoders import pop_input_encoder
 from tg_mlc.models import builder
 from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import AttentionConv, BlockOptions, FeatureMessagePassing, FeatureToLabelConv
@@ -96,7 +96,7 @@ class GAML(nn.Module):
 def gaml(
     train: MultiLabelDataset,
     label_graph: Data,
-    encoder: Literal["fmp", "emb"] = "fmp",
+    node_messages: bool = True,
     *,
     channels: int = 64,
     num_steps: int = 2,
@@ -107,13 +107,13 @@ def gaml(
 
     Args:
         train, label_graph, channels, frequency_strength: As in :func:`~tg_mlc.papers.pooled_mlp`.
-        encoder (str, optional): :obj:`"fmp"` for messages among the components, :obj:`"emb"` for none.
-            (default: :obj:`"fmp"`)
+        node_messages (bool, optional): If set to :obj:`False`, components do not send messages to each other.
+            (default: :obj:`True`)
         num_steps (int, optional): As in :class:`GAML`. (default: :obj:`2`)
         **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`, and options of the blocks.
     """
-    check_encoder(encoder)
+    check_flag("node_messages", node_messages)
     inputs = pop_input_encoder(train, channels, kwargs)
-    model = GAML(inputs, train.num_labels, num_steps, encoder == "fmp", **kwargs)
+    model = GAML(inputs, train.num_labels, num_steps, node_messages, **kwargs)
     start_from_frequencies(model.bias, train.y, frequency_strength)
     return model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,9 +11,9 @@ from torch_geometric.nn import MLP
 from torch_geometric.utils import segment
 from typing_extensions import Unpack
 
+from tg_mlc._options import check_flag
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs import input_encoder
-from tg_mlc.inputs.encoders import check_encoder
 from tg_mlc.models import builder
 from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import BlockOptions, FeatureMessagePassing
@@ -168,7 +168,7 @@ class BinaryRelevance(nn.Module):
 def pooled_mlp(
     train: MultiLabelDataset,
     label_graph: Data,
-    encoder: Literal["fmp", "emb"] = "fmp",
+    node_messages: bool = True,
     *,
     channels: int = 64,
     num_feature_layers: int = 2,
@@ -183,15 +183,15 @@ def pooled_mlp(
         train (MultiLabelDataset): The training samples, which say what kind they are, and give the frequencies that the
             bias starts from.
         label_graph (LabelGraph): The labels; no edge is used.
-        encoder (str, optional): :obj:`"fmp"` for messages among the components, :obj:`"emb"` for none, whatever
-            :obj:`num_feature_layers` says. (default: :obj:`"fmp"`)
+        node_messages (bool, optional): If set to :obj:`False`, components do not send messages to each other, whatever
+            :obj:`num_feature_layers` says. (default: :obj:`True`)
         channels (int, optional): Size of all hidden layers. (default: :obj:`64`)
         num_feature_layers, num_layers, dropout (optional): As in :class:`PooledMLP`.
         frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`0.5`)
         **inputs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`.
     """
-    check_encoder(encoder)
-    blocks = num_feature_layers if encoder == "fmp" else 0
+    check_flag("node_messages", node_messages)
+    blocks = num_feature_layers if node_messages else 0
     inner = input_encoder(train, channels, **inputs)
     model = PooledMLP(inner, train.num_labels, num_layers, blocks, dropout=dropout)
     start_from_frequencies(model.bias, train.y, frequency_strength)
@@ -202,7 +202,7 @@ def pooled_mlp(
 def binary_relevance(
     train: MultiLabelDataset,
     label_graph: Data,
-    encoder: str = "emb",
+    node_messages: bool = False,
     *,
     channels: int | None = 64,
     dropout: float = 0.1,
@@ -214,7 +214,7 @@ def binary_relevance(
 
     Args:
         train, label_graph: As in :func:`pooled_mlp`.
-        encoder (str, optional): Ignored, as there are no messages. (default: :obj:`"emb"`)
+        node_messages (bool, optional): Ignored, because there are no messages. (default: :obj:`False`)
         channels (int, optional): Size of the hidden layer, :obj:`None` for a linear model. (default: :obj:`64`)
         dropout (float, optional): Dropout on the hidden layer. (default: :obj:`0.1`)
         frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`0.5`)

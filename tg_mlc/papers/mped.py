@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from torch_geometric.data import Data
 
+from tg_mlc._options import check_flag
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.inputs.encoders import check_encoder, pop_input_encoder
+from tg_mlc.inputs.encoders import pop_input_encoder
 from tg_mlc.models import LaMP, builder
 from tg_mlc.models._compose import compose
 from tg_mlc.nn.encoders import MessageEncoder
@@ -20,7 +21,7 @@ from tg_mlc.papers.label_sequences import LabelSequenceModel
 def mped(
     train: MultiLabelDataset,
     label_graph: LabelGraph,
-    encoder: Literal["fmp", "emb"] = "fmp",
+    node_messages: bool = True,
     *,
     channels: int = 64,
     encoder_steps: int = 3,
@@ -39,8 +40,8 @@ def mped(
     Args:
         train (MultiLabelDataset): The training samples, which say what kind they are, and give the frequencies.
         label_graph (LabelGraph): The label graph.
-        encoder (str, optional): :obj:`"fmp"` for feature message passing among the components, :obj:`"emb"` for none.
-            (default: :obj:`"fmp"`)
+        node_messages (bool, optional): If set to :obj:`False`, components do not send messages to each other.
+            (default: :obj:`True`)
         channels (int, optional): Size :math:`d` of all states; the paper takes 512, and 64 on SIDER.
             (default: :obj:`64`)
         encoder_steps (int, optional): Number of blocks among components; the paper takes 3, and 1 on SIDER.
@@ -55,7 +56,7 @@ def mped(
             :class:`~tg_mlc.models.LaMP`, whose :obj:`dropout` is :obj:`0.2` by default, as in the paper.
 
     Raises:
-        ValueError: If :obj:`encoder` is unknown, or there is no encoder for samples of this kind.
+        ValueError: If there is no encoder for samples of this kind.
     """
     steps = {"num_feature_layers": encoder_steps, "num_steps": decoder_steps}
     source, target = label_graph.edge_index
@@ -69,14 +70,14 @@ def mped(
     if label_graph.density == 1.0:
         label_graph = label_graph.remove_self_loops()
     options = {**steps, **block, **kwargs}
-    return compose(inputs, train, label_graph, encoder, frequency_strength, latent=latent, **options)
+    return compose(inputs, train, label_graph, node_messages, frequency_strength, latent=latent, **options)
 
 
 @builder
 def graph2graph(
     train: MultiLabelDataset,
     label_graph: LabelGraph,
-    encoder: Literal["fmp", "emb"] = "fmp",
+    node_messages: bool = True,
     *,
     channels: int = 64,
     **kwargs: Any,
@@ -85,16 +86,16 @@ def graph2graph(
     :func:`~tg_mlc.papers.mped` with MLPs of hidden size :math:`d`.
 
     Args:
-        train, label_graph, encoder, channels, **kwargs: As there.
+        train, label_graph, node_messages, channels, **kwargs: As there.
     """
-    return mped(train, label_graph, encoder, channels=channels, **{"mlp_channels": channels, **kwargs})
+    return mped(train, label_graph, node_messages, channels=channels, **{"mlp_channels": channels, **kwargs})
 
 
 @builder
 def mped_autoregressive(
     train: MultiLabelDataset,
     label_graph: Data | None = None,
-    encoder: Literal["fmp", "emb"] = "fmp",
+    node_messages: bool = True,
     *,
     channels: int = 64,
     encoder_steps: int = 3,
@@ -113,8 +114,8 @@ def mped_autoregressive(
             their largest number.
         label_graph (LabelGraph, optional): Any, as other factories of the family take one: labels attend to those
             before them. (default: :obj:`None`)
-        encoder (str, optional): :obj:`"fmp"` for feature message passing among the components, :obj:`"emb"` for none.
-            (default: :obj:`"fmp"`)
+        node_messages (bool, optional): If set to :obj:`False`, components do not send messages to each other.
+            (default: :obj:`True`)
         channels (int, optional): Size :math:`d` of all states; the papers take 512. (default: :obj:`64`)
         encoder_steps (int, optional): Number of blocks among components. (default: :obj:`3`)
         decoder_steps (int, optional): Number of steps of the decoder. (default: :obj:`3`)
@@ -127,12 +128,12 @@ def mped_autoregressive(
 
     Raises:
         TypeError: If an option is unknown.
-        ValueError: If :obj:`encoder` or :obj:`label_order` is unknown, or there is no encoder for samples of this kind.
+        ValueError: If :obj:`label_order` is unknown, or there is no encoder for samples of this kind.
     """
-    check_encoder(encoder)
+    check_flag("node_messages", node_messages)
     inputs = pop_input_encoder(train, channels, kwargs)
     mlp_channels = 2 * channels if mlp_channels is None else mlp_channels
-    if encoder == "fmp":
+    if node_messages:
         inputs = MessageEncoder(inputs, encoder_steps, heads=heads, mlp_channels=mlp_channels, dropout=dropout)
     decoder = AttentionDecoder(
         channels, train.y.size(1), decoder_steps, heads=heads, mlp_channels=mlp_channels, dropout=dropout, **kwargs
@@ -144,7 +145,7 @@ def mped_autoregressive(
 def graph2graph_autoregressive(
     train: MultiLabelDataset,
     label_graph: Data | None = None,
-    encoder: Literal["fmp", "emb"] = "fmp",
+    node_messages: bool = True,
     *,
     channels: int = 64,
     **kwargs: Any,
@@ -153,7 +154,7 @@ def graph2graph_autoregressive(
     :func:`~tg_mlc.papers.mped_autoregressive` with MLPs of hidden size :math:`d`.
 
     Args:
-        train, label_graph, encoder, channels, **kwargs: As there.
+        train, label_graph, node_messages, channels, **kwargs: As there.
     """
     options = {"mlp_channels": channels, **kwargs}
-    return mped_autoregressive(train, label_graph, encoder, channels=channels, **options)
+    return mped_autoregressive(train, label_graph, node_messages, channels=channels, **options)

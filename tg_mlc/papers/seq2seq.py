@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from torch_geometric.data import Data
 
+from tg_mlc._options import check_flag
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.inputs.encoders import check_encoder, pop_input_encoder
+from tg_mlc.inputs.encoders import pop_input_encoder
 from tg_mlc.models import builder
 from tg_mlc.nn.encoders import RecurrentEncoder
 from tg_mlc.papers.decoders import LabelOrder, RecurrentDecoder
@@ -18,7 +19,7 @@ from tg_mlc.papers.label_sequences import LabelSequenceModel
 def seq2seq(
     train: MultiLabelDataset,
     label_graph: Data | None = None,
-    encoder: Literal["fmp", "emb"] = "fmp",
+    node_messages: bool = True,
     *,
     channels: int = 64,
     num_layers: int = 3,
@@ -34,8 +35,8 @@ def seq2seq(
 
     Args:
         train, label_graph, label_order, **kwargs: As in :func:`~tg_mlc.papers.mped_autoregressive`.
-        encoder (str, optional): :obj:`"fmp"` for a GRU over the components, in place of feature message passing,
-            :obj:`"emb"` for none. (default: :obj:`"fmp"`)
+        node_messages (bool, optional): If set to :obj:`False`, there is no GRU over the components, which stands in
+            place of messages among them. (default: :obj:`True`)
         channels (int, optional): Size :math:`d` of all states, an even number; the Graph2Graph paper takes 512.
             (default: :obj:`64`)
         num_layers (int, optional): Number of layers of encoder and decoder, 1 to 3; the Graph2Graph paper takes 3.
@@ -44,14 +45,14 @@ def seq2seq(
 
     Raises:
         TypeError: If an option is unknown.
-        ValueError: If :obj:`encoder` or :obj:`label_order` is unknown, :obj:`num_layers` is not among 1 to 3, or there
-            is no encoder for samples of this kind.
+        ValueError: If :obj:`label_order` is unknown, :obj:`num_layers` is not among 1 to 3, or there is no encoder
+            for samples of this kind.
     """
-    check_encoder(encoder)
+    check_flag("node_messages", node_messages)
     if num_layers not in (1, 2, 3):
         raise ValueError(f"Expected 'num_layers' among 1, 2 and 3 (got {num_layers!r})")
     inputs = pop_input_encoder(train, channels, kwargs)
-    if encoder == "fmp":
+    if node_messages:
         inputs = RecurrentEncoder(inputs, num_layers, dropout=dropout)
     decoder = RecurrentDecoder(channels, train.y.size(1), num_layers, dropout=dropout, **kwargs)
     return LabelSequenceModel.of_training_samples(train, inputs, decoder, label_order)

@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import MLP
 
-from tg_mlc._options import check_choice, check_count, check_number
+from tg_mlc._options import check_choice, check_count, check_flag, check_number
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs import input_encoder
-from tg_mlc.inputs.encoders import check_encoder
 from tg_mlc.losses import masked_bce
 from tg_mlc.models import builder
 from tg_mlc.nn.head import start_from_frequencies
@@ -306,7 +305,7 @@ _KINDS: dict[str, type[SPEN] | type[InfNet]] = {"steps": SPEN, "network": InfNet
 def energy_network(
     train: MultiLabelDataset,
     label_graph: Data,
-    encoder: Literal["fmp", "emb"] = "emb",
+    node_messages: bool = False,
     *,
     inference: Literal["steps", "network"] = "steps",
     channels: int = 64,
@@ -319,16 +318,16 @@ def energy_network(
     """Builds a :class:`SPEN` or an :class:`InfNet` for the inputs of a data set.
 
     Args:
-        train, label_graph, encoder, channels, frequency_strength, **inputs: As in
+        train, label_graph, node_messages, channels, frequency_strength, **inputs: As in
             :func:`~tg_mlc.papers.pooled_mlp`.
         inference (str, optional): :obj:`"steps"` for :class:`SPEN`, :obj:`"network"` for :class:`InfNet`.
             (default: :obj:`"steps"`)
         num_units, num_feature_layers, dropout (optional): As in :class:`SPEN`.
     """
     check_choice("inference", inference, _KINDS)
-    check_encoder(encoder)
+    check_flag("node_messages", node_messages)
     inner = input_encoder(train, channels, **inputs)
-    blocks = num_feature_layers if encoder == "fmp" else 0
+    blocks = num_feature_layers if node_messages else 0
     model = _KINDS[inference](inner, train.num_labels, num_units=num_units, num_feature_layers=blocks, dropout=dropout)
     for network in (model.local, *([model.augmented, model.inference] if isinstance(model, InfNet) else [])):
         start_from_frequencies(network.lins[-1].bias, train.y, frequency_strength)

@@ -28,7 +28,6 @@ KEYS: dict[str, dict[str, str]] = {
     "tuners": _METRICS,
     "validation": _METRICS,
     "test": _METRICS,
-    "hyper_parameters": {"decay": "lr_schedule"},
     "objective": {"max_known": "max_given"},
     "options": _OPTIONS,
     "lamp": _OPTIONS,
@@ -64,7 +63,17 @@ STATES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "Chain": lambda state: {"steps": [step for step in state["steps"] if step["name"] != "Described"]},
 }
 
+#: What a former option says under today's options, by its value.
+CHOICES: dict[str, dict[Any, dict[str, Any]]] = {
+    "encoder": {
+        "emb": {"node_messages": False},
+        "fmp": {"node_messages": True},
+        "vectors": {"node_messages": False, "atoms": False},
+    },
+}
+
 _DOTTED = ("state_dict", "settings")  # entries whose keys are paths in a model
+_CHOSEN = ("options", "lamp")  # entries that hold options of builders
 _USERS = ("config",)  # entries whose content users named
 
 
@@ -85,6 +94,9 @@ def upgrade(value: Any, entry: str | None = None) -> Any:
     names = {} if entry is None else KEYS.get(entry, {})
     found: dict[Any, Any] = {}
     for old, item in value.items():
+        if entry in _CHOSEN and isinstance(item, str) and item in CHOICES.get(old, {}):
+            found.update(CHOICES[old][item])
+            continue
         new = _path(old) if entry in _DOTTED else names.get(old, old)
         found[new] = upgrade(item, new)
     if entry == "settings":

@@ -57,7 +57,7 @@ class LaMPSettings:
 
 
 #: The optimiser of LaMP on samples of any kind.
-MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05}
+MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
 #: LaMP on tables with base scores.
 TABLE_MODEL: dict[str, Any] = {
     "channels": 64,
@@ -69,7 +69,7 @@ TABLE_MODEL: dict[str, Any] = {
     # Training starts from the meaning of the base scores, and messages begin with nothing to add.
     "score_skip": True,
 }
-_TABLE: dict[str, Any] = {"encoder": "emb", **TABLE_MODEL}
+_TABLE: dict[str, Any] = {"node_messages": False, **TABLE_MODEL}
 #: LaMP on molecules with base scores.
 MOLECULE_MODEL: dict[str, Any] = {"num_steps": 1, "num_feature_layers": 2, "dropout": 0.1, "attention_dropout": 0.0}
 MOLECULE_MODULE: dict[str, Any] = {**MODULE, "lr": 3e-4, "weight_decay": 0.1}

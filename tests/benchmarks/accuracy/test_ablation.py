@@ -32,25 +32,25 @@ def test_a_change_changes_what_it_names() -> None:
 def test_only_what_changes_a_recipe_is_tried(name: str) -> None:
     recipe = TABLES[name]
     classifiers = [NAMES[kind] for kind in recipe.settings["classifiers"]]
-    changes = changes_of(recipe, classifiers, "fc")
+    changes = changes_of(recipe, classifiers, "complete")
     model = LaMP(BagEncoder(2, 8), fully_connected(1), num_feature_layers=0)
     assert {"no messages among labels", "no base scores", "no averaged weights"} <= set(changes)
     for change in changes.values():
         changed = change.of(recipe)
         MultiLabelModule(model, ["a"], BinaryObjective(**changed.objective), **changed.module)  # takes all of them
-        assert change.of(recipe) != recipe or change.graph == "el" or change.base_scores is not None
+        assert change.of(recipe) != recipe or change.graph == "edgeless" or change.base_scores is not None
         assert {NAMES[kind] for kind in change.base_scores or ()} <= set(classifiers)
-    assert "no messages among labels" not in changes_of(recipe, classifiers, "el")
+    assert "no messages among labels" not in changes_of(recipe, classifiers, "edgeless")
 
 
 def test_parts_that_a_recipe_does_without_are_left_out() -> None:
     both = [NAMES["svm"], NAMES["ridge"]]
-    assert "one step" in changes_of(TABLES["bibtex"], both, "fc")
-    assert "one step" not in changes_of(TABLES["delicious"], both, "fc")
+    assert "one step" in changes_of(TABLES["bibtex"], both, "complete")
+    assert "one step" not in changes_of(TABLES["delicious"], both, "complete")
     without = replace(TABLES["bibtex"], model={**TABLES["bibtex"].model, "score_skip": False})
-    assert "no base scores in the logits" in changes_of(TABLES["bibtex"], both, "fc")
-    assert "no base scores in the logits" not in changes_of(without, both, "fc")
-    assert "base scores of the SVM alone" not in changes_of(TABLES["nuswide"], [NAMES["svm"]], "fc")
+    assert "no base scores in the logits" in changes_of(TABLES["bibtex"], both, "complete")
+    assert "no base scores in the logits" not in changes_of(without, both, "complete")
+    assert "base scores of the SVM alone" not in changes_of(TABLES["nuswide"], [NAMES["svm"]], "complete")
 
 
 @pytest.mark.usefixtures("needs_emotions")
@@ -60,9 +60,9 @@ def test_end_to_end(tmp_path: Path, results: Path, own_runs: Path, monkeypatch: 
     ablation.main(dataset="emotions", seeds=2, root=tmp_path, max_epochs=3)
     written = own_runs / "ablation-emotions.json"
     runs = frame(json.loads(written.read_text())["runs"])
-    rows, whole = dict(iter(runs.groupby("row", sort=False))), Row("LaMP", "emb", "fc", "best")
+    rows, whole = dict(iter(runs.groupby("row", sort=False))), Row("LaMP", False, "complete", "best")
     assert {Row("kernel ridge regression, tuned"), whole, replace(whole, change="no base scores")} < set(rows)
-    densities = [rows[row]["density"].mean() for row in (replace(whole, graph="el", change=kept[2]), whole)]
+    densities = [rows[row]["density"].mean() for row in (replace(whole, graph="edgeless", change=kept[2]), whole)]
     assert densities[0] < densities[1] == 1.0
     # Without base scores three epochs teach little.
     ours, without = (spreads(rows[row])["roc_auc_macro"]["mean"] for row in (whole, replace(whole, change=kept[0])))

@@ -75,12 +75,12 @@ ROWS = {
     row
     for table in TABLES.values()
     for row in table.rows
-    if row.model in {"lamp", *FAMILY, *CLASSIFIERS} and row.graph in (None, "fc", "pr", "learned")
+    if row.model in {"lamp", *FAMILY, *CLASSIFIERS} and row.graph in (None, "complete", "prior", "learned")
 }
 
 
 #: Models of molecules, and classifiers of their fingerprints.
-MOLECULE_ROWS = [Row("lamp", "fmp", "pr"), Row("mped-ar", "fmp"), Row("linear SVM"), Row("random forest")]
+MOLECULE_ROWS = [Row("lamp", True, "prior"), Row("mped-ar", True), Row("linear SVM"), Row("random forest")]
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_no_test_sample_reaches_what_is_learned_or_tuned(dataset: str, row: Row,
 
 @pytest.mark.parametrize("model", ["lamp", "mped"])
 def test_what_a_model_along_all_pairs_has_learned_is_learned_once(model: str, tmp_path: Path) -> None:
-    encoder = "emb" if model == "lamp" else "fmp"
-    rows = Row(model, encoder, "learned"), Row(model, encoder, "fc")
+    node_messages = model != "lamp"
+    rows = Row(model, node_messages, "learned"), Row(model, node_messages, "complete")
     kept: dict[Cell, Learned] = {}
     alone, first, after = (
         made(row, tmp_path / str(i), other_test=False, learned=found)
@@ -112,7 +112,7 @@ def test_what_a_model_along_all_pairs_has_learned_is_learned_once(model: str, tm
 
 
 def test_tables_choose_the_epoch_of_a_model_that_takes_given_labels_with_none_given(tmp_path: Path) -> None:
-    run = made(Row("lamp-given", "emb", "fc"), tmp_path, other_test=False)["run"]
+    run = made(Row("lamp-given", False, "complete"), tmp_path, other_test=False)["run"]
     assert run["validation"] == pytest.approx(run["on_validation"]["average_precision_macro"], abs=1e-6)
 
 
@@ -154,12 +154,12 @@ def settings(row: Row, folder: Path, **smaller: int) -> dict[str, Any]:
 
 
 def test_settings_know_what_is_smaller(tmp_path: Path) -> None:
-    row, three = Row("lamp", "emb", "fc"), Row("lamp", "emb", "fc", change="T=3")
+    row, three = Row("lamp", False, "complete"), Row("lamp", False, "complete", change="T=3")
     found = settings(row, tmp_path, channels=8, epochs=2)
     assert (found["model"]["channels"], found["fit"]["max_epochs"]) == (8, 2)
     assert found != settings(row, tmp_path)
     assert settings(three, tmp_path)["model"]["num_steps"] == 3
-    assert Cell("bibtex", three, 10).name == "cells/bibtex/lamp-emb-fc-T=3-s10"
+    assert Cell("bibtex", three, 10).name == "cells/bibtex/lamp-complete-T=3-s10"
 
 
 TRACKED = stored(tracked=True)
@@ -168,7 +168,7 @@ TRACKED = stored(tracked=True)
 @pytest.mark.parametrize("name", sorted(TRACKED["dataset"].unique()))
 def test_tracked_cells_were_trained_as_recipes_say_today(name: str) -> None:
     for _, cell in TRACKED[TRACKED["dataset"] == name].iterrows():
-        if cell["row"].encoder is not None:
+        if cell["row"].node_messages is not None:
             recipe, settings = recipe_of(name, cell["row"]), cell["content"]["settings"]
             for part in ("model", "module", "fit", "objective"):
                 said = json.loads(json.dumps(getattr(recipe, part)))
@@ -177,7 +177,7 @@ def test_tracked_cells_were_trained_as_recipes_say_today(name: str) -> None:
 
 
 def test_label_dropout_is_that_of_attention_among_labels_alone(tmp_path: Path) -> None:
-    row = Row("lamp", "emb", "fc", change="label dropout 0.75")
+    row = Row("lamp", False, "complete", change="label dropout 0.75")
     recipe = recipe_of("bibtex", row, channels=8)
     task = Task("bibtex", recipe.prepare(samples(other_test=False), SPLIT, tmp_path), recipe)
     found = {
@@ -192,10 +192,10 @@ def test_label_dropout_is_that_of_attention_among_labels_alone(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("row", "changed"),
     [
-        (Row("lamp", "emb", "fc"), (AttentionConv, "heads")),
-        (Row("mped-ar", "fmp"), (mped_autoregressive, "heads")),
-        (Row("spen", "emb"), (SPEN, "num_steps")),
-        (Row("lamp", "emb", "fc"), (MultiLabelModule, "eps")),
+        (Row("lamp", False, "complete"), (AttentionConv, "heads")),
+        (Row("mped-ar", True), (mped_autoregressive, "heads")),
+        (Row("spen", False), (SPEN, "num_steps")),
+        (Row("lamp", False, "complete"), (MultiLabelModule, "eps")),
         (Row("ML-kNN"), (MLkNN, "smoothing")),
         (Row("ensemble of chains"), (ChainEnsemble, "num_chains")),
         (Row("ensemble of chains"), (ChainEnsemble, "C")),

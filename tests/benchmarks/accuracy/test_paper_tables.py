@@ -16,7 +16,7 @@ from benchmarks.accuracy.paper_tables import DATASETS, OTHER, Grid, estimate, ma
 from benchmarks.accuracy.runs import Row, Run
 from tg_mlc.papers.recipes import RECIPES, Recipe
 
-FC, EL, SVM = Row("lamp", "emb", "fc"), Row("lamp", "emb", "el"), Row("linear SVM")
+FC, EL, SVM = Row("lamp", False, "complete"), Row("lamp", False, "edgeless"), Row("linear SVM")
 CELL = Cell("bibtex", FC, 10)
 
 
@@ -87,7 +87,7 @@ def test_a_cell_is_begun_only_if_it_should_be_complete_in_time(own_runs: Path) -
 def test_times_are_estimated_from_the_most_similar_cells() -> None:
     seconds = {CELL: 5.0, Cell("bibtex", EL, 10): 20.0, Cell("sider", FC, 10): 90.0, Cell("bibtex", SVM, 10): 1.0}
     assert estimate(Cell("bibtex", FC, 11), seconds) == 5.0
-    assert estimate(Cell("bibtex", Row("lamp", "fmp", "pr"), 10), seconds) == 20.0
+    assert estimate(Cell("bibtex", Row("lamp", True, "prior"), 10), seconds) == 20.0
     assert estimate(Cell("reuters", FC, 10), seconds) == 0.0
 
 
@@ -109,7 +109,7 @@ def test_seeds_come_one_after_another_and_data_sets_in_their_order(
 def test_the_prior_of_mped_needs_wordnet_and_names_that_mean_something(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    row = Row("mped", "fmp", "wordnet")
+    row = Row("mped", True, "wordnet")
     assert paper_tables._suits("bibtex", row)
     assert not paper_tables._suits("yeast", row)
     monkeypatch.setattr(paper_tables, "find_folder", lambda: tmp_path)
@@ -136,24 +136,35 @@ def test_all_graphs_are_run_by_default(
 ) -> None:
     monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
     monkeypatch.setattr(paper_tables, "find_folder", lambda: own_runs)
-    main(table="lamp-1", datasets="bibtex", models="lamp", encoders="emb", seeds=1)
+    main(table="lamp-1", datasets="bibtex", models="lamp", node_messages="false", seeds=1)
     names = capsys.readouterr().out.splitlines()[:5]
-    assert names == [f"cells/bibtex/lamp-emb-{graph}-s10" for graph in ("el", "fc", "pr", "learned", "wordnet")]
+    assert names == [
+        f"cells/bibtex/lamp-{graph}-s10" for graph in ("edgeless", "complete", "prior", "learned", "wordnet")
+    ]
 
 
 def test_steps_of_a_grid(own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
-    main(models="mped", graphs="fc", steps="1,3", datasets="bibtex", seeds=1)
-    assert capsys.readouterr().out.splitlines()[:2] == [f"cells/bibtex/mped-fmp-fc{t}-s10" for t in ("-T=1", "")]
+    main(models="mped", graphs="complete", steps="1,3", datasets="bibtex", seeds=1)
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        f"cells/bibtex/mped-node-messages-complete{t}-s10" for t in ("-T=1", "")
+    ]
 
 
 def test_label_dropout_of_a_grid(
     own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
-    main(models="lamp", encoders="emb", graphs="el,fc", label_dropout="0.30,.5", datasets="bibtex", seeds=1)
+    main(
+        models="lamp",
+        node_messages="false",
+        graphs="edgeless,complete",
+        label_dropout="0.30,.5",
+        datasets="bibtex",
+        seeds=1,
+    )
     names = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cells/")]
-    assert names == [f"cells/bibtex/lamp-emb-fc-label-dropout-{share}-s10" for share in ("0.3", "0.5")]
+    assert names == [f"cells/bibtex/lamp-complete-label-dropout-{share}-s10" for share in ("0.3", "0.5")]
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -162,21 +173,27 @@ def test_the_recipes_own_number_of_steps_is_no_change(name: str) -> None:
     assert without_own_steps(name, changed(FC, change=f"T={own}")) == FC
     assert without_own_steps(name, three := changed(FC, change=f"T={own + 1}")) == three
     for model in ("mped", "graph2graph"):
-        row = Row(model, "fmp", "fc", change="T=3")
-        assert without_own_steps(name, row) == Row(model, "fmp", "fc")
+        row = Row(model, True, "complete", change="T=3")
+        assert without_own_steps(name, row) == Row(model, True, "complete")
         assert without_own_steps(name, two := changed(row, change="T=2")) == two
 
 
 def test_rows_of_a_grid() -> None:
     def rows(**changed: Any) -> list[Row]:
-        options = {"models": "", "encoders": "emb,fmp", "graphs": ["el", "fc"], "changes": [], **changed}
+        options = {
+            "models": "",
+            "node_messages": "false,true",
+            "graphs": ["edgeless", "complete"],
+            "changes": [],
+            **changed,
+        }
         return paper_tables._rows(["lamp-1"], **options)
 
-    assert {SVM, FC, EL, Row("lamp", "fmp", "fc")} <= set(rows())
+    assert {SVM, FC, EL, Row("lamp", True, "complete")} <= set(rows())
     assert rows(models="linear SVM") == [SVM]
-    assert rows(models="lamp", encoders="fmp", graphs=["fc"], changes=["T=1", "T=2"]) == [
-        Row("lamp", "fmp", "fc", change="T=1"),
-        Row("lamp", "fmp", "fc", change="T=2"),
+    assert rows(models="lamp", node_messages="true", graphs=["complete"], changes=["T=1", "T=2"]) == [
+        Row("lamp", True, "complete", change="T=1"),
+        Row("lamp", True, "complete", change="T=2"),
     ]
     with pytest.raises(SystemExit, match=r"'--models' to be some of label frequency, linear SVM.*\(got 'nothing'\)"):
         rows(models="nothing")
@@ -194,15 +211,15 @@ def test_emotions_end_to_end(
     options: dict[str, Any] = {
         "table": "lamp-1",
         "datasets": "emotions",
-        "graphs": "fc",
-        "encoders": "emb",
+        "graphs": "complete",
+        "node_messages": "false",
         "root": root,
     }
     options |= {"models": "lamp,label frequency,linear SVM", "epochs": 1, "channels": 16, "seeds": 1}
     assert main(**options) == 0
     printed = capsys.readouterr().out
-    assert "| LaMP emb fc | 0." in printed
-    assert "- d=16 instead of 512, learning rate 0.002 instead of 0.0002, 1 epoch: emotions (LaMP emb fc)" in printed
+    assert "| LaMP complete | 0." in printed
+    assert "- d=16 instead of 512, learning rate 0.002 instead of 0.0002, 1 epoch: emotions (LaMP complete)" in printed
     assert "3 made" in printed
     network = stored(tracked=False).set_index("row")["content"][FC]
     assert network["epochs"] == 1

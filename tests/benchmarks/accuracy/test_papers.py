@@ -35,10 +35,12 @@ def test_rows_are_called_as_in_the_papers(name: str) -> None:
 def test_every_model_of_the_family_has_a_row_and_a_name() -> None:
     rows = {row.model for table in TABLES.values() for row in table.rows}
     assert FAMILY.keys() <= rows
-    assert {row.model for table in TABLES.values() for row in table.rows if row.encoder} == NAMES.keys()
+    assert {
+        row.model for table in TABLES.values() for row in table.rows if row.node_messages is not None
+    } == NAMES.keys()
 
 
 def test_titles() -> None:
-    assert title(Row("lamp", "fmp", "pr")) == "LaMP fmp pr"
-    assert title(Row("mped", "fmp", "fc", change="T=1")) == "MPED fc, T=1"
+    assert title(Row("lamp", True, "prior")) == "LaMP fmp pr"
+    assert title(Row("mped", True, "complete", change="T=1")) == "MPED fc, T=1"
     assert title(Row("label frequency")) == "label frequency"

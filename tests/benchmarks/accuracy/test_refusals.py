@@ -52,7 +52,11 @@ def test_shortened_runs_replace_no_tracked_results(main: Main, reduced: dict[str
         (learning_curve.main, {"dataset": "nothing"}, r"one of sider, .* \(got nothing\)"),
         (prior_vs_learned.main, {"dataset": "nothing"}, "--dataset to be one of sider, tox21"),
         (prior_vs_learned.main, {"dataset": "bibtex", "split": "random"}, "--split of bibtex to be one of official"),
-        (prior_vs_learned.main, {"dataset": "nci", "graphs": "el,wordnet"}, "'--graphs of nci' to be some of el"),
+        (
+            prior_vs_learned.main,
+            {"dataset": "nci", "graphs": "edgeless,wordnet"},
+            "--graphs of nci' to be some of edgeless",
+        ),
     ],
 )
 def test_what_is_not_there_is_refused(main: Main, options: dict[str, Any], told: str, root: Path) -> None:
@@ -73,8 +77,8 @@ def _runs(model: str, *seeds: int, **fields: Any) -> list[dict[str, Any]]:
     return [{"model": model, "seed": seed, **fields} for seed in seeds]
 
 
-ROW = {"encoder": None, "graph": None, "settings": None, "change": None}
-EL = {"encoder": "emb", "graph": "el", "settings": "best", "change": None}
+ROW = {"node_messages": None, "graph": None, "settings": None, "change": None}
+EL = {"node_messages": False, "graph": "edgeless", "settings": "best", "change": None}
 PLANTED = [*_runs("label frequency", 10, 11, **ROW), *_runs("LaMP", 10, 11, **EL)]
 
 
@@ -98,7 +102,7 @@ PLANTED = [*_runs("label frequency", 10, 11, **ROW), *_runs("LaMP", 10, 11, **EL
         ),
         *(
             (prior_vs_learned.main, "prior_vs_learned-planted-50-official", PLANTED, options, "Row")
-            for options in ({"seeds": 1, "graphs": "el"}, {"seeds": 2, "graphs": "fc"})
+            for options in ({"seeds": 1, "graphs": "edgeless"}, {"seeds": 2, "graphs": "complete"})
         ),
     ],
 )
@@ -117,7 +121,7 @@ def test_fewer_rows_or_seeds_replace_no_tracked_results(
     monkeypatch.setattr(prior_vs_learned, "baselines", lambda *args: ["label frequency"])
     (results / f"{name}.json").write_text(json.dumps({"seconds": 1.0, "runs": runs}))
     if main is prior_vs_learned.main:
-        options = {"dataset": "planted-50", "encoders": "emb", **options}
+        options = {"dataset": "planted-50", "node_messages": "false", **options}
     if main is not lanet_tables.main:
         options = {"root": root, **options}
     with pytest.raises(SystemExit, match=f"all rows and seeds .*{lost}"):

@@ -47,17 +47,22 @@ def test_label_sets_decide_where_validation_samples_prefer_them() -> None:
 def test_titles_tell_rows_apart() -> None:
     rows = [
         Row("linear SVM, tuned"),
-        Row("LaMP", "emb", "fc", "best"),
-        Row("LaMP", "emb", "fc", "published"),
-        Row("LaMP", "emb", "fc", "best", "one step"),
+        Row("LaMP", False, "complete", "best"),
+        Row("LaMP", False, "complete", "published"),
+        Row("LaMP", False, "complete", "best", "one step"),
     ]
-    titles = ["linear SVM, tuned", "LaMP emb fc", "LaMP emb fc, as published", "LaMP emb fc, one step"]
+    titles = ["linear SVM, tuned", "LaMP complete", "LaMP complete, as published", "LaMP complete, one step"]
     assert [row.title for row in rows] == titles
 
 
 def test_a_run_is_stored_with_the_fields_of_its_row() -> None:
-    run = Run(Row("LaMP", "emb", "fc", "published"), 3, "hash", 1.0, {"subset_accuracy": 0.5}, [], test="rows")
+    run = Run(Row("LaMP", False, "complete", "published"), 3, "hash", 1.0, {"subset_accuracy": 0.5}, [], test="rows")
     stored = json.loads(json.dumps(run.to_dict()))
-    assert {stored[name] for name in ("model", "encoder", "graph", "settings")} == {"LaMP", "emb", "fc", "published"}
+    assert {stored[name] for name in ("model", "node_messages", "graph", "settings")} == {
+        "LaMP",
+        False,
+        "complete",
+        "published",
+    }
     (found,) = frame([stored]).to_dict("records")
     assert (found["row"], found["seed"], found["metrics.subset_accuracy"]) == (run.row, 3, 0.5)

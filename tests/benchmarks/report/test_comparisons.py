@@ -26,9 +26,12 @@ from benchmarks.report.pictures import Picture
 from tg_mlc.papers.recipes import RECIPES
 
 METRICS = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")
-SVM, EL, FC, PUBLISHED = (
+SVM, EDGELESS, COMPLETE, PUBLISHED = (
     Row("linear SVM, tuned"),
-    *(Row("LaMP", "emb", graph, settings) for graph, settings in (("el", "best"), ("fc", "best"), ("fc", "published"))),
+    *(
+        Row("LaMP", False, graph, settings)
+        for graph, settings in (("edgeless", "best"), ("complete", "best"), ("complete", "published"))
+    ),
 )
 
 
@@ -65,16 +68,16 @@ def write(folder: Path, name: str, values: dict[Row, float], seeds: int = 2, **c
 
 
 def test_best_and_published_settings_stand_in_one_table_with_the_best_in_bold(results: Path) -> None:
-    write(results, "bibtex-official", {SVM: 0.4, EL: 0.5, FC: 0.7})
+    write(results, "bibtex-official", {SVM: 0.4, EDGELESS: 0.5, COMPLETE: 0.7})
     write(results, "bibtex-official-published", {SVM: 0.1, PUBLISHED: 0.6}, seeds=1)
     assert compared() == ["bibtex-official"]
     lines = short(Comparison.load("bibtex-official"))
     spread = " ± 0.071 |"
     assert lines[2:6] == [
         "| linear SVM, tuned |  |  |" + f" 0.450{spread}" * 6 + " 3 |",
-        "| LaMP | emb | el (0.25) |" + f" 0.550{spread}" * 6 + " 3 |",
-        f"| LaMP | emb | fc (0.25) | **0.750**{spread} 0.750{spread}" + f" **0.750**{spread}" * 4 + " 3 |",
-        "| LaMP, as published | emb | fc (0.25) |" + " 0.600 |" * 6 + " 3 |",
+        "| LaMP | no | edgeless (0.25) |" + f" 0.550{spread}" * 6 + " 3 |",
+        f"| LaMP | no | complete (0.25) | **0.750**{spread} 0.750{spread}" + f" **0.750**{spread}" * 4 + " 3 |",
+        "| LaMP, as published | no | complete (0.25) |" + " 0.600 |" * 6 + " 3 |",
     ]
     assert lines[6].startswith(f"| {BEST} |  |  | 0.197 | **0.988** |")
     assert lines[8].startswith("- the official split, the same for all seeds, seeds 0 to 1; mean ± standard deviation")
@@ -84,7 +87,7 @@ def test_best_and_published_settings_stand_in_one_table_with_the_best_in_bold(re
 
 
 def test_what_most_rows_reach_is_not_in_bold(results: Path) -> None:
-    write(results, "bibtex-official", {SVM: 0.9, EL: 0.9, FC: 0.9})
+    write(results, "bibtex-official", {SVM: 0.9, EDGELESS: 0.9, COMPLETE: 0.9})
     assert "**0.950**" not in "\n".join(short(Comparison.load("bibtex-official")))
 
 
@@ -96,23 +99,29 @@ def test_what_a_seed_leaves_undefined_is_left_empty(results: Path) -> None:
 
 
 def test_unusual_graphs_give_way_in_a_short_table(results: Path) -> None:
-    unusual = [replace(FC, graph=f"g{i}") for i in range(MOST_ROWS)]
-    write(results, "bibtex-official", dict.fromkeys([*unusual, SVM, EL, FC], 0.5))
+    unusual = [replace(COMPLETE, graph=f"g{i}") for i in range(MOST_ROWS)]
+    write(results, "bibtex-official", dict.fromkeys([*unusual, SVM, EDGELESS, COMPLETE], 0.5))
     lines = [line for line in short(Comparison.load("bibtex-official")) if line.startswith(("| LaMP", "| linear"))]
     assert len(lines) == MOST_ROWS
-    assert [line.split(" | ")[2] for line in lines[-4:]] == ["g8 (0.25)", "", "el (0.25)", "fc (0.25)"]
+    assert [line.split(" | ")[2] for line in lines[-4:]] == ["g8 (0.25)", "", "edgeless (0.25)", "complete (0.25)"]
 
 
 def test_a_full_page_holds_all_that_was_measured(results: Path) -> None:
-    recovered = {"learned attention, pr": {"ROC-AUC": None, "average precision": 0.5}}
-    write(results, "bibtex-official", {SVM: 0.4, EL: 0.5, FC: 0.7}, **{"LaMP emb fc": {"recovery": recovered}})
+    recovered = {"learned attention, prior": {"ROC-AUC": None, "average precision": 0.5}}
+    write(
+        results,
+        "bibtex-official",
+        {SVM: 0.4, EDGELESS: 0.5, COMPLETE: 0.7},
+        **{"LaMP complete": {"recovery": recovered}},
+    )
     text = "\n".join(full(Comparison.load("bibtex-official")))
     assert "| *a threshold per label* |  |  | 0.400 ± 0.000 |" in text
     assert "| arXiv:1904.08049, Emb + LaMP_el |  |  |" in text
     # Both seeds differ by the same, up to rounding.
-    assert "| LaMP emb fc | LaMP emb el | macro ROC-AUC | +0.2000 | 0.0000 | paired t-test | undefined" in text
+    assert "| LaMP complete | LaMP edgeless | macro ROC-AUC | +0.2000 | 0.0000 | paired t-test | undefined" in text
     assert (
-        "- Pairs of 'pr' ranked by learned attention (LaMP emb fc): ROC-AUC undefined, average precision 0.500" in text
+        "- Pairs of 'prior' ranked by learned attention (LaMP complete): ROC-AUC undefined, average precision 0.500"
+        in text
     )
     assert "- linear SVM, tuned: subset accuracy 0.25/0.25" in text
     assert "left out of its ROC-AUC: rare" in text
@@ -120,18 +129,18 @@ def test_a_full_page_holds_all_that_was_measured(results: Path) -> None:
 
 
 def test_label_graphs_of_all_comparisons_stand_in_one_table(results: Path) -> None:
-    found = {"learned attention, pr": {"average precision": 0.75, "share of pairs joined": 0.125}}
-    prior = replace(FC, graph="pr")
-    write(results, "one-official", {SVM: 0.5, prior: 0.5, FC: 0.5}, 1, **{"LaMP emb fc": {"recovery": found}})
+    found = {"learned attention, prior": {"average precision": 0.75, "share of pairs joined": 0.125}}
+    prior = replace(COMPLETE, graph="prior")
+    write(results, "one-official", {SVM: 0.5, prior: 0.5, COMPLETE: 0.5}, 1, **{"LaMP complete": {"recovery": found}})
     assert label_graphs()[2:] == [
         "| one-official | linear SVM, tuned |  |  |" + " 0.500 |" * 5 + "  |",
-        "| one-official | LaMP | emb | pr (0.25) |" + " 0.500 |" * 5 + " 0.75 of 0.12 |",
-        "| one-official | LaMP | emb | fc (0.25) |" + " 0.500 |" * 5 + "  |",
+        "| one-official | LaMP | no | prior (0.25) |" + " 0.500 |" * 5 + " 0.75 of 0.12 |",
+        "| one-official | LaMP | no | complete (0.25) |" + " 0.500 |" * 5 + "  |",
     ]
 
 
 def test_settings_that_a_recipe_has_changed_since_are_named(results: Path) -> None:
-    write(results, "bibtex-official", {SVM: 0.5, FC: 0.5})
+    write(results, "bibtex-official", {SVM: 0.5, COMPLETE: 0.5})
     (result,) = Comparison.load("bibtex-official").results
     assert list(changed_settings(result)) == []
     result["recipes"]["best"]["model"]["channels"] = 3
@@ -149,16 +158,16 @@ def test_unknown_results_are_an_error(results: Path) -> None:
 
 
 def test_a_picture_says_which_numbers_it_shows(results: Path, tmp_path: Path) -> None:
-    write(results, "bibtex-official", {Row("label frequency"): 0.1, SVM: 0.4, FC: 0.7})
+    write(results, "bibtex-official", {Row("label frequency"): 0.1, SVM: 0.4, COMPLETE: 0.7})
     numbers = comparisons.numbers(Comparison.load("bibtex-official"))
-    assert list(numbers["rows"]) == ["linear SVM, tuned", "LaMP emb fc"]
+    assert list(numbers["rows"]) == ["linear SVM, tuned", "LaMP complete"]
     assert [label.get_text() for label in comparisons.draw(numbers).axes[0].get_yticklabels()] == list(numbers["rows"])
     picture = Picture(tmp_path / "one.svg", numbers, comparisons.draw)
     assert not picture.is_current()
     picture.write()
     assert picture.is_current()
-    assert "LaMP emb fc" in picture.path.read_text()
-    numbers["rows"]["LaMP emb fc"]["subset_accuracy"]["mean"] = 0.8
+    assert "LaMP complete" in picture.path.read_text()
+    numbers["rows"]["LaMP complete"]["subset_accuracy"]["mean"] = 0.8
     assert not picture.is_current()
 
 

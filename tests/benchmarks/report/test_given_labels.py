@@ -21,7 +21,7 @@ def result_of(seeds: list[int]) -> dict[str, Any]:
             "share": share,
             "given": given,
             "seed": seed,
-            "settings": {"encoder": "fmp"},
+            "settings": {"node_messages": True},
             "roc_auc_macro": 0.5 + 0.01 * seed + 0.1 * given * share,
             "average_precision_macro": 0.3 + 0.2 * given * share,
         }
@@ -49,7 +49,7 @@ def test_the_table_shows_what_shares_that_are_given_tell() -> None:
     assert len(half) == len(TAKE_GIVEN)
     assert "macro ROC-AUC from 0.510 ± 0.010 to 0.560 ± 0.010 (+0.050, " in half[0]
     assert "macro average precision from 0.300 ± 0.000 to 0.400 ± 0.000 (+0.100, " in half[0]
-    assert "LaMP fmp trained for 20 epochs" in lines[-1]
+    assert "LaMP with node messages trained for 20 epochs" in lines[-1]
     assert "3 labels counted, data sha256 0123456789ab" in lines[-1]
     one = "\n".join(section(result_of([0])))
     assert "from 0.500 to 0.550 (+0.050)" in one

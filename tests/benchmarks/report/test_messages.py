@@ -10,11 +10,11 @@ from scipy.stats import ttest_1samp
 from benchmarks.accuracy.papers import WORDNET
 from benchmarks.accuracy.runs import Row
 from benchmarks.report import messages
-from benchmarks.report.messages import EL, GIVEN, comparisons
+from benchmarks.report.messages import EDGELESS, GIVEN, comparisons
 from benchmarks.report.papers import Groups
 from tests.benchmarks.report.cells import Content, stored, table
 
-FC, PR = (replace(EL, graph=graph) for graph in ("fc", "pr"))
+COMPLETE, PRIOR = (replace(EDGELESS, graph=graph) for graph in ("complete", "prior"))
 BASE = (0.50, 0.52, 0.51, 0.53, 0.49)
 NOISE = (0.0001, -0.0001, 0.0002, -0.0002, 0.0001)
 
@@ -33,131 +33,155 @@ def shown(cells: list[Content]) -> Groups:
 
 
 def test_what_is_said_follows_from_the_results() -> None:
-    helps, hurts = cells(FC, 0.05), cells(PR, -0.05)
+    helps, hurts = cells(COMPLETE, 0.05), cells(PRIOR, -0.05)
     assert (
-        "**In samples F1, attention among labels helps where a difference is significant: above `el` in 1 of 1"
-        in text(cells(EL, 0), helps)
+        "**In samples F1, attention among labels helps where a difference is significant: above `edgeless` in 1 of 1"
+        in text(cells(EDGELESS, 0), helps)
     )
-    assert "**In samples F1, attention among labels hurts where" in text(cells(EL, 0), hurts)
-    both = text(cells(EL, 0), helps, hurts)
+    assert "**In samples F1, attention among labels hurts where" in text(cells(EDGELESS, 0), hurts)
+    both = text(cells(EDGELESS, 0), helps, hurts)
     assert (
-        "**In samples F1, attention among labels helps in some comparisons and hurts in others: above `el` in" in both
+        "**In samples F1, attention among labels helps in some comparisons and hurts in others: above `edgeless` in"
+        in both
     )
-    assert "- LaMP emb pr hurts where a difference is significant: above `el` in 0 of 1 comparisons" in both
+    assert "- LaMP prior hurts where a difference is significant: above `edgeless` in 0 of 1 comparisons" in both
     # Bold is what is significant in the primary metric alone.
-    assert "| LaMP emb fc, from LaMP emb el | **+0.0500, p < 0.01** | +0.0500, p < 0.01 |" in both
+    assert "| LaMP complete, from LaMP edgeless | **+0.0500, p < 0.01** | +0.0500, p < 0.01 |" in both
     assert "p < 0.05, uncorrected: 8 of 8 (4 above, 4 below); by chance alone there would be about 0.4." in both
-    assert "| LaMP emb pr, from LaMP emb el | 0 of 1 (0, 1) |" in both
-    nothing = text(cells(EL, 0), cells(FC, 1e-5))
-    assert "**In samples F1, attention among labels makes no significant difference: above `el` in 1 of 1" in nothing
+    assert "| LaMP prior, from LaMP edgeless | 0 of 1 (0, 1) |" in both
+    nothing = text(cells(EDGELESS, 0), cells(COMPLETE, 1e-5))
+    assert (
+        "**In samples F1, attention among labels makes no significant difference: above `edgeless` in 1 of 1" in nothing
+    )
     p = ttest_1samp(np.array(NOISE) + 1e-5, 0.0).pvalue
-    assert f"| LaMP emb fc, from LaMP emb el | +0.0000, p = {p:.2f} |" in nothing
+    assert f"| LaMP complete, from LaMP edgeless | +0.0000, p = {p:.2f} |" in nothing
 
 
 def test_the_correction_is_for_label_graphs_in_the_primary_metric() -> None:
-    few = [*cells(EL, 0), *cells(FC, 3e-4)]
-    many = [*few, *(cell for row in (PR, GIVEN) for cell in cells(row, 1e-5))]
-    deep = replace(PR, change="T=4")
-    many += [*cells(deep, 1e-5, seeds=[0, 1]), *cells(EL, 0, "yeast"), *cells(FC, 1e-5, "yeast")]
-    many += [*cells(EL, 0, "sider"), *cells(FC, 0.3, "sider", seeds=[0, 1])]  # too few seeds to count
+    few = [*cells(EDGELESS, 0), *cells(COMPLETE, 3e-4)]
+    many = [*few, *(cell for row in (PRIOR, GIVEN) for cell in cells(row, 1e-5))]
+    deep = replace(PRIOR, change="T=4")
+    many += [*cells(deep, 1e-5, seeds=[0, 1]), *cells(EDGELESS, 0, "yeast"), *cells(COMPLETE, 1e-5, "yeast")]
+    many += [*cells(EDGELESS, 0, "sider"), *cells(COMPLETE, 0.3, "sider", seeds=[0, 1])]  # too few seeds to count
     assert len(comparisons(shown(few))) == 5
     assert len(comparisons(shown(many))) == 30
     corrected = [each for each in comparisons(shown(many)) if each.p is not None]
     assert {(each.dataset, each.test.row, each.test.metric) for each in corrected} == {
-        ("emotions", FC, "f1_samples"),
-        ("emotions", PR, "f1_samples"),
-        ("yeast", FC, "f1_samples"),
+        ("emotions", COMPLETE, "f1_samples"),
+        ("emotions", PRIOR, "f1_samples"),
+        ("yeast", COMPLETE, "f1_samples"),
     }
-    before, after = (next(each for each in comparisons(shown(some)) if each.test.row == FC) for some in (few, many))
+    before, after = (
+        next(each for each in comparisons(shown(some)) if each.test.row == COMPLETE) for some in (few, many)
+    )
     assert before.test.p == after.test.p
     assert after.p == pytest.approx(3 * np.float64(after.test.p))
     assert before.p == pytest.approx(np.float64(before.test.p))
 
 
 def test_rows_of_few_seeds_are_shown_but_count_in_no_headline() -> None:
-    written = text(cells(EL, 0), cells(FC, 0.01), cells(PR, -0.3, seeds=[0, 1]), cells(EL, 0, "yeast", seeds=[0]))
+    written = text(
+        cells(EDGELESS, 0),
+        cells(COMPLETE, 0.01),
+        cells(PRIOR, -0.3, seeds=[0, 1]),
+        cells(EDGELESS, 0, "yeast", seeds=[0]),
+    )
     assert (
-        "**In samples F1, attention among labels helps where a difference is significant: above `el` in 1 of 1"
+        "**In samples F1, attention among labels helps where a difference is significant: above `edgeless` in 1 of 1"
         in written
     )
-    assert "| LaMP emb pr, from LaMP emb el, 2 seeds | -0.3000, p < 0.01 |" in written
-    assert "| LaMP emb pr, from LaMP emb el | 0 of" not in written
-    assert "- Seeds of LaMP emb el, with which the others are paired: 5 on emotions, 1 on yeast" in written
-    assert "fewer than 3 seeds: emotions LaMP emb pr: 2, yeast LaMP emb el: 1" in written
-    too_few = text(cells(EL, 0), cells(FC, 0.01, seeds=[0, 1]))
-    assert too_few.startswith("**No label graph was compared with `el` over 3 seeds or more.**")
+    assert "| LaMP prior, from LaMP edgeless, 2 seeds | -0.3000, p < 0.01 |" in written
+    assert "| LaMP prior, from LaMP edgeless | 0 of" not in written
+    assert "- Seeds of LaMP edgeless, with which the others are paired: 5 on emotions, 1 on yeast" in written
+    assert "fewer than 3 seeds: emotions LaMP prior: 2, yeast LaMP edgeless: 1" in written
+    too_few = text(cells(EDGELESS, 0), cells(COMPLETE, 0.01, seeds=[0, 1]))
+    assert too_few.startswith("**No label graph was compared with `edgeless` over 3 seeds or more.**")
 
 
 def test_only_seeds_and_data_sets_of_the_edgeless_row_are_shown() -> None:
     groups = shown(
-        [*cells(EL, 0, seeds=[0, 1, 2]), *cells(FC, 0.1), *cells(FC, 0.1, "yeast"), *cells(PR, 0, seeds=[4])]
+        [
+            *cells(EDGELESS, 0, seeds=[0, 1, 2]),
+            *cells(COMPLETE, 0.1),
+            *cells(COMPLETE, 0.1, "yeast"),
+            *cells(PRIOR, 0, seeds=[4]),
+        ]
     )
     assert {key: list(group["seed"]) for key, group in groups.items()} == {
-        ("emotions", EL): [10, 11, 12],
-        ("emotions", FC): [10, 11, 12],
+        ("emotions", EDGELESS): [10, 11, 12],
+        ("emotions", COMPLETE): [10, 11, 12],
     }
-    written = text(cells(EL, 0), cells(FC, 0.1, seeds=[0, 1]))
+    written = text(cells(EDGELESS, 0), cells(COMPLETE, 0.1, seeds=[0, 1]))
     assert "| model, T=2 and 5 seeds if not said | samples F1 |" in written
-    assert "| LaMP emb fc, 2 seeds | 0.610 ± 0.014 |" in written
-    assert text(cells(EL, 0, seeds=[0]), cells(FC, 0.1, seeds=[0])).startswith("Not run with two seeds or more.")
+    assert "| LaMP complete, 2 seeds | 0.610 ± 0.014 |" in written
+    assert text(cells(EDGELESS, 0, seeds=[0]), cells(COMPLETE, 0.1, seeds=[0])).startswith(
+        "Not run with two seeds or more."
+    )
 
 
 def test_other_numbers_of_steps_are_compared_with_as_many() -> None:
-    deep_el, deep_fc, deep_pr = (replace(row, change="T=4") for row in (EL, FC, PR))
-    dropped = replace(FC, change="label dropout 0.5")
-    deep = [stored(deep_el, 10 + seed, 0.2 + base, "emotions") for seed, base in enumerate(BASE)]
-    of_one = [*cells(EL, 0), *deep, *cells(deep_fc, 0.21), *cells(dropped, 0.01)]
-    groups = shown([*of_one, *cells(EL, 0, "yeast"), *cells(deep_pr, 0.1, "yeast")])
+    deep_edgeless, deep_complete, deep_prior = (replace(row, change="T=4") for row in (EDGELESS, COMPLETE, PRIOR))
+    dropped = replace(COMPLETE, change="label dropout 0.5")
+    deep = [stored(deep_edgeless, 10 + seed, 0.2 + base, "emotions") for seed, base in enumerate(BASE)]
+    of_one = [*cells(EDGELESS, 0), *deep, *cells(deep_complete, 0.21), *cells(dropped, 0.01)]
+    groups = shown([*of_one, *cells(EDGELESS, 0, "yeast"), *cells(deep_prior, 0.1, "yeast")])
     found = {(each.dataset, each.test.row): each.test for each in comparisons(groups)}
     assert {key: test.against for key, test in found.items()} == {
-        ("emotions", deep_fc): deep_el,
-        ("emotions", dropped): EL,  # so were models without label dropout
-        ("yeast", deep_pr): EL,  # with as many steps it was not run
+        ("emotions", deep_complete): deep_edgeless,
+        ("emotions", dropped): EDGELESS,  # so were models without label dropout
+        ("yeast", deep_prior): EDGELESS,  # with as many steps it was not run
     }
-    assert found["emotions", deep_fc].mean_difference == pytest.approx(0.01, abs=1e-3)
+    assert found["emotions", deep_complete].mean_difference == pytest.approx(0.01, abs=1e-3)
     # What differs in more than its label graph is exploratory.
-    written = text([*of_one, *cells(FC, -0.01)])
+    written = text([*of_one, *cells(COMPLETE, -0.01)])
     assert (
-        "**In samples F1, attention among labels hurts where a difference is significant: above `el` in 0 of 1 "
+        "**In samples F1, attention among labels hurts where a difference is significant: above `edgeless` in 0 of 1 "
         in written
     )
-    # Label dropout adds the same to every seed of `fc`, so that it has no p.
+    # Label dropout adds the same to every seed of `complete`, so that it has no p.
     assert "uncorrected: 9 of 14 (5 above, 4 below)" in written
 
 
 def test_what_changes_training_alone_is_compared_along_the_same_graph() -> None:
-    dropped = replace(PR, change="label dropout 0.5")
+    dropped = replace(PRIOR, change="label dropout 0.5")
     given = [stored(GIVEN, 10 + seed, base + 0.01 - NOISE[seed], "emotions") for seed, base in enumerate(BASE)]
-    groups = shown([*cells(EL, 0), *cells(FC, 0.02), *cells(PR, 0.04), *given, *cells(dropped, 0.05)])
+    groups = shown([*cells(EDGELESS, 0), *cells(COMPLETE, 0.02), *cells(PRIOR, 0.04), *given, *cells(dropped, 0.05)])
     found = {each.test.row: each.test for each in comparisons(groups) if each.test.metric == "f1_samples"}
-    assert {row: test.against for row, test in found.items()} == {FC: EL, PR: EL, GIVEN: FC, dropped: PR}
+    assert {row: test.against for row, test in found.items()} == {
+        COMPLETE: EDGELESS,
+        PRIOR: EDGELESS,
+        GIVEN: COMPLETE,
+        dropped: PRIOR,
+    }
     assert found[GIVEN].mean_difference == pytest.approx(-0.01, abs=1e-3)
-    written = text(cells(EL, 0), cells(FC, 0.02), cells(PR, 0.04), given, cells(dropped, 0.05))
-    assert "| LaMP with known labels fc, from LaMP emb fc | 0 of 1 (0, 1) |" in written
+    written = text(cells(EDGELESS, 0), cells(COMPLETE, 0.02), cells(PRIOR, 0.04), given, cells(dropped, 0.05))
+    assert "| LaMP with known labels complete, from LaMP complete | 0 of 1 (0, 1) |" in written
 
 
 def test_similarity_of_names_is_exploratory() -> None:
-    named = replace(EL, graph=WORDNET)
+    named = replace(EDGELESS, graph=WORDNET)
     (compared,) = [
-        each for each in comparisons(shown([*cells(EL, 0), *cells(named, 0.1)])) if each.test.metric == "f1_samples"
+        each
+        for each in comparisons(shown([*cells(EDGELESS, 0), *cells(named, 0.1)]))
+        if each.test.metric == "f1_samples"
     ]
-    assert (compared.test.against, compared.p) == (EL, None)
+    assert (compared.test.against, compared.p) == (EDGELESS, None)
 
 
 def test_the_page_says_what_seeds_differ_in_and_shows_classifiers_without_testing_them() -> None:
-    written = text(cells(EL, 0), cells(FC, 0.01), cells(Row("linear SVM"), 0.1), cells(GIVEN, 0.01))
+    written = text(cells(EDGELESS, 0), cells(COMPLETE, 0.01), cells(Row("linear SVM"), 0.1), cells(GIVEN, 0.01))
     assert "All seeds share one split" in written
-    assert written.index("| linear SVM | 0.610 ± 0.016 |") < written.index("| LaMP emb el |")
+    assert written.index("| linear SVM | 0.610 ± 0.016 |") < written.index("| LaMP edgeless |")
     assert "linear SVM, from" not in written
-    assert "| LaMP with known labels fc, from LaMP emb fc | +0.0000" in written
-    drawn = [*cells(EL, 0), *cells(FC, 0.01)]
+    assert "| LaMP with known labels complete, from LaMP complete | +0.0000" in written
+    drawn = [*cells(EDGELESS, 0), *cells(COMPLETE, 0.01)]
     for cell in drawn:
         cell["run"]["test"] = str(cell["run"]["seed"])
     assert "Every seed divides samples anew" in text(drawn)
 
 
 def test_metrics_that_a_seed_leaves_undefined_are_not_compared() -> None:
-    some = [*cells(EL, 0), *cells(FC, 0.01)]
+    some = [*cells(EDGELESS, 0), *cells(COMPLETE, 0.01)]
     some[0]["run"]["metrics"]["roc_auc_macro"] = None
     assert {each.test.metric for each in comparisons(shown(some))} == {
         "f1_samples",
@@ -165,4 +189,4 @@ def test_metrics_that_a_seed_leaves_undefined_are_not_compared() -> None:
         "f1_macro",
         "average_precision_macro",
     }
-    assert any(line.startswith("| LaMP emb fc, from") and "|  |" in line for line in text(some).splitlines())
+    assert any(line.startswith("| LaMP complete, from") and "|  |" in line for line in text(some).splitlines())

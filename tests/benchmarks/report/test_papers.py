@@ -10,8 +10,8 @@ from benchmarks.report import papers
 from benchmarks.report.papers import differences, draw_steps, steps, steps_table
 from tests.benchmarks.report.cells import Content, seeds_of, stored, table
 
-FC, SVM = Row("lamp", "emb", "fc"), Row("linear SVM")
-MPED, GAML = Row("mped", "fmp", "fc"), Row("gaml", "fmp")
+FC, SVM = Row("lamp", False, "complete"), Row("linear SVM")
+MPED, GAML = Row("mped", True, "complete"), Row("gaml", True)
 
 
 def lines(name: str, cells: Iterable[Content], datasets: list[str] | None = None) -> list[str]:
@@ -63,14 +63,14 @@ def test_what_differs_in_blocks() -> None:
     cell["settings"]["parts"]["LabelToLabelConv"] = "heads=8, dropout=0.2, attention_dropout=0.2"
     assert differences("lamp2019", cell) == "8 heads instead of 4, 14 epochs"
     assert differences("lamp2019", stored(FC, 10, 0.5, "delicious", channels=512, dropout=0.1)) == "14 epochs"
-    mlp = stored(Row("mlp-br", "emb"), 10, 0.5, channels=512, dropout=0.1)
+    mlp = stored(Row("mlp-br", False), 10, 0.5, channels=512, dropout=0.1)
     assert differences("mped2019", mlp) == "dropout 0.1 instead of 0.2, 14 epochs"
-    linear = stored(Row("linear-br", "emb"), 10, 0.5, channels=None, dropout=0.1)
+    linear = stored(Row("linear-br", False), 10, 0.5, channels=None, dropout=0.1)
     assert differences("mped2019", linear) == "14 epochs"
 
 
 def test_networks_that_do_not_rank_are_named() -> None:
-    rows = {FC: 0.51, Row("spen", "emb"): 0.49, Row("lamp", "emb", "el"): 0.55, SVM: 0.5}
+    rows = {FC: 0.51, Row("spen", False): 0.49, Row("lamp", False, "edgeless"): 0.55, SVM: 0.5}
     found = lines("lamp-1", [stored(row, seed, value) for row, value in rows.items() for seed in (10, 11)])
     assert "- macro ROC-AUC within 0.02 of chance, 0.5: bibtex (LaMP emb fc, SPEN)" in found
 
@@ -104,7 +104,7 @@ def test_rows_that_a_table_does_not_show_take_no_seeds_from_it() -> None:
 
 
 def test_rows_of_other_seeds_are_left_out_and_named() -> None:
-    rows = {FC: (10, 11, 12), SVM: (20, 21, 22), Row("lamp", "emb", "el"): (10, 11, 12), GAML: (11, 12, 13)}
+    rows = {FC: (10, 11, 12), SVM: (20, 21, 22), Row("lamp", False, "edgeless"): (10, 11, 12), GAML: (11, 12, 13)}
     found = lines("lamp-1", [cell for row, seeds in rows.items() for cell in seeds_of(row, dict.fromkeys(seeds, 0.5))])
     assert "0.500" in line_of(found, "LaMP emb fc")
     assert "0.500" not in line_of(found, "linear SVM")
@@ -131,7 +131,7 @@ def test_other_data_than_in_the_papers_is_said() -> None:
 def test_seeds_of_other_settings_do_not_stand_in_one_row() -> None:
     cells = [stored(FC, 10, 0.4), stored(FC, 11, 0.4, channels=64)]
     with pytest.raises(
-        ValueError, match=r"lamp-emb-fc-s10' and 'cells/bibtex/lamp-emb-fc-s11'\); make them with --again"
+        ValueError, match=r"lamp-complete-s10' and 'cells/bibtex/lamp-complete-s11'\); make them with --again"
     ):
         lines("lamp-1", cells)
 

@@ -34,10 +34,10 @@ def test_there_are_enough_data_sets_and_models_for_the_tests() -> None:
 
 
 def test_what_is_no_model_of_its_own_or_undefined_is_left_out() -> None:
-    rows = [Row("lamp", "emb", "fc"), Row("mped", "fmp", "fc"), Row("linear SVM")]
+    rows = [Row("lamp", False, "complete"), Row("mped", True, "complete"), Row("linear SVM")]
     places = ("bibtex", "emotions", "reuters", "sider")
     cells = [each for data in places for place, row in enumerate(rows) for each in three(row, 0.1 * place, data)]
-    cells += [each for data in places for each in three(Row("mped", "fmp", "fc", change="T=1"), 0.5, data)]
+    cells += [each for data in places for each in three(Row("mped", True, "complete", change="T=1"), 0.5, data)]
     cells += [stored(Row("ML-kNN"), 10, 0.5, data) for data in places]  # of one seed
     for cell in cells:
         if cell["dataset"]["name"] == "emotions":
@@ -48,7 +48,7 @@ def test_what_is_no_model_of_its_own_or_undefined_is_left_out() -> None:
 
 
 def test_ranks_of_cells() -> None:
-    rows = [Row("lamp", "emb", "fc"), Row("mped", "fmp", "fc"), Row("linear SVM")]
+    rows = [Row("lamp", False, "complete"), Row("mped", True, "complete"), Row("linear SVM")]
     scores = {"bibtex": (0.4, 0.3, 0.2), "sider": (0.5, 0.4, 0.1), "reuters": (0.8, 0.9, 0.7)}
     cells = [
         each

@@ -22,9 +22,9 @@ def test_times_beside_those_of_the_papers(results: Path) -> None:
     settings = {"threads": 1, "rounds": 9, "batches": 5, "batch_size": 32, "epochs_before": 1, "seed": 10}
     machine = {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}}
     models = {
-        "lamp": row("lamp", "fmp", "fc"),
-        "spen": row("spen", "emb"),
-        "mped-ar": row("mped-ar", "fmp", agrees=False),
+        "lamp": row("lamp", True, "complete"),
+        "spen": row("spen", False),
+        "mped-ar": row("mped-ar", True, agrees=False),
     }
     content = {"environment": machine, "settings": settings, "datasets": {"bibtex": {"models": models}}}
     (results / "family-cpu.json").write_text(json.dumps(content))

@@ -18,8 +18,9 @@ from benchmarks.report.statistics import (
 )
 from benchmarks.report.writing import p_in_words
 
-EL, FC, FMP_EL = (
-    Row("LaMP", encoder, graph, "best") for encoder, graph in (("emb", "el"), ("emb", "fc"), ("fmp", "el"))
+EDGELESS, COMPLETE, WITH_MESSAGES = (
+    Row("LaMP", node_messages, graph, "best")
+    for node_messages, graph in ((False, "edgeless"), (False, "complete"), (True, "edgeless"))
 )
 FOREST = Row("random forest")
 
@@ -51,35 +52,48 @@ def test_spread_over_seeds(values: list[float | None] | None, mean: float | None
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_only_recovery_of_all_seeds_is_summarised(order: int) -> None:
-    seeds = [{"learned attention, wordnet": {"ROC-AUC": 0.5}, "learned attention, pr": {"ROC-AUC": 0.6}}]
-    seeds += [{"learned attention, pr": {"ROC-AUC": 0.7}}]
+    seeds = [{"learned attention, wordnet": {"ROC-AUC": 0.5}, "learned attention, prior": {"ROC-AUC": 0.6}}]
+    seeds += [{"learned attention, prior": {"ROC-AUC": 0.7}}]
     found = recovered(pd.DataFrame({"recovery": seeds[::order]}))
-    assert found == {"learned attention, pr": {"ROC-AUC": pytest.approx(0.65)}}
+    assert found == {"learned attention, prior": {"ROC-AUC": pytest.approx(0.65)}}
 
 
 def test_paired_test() -> None:
-    rows = runs({EL: [0.60, 0.70, 0.65], FC: [0.62, 0.73, 0.67], FOREST: [0.5] * 3})
-    tests = {test.metric: test for test in compare_rows(rows, FC, EL)}
+    rows = runs({EDGELESS: [0.60, 0.70, 0.65], COMPLETE: [0.62, 0.73, 0.67], FOREST: [0.5] * 3})
+    tests = {test.metric: test for test in compare_rows(rows, COMPLETE, EDGELESS)}
     assert set(tests) == {"roc_auc_macro", "f1_macro"}
     test = tests["roc_auc_macro"]
     assert test.name == "corrected paired t-test"
     assert test.mean_difference == pytest.approx(0.07 / 3)
     assert test.p == pytest.approx(corrected_p_value(np.array([0.02, 0.03, 0.02])))
-    assert compare_rows(rows, FMP_EL, EL) == []
+    assert compare_rows(rows, WITH_MESSAGES, EDGELESS) == []
 
 
 def test_rows_are_tested_against_what_they_have_to_beat_and_against_other_graphs() -> None:
-    published = Row("LaMP", "emb", "el", "published")
-    values = {row: [0.6, 0.7, 0.6 + 0.01 * i] for i, row in enumerate((FOREST, Row(SILENT), FC, EL, FMP_EL, published))}
+    published = Row("LaMP", False, "edgeless", "published")
+    values = {
+        row: [0.6, 0.7, 0.6 + 0.01 * i]
+        for i, row in enumerate((FOREST, Row(SILENT), COMPLETE, EDGELESS, WITH_MESSAGES, published))
+    }
     pairs = [(test.row, test.against) for test in paired_tests(runs(values)) if test.metric == "roc_auc_macro"]
-    baselines = [(row, beaten) for beaten in (FOREST, Row(SILENT)) for row in (FC, EL, FMP_EL, published)]
-    assert pairs == [*baselines, (FC, EL)]  # not against other encoders, nor against others' settings
+    baselines = [
+        (row, beaten) for beaten in (FOREST, Row(SILENT)) for row in (COMPLETE, EDGELESS, WITH_MESSAGES, published)
+    ]
+    assert pairs == [
+        *baselines,
+        (COMPLETE, EDGELESS),
+    ]  # of the same messages and settings
 
 
 def test_changes_are_tested_against_the_whole() -> None:
-    changed = [Row("LaMP", "emb", "fc", "best", "one step"), Row("LaMP", "emb", "el", "best", "no messages")]
-    found = paired_tests(runs({FC: [0.6, 0.7], changed[0]: [0.5, 0.6], changed[1]: [0.5, 0.65]}))
-    assert [(test.row, test.against) for test in found if test.metric == "f1_macro"] == [(row, FC) for row in changed]
+    changed = [
+        Row("LaMP", False, "complete", "best", "one step"),
+        Row("LaMP", False, "edgeless", "best", "no messages"),
+    ]
+    found = paired_tests(runs({COMPLETE: [0.6, 0.7], changed[0]: [0.5, 0.6], changed[1]: [0.5, 0.65]}))
+    assert [(test.row, test.against) for test in found if test.metric == "f1_macro"] == [
+        (row, COMPLETE) for row in changed
+    ]
 
 
 def test_p_value_is_corrected_for_overlapping_splits() -> None:
@@ -98,7 +112,9 @@ def test_the_same_difference_for_all_seeds_has_no_p_value() -> None:
 
 
 def test_seeds_that_share_a_split_need_no_correction() -> None:
-    test = compare_rows(runs({EL: [0.60, 0.70, 0.65], FC: [0.62, 0.73, 0.67]}, drawn=False), FC, EL)[0]
+    test = compare_rows(
+        runs({EDGELESS: [0.60, 0.70, 0.65], COMPLETE: [0.62, 0.73, 0.67]}, drawn=False), COMPLETE, EDGELESS
+    )[0]
     assert test.name == "paired t-test"
     assert test.p == pytest.approx(ttest_1samp([0.02, 0.03, 0.02], 0).pvalue)
 

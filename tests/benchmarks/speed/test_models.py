@@ -34,7 +34,7 @@ from benchmarks.speed.released_layout import ReleasedLayout
 from tg_mlc.papers.convert import load_lamp_checkpoint
 
 NAMES = [OURS, CHECKPOINTED, LITERAL, RELEASED]
-SIZES = {graph: Sizes.tiny(12, graph) for graph in ("fc", "pr")}
+SIZES = {graph: Sizes.tiny(12, graph) for graph in ("complete", "prior")}
 SETTINGS = {
     "repeats": 1,
     "device": "cpu",
@@ -84,7 +84,7 @@ def test_released_layout_is_what_its_checkpoint_becomes(graph: str, discard: boo
 
 
 def test_flop_are_those_of_the_dense_layout_but_for_what_it_repeats() -> None:
-    sizes = SIZES["fc"]
+    sizes = SIZES["complete"]
     compared = layouts(sizes, [RELEASED])
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         compared.logits(RELEASED)
@@ -92,19 +92,19 @@ def test_flop_are_those_of_the_dense_layout_but_for_what_it_repeats() -> None:
     readout = 2 * labels * d * (sizes.num_labels - 1)
     repeated = 2 * d**2 * sizes.num_labels * (sizes.num_samples - 1)
     assert counter.get_total_flops() - readout - repeated == forward_flop(sizes)
-    assert forward_flop(SIZES["pr"]) < forward_flop(sizes)
+    assert forward_flop(SIZES["prior"]) < forward_flop(sizes)
 
 
 @pytest.mark.parametrize(("mode", "times"), [(INFERENCE, 1), (TRAINING, 3)])
 def test_products_alone_are_multiplied_forward_and_backward(mode: str, times: int) -> None:
-    sizes = SIZES["fc"]
+    sizes = SIZES["complete"]
     with FlopCounterMode(display=False) as counter:
         products_job(sizes, mode, torch.float32, "cpu")()
     assert counter.get_total_flops() == times * sum(product.flop for product in products(sizes))
 
 
 def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = SIZES["fc"]
+    sizes = SIZES["complete"]
     limits = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9})
     assert literal_bytes(sizes, TRAINING) > literal_bytes(sizes, INFERENCE)
     monkeypatch.setattr(models, "MAX_LITERAL_BYTES", literal_bytes(sizes, INFERENCE))
@@ -115,25 +115,25 @@ def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch: pytest.Monk
     monkeypatch.setattr(models, "MAX_LITERAL_BYTES", 0)
     row = models.compare(sizes, SETTINGS, limits, checkpoint=False)
     assert row["layouts"][LITERAL]["state"] == "left out"
-    assert f"{LITERAL} on 12 labels, d=16 along fc: {INFERENCE} would need" in written(row)[-2]
+    assert f"{LITERAL} on 12 labels, d=16 along complete: {INFERENCE} would need" in written(row)[-2]
 
 
 def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared = layouts(SIZES["fc"], [OURS, RELEASED])
+    compared = layouts(SIZES["complete"], [OURS, RELEASED])
     model = compared.models[OURS]
     monkeypatch.setattr(model, "forward", lambda batch: type(model).forward(model, batch) * 1.001)
     monkeypatch.setattr(models, "layouts", lambda *args: compared)
     monkeypatch.setattr(models, "MAX_LITERAL_BYTES", 0)
-    row = models.compare(SIZES["fc"], SETTINGS, Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9}), checkpoint=False)
+    row = models.compare(SIZES["complete"], SETTINGS, Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9}), checkpoint=False)
     assert row["layouts"][OURS]["state"] == "disagrees"
     assert TRAINING not in row["layouts"][OURS]
     assert "ours_is_faster" not in row["layouts"][RELEASED][TRAINING]
-    assert f"{OURS} on 12 labels, d=16 along fc: disagrees" in written(row)[-2]
+    assert f"{OURS} on 12 labels, d=16 along complete: disagrees" in written(row)[-2]
 
 
 def test_the_floor_is_that_of_the_setting_in_force() -> None:
     limits = Limits(9e9, 1e9, 1e9, 1e9, {"highest": 3e9, "medium": 9e9})
-    row = models.compare(SIZES["fc"], SETTINGS, limits, checkpoint=False)
+    row = models.compare(SIZES["complete"], SETTINGS, limits, checkpoint=False)
     assert row["floor_ms"][TRAINING] == pytest.approx(1e3 * row["flop"][TRAINING] / 3e9)
     with pytest.raises(ValueError, match="under which products here are exact"):
         limits.flops_under("high")
@@ -145,7 +145,7 @@ def test_a_run_of_its_own_name(own_runs: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     seen: list[str] = []
     monkeypatch.setattr(torch, "set_float32_matmul_precision", seen.append)
-    assert models.main(quick=True, threads=1, graphs="fc", matmul_precision="high", machine="m") == 0
+    assert models.main(quick=True, threads=1, graphs="complete", matmul_precision="high", machine="m") == 0
     result = json.loads((own_runs / "models-cpu-high-m.json").read_text())
     assert result["settings"]["matmul_precision"] == "high"
     assert seen == ["high"]
@@ -155,7 +155,7 @@ def test_quick_run_agrees_and_writes_a_file(own_runs: Path, monkeypatch: pytest.
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     assert models.main(quick=True, threads=1, checkpoint=True) == 0
     result = json.loads((own_runs / "models-cpu.json").read_text())
-    assert [row["sizes"]["graph"] for row in result["models"]] == ["fc", "pr"]
+    assert [row["sizes"]["graph"] for row in result["models"]] == ["complete", "prior"]
     for row in result["models"]:
         assert {name: found["state"] for name, found in row["layouts"].items()} == {
             **dict.fromkeys(NAMES, "agrees"),
@@ -175,8 +175,8 @@ def test_models_of_several_widths_get_a_file_and_rows_of_their_own(
     monkeypatch.setattr(models, "measure_limits", lambda *args, **kwargs: limits)
     monkeypatch.setattr(models, "peaks_of", lambda *args, **kwargs: None)
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
-    options = {"labels": "5", "graphs": "fc", "channels": "8,16", "repeats": 1}
+    options = {"labels": "5", "graphs": "complete", "channels": "8,16", "repeats": 1}
     assert models.main(**options) == 0  # type: ignore[arg-type]
     result = json.loads((own_runs / "models-cpu-narrow.json").read_text())
     assert [row["sizes"]["channels"] for row in result["models"]] == [8, 16]
-    assert any(line.startswith("| 5, d=16 | fc | ours | training |") for line in speed.models(result))
+    assert any(line.startswith("| 5, d=16 | complete | ours | training |") for line in speed.models(result))

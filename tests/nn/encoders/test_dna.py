@@ -94,23 +94,17 @@ def test_lamp_learns(lengths: tuple[int, ...], num_feature_layers: int) -> None:
     assert gradient.abs().sum() > 0
 
 
-@pytest.mark.parametrize("option", ["kernel_size", "pool"])
-def test_options_that_are_none(option: str) -> None:
-    with pytest.raises(ValueError, match=rf"'{option}' to be a whole number of at least 1 \(got 0\)"):
-        DNAEncoder(4, **{option: 0})
-
-
-@pytest.mark.parametrize(
-    ("x", "message"),
-    [
-        (torch.zeros(3, 4), r"shape \[N\] or \[N, 1\].*\(got \[3, 4\]\)"),
-        (torch.tensor([0, 5]), r"from 0 to 4 \(got 0 to 5\); words are for SequenceEncoder"),
-        (torch.zeros(3), r"whole numbers.* \(got torch.float32\)"),
-    ],
-)
-def test_letters_that_are_none(x: torch.Tensor, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        DNAEncoder(4)(Data(x=x))
+def test_errors() -> None:
+    with pytest.raises(ValueError, match=r"'kernel_size' to be a whole number of at least 1 \(got 0\)"):
+        DNAEncoder(4, 0)
+    with pytest.raises(ValueError, match=r"'pool' to be a whole number of at least 1 \(got 0\)"):
+        DNAEncoder(4, pool=0)
+    with pytest.raises(ValueError, match=r"shape \[N\] or \[N, 1\].*\(got \[3, 4\]\)"):
+        DNAEncoder(4)(Data(x=torch.zeros(3, 4)))
+    with pytest.raises(ValueError, match=r"from 0 to 4 \(got 0 to 5\); words are for SequenceEncoder"):
+        DNAEncoder(4)(Data(x=torch.tensor([0, 5])))
+    with pytest.raises(ValueError, match=r"whole numbers.* \(got torch.float32\)"):
+        DNAEncoder(4)(Data(x=torch.zeros(3)))
 
 
 @pytest.mark.parametrize("lengths", [(9, 9, 9), (7, 1, 12)])

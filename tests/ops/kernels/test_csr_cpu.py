@@ -131,6 +131,17 @@ def test_nan_stays_nan(degree: int) -> None:
     assert not grad[0].isnan().any()
 
 
+def test_no_channels_in_queries() -> None:
+    pattern = random_edges(5, 6, 12, seed=0)
+    query, key = torch.randn(5, 2, 0), torch.randn(6, 2, 0)
+    value = torch.randn(6, 2, 3, requires_grad=True)
+    results = []
+    for backend in ("reference", "csr"):
+        out = graph_attention(query, key, value, pattern, scale=1.0, backend=backend)
+        results.append([out, *torch.autograd.grad(out.square().sum(), value)])
+    torch.testing.assert_close(results[1], results[0])
+
+
 @pytest.mark.parametrize("num_edges", [9, 14], ids=["weights kept", "sums kept"])
 @pytest.mark.parametrize("biased", [False, True])
 def test_the_operator_is_what_it_says(biased: bool, num_edges: int) -> None:
@@ -213,3 +224,12 @@ def test_bipartite(num_queries: int, num_keys: int) -> None:
     tensors = [torch.randn(size, 2, 5, dtype=torch.float64) for size in (num_queries, num_keys, num_keys)]
     expected = graph_attention(*tensors, pattern, backend="reference")
     torch.testing.assert_close(graph_attention(*tensors, pattern, backend="csr"), expected)
+
+
+def test_minus_infinity_takes_an_edge_out() -> None:
+    pattern = random_edges(6, 6, 36, seed=0)
+    query = torch.randn(6, 1, 4)
+    bias = torch.zeros(36)
+    bias[::3] = -torch.inf
+    expected = graph_attention(query, query, query, pattern, edge_bias=bias, backend="reference")
+    torch.testing.assert_close(graph_attention(query, query, query, pattern, edge_bias=bias, backend="csr"), expected)

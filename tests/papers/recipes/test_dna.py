@@ -38,13 +38,13 @@ def test_the_graph_of_interactions(dataset):
     assert ("RAD21", "SIN3A") not in joined
 
 
-@pytest.mark.parametrize("encoder", ["emb", "fmp"])
-def test_a_model_reads_both_strands(dataset, encoder):
-    model = dna_lamp(dataset, fully_connected(FACTORS), encoder, channels=8, pool=2).eval()
+@pytest.mark.parametrize("node_messages", [False, True])
+def test_a_model_reads_both_strands(dataset, node_messages):
+    model = dna_lamp(dataset, fully_connected(FACTORS), node_messages, channels=8, pool=2).eval()
     torch.testing.assert_close(model.readout.bias.sigmoid(), dataset.y.nanmean(dim=0))
     logits = model(Batch.from_data_list(dataset))
     assert logits.shape == (40, 5)
-    if encoder == "emb":  # messages among components know no order
+    if not node_messages:  # messages among components know no order
         other = [data.clone() for data in dataset]
         for data in other:
             data.x = 3 - data.x.flip(0)

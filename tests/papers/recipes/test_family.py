@@ -40,15 +40,15 @@ def atoms():
     return ArrayDataset(Samples.collate(samples, list("ab"), None))
 
 
-@pytest.mark.parametrize(("name", "data", "encoder"), [("bibtex", words, "emb"), ("sider", atoms, "fmp")])
+@pytest.mark.parametrize(("name", "data", "node_messages"), [("bibtex", words, False), ("sider", atoms, True)])
 @pytest.mark.parametrize("member", RIVALS)
-def test_rivals_learn_by_any_recipe(member, name, data, encoder, tmp_path):
+def test_rivals_learn_by_any_recipe(member, name, data, node_messages, tmp_path):
     recipe = replace(RECIPES[name].as_member(FAMILY[member]), preprocess=None, batch_size=16)
     recipe.module["lr"] = max(recipe.module["lr"], 1e-2)
     options = {} if recipe.model.get("channels", 16) is None else {"channels": 16}
     dataset = data()
-    graph = recipe.label_graph("el", dataset, SPLIT)
-    settings = {"encoder": encoder, "model_options": options, "max_epochs": 8, "logger": False}
+    graph = recipe.label_graph("edgeless", dataset, SPLIT)
+    settings = {"node_messages": node_messages, "model_options": options, "max_epochs": 8, "logger": False}
     result, loaders = recipe.train(dataset, SPLIT, graph, tmp_path, **settings)
     scores = result.predict(loaders.test_dataloader())
     assert macro_roc_auc(dataset.y[SPLIT.test], scores) > 0.7
@@ -68,7 +68,7 @@ def dataset():
 def test_members_train_on_the_inputs_of_a_recipe(name, dataset, tmp_path):
     recipe = RECIPES["bibtex"].as_member(FAMILY[name])
     prepared = recipe.prepare(dataset, FEW, tmp_path)
-    graph = recipe.label_graph("pr", prepared, FEW)
+    graph = recipe.label_graph("prior", prepared, FEW)
     options = {"model_options": {"channels": 8}, "max_epochs": 1, "logger": False}
     result, _ = recipe.train(prepared, FEW, graph, tmp_path / "run", **options)
     scores = result.module.eval().predict_step(Batch.from_data_list(prepared[FEW.test]))
@@ -81,7 +81,9 @@ def test_members_take_known_labels(name, dataset, tmp_path):
     recipe = RECIPES["bibtex"].as_member(FAMILY[name])
     prepared = recipe.prepare(dataset, FEW, tmp_path)
     options = {**recipe.model, "channels": None if name == "linear-br" else 8, "given_labels": True}
-    model = recipe.build(prepared[FEW.train], recipe.label_graph("fc", prepared, FEW), encoder="emb", **options)
+    model = recipe.build(
+        prepared[FEW.train], recipe.label_graph("complete", prepared, FEW), node_messages=False, **options
+    )
     module = MultiLabelModule(model, list("abcd"), recipe.objective_class(**{**recipe.objective, "max_given": 0.5}))
     batch = Batch.from_data_list(prepared[FEW.test])
     module.objective.training_loss(model, batch).backward()

@@ -44,7 +44,7 @@ def test_a_prepared_data_set_knows_what_prepared_it(dataset, tmp_path):
     assert isinstance(prepared.preprocessor, Chain)
     assert dataset.preprocessor is None
     assert [path.name.split("-")[0] for path in sorted((tmp_path / "base_scores").iterdir())] == ["ridge", "svm"]
-    result, _ = recipe.train(prepared, SPLIT, graph, tmp_path / "run", encoder="emb", max_epochs=1, logger=False)
+    result, _ = recipe.train(prepared, SPLIT, graph, tmp_path / "run", node_messages=False, max_epochs=1, logger=False)
     assert result.module.preprocessor is prepared.preprocessor
 
 
@@ -61,6 +61,6 @@ def test_lamp_of_the_family_is_lamp_as_published(dataset, tmp_path):
     assert known.model == {**published.model, "given_labels": True}
     assert known.objective == {**published.objective, "max_given": 0.75}
     prepared = known.prepare(dataset, SPLIT, tmp_path)
-    graph = known.label_graph("fc", prepared, SPLIT)
-    result, _ = known.train(prepared, SPLIT, graph, tmp_path / "run", encoder="emb", max_epochs=1, logger=False)
+    graph = known.label_graph("complete", prepared, SPLIT)
+    result, _ = known.train(prepared, SPLIT, graph, tmp_path / "run", node_messages=False, max_epochs=1, logger=False)
     assert takes_given_labels(result.module.model)

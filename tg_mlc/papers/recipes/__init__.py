@@ -7,10 +7,10 @@ require("lightning.pytorch", extra="train")
 from tg_mlc.papers.recipes.dna import DNA  # noqa: E402
 from tg_mlc.papers.recipes.molecules import MOLECULES  # noqa: E402
 from tg_mlc.papers.recipes.planted import PLANTED  # noqa: E402
-from tg_mlc.papers.recipes.recipe import EncoderName, Recipe  # noqa: E402
+from tg_mlc.papers.recipes.recipe import Recipe  # noqa: E402
 from tg_mlc.papers.recipes.tables import TABLES  # noqa: E402
 
 #: The recipe of every data set that has one.
 RECIPES: dict[str, Recipe] = {**MOLECULES, **TABLES, **DNA, **PLANTED}
 
-__all__ = ["DNA", "MOLECULES", "PLANTED", "RECIPES", "TABLES", "EncoderName", "Recipe"]
+__all__ = ["DNA", "MOLECULES", "PLANTED", "RECIPES", "TABLES", "Recipe"]

@@ -56,7 +56,7 @@ _SIDER = Recipe(
     split=_split,
     splits=("random", "scaffold", "stratified"),
     # Every pair of SIDER's labels occurs together, so that the papers' co-occurrence graph would be complete.
-    graphs={"pr": partial(correlated, top_k=5)},
+    graphs={"prior": partial(correlated, top_k=5)},
     build=molecule_lamp,
     model=MOLECULE_MODEL,
     # Intermediate readouts would ask of messages what the base scores says already.
@@ -87,11 +87,11 @@ MOLECULES = {
         load=lambda root: NCIFunctionalGroups(root / "nci"),
         split=_split,
         splits=("random", "scaffold", "stratified"),
-        graphs={"pr": _hierarchy, "tree": _hierarchy},
+        graphs={"prior": _hierarchy, "tree": _hierarchy},
         build=molecule_lamp,
         preprocess=_preprocess,
         model={"num_steps": 1, "num_feature_layers": 3, "dropout": 0.05},
-        module={"lr": 1e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05},
+        module={"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05},
         objective={"intermediate_weight": 0.1},
         fit={"max_epochs": 20, "patience": None, "ema_decay": 0.99, "gradient_clip": 1.0},
         batch_size=32,

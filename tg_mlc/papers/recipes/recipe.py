@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -23,8 +23,6 @@ from tg_mlc.training import (
     train_model,
 )
 
-#: What labels attend to: components as they are, after messages among them, or (molecules) vectors without any atoms.
-EncoderName = Literal["emb", "fmp", "vectors"]
 #: Settings of a model without other classifiers' help.
 ALONE: dict[str, Any] = {"base_scores": None, "score_skip": False, "attention_dropout": None}
 GraphBuilder = Callable[[MultiLabelDataset, Split], LabelGraph]
@@ -48,7 +46,8 @@ INPUT_OPTIONS = ("channels", "num_components", "input_dropout", "min_df", "laten
 class Member:
     """A model of the family: how it is built, and what differs from LaMP as published in training it."""
 
-    #: From training samples, a label graph, an encoder's name and options; LaMP as the recipe builds it if not given.
+    #: From training samples, a label graph, whether components send messages, and options. (default: LaMP, as the
+    #: recipe builds it)
     build: Callable[..., nn.Module] | None = None
     changes: Mapping[str, dict[str, Any]] = field(default_factory=dict)  #: of a recipe's settings, by attribute
     replaced: Mapping[str, Any] = field(default_factory=dict)  #: attributes of a recipe that are others altogether
@@ -61,8 +60,10 @@ class Recipe:
     load: Callable[[Path], MultiLabelDataset]  #: from the folder of all data sets
     split: Callable[[MultiLabelDataset, str, int], Split]  #: from a method's name and a seed
     splits: tuple[str, ...]  #: the methods, of which the first is the usual one
-    graphs: Mapping[str, GraphBuilder]  #: label graphs beside edgeless and fully connected; "pr" is the usual prior
-    build: Callable[..., nn.Module]  #: from training samples, a label graph, an encoder's name and :attr:`model`
+    graphs: Mapping[str, GraphBuilder]  #: label graphs beside edgeless and fully connected; "prior" is the usual prior
+    build: Callable[
+        ..., nn.Module
+    ]  #: from training samples, a label graph, whether components send messages, and :attr:`model`
     model: dict[str, Any]  #: arguments of :attr:`build`
     module: dict[str, Any]  #: arguments of :class:`~tg_mlc.training.MultiLabelModule`
     fit: dict[str, Any]  #: arguments of :func:`~tg_mlc.training.fit`
@@ -130,19 +131,19 @@ class Recipe:
         """The label graph of a variant.
 
         Args:
-            kind (str): :obj:`"el"` (edgeless), :obj:`"fc"` (fully connected), or one of :attr:`graphs`.
+            kind (str): :obj:`"edgeless"` (edgeless), :obj:`"complete"` (fully connected), or one of :attr:`graphs`.
             dataset (MultiLabelDataset): The data set, as :meth:`prepare` returns it.
             split (Split): Its parts.
 
         Raises:
             ValueError: If the data set has no such graph.
         """
-        if kind == "el":
+        if kind == "edgeless":
             return edgeless(dataset.label_names)
-        if kind == "fc":
+        if kind == "complete":
             return fully_connected(dataset.label_names)
         if kind not in self.graphs:
-            raise ValueError(f"Expected a label graph among {['el', 'fc', *self.graphs]} (got {kind!r})")
+            raise ValueError(f"Expected a label graph among {['edgeless', 'complete', *self.graphs]} (got {kind!r})")
         return self.graphs[kind](dataset, split)
 
     def train(
@@ -152,7 +153,7 @@ class Recipe:
         label_graph: LabelGraph,
         folder: str | os.PathLike[str],
         *,
-        encoder: EncoderName = "fmp",
+        node_messages: bool = True,
         seed: int = 0,
         model_options: dict[str, Any] | None = None,
         module_options: dict[str, Any] | None = None,
@@ -166,7 +167,8 @@ class Recipe:
             split (Split): Its parts.
             label_graph (LabelGraph): The label graph.
             folder (str or PathLike): Where to put checkpoints and logs.
-            encoder (str, optional): What labels attend to. (default: :obj:`"fmp"`)
+            node_messages (bool, optional): If set to :obj:`False`, components do not send messages to each other.
+                (default: :obj:`True`)
             seed (int, optional): Seed of the weights, of dropout and of the order of samples. (default: :obj:`0`)
             model_options (dict, optional): Arguments of the model that differ from the recipe. (default: :obj:`None`)
             module_options (dict, optional): Arguments of :class:`~tg_mlc.training.MultiLabelModule` that differ from
@@ -179,7 +181,7 @@ class Recipe:
         """
         if self.preprocess is not None and dataset.preprocessor is None:
             raise ValueError(f"Expected a data set that 'recipe.prepare' returns (got {dataset}); call it first")
-        options = {"encoder": encoder, **self.model, **(model_options or {})}
+        options = {"node_messages": node_messages, **self.model, **(model_options or {})}
         settings = TrainSettings(
             module={**self.module, **(module_options or {})},
             objective=self.objective_class(**self.objective),

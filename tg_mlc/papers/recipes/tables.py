@@ -56,8 +56,8 @@ _PUBLISHED: dict[str, dict[str, Any]] = {
     "model": {**MODEL, **ALONE, "channels": 128, "dropout": 0.1, "input_dropout": 0.4, "latent": True},
     "module": {"lr": 2e-3},
 }
-_GRAPHS: dict[str, GraphBuilder] = {"pr": _co_occurrence, "correlation": partial(correlated, top_k=10)}
-_TREE_GRAPHS: dict[str, GraphBuilder] = {"pr": _tree, "tree": _tree, "co-occurrence": _co_occurrence}
+_GRAPHS: dict[str, GraphBuilder] = {"prior": _co_occurrence, "correlation": partial(correlated, top_k=10)}
+_TREE_GRAPHS: dict[str, GraphBuilder] = {"prior": _tree, "tree": _tree, "co-occurrence": _co_occurrence}
 _TEXT_GRAPHS: dict[str, GraphBuilder] = {**_GRAPHS, "wordnet": _wordnet}
 
 
@@ -73,7 +73,7 @@ def _recipe(
         "classifiers": kinds,
         "build": table_lamp,
         "model": MODEL,
-        "module": {"lr": 1e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05},
+        "module": {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05},
         "objective": {"intermediate_weight": 0.1},
         "fit": {"max_epochs": epochs, "monitor": "val/macro_average_precision", "patience": None, "ema_decay": 0.998},
         "batch_size": 32,
