@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -10,39 +14,112 @@ import tg_mlc
 
 ROOT = Path(tg_mlc.__file__).parent
 
+#: Every room imports rooms after it only.
+ORDER = (
+    *("cli", "sklearn", "papers", "datasets", "stacking", "sequences", "training", "saving", "models", "inputs"),
+    *("data", "nn", "graphs", "ops", "baselines", "losses", "metrics"),
+)
+#: What a room must not import although it stands before it.
+APART = {
+    "cli": {"nn", "ops"},
+    "data": {"nn", "graphs", "ops", "baselines", "losses", "metrics"},
+    "datasets": {"stacking", "sequences", "training", "saving", "models", "nn"},
+    "graphs": {"baselines", "losses"},
+    "inputs": {"baselines"},
+    "models": {"baselines"},
+    "nn": {"baselines", "losses", "graphs"},
+    "papers": {"baselines"},
+    "saving": {"baselines"},
+    "sequences": {"saving", "training"},
+    "sklearn": {"papers", "datasets"},
+    "stacking": {"sequences"},
+    "training": {"baselines"},
+}
 
-def imported(source):
-    """The modules that a source imports anywhere: within functions, and for type checkers alone, too."""
-    for node in ast.walk(ast.parse(source)):
+LOADED = """
+import json, sys, warnings
+from pathlib import Path
+import torch, torch_geometric
+before = set(sys.modules)
+import tg_mlc
+from tg_mlc.cli import main
+folders = Path(sys.argv[1])
+for name in sys.argv[2:]:
+    raw = json.loads((folders / name / "expected.json").read_text())["raw"]
+    tg_mlc.load(folders / name / "model").predict(raw)
+if "command_line_dna" in sys.argv:
+    assert main(["predict", str(folders / "command_line_dna" / "model"), "--dna", "ACGTACGTACGTAAAA", "--json"]) == 0
+print(*set(sys.modules) - before)
+"""
+
+
+def imported(tree, outside_functions=False):
+    """The modules that a file imports anywhere: within functions, and for type checkers alone, too."""
+    nodes = [tree]
+    while nodes:
+        node = nodes.pop()
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative imports are not followed"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        for_types = isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        if not (outside_functions and (isinstance(node, ast.FunctionDef) or for_types)):
+            nodes.extend(ast.iter_child_nodes(node))
 
 
-def folder_imports(root):
+def parse(path):
+    return ast.parse(path.read_text())
+
+
+def room_imports(root):
     """For each folder or module in a package, the others in it that its files import."""
     rooms = {path.stem for path in root.iterdir() if path.is_dir() or path.suffix == ".py"}
     graph = {}
     for path in root.rglob("*.py"):
         room = path.relative_to(root).parts[0].removesuffix(".py")
-        targets = (name.split(".")[1] for name in imported(path.read_text()) if name.startswith(f"{root.name}."))
+        targets = (name.split(".")[1] for name in imported(parse(path)) if name.startswith(f"{root.name}."))
         graph.setdefault(room, set()).update(rooms.intersection(targets) - {room})
     return graph
 
 
-def test_folders_import_one_another_in_one_direction():
-    graph = folder_imports(ROOT)
-    assert {"data", "graphs", "ops"} <= graph["nn"] | graph["training"] | graph["datasets"]  # it sees imports at all
-    tuple(TopologicalSorter(graph).static_order())
+def file_imports(room):
+    """For each file of a folder, the others of the folder that it imports when it is imported itself."""
+    names = {
+        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in room.rglob("*.py")
+    }
+    graph = {}
+    for name, path in names.items():
+        found = set()
+        for target in imported(parse(path), outside_functions=True):
+            *_, defining = [name for name in accumulate(target.split("."), "{}.{}".format) if name in names] or [""]
+            found.add(defining)
+        graph[name] = found - {name, ""}
+    return graph
 
 
-def test_data_and_graphs_know_nothing_of_layers():
-    graph = folder_imports(ROOT)
-    assert not (graph["data"] | graph["datasets"]) & {"nn", "models", "training", "recipes"}
-    assert not graph["graphs"] & {"data", "datasets", "nn", "models", "training", "recipes"}
-    assert "datasets" not in graph["data"]
+def test_rooms_import_those_below_them_only():
+    graph = room_imports(ROOT)
+    assert {"data", "nn", "saving"} <= graph["training"] | graph["models"]  # it sees imports at all
+    assert {room for room in graph if not room.startswith("_")} <= set(ORDER)
+    wrong = {
+        (room, other)
+        for place, room in enumerate(ORDER)
+        for other in graph[room]
+        if other in {*ORDER[:place], *APART.get(room, ())}
+    }
+    assert not wrong
+
+
+def test_inputs_import_layers_in_functions_only():
+    for path in (ROOT / "inputs").rglob("*.py"):
+        assert not [name for name in imported(parse(path), outside_functions=True) if name.startswith("tg_mlc.nn")]
+
+
+@pytest.mark.parametrize("room", sorted(path.parent for path in ROOT.glob("*/__init__.py")), ids=lambda room: room.name)
+def test_files_of_a_room_import_one_another_in_one_direction(room):
+    tuple(TopologicalSorter(file_imports(room)).static_order())
 
 
 @pytest.mark.parametrize("source", ["from pkg.b.x import y", "def f():\n    from pkg import b", "import pkg.b.x"])
@@ -51,4 +128,52 @@ def test_a_circle_is_found(tmp_path, source):
         (tmp_path / "pkg" / room).mkdir(parents=True)
         (tmp_path / "pkg" / room / "m.py").write_text(text)
     with pytest.raises(CycleError):
-        tuple(TopologicalSorter(folder_imports(tmp_path / "pkg")).static_order())
+        tuple(TopologicalSorter(room_imports(tmp_path / "pkg")).static_order())
+
+
+def test_predictions_import_neither_training_nor_what_other_kinds_need():
+    """Nor does ``tg-mlc predict``, which would otherwise take twice as long."""
+    folders = ROOT.parent / "tests" / "saving" / "folders"
+    run = [sys.executable, "-W", "ignore", "-c", LOADED, str(folders)]
+
+    def loaded(*names):
+        done = subprocess.run([*run, *names], check=True, capture_output=True, text=True, cwd=ROOT.parent)
+        return set(done.stdout.splitlines()[-1].split())
+
+    unwanted = ["lightning", "pytorch_lightning", "torchmetrics", "tensorboard", "sklearn", "matplotlib", "rdkit"]
+    unwanted += ["scipy.optimize", "scipy.stats"]
+    unwanted += [f"tg_mlc.{room}" for room in ("papers", "sequences", "datasets", "sklearn", "training.fitting")]
+    molecules = {path.name for path in folders.iterdir() if "molecules" in path.name}
+    others = loaded(*sorted({path.name for path in folders.iterdir()} - molecules))
+    assert "tg_mlc.stacking" in others
+    assert not others & {*unwanted}
+    assert not loaded(*sorted(molecules)) & {*unwanted} - {"rdkit", "scipy.optimize", "scipy.stats"}
+
+
+def test_the_kind_of_inputs_is_compared_in_its_room_only():
+    """All others ask the object of the kind."""
+    pending = {"graphs/label_graph.py", "papers/recipes/recipe.py", "stacking/tuned_scores.py"}
+    pending |= {"stacking/classifier_scores.py"}
+    found = {
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In | ast.NotIn)
+        for side in (node.left, *node.comparators)
+        if re.fullmatch(r"(.*\.)?kind", ast.unparse(side)) and "dtype" not in ast.unparse(side)
+    }
+    assert {path for path in found if not path.startswith("inputs/")} <= pending
+
+
+def test_constructors_have_few_parameters():
+    pending = {"DatasetCard", "GraphComparison", "LaMPClassifier", "Recipe", "TrainOptions", "_Layout"}
+    found = set()
+    for node in [node for path in ROOT.rglob("*.py") for node in ast.walk(parse(path))]:
+        if isinstance(node, ast.ClassDef):
+            fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+            number = len(fields) * any("dataclass" in ast.unparse(each) for each in node.decorator_list)
+            for each in node.body:
+                if isinstance(each, ast.FunctionDef) and each.name == "__init__":
+                    number = len(each.args.args) - 1 + len(each.args.kwonlyargs)
+            found |= {node.name} if number > 13 else set()
+    assert found <= pending

@@ -167,12 +167,29 @@ class KernelRidgeBaseline(Baseline):
         if self.dual is None or self.mean is None:
             raise RuntimeError("Expected 'fit' to be called before a prediction")
         # Some rows at a time: the kernel of all would need memory for every pair.
-        parts = (self._kernel(x[start : start + _CHUNK]) @ self.dual for start in range(0, x.shape[0], _CHUNK))
+        parts = (self._kernel_of(x[start : start + _CHUNK]) @ self.dual for start in range(0, x.shape[0], _CHUNK))
         return np.asarray(self.mean + np.concatenate([*parts, np.empty((0, len(self.mean)))]))
 
     def _kernel(self, x: Features) -> FloatArray:
         pairwise = require("sklearn.metrics.pairwise", extra="data")
         return np.asarray(pairwise.rbf_kernel(x, self.x, gamma=self.gamma), dtype=np.float64)
+
+    def _kernel_of(self, x: Features) -> FloatArray:
+        """As :meth:`_kernel`, without scikit-learn, whose import takes longer than a prediction."""
+        kernel = np.empty((x.shape[0], self.x.shape[0]), np.result_type(x.dtype, self.x.dtype, np.float32))
+        x = x.astype(np.float64)
+        for start in range(0, self.x.shape[0], _CHUNK):
+            trained = self.x[start : start + _CHUNK].astype(np.float64)
+            products = x @ trained.T
+            products = products.toarray() if sp.issparse(products) else products
+            squared = -2 * products + _squared_norms(x)[:, None] + _squared_norms(trained)
+            kernel[:, start : start + _CHUNK] = np.maximum(squared, 0.0)
+        kernel *= -self.gamma
+        return np.asarray(np.exp(kernel, out=kernel), dtype=np.float64)
+
+
+def _squared_norms(x: Features) -> FloatArray:
+    return np.asarray(x.multiply(x).sum(axis=1) if sp.issparse(x) else np.einsum("ij,ij->i", x, x)).ravel()
 
 
 def _solve(kernel: FloatArray, alpha: float, targets: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -91,13 +91,18 @@ class TfIdf(Preprocessor):
         if self.counts and not _are_counts(words):
             expected = "whole numbers of words, none of them negative, as in the training documents"
             raise ValueError(f"Expected {expected} (got others); count words, or learn from documents with weights")
+        # As scikit-learn's TfidfTransformer and normalize, whose import takes longer than a prediction.
+        words = words.copy()
+        words.eliminate_zeros()
         if self.counts:
-            transformer = _transformer()
-            transformer.idf_ = self.idf
-            words = transformer.transform(words)
+            values = np.log(words.data.astype(np.float32 if words.dtype == np.float32 else np.float64)) + 1
+            values *= self.idf[words.indices]
         else:
-            words = require("sklearn.preprocessing", extra="data").normalize(words.multiply(self.idf).tocsr())
-        weighted = sp.csr_array(words, dtype=np.float32)
+            values = words.data * self.idf[words.indices]
+        row = np.repeat(np.arange(words.shape[0]), np.diff(words.indptr))
+        norm = np.sqrt(np.bincount(row, np.square(values), minlength=words.shape[0]))
+        values = (values / np.where(norm > 0, norm, 1.0)[row]).astype(np.float32)
+        weighted = sp.csr_array((values, words.indices, words.indptr), shape=words.shape)
         weighted.eliminate_zeros()
         return weighted
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 from scipy.special import expit
 from typing_extensions import Self
 
@@ -188,5 +187,7 @@ def _minimise(
 
     start = np.append(np.full(num_inputs, 1 / num_inputs), np.zeros(entries.num_labels))
     bounds = [(0, None)] * num_inputs + [(None, None)] * entries.num_labels
-    found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200})
+    from scipy.optimize import minimize  # takes long to import, and loading needs it not
+
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200})
     return found.x[:num_inputs], found.x[num_inputs:]
