@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -202,8 +202,8 @@ def _count_over_grid(y: ArrayLike, scores: ArrayLike, grid: Sequence[float]) -> 
 
 def check_grid(grid: Sequence[float]) -> tuple[float, ...]:
     """Refuses candidates that do not increase."""
-    values = tuple(float(threshold) for threshold in grid)
-    if not values or not all(low < high for low, high in pairwise(values)):
+    values = tuple(map(float, grid))
+    if not values or not all(map(operator.lt, values, values[1:])):
         raise ValueError(f"Expected 'grid' to be strictly increasing and not empty (got {values})")
     return values
 

@@ -131,12 +131,13 @@ def _key(key: Any, name: str) -> str:
 
 
 def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """Puts tensors where their names stand, in place."""
     if isinstance(value, dict):
         if value.keys() == {_TENSOR}:
             return tensors[value[_TENSOR]]
         if value.keys() == {_FLOAT}:
             return float(value[_FLOAT])
-        return {key: _with_tensors(item, tensors) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_tensors(item, tensors) for item in value]
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(item, (dict, list)):
+            value[key] = _with_tensors(item, tensors)
     return value
