@@ -77,3 +77,22 @@ def words_in(value):
     if isinstance(value, dict):
         return set(value).union(*map(words_in, value.values()))
     return set().union(*map(words_in, value)) if isinstance(value, list) else {value}
+
+
+@pytest.mark.parametrize(
+    ("stored", "today"),
+    [
+        ({"options": {"encoder": "emb", "heads": 2}}, {"options": {"node_messages": False, "heads": 2}}),
+        ({"options": {"encoder": "fmp"}}, {"options": {"node_messages": True}}),
+        ({"options": {"encoder": "vectors"}}, {"options": {"node_messages": False, "atoms": False}}),
+        ({"options": {"encoder": "mine"}}, {"options": {"encoder": "mine"}}),
+        ({"options": {"window": {"tau": 3}}}, {"options": {"window": {"window_size": 3}}}),
+        (
+            {"name": "EventPreprocessor", "state": {"tau": None, "num_bins": 4}},
+            {"name": "EventPreprocessor", "state": {"window_size": None, "num_bins": 4}},
+        ),
+        ({"class": "SequenceObjective"}, {"class": "LabelSequenceObjective"}),
+    ],
+)
+def test_options_have_todays_names(stored, today):
+    assert legacy.upgrade(stored) == today

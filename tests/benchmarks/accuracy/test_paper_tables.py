@@ -218,8 +218,8 @@ def test_emotions_end_to_end(
     options |= {"models": "lamp,label frequency,linear SVM", "epochs": 1, "channels": 16, "seeds": 1}
     assert main(**options) == 0
     printed = capsys.readouterr().out
-    assert "| LaMP complete | 0." in printed
-    assert "- d=16 instead of 512, learning rate 0.002 instead of 0.0002, 1 epoch: emotions (LaMP complete)" in printed
+    assert "| LaMP emb fc | 0." in printed
+    assert "- d=16 instead of 512, learning rate 0.002 instead of 0.0002, 1 epoch: emotions (LaMP emb fc)" in printed
     assert "3 made" in printed
     network = stored(tracked=False).set_index("row")["content"][FC]
     assert network["epochs"] == 1
