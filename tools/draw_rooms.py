@@ -18,6 +18,25 @@ import networkx as nx
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "rooms.svg"
 WIDTH, BOX, GAP, ROW = 1000, (150, 58), 18, 104
+PURPOSES = {
+    "baselines": ("classifiers to", "compare with and to stack"),
+    "cli": ("the command line",),
+    "data": ("data sets, samples,", "labels, splits"),
+    "datasets": ("published data sets",),
+    "graphs": ("label graphs",),
+    "inputs": ("words, vectors,", "molecules, DNA"),
+    "losses": ("losses",),
+    "metrics": ("metrics, thresholds",),
+    "models": ("LaMP for each kind", "of input"),
+    "nn": ("layers for your own", "models, encoders"),
+    "ops": ("the attention operator",),
+    "papers": ("rivals, recipes,", "authors' checkpoints"),
+    "saving": ("folders, checkpoints,", "predictions"),
+    "sequences": ("histories of label sets,", "LANET"),
+    "sklearn": ("estimators",),
+    "stacking": ("the default: classifiers", "and LaMP over them"),
+    "training": ("fit, objectives, resume",),
+}
 
 
 def imported_modules(source: str) -> Iterator[str]:
@@ -33,9 +52,7 @@ def rooms(package: Path = ROOT / "tg_mlc") -> nx.DiGraph:
     """The folders of the package, with an edge from a room to each room that one of its files imports."""
     graph = nx.DiGraph()
     names = [path.parent.name for path in package.glob("*/__init__.py")]
-    for name in sorted(names):
-        docstring = ast.get_docstring(ast.parse((package / name / "__init__.py").read_text())) or ""
-        graph.add_node(name, purpose=docstring.partition(":")[0].partition(".")[0])
+    graph.add_nodes_from(sorted(names))
     for name in names:
         for path in (package / name).rglob("*.py"):
             for module in imported_modules(path.read_text()):
@@ -77,22 +94,12 @@ def draw(graph: nx.DiGraph) -> str:
             f'<rect x="{x:g}" y="{y:g}" width="{width}" height="{height}" rx="6" fill="#eef4fa" stroke="#357"/>'
             f'<text x="{x + width / 2:g}" y="{y + 20:g}" text-anchor="middle" font-weight="bold">{name}/</text>'
         )
-        for row, part in enumerate(wrapped(graph.nodes[name]["purpose"], 26)[:2]):
+        for row, part in enumerate(PURPOSES[name]):
             lines.append(
                 f'<text x="{x + width / 2:g}" y="{y + 36 + 14 * row:g}" text-anchor="middle" font-size="10">'
                 f"{escape(part)}</text>"
             )
     return "\n".join([*lines, "</svg>", ""])
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of at most so many characters."""
-    lines = [""]
-    for word in text.split():
-        if lines[-1] and len(lines[-1]) + len(word) >= width:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines
 
 
 def main(arguments: list[str]) -> int:

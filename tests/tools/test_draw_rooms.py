@@ -10,14 +10,14 @@ def test_the_picture_is_up_to_date():
     assert draw_rooms.main(["--check"]) == 0
 
 
-def test_rooms_are_drawn_above_what_they_import(tmp_path):
+def test_rooms_are_drawn_above_what_they_import(tmp_path, monkeypatch):
     for room, source in {"low": "", "high": "def f():\n    from pkg.low import x", "side": "import pkg.low.y"}.items():
         (tmp_path / "pkg" / room).mkdir(parents=True)
-        (tmp_path / "pkg" / room / "__init__.py").write_text(f'"""The {room} room: more."""\n')
+        (tmp_path / "pkg" / room / "__init__.py").touch()
         (tmp_path / "pkg" / room / "m.py").write_text(source)
+    monkeypatch.setattr(draw_rooms, "PURPOSES", dict.fromkeys(("low", "high", "side"), ("a room",)))
     graph = draw_rooms.rooms(tmp_path / "pkg")
     assert set(graph.edges) == {("high", "low"), ("side", "low")}
-    assert graph.nodes["low"]["purpose"] == "The low room"
     picture = draw_rooms.draw(graph)
     assert picture.count("marker-end") == 2
     assert picture.index(">high/<") < picture.index(">low/<")
