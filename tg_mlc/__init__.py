@@ -84,4 +84,4 @@ class _QuietImport:
         return spec
 
 
-sys.meta_path[:0] = [_QuietImport, _moved.MovedNames()]  # type: ignore[list-item]
+sys.meta_path[:0] = [_QuietImport, _moved.MovedNames()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
@@ -95,7 +96,7 @@ class MovedNames:
         return spec
 
 
-class _StandIn:
+class _StandIn(Loader):
     def create_module(self, spec: ModuleSpec) -> None:
         return None
 

@@ -53,7 +53,7 @@ CHANGES = {
     "readout from frequencies": Change(parts={"model": {"frequency_strength": 1.0}}),
     "no dropout of words": Change(parts={"model": {"input_dropout": 0.0}}),
     "no loss of earlier steps": Change(parts={"objective": {"intermediate_weight": 0.0}}),
-    "constant learning rate": Change(parts={"module": {"decay": "none", "warmup": 0.0}}),
+    "constant learning rate": Change(parts={"module": {"lr_schedule": "none", "warmup": 0.0}}),
     "no weight decay": Change(parts={"module": {"weight_decay": 0.0}}),
     "no averaged weights": Change(parts={"fit": {"ema_decay": None}}),
 }

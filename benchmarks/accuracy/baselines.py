@@ -50,10 +50,10 @@ FOREST_GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
     "nci": {"max_features": ("sqrt", "log2")},
 }
 # The best of a few settings for the pooled GNN on the random splits 0 and 1.
-GINE_MODULE: dict[str, Any] = {"lr": 3e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
+GINE_MODULE: dict[str, Any] = {"lr": 3e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05}
 GINE_FIT: dict[str, Any] = {"max_epochs": 30, "patience": None, "gradient_clip": 1.0}
 # Found for models with this path beside their messages.
-LINEAR_MODULE: dict[str, Any] = {"lr": 3e-4, "weight_decay": 0.1, "decay": "cosine", "warmup": 0.05}
+LINEAR_MODULE: dict[str, Any] = {"lr": 3e-4, "weight_decay": 0.1, "lr_schedule": "cosine", "warmup": 0.05}
 LINEAR_FIT: dict[str, Any] = {"max_epochs": 18, "patience": None, "ema_decay": 0.98, "gradient_clip": 1.0}
 
 Scores = tuple[Any, Any]  #: of validation and of test samples

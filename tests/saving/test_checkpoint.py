@@ -23,7 +23,7 @@ CONFIG = {"encoder": "fmp", "heads": [4, 2], "nested": {"dropout": 0.1, "none": 
 def trained(tmp_path_factory):
     dataset = ToyGraphs()
     data = MultiLabelDataModule(dataset, random_split(len(dataset), seed=0), batch_size=8)
-    module = make_module(LabelModel, config=CONFIG, decay="cosine", weight_decay=0.1)
+    module = make_module(LabelModel, config=CONFIG, lr_schedule="cosine", weight_decay=0.1)
     return fit(module, data, tmp_path_factory.mktemp("run"), max_epochs=2, ema_decay=0.9)
 
 

@@ -59,6 +59,7 @@ def test_a_checkpoint_of_an_earlier_version_is_read():
     assert all(torch.equal(value, checkpoint.state_dict[name]) for name, value in weights.items())
     module = MultiLabelModule.load_from_checkpoint(folder / "best.ckpt", model=predictor.scorer.model)
     assert module.tuners.keys() == checkpoint.tuners.keys()
+    assert module.hparams["lr_schedule"] == "cosine"
     samples = checkpoint.preprocessor.transform(expected_of(folder)["raw"])
     assert samples[0].base_scores.shape == (1, 3, 2)
 

@@ -59,7 +59,7 @@ def test_the_result_holds_the_best_weights_and_their_thresholds(tmp_path, datase
 
 
 def test_logs_are_complete(tmp_path, data):
-    fit(make_module(decay="linear", warmup=0.1, config={"heads": 4}), data, tmp_path, max_epochs=3)
+    fit(make_module(lr_schedule="linear", warmup=0.1, config={"heads": 4}), data, tmp_path, max_epochs=3)
     folder = tmp_path / "logs" / "version_0"
     table = pd.read_csv(folder / "metrics.csv")
     names = ["train/loss", "val/loss", "val/macro_roc_auc", "val/micro_roc_auc", "val/macro_average_precision"]
@@ -79,7 +79,7 @@ def test_it_says_nothing(tmp_path, data, capfd):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for resume in (False, True):
-            result = fit(make_module(decay="cosine"), data, tmp_path, max_epochs=2, ema_decay=0.9, resume=resume)
+            result = fit(make_module(lr_schedule="cosine"), data, tmp_path, max_epochs=2, ema_decay=0.9, resume=resume)
             result.predict(data.test_dataloader())
     out, err = capfd.readouterr()
     assert out == ""
@@ -214,6 +214,6 @@ def test_averaged_weights_leave_integer_buffers_alone(tmp_path, split, data):
 
 def test_the_learning_rate_falls_where_validation_stalls(tmp_path, data, monkeypatch):
     monkeypatch.setattr("tg_mlc.training.module.PLATEAU_PATIENCE", 1)
-    module = make_module(decay="plateau", lr=1e-12)  # as good as no step, so that no epoch is better than the first
+    module = make_module(lr_schedule="plateau", lr=1e-12)  # no epoch is better than the first
     result = fit(module, data, tmp_path, max_epochs=5, patience=None, logger=False)
     assert result.trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(1e-12 * PLATEAU_FACTOR**2)

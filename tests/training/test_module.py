@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR
 
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tg_mlc.graphs import fully_connected
@@ -11,6 +12,7 @@ from tg_mlc.inputs import DNA, Chain, Molecules, Scale, TfIdf, Words
 from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.stacking import ClassifierScores
 from tg_mlc.training import BinaryObjective, MultiLabelModule
+from tg_mlc.training.module import lr_factor
 
 
 @pytest.mark.filterwarnings("ignore:.*self.trainer.*")
@@ -43,8 +45,8 @@ def test_weight_decay_is_for_matrices():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"decay": "step"}, "'decay' to be one of"),
-        ({"decay": "plateau", "warmup": 0.1}, r"no 'warmup' with decay='plateau' \(got 0\.1\)"),
+        ({"lr_schedule": "step"}, "'lr_schedule' to be one of"),
+        ({"lr_schedule": "plateau", "warmup": 0.1}, r"no 'warmup' with lr_schedule='plateau' \(got 0\.1\)"),
         ({"warmup": 1.0}, r"'warmup' to be a share of the training in \[0, 1\)"),
         ({"objective": BinaryObjective(intermediate_weight=0.1)}, "forward takes 'return_intermediate'"),
         ({"objective": "binary"}, r"'objective' to be an Objective, .* \(got 'binary'\)"),
@@ -125,3 +127,32 @@ def test_weights_of_another_preprocessor_are_refused():
     for other in (inputs_of("abc"), Chain(inputs_of(LABELS))):
         with pytest.raises(ValueError, match=r"Expected the preprocessor of the checkpoint \(got a (DNA|Chain)"):
             make_module(preprocessor=other).on_load_checkpoint(checkpoint)
+
+
+def rates(scheduler, optimizer, steps):
+    values = []
+    for _ in range(steps):
+        values.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return values
+
+
+def to_zero(optimizer, steps):
+    return LinearLR(optimizer, 1.0, 0.0, total_iters=steps)
+
+
+@pytest.mark.parametrize("lr_schedule", ["cosine", "linear"])
+def test_the_schedule_is_that_of_torch(lr_schedule):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    expected = (CosineAnnealingLR if lr_schedule == "cosine" else to_zero)(optimizer, 20)
+    factor = lr_factor(lr_schedule, 0.0, 20)
+    assert [factor(step) for step in range(20)] == pytest.approx(rates(expected, optimizer, 20), abs=1e-6)
+
+
+def test_warmup_rises_to_one_and_decay_falls_to_zero():
+    factor = lr_factor("linear", 0.25, 20)
+    assert [factor(step) for step in range(6)] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
+    assert factor(19) == pytest.approx(1 / 15)
+    assert factor(20) == factor(21) == 0.0
+    assert lr_factor("none", 0.5, 4)(100) == 1.0

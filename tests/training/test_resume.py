@@ -11,7 +11,7 @@ from tg_mlc.data import random_split
 from tg_mlc.saving import read_checkpoint
 from tg_mlc.training import MultiLabelDataModule, fit
 
-SCHEDULE = {"decay": "cosine", "warmup": 0.2, "weight_decay": 0.01}
+SCHEDULE = {"lr_schedule": "cosine", "warmup": 0.2, "weight_decay": 0.01}
 
 
 class InterruptionError(Exception):

@@ -28,6 +28,7 @@ KEYS: dict[str, dict[str, str]] = {
     "tuners": _METRICS,
     "validation": _METRICS,
     "test": _METRICS,
+    "hyper_parameters": {"decay": "lr_schedule"},
     "objective": {"max_known": "max_given"},
     "options": _OPTIONS,
     "lamp": _OPTIONS,

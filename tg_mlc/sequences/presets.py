@@ -10,7 +10,7 @@ from typing import Any
 #: starts from a learning rate of 1e-4. The paper's multi-label cross-entropy is the binary one of each label, which is
 #: the default objective here.
 PAPER: dict[str, dict[str, Any]] = {
-    "module": {"lr": 1e-3, "decay": "plateau"},
+    "module": {"lr": 1e-3, "lr_schedule": "plateau"},
     "fit": {"max_epochs": 500, "patience": 15, "monitor": "val/loss"},
     "data": {"batch_size": 32},
 }
@@ -23,7 +23,7 @@ MEMORY: dict[str, dict[str, Any]] = {
         "objective": {"class": "BinaryObjective", "loss_name": "listwise"},
         "lr": 2e-3,
         "weight_decay": 1e-2,
-        "decay": "cosine",
+        "lr_schedule": "cosine",
         "warmup": 0.05,
     },
     "fit": {"max_epochs": 6, "patience": None, "monitor": "val/loss", "ema_decay": 0.998},

@@ -51,7 +51,7 @@ _TRAIN: dict[str, Any] = {
     "gradient_clip": 1.0,
 }
 _OF_OBJECTIVE = tuple(each.name for each in fields(BinaryObjective))
-_OF_MODULE = ("weight_decay", "betas", "eps", "decay", "warmup")
+_OF_MODULE = ("weight_decay", "betas", "eps", "lr_schedule", "warmup")
 _OF_FIT = ("monitor", "patience", "ema_decay", "gradient_clip", "precision", "deterministic")
 
 

@@ -57,7 +57,7 @@ class LaMPSettings:
 
 
 #: The optimiser of LaMP on samples of any kind.
-MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05}
+MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05}
 #: LaMP on tables with base scores.
 TABLE_MODEL: dict[str, Any] = {
     "channels": 64,

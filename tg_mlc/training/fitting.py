@@ -106,7 +106,7 @@ def fit(
         module (MultiLabelModule): What to train.
         data (MultiLabelDataModule): What to train with.
         folder (str or PathLike): Where to put checkpoints and logs.
-        max_epochs (int, optional): Number of epochs; a learning rate with decay ends there. (default: :obj:`50`)
+        max_epochs (int, optional): Number of epochs; the schedule of the learning rate ends there. (default: :obj:`50`)
         monitor (str, optional): The validation metric that says which epoch is best: one of :obj:`MONITORS`.
             (default: :obj:`"val/macro_roc_auc"`)
         patience (int, optional): Stops after so many epochs without a better one; never if :obj:`None`.

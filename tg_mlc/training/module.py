@@ -35,7 +35,7 @@ from tg_mlc.saving.inference import scores_of
 from tg_mlc.saving.model import check_same_model, check_settings, describe_model, describe_settings, label_graph_users
 from tg_mlc.training.objectives import Objective, describe_objective, make_objective
 
-Decay = Literal["none", "cosine", "linear", "plateau"]
+LRSchedule = Literal["none", "cosine", "linear", "plateau"]
 
 #: On a plateau the learning rate is multiplied by this after so many epochs without a lower validation loss, as in the
 #: authors' released code of LANET.
@@ -78,7 +78,7 @@ class MultiLabelModule(LightningModule):
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.0`)
         betas (tuple, optional): Coefficients of Adam's running averages. (default: :obj:`(0.9, 0.999)`)
         eps (float, optional): Added to Adam's denominator. (default: :obj:`1e-8`)
-        decay (str, optional): How the learning rate falls to zero by the last epoch: :obj:`"cosine"`,
+        lr_schedule (str, optional): How the learning rate falls to zero by the last epoch: :obj:`"cosine"`,
             :obj:`"linear"`, or :obj:`"none"`; or :obj:`"plateau"`, to multiply it by 0.3 after more than 5 epochs
             without a lower validation loss. (default: :obj:`"none"`)
         warmup (float, optional): Share of all steps during which the learning rate rises. (default: :obj:`0.0`)
@@ -106,7 +106,7 @@ class MultiLabelModule(LightningModule):
         weight_decay: float = 0.0,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
-        decay: Decay = "none",
+        lr_schedule: LRSchedule = "none",
         warmup: float = 0.0,
         config: dict[str, Any] | None = None,
         preprocessor: Preprocessor | None = None,
@@ -120,12 +120,12 @@ class MultiLabelModule(LightningModule):
         check_number("eps", eps)
         for i, beta in enumerate(betas):
             check_number(f"betas[{i}]", beta, below=1.0)
-        if decay not in get_args(Decay):
-            raise ValueError(f"Expected 'decay' to be one of {list(get_args(Decay))} (got {decay!r})")
+        if lr_schedule not in get_args(LRSchedule):
+            raise ValueError(f"Expected 'lr_schedule' to be one of {list(get_args(LRSchedule))} (got {lr_schedule!r})")
         if not 0.0 <= warmup < 1.0:
             raise ValueError(f"Expected 'warmup' to be a share of the training in [0, 1) (got {warmup})")
-        if decay == "plateau" and warmup > 0.0:
-            raise ValueError(f"Expected no 'warmup' with decay='plateau' (got {warmup})")
+        if lr_schedule == "plateau" and warmup > 0.0:
+            raise ValueError(f"Expected no 'warmup' with lr_schedule='plateau' (got {warmup})")
         # Numbers of NumPy, as from a grid of settings, are no plain data.
         lr, weight_decay, eps, warmup = float(lr), float(weight_decay), float(eps), float(warmup)
         betas = float(betas[0]), float(betas[1])
@@ -214,16 +214,16 @@ class MultiLabelModule(LightningModule):
             betas=tuple(options["betas"]),
             eps=options["eps"],
         )
-        if options["decay"] == "none" and options["warmup"] == 0.0:
+        if options["lr_schedule"] == "none" and options["warmup"] == 0.0:
             return optimizer
-        if options["decay"] == "plateau":
+        if options["lr_schedule"] == "plateau":
             plateau = ReduceLROnPlateau(optimizer, factor=PLATEAU_FACTOR, patience=PLATEAU_PATIENCE)
             scheduler = {"scheduler": plateau, "monitor": "val/loss", "interval": "epoch"}
             return {"optimizer": optimizer, "lr_scheduler": scheduler}
         total = self.trainer.estimated_stepping_batches
         if total == float("inf"):
-            raise ValueError("Expected 'max_epochs' or 'max_steps' for a learning rate with 'decay' or 'warmup'")
-        factor = lr_factor(options["decay"], options["warmup"], int(total))
+            raise ValueError("Expected 'max_epochs' or 'max_steps' for a learning rate with 'lr_schedule' or 'warmup'")
+        factor = lr_factor(options["lr_schedule"], options["warmup"], int(total))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}}
 
     @classmethod
@@ -280,7 +280,7 @@ class MultiLabelModule(LightningModule):
             check_same_preprocessor(entry, self.preprocessor)
 
 
-def lr_factor(decay: Decay, warmup: float, total_steps: int) -> Callable[[int], float]:
+def lr_factor(lr_schedule: LRSchedule, warmup: float, total_steps: int) -> Callable[[int], float]:
     """Returns the factor on the learning rate as a function of the optimiser steps taken so far: it rises linearly
     during the warm-up (a share of all steps), reaching 1 with its last step, and then decays, reaching 0 at the end.
     """
@@ -290,7 +290,7 @@ def lr_factor(decay: Decay, warmup: float, total_steps: int) -> Callable[[int], 
         if step < warmup_steps:
             return (step + 1) / warmup_steps
         done = (step - warmup_steps) / max(total_steps - warmup_steps, 1)
-        return _DECAYS[decay](min(done, 1.0))
+        return _DECAYS[lr_schedule](min(done, 1.0))
 
     return factor
 

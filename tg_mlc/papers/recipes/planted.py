@@ -20,7 +20,7 @@ def _recipe(share: float) -> Recipe:
         graphs={"prior": partial(correlated, top_k=3), "planted": lambda dataset, split: dataset.true_graph},
         build=node_lamp,
         model={"num_steps": 1, "heads": 4, "dropout": 0.0},
-        module={"lr": 5e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.1},
+        module={"lr": 5e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.1},
         fit={"max_epochs": 40, "patience": None},
         batch_size=64,
         published={"model": {"num_steps": 2, "dropout": 0.1}},

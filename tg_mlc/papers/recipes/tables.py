@@ -73,7 +73,7 @@ def _recipe(
         "classifiers": kinds,
         "build": table_lamp,
         "model": MODEL,
-        "module": {"lr": 1e-3, "weight_decay": 0.01, "decay": "cosine", "warmup": 0.05},
+        "module": {"lr": 1e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05},
         "objective": {"intermediate_weight": 0.1},
         "fit": {"max_epochs": epochs, "monitor": "val/macro_average_precision", "patience": None, "ema_decay": 0.998},
         "batch_size": 32,
