@@ -184,11 +184,12 @@ WHOLE = b"smiles,a\n" + b"CC,1\n" * 1000
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("cut.csv.gz", gzip.compress(WHOLE)[:-9], "to be whole .*ended before"),
+        ("cut.csv.gz", gzip.compress(WHOLE, mtime=0)[:-9], "to be whole .*ended before"),
         ("cut.csv.xz", lzma.compress(WHOLE)[:-9], "to be whole"),
         ("none.csv.gz", WHOLE, "to be whole .*Not a gzip"),
-        ("packed.csv", gzip.compress(WHOLE), "CSV file in utf-8-sig .*UnicodeDecodeError in line 1"),
+        ("packed.csv", gzip.compress(WHOLE, mtime=0), "CSV file in utf-8-sig .*UnicodeDecodeError in line 1"),
     ],
+    ids=["cut gzip", "cut xz", "no gzip", "gzip without its suffix"],
 )
 def test_truncated_and_mislabelled_files(write, name, content, message):
     with pytest.raises(ValueError, match=rf"{name}.*{message}"):
