@@ -1,14 +1,12 @@
 """Baselines: predictors that every model is compared with."""
 
-from tg_mlc.baselines.baseline import Baseline
+from tg_mlc.baselines.baseline import Baseline, LabelFrequency
 from tg_mlc.baselines.chain import ChainEnsemble, ClassifierChain
 from tg_mlc.baselines.forest import ForestBaseline
 from tg_mlc.baselines.kernel_ridge import KernelRidgeBaseline
-from tg_mlc.baselines.label_frequency import LabelFrequency
 from tg_mlc.baselines.label_tree import LabelTrees
 from tg_mlc.baselines.linear import LinearBaseline
 from tg_mlc.baselines.ml_knn import MLkNN
-from tg_mlc.baselines.morgan_forest import MorganForest
 
 __all__ = [
     "Baseline",
@@ -20,5 +18,4 @@ __all__ = [
     "LabelTrees",
     "LinearBaseline",
     "MLkNN",
-    "MorganForest",
 ]

@@ -1,26 +1,38 @@
-"""The base of all baselines: scikit-learn's contract without scikit-learn, and what they share."""
+"""The base of all baselines, which keeps scikit-learn's contract without scikit-learn, and the simplest of them."""
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from typing_extensions import Self
 
-from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
+from tg_mlc.metrics import ThresholdTuner
+from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets, read_targets
 
-Features = Any  #: a scipy sparse matrix or a numpy array [N, F]; of molecules, their SMILES
+Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
+Metric = Callable[[ArrayLike, ArrayLike], float]  #: of targets and scores
 
 
 class Baseline(ABC):
-    """A classifier of many labels with the contract of scikit-learn's estimators, which does not need to be installed.
+    """A classifier of many labels with the contract of scikit-learn's estimators, which need not be installed.
 
     Arguments of ``__init__`` are kept as attributes of the same names and checked in :meth:`fit`, so that
-    :meth:`get_params`, :meth:`set_params` and :func:`sklearn.base.clone` work.
+    :meth:`get_params`, :meth:`set_params` and :func:`sklearn.base.clone` work. For labels as sets of names or classes,
+    and for thresholds, see :mod:`tg_mlc.sklearn`.
+
+    Attributes:
+        classes_ (numpy.ndarray): The numbers of the labels :math:`(L)`, after :meth:`fit`.
+        n_features_in_ (int): The number of features, after :meth:`fit`.
     """
+
+    classes_: Any
+    n_features_in_: int | None
+    search: Any = ()  #: The settings that ``tuned`` tried, with the value of each on validation data.
 
     @abstractmethod
     def fit(self, x: Features, y: ArrayLike) -> Self:
@@ -29,17 +41,29 @@ class Baseline(ABC):
         Args:
             x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
             y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+
+        Raises:
+            ValueError: If a parameter is not allowed, the numbers of samples disagree, or :obj:`y` is not allowed.
+            ImportError: If a package that fits is not installed.
         """
 
     @abstractmethod
     def predict_proba(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)` between 0 and 1."""
+        """Returns scores :math:`(N, L)` between 0 and 1.
+
+        Raises:
+            RuntimeError: If called before :meth:`fit`.
+        """
 
     def decision_function(self, x: Features) -> FloatArray:
         """Returns scores :math:`(N, L)`, of which those from 0 on say that a label applies: :math:`2 p - 1` of
         probabilities :math:`p`, unless a class says otherwise.
         """
         return 2 * self.predict_proba(x) - 1
+
+    def predict(self, x: Features) -> Any:
+        """Returns decisions 0 and 1 :math:`(N, L)`, those of the :meth:`decision_function`."""
+        return (self.decision_function(x) >= 0).astype(np.int64)
 
     def held_out_scores(
         self, x: Features, y: ArrayLike, *, cv: int | Iterable[tuple[Any, Any]] = 5, refit: bool = True
@@ -58,7 +82,7 @@ class Baseline(ABC):
                 samples in the end. (default: :obj:`True`)
 
         Raises:
-            ValueError: If there are fewer than two parts, or more than samples.
+            ValueError: If there are fewer than two parts, or more than samples; and as in :meth:`fit`.
         """
         positive, known = read_targets(y, "y")
         targets, num_samples = np.where(known, positive, np.nan), len(known)
@@ -91,3 +115,82 @@ class Baseline(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
+
+    def _read(self, x: Features, y: ArrayLike) -> tuple[Features, Targets]:
+        """The features as liblinear and trees take them, and as many targets, whose labels become :obj:`classes_`."""
+        targets = read_targets(y, "y")
+        if sp.issparse(x):  # liblinear takes neither arrays of scipy's new kind nor long indices
+            rows = sp.csr_matrix(x)
+            indices, indptr = (part.astype(np.int32) for part in (rows.indices, rows.indptr))
+            x = sp.csr_matrix((rows.data, indices, indptr), shape=rows.shape)
+        else:
+            x = np.asarray(x)
+        if x.shape[0] != len(targets.known):
+            raise ValueError(f"Expected one row of 'y' per row of 'x', {x.shape[0]} (got {len(targets.known)})")
+        self.classes_, self.n_features_in_ = np.arange(targets.known.shape[1]), x.shape[1]
+        return x, targets
+
+    def _check_fitted(self, method: str) -> None:
+        if "classes_" not in vars(self):
+            raise RuntimeError(f"Expected 'fit' to be called before '{method}'")
+
+
+class LabelFrequency(Baseline):
+    r"""Gives every sample the same scores: the share of positives of each label in the training data.
+
+    On data with frequent labels its F1 can equal that of published models (on SIDER it does), so it belongs next to
+    every model, with thresholds tuned in the same way. Its macro ROC-AUC is 0.5 by construction. Unknown labels (NaN)
+    are left out of the mean; a label never known in training gets the share of positives among all known entries.
+
+    Features are only counted: they can be anything with a row for each sample.
+
+    Attributes:
+        frequency (numpy.ndarray): The scores :math:`(L)`, after :meth:`fit`.
+    """
+
+    frequency: FloatArray
+
+    def fit(self, x: Features, y: ArrayLike) -> Self:
+        """Counts the labels of training samples, targets :math:`(N, L)`: 0, 1, or NaN for unknown."""
+        self.frequency = label_frequency(read_targets(y, "y"))
+        self.classes_ = np.arange(len(self.frequency))
+        return self
+
+    def predict_proba(self, x: Features) -> FloatArray:
+        """Returns the constant scores :math:`(N, L)`; a :obj:`RuntimeError` before :meth:`fit`."""
+        self._check_fitted("predict_proba")
+        return np.tile(self.frequency, (x.shape[0] if hasattr(x, "shape") else len(x), 1))
+
+
+def label_frequency(targets: Targets) -> FloatArray:
+    """The share of positives of each label :math:`(L)`, where none is known that of all labels."""
+    counts, positives = targets.known.sum(axis=0), targets.positive.sum(axis=0)
+    return np.asarray(np.where(counts > 0, positives / np.maximum(counts, 1), positives.sum() / counts.sum()))
+
+
+def check_positive(name: str, value: float) -> None:
+    """Refuses a parameter that is not above zero."""
+    if not value > 0:
+        raise ValueError(f"Expected '{name}' to be above 0 (got {value})")
+
+
+def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "f1_micro") -> float:
+    """A metric of :class:`~tg_mlc.metrics.ThresholdTuner` at its best threshold, NaN if it is undefined."""
+    best = ThresholdTuner(metric).fit(y, scores).best_value
+    return float("nan") if best is None else best
+
+
+Model = TypeVar("Model", bound=Baseline)
+
+
+def best_of(fitted: Iterable[tuple[tuple[Any, ...], Model]], value: Callable[[Model], float]) -> Model:
+    """The first of the best fitted models, given with their settings; its ``search`` lists all settings and values."""
+    best, highest, search = None, -np.inf, []
+    for setting, model in fitted:
+        search.append((*setting, value(model)))
+        if search[-1][-1] > highest:
+            best, highest = model, search[-1][-1]
+    if best is None:
+        raise ValueError(f"Expected 'metric' to be defined on the validation data (got NaN for all of {search})")
+    best.search = search
+    return best

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from typing_extensions import Self
 
-from tg_mlc._options import check_count, check_share
+from tg_mlc._options import check_choice, check_count, check_share
 from tg_mlc.baselines.baseline import Baseline, Features
-from tg_mlc.baselines.linear import LinearBaseline, Loss, read_samples
-from tg_mlc.metrics._inputs import ArrayLike, FloatArray
+from tg_mlc.baselines.linear import LinearBaseline, Loss
+from tg_mlc.metrics._inputs import ArrayLike, FloatArray, IntArray
 
 
 class ClassifierChain(Baseline):
@@ -28,33 +29,49 @@ class ClassifierChain(Baseline):
     Args:
         loss (str, optional): As in :class:`LinearBaseline`. (default: :obj:`"logistic"`)
         C (float, optional): As there. (default: :obj:`10.0`)
-        seed (int, optional): Seed of the order of labels; :obj:`None` for that of the columns. (default: :obj:`0`)
+        order (str or Sequence[int], optional): The order :math:`\pi` of the labels: :obj:`"random"`, numbers of labels,
+            or :obj:`None` for that of the columns. (default: :obj:`"random"`)
+        random_state (int, optional): Seed of a random order. (default: :obj:`0`)
 
     Attributes:
-        order (numpy.ndarray): The order :math:`\pi` of the labels, after :meth:`fit`.
+        order_ (numpy.ndarray): The order, after :meth:`fit`.
 
     Raises:
+        ValueError: On use, if an option is not allowed.
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
-    def __init__(self, loss: Loss = "logistic", C: float = 10.0, *, seed: int | None = 0) -> None:
+    order_: IntArray
+
+    def __init__(
+        self,
+        loss: Loss = "logistic",
+        C: float = 10.0,
+        *,
+        order: Literal["random"] | Sequence[int] | None = "random",
+        random_state: int | None = 0,
+    ) -> None:
         self.loss: Loss = loss
         self.C = C
-        self.seed = seed
-        self.order: Any = None
-        self._links: list[LinearBaseline] = []
+        self.order = order
+        self.random_state = random_state
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Fits one classifier after another; for the arguments and errors see :meth:`LinearBaseline.fit`."""
-        x, (positive, known) = read_samples(x, y)
-        num_labels = positive.shape[1]
-        rng = None if self.seed is None else np.random.default_rng(self.seed)
-        self.order = np.arange(num_labels) if rng is None else rng.permutation(num_labels)
+        """Fits one classifier after another; for the arguments and errors see :meth:`Baseline.fit`."""
+        x, (positive, known) = self._read(x, y)
+        columns = np.arange(positive.shape[1])
+        if isinstance(self.order, str):
+            check_choice("order", self.order, ("random",))
+            self.order_ = np.random.default_rng(self.random_state).permutation(columns)
+        else:
+            self.order_ = columns if self.order is None else np.asarray(self.order)
+            if not np.array_equal(np.sort(self.order_), columns):
+                raise ValueError(f"Expected 'order' to hold each of {len(columns)} labels once (got {self.order})")
         self._links = []
-        for label in self.order:
+        for label in self.order_:
             target = np.where(known[:, label], positive[:, label], np.nan)
             if np.isnan(target).all():
-                target[:] = 0.0  # nobody knows it, and so it says nothing
+                target[:] = 0.0  # a label that is never known tells the others nothing
             link = LinearBaseline(self.loss, self.C).fit(x, target[:, None])
             unknown = np.flatnonzero(np.isnan(target))
             if unknown.size:
@@ -64,15 +81,10 @@ class ClassifierChain(Baseline):
         return self
 
     def predict_proba(self, x: Features) -> FloatArray:
-        """Returns the scores :math:`(N, L)` along the chain.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-        """
-        if not self._links:
-            raise RuntimeError("Expected 'fit' to be called before 'predict_proba'")
+        """Returns the scores :math:`(N, L)` along the chain."""
+        self._check_fitted("predict_proba")
         scores = np.empty((x.shape[0], len(self._links)))
-        for label, link in zip(self.order, self._links, strict=True):
+        for label, link in zip(self.order_, self._links, strict=True):
             scores[:, label] = link.predict_proba(x)[:, 0]
             x = _beside(x, scores[:, label] > 0.5)
         return scores
@@ -86,49 +98,55 @@ class ChainEnsemble(Baseline):
     chain.
 
     Args:
-        num_chains (int, optional): The number of chains. (default: :obj:`10`)
-        share (float, optional): The share of samples, drawn without replacement, that a chain is fitted to.
+        n_estimators (int, optional): The number of chains. (default: :obj:`10`)
+        max_samples (float, optional): The share of samples, drawn without replacement, that a chain is fitted to.
             (default: :obj:`0.63`, about that of a bootstrap sample, :math:`1 - 1 / e`)
-        loss, C (optional): As in :class:`ClassifierChain`.
-        seed (int, optional): Seed of orders and samples. (default: :obj:`0`)
+        loss, C (optional): As in :class:`ClassifierChain`. (default: :obj:`"logistic"` and :obj:`10.0`)
+        random_state (int, optional): Seed of orders and samples. (default: :obj:`0`)
+
+    Attributes:
+        estimators_ (list[ClassifierChain]): The chains, after :meth:`fit`.
 
     Raises:
-        ValueError: If an option is out of range.
+        ValueError: On use, if an option is out of range.
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
+    estimators_: list[ClassifierChain]
+
     def __init__(
-        self, num_chains: int = 10, share: float = 0.63, loss: Loss = "logistic", C: float = 10.0, *, seed: int = 0
+        self,
+        n_estimators: int = 10,
+        max_samples: float = 0.63,
+        loss: Loss = "logistic",
+        C: float = 10.0,
+        *,
+        random_state: int | None = 0,
     ) -> None:
-        check_count("num_chains", num_chains)
-        check_share("share", share)
-        self.num_chains = num_chains
-        self.share = share
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
         self.loss: Loss = loss
         self.C = C
-        self.seed = seed
-        self.chains: list[ClassifierChain] = []
+        self.random_state = random_state
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Fits the chains; for the arguments and errors see :meth:`LinearBaseline.fit`."""
-        x, (positive, known) = read_samples(x, y)
+        """Fits the chains; for the arguments and errors see :meth:`Baseline.fit`."""
+        check_count("n_estimators", self.n_estimators)
+        check_share("max_samples", self.max_samples)
+        x, (positive, known) = self._read(x, y)
         targets = np.where(known, positive, np.nan)
-        rng = np.random.default_rng(self.seed)
-        self.chains = []
-        for seed in rng.integers(2**31, size=self.num_chains).tolist():
-            rows = np.sort(rng.permutation(len(targets))[: max(1, round(self.share * len(targets)))])
-            self.chains.append(ClassifierChain(self.loss, self.C, seed=seed).fit(x[rows], targets[rows]))
+        rng = np.random.default_rng(self.random_state)
+        self.estimators_ = []
+        for seed in rng.integers(2**31, size=self.n_estimators).tolist():
+            rows = np.sort(rng.permutation(len(targets))[: max(1, round(self.max_samples * len(targets)))])
+            chain = ClassifierChain(self.loss, self.C, random_state=seed)
+            self.estimators_.append(chain.fit(x[rows], targets[rows]))
         return self
 
     def predict_proba(self, x: Features) -> FloatArray:
-        """Returns the mean scores :math:`(N, L)` of the chains.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-        """
-        if not self.chains:
-            raise RuntimeError("Expected 'fit' to be called before 'predict_proba'")
-        return np.asarray(np.mean([chain.predict_proba(x) for chain in self.chains], axis=0))
+        """Returns the mean scores :math:`(N, L)` of the chains."""
+        self._check_fitted("predict_proba")
+        return np.asarray(np.mean([chain.predict_proba(x) for chain in self.estimators_], axis=0))
 
 
 def _beside(x: Features, column: Any) -> Features:

@@ -1,132 +1,249 @@
-"""Random forest of all labels at once: a strong baseline where entries of a vector differ in kind and scale."""
+"""Random forests: a strong baseline on fingerprints of molecules, and where entries differ in kind and scale."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from typing_extensions import Self
 
 from tg_mlc._optional import require
-from tg_mlc.baselines._trees import Trees
-from tg_mlc.baselines._tuning import check_rows
-from tg_mlc.baselines.baseline import Baseline, Features
-from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
+from tg_mlc._options import check_choice
+from tg_mlc.baselines.baseline import Baseline, Features, Metric, best_of, best_value, label_frequency
+from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets
+
+#: What :meth:`ForestBaseline.tuned` tries; the larger shares of features are for labels with few telling substructures.
+DEFAULT_GRID: Mapping[str, Sequence[Any]] = {"min_samples_leaf": (1, 2, 5), "max_features": ("sqrt", "log2", 0.1)}
 
 _CHUNK = 2**24  # entries of a dense matrix at a time, for memory
-_SETTINGS = ("num_trees", "min_samples_leaf", "max_features", "seed")
+_SETTINGS = ("n_estimators", "criterion", "min_samples_leaf", "max_features", "random_state")
 
 
 class ForestBaseline(Baseline):
     """A random forest with an output for every label (:obj:`scikit-learn`).
 
-    Trees regress to 0 and 1: the squared error of two classes falls as their Gini impurity does, and an unknown label
-    (NaN) can count as its frequency, so that labels that are unknown somewhere share the forest with all others.
+    By default, trees regress to 0 and 1: the squared error of two classes falls as their Gini impurity does, and an
+    unknown label (NaN) can count as its frequency, so that labels that are unknown somewhere share the forest with all
+    others. With :obj:`criterion="gini"`, trees classify: labels share one forest if all are known, or else each has a
+    forest of its own, fitted to the samples for which it is known. A label of one class then scores its frequency.
 
     .. code-block:: python
 
         forest = ForestBaseline().fit(x_train, y_train)
         probabilities = forest.predict_proba(x_test)
 
+    Molecules have fingerprints as features: ``dataset.rows("morgan").numpy() > 0`` with the transform
+    :class:`~tg_mlc.inputs.Fingerprint`.
+
     Args:
-        num_trees (int, optional): Number of trees. (default: :obj:`200`)
-        min_samples_leaf (int, optional): As in scikit-learn. (default: :obj:`1`)
+        n_estimators (int, optional): Number of trees. (default: :obj:`200`)
+        criterion (str, optional): :obj:`"squared_error"` or :obj:`"gini"`. (default: :obj:`"squared_error"`)
+        min_samples_leaf (int or float, optional): As in scikit-learn. (default: :obj:`1`)
         max_features (str, int or float, optional): As in scikit-learn. (default: :obj:`"sqrt"`)
-        seed (int, optional): Seed of the forest. (default: :obj:`0`)
-        n_jobs (int, optional): Number of threads, which do not change the result. (default: :obj:`1`)
+        random_state (int, optional): Seed of the forest. (default: :obj:`0`)
+        n_jobs (int, optional): Number of threads, -1 for all cores; it does not change the result. (default: :obj:`1`)
+
+    Attributes:
+        search (list): The settings that :meth:`tuned` tried, with the value of each on validation data.
 
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
         RuntimeError: On use, if :meth:`fit` has not been called.
     """
 
+    _forests: list[Trees]
+    _frequency: FloatArray
+
     def __init__(
         self,
-        num_trees: int = 200,
+        n_estimators: int = 200,
         *,
-        min_samples_leaf: int = 1,
+        criterion: Literal["squared_error", "gini"] = "squared_error",
+        min_samples_leaf: int | float = 1,
         max_features: str | int | float = "sqrt",
-        seed: int = 0,
-        n_jobs: int = 1,
+        random_state: int | None = 0,
+        n_jobs: int | None = 1,
     ) -> None:
-        self.num_trees = num_trees
+        self.n_estimators = n_estimators
+        self.criterion = criterion
         self.min_samples_leaf = min_samples_leaf
         self.max_features = max_features
-        self.seed = seed
+        self.random_state = random_state
         self.n_jobs = n_jobs
-        self._trees: Trees | None = None
-        self._out_of_bag: FloatArray | None = None
 
-    def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Fits the forest.
+    @classmethod
+    def tuned(
+        cls,
+        x: Features,
+        y: ArrayLike,
+        x_val: Features,
+        y_val: ArrayLike,
+        *,
+        grid: Mapping[str, Sequence[Any]] = DEFAULT_GRID,
+        metric: Metric = best_value,
+        **kwargs: Any,
+    ) -> Self:
+        """Fits with every setting of a grid and returns the best on validation data.
 
         Args:
-            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
-            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-
-        Raises:
-            ValueError: If the numbers of samples disagree, or :obj:`y` is not allowed.
+            x, y, x_val, y_val, metric: As in :meth:`LinearBaseline.tuned`, with its errors.
+            grid (dict, optional): The values to try, by parameter. (default: :obj:`DEFAULT_GRID`)
+            **kwargs (optional): Other arguments of :class:`ForestBaseline`.
         """
-        positive, known = read_targets(y, "y")
-        check_rows(x.shape[0], len(known))
-        mean = positive.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-        targets = np.where(known, positive, mean)
-        forest = require("sklearn.ensemble", extra="data").RandomForestRegressor(
-            n_estimators=self.num_trees,
-            min_samples_leaf=self.min_samples_leaf,
-            max_features=self.max_features,
-            random_state=self.seed,
-            n_jobs=self.n_jobs,
-            bootstrap=True,
-            oob_score=_no_score,
-        )
-        forest.fit(sp.csr_matrix(x) if sp.issparse(x) else x, targets[:, 0] if targets.shape[1] == 1 else targets)
-        self._out_of_bag = np.asarray(forest.oob_prediction_).reshape(targets.shape)
-        self._trees = Trees.of(forest, np.arange(targets.shape[1]))
-        return self
+        settings = require("sklearn.model_selection", extra="data").ParameterGrid(grid)
+        fitted = (((setting,), cls(**{**kwargs, **setting}).fit(x, y)) for setting in settings)
+        return best_of(fitted, lambda forest: metric(y_val, forest.predict_proba(x_val)))
 
-    def predict_proba(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)` for features :math:`(N, F)`."""
-        trees = self._fitted(self._trees, "predict_proba")
-        step = max(1, _CHUNK // max(x.shape[1], len(trees.roots)))
-        parts = (x[start : start + step] for start in range(0, x.shape[0], step))
-        # Single precision, as scikit-learn compares with thresholds.
-        dense = ((part.toarray() if sp.issparse(part) else part).astype(np.float32) for part in parts)
-        return np.concatenate([trees.predict(part) for part in dense])
+    def fit(self, x: Features, y: ArrayLike) -> Self:
+        """Fits the forest; for the arguments and errors see :meth:`LinearBaseline.fit`."""
+        self._fit(x, y, oob_score=False)
+        return self
 
     def held_out_scores(
         self, x: Features, y: ArrayLike, *, cv: int | Iterable[tuple[Any, Any]] = 5, refit: bool = True
     ) -> FloatArray:
-        """Returns scores :math:`(N, L)` out of bag, as in :meth:`Baseline.held_out_scores`."""
-        return 2 * self.fit(x, y).out_of_bag() - 1
-
-    def out_of_bag(self) -> FloatArray:
-        """Returns scores :math:`(N, L)` of the training samples, each by the trees that were grown without it
-        (Breiman 2001, doi:10.1023/A:1010933404324).
+        """Returns scores :math:`(N, L)` of training samples, each by the trees that were grown without it (Breiman
+        2001, doi:10.1023/A:1010933404324); for the arguments see :meth:`Baseline.held_out_scores`.
         """
-        scores: FloatArray = self._fitted(self._out_of_bag, "out_of_bag")
+        x, targets, fitted = self._fit(x, y, oob_score=True)
+        if self.criterion == "squared_error":
+            return np.asarray(2 * fitted[0][1].oob_prediction_.reshape(targets.known.shape) - 1)
+        scores = self.predict_proba(x)
+        for labels, forest in fitted:
+            seen = np.ix_(targets.known[:, labels].all(axis=1), labels)
+            both = forest.oob_decision_function_.reshape(len(seen[0]), 2, -1)
+            left_out = both.sum(axis=1) > 0  # by at least one tree
+            scores[seen] = np.where(left_out, both[:, 1], self._frequency[labels])
+        return 2 * scores - 1
+
+    def predict_proba(self, x: Features) -> FloatArray:
+        """Returns scores :math:`(N, L)` for features :math:`(N, F)`."""
+        self._check_fitted("predict_proba")
+        scores = np.tile(self._frequency, (x.shape[0], 1))
+        for trees in self._forests:
+            step = max(1, _CHUNK // max(x.shape[1], len(trees.roots)))
+            for start in range(0, x.shape[0], step):
+                part = x[start : start + step]
+                # Single precision, as scikit-learn compares with thresholds.
+                dense = (part.toarray() if sp.issparse(part) else np.asarray(part)).astype(np.float32)
+                scores[start : start + step, trees.labels] = trees.predict(dense)
         return scores
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns settings and trees as arrays, numbers and strings, without :meth:`out_of_bag`."""
-        trees = self._fitted(self._trees, "state_dict")
-        return {"settings": {name: getattr(self, name) for name in _SETTINGS}, "trees": trees._asdict()}
+        """Returns settings, frequencies and trees as arrays, numbers and strings."""
+        self._check_fitted("state_dict")
+        return {
+            "settings": {name: getattr(self, name) for name in _SETTINGS},
+            "search": [list(row) for row in self.search],
+            "num_features": self.n_features_in_,
+            "frequency": self._frequency,
+            "forests": [trees._asdict() for trees in self._forests],
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes settings and trees from :meth:`state_dict`, replacing those of this object."""
+        """Takes settings, frequencies and trees from :meth:`state_dict`, replacing those of this object."""
         vars(self).update(state["settings"])
-        self._trees = Trees(**{name: np.asarray(values) for name, values in state["trees"].items()})
-        self._out_of_bag = None
+        self.search = [(setting, value) for setting, value in state["search"]]
+        self.n_features_in_ = state["num_features"]
+        self._frequency = np.asarray(state["frequency"])
+        self._forests = [Trees(**{name: np.asarray(v) for name, v in trees.items()}) for trees in state["forests"]]
+        self.classes_ = np.arange(len(self._frequency))
         return self
 
-    def _fitted(self, value: Any, method: str) -> Any:
-        if value is None:
-            raise RuntimeError(f"Expected 'fit' to be called before '{method}'")
-        return value
+    def _fit(
+        self, x: Features, y: ArrayLike, oob_score: bool
+    ) -> tuple[Features, Targets, list[tuple[npt.NDArray[np.intp], Any]]]:
+        """Grows the trees, and returns the samples as read with scikit-learn's forest of each group of labels."""
+        check_choice("criterion", self.criterion, ("squared_error", "gini"))
+        ensemble = require("sklearn.ensemble", extra="data")
+        x, targets = self._read(x, y)
+        positive, known = targets
+        self._frequency = label_frequency(targets)
+        options: dict[str, Any] = {
+            "n_estimators": self.n_estimators,
+            "min_samples_leaf": self.min_samples_leaf,
+            "max_features": self.max_features,
+            "random_state": self.random_state,
+            "n_jobs": self.n_jobs,
+        }
+        labels = np.arange(known.shape[1])
+        if self.criterion == "squared_error":
+            mean = positive.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+            # A score in place of R^2, which warns of labels of one class.
+            make, options["oob_score"] = ensemble.RandomForestRegressor, oob_score and (lambda *_: 0.0)
+            values: npt.NDArray[Any] = np.where(known, positive, mean)
+            groups, used = [labels], np.ones_like(known)
+        else:
+            make, options["oob_score"] = ensemble.RandomForestClassifier, oob_score
+            learnable = np.flatnonzero(positive.any(axis=0) & (known & ~positive).any(axis=0))
+            groups = [learnable] if known.all() else np.split(learnable, len(learnable))
+            values, used = positive, known
+        fitted = []
+        for group in groups:
+            if group.size:
+                rows = np.flatnonzero(used[:, group].all(axis=1))
+                target = values[np.ix_(rows, group)]
+                some = x if len(rows) == x.shape[0] else x[rows]
+                fitted.append((group, make(**options).fit(some, target[:, 0] if len(group) == 1 else target)))
+        self._forests = [Trees.of(forest, group) for group, forest in fitted]
+        return x, targets, fitted
 
 
-def _no_score(y: Any, scores: Any) -> float:
-    """In place of :math:`R^2`, which warns of labels of one class."""
-    return 0.0
+class Trees(NamedTuple):
+    """A fitted forest as arrays, which are saved and evaluated without scikit-learn.
+
+    The nodes of all trees follow one another. An entry above the threshold of a node leads to the right, any other to
+    the left.
+    """
+
+    labels: npt.NDArray[np.int64]  #: [K], which labels the forest knows
+    roots: npt.NDArray[np.int32]  #: [T], the first node of every tree
+    feature: npt.NDArray[np.int32]  #: [nodes], the entry that a node asks for
+    threshold: npt.NDArray[np.float64]  #: [nodes]
+    left: npt.NDArray[np.int32]  #: [nodes], -1 at a leaf
+    right: npt.NDArray[np.int32]  #: [nodes], at a leaf the row of its probabilities
+    probability: npt.NDArray[np.float64]  #: [rows, K], those of all leaves, each once
+
+    @classmethod
+    def of(cls, forest: Any, labels: npt.NDArray[np.intp]) -> Self:
+        """The trees of scikit-learn's random forest, of classification or of regression to 0 and 1, and the labels
+        :math:`(K)` that it was fitted to.
+        """
+        trees = [estimator.tree_ for estimator in forest.estimators_]
+        roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
+        left, right = (
+            np.concatenate([np.where(part >= 0, part + root, -1) for part, root in zip(parts, roots, strict=True)])
+            for parts in ([tree.children_left for tree in trees], [tree.children_right for tree in trees])
+        )
+        values = np.concatenate([tree.value[tree.children_left < 0] for tree in trees])  # [leaves, K, 2 or 1]
+        rows: dict[bytes, int] = {}  # leaves are many times as many as rows of labels, and 'numpy.unique' is slow
+        shares = values[..., 0] if values.shape[-1] == 1 else values[..., 1] / values.sum(axis=-1)
+        leaves = np.ascontiguousarray(shares)
+        right[left < 0] = [rows.setdefault(leaf.tobytes(), len(rows)) for leaf in leaves]
+        return cls(
+            labels=labels.astype(np.int64),
+            roots=roots.astype(np.int32),
+            feature=np.concatenate([tree.feature for tree in trees]).astype(np.int32),
+            threshold=np.concatenate([tree.threshold for tree in trees]),
+            left=left.astype(np.int32),
+            right=right.astype(np.int32),
+            probability=np.frombuffer(b"".join(rows)).reshape(len(rows), -1),
+        )
+
+    def predict(self, x: npt.NDArray[Any]) -> FloatArray:
+        """Returns the mean over all trees of the probabilities :math:`(N, K)` for inputs :math:`(N, F)`."""
+        node = np.tile(self.roots, (len(x), 1)).ravel()  # [N * T]
+        active = np.arange(node.size)
+        while active.size:
+            active = active[self.left[node[active]] >= 0]
+            at = node[active]
+            above = x[active // len(self.roots), self.feature[at]] > self.threshold[at]
+            node[active] = np.where(above, self.right[at], self.left[at])
+        leaves = self.right[node].reshape(len(x), len(self.roots))
+        total = np.zeros((len(x), self.probability.shape[1]))
+        for tree in leaves.T:
+            total += self.probability[tree]
+        return total / len(self.roots)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any
 
@@ -12,10 +12,8 @@ import scipy.sparse as sp
 from typing_extensions import Self
 
 from tg_mlc._optional import require
-from tg_mlc.baselines._tuning import best_of, check_rows
-from tg_mlc.baselines.baseline import Baseline, Features
-from tg_mlc.baselines.linear import best_value
-from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_targets
+from tg_mlc.baselines.baseline import Baseline, Features, Metric, best_of, best_value, check_positive
+from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
 #: What :meth:`KernelRidgeBaseline.tuned` tries for inputs of unit length: pairs of ``gamma`` and ``alpha``.
 DEFAULT_GRID: tuple[tuple[float, float], ...] = tuple(product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0)))
@@ -54,21 +52,16 @@ class KernelRidgeBaseline(Baseline):
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
         RuntimeError: On use, if :meth:`fit` has not been called.
-        ValueError: If :obj:`gamma` or :obj:`alpha` is not positive.
+        ValueError: On use, if :obj:`gamma` or :obj:`alpha` is not positive.
     """
 
+    x: Features
+    dual: FloatArray
+    mean: FloatArray
+
     def __init__(self, gamma: float = 1.0, alpha: float = 1.0) -> None:
-        for name, value in (("gamma", gamma), ("alpha", alpha)):
-            if not value > 0:
-                raise ValueError(f"Expected '{name}' to be above 0 (got {value})")
         self.gamma = gamma
         self.alpha = alpha
-        self.x: Features = None
-        self.dual: FloatArray | None = None
-        self.mean: FloatArray | None = None
-        self._left_out: FloatArray | None = None
-        #: The settings that :meth:`tuned` tried, with the value of each on validation data.
-        self.search: list[tuple[float, float, float]] = []
 
     @classmethod
     def tuned(
@@ -79,7 +72,7 @@ class KernelRidgeBaseline(Baseline):
         y_val: ArrayLike,
         *,
         grid: Iterable[tuple[float, float]] = DEFAULT_GRID,
-        metric: Callable[[ArrayLike, ArrayLike], float] = best_value,
+        metric: Metric = best_value,
     ) -> Self:
         """Fits with every pair of :obj:`gamma` and :obj:`alpha` and returns the best on validation data.
 
@@ -91,26 +84,47 @@ class KernelRidgeBaseline(Baseline):
         return best_of(fitted, lambda model: metric(y_val, model.predict_proba(x_val)))
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Fits all labels to :obj:`x` and :obj:`y` as in :meth:`LinearBaseline.fit`.
+        """Fits all labels to :obj:`x` and :obj:`y` as in :meth:`Baseline.fit`.
 
         Raises:
-            ValueError: If the numbers disagree, :obj:`y` is not allowed, :obj:`alpha` is too small for samples that
-                are alike, or there are more samples than the two matrices of :math:`N^2` numbers leave memory for.
+            ValueError: As there, or if :obj:`alpha` is too small for samples that are alike, or there are more samples
+                than a matrix of :math:`N^2` numbers leaves memory for.
         """
-        x = sp.csr_array(x) if sp.issparse(x) else np.asarray(x)
-        positive, known = read_targets(y, "y")
-        check_rows(x.shape[0], len(known))
+        self._fit(x, y)
+        return self
+
+    def held_out_scores(
+        self, x: Features, y: ArrayLike, *, cv: int | Iterable[tuple[Any, Any]] = 5, refit: bool = True
+    ) -> FloatArray:
+        """Returns the :meth:`decision_function` :math:`(N, L)` of every training sample by a model fitted without it
+        (but for the label's frequency, which counts it); for the arguments see :meth:`Baseline.held_out_scores`.
+        """
+        values, factor = self._fit(x, y)
+        inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
+        return np.asarray(2 * (values - self.dual / np.diag(inverse)[:, None]) - 1)
+
+    def _fit(self, x: Features, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Fits, and returns targets :math:`(N, L)`, the unknown ones at their means, and the factor of the kernel."""
+        for name in ("gamma", "alpha"):
+            check_positive(name, getattr(self, name))
+        x, (positive, known) = self._read(x, y)
         if len(known) > MAX_SAMPLES:
             raise ValueError(
                 f"Expected at most {MAX_SAMPLES} samples, as memory grows with their square (got {len(known)}); fit on "
                 f"a part of them, or take LinearBaseline"
             )
-        mean = (positive & known).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-        centred = np.where(known, positive - mean, 0.0)
-        self.x, self.mean = x, mean
-        self.dual, spread = _solve(self._kernel(x), self.alpha, centred)
-        self._left_out = mean + centred - self.dual / spread[:, None]
-        return self
+        self.x = sp.csr_array(x) if sp.issparse(x) else x
+        self.mean = (positive & known).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        centred = np.where(known, positive - self.mean, 0.0)
+        kernel = self._kernel(self.x)
+        kernel.flat[:: len(kernel) + 1] += self.alpha
+        try:
+            # The transpose of a symmetric matrix is itself, in the order of memory that LAPACK overwrites in place.
+            factor, _ = scipy.linalg.cho_factor(kernel.T, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(f"Expected a larger 'alpha', as some samples are too alike (got {self.alpha})") from error
+        self.dual = np.asarray(scipy.linalg.cho_solve((factor, True), centred, check_finite=False))
+        return self.mean + centred, factor
 
     def predict_proba(self, x: Features) -> FloatArray:
         """Returns scores :math:`(N, L)`, cut off below 0 and above 1, where :meth:`decision_function` still ranks."""
@@ -120,26 +134,10 @@ class KernelRidgeBaseline(Baseline):
         """Returns scores :math:`(N, L)` near -1 for no and near 1 for yes, as distances of :class:`LinearBaseline`."""
         return 2 * self._regress(x) - 1
 
-    def held_out_scores(
-        self, x: Features, y: ArrayLike, *, cv: int | Iterable[tuple[Any, Any]] = 5, refit: bool = True
-    ) -> FloatArray:
-        """Returns scores :math:`(N, L)` by leaving one out, as in :meth:`Baseline.held_out_scores`."""
-        return self.fit(x, y).leave_one_out()
-
-    def leave_one_out(self) -> FloatArray:
-        """Returns the :meth:`decision_function` :math:`(N, L)` of every training sample by a model fitted without it
-        (but for the label's frequency, which counts it).
-
-        Raises:
-            RuntimeError: If :meth:`fit` has not been called; loading coefficients is not enough.
-        """
-        if self._left_out is None:
-            raise RuntimeError("Expected 'fit' to be called before 'leave_one_out' (coefficients alone do not do)")
-        return 2 * self._left_out - 1
-
     def state_dict(self) -> dict[str, Any]:
-        """Returns settings, training features and coefficients (in single precision), without :meth:`leave_one_out`."""
+        """Returns settings, training features and coefficients (in single precision)."""
         rows = sp.csr_array(self.x)
+        self._check_fitted("state_dict")
         return {
             "gamma": self.gamma,
             "alpha": self.alpha,
@@ -159,13 +157,13 @@ class KernelRidgeBaseline(Baseline):
         parts = tuple(np.asarray(state[name]) for name in ("values", "indices", "indptr"))
         rows = sp.csr_array(parts, shape=tuple(state["shape"]))
         self.x = rows if state["sparse"] else rows.toarray()
-        self.dual, self.mean, self._left_out = np.asarray(state["dual"]), np.asarray(state["mean"]), None
+        self.dual, self.mean = np.asarray(state["dual"]), np.asarray(state["mean"])
         self.search = [(gamma, alpha, value) for gamma, alpha, value in state["search"]]
+        self.classes_ = np.arange(len(self.mean))
         return self
 
     def _regress(self, x: Features) -> FloatArray:
-        if self.dual is None or self.mean is None:
-            raise RuntimeError("Expected 'fit' to be called before a prediction")
+        self._check_fitted("predict_proba")
         # Some rows at a time: the kernel of all would need memory for every pair.
         parts = (self._kernel_of(x[start : start + _CHUNK]) @ self.dual for start in range(0, x.shape[0], _CHUNK))
         return np.asarray(self.mean + np.concatenate([*parts, np.empty((0, len(self.mean)))]))
@@ -190,16 +188,3 @@ class KernelRidgeBaseline(Baseline):
 
 def _squared_norms(x: Features) -> FloatArray:
     return np.asarray(x.multiply(x).sum(axis=1) if sp.issparse(x) else np.einsum("ij,ij->i", x, x)).ravel()
-
-
-def _solve(kernel: FloatArray, alpha: float, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The solution of ``(kernel + alpha) a = targets``, and the diagonal of the inverse; overwrites the kernel."""
-    kernel.flat[:: len(kernel) + 1] += alpha
-    try:
-        # The transpose of a symmetric matrix is itself, in the order of memory that LAPACK overwrites in place.
-        factor, _ = scipy.linalg.cho_factor(kernel.T, lower=True, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError as error:
-        raise ValueError(f"Expected a larger 'alpha', as some samples are too alike (got {alpha})") from error
-    dual = scipy.linalg.cho_solve((factor, True), targets, check_finite=False)
-    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
-    return np.asarray(dual), np.diag(inverse).copy()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +11,6 @@ from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc.baselines.baseline import Baseline, Features
-from tg_mlc.baselines.linear import read_samples
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
 
@@ -28,54 +26,46 @@ class LabelTrees(Baseline):
     random whatever the seed, so that scores of two fits differ a little.
 
     Args:
-        num_trees (int, optional): The number of trees. (default: :obj:`3`)
+        n_estimators (int, optional): The number of trees. (default: :obj:`3`)
         C (float, optional): The inverse of the strength of regularisation. (default: :obj:`10.0`, that of
             :obj:`napkinxc`)
-        seed (int, optional): Seed of the clusters. (default: :obj:`0`)
+        random_state (int, optional): Seed of the clusters. (default: :obj:`0`)
         n_jobs (int, optional): Number of threads. (default: :obj:`1`)
 
     Raises:
         ImportError: On use, if napkinxc is not installed (extra ``extreme``).
     """
 
-    def __init__(self, num_trees: int = 3, C: float = 10.0, *, seed: int = 0, n_jobs: int = 1) -> None:
-        self.num_trees = num_trees
+    def __init__(self, n_estimators: int = 3, C: float = 10.0, *, random_state: int = 0, n_jobs: int = 1) -> None:
+        self.n_estimators = n_estimators
         self.C = C
-        self.seed = seed
+        self.random_state = random_state
         self.n_jobs = n_jobs
-        self._num_labels = 0
-        self._trees: list[Any] = []
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Grows the trees; for the arguments and errors see :meth:`LinearBaseline.fit`."""
-        x, (positive, known) = read_samples(x, y)
+        """Grows the trees; for the arguments and errors see :meth:`Baseline.fit`."""
+        plt = require("napkinxc.models", extra="extreme").PLT
+        x, (positive, known) = self._read(x, y)
         if not known.all():
             warnings.warn(f"Label trees count {(~known).sum()} unknown labels (NaN) as absent", stacklevel=2)
-        labels, self._num_labels = [np.flatnonzero(row).tolist() for row in positive], positive.shape[1]
-        self._trees = [self._grow(_rows(x), labels, self.seed + i) for i in range(self.num_trees)]
+        labels, rows = [np.flatnonzero(row).tolist() for row in positive], _rows(x)
+        self._trees = []
+        for i in range(self.n_estimators):
+            with tempfile.TemporaryDirectory() as folder:  # where the package writes what it then reads into memory
+                tree = plt(folder, liblinear_c=self.C, seed=self.random_state + i, threads=self.n_jobs)
+                tree.fit(rows, labels)
+                tree.load()
+            self._trees.append(tree)
         return self
 
-    def _grow(self, x: sp.csr_matrix, labels: list[list[int]], seed: int) -> Any:
-        plt = require("napkinxc.models", extra="extreme").PLT
-        with tempfile.TemporaryDirectory() as folder:  # where the package writes what it then reads into memory
-            tree = plt(folder, liblinear_c=self.C, seed=seed, threads=self.n_jobs)
-            tree.fit(x, labels)
-            tree.load()
-        return tree
-
     def predict_proba(self, x: Features) -> FloatArray:
-        """Returns the probabilities :math:`(N, L)`.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-        """
-        if not self._trees:
-            raise RuntimeError("Expected 'fit' to be called before 'predict_proba'")
-        scores = np.zeros((x.shape[0], self._num_labels))
+        """Returns the probabilities :math:`(N, L)`."""
+        self._check_fitted("predict_proba")
+        scores = np.zeros((x.shape[0], len(self.classes_)))
         for tree in self._trees:
-            for row, found in zip(scores, tree.predict_proba(_rows(x), top_k=self._num_labels), strict=True):
+            for row, found in zip(scores, tree.predict_proba(_rows(x), top_k=len(self.classes_)), strict=True):
                 for label, score in found:
-                    row[label] += score / self.num_trees
+                    row[label] += score / len(self._trees)
         return scores
 
 

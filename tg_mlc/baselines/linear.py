@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from typing_extensions import Self
 
 from tg_mlc._optional import require
-from tg_mlc.baselines._tuning import best_of, check_rows
-from tg_mlc.baselines.baseline import Baseline, Features
-from tg_mlc.metrics import ThresholdTuner
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
+from tg_mlc._options import check_choice
+from tg_mlc.baselines.baseline import Baseline, Features, Metric, best_of, best_value, check_positive
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray
 
 Loss = Literal["hinge", "logistic"]
 
@@ -50,21 +48,16 @@ class LinearBaseline(Baseline):
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
         RuntimeError: On use, if :meth:`fit` has not been called.
-        ValueError: If :obj:`loss` is unknown, or :obj:`C` not positive.
+        ValueError: On use, if :obj:`loss` is unknown, or :obj:`C` not positive.
     """
 
-    def __init__(self, loss: Loss = "hinge", C: float = 1.0, *, n_jobs: int = 1) -> None:
-        if loss not in DEFAULT_GRID:
-            raise ValueError(f"Expected 'loss' to be one of {', '.join(DEFAULT_GRID)} (got {loss!r})")
-        if not C > 0:
-            raise ValueError(f"Expected 'C' to be above 0 (got {C})")
+    weight: FloatArray
+    bias: FloatArray
+
+    def __init__(self, loss: Loss = "hinge", C: float = 1.0, *, n_jobs: int | None = 1) -> None:
         self.loss: Loss = loss
         self.C = C
         self.n_jobs = n_jobs
-        self.weight: FloatArray | None = None
-        self.bias: FloatArray | None = None
-        #: The settings that :meth:`tuned` tried, with the value of each on validation data.
-        self.search: list[tuple[float, float]] = []
 
     @classmethod
     def tuned(
@@ -76,47 +69,40 @@ class LinearBaseline(Baseline):
         *,
         loss: Loss = "hinge",
         grid: Iterable[float] | None = None,
-        metric: Callable[[ArrayLike, ArrayLike], float] | None = None,
-        n_jobs: int = 1,
+        metric: Metric = best_value,
+        n_jobs: int | None = 1,
     ) -> Self:
         """Fits with every :obj:`C` of a grid and returns the best on validation data.
 
         Args:
             x, y, x_val, y_val: Training and validation samples, as in :meth:`fit`.
             grid (Iterable[float], optional): Values of :obj:`C`. (default: :obj:`DEFAULT_GRID`)
-            metric (Callable, optional): What to maximise, from targets and probabilities. (default: :obj:`None`,
-                micro-F1 at its best threshold)
+            metric (Callable, optional): What to maximise, from targets and probabilities. (default: micro-F1 at its
+                best threshold)
             loss, n_jobs (optional): As in :class:`LinearBaseline`.
 
         Raises:
             ValueError: If the metric is undefined on the validation data.
         """
-        score, grid = best_value if metric is None else metric, DEFAULT_GRID[loss] if grid is None else grid
+        grid = DEFAULT_GRID[loss] if grid is None else grid
         fitted = (((C,), cls(loss, C, n_jobs=n_jobs).fit(x, y)) for C in grid)
-        return best_of(fitted, lambda model: score(y_val, model.predict_proba(x_val)))
+        return best_of(fitted, lambda model: metric(y_val, model.predict_proba(x_val)))
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Fits the classifiers.
-
-        Args:
-            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
-            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-
-        Raises:
-            ValueError: If the numbers disagree, or :obj:`y` is not allowed.
-        """
-        x, targets = read_samples(x, y)
-        self.weight, self.bias = self._fit(x, targets)
+        """Fits the classifiers; for the arguments and errors see :meth:`Baseline.fit`."""
+        check_choice("loss", self.loss, DEFAULT_GRID)
+        check_positive("C", self.C)
+        x, (positive, known) = self._read(x, y)
+        joblib = require("joblib", extra="data")
+        columns = zip(positive.T, known.T, strict=True)
+        calls = (joblib.delayed(_fit_one)(self.loss, self.C, x, *column) for column in columns)
+        weights, biases = zip(*joblib.Parallel(n_jobs=self.n_jobs)(calls), strict=True)
+        self.weight, self.bias = np.stack(weights, axis=1), np.array(biases)
         return self
 
     def decision_function(self, x: Features) -> FloatArray:
-        """Returns the signed distances :math:`(N, L)` for features :math:`(N, F)`.
-
-        Raises:
-            RuntimeError: If :meth:`fit` has not been called.
-        """
-        if self.weight is None or self.bias is None:
-            raise RuntimeError("Expected 'fit' to be called before 'decision_function'")
+        """Returns the signed distances :math:`(N, L)` for features :math:`(N, F)`."""
+        self._check_fitted("decision_function")
         return np.asarray(x @ self.weight + self.bias)
 
     def predict_proba(self, x: Features) -> FloatArray:
@@ -127,32 +113,9 @@ class LinearBaseline(Baseline):
         slope = 2.0 if self.loss == "hinge" else 1.0
         return 1 / (1 + np.exp(-slope * self.decision_function(x)))
 
-    def cross_fit(self, x: Features, y: ArrayLike, num_folds: int = 5, seed: int = 0) -> FloatArray:
-        """Returns distances :math:`(N, L)` of the samples from classifiers that were fitted without them.
-
-        Args:
-            x, y: As in :meth:`fit`.
-            num_folds (int, optional): The number of parts, of which each is left out once. (default: :obj:`5`)
-            seed (int, optional): Which samples belong to which part. (default: :obj:`0`)
-
-        Raises:
-            ValueError: If there are fewer than two parts, or more than samples.
-        """
-        x, (positive, known) = read_samples(x, y)
-        if not 2 <= num_folds <= len(positive):
-            raise ValueError(f"Expected 'num_folds' between 2 and the {len(positive)} samples (got {num_folds})")
-        fold = np.random.default_rng(seed).permutation(len(positive)) % num_folds
-        out = np.empty(positive.shape)
-        for part in range(num_folds):
-            rest = np.flatnonzero(fold != part)
-            weight, bias = self._fit(x[rest], Targets(positive[rest], known[rest]))
-            out[fold == part] = x[np.flatnonzero(fold == part)] @ weight + bias
-        return out
-
     def state_dict(self) -> dict[str, Any]:
         """Returns settings and coefficients as arrays of single precision, numbers and strings."""
-        if self.weight is None:
-            raise RuntimeError("Expected 'fit' to be called before 'state_dict'")
+        self._check_fitted("state_dict")
         return {
             "loss": self.loss,
             "C": self.C,
@@ -166,35 +129,8 @@ class LinearBaseline(Baseline):
         self.loss, self.C = state["loss"], state["C"]
         self.weight, self.bias = np.asarray(state["weight"]), np.asarray(state["bias"])
         self.search = [(C, value) for C, value in state["search"]]
+        self.classes_ = np.arange(len(self.bias))
         return self
-
-    def _fit(self, x: Features, targets: Targets) -> tuple[FloatArray, FloatArray]:
-        positive, known = targets
-        labels = range(positive.shape[1])
-        joblib = require("joblib", extra="data")
-        calls = (joblib.delayed(_fit_one)(self.loss, self.C, x, positive[:, i], known[:, i]) for i in labels)
-        weights, biases = zip(*joblib.Parallel(n_jobs=self.n_jobs)(calls), strict=True)
-        return np.stack(weights, axis=1), np.array(biases)
-
-
-def read_samples(x: Features, y: ArrayLike) -> tuple[Features, Targets]:
-    """Features as liblinear takes them and targets, with as many rows."""
-    targets = read_targets(y, "y")
-    x = _for_liblinear(x) if sp.issparse(x) else np.asarray(x)
-    check_rows(x.shape[0], len(targets.known))
-    return x, targets
-
-
-def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "f1_micro") -> float:
-    """A metric of :class:`~tg_mlc.metrics.ThresholdTuner` at its best threshold, NaN if it is undefined."""
-    best = ThresholdTuner(metric).fit(y, scores).best_value
-    return float("nan") if best is None else best
-
-
-def _for_liblinear(x: Features) -> sp.csr_matrix:
-    # It takes neither arrays of scipy's new kind nor long indices.
-    rows = sp.csr_matrix(x)
-    return sp.csr_matrix((rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)), shape=rows.shape)
 
 
 def _fit_one(loss: Loss, C: float, x: Features, positive: BoolArray, known: BoolArray) -> tuple[FloatArray, float]:

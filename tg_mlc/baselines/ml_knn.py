@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
-from tg_mlc.baselines.baseline import Baseline, Features
-from tg_mlc.baselines.linear import read_samples
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, IntArray, Targets
+from tg_mlc.baselines.baseline import Baseline, Features, check_positive
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, IntArray
 
 
 class MLkNN(Baseline):
@@ -35,58 +32,41 @@ class MLkNN(Baseline):
             (default: :obj:`"euclidean"`)
 
     Raises:
-        ValueError: If an option is out of range, or there are no more training samples than neighbours.
+        ValueError: On use, if an option is out of range, or there are no more training samples than neighbours.
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
     def __init__(self, n_neighbors: int = 10, smoothing: float = 1.0, *, metric: str = "euclidean") -> None:
-        check_count("n_neighbors", n_neighbors)
-        if not smoothing > 0:
-            raise ValueError(f"Expected 'smoothing' to be above 0 (got {smoothing})")
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing
         self.metric = metric
-        self._index: Any = None
-        self._y: Any = None  # sparse, as few labels apply
-        self._log_odds: FloatArray | None = None  # [k + 1, L], by the number of neighbours with the label
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Counts labels among the neighbours of the training samples.
-
-        Args:
-            x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
-            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-
-        Raises:
-            ValueError: If the numbers disagree, :obj:`y` is not allowed, or there are too few samples.
+        """Counts labels among the neighbours of the training samples; for the arguments and errors see
+        :meth:`Baseline.fit`.
         """
-        x, targets = read_samples(x, y)
+        check_count("n_neighbors", self.n_neighbors)
+        check_positive("smoothing", self.smoothing)
+        x, targets = self._read(x, y)
         if len(targets.known) <= self.n_neighbors:
             raise ValueError(f"Expected more than n_neighbors={self.n_neighbors} samples (got {len(targets.known)})")
         neighbours = require("sklearn.neighbors", extra="data").NearestNeighbors
         self._index = neighbours(n_neighbors=self.n_neighbors, metric=self.metric).fit(x)
-        self._y = sp.csr_array(targets.positive.astype(np.float64))
-        self._log_odds = self._count(self._neighbours_with(None), targets)
+        self._y = sp.csr_array(targets.positive.astype(np.float64))  # few labels apply
+        among, (positive, known) = self._neighbours_with(None), targets
+        yes, no = (self._joint(among, known & side) for side in (positive, ~positive))
+        self._log_odds = np.asarray(np.log(yes) - np.log(no))  # [n_neighbors + 1, L], by how many have the label
         return self
 
     def predict_proba(self, x: Features) -> FloatArray:
-        """Returns the probabilities :math:`(N, L)`.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-        """
-        if self._log_odds is None:
-            raise RuntimeError("Expected 'fit' to be called before 'predict_proba'")
+        """Returns the probabilities :math:`(N, L)`."""
+        self._check_fitted("predict_proba")
         log_odds = np.take_along_axis(self._log_odds, self._neighbours_with(x), axis=0)
         return np.asarray(1 / (1 + np.exp(-log_odds)))
 
     def _neighbours_with(self, x: Features) -> IntArray:
         """The number of neighbours with each label; without :obj:`x`, those of each training sample beside itself."""
         return np.asarray((self._index.kneighbors_graph(x) @ self._y).toarray().round(), dtype=np.int64)
-
-    def _count(self, among: IntArray, targets: Targets) -> FloatArray:
-        yes, no = (self._joint(among, targets.known & side) for side in (targets.positive, ~targets.positive))
-        return np.asarray(np.log(yes) - np.log(no))
 
     def _joint(self, among: IntArray, rows: BoolArray) -> FloatArray:
         """The probability of one side of a label times that of numbers of neighbours with it, but for a factor."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
+
 _METRICS = {
     "ACC": "subset_accuracy",
     "HA": "hamming_accuracy",
@@ -102,12 +104,31 @@ def upgrade(value: Any, entry: str | None = None) -> Any:
         found[new] = upgrade(item, new)
     if entry == "settings":
         found.pop("objective", None)  # which the hyper-parameters tell
+    if "num_trees" in found.get("settings", ()):
+        found = _forest(found)
     if found.keys() == {"name", "state"}:
         if found["name"] == "TableInputs":  # of words and of vectors
             found["name"] = "Vectors" if found["state"]["kind"] == "vector" else "Words"
         if found["name"] in STATES:
             found["state"] = STATES[found["name"]](found["state"])
     return found
+
+
+def _forest(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a forest; that of molecules had frequencies, one of all labels its trees alone."""
+    names = {"num_trees": "n_estimators", "seed": "random_state"}
+    settings = {names.get(name, name): value for name, value in state["settings"].items() if name != "radius"}
+    num_features = settings.pop("num_bits", None)
+    if "trees" not in state:
+        return {**state, "settings": {**settings, "criterion": "gini"}, "num_features": num_features}
+    frequency = torch.zeros(len(state["trees"]["labels"]), dtype=torch.double)  # trees know all labels
+    return {
+        "settings": {**settings, "criterion": "squared_error"},
+        "search": [],
+        "num_features": num_features,
+        "frequency": frequency,
+        "forests": [state["trees"]],
+    }
 
 
 def _path(old: str) -> str:

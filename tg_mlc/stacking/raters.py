@@ -9,16 +9,21 @@ from itertools import product
 from typing import Any, cast
 
 import numpy as np
+import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
-from tg_mlc.baselines import KernelRidgeBaseline, LabelFrequency, LinearBaseline, MorganForest, kernel_ridge, linear
+from tg_mlc.baselines import ForestBaseline, KernelRidgeBaseline, LabelFrequency, LinearBaseline, kernel_ridge, linear
+from tg_mlc.baselines.baseline import best_value
 from tg_mlc.baselines.linear import Loss
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import inputs_of
+from tg_mlc.inputs import Fingerprint
 from tg_mlc.inputs.molecules import VECTORS, MoleculeVectors
 from tg_mlc.metrics import macro_roc_auc
 
 NUM_FOLDS = 5
+NUM_BITS = 2048  #: of fingerprints
 #: With less regularisation a regression remembers its samples, which tells the labels of duplicates.
 EXACT_GRID = tuple(product((1.0,), (0.01, 0.03, 0.1, 0.3)))
 #: Pairs of ``gamma`` and ``alpha`` for vectors of molecules, of unit length.
@@ -30,7 +35,7 @@ class StackedClassifier(ABC):
 
     name: str  #: what tables of results call it
     settings: Any  #: what a fit depends on beside the samples
-    classifier: LinearBaseline | KernelRidgeBaseline | MorganForest
+    classifier: LinearBaseline | KernelRidgeBaseline | ForestBaseline
 
     @abstractmethod
     def fit(self, dataset: MultiLabelDataset, split: Split) -> np.ndarray:
@@ -68,7 +73,7 @@ class _SVM(StackedClassifier):
     def fit(self, dataset: MultiLabelDataset, split: Split) -> np.ndarray:
         x, y, train = inputs_of(dataset), dataset.y, split.train.numpy()
         self.classifier = tuned_linear(x, y, split)
-        return self.classifier.cross_fit(x[train], y[train], NUM_FOLDS)
+        return self.classifier.held_out_scores(x[train], y[train], cv=NUM_FOLDS, refit=False)
 
 
 class _Ridge(StackedClassifier):
@@ -82,9 +87,9 @@ class _Ridge(StackedClassifier):
     def fit(self, dataset: MultiLabelDataset, split: Split) -> np.ndarray:
         x, y = inputs_of(dataset), dataset.y
         parts = (values[rows] for rows in (split.train.numpy(), split.val.numpy()) for values in (x, y))
-        metric = partial(linear.best_value, metric=self.metric)
+        metric = partial(best_value, metric=self.metric)
         self.classifier = KernelRidgeBaseline.tuned(*parts, grid=self.settings, metric=metric)
-        return self.classifier.leave_one_out()
+        return self.classifier.held_out_scores(x[split.train.numpy()], y[split.train])
 
 
 class _ExactRidge(_Ridge):
@@ -111,7 +116,7 @@ class _Relative(StackedClassifier):
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> np.ndarray:
         train = dataset[split.train]
-        self.frequency.fit(train.y)
+        self.frequency.fit(train, train.y)
         return self._relative(self.fit_probabilities(train))
 
     def scores(self, dataset: MultiLabelDataset) -> np.ndarray:
@@ -125,7 +130,7 @@ class _Relative(StackedClassifier):
         self.frequency.frequency = np.asarray(state["frequency"])
 
     def _relative(self, probability: np.ndarray) -> np.ndarray:
-        frequency = self.frequency.predict_proba(1)
+        frequency = self.frequency.frequency
         spread = np.sqrt(frequency * (1 - frequency))
         return np.where(spread > 0, (probability - frequency) / np.where(spread > 0, spread, 1), 0)
 
@@ -135,18 +140,17 @@ class _Forest(_Relative):
 
     def __init__(self) -> None:
         super().__init__()
-        self.classifier: MorganForest = MorganForest(oob_score=True)
-        public = {name: value for name, value in vars(self.classifier).items() if not name.startswith("_")}
-        self.settings = ("out of bag", public)
+        self.classifier: ForestBaseline = ForestBaseline(500, criterion="gini", n_jobs=-1)
+        self.settings = ("out of bag", self.classifier.get_params())
 
     def fit_probabilities(self, train: MultiLabelDataset) -> np.ndarray:
-        return self.classifier.fit(_smiles(train), train.y).out_of_bag()
+        return (self.classifier.held_out_scores(_substructures(train), train.y) + 1) / 2
 
     def probabilities(self, dataset: MultiLabelDataset) -> np.ndarray:
-        return self.classifier.predict_proba(_smiles(dataset))
+        return self.classifier.predict_proba(_substructures(dataset, self.classifier.n_features_in_ or NUM_BITS))
 
     def samples(self, dataset: MultiLabelDataset) -> list[Any]:
-        return [np.array([text.encode() for text in _smiles(dataset)]), dataset.y]
+        return [_substructures(dataset), dataset.y]
 
 
 class _MoleculeRidge(_Relative):
@@ -162,10 +166,11 @@ class _MoleculeRidge(_Relative):
 
     def fit_probabilities(self, train: MultiLabelDataset) -> np.ndarray:
         x, y = self.vectors.fit(train).matrix(train), train.y.numpy()
-        fitted = [KernelRidgeBaseline(gamma, alpha).fit(x, y) for gamma, alpha in MOLECULE_GRID]
-        values = [macro_roc_auc(y, ridge.leave_one_out()) for ridge in fitted]
-        self.classifier = fitted[int(np.nanargmax(values))]
-        return (self.classifier.leave_one_out() + 1) / 2
+        fitted = [KernelRidgeBaseline(gamma, alpha) for gamma, alpha in MOLECULE_GRID]
+        held_out = [ridge.held_out_scores(x, y) for ridge in fitted]
+        best = int(np.nanargmax([macro_roc_auc(y, scores) for scores in held_out]))
+        self.classifier = fitted[best]
+        return (held_out[best] + 1) / 2
 
     def probabilities(self, dataset: MultiLabelDataset) -> np.ndarray:
         return (self.classifier.decision_function(self.vectors.matrix(dataset)) + 1) / 2
@@ -209,5 +214,11 @@ def tuned_linear(x: Any, y: Tensor, split: Split, loss: Loss = "hinge", n_jobs: 
     return LinearBaseline.tuned(x[train], y[train], x[val], y[val], loss=loss, n_jobs=n_jobs)
 
 
-def _smiles(dataset: MultiLabelDataset) -> list[str]:
-    return [data.smiles for data in dataset]
+def _substructures(dataset: MultiLabelDataset, num_bits: int = NUM_BITS) -> np.ndarray:
+    """Which circular substructures molecules have, :math:`(N, F)`."""
+    if "morgan" in dataset[0] and dataset[0].morgan.size(1) == num_bits:
+        counts = dataset.rows("morgan")
+    else:
+        add = Fingerprint("morgan", num_bits)
+        counts = torch.cat([add(Data(smiles=data.smiles)).morgan for data in dataset])
+    return counts.numpy() > 0

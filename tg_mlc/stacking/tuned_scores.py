@@ -71,7 +71,7 @@ class Tuned:
 
     def logits(self, x: Any) -> np.ndarray:
         """The logits :math:`(N, L)` of features."""
-        return _logits(self.kind, self.classifier, x)
+        return _logits(self.kind, self.classifier.decision_function(x))
 
 
 class StackingFeatures(Preprocessor):
@@ -210,8 +210,8 @@ def _fit(found: Tuned, x: Any, y: np.ndarray, order: np.ndarray, times: float, n
         times *= _FOLDS[0] / (_FOLDS[1] + 1)
     if kind == "forest":
         growth = (len(y) / num_few) ** _GROWTH[kind]
-        found.classifier.num_trees = int(np.clip(NUM_TREES * times / growth, MIN_TREES, MAX_TREES))
-        times *= NUM_TREES / found.classifier.num_trees
+        found.classifier.n_estimators = int(np.clip(NUM_TREES * times / growth, MIN_TREES, MAX_TREES))
+        times *= NUM_TREES / found.classifier.n_estimators
     most = num_few * max(1.0, times) ** (1 / _GROWTH[kind])
     rows = np.sort(order[: int(min(most, MAX_KERNEL_ROWS if kind == "ridge" else np.inf, len(y)))])
     held_out = _held_out(kind, found.classifier, x[rows], y[rows], _FOLDS[1])
@@ -224,29 +224,20 @@ def _fit(found: Tuned, x: Any, y: np.ndarray, order: np.ndarray, times: float, n
 
 def _held_out(kind: str, classifier: Any, x: Any, y: np.ndarray, num_folds: int) -> np.ndarray:
     """Logits of samples by a classifier that is fitted without each."""
-    if kind == "ridge":
-        return _soft_logit((classifier.fit(x, y).leave_one_out() + 1) / 2)
-    if kind == "forest":
-        return _soft_logit(classifier.fit(x, y).out_of_bag())
-    fold, distance = stratified_folds(y, min(num_folds, len(y))), np.empty(y.shape)
-    for rest, part in (
-        (np.flatnonzero(fold != place), np.flatnonzero(fold == place)) for place in range(fold.max() + 1)
-    ):
-        distance[part] = classifier.fit(x[rest], y[rest]).decision_function(x[part])
-    return _clipped(kind, distance)
+
+    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        fold = stratified_folds(y, min(num_folds, len(y)))
+        yield from ((np.flatnonzero(fold != part), np.flatnonzero(fold == part)) for part in range(fold.max() + 1))
+
+    return _logits(kind, classifier.held_out_scores(x, y, cv=parts(), refit=False))
 
 
-def _logits(kind: str, classifier: Any, x: Any) -> np.ndarray:
-    if kind == "ridge":
-        return _soft_logit((classifier.decision_function(x) + 1) / 2)
-    if kind == "forest":
-        return _soft_logit(classifier.predict_proba(x))
-    return _clipped(kind, classifier.decision_function(x))
-
-
-def _clipped(kind: str, distance: np.ndarray) -> np.ndarray:
+def _logits(kind: str, scores: np.ndarray) -> np.ndarray:
+    """The logits of what classifiers' decision functions return."""
+    if kind in ("ridge", "forest"):
+        return _soft_logit((scores + 1) / 2)
     # As predict_proba of LinearBaseline reads distances.
-    return np.clip(distance * (2.0 if kind == "svm" else 1.0), -_LARGEST, _LARGEST)
+    return np.clip(scores * (2.0 if kind == "svm" else 1.0), -_LARGEST, _LARGEST)
 
 
 def _soft_logit(p: np.ndarray) -> np.ndarray:
@@ -272,7 +263,7 @@ def _make(kind: str, setting: Sequence[Any], num_features: int = 1, seed: int = 
         return KernelRidgeBaseline(*setting)
     if kind == "forest":
         chosen_from = min(num_features, int(setting[1] * num_features**0.5))
-        return ForestBaseline(NUM_TREES, min_samples_leaf=setting[0], max_features=chosen_from, seed=seed)
+        return ForestBaseline(NUM_TREES, min_samples_leaf=setting[0], max_features=chosen_from, random_state=seed)
     return LinearBaseline(*setting)
 
 
