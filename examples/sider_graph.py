@@ -30,11 +30,12 @@ from torch import Tensor
 from torch_geometric.loader import DataLoader
 
 from tg_mlc._optional import require
-from tg_mlc.baselines import LabelFrequency, LinearBaseline, MorganForest
+from tg_mlc.baselines import ForestBaseline, LabelFrequency, LinearBaseline
 from tg_mlc.baselines.linear import Loss
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.datasets.moleculenet import LICENSE_NOTE
+from tg_mlc.inputs.molecules import with_vectors
 from tg_mlc.metrics import Evaluation, evaluate, tune_per_metric
 from tg_mlc.ops import keep_heap
 from tg_mlc.papers.recipes import RECIPES
@@ -181,15 +182,16 @@ def load_or_fall_back(name: str, root: Path) -> tuple[Any, MultiLabelDataset]:
 
 def baselines(name: str, molecules: MultiLabelDataset, split: Split, seed: int) -> dict[str, Evaluation]:
     """Evaluates the baselines, with thresholds tuned the same way."""
-    train_set, val, test = (molecules[part] for part in split.parts)
-    frequency = LabelFrequency().fit(train_set.y)
-    forest = MorganForest(seed=seed).fit(train_set.smiles, train_set.y)
+    train_set, val, _ = (molecules[part] for part in split.parts)
+    described = with_vectors(molecules, {"morgan": None})  # Morgan fingerprints, as far as molecules lack them
+    bits = [described[part].rows("morgan").numpy() > 0 for part in split.parts]
+    frequency = LabelFrequency().fit(bits[0], train_set.y)
+    forest = ForestBaseline(500, criterion="gini", random_state=seed, n_jobs=-1).fit(bits[0], train_set.y)
     scores = {
-        "label frequency": (frequency.predict_proba(len(val)), frequency.predict_proba(len(test))),
-        "random forest": (forest.predict_proba(val.smiles), forest.predict_proba(test.smiles)),
+        "label frequency": (frequency.predict_proba(bits[1]), frequency.predict_proba(bits[2])),
+        "random forest": (forest.predict_proba(bits[1]), forest.predict_proba(bits[2])),
     }
-    bits = [torch.from_numpy(forest.fingerprints(part.smiles)) for part in (train_set, val, test)]
-    x_train, x_val, x_test = (csr_array(F.normalize(part.float()).numpy()) for part in bits)
+    x_train, x_val, x_test = (csr_array(F.normalize(torch.from_numpy(part).float()).numpy()) for part in bits)
     losses: dict[str, Loss] = {"linear SVM": "hinge", "logistic regression": "logistic"}
     for row, loss in losses.items():
         linear = LinearBaseline.tuned(x_train, train_set.y, x_val, val.y, loss=loss)

@@ -107,8 +107,8 @@ def measure(name: str, dataset: MultiLabelDataset, seed: int, seconds: float) ->
     start = time.perf_counter()
     model = auto(train, seconds, seed)
     ours = run(OURS, model.evaluate(test), time.perf_counter() - start, model.report)
-    frequency = LabelFrequency().fit(train.y)
-    on_train, on_test = (frequency.predict_proba(len(part)) for part in (train, test))
+    frequency = LabelFrequency().fit(train, train.y)
+    on_train, on_test = (frequency.predict_proba(part) for part in (train, test))
     runs = [run(FREQUENCY, evaluate(test.y, on_test, tune_cross_fitted(train.y, on_train)), 0.0)]
     found = model.classifier_scores(test)
     rows = {title: (each.held_out, each.scores, each.seconds) for title, each in found.items()}

@@ -23,20 +23,22 @@ from tg_mlc.baselines import (
     Baseline,
     ChainEnsemble,
     ClassifierChain,
+    ForestBaseline,
     LabelFrequency,
     LabelTrees,
     LinearBaseline,
     MLkNN,
-    MorganForest,
 )
+from tg_mlc.baselines.forest import DEFAULT_GRID
 from tg_mlc.baselines.linear import DEFAULT_GRID as LINEAR_GRIDS
 from tg_mlc.baselines.linear import Loss
-from tg_mlc.baselines.morgan_forest import DEFAULT_GRID
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.datasets import Planted
 from tg_mlc.graphs import edgeless
 from tg_mlc.inputs import Chain, TfIdf
+from tg_mlc.inputs.molecules import with_vectors
+from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.models.molecules import vector_encoders
 from tg_mlc.nn.encoders import LinearPath, MoleculeEncoder, VectorEncoder
 from tg_mlc.papers.recipes import DNA, MOLECULES, PLANTED, TABLES
@@ -116,23 +118,27 @@ def rivals(name: str, seed: int) -> dict[str, Rival]:
     rows = {
         FREQUENCY: Rival(_frequency, {}),
         "linear SVM": Rival(svm, {**options_of(LinearBaseline()), "grid": LINEAR_GRIDS["hinge"]}),
-        "classifier chain": default(ClassifierChain(seed=seed)),
-        "ensemble of chains": default(ChainEnsemble(seed=seed)),
+        "classifier chain": default(ClassifierChain(random_state=seed)),
+        "ensemble of chains": default(ChainEnsemble(random_state=seed)),
         "ML-kNN": default(MLkNN()),
-        "label trees": default(LabelTrees(seed=seed)),
+        "label trees": default(LabelTrees(random_state=seed)),
     }
     if name in MOLECULES:
         grid = FOREST_GRIDS.get(name, DEFAULT_GRID)
-        settings = {**options_of(MorganForest()), "grid": dict(grid)}
+        settings = {**options_of(forest()), "grid": dict(grid)}
         rows["random forest"] = Rival(partial(_forest, seed=seed, tuned=True), settings)
     return rows
 
 
-def options_of(classifier: object) -> dict[str, Any]:
-    """All its options but the seed."""
-    plain = (bool, int, float, str)
-    found = {name: value for name, value in vars(classifier).items() if isinstance(value, plain)}
-    return {name: value for name, value in found.items() if name not in ("seed", "n_jobs") and name[0] != "_"}
+def options_of(classifier: Baseline) -> dict[str, Any]:
+    """What it was made with, but for the seed."""
+    found = classifier.get_params()
+    return {name: value for name, value in found.items() if name not in ("random_state", "n_jobs")}
+
+
+def forest(seed: int = 0) -> ForestBaseline:
+    """The random forest on fingerprints of molecules, with its default settings."""
+    return ForestBaseline(500, criterion="gini", random_state=seed)
 
 
 def _fitted(baseline: Baseline, task: Task, split: Split) -> Scores:
@@ -151,8 +157,8 @@ def _plain_inputs(task: Task, split: Split) -> Any:
 
 
 def _frequency(task: Task, split: Split) -> Scores:
-    frequency = LabelFrequency().fit(task.dataset.y[split.train])
-    return frequency.predict_proba(len(split.val)), frequency.predict_proba(len(split.test))
+    frequency = LabelFrequency().fit(split.train, task.dataset.y[split.train])
+    return frequency.predict_proba(split.val), frequency.predict_proba(split.test)
 
 
 def _classifier(task: Task, split: Split, classifier: Any) -> Scores:
@@ -184,9 +190,15 @@ def _words_of_dna(task: Task, split: Split) -> Any:
     return TfIdf().learn(counts[split.train.numpy()]).weigh(counts)
 
 
+def substructures(task: Task) -> np.ndarray:
+    """Whether molecules have each of the circular substructures: Morgan fingerprints."""
+    present: np.ndarray = with_vectors(task.dataset, {"morgan": None}).rows("morgan").numpy() > 0
+    return present
+
+
 def fingerprints(task: Task) -> Any:
-    """The bits that the random forests see, which are few of many."""
-    return normalize(csr_matrix(MorganForest().fingerprints(task.dataset.smiles), dtype=np.float32))
+    """The substructures that the random forests see, which are few of many, at unit length."""
+    return normalize(csr_matrix(substructures(task), dtype=np.float32))
 
 
 def _best(task: Task, split: Split, messages: bool) -> Scores:
@@ -222,13 +234,18 @@ def _silent(task: Task, split: Split) -> Scores:
 
 
 def _forest(task: Task, split: Split, seed: int, tuned: bool) -> Scores:
-    train, val, test = (task.dataset[part] for part in split.parts)
+    train, val, test = (part.numpy() for part in split.parts)
+    x, y = substructures(task), task.dataset.y.numpy()
     if tuned:
-        grid = FOREST_GRIDS.get(task.name, DEFAULT_GRID)
-        forest = MorganForest.tuned(train.smiles, train.y, val.smiles, val.y, grid=grid, seed=seed, n_jobs=1)
+        options = {
+            "grid": FOREST_GRIDS.get(task.name, DEFAULT_GRID),
+            "metric": macro_roc_auc,
+            **forest(seed).get_params(),
+        }
+        fitted = ForestBaseline.tuned(x[train], y[train], x[val], y[val], **options)
     else:
-        forest = MorganForest(seed=seed, n_jobs=1).fit(train.smiles, train.y)
-    return forest.predict_proba(val.smiles), forest.predict_proba(test.smiles)
+        fitted = forest(seed).fit(x[train], y[train])
+    return fitted.predict_proba(x[val]), fitted.predict_proba(x[test])
 
 
 def _trained(

@@ -18,10 +18,9 @@ from lightning.pytorch import Callback
 from torch import Tensor, nn
 
 from benchmarks import files
-from benchmarks.accuracy.baselines import options_of, rivals
+from benchmarks.accuracy.baselines import rivals
 from benchmarks.accuracy.label_graphs import label_graph_of, learned_by
 from benchmarks.accuracy.runs import Row, Task, frame
-from tg_mlc.baselines import MorganForest
 from tg_mlc.data import Split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import LabelGraph
@@ -120,7 +119,7 @@ def settings_of(cell: Cell, task: Task, split: Split, data: Mapping[str, Any]) -
     if cell.row.node_messages is None:
         found["model"] = rivals(cell.dataset, cell.seed)[cell.row.model].settings
         if cell.dataset in MOLECULES:
-            found["fingerprints"] = options_of(MorganForest())
+            found["fingerprints"] = {"radius": 2, "num_bits": 2048}
     else:
         found |= _of_network(cell.row, task, split)
     return cast("dict[str, Any]", json.loads(json.dumps(found)))

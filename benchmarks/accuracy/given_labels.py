@@ -146,8 +146,8 @@ def run_row(name: str, raw: MultiLabelDataset, root: Path, seed: int, row: str, 
 
 
 def _frequency(trial: Trial) -> tuple[Predict, dict[str, Any]]:
-    frequency = LabelFrequency().fit(trial.task.dataset.y[trial.split.train])
-    return lambda given: frequency.predict_proba(len(trial.split.test)), {}
+    frequency = LabelFrequency().fit(trial.split.train, trial.task.dataset.y[trial.split.train])
+    return lambda given: frequency.predict_proba(trial.split.test), {}
 
 
 def _lamp(trial: Trial) -> tuple[Predict, dict[str, Any]]:

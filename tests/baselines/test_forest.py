@@ -2,59 +2,63 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from tg_mlc.baselines import ForestBaseline
-
-pytest.importorskip("sklearn")
-
-
-@pytest.fixture
-def samples():
-    x = np.random.default_rng(0).normal(size=(120, 6)).astype(np.float32)
-    return x, np.stack([x[:, 0] > 0, x[:, 1] + x[:, 2] > 0, x[:, 3] > 1], axis=1).astype(float)
+from tests.baselines.test_baseline import NAN, X, Y
+from tg_mlc.baselines import ForestBaseline, LabelFrequency
+from tg_mlc.metrics import macro_roc_auc
 
 
-def test_scores_are_those_of_scikit_learn(samples):
-    from sklearn.ensemble import RandomForestRegressor
-
-    x, y = samples
-    forest = ForestBaseline(20).fit(x[:80], y[:80])
-    theirs = RandomForestRegressor(20, max_features="sqrt", random_state=0).fit(x[:80], y[:80])
-    np.testing.assert_allclose(forest.predict_proba(x), theirs.predict(x), atol=1e-12)
+def gini(n_estimators=20, **kwargs):
+    return ForestBaseline(n_estimators, criterion="gini", **kwargs)
 
 
-def test_sparse_features_give_the_scores_of_dense_ones(samples):
-    x, y = samples
-    x = np.where(np.abs(x) > 0.5, x, 0)
-    dense, sparse = ForestBaseline(10).fit(x, y), ForestBaseline(10).fit(sp.csr_array(x), y)
-    np.testing.assert_allclose(sparse.predict_proba(sp.csr_array(x)), dense.predict_proba(x))
+@pytest.mark.parametrize("criterion", ["squared_error", "gini"])
+def test_scores_are_those_of_scikit_learn(criterion):
+    forest = ForestBaseline(20, criterion=criterion, min_samples_leaf=0.02, random_state=3).fit(X[:80], Y[:80])
+    make = RandomForestRegressor if criterion == "squared_error" else RandomForestClassifier
+    theirs = make(20, max_features="sqrt", min_samples_leaf=0.02, random_state=3).fit(X[:80], Y[:80])
+    expected = theirs.predict(X) if criterion == "squared_error" else np.array(theirs.predict_proba(X))[..., 1].T
+    np.testing.assert_allclose(forest.predict_proba(X), expected, atol=1e-12)
+    other = ForestBaseline(20, criterion=criterion, min_samples_leaf=0.02, random_state=4).fit(X[:80], Y[:80])
+    assert (other.predict_proba(X) != forest.predict_proba(X)).any()
 
 
-def test_out_of_bag_scores_have_not_seen_the_labels(samples):
-    x, _ = samples
-    y = np.random.default_rng(1).integers(0, 2, size=(120, 1)).astype(float)
-    forest = ForestBaseline(100).fit(x, y)
-    seen = np.corrcoef(forest.predict_proba(x)[:, 0], y[:, 0])[0, 1]
-    assert seen > 0.8
-    assert np.corrcoef(forest.out_of_bag()[:, 0], y[:, 0])[0, 1] < 0.4
-
-
-def test_unknown_labels_count_as_their_frequency(samples):
-    x, y = samples
-    y[:, 2] = np.nan
+def test_squared_errors_count_unknown_labels_as_their_frequency():
+    y = Y.copy()
+    y[:, 2] = NAN
     y[:4, 2] = [0, 1, 0, 0]
-    np.testing.assert_allclose(ForestBaseline(50).fit(x, y).predict_proba(x)[:, 2].mean(), 0.25, atol=0.05)
+    np.testing.assert_allclose(ForestBaseline(50).fit(X, y).predict_proba(X)[:, 2].mean(), 0.25, atol=0.05)
 
 
-def test_state_predicts_the_same(samples):
-    x, y = samples
-    forest = ForestBaseline(5).fit(x, y)
-    restored = ForestBaseline().load_state_dict(forest.state_dict())
-    assert (restored.predict_proba(x) == forest.predict_proba(x)).all()
-    assert repr(restored) == repr(forest)
+def test_gini_grows_a_forest_for_each_label_once_some_are_unknown():
+    y = Y[:, :2].copy()
+    y[0, 0] = y[29, 1] = NAN
+    together, first = gini().fit(X, y), gini().fit(X[1:], y[1:, :1])
+    np.testing.assert_array_equal(together.predict_proba(X)[:, :1], first.predict_proba(X))
+    restored = ForestBaseline().load_state_dict(together.state_dict())
+    np.testing.assert_array_equal(restored.predict_proba(X), together.predict_proba(X))
 
 
-def test_needs_to_be_fitted(samples):
-    with pytest.raises(RuntimeError, match="Expected 'fit' to be called before 'predict_proba'"):
-        ForestBaseline().predict_proba(samples[0])
+@pytest.mark.parametrize("unknown", [False, True])
+def test_gini_gives_labels_of_one_class_their_frequency(unknown):
+    y = np.column_stack([np.tile([0.0, 1.0, NAN if unknown else 1.0], (len(Y), 1)), Y])
+    y[0, 1] = NAN if unknown else 1.0
+    model = gini()
+    held_out = (model.held_out_scores(X, y) + 1) / 2
+    expected = LabelFrequency().fit(X, y).predict_proba(X)[:, :3]
+    for scores in (model.predict_proba(X), held_out):
+        np.testing.assert_array_equal(scores[:, :3], expected)
+        assert macro_roc_auc(y[:, 3:], scores[:, 3:]) > 0.8
+    assert gini().fit(X[:2], [[1, 0], [1, 0]]).predict_proba(X[:1]).tolist() == [[1.0, 0.0]]
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+def test_scores_out_of_bag_of_what_no_tree_has_left_out():
+    y = Y.copy()
+    y[0, 1] = NAN
+    model = gini()
+    assert model.held_out_scores(X, y)[0, 1] == model.decision_function(X[:1])[0, 1]  # no tree has seen its label
+    frequency = LabelFrequency().fit(X, Y).decision_function(X[:1])
+    seen = (gini(1).held_out_scores(X, Y) == frequency).all(axis=1)
+    assert 0.5 < seen.mean() < 0.75  # a tree is grown with 63% of all samples

@@ -31,16 +31,3 @@ def test_it_counts_as_the_paper_does(share):
     y = np.where(np.random.default_rng(1).random(Y.shape) < share, NAN, Y)
     scores = MLkNN(n_neighbors=5, smoothing=0.5).fit(X[:120], y[:120]).predict_proba(X[120:130])
     np.testing.assert_allclose(scores, [by_hand(X[:120], y[:120], at, 5, 0.5) for at in X[120:130]])
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: MLkNN(n_neighbors=0), "'n_neighbors'"),
-        (lambda: MLkNN(smoothing=0.0), "'smoothing' to be above 0"),
-        (lambda: MLkNN(n_neighbors=10).fit(X[:10], Y[:10]), r"more than n_neighbors=10 samples \(got 10\)"),
-    ],
-)
-def test_bad_arguments_are_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 
-from tg_mlc.baselines import KernelRidgeBaseline, MorganForest
+from tg_mlc.baselines import KernelRidgeBaseline
 from tg_mlc.sklearn import (
     ChainEnsembleClassifier,
     ForestClassifier,
@@ -13,7 +15,6 @@ from tg_mlc.sklearn import (
     LabelTreesClassifier,
     LinearClassifier,
     MLkNNClassifier,
-    MorganForestClassifier,
 )
 
 rng = np.random.default_rng(0)
@@ -21,6 +22,8 @@ X = rng.normal(size=(80, 5))
 Y = (X[:, :3] > 0).astype(int)
 HOLES = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
 KINDS = [LinearClassifier, KernelRidgeClassifier, ChainEnsembleClassifier, MLkNNClassifier, ForestClassifier]
+DNA = ["ACGTACGTAC", "TTTTTTTTTT", "GGGGACGGGG"] * 4
+TEXTS = ["no sea", "blue sea", "red car"] * 4
 SMILES = ["CCO", "CCN", "c1ccccc1O", "CC(=O)O"] * 3
 
 
@@ -49,13 +52,22 @@ def test_settings_can_be_searched() -> None:
     assert search.best_score_ > 0.7
 
 
-def test_forests_of_molecules() -> None:
-    y = np.array([["N" in smiles, "c" in smiles] for smiles in SMILES]).astype(int)
-    forest = MorganForestClassifier(10, random_state=0).fit(SMILES, y)
-    assert forest.score(SMILES, y) == 1.0
-    assert isinstance(forest.baseline_, MorganForest)
-    with pytest.raises(ValueError, match="Expected a list or column of strings for inputs 'smiles'"):
-        forest.predict(X)
+@pytest.mark.parametrize(
+    ("texts", "options"),
+    [(SMILES, {}), (TEXTS, {"inputs": "texts"}), (DNA, {"inputs": "dna"})],
+)
+def test_raw_inputs_become_matrices(texts: list[str], options: dict[str, str]) -> None:
+    y = np.array([[text in texts[:1], text in texts[1:3]] for text in texts]).astype(int)
+    for classifier in (ForestClassifier(50, **options), LinearClassifier(C=100.0, **options)):
+        assert classifier.fit(texts, y).score(texts, y) == 1.0
+        with pytest.raises(ValueError, match="Expected a list or column of strings for inputs"):
+            classifier.predict(X)
+
+
+@pytest.mark.parametrize("random_state", [3, None, np.random.RandomState(0)])
+def test_random_states_decide(random_state: Any) -> None:
+    first, second = (ForestClassifier(5, random_state=random_state).fit(X, Y).predict_proba(X) for _ in range(2))
+    assert (first == second).all() == (random_state == 3)
 
 
 def test_label_trees() -> None:

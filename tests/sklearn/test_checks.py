@@ -21,8 +21,7 @@ from tg_mlc.sklearn import (
 )
 from tg_mlc.stacking import folds
 
-# The smallest model, as the checks fit it some hundred times. MorganForestClassifier is not among them, as it takes
-# SMILES where the checks pass numbers: test_baselines.py tests it.
+# The smallest model, as the checks fit it some hundred times.
 ESTIMATORS = [
     LaMPClassifier(
         model_options={"channels": 4, "heads": 1}, num_steps=1, base_scores=("svm",), max_epochs=1, random_state=0
@@ -30,7 +29,7 @@ ESTIMATORS = [
     AutoClassifier(seconds=0, random_state=0),
     LinearClassifier(),
     KernelRidgeClassifier(),
-    ChainEnsembleClassifier(num_chains=3),
+    ChainEnsembleClassifier(3),
     MLkNNClassifier(n_neighbors=3),
     ForestClassifier(5, random_state=0),
     LabelFrequencyClassifier(),

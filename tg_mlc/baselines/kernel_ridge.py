@@ -136,8 +136,8 @@ class KernelRidgeBaseline(Baseline):
 
     def state_dict(self) -> dict[str, Any]:
         """Returns settings, training features and coefficients (in single precision)."""
-        rows = sp.csr_array(self.x)
         self._check_fitted("state_dict")
+        rows = sp.csr_array(self.x)
         return {
             "gamma": self.gamma,
             "alpha": self.alpha,

@@ -15,7 +15,7 @@ class BaseScores(nn.Module):
     r"""Scores of other classifiers, which samples bring along (see :class:`~tg_mlc.stacking.StackingFeatures`).
 
     A classifier is too sure of the samples that it was fitted to, as it has seen their labels. Give these the scores
-    of classifiers that were fitted without them, *e.g.* those of :meth:`~tg_mlc.baselines.LinearBaseline.cross_fit`.
+    of classifiers that were fitted without them, *e.g.* those of :meth:`~tg_mlc.baselines.Baseline.held_out_scores`.
 
     Args:
         num_scores (int, optional): The number of classifiers :math:`C`. (default: :obj:`1`)

@@ -13,7 +13,6 @@ from tg_mlc.sklearn.baselines import (  # noqa: E402
     LabelTreesClassifier,
     LinearClassifier,
     MLkNNClassifier,
-    MorganForestClassifier,
 )
 from tg_mlc.sklearn.lamp import LaMPClassifier  # noqa: E402
 
@@ -27,5 +26,4 @@ __all__ = [
     "LabelTreesClassifier",
     "LinearClassifier",
     "MLkNNClassifier",
-    "MorganForestClassifier",
 ]

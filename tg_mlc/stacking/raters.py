@@ -144,13 +144,13 @@ class _Forest(_Relative):
         self.settings = ("out of bag", self.classifier.get_params())
 
     def fit_probabilities(self, train: MultiLabelDataset) -> np.ndarray:
-        return (self.classifier.held_out_scores(_substructures(train), train.y) + 1) / 2
+        return (self.classifier.held_out_scores(substructures(train), train.y) + 1) / 2
 
     def probabilities(self, dataset: MultiLabelDataset) -> np.ndarray:
-        return self.classifier.predict_proba(_substructures(dataset, self.classifier.n_features_in_ or NUM_BITS))
+        return self.classifier.predict_proba(substructures(dataset, self.classifier.n_features_in_ or NUM_BITS))
 
     def samples(self, dataset: MultiLabelDataset) -> list[Any]:
-        return [_substructures(dataset), dataset.y]
+        return [substructures(dataset), dataset.y]
 
 
 class _MoleculeRidge(_Relative):
@@ -214,8 +214,8 @@ def tuned_linear(x: Any, y: Tensor, split: Split, loss: Loss = "hinge", n_jobs: 
     return LinearBaseline.tuned(x[train], y[train], x[val], y[val], loss=loss, n_jobs=n_jobs)
 
 
-def _substructures(dataset: MultiLabelDataset, num_bits: int = NUM_BITS) -> np.ndarray:
-    """Which circular substructures molecules have, :math:`(N, F)`."""
+def substructures(dataset: MultiLabelDataset, num_bits: int = NUM_BITS) -> np.ndarray:
+    """The circular substructures that molecules have, :math:`(N, F)`: Morgan fingerprints of radius 2."""
     if "morgan" in dataset[0] and dataset[0].morgan.size(1) == num_bits:
         counts = dataset.rows("morgan")
     else:

@@ -197,7 +197,7 @@ def test_label_dropout_is_that_of_attention_among_labels_alone(tmp_path: Path) -
         (Row("spen", False), (SPEN, "num_steps")),
         (Row("lamp", False, "complete"), (MultiLabelModule, "eps")),
         (Row("ML-kNN"), (MLkNN, "smoothing")),
-        (Row("ensemble of chains"), (ChainEnsemble, "num_chains")),
+        (Row("ensemble of chains"), (ChainEnsemble, "n_estimators")),
         (Row("ensemble of chains"), (ChainEnsemble, "C")),
         (Row("classifier chain"), (ClassifierChain, "C")),
     ],
@@ -232,4 +232,4 @@ def test_settings_of_a_classifier(tmp_path: Path) -> None:
         "model": {"loss": "hinge", "C": 1.0, "grid": [0.1, 0.3, 1.0, 3.0, 10.0]},
     }
     assert rivals("sider", 10)["random forest"].settings["grid"]["min_samples_leaf"] == (1, 2, 5)
-    assert "seed" not in rivals("sider", 10)["classifier chain"].settings
+    assert "random_state" not in rivals("sider", 10)["classifier chain"].settings
