@@ -30,7 +30,8 @@ from tg_mlc.inputs import (
 )
 from tg_mlc.models import LaMP, dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.saving import read_checkpoint
-from tg_mlc.stacking import ClassifierScores, table_preprocessor
+from tg_mlc.stacking import table_preprocessor
+from tg_mlc.stacking.features import published_features
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit
 
 ROOT = Path(__file__).parents[1]
@@ -112,7 +113,7 @@ CASES = {
     "molecules": Case(molecules, Molecules(), molecule_lamp, ["CCO"]),
     "molecules-with-base scores": Case(
         molecules,
-        Chain(Molecules(), ClassifierScores(["forest", "molecule_ridge"])),
+        Chain(Molecules(), published_features(["forest", "molecule_ridge"])),
         molecule_lamp,
         ["CCO", "c1ccccc1"],
     ),

@@ -24,7 +24,8 @@ NAMES: dict[str, dict[str, str]] = {
             "Chain DNAInputs=DNA LogCounts MoleculeInputs=Molecules Preprocessor QuantileScaler Scale StandardScaler "
             "TfIdf from_state to_state"
         ),
-        "tg_mlc.stacking": "ClassifierScores TunedScores=StackingFeatures table_preprocessor",
+        "tg_mlc.stacking": "TunedScores=StackingFeatures table_preprocessor",
+        "tg_mlc.stacking.features": "ClassifierScores=published_features",
     },
     "tg_mlc.data.splits": {"tg_mlc.data": "scaffold_split"},
     "tg_mlc.data.transforms": {"tg_mlc.inputs": "Fingerprint MoleculeDescriptors"},

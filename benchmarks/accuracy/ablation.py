@@ -26,7 +26,7 @@ from benchmarks.report.comparisons import Comparison, full
 from tg_mlc.data import Split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.papers.recipes import TABLES, Recipe
-from tg_mlc.stacking.raters import NAMES
+from tg_mlc.stacking.classifiers import PUBLISHED
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def changes_of(recipe: Recipe, classifiers: Iterable[str], graph: str) -> dict[s
     present = set(classifiers)
 
     def differs(change: Change) -> bool:
-        kept = None if change.base_scores is None else {NAMES[kind] for kind in change.base_scores}
+        kept = None if change.base_scores is None else {PUBLISHED[kind].title for kind in change.base_scores}
         other_scores = kept is not None and kept < present
         return other_scores or change.graph not in (None, graph) or (bool(change.parts) and change.of(recipe) != recipe)
 
@@ -101,7 +101,8 @@ def main(
     raw = recipe.load_dataset(root)
     split = recipe.split(raw, recipe.splits[0], first_seed)
     task = Task(dataset, recipe.prepare(raw, split, root / dataset))
-    changes = changes_of(recipe, classifier_scores(task.dataset).classifiers, graph)
+    titles = [each.title for each in classifier_scores(task.dataset).classifiers.values()]
+    changes = changes_of(recipe, titles, graph)
     rows = [
         Row(LAMP, False, change.graph or graph, "best", name) for name, change in {None: Change(), **changes}.items()
     ]
@@ -132,7 +133,7 @@ def run_change(task: Task, split: Split, seed: int, row: Row, options: dict[str,
     change = CHANGES[row.change] if row.change else Change()
     dataset = task.dataset
     if change.base_scores is not None:
-        places = [list(classifier_scores(dataset).raters).index(kind) for kind in change.base_scores]
+        places = [list(classifier_scores(dataset).classifiers).index(kind) for kind in change.base_scores]
         dataset = with_attribute(dataset, "base_scores", dataset.rows("base_scores")[..., places])
     changed = Task(task.name, dataset, change.of(task.recipe))
     label_graph = changed.recipe.label_graph(row.graph, dataset, split)

@@ -31,7 +31,7 @@ from tg_mlc.datasets.registry import load
 from tg_mlc.metrics import Evaluation, evaluate, tune_cross_fitted
 from tg_mlc.stacking import auto
 from tg_mlc.stacking.automatic import best_combination
-from tg_mlc.stacking.tuned_scores import SCORE_SCALE
+from tg_mlc.stacking.classifiers import SCORE_SCALE
 
 NAME, OURS = "default", "default"
 #: The default as it would be without label message passing.

@@ -42,8 +42,7 @@ from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.models.molecules import vector_encoders
 from tg_mlc.nn.encoders import LinearPath, MoleculeEncoder, VectorEncoder
 from tg_mlc.papers.recipes import DNA, MOLECULES, PLANTED, TABLES
-from tg_mlc.stacking import ClassifierScores
-from tg_mlc.stacking.raters import tuned_linear
+from tg_mlc.stacking import StackingFeatures
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
 #: Settings that forests are tuned over; on the larger data set each setting takes a minute.
@@ -75,17 +74,17 @@ def run_baseline(task: Task, split: Split, seed: int, name: str, options: dict[s
     return [task.run(Row(name), split, seed, time.perf_counter() - start, on_val, on_test).to_dict()]
 
 
-def classifier_scores(dataset: MultiLabelDataset) -> ClassifierScores:
+def classifier_scores(dataset: MultiLabelDataset) -> StackingFeatures:
     """The step that gave the samples of a table their base scores."""
-    return cast(ClassifierScores, cast(Chain, dataset.preprocessor).steps[-1])
+    return cast(StackingFeatures, cast(Chain, dataset.preprocessor).steps[-1])
 
 
 def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Iterator[Made]:
     yield FREQUENCY, lambda: _frequency(task, split)
     if task.name in TABLES:
         if task.recipe.classifiers:
-            for name, classifier in classifier_scores(task.dataset).classifiers.items():
-                yield name, partial(_classifier, task, split, classifier)
+            for each in classifier_scores(task.dataset).classifiers.values():
+                yield each.title, partial(_classifier, task, split, each.classifier)
         yield "logistic regression, tuned", lambda: _linear(inputs_of(task.dataset), task, split, "logistic")
     if task.name in DNA:
         yield from _both_linear("words of DNA", lambda: _words_of_dna(task, split), task, split)
@@ -175,6 +174,12 @@ def _both_linear(what: str, inputs: Callable[[], Any], task: Task, split: Split)
 def _linear(x: Any, task: Task, split: Split, loss: Loss) -> Scores:
     scores = tuned_linear(x, task.dataset.y, split, loss).predict_proba(x)
     return scores[split.val], scores[split.test]
+
+
+def tuned_linear(x: Any, y: torch.Tensor, split: Split, loss: Loss = "hinge", n_jobs: int = 1) -> LinearBaseline:
+    """Classifiers of training samples, of the regularisation with the best micro-F1 of validation samples."""
+    train, val = split.train.numpy(), split.val.numpy()
+    return LinearBaseline.tuned(x[train], y[train], x[val], y[val], loss=loss, n_jobs=n_jobs)
 
 
 def _words_of_dna(task: Task, split: Split) -> Any:

@@ -149,7 +149,7 @@ class Samples:
         """The samples as a recipe takes them, and the parts of a seed."""
         raw, _ = self._load(name)
         split = recipe.split(raw, recipe.splits[0], seed)
-        key = (name, split, recipe.preprocess, recipe.classifiers)
+        key = (name, split, recipe.data.preprocess, recipe.classifiers)
         if key not in self._prepared:
             self._prepared[key] = recipe.prepare(raw, split, self.root / name)
         return Task(name, self._prepared[key], recipe), split

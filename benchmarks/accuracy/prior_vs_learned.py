@@ -47,7 +47,7 @@ from tg_mlc._files import sha256
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph, edgeless
 from tg_mlc.papers.recipes import RECIPES, Recipe
-from tg_mlc.stacking.raters import NAMES
+from tg_mlc.stacking.classifiers import PUBLISHED
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
 #: Attention is averaged over so many batches; more of them change it little.
@@ -125,7 +125,8 @@ def main(
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
     all_seeds, left_out = range(first_seed, first_seed + seeds), without.split(";")
     if "best" not in with_settings:  # nothing but their own rows needs the classifiers
-        recipe = replace_fields(recipe, classifiers=tuple(k for k in recipe.classifiers if NAMES[k] not in left_out))
+        kept = tuple(kind for kind in recipe.classifiers if PUBLISHED[kind].title not in left_out)
+        recipe = replace_fields(recipe, classifiers=kept)
     raw, trials = _trials(recipe, dataset, root, split, all_seeds)
     _try_out(trials[first_seed], rows)
     priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))

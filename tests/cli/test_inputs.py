@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tg_mlc.cli._inputs import make_inputs
-from tg_mlc.cli._options import TrainOptions
 from tg_mlc.cli._training import Run
+from tg_mlc.cli.train import TrainOptions
 
 
 def options(path, **changes):

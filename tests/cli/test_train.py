@@ -9,8 +9,8 @@ import pytest
 import tg_mlc
 from tests.cli.conftest import TRAIN_ROWS, write_drugs, write_rows
 from tg_mlc import cli
-from tg_mlc.stacking import StackingFeatures, tuned_scores
-from tg_mlc.stacking.tuned_scores import TITLES
+from tg_mlc.stacking import StackingFeatures, features
+from tg_mlc.stacking.classifiers import AUTOMATIC
 
 
 def test_the_folder_holds_the_model_alone(rows):
@@ -113,24 +113,28 @@ def test_the_same_command_after_an_interruption(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "missing"), [([], ["ridge", "forest"]), (["--seed", "1"], list(TITLES)), (["--force"], list(TITLES))]
+    ("options", "missing"), [([], ["ridge", "forest"]), (["--seed", "1"], [*AUTOMATIC]), (["--force"], [*AUTOMATIC])]
 )
 def test_the_same_command_goes_on_with_what_is_missing(options, missing, tmp_path, monkeypatch):
-    tune, tuned = tuned_scores._tune, []
+    find, tuned = features.find_classifier, []
+    kinds = {search.title: kind for kind, search in AUTOMATIC.items()}
 
-    def interrupted(kind, *args):
+    def recorded(search, *args):
+        tuned.append(kinds[search.title])
+        return find(search, *args)
+
+    def interrupted(*args):
         if len(tuned) == 2:
             tuned.clear()
             raise KeyboardInterrupt
-        tuned.append(kind)
-        return tune(kind, *args)
+        return recorded(*args)
 
     table = write_rows(tmp_path / "rows.csv")
     command = ["train", "--labels", "tall,broad", "--csv", str(table), "--out", str(tmp_path / "model")]
     with monkeypatch.context() as patched:
-        patched.setattr(tuned_scores, "_tune", interrupted)
+        patched.setattr(features, "find_classifier", interrupted)
         assert cli.main([*command, "--seconds", "0"]) == 130
-    monkeypatch.setattr(tuned_scores, "_tune", lambda kind, *args: tuned.append(kind) or tune(kind, *args))
+    monkeypatch.setattr(features, "find_classifier", recorded)
     assert cli.main([*command, "--seconds", "0", *options]) == 0
     assert tuned == missing
     assert sorted(path.name.split("-")[0] for path in (tmp_path / "model").iterdir()) == ["model.json", "weights"]
@@ -142,7 +146,7 @@ def test_what_a_model_is_made_of_is_told(tmp_path, capsys):
     assert cli.main([*command, "--seconds", "0"]) == 0
     [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Weights")]
     assert line.startswith("Weights of its parts: linear SVM ")
-    assert line.endswith("; LaMP is left out, as the time was too short to train it.")
+    assert line.endswith("; LaMP is left out, because the time was too short to train it.")
     assert cli.main([*command, "--seconds", "5", "--force"]) == 0
     [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Weights")]
     assert re.search(r", LaMP \d\.\d\d\.$", line)

@@ -17,8 +17,7 @@ from tg_mlc.data.records import Records, Tokens
 from tg_mlc.inputs.fasta import letter_codes
 from tg_mlc.metrics import DECISION_METRICS
 from tg_mlc.saving import Predictor
-from tg_mlc.stacking import AutoModel, auto, tuned_scores
-from tg_mlc.stacking import folds as _folds
+from tg_mlc.stacking import AutoModel, auto, classifiers, features, folds
 from tg_mlc.stacking.automatic import _values
 
 pytest.importorskip("sklearn")
@@ -55,13 +54,10 @@ def test_parts_whose_labels_nobody_knows_do_not_count():
     assert np.isfinite(values).all()
 
 
-def test_new_samples_are_predicted(fitted):
+def test_new_samples_are_predicted_by_all_parts(fitted):
     evaluation = fitted.evaluate(vectors(seed=1))
     assert evaluation["roc_auc_macro"] > 0.95
     assert evaluation["f1_micro"] > 0.8
-
-
-def test_all_parts_take_part(fitted):
     assert len(fitted.models) == fitted.report["lamp"]["folds"] >= 2
     assert set(fitted.tuners) == set(DECISION_METRICS)
     assert len(fitted.report["weights"]) == 5
@@ -106,14 +102,11 @@ np.save(sys.argv[3], tg_mlc.load(sys.argv[1]).scores(raw))
 
 
 def test_a_fresh_process_predicts_the_same_without_unpickling(fitted, tmp_path):
-    rows = vectors(seed=1).rows("x").tolist()
-    np.testing.assert_array_equal(scores_of_a_fresh_process(fitted, rows, tmp_path), fitted.predict_proba(rows))
-
-
-def test_the_folder_holds_no_training_sample(fitted, tmp_path):
-    content = (fitted.save(tmp_path) / "model.json").read_text()
+    raw = vectors(seed=1).rows("x").tolist()
+    np.testing.assert_array_equal(scores_of_a_fresh_process(fitted, raw, tmp_path), fitted.predict_proba(raw))
+    content = (tmp_path / "model" / "model.json").read_text()
     assert "samples" in content
-    assert '"sample"' not in content
+    assert '"sample"' not in content  # no training sample
 
 
 def test_what_is_known_is_refused(fitted):
@@ -127,7 +120,7 @@ def test_classifiers_stand_beside_it(fitted):
     scores = fitted.classifier_scores(vectors(seed=1))
     assert list(scores) == ["linear SVM", "logistic regression", "kernel ridge regression", "random forest"]
     assert all(each.held_out.shape == each.scores.shape == (90, 2) for each in scores.values())
-    with pytest.raises(RuntimeError, match="as scores of training samples are not saved"):
+    with pytest.raises(RuntimeError, match="a model that was fitted here"):
         saved(fitted).classifier_scores(vectors(seed=1))
 
 
@@ -140,7 +133,7 @@ def test_classifiers_alone_do_where_time_is_short():
 
 
 def test_classifiers_alone_do_where_training_diverges():
-    with pytest.warns(UserWarning, match="classifiers alone, as LaMP's training diverged: .* lower 'lr'"):
+    with pytest.warns(UserWarning, match="classifiers alone, because LaMP's training diverged: .* lower 'lr'"):
         model = AutoModel(seconds=20, search=lambda attempt, usual: {"lr": 1e30}).fit(vectors())
     assert model.report["lamp"] is None
     assert model.report["without_lamp"].startswith("its training diverged: ")
@@ -159,8 +152,8 @@ def test_texts(tmp_path):
 
 @pytest.fixture
 def one_epoch(monkeypatch):
-    monkeypatch.setattr(_folds, "MAX_EPOCHS", 1)
-    monkeypatch.setattr(_folds, "NUM_FOLDS", (2,))
+    monkeypatch.setattr(folds, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
 
 
 def test_molecules(tmp_path, one_epoch):
@@ -212,28 +205,29 @@ def interrupted_at(monkeypatch, module, name, count):
 
 
 def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, monkeypatch):
-    monkeypatch.setattr(_folds, "MAX_EPOCHS", 1)
-    monkeypatch.setattr(_folds, "NUM_FOLDS", (3,))
-    monkeypatch.setattr(tuned_scores, "MAX_TREES", tuned_scores.MIN_TREES)  # which time would decide
+    monkeypatch.setattr(folds, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(folds, "NUM_FOLDS", (3,))
+    monkeypatch.setattr(classifiers, "MAX_TREES", classifiers.MIN_TREES)  # which time would decide
     dataset, new, keep = vectors(), vectors(seed=1), tmp_path / "keep"
     whole = AutoModel(seconds=1000).fit(dataset)
-    for module, name, count in ((tuned_scores, "_tune", 2), (_folds, "_train_fold", 2)):
+    for module, name, count in ((features, "find_classifier", 2), (folds, "_train_fold", 2)):
         with monkeypatch.context() as patched:
             interrupted_at(patched, module, name, count)
             with pytest.raises(KeyboardInterrupt):
                 AutoModel(seconds=1000).fit(dataset, keep)
     assert len(list(keep.iterdir())) == 4 + 2 + 2  # classifiers, plan and choice, folds
-    weights = next((keep / "ridge").glob("weights-*"))
+    weights = next(keep.glob("ridge-*/weights-*"))
     weights.write_bytes(weights.read_bytes()[:-1])
-    tuned = interrupted_at(monkeypatch, tuned_scores, "_tune", 5)
-    trained = interrupted_at(monkeypatch, _folds, "_train_fold", 5)
-    with pytest.warns(UserWarning, match="'ridge' is made again"):
+    tuned = interrupted_at(monkeypatch, features, "find_classifier", 5)
+    trained = interrupted_at(monkeypatch, folds, "_train_fold", 5)
+    with pytest.warns(UserWarning, match="'ridge-.*' is made again"):
         model = AutoModel(seconds=1000).fit(dataset, keep)
-    assert [call[0] for call in tuned] == ["ridge"]
+    assert [call[0].title for call in tuned] == ["kernel ridge regression"]
     assert [call[2].name for call in trained] == ["fold 2"]
     np.testing.assert_array_equal(model.predict_proba(new), whole.predict_proba(new))
     assert without_times(model.report) == without_times(whole.report)
-    assert repr(model.classifiers.tuned["forest"].classifier) == repr(whole.classifiers.tuned["forest"].classifier)
+    forests = [each.stacking.classifiers["forest"].classifier for each in (model, whole)]
+    assert repr(forests[0]) == repr(forests[1])
 
 
 def test_refuses_an_unknown_metric(fitted):

@@ -10,7 +10,7 @@ from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inputs import DNA, Chain, Molecules, Scale, TfIdf, Words
 from tg_mlc.nn import LabelMessagePassing
-from tg_mlc.stacking import ClassifierScores
+from tg_mlc.stacking import StackingFeatures
 from tg_mlc.training import BinaryObjective, MultiLabelModule
 from tg_mlc.training.module import lr_factor
 
@@ -106,7 +106,7 @@ def test_label_graphs_are_found_in_layers_of_any_class():
 
 @pytest.mark.parametrize(
     "preprocessor",
-    [TfIdf(), Scale(), Words(), Molecules(), Chain(TfIdf()), ClassifierScores(["svm"])],
+    [TfIdf(), Scale(), Words(), Molecules(), Chain(TfIdf()), StackingFeatures(["svm"])],
 )
 def test_a_preprocessor_has_to_be_fitted(preprocessor):
     with pytest.raises(ValueError, match=r"'preprocessor' to be fitted .*; call its 'fit' or 'fit_transform' first"):

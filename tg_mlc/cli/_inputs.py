@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from tg_mlc.cli._options import TrainOptions
+from tg_mlc.cli.train import TrainOptions
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.inputs import KINDS, InputKind

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
+from tqdm import tqdm
 from typing_extensions import Self
 
 from tg_mlc._files import file_sha256, sha256
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.cli._inputs import check_label_names, make_inputs
-from tg_mlc.cli._options import TrainOptions
 from tg_mlc.cli._output import show
+from tg_mlc.cli.train import TrainOptions
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
 from tg_mlc.saving import Predictor
 from tg_mlc.saving.folder import CONTENT
 from tg_mlc.stacking import AutoModel
-from tg_mlc.stacking.tuned_scores import TITLES
 
 MIN_ROWS = 10  #: of a file, so that one tests
 SHARES = (0.9, 0.0, 0.1)  #: of rows for training, none for validation, for testing
@@ -31,23 +35,25 @@ class Run:
 
     Args:
         options (TrainOptions): Those of the command.
+        force (bool, optional): Whether to replace a model that is there, and to start anew. (default: :obj:`False`)
+        json (bool, optional): Whether to print the result as JSON. (default: :obj:`False`)
 
     Raises:
         ValueError: If options disagree, or a model is there.
     """
 
-    def __init__(self, options: TrainOptions) -> None:
+    def __init__(self, options: TrainOptions, *, force: bool = False, json: bool = False) -> None:
         self.options, self.inputs, self.out = options, make_inputs(options), Path(options.out)
-        self.folder = self.out / "training"
+        self.folder, self.force, self.json = self.out / "training", force, json
         check_number("--seconds", options.seconds)
         check_choice("--split", options.split, self.inputs.input_kind.splits)
 
     def __enter__(self) -> Self:
-        if (self.out / CONTENT).exists() and not self.options.force:
+        if (self.out / CONTENT).exists() and not self.force:
             raise ValueError(
                 f"Expected no model in '{self.out}' (got one); choose another --out, or replace it: --force"
             )
-        if self.options.force:
+        if self.force:
             shutil.rmtree(self.folder, ignore_errors=True)
         return self
 
@@ -58,7 +64,7 @@ class Run:
     @property
     def key(self) -> str:
         """Differs between files, and between options that change what is trained."""
-        told = {name: value for name, value in asdict(self.options).items() if name not in ("out", "force", "json")}
+        told = {name: value for name, value in asdict(self.options).items() if name != "out"}
         return sha256(json.dumps({**told, "csv": file_sha256(Path(self.options.csv))}).encode())[:12]
 
     @cached_property
@@ -88,38 +94,48 @@ class Run:
         return train
 
     def finish(self, model: AutoModel, **facts: Any) -> None:
-        """Evaluates a model on the test samples, saves it with all that is known of it, and prints what is found."""
-        report = model.evaluate(self.dataset[self.split.test])
+        """Evaluates a model on the test samples, saves it with all that is known of it, and prints the results."""
+        evaluation = model.evaluate(self.dataset[self.split.test])
         several = self.inputs.input_kind.reads_columns
         columns = (self.dataset.feature_names or []) if several else self.inputs.columns
+        titles = [*(each.title for each in model.stacking.classifiers.values()), "LaMP"]
+        weights, reason = dict(zip(titles, model.report["weights"], strict=False)), model.report["without_lamp"]
         results = {
-            "test": report.to_dict()["values"],
+            "test": evaluation.to_dict()["values"],
             "validation": model.report["validation"],
-            "weights": _weights(model),
-            "without_lamp": model.report["without_lamp"],
+            "weights": weights,
+            "without_lamp": reason,
             **facts,
         }
         inputs = self.inputs._replace(columns=columns)._asdict()
-        Predictor(model, {"inputs": inputs, "split": self.split.hash, "split_name": self.split.name, **results}).save(
-            self.out
-        )
-        lines = [str(report), *(f"{name}: {_in_words(value)}" for name, value in facts.items()), _parts(model)]
-        lines.append(f"The model is in '{self.out}'.")
-        show({"model": str(self.out), **results}, "\n".join(lines), self.options.json)
+        known = {"inputs": inputs, "split": self.split.hash, "split_name": self.split.name, **results}
+        Predictor(model, known).save(self.out)
+        lines = [str(evaluation)]
+        for name, fact in facts.items():
+            several_facts = fact.items() if isinstance(fact, dict) else ()
+            lines.append(f"{name}: {', '.join(f'{key} {value}' for key, value in several_facts) or fact}")
+        parts = ", ".join(f"{title} {weight:.2f}" for title, weight in weights.items())
+        left_out = f"; LaMP is left out, because {reason}" if reason else ""
+        lines += [f"Weights of its parts: {parts}{left_out}.", f"The model is in '{self.out}'."]
+        show({"model": str(self.out), **results}, "\n".join(lines), self.json)
 
 
-def _in_words(fact: Any) -> str:
-    return ", ".join(f"{name} {value}" for name, value in fact.items()) if isinstance(fact, dict) else str(fact)
+@contextmanager
+def time_left(seconds: float) -> Iterator[None]:
+    """Shows, on a terminal, how much is left of the time that a training may take, above the bars of its parts."""
+    done, end = Event(), time.monotonic() + seconds
+    with tqdm(bar_format="{desc}", disable=None, leave=False) as line:
 
+        def tick() -> None:
+            while not done.is_set():
+                left = tqdm.format_interval(max(0.0, end - time.monotonic()))
+                line.set_description_str(f"Training takes at most about {left} more")
+                done.wait(1.0)
 
-def _weights(model: AutoModel) -> dict[str, float]:
-    """How much each part of a model counts, by its title."""
-    titles = [*(TITLES[kind] for kind in model.report["classifiers"]), "LaMP"]
-    return dict(zip(titles, model.report["weights"], strict=False))
-
-
-def _parts(model: AutoModel) -> str:
-    """What a model is made of, and why LaMP is left out if it is."""
-    parts = ", ".join(f"{title} {weight:.2f}" for title, weight in _weights(model).items())
-    reason = model.report["without_lamp"]
-    return f"Weights of its parts: {parts}{f'; LaMP is left out, as {reason}' if reason else ''}."
+        clock = Thread(target=tick, daemon=True)
+        clock.start()
+        try:
+            yield
+        finally:
+            done.set()
+            clock.join()

@@ -9,10 +9,10 @@ from typing import Any
 
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
-from tg_mlc.cli._options import TrainOptions
+from tg_mlc.cli.train import TrainOptions
 
 
-def tune(options: TrainOptions, *, trials: int = 20) -> int:
+def tune(options: TrainOptions, *, trials: int = 20, force: bool = False, json: bool = False) -> int:
     """Trains as "tg-mlc train" does, with the best of many settings of label message passing.
 
     Trials that are worse than most after the same number of epochs stop early. All of them take their own time, on top
@@ -20,14 +20,15 @@ def tune(options: TrainOptions, *, trials: int = 20) -> int:
 
     Args:
         trials: The number of settings to try.
+        force: Replaces a model that is there, and starts anew what was interrupted.
+        json: Prints the result as JSON.
     """
-    from tg_mlc.cli._progress import time_left
-    from tg_mlc.cli._training import Run
+    from tg_mlc.cli._training import Run, time_left
     from tg_mlc.stacking import AutoModel
 
     check_count("--trials", trials)
     optuna = require("optuna", extra="tune")
-    with Run(options) as run, ExitStack() as shown:
+    with Run(options, force=force, json=json) as run, ExitStack() as shown:
         study = _study(optuna, run.folder, run.key, options.seed)
 
         def search(*args: Any) -> dict[str, Any]:

@@ -44,7 +44,12 @@ KEYS: dict[str, dict[str, str]] = {
 #: Old to new values, by the entry that they are the value of: classes, builders, metrics, attributes.
 VALUES: dict[str, dict[Any, Any]] = {
     "class": {"Evidence": "BaseScores", "SequenceObjective": "LabelSequenceObjective"},
-    "name": {"DNAInputs": "DNA", "MoleculeInputs": "Molecules", "TunedScores": "StackingFeatures"},
+    "name": {
+        "ClassifierScores": "StackingFeatures",
+        "DNAInputs": "DNA",
+        "MoleculeInputs": "Molecules",
+        "TunedScores": "StackingFeatures",
+    },
     "view": {"pieces": "kmers"},
     "metric": _METRICS,
     "key": {"'evidence'": "'base_scores'"},
@@ -59,11 +64,70 @@ MODULES = {
     "known_labels": ("given_labels", {"embedding", "embedding.weight"}),
 }
 
+# Title, baseline and reading of the classifiers that were tuned within a time, by kind; and, with their view, of those
+# that validation samples chose.
+_TUNED = {
+    "svm": ("linear SVM", "linear", "margin"),
+    "logistic": ("logistic regression", "linear", "logit"),
+    "ridge": ("kernel ridge regression", "kernel_ridge", "probability"),
+    "forest": ("random forest", "forest", "probability"),
+}
+_VALIDATED = {
+    "svm": ("linear SVM, tuned", "linear", "raw", "inputs"),
+    "ridge": ("kernel ridge regression, tuned", "kernel_ridge", "raw", "inputs"),
+    "exact": ("kernel ridge regression, tuned for subset accuracy", "kernel_ridge", "raw", "inputs"),
+    "forest": ("random forest on Morgan fingerprints", "forest", "relative", "morgan_bits"),
+    "molecule_ridge": (
+        "kernel ridge regression on fingerprints and descriptors", "kernel_ridge", "relative", "vectors",
+    ),
+}  # fmt: skip
+
+
+def _forest(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a forest; that of molecules had frequencies, one of all labels its trees alone."""
+    names = {"num_trees": "n_estimators", "seed": "random_state"}
+    settings = {names.get(name, name): value for name, value in state["settings"].items() if name != "radius"}
+    num_features = settings.pop("num_bits", None)
+    if "trees" not in state:
+        return {**state, "settings": {**settings, "criterion": "gini"}, "num_features": num_features}
+    frequency = torch.zeros(len(state["trees"]["labels"]), dtype=torch.double)  # trees know all labels
+    return {
+        "settings": {**settings, "criterion": "squared_error"},
+        "search": [],
+        "num_features": num_features,
+        "frequency": frequency,
+        "forests": [state["trees"]],
+    }
+
+
+def _stacking_features(state: dict[str, Any]) -> dict[str, Any]:
+    """Classifiers were stored as ``tuned`` beside their views, or by kind alone, with what their views had learned."""
+    if "classifiers" in state:
+        return state
+    views, classifiers = dict(state.get("views", {})), {}
+    for kind, entry in state.get("tuned", state).items():
+        if "tuned" in state:
+            title, baseline, reading = _TUNED[kind]
+            found = {"view": entry["view"], "setting": entry["setting"], "state": entry["state"]}
+        else:
+            title, baseline, reading, view = _VALIDATED[kind]
+            found = {"view": view, "setting": [], "state": entry.get("classifier", entry)}
+            is_forest = view == "morgan_bits"
+            bits = entry["classifier"]["settings"]["num_bits"] if is_forest else 0
+            views[view] = {"num_bits": bits} if is_forest else entry.get("scalers", {})
+        if baseline == "forest":
+            found["state"] = _forest(found["state"])
+        found["frequency"] = entry["frequency"] if reading == "relative" else None
+        classifiers[kind] = {"title": title, "baseline": baseline, "reading": reading, "tried": [], **found}
+    return {"views": views, "classifiers": classifiers}
+
+
 #: Functions that bring the state of a preprocessor, whose keys have today's names, to today's form, by its class.
 STATES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "EventPreprocessor": lambda state: {{"tau": "window_size"}.get(key, key): value for key, value in state.items()},
     # Molecules describe themselves today.
     "Chain": lambda state: {"steps": [step for step in state["steps"] if step["name"] != "Described"]},
+    "StackingFeatures": _stacking_features,
 }
 
 #: What a former option says under today's options, by its value.
@@ -104,31 +168,12 @@ def upgrade(value: Any, entry: str | None = None) -> Any:
         found[new] = upgrade(item, new)
     if entry == "settings":
         found.pop("objective", None)  # which the hyper-parameters tell
-    if "num_trees" in found.get("settings", ()):
-        found = _forest(found)
     if found.keys() == {"name", "state"}:
         if found["name"] == "TableInputs":  # of words and of vectors
             found["name"] = "Vectors" if found["state"]["kind"] == "vector" else "Words"
         if found["name"] in STATES:
             found["state"] = STATES[found["name"]](found["state"])
     return found
-
-
-def _forest(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a forest; that of molecules had frequencies, one of all labels its trees alone."""
-    names = {"num_trees": "n_estimators", "seed": "random_state"}
-    settings = {names.get(name, name): value for name, value in state["settings"].items() if name != "radius"}
-    num_features = settings.pop("num_bits", None)
-    if "trees" not in state:
-        return {**state, "settings": {**settings, "criterion": "gini"}, "num_features": num_features}
-    frequency = torch.zeros(len(state["trees"]["labels"]), dtype=torch.double)  # trees know all labels
-    return {
-        "settings": {**settings, "criterion": "squared_error"},
-        "search": [],
-        "num_features": num_features,
-        "frequency": frequency,
-        "forests": [state["trees"]],
-    }
 
 
 def _path(old: str) -> str:

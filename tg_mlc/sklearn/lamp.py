@@ -26,8 +26,8 @@ from tg_mlc.models import LaMP
 from tg_mlc.saving.inference import logits_of
 from tg_mlc.sklearn.estimator import draw_seed, stack_rows
 from tg_mlc.sklearn.inputs import RawInputEstimator, make_samples, preprocessor_of, samples_like
+from tg_mlc.stacking.classifiers import AUTOMATIC
 from tg_mlc.stacking.folds import MODULE, settings_of
-from tg_mlc.stacking.tuned_scores import GRIDS as AUTOMATIC
 from tg_mlc.training import BinaryObjective, TrainSettings, train_model
 
 GraphName = Literal["fully_connected", "co_occurrence", "edgeless"]

@@ -22,9 +22,10 @@ from tg_mlc.saving import InferenceModel
 from tg_mlc.saving.checkpoint import restore_tuners
 from tg_mlc.saving.inference import logits_of
 from tg_mlc.saving.model import data_hash, model_state, restore_model
+from tg_mlc.stacking.classifiers import ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
+from tg_mlc.stacking.features import StackingFeatures
 from tg_mlc.stacking.resumable import ResumableParts
-from tg_mlc.stacking.tuned_scores import SCORE_SCALE, TITLES, StackingFeatures, ranks_and_decides
 
 if TYPE_CHECKING:
     from tg_mlc.stacking.folds import Folds, Search
@@ -46,7 +47,7 @@ class ClassifierScore(NamedTuple):
 def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> AutoModel:
     """Fits a model to any training samples: bags, texts, vectors, molecules or DNA.
 
-    All choices are made by scores of training samples from models that were fitted without them:
+    Scores of training samples from models that were fitted without them decide all choices:
 
     1. Linear, kernel and tree classifiers choose settings and the scale of inputs
        (:class:`~tg_mlc.stacking.StackingFeatures`).
@@ -67,8 +68,8 @@ def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> A
     Args:
         dataset (MultiLabelDataset): Training samples, all of which are used.
         seconds (float, optional): The time that may be taken, roughly: small data sets take less; hundreds of labels
-            take more where it is short, as each classifier is fitted in any case. Where it cuts a search short, results
-            depend on the speed of the machine. (default: :obj:`300`)
+            take more where it is short, because each classifier is fitted in any case. Where it cuts a search short,
+            results depend on the speed of the machine. (default: :obj:`300`)
         seed (int, optional): Seed of folds, trees and weights. (default: :obj:`0`)
 
     Raises:
@@ -84,21 +85,21 @@ class AutoModel(InferenceModel):
     .. code-block:: python
 
         auto(dataset).save("model")
-        tg_mlc.load("model").predict(["A text that nobody has labelled."])
+        tg_mlc.load("model").predict(["A text without labels."])
 
     Args:
-        seconds, seed (optional): As of :func:`auto`.
+        seconds, seed (optional): As in :func:`auto`.
         search (callable, optional): Finds options of LaMP in further time: it is given a function that trains with some
             of them changed and returns the loss of samples left out, and the usual options, and returns the best
             changes. (default: :obj:`None`, a few options are tried)
 
     Attributes:
         label_names (list[str]): The names of the labels.
-        preprocessor (Preprocessor): What makes samples with base scores of raw inputs.
+        preprocessor (Preprocessor): Makes samples with base scores of raw inputs.
         models (list[torch.nn.Module]): LaMP of every fold; none if time was too short, or training diverged.
         combination (LogitStacking): The weights of all logits, those of the models last.
         tuners (dict[str, ThresholdTuner]): Thresholds for every metric.
-        report (dict): What was chosen, by which scores, and how long each part took.
+        report (dict): The choices, the scores that decided them, and how long each part took.
     """
 
     kind = "auto"
@@ -119,8 +120,8 @@ class AutoModel(InferenceModel):
 
         Args:
             dataset (MultiLabelDataset): Training samples.
-            keep (Path, optional): A folder for classifiers and models as soon as they are done, with which the same
-                call goes on after an interruption; it belongs to these samples and options, and stays.
+            keep (Path, optional): A folder that gets classifiers and models as soon as they are done, from which the
+                same call goes on after an interruption; it belongs to these samples and options, and stays.
                 (default: :obj:`None`, nothing is kept)
         """
         from lightning.pytorch.utilities.seed import isolate_rng  # loading a model needs no Lightning
@@ -128,46 +129,45 @@ class AutoModel(InferenceModel):
         with isolate_rng():
             return self._fit(dataset, ResumableParts(keep))
 
-    def _fit(self, dataset: MultiLabelDataset, kept: ResumableParts) -> Self:
-        start = kept.clock()
+    def _fit(self, dataset: MultiLabelDataset, parts: ResumableParts) -> Self:
+        from tg_mlc.stacking.folds import train_folds
+
+        start, rows = parts.clock(), torch.arange(len(dataset))
         self.label_names = list(dataset.label_names)
-        scores = StackingFeatures(seconds=self.seconds * CLASSIFIER_SHARE, seed=self.seed, kept=kept)
-        self.preprocessor = Chain(*kind_of(dataset).steps(), scores)
-        train = self.preprocessor.fit_transform(dataset, _all_of(dataset))
-        folds, reason = self._train_folds(train, self.seconds - (kept.clock() - start), kept)
+        features = StackingFeatures(seconds=self.seconds * CLASSIFIER_SHARE, seed=self.seed, parts=parts)
+        self.preprocessor = Chain(*kind_of(dataset).steps(), features)
+        everything = Split(rows, rows[:0], rows[:0], "all training samples")
+        train = self.preprocessor.fit_transform(dataset, everything)
+        folds: Folds | None = None
+        without_lamp: str | None = None
+        try:
+            folds = train_folds(train, self.seconds - (parts.clock() - start), self.seed, self.search, parts)
+            without_lamp = "the time was too short to train it" if folds is None else None
+        except FloatingPointError as error:
+            without_lamp = f"its training diverged: {error}"
+            warnings.warn(
+                f"The model is made of classifiers alone, because LaMP's training diverged: {error}", stacklevel=4
+            )
         self.models = [] if folds is None else folds.models
         inputs = train.rows("base_scores").double().numpy()
         logits = inputs if folds is None else np.concatenate([inputs, folds.held_out[..., None]], axis=-1)
         y = train.y.numpy()
-        self.combination, values = best_combination(logits, y, [*scores.tuned, "lamp"])
+        self.combination, values = best_combination(logits, y, [*features.classifiers, "lamp"])
         self.tuners = tune_cross_fitted(y, self.combination.predict_proba(logits), seed=self.seed)
         self.report = {
             "classifiers": {
                 kind: {"view": each.view, "setting": list(each.setting), "seconds": each.seconds}
-                for kind, each in scores.tuned.items()
+                for kind, each in features.classifiers.items()
             },
             "lamp": None if folds is None else {"folds": len(folds.models), "epochs": folds.epochs, **folds.options},
-            "without_lamp": reason,
+            "without_lamp": without_lamp,
             "values": values,
             "validation": {metric: tuner.best_value for metric, tuner in self.tuners.items()},
             "data": data_hash(dataset),
             "weights": np.asarray(self.combination.weight).mean(axis=0).tolist(),
-            "seconds": kept.clock() - start,
+            "seconds": parts.clock() - start,
         }
         return self
-
-    def _train_folds(
-        self, train: MultiLabelDataset, seconds: float, kept: ResumableParts
-    ) -> tuple[Folds | None, str | None]:
-        """LaMP, or why there is none."""
-        from tg_mlc.stacking.folds import train_folds
-
-        try:
-            folds = train_folds(train, seconds, self.seed, self.search, kept)
-            return folds, "the time was too short to train it" if folds is None else None
-        except FloatingPointError as error:
-            warnings.warn(f"The model is made of classifiers alone, as LaMP's training diverged: {error}", stacklevel=5)
-            return None, f"its training diverged: {error}"
 
     def predict_proba(self, raw: Any, batch_size: int = 256) -> np.ndarray:
         """Returns probabilities :math:`(N, L)`.
@@ -176,10 +176,15 @@ class AutoModel(InferenceModel):
             raw (Any): Raw inputs as the preprocessor takes them (texts, rows, SMILES, DNA), or samples.
             batch_size (int, optional): The number of samples that LaMP takes at a time. (default: :obj:`256`)
         """
-        return self.combination.predict_proba(self._logits(self.preprocessor.transform(raw), batch_size))
+        samples = self.preprocessor.transform(raw)
+        logits = samples.rows("base_scores").double().numpy()
+        if self.models:
+            of_models = [logits_of(model, samples, batch_size).double().numpy() for model in self.models]
+            logits = np.concatenate([logits, np.mean(of_models, axis=0)[..., None]], axis=-1)
+        return self.combination.predict_proba(logits)
 
     def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
-        """Returns probabilities :math:`(N, L)`, without regard to known labels, of which there must be none."""
+        """Returns probabilities :math:`(N, L)`; given labels are refused."""
         if given is not None:
             raise ValueError(
                 "Expected samples without known labels, as classifiers take none (got some); train a model of your own "
@@ -220,19 +225,21 @@ class AutoModel(InferenceModel):
         Raises:
             RuntimeError: If the model was loaded.
         """
-        if any(each.held_out is None for each in self.classifiers.tuned.values()):
-            raise RuntimeError("Expected a model that 'fit' has made here, as scores of training samples are not saved")
-        base_scores = self.preprocessor.transform(raw).rows("base_scores").double().numpy() / SCORE_SCALE
-        return {
-            TITLES[kind]: ClassifierScore(expit(each.held_out), expit(base_scores[..., place]), each.seconds)
-            for place, (kind, each) in enumerate(self.classifiers.tuned.items())
-        }
+        classifiers = self.stacking.classifiers.values()
+        base_scores = self.preprocessor.transform(raw).rows("base_scores").double().numpy()
+        found = {}
+        for place, each in enumerate(classifiers):
+            if each.held_out is None:
+                raise RuntimeError("Expected a model that was fitted here (got one without scores of training samples)")
+            scores = expit(base_scores[..., place] / each.scale)
+            found[each.title] = ClassifierScore(expit(each.held_out), scores, each.seconds)
+        return found
 
     @property
-    def classifiers(self) -> StackingFeatures:
-        """The classifiers that give samples their base scores."""
-        classifiers: StackingFeatures = self.preprocessor.steps[-1]  # type: ignore[attr-defined]
-        return classifiers
+    def stacking(self) -> StackingFeatures:
+        """The step that gives samples their base scores."""
+        features: StackingFeatures = self.preprocessor.steps[-1]  # type: ignore[attr-defined]
+        return features
 
     def state_dict(self) -> dict[str, Any]:
         """Returns all that predictions need, as tensors and plain data."""
@@ -267,21 +274,8 @@ class AutoModel(InferenceModel):
             model.to(device)
         return self
 
-    def _logits(self, samples: MultiLabelDataset, batch_size: int) -> np.ndarray:
-        """The logits of all classifiers, and the mean of those of the models."""
-        inputs = samples.rows("base_scores").double().numpy()
-        if not self.models:
-            return inputs
-        of_models = [logits_of(model, samples, batch_size).double().numpy() for model in self.models]
-        return np.concatenate([inputs, np.mean(of_models, axis=0)[..., None]], axis=-1)
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}(seconds={self.seconds:g}, seed={self.seed})"
-
-
-def _all_of(dataset: MultiLabelDataset) -> Split:
-    rows = torch.arange(len(dataset))
-    return Split(rows, rows[:0], rows[:0], "all training samples")
 
 
 def best_combination(logits: np.ndarray, y: np.ndarray, names: Sequence[str]) -> tuple[LogitStacking, dict[str, float]]:

@@ -76,9 +76,15 @@ class LogitStacking:
         if logits.shape[:2] != known.shape:
             raise ValueError(f"Expected 'logits' of shape {[*known.shape, 'C']} (got {list(logits.shape)})")
         entries = _Entries(logits, positive, known)
-        weight, bias = _most_likely(entries)
+        share, label = entries.share[entries.label], entries.label
+        weight, bias = _minimise(entries, entries.x, 1 / np.sqrt(share * (1 - share)), 0.0)
         mean, spread = _moments(logits, known)
-        standard = _for_rare_labels(entries, mean, spread) / spread
+        standard = np.ones(1) / spread
+        if entries.x.shape[1] > 1:
+            # Positives together count as much as negatives together, and a label by the root of how many it has.
+            importance = np.where(entries.y == 1, 1 / share, 1 / (1 - share)) * np.sqrt(share)
+            shrinkage = _SHRINKAGE * len(entries.y) / entries.num_samples
+            standard = _minimise(entries, (entries.x - mean[label]) / spread[label], importance, shrinkage)[0] / spread
         # The mean and the spread of each label are those by the weights for frequent ones.
         wanted, found = (_moments((logits * each).sum(axis=-1), known) for each in (weight, standard))
         standard *= (wanted[1] / found[1])[:, None]
@@ -123,19 +129,13 @@ class _Entries:
     """Known entries of labels that can be learned from, some of them if they are very many."""
 
     def __init__(self, logits: FloatArray, positive: BoolArray, known: BoolArray) -> None:
-        self.sample, self.label = _pairs(known & learnable_labels(np.where(known, positive, np.nan)))
-        self.x = logits[self.sample, self.label]
-        self.y = positive[self.sample, self.label].astype(float)
+        sample, label = np.nonzero(known & learnable_labels(np.where(known, positive, np.nan)))
+        if len(sample) > MAX_PAIRS:
+            chosen = np.random.default_rng(0).choice(len(sample), MAX_PAIRS, replace=False)
+            sample, label = sample[chosen], label[chosen]
+        self.label, self.x, self.y = label, logits[sample, label], positive[sample, label].astype(float)
         self.num_samples, self.num_labels = known.shape
         self.share = (positive.sum(axis=0) + 1) / (known.sum(axis=0) + 2)
-
-
-def _pairs(known: BoolArray) -> tuple[np.ndarray, np.ndarray]:
-    sample, label = np.nonzero(known)
-    if len(sample) <= MAX_PAIRS:
-        return sample, label
-    chosen = np.random.default_rng(0).choice(len(sample), MAX_PAIRS, replace=False)
-    return sample[chosen], label[chosen]
 
 
 def _moments(values: FloatArray, known: BoolArray) -> tuple[FloatArray, FloatArray]:
@@ -152,22 +152,6 @@ def _rarity(positives: FloatArray, known: FloatArray) -> FloatArray:
     fewer = np.maximum(np.minimum(positives, known - positives), MIN_CLASS)
     most = np.maximum(known / 2, MIN_CLASS + 1)
     return np.clip(1 - np.log(fewer / MIN_CLASS) / np.log(most / MIN_CLASS), 0, 1)
-
-
-def _most_likely(entries: _Entries) -> tuple[FloatArray, FloatArray]:
-    """The weights :math:`w` and the biases."""
-    share = entries.share[entries.label]
-    return _minimise(entries, entries.x, 1 / np.sqrt(share * (1 - share)), 0.0)
-
-
-def _for_rare_labels(entries: _Entries, mean: FloatArray, spread: FloatArray) -> FloatArray:
-    """The weights :math:`v`."""
-    if entries.x.shape[1] == 1:
-        return np.ones(1)
-    x, share = (entries.x - mean[entries.label]) / spread[entries.label], entries.share[entries.label]
-    # Positives together count as much as negatives together, and a label by the root of how many it has.
-    importance = np.where(entries.y == 1, 1 / share, 1 / (1 - share)) * np.sqrt(share)
-    return _minimise(entries, x, importance, _SHRINKAGE * len(entries.y) / entries.num_samples)[0]
 
 
 def _minimise(

@@ -18,7 +18,7 @@ from tg_mlc.saving.folder import CONTENT, read_folder, write_folder
 PartT = TypeVar("PartT")
 
 #: Of what parts are made of, which changes where the same data and options no longer make the same.
-VERSION = 6
+VERSION = 7
 
 
 class ResumableParts:

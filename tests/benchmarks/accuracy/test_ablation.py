@@ -15,8 +15,10 @@ from tg_mlc.graphs import fully_connected
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder
 from tg_mlc.papers.recipes import TABLES
-from tg_mlc.stacking.raters import NAMES
+from tg_mlc.stacking.classifiers import PUBLISHED
 from tg_mlc.training import BinaryObjective, MultiLabelModule
+
+NAMES = {kind: search.title for kind, search in PUBLISHED.items()}
 
 
 def test_a_change_changes_what_it_names() -> None:

@@ -15,6 +15,7 @@ from benchmarks.accuracy.settings import SETTINGS, values_of, with_setting
 from tg_mlc.data import ArrayDataset, random_split
 from tg_mlc.data.records import Records
 from tg_mlc.papers.recipes import TABLES
+from tg_mlc.papers.recipes.recipe import Source
 
 
 def test_every_value_but_the_recipes_own_is_tried_once() -> None:
@@ -48,8 +49,9 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def put(*, other_test: bool) -> None:
         few = replace(
             recipe,
-            load=lambda root: samples(other_test=other_test),
-            split=lambda dataset, method, seed: random_split(60, seed=seed),
+            data=Source(
+                lambda root: samples(other_test=other_test), lambda dataset, method, seed: random_split(60, seed=seed)
+            ),
             published={**recipe.published, "fit": {"max_epochs": 1}},
         )
         monkeypatch.setitem(TABLES, "bibtex", few)

@@ -43,7 +43,8 @@ def atoms():
 @pytest.mark.parametrize(("name", "data", "node_messages"), [("bibtex", words, False), ("sider", atoms, True)])
 @pytest.mark.parametrize("member", RIVALS)
 def test_rivals_learn_by_any_recipe(member, name, data, node_messages, tmp_path):
-    recipe = replace(RECIPES[name].as_member(FAMILY[member]), preprocess=None, batch_size=16)
+    recipe = replace(RECIPES[name].as_member(FAMILY[member]), batch_size=16)
+    recipe = replace(recipe, data=replace(recipe.data, preprocess=False))
     recipe.module["lr"] = max(recipe.module["lr"], 1e-2)
     options = {} if recipe.model.get("channels", 16) is None else {"channels": 16}
     dataset = data()

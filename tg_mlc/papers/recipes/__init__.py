@@ -4,9 +4,8 @@ from tg_mlc._optional import require
 
 require("lightning.pytorch", extra="train")
 
-from tg_mlc.papers.recipes.dna import DNA  # noqa: E402
+from tg_mlc.papers.recipes.dna_and_planted import DNA, PLANTED  # noqa: E402
 from tg_mlc.papers.recipes.molecules import MOLECULES  # noqa: E402
-from tg_mlc.papers.recipes.planted import PLANTED  # noqa: E402
 from tg_mlc.papers.recipes.recipe import Recipe  # noqa: E402
 from tg_mlc.papers.recipes.tables import TABLES  # noqa: E402
 

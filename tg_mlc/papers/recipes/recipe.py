@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,15 +13,9 @@ from torch import Tensor, nn
 
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
-from tg_mlc.inputs import Preprocessor
-from tg_mlc.training import (
-    BinaryObjective,
-    FitResult,
-    MultiLabelDataModule,
-    Objective,
-    TrainSettings,
-    train_model,
-)
+from tg_mlc.inputs import Chain, Preprocessor, kind_of
+from tg_mlc.stacking.features import published_features
+from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, Objective, TrainSettings, train_model
 
 #: Settings of a model without other classifiers' help.
 ALONE: dict[str, Any] = {"base_scores": None, "score_skip": False, "attention_dropout": None}
@@ -54,32 +48,51 @@ class Member:
 
 
 @dataclass(frozen=True)
+class Source:
+    """How samples are loaded and divided."""
+
+    load: Callable[[Path], MultiLabelDataset]  #: from the folder of all data sets
+    split: Callable[[MultiLabelDataset, str, int], Split] = official_split  #: from a method's name and a seed
+    splits: tuple[str, ...] = ("official",)  #: the methods, of which the first is the usual one
+    redraw: Callable[[int], MultiLabelDataset] | None = None  #: draws samples anew, for data that are made from a seed
+    min_positives: int = 0  #: a label that occurs less often in the whole data set is left out of metrics
+    preprocess: bool = True  #: whether inputs are scaled, or weighted, before models and classifiers take them
+
+
+@dataclass(frozen=True)
 class Recipe:
     """The settings to load a data set, to divide it, and to train on it."""
 
-    load: Callable[[Path], MultiLabelDataset]  #: from the folder of all data sets
-    split: Callable[[MultiLabelDataset, str, int], Split]  #: from a method's name and a seed
-    splits: tuple[str, ...]  #: the methods, of which the first is the usual one
+    data: Source
     graphs: Mapping[str, GraphBuilder]  #: label graphs beside edgeless and fully connected; "prior" is the usual prior
-    build: Callable[
-        ..., nn.Module
-    ]  #: from training samples, a label graph, whether components send messages, and :attr:`model`
+    #: From training samples, a label graph, whether components send messages, and :attr:`model`.
+    build: Callable[..., nn.Module]
     model: dict[str, Any]  #: arguments of :attr:`build`
     module: dict[str, Any]  #: arguments of :class:`~tg_mlc.training.MultiLabelModule`
     fit: dict[str, Any]  #: arguments of :func:`~tg_mlc.training.fit`
     batch_size: int
-    #: What is fitted before the model, from the data set, a folder to keep fits in, and :attr:`classifiers`.
-    preprocess: Callable[[MultiLabelDataset, Path, Sequence[str]], Preprocessor] | None = None
-    classifiers: tuple[str, ...] = ()  #: whose scores are the base scores of samples
+    classifiers: tuple[str, ...] = ()  #: of :obj:`~tg_mlc.stacking.classifiers.PUBLISHED`, which give base scores
     objective: dict[str, Any] = field(default_factory=dict)  #: arguments of :attr:`objective_class`
     objective_class: type[Objective] = BinaryObjective
-    redraw: Callable[[int], MultiLabelDataset] | None = None  #: draws samples anew, for data that are made from a seed
-    min_positives: int = 0  #: a label that occurs less often in the whole data set is left out of metrics
-    settings: dict[str, Any] = field(default_factory=dict)  #: of :attr:`preprocess`, for the record
-    #: What differs, by attribute, for LaMP as published: settings of the paper where it learns with these, else ours.
+    settings: dict[str, Any] = field(default_factory=dict)  #: of preprocessing, for the record
+    #: Changes, by attribute, for LaMP as published: settings of the paper where it learns with these, else ours.
     published: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    #: What differs from that for its rivals of the family.
+    #: Further changes for its rivals of the family.
     rivals: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The ways to divide the samples, the usual one first."""
+        return self.data.splits
+
+    @property
+    def redraw(self) -> Callable[[int], MultiLabelDataset] | None:
+        """Draws samples anew, if they are made from a seed."""
+        return self.data.redraw
+
+    def split(self, dataset: MultiLabelDataset, method: str, seed: int) -> Split:
+        """Divides the samples by one of :attr:`splits`."""
+        return self.data.split(dataset, method, seed)
 
     def as_published(self) -> Recipe:
         """LaMP without other classifiers' help and without a linear path."""
@@ -104,47 +117,47 @@ class Recipe:
 
     def load_dataset(self, root: str | os.PathLike[str]) -> MultiLabelDataset:
         """Loads the data set, which gets a folder of its own in :obj:`root`, the folder of all data sets."""
-        return self.load(Path(root))
+        return self.data.load(Path(root))
 
     def prepare(self, dataset: MultiLabelDataset, split: Split, root: str | os.PathLike[str]) -> MultiLabelDataset:
-        """The samples as models take them, preprocessed by what is fitted to their training part, which is then their
+        """Returns the samples as models take them, with what preprocessed them, fitted to their training part, as the
         attribute :attr:`~tg_mlc.data.MultiLabelDataset.preprocessor`.
 
         Args:
             dataset (MultiLabelDataset): The data set.
             split (Split): Its parts.
-            root (str or PathLike): Where to keep what takes long to fit.
+            root (str or PathLike): Where to keep fits that take long.
         """
-        if self.preprocess is None:
+        if not self.data.preprocess:
             return dataset
-        preprocessor = self.preprocess(dataset, Path(root), self.classifiers)
+        features = [published_features(self.classifiers, Path(root) / "base_scores")] if self.classifiers else []
+        preprocessor = Chain(*kind_of(dataset).steps(scaled=True), *features)
         prepared = copy(preprocessor.fit_transform(dataset, split))
         prepared.preprocessor = preprocessor
         return prepared
 
     def counted_labels(self, dataset: MultiLabelDataset) -> Tensor:
-        """The labels of a whole data set that are frequent enough for metrics, a mask :math:`(L)`."""
-        counted: Tensor = dataset.y.nansum(dim=0) >= self.min_positives
+        """Returns a mask :math:`(L)` of the labels of a whole data set that are frequent enough for metrics."""
+        counted: Tensor = dataset.y.nansum(dim=0) >= self.data.min_positives
         return counted
 
-    def label_graph(self, kind: str, dataset: MultiLabelDataset, split: Split) -> LabelGraph:
+    def label_graph(self, name: str, dataset: MultiLabelDataset, split: Split) -> LabelGraph:
         """The label graph of a variant.
 
         Args:
-            kind (str): :obj:`"edgeless"` (edgeless), :obj:`"complete"` (fully connected), or one of :attr:`graphs`.
+            name (str): :obj:`"edgeless"`, :obj:`"complete"`, or one of :attr:`graphs`.
             dataset (MultiLabelDataset): The data set, as :meth:`prepare` returns it.
             split (Split): Its parts.
 
         Raises:
             ValueError: If the data set has no such graph.
         """
-        if kind == "edgeless":
-            return edgeless(dataset.label_names)
-        if kind == "complete":
-            return fully_connected(dataset.label_names)
-        if kind not in self.graphs:
-            raise ValueError(f"Expected a label graph among {['edgeless', 'complete', *self.graphs]} (got {kind!r})")
-        return self.graphs[kind](dataset, split)
+        always = {"edgeless": edgeless, "complete": fully_connected}
+        if name in always:
+            return always[name](dataset.label_names)
+        if name not in self.graphs:
+            raise ValueError(f"Expected a label graph among {[*always, *self.graphs]} (got {name!r})")
+        return self.graphs[name](dataset, split)
 
     def train(
         self,
@@ -179,7 +192,7 @@ class Recipe:
         Raises:
             ValueError: If the data set has not been through :meth:`prepare`.
         """
-        if self.preprocess is not None and dataset.preprocessor is None:
+        if self.data.preprocess and dataset.preprocessor is None:
             raise ValueError(f"Expected a data set that 'recipe.prepare' returns (got {dataset}); call it first")
         options = {"node_messages": node_messages, **self.model, **(model_options or {})}
         settings = TrainSettings(

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from tg_mlc.data import MultiLabelDataset, Split, random_split
 from tg_mlc.datasets import RCV1, MulanDataset, Reuters21578
 from tg_mlc.graphs import LabelGraph, co_occurrence, tree, wordnet
-from tg_mlc.inputs import Chain
 from tg_mlc.models import table_lamp
-from tg_mlc.papers.recipes.recipe import ALONE, GraphBuilder, Recipe, correlated, official_split
-from tg_mlc.stacking import table_preprocessor
-from tg_mlc.stacking.folds import TABLE_MODEL
-
-
-def _preprocess(dataset: MultiLabelDataset, root: Path, classifiers: Sequence[str]) -> Chain:
-    return table_preprocessor(dataset.kind, classifiers, root / "base_scores")
+from tg_mlc.papers.recipes.recipe import ALONE, GraphBuilder, Recipe, Source, correlated
+from tg_mlc.stacking.folds import MODULE, TABLE_MODEL
 
 
 def _co_occurrence(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
@@ -36,8 +28,8 @@ def _tree(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
     return tree(getattr(dataset, "label_parents", []), dataset.label_names)
 
 
-def _mulan(name: str) -> Callable[[Path], MultiLabelDataset]:
-    return partial(MulanDataset, name=name)
+def _mulan(name: str, **options: Any) -> Source:
+    return Source(lambda root: MulanDataset(root, name), **options)
 
 
 #: For data sets that were published without a split.
@@ -61,19 +53,14 @@ _TREE_GRAPHS: dict[str, GraphBuilder] = {"prior": _tree, "tree": _tree, "co-occu
 _TEXT_GRAPHS: dict[str, GraphBuilder] = {**_GRAPHS, "wordnet": _wordnet}
 
 
-def _recipe(
-    load: Callable[[Path], MultiLabelDataset], epochs: int, kinds: tuple[str, ...] = ("svm", "ridge"), **changes: Any
-) -> Recipe:
+def _recipe(data: Source, epochs: int, kinds: tuple[str, ...] = ("svm", "ridge"), **changes: Any) -> Recipe:
     settings: dict[str, Any] = {
-        "load": load,
-        "split": official_split,
-        "splits": ("official",),
+        "data": data,
         "graphs": _GRAPHS,
-        "preprocess": _preprocess,
         "classifiers": kinds,
         "build": table_lamp,
         "model": MODEL,
-        "module": {"lr": 1e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05},
+        "module": MODULE,
         "objective": {"intermediate_weight": 0.1},
         "fit": {"max_epochs": epochs, "monitor": "val/macro_average_precision", "patience": None, "ema_decay": 0.998},
         "batch_size": 32,
@@ -112,7 +99,7 @@ TABLES = {
         },
     ),
     "reuters": _recipe(
-        lambda root: Reuters21578(root / "reuters"),
+        Source(lambda root: Reuters21578(root / "reuters")),
         epochs=8,
         graphs=_TEXT_GRAPHS,
         model={**MODEL, "channels": 128, "input_dropout": 0.4},
@@ -133,8 +120,10 @@ TABLES = {
     "genbase": _recipe(_mulan("genbase"), epochs=30),
     "corel5k": _recipe(_mulan("corel5k"), epochs=8),
     "mediamill": _recipe(_mulan("mediamill"), kinds=_FEW, epochs=4),
-    "bookmarks": _recipe(_mulan("bookmarks"), kinds=_FEW, epochs=4, graphs=_TEXT_GRAPHS, **_RANDOM),
+    "bookmarks": _recipe(_mulan("bookmarks", **_RANDOM), kinds=_FEW, epochs=4, graphs=_TEXT_GRAPHS),
     "nuswide": _recipe(_mulan("nuswide"), kinds=_FEW, epochs=2),
-    "rcv1": _recipe(lambda root: RCV1(root / "rcv1"), kinds=_FEW, epochs=2, graphs=_TREE_GRAPHS),
-    "rcv1-sample": _recipe(lambda root: RCV1(root / "rcv1-sample", "json"), epochs=10, graphs=_TREE_GRAPHS, **_RANDOM),
+    "rcv1": _recipe(Source(lambda root: RCV1(root / "rcv1")), kinds=_FEW, epochs=2, graphs=_TREE_GRAPHS),
+    "rcv1-sample": _recipe(
+        Source(lambda root: RCV1(root / "rcv1-sample", "json"), **_RANDOM), epochs=10, graphs=_TREE_GRAPHS
+    ),
 }

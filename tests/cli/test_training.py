@@ -5,7 +5,7 @@ import threading
 import time
 from contextlib import suppress
 
-from tg_mlc.cli._progress import time_left
+from tg_mlc.cli._training import time_left
 
 
 def test_the_time_left_is_shown_until_all_is_done(monkeypatch, capsys):

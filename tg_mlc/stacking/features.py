@@ -1,0 +1,198 @@
+"""StackingFeatures: scores of classifiers as a preprocessor, fitted before a model and saved with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+from typing_extensions import Self
+
+from tg_mlc._options import check_number
+from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
+from tg_mlc.data.bags import inputs_of, with_attribute
+from tg_mlc.data.samples import Samples
+from tg_mlc.inputs import Chain, Preprocessor, kind_of
+from tg_mlc.inputs.kind import View
+from tg_mlc.inputs.kinds import kind_named, make_view, views_of
+from tg_mlc.stacking.classifiers import AUTOMATIC, PUBLISHED, ClassifierSearch, StackedClassifier, find_classifier
+from tg_mlc.stacking.resumable import ResumableParts, key_of
+
+if TYPE_CHECKING:
+    import os
+
+
+class StackingFeatures(Preprocessor):
+    """Scores of other classifiers as the attribute :obj:`base_scores` of samples, :math:`(1, L, C)`.
+
+    :meth:`fit_transform` gives training samples the scores of fits without them. By default, linear, kernel and tree
+    classifiers choose their settings and the scale of their inputs by how well they rank and decide training samples
+    that they were fitted without (macro ROC-AUC, macro average precision and the best micro-F1 together); networks then
+    get vectors on the scale that most of them chose. Settings are compared on at most 1,500 samples, and the best is
+    fitted to as many as its share of the time allows. With ``searches=PUBLISHED``, as in the recipes of published data
+    sets, they take inputs as they are, and validation samples choose.
+
+    Args:
+        kinds (Sequence[str], optional): The classifiers, among :obj:`searches`. (default: :obj:`None`, all)
+        searches (dict, optional): How each kind of classifier is chosen (see :class:`ClassifierSearch`).
+            (default: :obj:`AUTOMATIC`: :obj:`"svm"` and :obj:`"logistic"` (linear), :obj:`"ridge"` (kernel ridge
+            regression) and :obj:`"forest"`)
+        seconds (float, optional): The time for all of them together, of which each has an equal share of what is left;
+            it is exceeded where even the smallest fits take longer. (default: :obj:`120`)
+        seed (int, optional): Seed of samples and folds. (default: :obj:`0`)
+        parts (ResumableParts, optional): Keeps each classifier once it is fitted. (default: :obj:`None`, nowhere)
+
+    Attributes:
+        classifiers (dict[str, StackedClassifier]): The classifiers by kind, after :meth:`fit`.
+
+    Raises:
+        ImportError: On use, if scikit-learn is not installed (extra ``data``).
+        ValueError: If a classifier is not known, or :obj:`seconds` is negative.
+    """
+
+    classifiers: dict[str, StackedClassifier]
+    views: dict[str, View]
+
+    def __init__(
+        self,
+        kinds: Sequence[str] | None = None,
+        searches: Mapping[str, ClassifierSearch] = AUTOMATIC,
+        *,
+        seconds: float = 120.0,
+        seed: int = 0,
+        parts: ResumableParts | None = None,
+    ) -> None:
+        if unknown := [name for name in kinds or () if name not in searches]:
+            raise ValueError(f"Expected 'kinds' among {list(searches)} (got {unknown})")
+        check_number("seconds", seconds)
+        self.searches = {kind: searches[kind] for kind in (searches if kinds is None else kinds)}
+        self.seconds = seconds
+        self.seed = seed
+        self.parts = parts or ResumableParts()
+
+    def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
+        """Fits the classifiers to training samples."""
+        self.fit_transform(dataset, split)
+        return self
+
+    def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
+        """Fits the classifiers, and gives training samples the scores of fits without them."""
+        train, end, y = dataset[split.train], self.parts.clock() + self.seconds, dataset.y.numpy()
+        automatic = any(search.view is None for search in self.searches.values())
+        own = [search.view for search in self.searches.values() if search.view is not None]
+        views = {**(views_of(dataset) if automatic else {}), **{name: _make_view(name) for name in own}}
+        self.views = {name: view.fit(train) for name, view in views.items()}
+        matrices = {name: view.matrix(dataset) for name, view in self.views.items()}
+        self.classifiers = {}
+        for place, (kind, search) in enumerate(tqdm(self.searches.items(), "Classifiers", disable=None, leave=False)):
+            share = max(0.0, end - self.parts.clock()) / (len(self.searches) - place)
+            taken = matrices if search.view is None else {search.view: matrices[search.view]}
+            find = partial(find_classifier, search, taken, y, split, share, self.seed)
+            key = "" if self.parts.folder is None else key_of((search, self.seed, split.hash), [*taken.values(), y])
+            pack = partial(StackedClassifier.state_dict, with_scores=True)
+            self.classifiers[kind] = self.parts.part(f"{kind}-{key}", find, pack, StackedClassifier.from_state)
+        return self._samples(dataset, [each.held_out for each in self.classifiers.values()])
+
+    def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
+        """Samples with the scores of all classifiers."""
+        matrices = {each.view: self.views[each.view].matrix(raw) for each in self.classifiers.values()}
+        return self._samples(raw, [each.scores(matrices[each.view]) for each in self.classifiers.values()])
+
+    def _samples(self, raw: MultiLabelDataset, scores: Sequence[Any]) -> MultiLabelDataset:
+        scales = [each.scale for each in self.classifiers.values()]
+        base_scores = torch.from_numpy(np.stack(scores, axis=-1) * scales).float()
+        # Data sets of large files keep some attributes alone.
+        if type(raw).get is not MultiLabelDataset.get:
+            collated = Samples.collate(list(raw), raw.label_names, None)
+            raw = ArrayDataset(collated._replace(kind=raw.kind, feature_names=raw.feature_names))
+        samples = with_attribute(raw, "base_scores", base_scores)
+        if not kind_of(raw).takes_view:
+            return samples
+        return with_attribute(samples, "x", torch.from_numpy(self.views[self.scaling].matrix(raw)))
+
+    @property
+    def scaling(self) -> str:
+        """The view that most classifiers chose but forests, to which all scales are alike."""
+        chosen = [each.view for each in self.classifiers.values() if each.baseline != "forest"] or list(self.views)
+        return max(dict.fromkeys(chosen), key=chosen.count)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The classifiers, and the views that they take."""
+        needed = {self.scaling, *(each.view for each in self.classifiers.values())}
+        return {
+            "views": {name: view.state_dict() for name, view in self.views.items() if name in needed},
+            "classifiers": {kind: each.state_dict() for kind, each in self.classifiers.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes the classifiers of another one."""
+        self.views = {name: _make_view(name).load_state_dict(each) for name, each in state["views"].items()}
+        self.classifiers = {kind: StackedClassifier.from_state(each) for kind, each in state["classifiers"].items()}
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(getattr(self, 'classifiers', self.searches))})"
+
+
+def table_preprocessor(
+    kind: str | None, classifiers: Sequence[str] = ("svm", "ridge"), folder: str | os.PathLike[str] | None = None
+) -> Chain:
+    """Weights words or standardises vectors, and adds the scores of classifiers that validation samples choose.
+
+    Args:
+        kind (str): The :obj:`kind` of a data set.
+        classifiers (Sequence[str], optional): Among :obj:`"svm"`, :obj:`"ridge"` (kernel ridge regression) and
+            :obj:`"exact"` (the same, tuned for whole label sets); none if empty. (default: :obj:`("svm", "ridge")`)
+        folder (str or PathLike, optional): Where to keep the classifiers. (default: :obj:`None`, nowhere)
+    """
+    features = [published_features(classifiers, folder)] if classifiers else []
+    return Chain(*kind_named(kind).steps(scaled=True), *features)
+
+
+def published_features(
+    kinds: Sequence[str] = ("svm", "ridge"), folder: str | os.PathLike[str] | None = None
+) -> StackingFeatures:
+    """Scores of classifiers as in the recipes of published data sets.
+
+    Args:
+        kinds (Sequence[str], optional): The classifiers, among :obj:`PUBLISHED`. (default: :obj:`("svm", "ridge")`)
+        folder (str or PathLike, optional): Where to keep them. (default: :obj:`None`, nowhere)
+    """
+    return StackingFeatures(kinds, PUBLISHED, parts=ResumableParts(None if folder is None else Path(folder)))
+
+
+class _Inputs(View):
+    """Words or vectors as they are."""
+
+    def matrix(self, dataset: MultiLabelDataset) -> Any:
+        return inputs_of(dataset)
+
+
+class _MorganBits(View):
+    """Whether a molecule has each of the Morgan substructures, folded to a number of bits that divides their number."""
+
+    num_bits: int
+
+    def fit(self, dataset: MultiLabelDataset) -> Self:
+        self.num_bits = dataset.rows("morgan").size(1)
+        return self
+
+    def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
+        bits: np.ndarray = dataset.rows("morgan").numpy() > 0
+        return np.asarray(bits.reshape(len(bits), -1, self.num_bits).any(axis=1), dtype=np.float32)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"num_bits": self.num_bits}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        self.num_bits = state["num_bits"]
+        return self
+
+
+def _make_view(name: str) -> View:
+    own: dict[str, type[View]] = {"inputs": _Inputs, "morgan_bits": _MorganBits}
+    return own[name]() if name in own else make_view(name)
