@@ -27,7 +27,7 @@ from jsonargparse import ArgumentParser
 from tg_mlc.data import Split
 from tg_mlc.datasets import load_events
 from tg_mlc.graphs import fully_connected
-from tg_mlc.metrics import evaluate, macro_roc_auc, ndcg_at_k, recall_at_k, tune_per_metric
+from tg_mlc.metrics import evaluate, macro_roc_auc, ndcg_at_k, recall_at_k, tune_thresholds
 from tg_mlc.ops import keep_heap
 from tg_mlc.sequences import (
     LANET,
@@ -124,7 +124,7 @@ def fit_lanet(dataset: NextSetDataset, split: Split, epochs: int) -> Scores:
 
 def row(y_val: np.ndarray, y_test: np.ndarray, val: np.ndarray, test: np.ndarray) -> list[float]:
     """The values of :obj:`COLUMNS`, with one threshold for each F1 that is tuned on validation weeks."""
-    report = evaluate(y_test, test, tune_per_metric(y_val, val))
+    report = evaluate(y_test, test, tune_thresholds(y_val, val))
     frequent = macro_roc_auc(y_test, test, min_positives=10)
     ranked = recall_at_k(y_test, test), ndcg_at_k(y_test, test)
     return [report["roc_auc_micro"], report["roc_auc_macro"], frequent, report["f1_micro"], report["f1_macro"], *ranked]

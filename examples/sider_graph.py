@@ -36,7 +36,7 @@ from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.datasets.moleculenet import LICENSE_NOTE
 from tg_mlc.inputs.molecules import with_vectors
-from tg_mlc.metrics import Evaluation, evaluate, tune_per_metric
+from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
 from tg_mlc.ops import keep_heap
 from tg_mlc.papers.recipes import RECIPES
 
@@ -217,7 +217,7 @@ def evaluate_counted(
     """Evaluates the labels that are frequent enough, with one threshold for each metric tuned on validation data."""
     counted = RECIPES[name].counted_labels(molecules)
     names = [label for label, counts in zip(molecules.label_names, counted.tolist(), strict=True) if counts]
-    tuners = tune_per_metric(molecules[split.val].y[:, counted], on_val[:, counted])
+    tuners = tune_thresholds(molecules[split.val].y[:, counted], on_val[:, counted])
     return evaluate(molecules[split.test].y[:, counted], on_test[:, counted], tuners, names)
 
 

@@ -6,7 +6,8 @@ from importlib import import_module
 
 import pytest
 
-from tg_mlc._moved import NAMES, new_place
+from tg_mlc._moved import METHODS, NAMES, new_place
+from tg_mlc.metrics import tune_thresholds
 
 OLD = [
     (old, pair.partition("=")[0])
@@ -23,6 +24,17 @@ def test_earlier_paths_work_with_a_warning_that_names_the_new_one(old, name):
         found = getattr(import_module(old), name)
     assert found is getattr(import_module(package), new)
     assert warned[0].filename == __file__
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_earlier_functions_of_thresholds_tune_by_their_method(name):
+    y, scores = [[0, 1], [1, 0], [1, 1], [0, 0]], [[0.2, 0.7], [0.6, 0.3], [0.9, 0.8], [0.1, 0.4]]
+    with pytest.warns(DeprecationWarning, match=f"'tg_mlc.metrics.{name}' is now .*{METHODS[name]!r}"):
+        tune = getattr(import_module("tg_mlc.metrics"), name)
+    expected = tune_thresholds(y, scores, METHODS[name])
+    assert {key: tuner.state_dict() for key, tuner in tune(y, scores).items()} == {
+        key: tuner.state_dict() for key, tuner in expected.items()
+    }
 
 
 def test_other_names_are_as_unknown_as_ever():

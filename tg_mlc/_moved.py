@@ -37,6 +37,7 @@ NAMES: dict[str, dict[str, str]] = {
             "energy_network gaml graph2graph graph2graph_autoregressive mped mped_autoregressive pooled_mlp seq2seq"
         ),
     },
+    "tg_mlc.metrics": {},
     "tg_mlc.nn": {"tg_mlc.nn": "KnownLabels=GivenLabels LabelReadout=LabelHead"},
     "tg_mlc.nn.decoders": {
         "tg_mlc.papers.decoders": (
@@ -61,6 +62,14 @@ NAMES: dict[str, dict[str, str]] = {
         "tg_mlc.papers.next_set": "C2AEObjective",
         "tg_mlc.saving": "Checkpoint read_checkpoint",
     },
+}
+
+#: Methods of ``tg_mlc.metrics.tune_thresholds`` by the function of ``tg_mlc.metrics`` that each was.
+METHODS = {
+    "tune_by_frequency": "frequency",
+    "tune_by_rank": "rank",
+    "tune_cross_fitted": "cross_fitted",
+    "tune_per_metric": "shared",
 }
 
 
@@ -109,6 +118,8 @@ def _add_names(module: ModuleType) -> None:
     others = vars(module).get("__getattr__")
 
     def find(name: str) -> Any:
+        if module.__name__ == "tg_mlc.metrics" and name in METHODS:
+            return _tune(name)
         place = new_place(module.__name__, name)
         if place is None:
             if others is not None:
@@ -123,3 +134,20 @@ def _add_names(module: ModuleType) -> None:
         return getattr(import_module(place[0]), place[1])
 
     module.__dict__["__getattr__"] = find
+
+
+def _tune(name: str) -> Any:
+    method = METHODS[name]
+    warnings.warn(
+        f"'tg_mlc.metrics.{name}' is now 'tg_mlc.metrics.tune_thresholds' with method={method!r}; the earlier function "
+        f"works in this release only",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+
+    def tune(y: Any, scores: Any, y_train: Any = None, *, per_label: bool = False, **options: Any) -> Any:
+        from tg_mlc.metrics import tune_thresholds
+
+        return tune_thresholds(y, scores, "per_label" if per_label else method, y_train=y_train, **options)
+
+    return tune

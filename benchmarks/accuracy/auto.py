@@ -28,7 +28,7 @@ from benchmarks.files import Run, check_kept, check_replacement, collect, descri
 from tg_mlc.baselines import LabelFrequency
 from tg_mlc.data import MultiLabelDataset, random_split, stratified_split
 from tg_mlc.datasets.registry import load
-from tg_mlc.metrics import Evaluation, evaluate, tune_cross_fitted
+from tg_mlc.metrics import Evaluation, evaluate, tune_thresholds
 from tg_mlc.stacking import auto
 from tg_mlc.stacking.automatic import best_combination
 from tg_mlc.stacking.classifiers import SCORE_SCALE
@@ -109,7 +109,7 @@ def measure(name: str, dataset: MultiLabelDataset, seed: int, seconds: float) ->
     ours = run(OURS, model.evaluate(test), time.perf_counter() - start, model.report)
     frequency = LabelFrequency().fit(train, train.y)
     on_train, on_test = (frequency.predict_proba(part) for part in (train, test))
-    runs = [run(FREQUENCY, evaluate(test.y, on_test, tune_cross_fitted(train.y, on_train)), 0.0)]
+    runs = [run(FREQUENCY, evaluate(test.y, on_test, tune_thresholds(train.y, on_train, "cross_fitted")), 0.0)]
     found = model.classifier_scores(test)
     rows = {title: (each.held_out, each.scores, each.seconds) for title, each in found.items()}
     held_out, scores = (
@@ -121,7 +121,7 @@ def measure(name: str, dataset: MultiLabelDataset, seed: int, seconds: float) ->
     combined = combination.predict_proba(held_out), combination.predict_proba(scores)
     taken = sum(each.seconds for each in found.values()) + time.perf_counter() - start
     for title, (on_train, on_test, time_taken) in {**rows, COMBINED: (*combined, taken)}.items():
-        tuners = tune_cross_fitted(train.y, on_train, seed=seed)
+        tuners = tune_thresholds(train.y, on_train, "cross_fitted", seed=seed)
         runs.append(run(title, evaluate(test.y, on_test, tuners), time_taken))
     return [*runs, ours]
 

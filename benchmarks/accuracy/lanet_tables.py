@@ -39,8 +39,7 @@ from tg_mlc.metrics import (
     ndcg_at_k,
     recall_at_k,
     roc_auc_per_label,
-    tune_by_frequency,
-    tune_per_metric,
+    tune_thresholds,
 )
 from tg_mlc.sequences import EventPreprocessor, NextSetDataset, time_split
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
@@ -194,9 +193,9 @@ def _write(path: Path, found: Found, dataset: NextSetDataset, split: Split, scor
 def metrics(y: Found, scores: Found) -> tuple[dict[str, float | None], dict[str, float]]:
     """The columns of the tables, :obj:`None` where undefined, and the thresholds of F1 with one for all labels."""
     tuners = {
-        "": tune_per_metric(y["val"], scores["val"]),
-        " per label": tune_per_metric(y["val"], scores["val"], per_label=True),
-        " by frequency": tune_by_frequency(y["val"], scores["val"], y["train"]),
+        "": tune_thresholds(y["val"], scores["val"]),
+        " per label": tune_thresholds(y["val"], scores["val"], "per_label"),
+        " by frequency": tune_thresholds(y["val"], scores["val"], "frequency", y_train=y["train"]),
     }
     found = {name: evaluate(y["test"], scores["test"], each) for name, each in tuners.items()}
     frequent = y["test"].sum(axis=0) >= FEW

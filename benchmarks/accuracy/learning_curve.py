@@ -33,7 +33,7 @@ from benchmarks.files import Run, check_kept, collect, describe_dataset
 from benchmarks.speed.released_layout import ReleasedLayout
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import fully_connected
-from tg_mlc.metrics import evaluate, tune_per_metric
+from tg_mlc.metrics import evaluate, tune_thresholds
 from tg_mlc.models import LaMP
 from tg_mlc.nn import LabelHead
 from tg_mlc.nn.encoders import BagEncoder
@@ -196,7 +196,7 @@ def _scores(
     """Metrics by part, with the thresholds that are best on the validation part."""
     on_val = _predict(model, samples[split.val])[:, counted]
     y_val = samples[split.val].y[:, counted]
-    tuners = tune_per_metric(y_val, on_val)
+    tuners = tune_thresholds(y_val, on_val)
     for part, y, scores in (
         ("validation", y_val, on_val),
         ("test", samples[split.test].y[:, counted], _predict(model, samples[split.test])[:, counted]),

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.metrics import DECISION_METRICS, LabelSets, evaluate, tune_by_frequency, tune_per_metric
+from tg_mlc.metrics import DECISION_METRICS, LabelSets, evaluate, tune_thresholds
 from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
@@ -172,8 +172,8 @@ class Task:
         names = [name for name, counts in zip(self.dataset.label_names, keep.tolist(), strict=True) if counts]
         val, test = (torch.as_tensor(np.asarray(s), dtype=torch.float64)[:, keep] for s in (on_val, on_test))
         y_train, y_val, y_test = (y[part][:, keep] for part in split.parts)
-        tuners = tune_per_metric(y_val, val)
-        following = tune_by_frequency(y_val, val, y_train)
+        tuners = tune_thresholds(y_val, val)
+        following = tune_thresholds(y_val, val, "frequency", y_train=y_train)
         evaluation = evaluate(y_test, test, tuners, names)
 
         def values(y: torch.Tensor, scores: torch.Tensor, tuners: Any = None) -> Metrics:
@@ -200,7 +200,7 @@ class Task:
             evaluation.to_dict()["values"],
             evaluation.undefined,
             hashlib.sha256(split.test.numpy().tobytes()).hexdigest(),
-            values(y_test, test, tune_per_metric(y_val, val, per_label=True)),
+            values(y_test, test, tune_thresholds(y_val, val, "per_label")),
             by_frequency,
             by_label_set,
             preferred,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from tg_mlc.metrics import STRENGTHS, ThresholdTuner, evaluate, tune_by_frequency, tune_per_metric
+from tg_mlc.metrics import ThresholdTuner, evaluate, tune_thresholds
+from tg_mlc.metrics.tuning import STRENGTHS
 
 rng = np.random.default_rng(0)
 FREQUENCIES = np.array([0.5, 0.2, 0.05, 0.01])
@@ -20,8 +21,8 @@ def labels_and_scores(num_samples=4000):
 
 def test_rare_labels_get_lower_thresholds_and_macro_f1_gains():
     (y, scores), (y_test, scores_test) = labels_and_scores(), labels_and_scores()
-    one = tune_per_metric(y, scores)
-    several = tune_by_frequency(y, scores, Y_TRAIN)
+    one = tune_thresholds(y, scores)
+    several = tune_thresholds(y, scores, "frequency", y_train=Y_TRAIN)
     thresholds = several["f1_macro"].thresholds
     assert (np.diff(thresholds) < 0).all()
     assert several["f1_macro"].best_value > one["f1_macro"].best_value + 0.05
@@ -35,13 +36,13 @@ def test_the_value_is_that_of_the_thresholds(strengths, steps):
     y, scores = labels_and_scores(500)
     if steps:  # votes of a few trees lie on the very thresholds that are tried
         scores = np.round(scores * steps) / steps
-    for name, tuner in tune_by_frequency(y, scores, Y_TRAIN, strengths=strengths).items():
+    for name, tuner in tune_thresholds(y, scores, "frequency", y_train=Y_TRAIN, strengths=strengths).items():
         assert tuner.best_value == pytest.approx(evaluate(y, scores, tuner)[name])
 
 
 def test_without_strength_there_is_one_threshold():
     y, scores = labels_and_scores(500)
-    for name, tuner in tune_by_frequency(y, scores, Y_TRAIN, strengths=(0.0,)).items():
+    for name, tuner in tune_thresholds(y, scores, "frequency", y_train=Y_TRAIN, strengths=(0.0,)).items():
         reference = ThresholdTuner(name).fit(y, scores)
         np.testing.assert_array_equal(tuner.thresholds, np.full(4, reference.threshold))
         assert tuner.best_value == reference.best_value
@@ -50,7 +51,7 @@ def test_without_strength_there_is_one_threshold():
 def test_ties_keep_the_weakest_strength():
     y = np.array([[1.0, 1.0], [0.0, 0.0]])
     scores = np.array([[0.99, 0.99], [0.001, 0.001]])
-    tuner = tune_by_frequency(y, scores, np.array([[1.0, 0.0]] * 9))["subset_accuracy"]
+    tuner = tune_thresholds(y, scores, "frequency", y_train=np.array([[1.0, 0.0]] * 9))["subset_accuracy"]
     assert tuner.best_value == 1.0
     assert tuner.thresholds[0] == tuner.thresholds[1]
 
@@ -60,7 +61,7 @@ def test_unknown_labels_count_neither_as_frequency_nor_as_error():
     holes = np.where(rng.random(Y_TRAIN.shape) < 0.5, np.nan, Y_TRAIN)
     reference = np.where(np.isnan(holes), 0.0, holes)
     assert not np.array_equal(np.nanmean(holes, axis=0), reference.mean(axis=0))
-    thresholds = tune_by_frequency(y, scores, holes, strengths=(0.5,))["f1_macro"].thresholds
+    thresholds = tune_thresholds(y, scores, "frequency", y_train=holes, strengths=(0.5,))["f1_macro"].thresholds
     odds = np.log(thresholds / (1 - thresholds))
     frequencies = (np.nansum(holes, axis=0) + 1) / ((~np.isnan(holes)).sum(axis=0) + 2)
     np.testing.assert_allclose(np.diff(odds), 0.5 * np.diff(np.log(frequencies)))
@@ -68,7 +69,8 @@ def test_unknown_labels_count_neither_as_frequency_nor_as_error():
 
 def test_they_are_kept_like_others():
     y, scores = labels_and_scores(500)
-    tuner = tune_by_frequency(torch.from_numpy(y), torch.from_numpy(scores), Y_TRAIN, metrics=["f1_macro"])["f1_macro"]
+    options = {"y_train": Y_TRAIN, "metrics": ["f1_macro"]}
+    tuner = tune_thresholds(torch.from_numpy(y), torch.from_numpy(scores), "frequency", **options)["f1_macro"]
     again = ThresholdTuner().load_state_dict(tuner.state_dict())
     np.testing.assert_array_equal(again.predict(scores), tuner.predict(scores))
 
@@ -84,4 +86,4 @@ def test_they_are_kept_like_others():
 def test_bad_arguments_are_named(change, message):
     arguments = {"y": np.eye(9, 4), "scores": np.full((9, 4), 0.5), "y_train": Y_TRAIN, **change}
     with pytest.raises(ValueError, match=message):
-        tune_by_frequency(**arguments)
+        tune_thresholds(method="frequency", **arguments)

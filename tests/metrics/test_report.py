@@ -20,7 +20,7 @@ from tg_mlc.metrics import (
     micro_f1,
     micro_roc_auc,
     subset_accuracy,
-    tune_per_metric,
+    tune_thresholds,
 )
 
 NAN = float("nan")
@@ -52,7 +52,7 @@ def data():
 @pytest.mark.parametrize("per_label", [False, True])
 def test_values_are_those_of_the_metrics(data, per_label):
     y, scores = data
-    tuners = tune_per_metric(y, scores, per_label=per_label)
+    tuners = tune_thresholds(y, scores, "per_label" if per_label else "shared")
     evaluation = evaluate(y, scores, tuners, NAMES)
     assert list(evaluation.values) == [*DECISIONS, *RANKINGS]
     for name, metric in DECISIONS.items():
@@ -152,9 +152,9 @@ def test_needs_no_extra():
     code = (
         "import sys; sys.modules.update(dict.fromkeys(['sklearn', 'rdkit', 'torchmetrics', 'pandas']))\n"
         "import tg_mlc.losses, tg_mlc.baselines\n"
-        "from tg_mlc.metrics import evaluate, tune_per_metric\n"
+        "from tg_mlc.metrics import evaluate, tune_thresholds\n"
         "y, scores = [[1, 0], [0, 1]], [[.9, .1], [.2, .7]]\n"
-        "assert evaluate(y, scores, tune_per_metric(y, scores))['roc_auc_macro'] == 1\n"
+        "assert evaluate(y, scores, tune_thresholds(y, scores))['roc_auc_macro'] == 1\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from tg_mlc.metrics import (
-    PAPER_GRID,
     ThresholdTuner,
     example_f1,
     hamming_accuracy,
     macro_f1,
     micro_f1,
     subset_accuracy,
-    tune_per_metric,
+    tune_thresholds,
 )
+from tg_mlc.metrics.thresholds import PAPER_GRID
 
 NAN = float("nan")
 METRICS = {
@@ -126,16 +126,16 @@ def test_zero_division_decides(zero_division, threshold, value, by_name):
     assert (tuner.threshold, tuner.best_value) == (threshold, pytest.approx(value))
 
 
-def test_tune_per_metric_equals_one_by_one():
+def test_all_metrics_at_once_equal_one_by_one():
     rng = np.random.default_rng(0)
     y, scores = rng.integers(0, 2, (40, 5)), rng.random((40, 5))
     for per_label in (False, True):
-        tuners = tune_per_metric(y, scores, per_label=per_label)
+        tuners = tune_thresholds(y, scores, "per_label" if per_label else "shared")
         assert list(tuners) == list(METRICS)
         for metric, tuner in tuners.items():
             expected = ThresholdTuner(metric, per_label=per_label).fit(y, scores)
             np.testing.assert_array_equal(tuner.thresholds, expected.thresholds)
-    assert list(tune_per_metric(y, scores, metrics=["subset_accuracy"])) == ["subset_accuracy"]
+    assert list(tune_thresholds(y, scores, metrics=["subset_accuracy"])) == ["subset_accuracy"]
 
 
 @pytest.mark.parametrize("per_label", [False, True])

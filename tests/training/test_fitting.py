@@ -13,7 +13,7 @@ from torch_geometric.nn import Linear, global_add_pool
 
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tg_mlc.data import Split
-from tg_mlc.metrics import evaluate, macro_roc_auc, tune_per_metric
+from tg_mlc.metrics import evaluate, macro_roc_auc, tune_thresholds
 from tg_mlc.nn.encoders import CategoricalEmbedding
 from tg_mlc.saving import read_checkpoint
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, fit
@@ -51,7 +51,7 @@ def test_the_result_holds_the_best_weights_and_their_thresholds(tmp_path, datase
         known = ~y.isnan()
         loss = torch.nn.functional.binary_cross_entropy(scores[known], y[known])
         assert float(loss) == pytest.approx(result.best_value, rel=1e-5)
-    expected = tune_per_metric(y, scores)
+    expected = tune_thresholds(y, scores)
     assert {name: tuner.threshold for name, tuner in module.tuners.items()} == {
         name: tuner.threshold for name, tuner in expected.items()
     }

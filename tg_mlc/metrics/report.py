@@ -91,7 +91,7 @@ def evaluate(
 
     .. code-block:: python
 
-        tuners = tune_per_metric(y_val, scores_val)
+        tuners = tune_thresholds(y_val, scores_val)
         print(evaluate(y_test, scores_test, tuners, dataset.label_names))
 
     Args:

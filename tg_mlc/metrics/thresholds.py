@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -159,31 +159,6 @@ class ThresholdTuner:
         if self.thresholds is None:
             raise RuntimeError("Expected 'fit' to be called first (got a tuner without thresholds)")
         return self.thresholds
-
-
-def tune_per_metric(
-    y: ArrayLike,
-    scores: ArrayLike,
-    *,
-    metrics: Iterable[str] = tuple(DECISION_METRICS),
-    per_label: bool = False,
-    grid: Sequence[float] = PAPER_GRID,
-    zero_division: ZeroDivisions = None,
-) -> dict[str, ThresholdTuner]:
-    """Chooses thresholds for every metric of the family, as the papers do and :func:`evaluate` takes them, with one
-    pass over the scores.
-
-    Args:
-        y, scores: As in :meth:`ThresholdTuner.fit`.
-        metrics (Iterable[str], optional): Names of the metrics. (default: all)
-        per_label, grid, zero_division (optional): As in :class:`ThresholdTuner`, with its errors.
-    """
-    tuners = {
-        metric: ThresholdTuner(metric, per_label=per_label, grid=grid, zero_division=zero_division)
-        for metric in metrics
-    }
-    counts = _count_over_grid(y, scores, check_grid(grid))
-    return {metric: tuner.fit_counts(counts) for metric, tuner in tuners.items()}
 
 
 def decide(scores: FloatArray, thresholds: FloatArray) -> BoolArray:

@@ -17,7 +17,7 @@ from tg_mlc._options import check_number
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.inputs import Chain, Preprocessor, from_state, kind_of, to_state
 from tg_mlc.inputs.preprocessor import as_tensors
-from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_cross_fitted
+from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_thresholds
 from tg_mlc.saving import InferenceModel
 from tg_mlc.saving.checkpoint import restore_tuners
 from tg_mlc.saving.inference import logits_of
@@ -55,7 +55,7 @@ def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> A
     3. Logits of all are combined with weights of at least zero (:class:`~tg_mlc.stacking.LogitStacking`), unless one
        classifier alone does better.
     4. Thresholds are fitted to the combined scores, for each metric of the kind that generalises best
-       (:func:`~tg_mlc.metrics.tune_cross_fitted`).
+       (:func:`~tg_mlc.metrics.tune_thresholds`, cross-fitted).
 
     .. code-block:: python
 
@@ -153,7 +153,7 @@ class AutoModel(InferenceModel):
         logits = inputs if folds is None else np.concatenate([inputs, folds.held_out[..., None]], axis=-1)
         y = train.y.numpy()
         self.combination, values = best_combination(logits, y, [*features.classifiers, "lamp"])
-        self.tuners = tune_cross_fitted(y, self.combination.predict_proba(logits), seed=self.seed)
+        self.tuners = tune_thresholds(y, self.combination.predict_proba(logits), "cross_fitted", seed=self.seed)
         self.report = {
             "classifiers": {
                 kind: {"view": each.view, "setting": list(each.setting), "seconds": each.seconds}

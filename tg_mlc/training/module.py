@@ -18,7 +18,7 @@ from typing_extensions import Self
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_number
 from tg_mlc.inputs import Preprocessor
-from tg_mlc.metrics import ThresholdTuner, evaluate, tune_per_metric
+from tg_mlc.metrics import ThresholdTuner, evaluate, tune_thresholds
 from tg_mlc.nn.given import given_in
 from tg_mlc.saving.checkpoint import (
     KEY,
@@ -152,7 +152,7 @@ class MultiLabelModule(LightningModule):
     def tuners(self) -> dict[str, ThresholdTuner]:
         """Thresholds by metric, fitted on the validation scores of the present weights; empty where there are none."""
         if not self._tuners and self._scored is not None:
-            self._tuners = tune_per_metric(*self._scored)
+            self._tuners = tune_thresholds(*self._scored)
         return self._tuners
 
     def setup(self, stage: str) -> None:
