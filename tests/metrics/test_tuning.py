@@ -7,6 +7,50 @@ import torch
 from tg_mlc.metrics import ThresholdTuner, evaluate, tune_thresholds
 from tg_mlc.metrics.tuning import STRENGTHS
 
+
+def drawn(num_samples, scale, seed=0):
+    """Labels with probabilities below a half; scores that are these, scaled by one factor for each label."""
+    random = np.random.default_rng(seed)
+    probability = random.random((num_samples, len(scale))) ** 2
+    return (random.random(probability.shape) < probability).astype(float), probability * scale
+
+
+def test_each_label_has_its_threshold_where_scores_differ_in_scale():
+    y, scores = drawn(2000, np.array([1.0, 0.1, 0.5]))
+    tuner = tune_thresholds(y, scores, "cross_fitted", metrics=["f1_macro"])["f1_macro"]
+    ratio = tuner.fitted() / tuner.fitted()[0]
+    np.testing.assert_allclose(ratio, [1.0, 0.1, 0.5], rtol=0.3)
+
+
+def test_one_threshold_serves_all_labels_where_there_are_few_samples_of_each():
+    y, scores = drawn(40, np.ones(200))
+    assert tune_thresholds(y, scores, "cross_fitted", metrics=["f1_micro"])["f1_micro"].fitted().shape == (1,)
+
+
+def test_new_samples_are_decided_as_well_as_with_the_best_of_one_kind():
+    y, scores = drawn(3000, np.array([1.0, 0.2, 0.6, 0.4]))
+    new = drawn(3000, np.array([1.0, 0.2, 0.6, 0.4]), seed=1)
+    found, shared = (evaluate(*new, tune_thresholds(y, scores, method)) for method in ("cross_fitted", "shared"))
+    assert found["f1_macro"] > shared["f1_macro"] + 0.02
+    assert all(
+        found[metric] > shared[metric] - 0.01
+        for metric in ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro")
+    )
+
+
+def test_unknown_labels_are_left_out():
+    y, scores = drawn(500, np.ones(3))
+    y[::2, 0] = np.nan
+    changed = np.where(np.isnan(y), 0.99, scores)
+    for metric, tuner in tune_thresholds(y, scores, "cross_fitted").items():
+        assert (tuner.fitted() == tune_thresholds(y, changed, "cross_fitted")[metric].fitted()).all()
+
+
+def test_refuses_logits():
+    with pytest.raises(ValueError, match="Expected probabilities"):
+        tune_thresholds([[0, 1], [1, 0], [0, 1], [1, 0]], [[-3.0, 3], [1, 1], [0, 2], [4, 1]], "cross_fitted")
+
+
 rng = np.random.default_rng(0)
 FREQUENCIES = np.array([0.5, 0.2, 0.05, 0.01])
 Y_TRAIN = (rng.random((4000, 4)) < FREQUENCIES).astype(float)
@@ -87,3 +131,45 @@ def test_bad_arguments_are_named(change, message):
     arguments = {"y": np.eye(9, 4), "scores": np.full((9, 4), 0.5), "y_train": Y_TRAIN, **change}
     with pytest.raises(ValueError, match=message):
         tune_thresholds(method="frequency", **arguments)
+
+
+def rank_thresholds_drawn(num_samples, scale, seed=0):
+    """Rare labels whose positives have the highest scores, on a scale of its own for each label."""
+    random = np.random.default_rng(seed)
+    y = (random.random((num_samples, len(scale))) < 0.02).astype(float)
+    return y, np.clip(0.3 * y + random.random(y.shape) * 0.4, 0, 1) * scale
+
+
+def test_labels_are_predicted_as_often_as_they_occur():
+    y, scores = rank_thresholds_drawn(500, np.array([1.0, 0.5, 0.1]))
+    tuner = tune_thresholds(y, scores, "rank", metrics=["f1_macro"])["f1_macro"]
+    predicted = tuner.predict(scores).sum(axis=0)
+    assert (abs(predicted - predicted.sum() / y.sum() * y.sum(axis=0)) <= 1).all()
+    assert tuner.best_value == pytest.approx(evaluate(y, scores, tuner)["f1_macro"])
+
+
+def test_a_positive_whose_score_held_out_is_low_does_not_lower_the_threshold():
+    y, scores = np.zeros((9, 2)), np.full((9, 2), 0.1)
+    y[:3, 0], scores[:3, 0] = 1, 0.9
+    y[8, 1], scores[:, 1] = 1, np.linspace(0.2, 0.02, 9)
+    assert 0.1 < tune_thresholds(y, scores, "rank")["f1_macro"].fitted()[1] <= 0.2
+    assert tune_thresholds(y, scores, "per_label")["f1_macro"].fitted()[1] < 0.1
+
+
+def test_labels_without_positives_are_not_predicted():
+    y, scores = rank_thresholds_drawn(50, np.ones(3))
+    y[:, 0], scores[:, 1], y[:, 2], scores[:, 2] = 0, 0.5, np.nan, 0.9
+    assert not tune_thresholds(y, scores, "rank")["f1_macro"].predict(scores).any()
+
+
+def test_rank_thresholds_unknown_labels_are_left_out():
+    y, scores = rank_thresholds_drawn(500, np.ones(3))
+    y[::2, 0] = np.nan
+    changed = np.where(np.isnan(y), 0.99, scores)
+    for metric, tuner in tune_thresholds(y, scores, "rank").items():
+        assert (tuner.fitted() == tune_thresholds(y, changed, "rank")[metric].fitted()).all()
+
+
+def test_rank_thresholds_refuses_logits():
+    with pytest.raises(ValueError, match="Expected probabilities"):
+        tune_thresholds([[0, 1], [1, 0]], [[-3.0, 3], [1, 1]], "rank")
