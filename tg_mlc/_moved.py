@@ -148,6 +148,7 @@ def _tune(name: str) -> Any:
     def tune(y: Any, scores: Any, y_train: Any = None, *, per_label: bool = False, **options: Any) -> Any:
         from tg_mlc.metrics import tune_thresholds
 
-        return tune_thresholds(y, scores, "per_label" if per_label else method, y_train=y_train, **options)
+        found: Any = "per_label" if per_label else method
+        return tune_thresholds(y, scores, found, y_train=y_train, **options)
 
     return tune
