@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tg_mlc.losses import (
+    asymmetric_loss,
+    focal_loss,
+    lamp_loss,
+    listwise_loss,
+    masked_bce,
+    sequence_loss,
+    soft_f1_loss,
+)
+
+NAN = float("nan")
+#: All losses of logits and targets.
+LOSSES = {
+    "bce": partial(masked_bce, pos_weight=2.0),
+    "focal": focal_loss,
+    "asymmetric": asymmetric_loss,
+    "listwise": listwise_loss,
+    "macro": soft_f1_loss,
+    "micro": partial(soft_f1_loss, average="micro"),
+    "lamp": lambda logits, y, **options: lamp_loss(logits, y, [logits * 2], 0.5, **options),
+}
+SYMBOLS = torch.tensor([[1, 0, 3, 3], [3, 3, 3, 3]])  # of two and of no labels
+COUNTED = torch.tensor([[True, True, True, False], [True, False, False, False]])
+
+
+@pytest.fixture(params=LOSSES.values(), ids=LOSSES)
+def loss(request):
+    return request.param
+
+
+@pytest.mark.parametrize("bad", [NAN, math.inf, -math.inf])
+def test_unknown_entries_get_no_gradient_whatever_their_logits(logits, y, loss, bad):
+    broken = torch.where(y.isnan(), bad, logits.detach()).requires_grad_()
+    value = loss(broken, y)
+    value.backward()
+    torch.testing.assert_close(value, loss(logits, y))
+    assert (broken.grad[y.isnan()] == 0).all()
+    assert (broken.grad[~y.isnan()] != 0).any()
+
+
+def test_nothing_observed_is_zero_with_zero_gradient(logits, loss):
+    value = loss(logits, torch.full((3, 3), NAN), label_smoothing=0.1)
+    value.backward()
+    assert value.item() == 0.0
+    assert (logits.grad == 0).all()
+
+
+def test_gradients_are_those_of_differences(logits, y, loss):
+    assert torch.autograd.gradcheck(lambda z: loss(z, y), logits)
+
+
+def test_shapes_smoothing_and_half_precision(logits, y, loss):
+    with pytest.raises(ValueError, match=r"one shape \(got \(3, 3\) and \(3, 2\)\)"):
+        loss(logits, y[:, :2])
+    with pytest.raises(ValueError, match="label_smoothing"):
+        loss(logits, y, label_smoothing=1.0)
+    assert loss(torch.full((3, 3), 8.0, dtype=torch.float16), y).isfinite()
+
+
+@pytest.mark.parametrize(
+    ("loss", "options"),
+    [
+        (focal_loss, {"gamma": -1.0}),
+        (focal_loss, {"alpha": 2.0}),
+        (asymmetric_loss, {"gamma_neg": -1.0}),
+        (asymmetric_loss, {"gamma_pos": NAN}),
+        (asymmetric_loss, {"margin": 1.0}),
+        (listwise_loss, {"weight": -1.0}),
+        (soft_f1_loss, {"average": "samples"}),
+        *((lamp_loss, {"intermediate_weight": weight}) for weight in (-0.1, NAN, math.inf)),
+        *((masked_bce, {"pos_weight": bad}) for bad in (-5.0, math.inf, NAN, [1.0, -1.0, 1.0], "x")),
+        *((masked_bce, {"pos_weight": wrong}) for wrong in ([1.0, 2.0], torch.ones(2), torch.ones(3, 1))),
+    ],
+)
+def test_options_out_of_range_are_named(logits, y, loss, options):
+    with pytest.raises(ValueError, match=f"'{next(iter(options))}'"):
+        loss(logits, y, **options)
+
+
+@pytest.mark.parametrize("pos_weight", [None, 3.0, [1.0, 2.0, 5.0], torch.tensor([1.0, 2.0, 5.0])])
+def test_bce_equals_torch_on_the_observed_entries(logits, y, pos_weight):
+    observed = ~y.isnan()
+    weight = None if pos_weight is None else torch.as_tensor(pos_weight).double().expand(3, 3)[observed]
+    target = y[observed].double() * 0.8 + 0.1
+    expected = F.binary_cross_entropy_with_logits(logits[observed], target, pos_weight=weight)
+    actual = masked_bce(logits, y, pos_weight=pos_weight, label_smoothing=0.2)
+    torch.testing.assert_close(actual, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(each, logits) for each in (actual, expected)))
+
+
+def test_half_precision_is_summed_in_float32():
+    value = masked_bce(torch.full((300, 300), 0.5, dtype=torch.bfloat16), torch.zeros(300, 300))
+    assert value.dtype == torch.float32
+    torch.testing.assert_close(value, F.softplus(torch.tensor(0.5)))
+
+
+@pytest.mark.parametrize(
+    ("loss", "options"),
+    [(masked_bce, {"pos_weight": 2.0}), (focal_loss, {}), (asymmetric_loss, {}), (soft_f1_loss, {"average": "micro"})],
+)
+def test_lamp_loss_adds_weighted_intermediate_terms_of_any_loss(logits, y, loss, options):
+    options = {"label_smoothing": 0.1, **options}
+    first, *others = (loss(scores, y, **options) for scores in (logits, logits * 2, logits - 1))
+    terms = [logits * 2, logits - 1]
+    torch.testing.assert_close(lamp_loss(logits, y, terms, 0.3, loss=loss, **options), first + 0.3 * sum(others))
+    torch.testing.assert_close(lamp_loss(logits, y, terms, loss=loss, **options), first)
+    torch.testing.assert_close(lamp_loss(logits, y, (), 0.3, loss=loss, **options), first)
+
+
+def test_lamp_loss_compiles_without_graph_breaks(logits, y):
+    compiled = torch.compile(lamp_loss, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(logits, y, [logits], 0.2), lamp_loss(logits, y, [logits], 0.2))
+
+
+def test_listwise_adds_the_cross_entropy_of_the_observed_labels_of_each_sample():
+    logits = torch.tensor([[1.0, 0.0, -1.0, 9.0], [0.5, 0.0, 0.0, 2.0], [3.0, 1.0, 0.0, 0.0]])
+    y = torch.tensor([[1.0, 0.0, 1.0, NAN], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    first = math.log(math.e + 1 + 1 / math.e) - (1.0 - 1.0) / 2
+    second = math.log(math.exp(0.5) + 2 + math.exp(2.0))
+    expected = masked_bce(logits, y) + 3.0 * (first + second) / 12
+    torch.testing.assert_close(listwise_loss(logits, y, weight=3.0), expected)
+    smoothed = {"label_smoothing": 0.1}
+    torch.testing.assert_close(listwise_loss(logits, y, weight=0.0, **smoothed), masked_bce(logits, y, **smoothed))
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
+def test_sequences_equal_torch_where_all_symbols_may_come(label_smoothing):
+    logits = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(0))
+    expected = F.cross_entropy(logits[COUNTED], SYMBOLS[COUNTED], label_smoothing=label_smoothing)
+    value = sequence_loss(logits.log_softmax(dim=-1), SYMBOLS, label_smoothing=label_smoothing)
+    torch.testing.assert_close(value, expected)
+    with pytest.raises(ValueError, match="'label_smoothing'"):
+        sequence_loss(logits, SYMBOLS, label_smoothing=1.0)
+
+
+def test_smoothing_leaves_out_symbols_that_may_not_come():
+    logits = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    excluded = torch.zeros(2, 4, 4, dtype=torch.bool)
+    excluded[0, 1, 1] = True
+    log_probs = logits.masked_fill(excluded, -torch.inf).log_softmax(dim=-1)
+    value = sequence_loss(log_probs, SYMBOLS, label_smoothing=0.2)
+    places = [(0, 0, [0, 1, 2, 3]), (0, 1, [0, 2, 3]), (0, 2, [0, 1, 2, 3]), (1, 0, [0, 1, 2, 3])]
+    parts = [
+        F.cross_entropy(logits[b, i, kept], torch.tensor(kept.index(SYMBOLS[b, i])), label_smoothing=0.2)
+        for b, i, kept in places
+    ]
+    torch.testing.assert_close(value, torch.stack(parts).mean())
+    value.backward()
+    assert logits.grad.isfinite().all()
+    assert logits.grad[0, 1, 1] == 0.0
+    assert not logits.grad[~COUNTED].any()

@@ -1,0 +1,193 @@
+"""Cross-entropies: of labels by themselves, as a list and as a sequence, and LaMP's sum of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tg_mlc._options import check_number
+
+
+class Observed(NamedTuple):
+    """Logits and targets in one precision, both 0 where a target is unknown."""
+
+    logits: Tensor  #: ``[B, L]``
+    target: Tensor  #: ``[B, L]``, smoothed
+    mask: Tensor  #: ``[B, L]``, whether the target is observed
+
+    def mean(self, losses: Tensor) -> Tensor:
+        """The mean of losses :math:`(B, L)` over the observed targets, zero if there is none."""
+        return torch.where(self.mask, losses, 0.0).sum() / self.mask.sum().clamp(min=1)
+
+
+def read_observed(logits: Tensor, y: Tensor, label_smoothing: float) -> Observed:
+    """Masks unknown entries in the inputs of a loss, not in its result, because 0 * infinity in a gradient is NaN.
+    Half-precision logits are promoted to float32.
+    """
+    if logits.shape != y.shape:
+        raise ValueError(f"Expected logits and 'y' of one shape (got {tuple(logits.shape)} and {tuple(y.shape)})")
+    check_number("label_smoothing", label_smoothing, below=1.0)
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    mask = ~torch.isnan(y)
+    target = torch.where(mask, y, 0.0).to(logits.dtype)
+    return Observed(torch.where(mask, logits, 0.0), target * (1.0 - label_smoothing) + 0.5 * label_smoothing, mask)
+
+
+def masked_bce(
+    logits: Tensor,
+    y: Tensor,
+    *,
+    pos_weight: Tensor | Sequence[float] | float | None = None,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    r"""The binary cross-entropy of logits, averaged over the observed labels.
+
+    .. math::
+        \mathcal{L} = - \frac{1}{|\mathcal{K}|} \sum_{(b, i) \in \mathcal{K}} w_i \, y_{bi} \log \sigma(z_{bi}) +
+        (1 - y_{bi}) \log (1 - \sigma(z_{bi}))
+
+    with :math:`\mathcal{K}` the entries of :obj:`y` that are not NaN. Unknown entries get a gradient of exactly zero;
+    without an observed entry, the loss is zero. Half-precision logits are promoted to float32 first. Nothing waits for
+    the device, so that values of :obj:`y` are not checked (and may be soft targets).
+
+    Args:
+        logits (Tensor): Scores before the sigmoid.
+        y (Tensor): Targets: 0, 1, or NaN for unknown.
+        pos_weight (Tensor, Sequence or float, optional): Weight of positive entries, one for all labels or one per
+            label. As in PyTorch, the mean still divides by the number of entries. (default: :obj:`None`)
+        label_smoothing (float, optional): With :math:`\epsilon`, targets become :math:`\epsilon / 2` and
+            :math:`1 - \epsilon / 2`. (default: :obj:`0.0`)
+
+    Shapes:
+        - **input:** logits :math:`(B, L)`, targets :math:`(B, L)`
+        - **output:** a scalar
+
+    Raises:
+        ValueError: If the shapes differ, :obj:`label_smoothing` is not in :math:`[0, 1)`, a weight is not a finite
+            number of at least 0 (which is not checked of tensors), or there are neither one nor :math:`L` weights.
+    """
+    entries = read_observed(logits, y, label_smoothing)
+    if pos_weight is not None:
+        weights = pos_weight if isinstance(pos_weight, Tensor | Sequence) else [pos_weight]
+        if not isinstance(weights, Tensor):  # a check of its values would wait for the device
+            for weight in weights:
+                check_number("pos_weight", weight)
+        shape = list(weights.shape) if isinstance(weights, Tensor) else [len(weights)]
+        if shape not in ([], [1], [logits.size(-1)]):
+            raise ValueError(
+                f"Expected 'pos_weight' to be one number or {logits.size(-1)}, one per label (got shape {shape})"
+            )
+        pos_weight = torch.as_tensor(pos_weight, dtype=entries.logits.dtype, device=logits.device)
+    losses = F.binary_cross_entropy_with_logits(entries.logits, entries.target, pos_weight=pos_weight, reduction="none")
+    return entries.mean(losses)
+
+
+def lamp_loss(
+    logits: Tensor,
+    y: Tensor,
+    intermediate: Sequence[Tensor] = (),
+    intermediate_weight: float = 0.0,
+    *,
+    loss: Callable[..., Tensor] = masked_bce,
+    **options: Any,
+) -> Tensor:
+    r"""The loss with intermediate terms from the `"Neural Message Passing for Multi-Label Classification"
+    <https://arxiv.org/abs/1904.08049>`_ paper.
+
+    .. math::
+        \mathcal{L} = \ell(\mathbf{z}, \mathbf{y}) + \lambda \sum_s \ell(\mathbf{z}^{(s)}, \mathbf{y})
+
+    where :math:`\mathbf{z}^{(s)}` is the readout of the intermediate label state :math:`s`. The paper takes the binary
+    cross-entropy as :math:`\ell` and chooses :math:`\lambda` from 0, 0.1, 0.2 and 0.3 on validation data.
+
+    Args:
+        logits (Tensor): Scores of the final label states before the sigmoid.
+        y (Tensor): Targets: 0, 1, or NaN for unknown.
+        intermediate (Sequence[Tensor], optional): Scores of the intermediate label states, the final ones left out.
+            (default: :obj:`()`)
+        intermediate_weight (float, optional): The weight :math:`\lambda`. (default: :obj:`0.0`)
+        loss (Callable, optional): The loss :math:`\ell` of each term. (default: :func:`masked_bce`)
+        **options (optional): Additional arguments of :obj:`loss`.
+
+    Shapes:
+        - **input:** logits :math:`(B, L)`, targets :math:`(B, L)`, intermediate logits :math:`(B, L)` each
+        - **output:** a scalar
+
+    Raises:
+        ValueError: If :obj:`intermediate_weight` is not a finite number of at least 0, or :obj:`loss` refuses its
+            arguments.
+    """
+    check_number("intermediate_weight", intermediate_weight)
+    total = loss(logits, y, **options)
+    if intermediate_weight > 0.0:
+        for scores in intermediate:
+            total = total + intermediate_weight * loss(scores, y, **options)
+    return total
+
+
+def listwise_loss(logits: Tensor, y: Tensor, *, weight: float = 5.0, label_smoothing: float = 0.0) -> Tensor:
+    r"""The binary cross-entropy of :func:`masked_bce`, plus the cross-entropy of the observed labels of each sample as
+    one distribution: ListNet of the `"Learning to Rank: From Pairwise Approach to Listwise Approach"
+    <https://dl.acm.org/doi/10.1145/1273496.1273513>`_ paper.
+
+    .. math::
+        \mathcal{L} = \mathcal{L}_{\textrm{BCE}} - \frac{\lambda}{B L} \sum_{b} \sum_{i} \frac{y_{bi}}{\sum_j y_{bj}}
+        \log \frac{e^{z_{bi}}}{\sum_j e^{z_{bj}}}
+
+    All samples count alike in the second term, as they do in recall at :math:`k`; in the first one, large sets count
+    more. Samples without a label have no second term.
+
+    Args:
+        logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes.
+        weight (float, optional): The weight :math:`\lambda`. (default: :obj:`5.0`)
+
+    Raises:
+        ValueError: If the shapes differ or an option is out of range.
+    """
+    check_number("weight", weight)
+    entries = read_observed(logits, y, label_smoothing)
+    share = entries.target * entries.mask
+    share = share / share.sum(dim=1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
+    # Not -inf, whose product with a share of zero is NaN.
+    log_softmax = entries.logits.masked_fill(~entries.mask, torch.finfo(share.dtype).min / 2).log_softmax(dim=1)
+    order = -torch.where(share > 0, share * log_softmax, 0.0).sum() / y.numel()
+    each = entries.mean(F.binary_cross_entropy_with_logits(entries.logits, entries.target, reduction="none"))
+    return each + weight * order
+
+
+def sequence_loss(log_probs: Tensor, symbols: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
+    r"""The cross-entropy of label sequences, averaged over their symbols up to the first stop.
+
+    .. math::
+        \mathcal{L} = - \frac{1}{|\mathcal{S}|} \sum_{(b, i) \in \mathcal{S}} (1 - \epsilon) \log p_{bi}(y_{bi}) +
+        \frac{\epsilon}{|\mathcal{A}_{bi}|} \sum_{s \in \mathcal{A}_{bi}} \log p_{bi}(s)
+
+    with :math:`\mathcal{A}_{bi}` the symbols that may come at place :math:`i`, those of a probability above zero.
+
+    Args:
+        log_probs (torch.Tensor): The log-probabilities of all symbols at each place, minus infinity where a symbol may
+            not come.
+        symbols (torch.Tensor): The sequences, of labels and, last of all symbols, the stop.
+        label_smoothing (float, optional): The share :math:`\epsilon` of the targets that is spread evenly.
+            (default: :obj:`0.0`)
+
+    Shapes:
+        - **input:** log-probabilities :math:`(B, n, L + 1)`, symbols :math:`(B, n)`
+        - **output:** a scalar
+
+    Raises:
+        ValueError: If :obj:`label_smoothing` is not in :math:`[0, 1)`.
+    """
+    check_number("label_smoothing", label_smoothing, below=1.0)
+    stops = symbols == log_probs.size(-1) - 1
+    counted = (stops.cumsum(dim=1) - stops.long()) == 0
+    losses = -log_probs.gather(2, symbols.unsqueeze(-1)).squeeze(-1)
+    if label_smoothing > 0.0:
+        excluded = log_probs.isneginf()
+        even = -log_probs.masked_fill(excluded, 0.0).sum(dim=-1) / (~excluded).sum(dim=-1)
+        losses = (1.0 - label_smoothing) * losses + label_smoothing * even
+    return losses[counted].mean()
