@@ -63,18 +63,13 @@ def test_new_samples_are_predicted_by_all_parts(fitted):
     assert len(fitted.report["weights"]) == 5
 
 
-def test_raw_rows_are_predicted_as_samples_are(fitted):
-    new = vectors(seed=1)
+def test_saved_model_predicts_the_same_for_samples_and_raw_rows(fitted):
+    new, restored = vectors(seed=1), saved(fitted)
     rows = new.rows("x").numpy()
-    np.testing.assert_array_equal(fitted.predict_proba(rows), fitted.predict_proba(new))
+    for raw in (rows, new):
+        np.testing.assert_array_equal(restored.predict_proba(raw), fitted.predict_proba(new))
+        assert (restored.predict(raw, "f1_macro") == fitted.predict(new, "f1_macro")).all()
     assert fitted.predict(rows).shape == (90, 2)
-
-
-def test_saved_model_predicts_the_same(fitted):
-    new = vectors(seed=1)
-    restored = saved(fitted)
-    assert (restored.predict_proba(new) == fitted.predict_proba(new)).all()
-    assert (restored.predict(new, "f1_macro") == fitted.predict(new, "f1_macro")).all()
     assert restored.label_names == fitted.label_names
     assert restored.report == fitted.report
     assert repr(restored) == repr(fitted) == "AutoModel(seconds=20, seed=0)"
@@ -109,27 +104,12 @@ def test_a_fresh_process_predicts_the_same_without_unpickling(fitted, tmp_path):
     assert '"sample"' not in content  # no training sample
 
 
-def test_what_is_known_is_refused(fitted):
-    with pytest.raises(
-        ValueError, match=r"Expected samples without known labels.*with given_labels=True and BinaryObjective"
-    ):
-        Predictor(fitted).scores(vectors(), given={"label_0": 1})
-
-
 def test_classifiers_stand_beside_it(fitted):
     scores = fitted.classifier_scores(vectors(seed=1))
     assert list(scores) == ["linear SVM", "logistic regression", "kernel ridge regression", "random forest"]
     assert all(each.held_out.shape == each.scores.shape == (90, 2) for each in scores.values())
     with pytest.raises(RuntimeError, match="a model that was fitted here"):
         saved(fitted).classifier_scores(vectors(seed=1))
-
-
-def test_classifiers_alone_do_where_time_is_short():
-    model = auto(vectors(), seconds=0)
-    assert not model.models
-    assert model.report["lamp"] is None
-    assert model.report["without_lamp"] == "the time was too short to train it"
-    assert (saved(model).predict_proba([[1.0, 0, 0, 0]]) == model.predict_proba([[1.0, 0, 0, 0]])).all()
 
 
 def test_classifiers_alone_do_where_training_diverges():
@@ -140,45 +120,46 @@ def test_classifiers_alone_do_where_training_diverges():
     assert np.isfinite(model.predict_proba([[1.0, 0, 0, 0]])).all()
 
 
-def test_texts(tmp_path):
-    texts = ["red apple pie", "green pear tart", "red cherry pie", "green lime tart"] * 8
-    y = np.array([["red" in text, "pear" in text] for text in texts], dtype=np.float32)
-    model = auto(from_arrays([tokenize(text) for text in texts], y, kind="sequence"), seconds=10)
-    new = ["a red apple", "the green pear"]
-    assert model.predict(new).tolist() == [[1, 0], [0, 1]]
-    assert model.models
-    np.testing.assert_array_equal(scores_of_a_fresh_process(model, new, tmp_path), model.predict_proba(new))
+def texts():
+    raw = ["red apple pie", "green pear tart", "red cherry pie", "green lime tart"] * 8
+    y = np.array([["red" in text, "pear" in text] for text in raw], dtype=np.float32)
+    return from_arrays([tokenize(text) for text in raw], y, kind="sequence")
 
 
-@pytest.fixture
-def one_epoch(monkeypatch):
-    monkeypatch.setattr(folds, "MAX_EPOCHS", 1)
-    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
-
-
-def test_molecules(tmp_path, one_epoch):
+def molecules():
     pytest.importorskip("rdkit")
     chains = ["C" * length for length in range(2, 12)]
     smiles = [*chains, *(f"{chain}C(=O)O" for chain in chains), *(f"{chain}CN" for chain in chains)]
     y = torch.tensor(np.repeat([[0.0, 0], [1, 0], [0, 1]], 10, axis=0), dtype=torch.float)
-    dataset = MoleculeDataset.from_smiles(smiles, y, ["acid", "amine"])
-    new = ["CCCCCCC(=O)O", "CCCCCCN"]
-    model = auto(dataset, seconds=0)
-    assert model.predict(new).tolist() == [[1, 0], [0, 1]]
-    whole = auto(dataset, seconds=60)
-    assert whole.models
-    np.testing.assert_array_equal(scores_of_a_fresh_process(whole, new, tmp_path), whole.predict_proba(new))
-    assert (saved(model).predict_proba(dataset) == model.predict_proba(dataset)).all()
+    return MoleculeDataset.from_smiles(smiles, y, ["acid", "amine"])
 
 
-def test_dna(tmp_path, one_epoch):
+def dna():
     random = np.random.default_rng(0)
-    texts = ["".join(random.choice(list("ACGT"), 40)) for _ in range(60)]
-    texts = [text[:20] + "GATTACA" * (place % 2) + text[20:] for place, text in enumerate(texts)]
+    raw = ["".join(random.choice(list("ACGT"), 40)) for _ in range(60)]
+    raw = [text[:20] + "GATTACA" * (place % 2) + text[20:] for place, text in enumerate(raw)]
     y = np.array([[place % 2] for place in range(60)], dtype=np.float32)
-    records = Records(Tokens.of([letter_codes(text) for text in texts]), y, ["bound"], list("ACGTN"))
-    dataset, new = ArrayDataset(records.to_samples()), ["AAAAAAAGATTACAAAA", "TTTTTGTAATCTTTT", "CCCCCCCCCCCCCCC"]
-    assert auto(dataset, seconds=0).predict(new).tolist() == [[1], [1], [0]]
+    return ArrayDataset(Records(Tokens.of([letter_codes(text) for text in raw]), y, ["bound"], [*"ACGTN"]).to_samples())
+
+
+@pytest.mark.parametrize(
+    ("make", "new", "expected"),
+    [
+        (texts, ["a red apple", "the green pear"], [[1, 0], [0, 1]]),
+        (molecules, ["CCCCCCC(=O)O", "CCCCCCN"], [[1, 0], [0, 1]]),
+        (dna, ["AAAAAAAGATTACAAAA", "TTTTTGTAATCTTTT", "CCCCCCCCCCCCCCC"], [[1], [1], [0]]),
+    ],
+)
+def test_other_kinds_of_input_with_and_without_lamp(make, new, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(folds, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
+    dataset = make()
+    alone = auto(dataset, seconds=0)
+    assert not alone.models
+    assert alone.report["lamp"] is None
+    assert alone.report["without_lamp"] == "the time was too short to train it"
+    assert alone.predict(new).tolist() == expected
+    assert (saved(alone).predict_proba(dataset) == alone.predict_proba(dataset)).all()
     whole = auto(dataset, seconds=60)
     assert whole.models
     np.testing.assert_array_equal(scores_of_a_fresh_process(whole, new, tmp_path), whole.predict_proba(new))
@@ -230,9 +211,19 @@ def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, monkeypatch):
     assert repr(forests[0]) == repr(forests[1])
 
 
-def test_refuses_an_unknown_metric(fitted):
-    with pytest.raises(ValueError, match=r"Expected 'metric' to be one of .* \(got 'F1'\)"):
-        fitted.predict(vectors(), "F1")
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model: model.predict(vectors(), "F1"), r"Expected 'metric' to be one of .* \(got 'F1'\)"),
+        (
+            lambda model: Predictor(model).scores(vectors(), given={"label_0": 1}),
+            "without known labels.*given_labels=True",
+        ),
+    ],
+)
+def test_refuses_unknown_metrics_and_given_labels(call, message, fitted):
+    with pytest.raises(ValueError, match=message):
+        call(fitted)
 
 
 def test_labels_of_samples_are_matched_by_name():

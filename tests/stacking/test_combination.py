@@ -69,19 +69,12 @@ def test_labels_have_the_mean_and_the_spread_of_the_likeliest_weights(drawn):
     np.testing.assert_allclose(same, one, atol=0.05)
 
 
-def test_state_predicts_the_same(drawn):
+def test_state_predicts_the_same_and_wrong_calls_are_refused(drawn):
     logits, y = drawn
+    with pytest.raises(RuntimeError, match="'fit' to be called"):
+        LogitStacking().predict_proba(logits)
     combination = LogitStacking().fit(logits, y)
     restored = LogitStacking().load_state_dict(combination.state_dict())
     assert (restored.predict_proba(logits) == combination.predict_proba(logits)).all()
-
-
-def test_refuses_logits_of_other_samples(drawn):
-    logits, y = drawn
-    with pytest.raises(ValueError, match=r"Expected 'logits' of shape \[4000, 4, 'C'\] \(got \[10, 4, 3\]\)"):
+    with pytest.raises(ValueError, match=r"'logits' of shape \[4000, 4, 'C'\] \(got \[10, 4, 3\]\)"):
         LogitStacking().fit(logits[:10], y)
-
-
-def test_needs_to_be_fitted(drawn):
-    with pytest.raises(RuntimeError, match="Expected 'fit' to be called"):
-        LogitStacking().predict_proba(drawn[0])
