@@ -1,4 +1,4 @@
-"""The default for data that nobody has tuned a model to, as an estimator."""
+"""The default for data without a tuned model, as an estimator."""
 
 from __future__ import annotations
 

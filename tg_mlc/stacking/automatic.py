@@ -1,4 +1,4 @@
-"""A default for data that nobody has tuned a model to: classifiers, label message passing over them, and thresholds."""
+"""The default for data without a tuned model: classifiers, label message passing over them, and thresholds."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class AutoModel(InferenceModel):
 
     def classifier_scores(self, raw: Any) -> dict[str, ClassifierScore]:
         """Returns the probabilities of each classifier alone, by its title in tables of results; only after
-        :meth:`fit`, as scores of training samples are not saved.
+        :meth:`fit`, because no saved model holds scores of training samples.
 
         Raises:
             RuntimeError: If the model was loaded.

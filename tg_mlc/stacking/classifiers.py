@@ -96,50 +96,33 @@ class ClassifierSearch:
         return StackedClassifier(self.title, self.baseline, self.reading, view, list(setting), classifier, tried)
 
 
+_HINGE, _LOGISTIC = (1.0, 0.1, 10.0, 0.3, 3.0, 0.03), (10.0, 1.0, 100.0, 3.0, 30.0, 0.3)
+_KERNELS = tuple(product((0.5, 0.25, 1.0, 2.0), (0.3, 0.1, 1.0, 0.03)))
+_RIDGE = "kernel ridge regression"
 #: The classifiers of the default, which are tuned within a time.
 AUTOMATIC: dict[str, ClassifierSearch] = {
-    "svm": ClassifierSearch(
-        "linear SVM", "linear", tuple(("hinge", C) for C in (1.0, 0.1, 10.0, 0.3, 3.0, 0.03)), "margin", growth=1.3
-    ),
+    "svm": ClassifierSearch("linear SVM", "linear", tuple(product(["hinge"], _HINGE)), "margin", growth=1.3),
     "logistic": ClassifierSearch(
-        "logistic regression",
-        "linear",
-        tuple(("logistic", C) for C in (10.0, 1.0, 100.0, 3.0, 30.0, 0.3)),
-        "logit",
-        growth=1.3,
+        "logistic regression", "linear", tuple(product(["logistic"], _LOGISTIC)), "logit", growth=1.3
     ),
-    "ridge": ClassifierSearch(
-        "kernel ridge regression",
-        "kernel_ridge",
-        tuple(product((0.5, 0.25, 1.0, 2.0), (0.3, 0.1, 1.0, 0.03))),
-        "probability",
-        growth=3.0,
-    ),
+    "ridge": ClassifierSearch(_RIDGE, "kernel_ridge", _KERNELS, "probability", growth=3.0),
     "forest": ClassifierSearch("random forest", "forest", ((1, 1), (3, 1), (1, 3)), "probability", growth=1.2),
 }
 
+_C = tuple(product(["hinge"], linear.DEFAULT_GRID["hinge"]))
+# With less regularisation a regression remembers its samples, which tells the labels of duplicates.
+_EXACT = tuple(product((1.0,), (0.01, 0.03, 0.1, 0.3)))
+_UNIT_LENGTH = tuple(product((1.0, 2.0, 4.0), (0.3, 1.0, 3.0)))  # for all vectors of molecules together
+_GINI = {"n_estimators": 500, "criterion": "gini", "n_jobs": -1}
 #: The classifiers of published data sets, which are chosen by validation samples: for words and vectors as they are,
 #: support vector machines and kernel ridge regression; for molecules, a forest and kernel ridge regression.
 PUBLISHED: dict[str, ClassifierSearch] = {
-    "svm": ClassifierSearch(
-        "linear SVM, tuned",
-        "linear",
-        tuple(("hinge", C) for C in linear.DEFAULT_GRID["hinge"]),
-        "raw",
-        "inputs",
-        "f1_micro",
-    ),
+    "svm": ClassifierSearch("linear SVM, tuned", "linear", _C, "raw", "inputs", "f1_micro"),
     "ridge": ClassifierSearch(
-        "kernel ridge regression, tuned", "kernel_ridge", kernel_ridge.DEFAULT_GRID, "raw", "inputs", "f1_micro"
+        f"{_RIDGE}, tuned", "kernel_ridge", kernel_ridge.DEFAULT_GRID, "raw", "inputs", "f1_micro"
     ),
-    # With less regularisation a regression remembers its samples, which tells the labels of duplicates.
     "exact": ClassifierSearch(
-        "kernel ridge regression, tuned for subset accuracy",
-        "kernel_ridge",
-        tuple(product((1.0,), (0.01, 0.03, 0.1, 0.3))),
-        "raw",
-        "inputs",
-        "subset_accuracy",
+        f"{_RIDGE}, tuned for subset accuracy", "kernel_ridge", _EXACT, "raw", "inputs", "subset_accuracy"
     ),
     "forest": ClassifierSearch(
         "random forest on Morgan fingerprints",
@@ -148,13 +131,13 @@ PUBLISHED: dict[str, ClassifierSearch] = {
         "relative",
         "morgan_bits",
         "roc_auc_macro",
-        options={"n_estimators": 500, "criterion": "gini", "n_jobs": -1},
+        1.0,
+        _GINI,
     ),
-    # Vectors of molecules have unit length.
     "molecule_ridge": ClassifierSearch(
-        "kernel ridge regression on fingerprints and descriptors",
+        f"{_RIDGE} on fingerprints and descriptors",
         "kernel_ridge",
-        tuple(product((1.0, 2.0, 4.0), (0.3, 1.0, 3.0))),
+        _UNIT_LENGTH,
         "relative",
         "vectors",
         "roc_auc_macro",

@@ -161,8 +161,8 @@ class _Plan(NamedTuple):
 def _plan(settings: LaMPSettings, dataset: MultiLabelDataset, seconds: float) -> _Plan | None:
     label_graph, num_samples = label_graph_of(dataset), len(dataset)
     wanted = int(np.clip(NUM_STEPS * BATCH_SIZE / num_samples, 8, MAX_EPOCHS))
-    changes: Mapping[str, Any]
-    for changes in ({}, settings.light):
+    no_changes: Mapping[str, Any] = {}
+    for changes in (no_changes, settings.light):
         model = settings.build(dataset, label_graph, **{**settings.model, **changes})
         # The rest is for trials, and for a machine that may become slower.
         affordable = 0.7 * seconds / seconds_per_epoch(model, dataset)
