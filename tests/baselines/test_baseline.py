@@ -188,7 +188,7 @@ def test_frequencies_are_the_means_of_known_labels():
     assert evaluate(Y, LabelFrequency().fit(X, Y).predict_proba(X))["roc_auc_macro"] == 0.5
     with pytest.raises(RuntimeError, match="'fit'"):
         LabelFrequency().predict_proba(X)
-    with pytest.raises(ValueError, match="at least one known"):
+    with pytest.raises(ValueError, match="at least one observed"):
         LabelFrequency().fit(X[:1], [[NAN]])
 
 

@@ -114,7 +114,7 @@ def test_tensors_and_lists_are_read_like_arrays():
         ([[0, 1]], [[1]], r"shape of the targets, \[1, 2\] \(got \[1, 1\]\)"),
         ([0, 1], [0, 1], r"'y_true' of shape \[num_samples, num_labels\]"),
         (np.zeros((0, 3)), np.zeros((0, 3)), "not empty"),
-        ([[NAN, NAN]], [[0, 1]], "at least one known label"),
+        ([[NAN, NAN]], [[0, 1]], "at least one observed label"),
     ],
 )
 def test_bad_inputs(y, p, message):

@@ -65,7 +65,7 @@ def test_values_are_those_of_the_metrics(data, per_label):
 def test_undefined_labels_are_named(data):
     evaluation = evaluate(*data, label_names=NAMES)
     assert evaluation.undefined == ["always", "never", "unseen"]
-    assert "leave out 3 of 5 labels (only one class known): always, never, unseen" in str(evaluation)
+    assert "leave out 3 of 5 labels (only one class observed): always, never, unseen" in str(evaluation)
     assert evaluate(*data).undefined == ["2", "3", "4"]
 
 

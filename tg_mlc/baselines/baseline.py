@@ -84,8 +84,8 @@ class Baseline(ABC):
         Raises:
             ValueError: If there are fewer than two parts, or more than samples; and as in :meth:`fit`.
         """
-        positive, known = read_targets(y, "y")
-        targets, num_samples = np.where(known, positive, np.nan), len(known)
+        positive, observed = read_targets(y, "y")
+        targets, num_samples = np.where(observed, positive, np.nan), len(observed)
         if isinstance(cv, int):
             if not 2 <= cv <= num_samples:
                 raise ValueError(f"Expected 'cv' between 2 and the {num_samples} samples (got {cv})")
@@ -125,9 +125,9 @@ class Baseline(ABC):
             x = sp.csr_matrix((rows.data, indices, indptr), shape=rows.shape)
         else:
             x = np.asarray(x)
-        if x.shape[0] != len(targets.known):
-            raise ValueError(f"Expected one row of 'y' per row of 'x', {x.shape[0]} (got {len(targets.known)})")
-        self.classes_, self.n_features_in_ = np.arange(targets.known.shape[1]), x.shape[1]
+        if x.shape[0] != len(targets.observed):
+            raise ValueError(f"Expected one row of 'y' per row of 'x', {x.shape[0]} (got {len(targets.observed)})")
+        self.classes_, self.n_features_in_ = np.arange(targets.observed.shape[1]), x.shape[1]
         return x, targets
 
     def _check_fitted(self, method: str) -> None:
@@ -140,7 +140,7 @@ class LabelFrequency(Baseline):
 
     On data with frequent labels its F1 can equal that of published models (on SIDER it does), so it belongs next to
     every model, with thresholds tuned in the same way. Its macro ROC-AUC is 0.5 by construction. Unknown labels (NaN)
-    are left out of the mean; a label never known in training gets the share of positives among all known entries.
+    are left out of the mean; a label never observed in training gets the share of positives among all observed entries.
 
     Features are only counted: they can be anything with a row for each sample.
 
@@ -163,8 +163,8 @@ class LabelFrequency(Baseline):
 
 
 def label_frequency(targets: Targets) -> FloatArray:
-    """The share of positives of each label :math:`(L)`, where none is known that of all labels."""
-    counts, positives = targets.known.sum(axis=0), targets.positive.sum(axis=0)
+    """The share of positives of each label :math:`(L)`; of all labels together for one that is never observed."""
+    counts, positives = targets.observed.sum(axis=0), targets.positive.sum(axis=0)
     return np.asarray(np.where(counts > 0, positives / np.maximum(counts, 1), positives.sum() / counts.sum()))
 
 

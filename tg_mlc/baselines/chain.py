@@ -58,7 +58,7 @@ class ClassifierChain(Baseline):
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Fits one classifier after another; for the arguments and errors see :meth:`Baseline.fit`."""
-        x, (positive, known) = self._read(x, y)
+        x, (positive, observed) = self._read(x, y)
         columns = np.arange(positive.shape[1])
         if isinstance(self.order, str):
             check_choice("order", self.order, ("random",))
@@ -69,9 +69,9 @@ class ClassifierChain(Baseline):
                 raise ValueError(f"Expected 'order' to hold each of {len(columns)} labels once (got {self.order})")
         self._links = []
         for label in self.order_:
-            target = np.where(known[:, label], positive[:, label], np.nan)
+            target = np.where(observed[:, label], positive[:, label], np.nan)
             if np.isnan(target).all():
-                target[:] = 0.0  # a label that is never known tells the others nothing
+                target[:] = 0.0  # a label that is never observed tells the others nothing
             link = LinearBaseline(self.loss, self.C).fit(x, target[:, None])
             unknown = np.flatnonzero(np.isnan(target))
             if unknown.size:
@@ -133,8 +133,8 @@ class ChainEnsemble(Baseline):
         """Fits the chains; for the arguments and errors see :meth:`Baseline.fit`."""
         check_count("n_estimators", self.n_estimators)
         check_share("max_samples", self.max_samples)
-        x, (positive, known) = self._read(x, y)
-        targets = np.where(known, positive, np.nan)
+        x, (positive, observed) = self._read(x, y)
+        targets = np.where(observed, positive, np.nan)
         rng = np.random.default_rng(self.random_state)
         self.estimators_ = []
         for seed in rng.integers(2**31, size=self.n_estimators).tolist():

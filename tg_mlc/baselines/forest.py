@@ -27,8 +27,8 @@ class ForestBaseline(Baseline):
 
     By default, trees regress to 0 and 1: the squared error of two classes falls as their Gini impurity does, and an
     unknown label (NaN) can count as its frequency, so that labels that are unknown somewhere share the forest with all
-    others. With :obj:`criterion="gini"`, trees classify: labels share one forest if all are known, or else each has a
-    forest of its own, fitted to the samples for which it is known. A label of one class then scores its frequency.
+    others. With :obj:`criterion="gini"`, trees classify: labels share one forest if all are observed, or else each has
+    its own, fitted to the samples for which it is observed. A label of one class then scores its frequency.
 
     .. code-block:: python
 
@@ -110,10 +110,10 @@ class ForestBaseline(Baseline):
         """
         x, targets, fitted = self._fit(x, y, oob_score=True)
         if self.criterion == "squared_error":
-            return np.asarray(2 * fitted[0][1].oob_prediction_.reshape(targets.known.shape) - 1)
+            return np.asarray(2 * fitted[0][1].oob_prediction_.reshape(targets.observed.shape) - 1)
         scores = self.predict_proba(x)
         for labels, forest in fitted:
-            seen = np.ix_(targets.known[:, labels].all(axis=1), labels)
+            seen = np.ix_(targets.observed[:, labels].all(axis=1), labels)
             both = forest.oob_decision_function_.reshape(len(seen[0]), 2, -1)
             left_out = both.sum(axis=1) > 0  # by at least one tree
             scores[seen] = np.where(left_out, both[:, 1], self._frequency[labels])
@@ -160,7 +160,7 @@ class ForestBaseline(Baseline):
         check_choice("criterion", self.criterion, ("squared_error", "gini"))
         ensemble = require("sklearn.ensemble", extra="data")
         x, targets = self._read(x, y)
-        positive, known = targets
+        positive, observed = targets
         self._frequency = label_frequency(targets)
         options: dict[str, Any] = {
             "n_estimators": self.n_estimators,
@@ -169,18 +169,18 @@ class ForestBaseline(Baseline):
             "random_state": self.random_state,
             "n_jobs": self.n_jobs,
         }
-        labels = np.arange(known.shape[1])
+        labels = np.arange(observed.shape[1])
         if self.criterion == "squared_error":
-            mean = positive.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+            mean = positive.sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
             # A score in place of R^2, which warns of labels of one class.
             make, options["oob_score"] = ensemble.RandomForestRegressor, oob_score and (lambda *_: 0.0)
-            values: npt.NDArray[Any] = np.where(known, positive, mean)
-            groups, used = [labels], np.ones_like(known)
+            values: npt.NDArray[Any] = np.where(observed, positive, mean)
+            groups, used = [labels], np.ones_like(observed)
         else:
             make, options["oob_score"] = ensemble.RandomForestClassifier, oob_score
-            learnable = np.flatnonzero(positive.any(axis=0) & (known & ~positive).any(axis=0))
-            groups = [learnable] if known.all() else np.split(learnable, len(learnable))
-            values, used = positive, known
+            learnable = np.flatnonzero(positive.any(axis=0) & (observed & ~positive).any(axis=0))
+            groups = [learnable] if observed.all() else np.split(learnable, len(learnable))
+            values, used = positive, observed
         fitted = []
         for group in groups:
             if group.size:

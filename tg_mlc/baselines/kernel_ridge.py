@@ -107,22 +107,22 @@ class KernelRidgeBaseline(Baseline):
         """Fits, and returns targets :math:`(N, L)`, the unknown ones at their means, and the factor of the kernel."""
         for name in ("gamma", "alpha"):
             check_positive(name, getattr(self, name))
-        x, (positive, known) = self._read(x, y)
-        if len(known) > MAX_SAMPLES:
+        x, (positive, observed) = self._read(x, y)
+        if len(observed) > MAX_SAMPLES:
             raise ValueError(
-                f"Expected at most {MAX_SAMPLES} samples, as memory grows with their square (got {len(known)}); fit on "
-                f"a part of them, or take LinearBaseline"
+                f"Expected at most {MAX_SAMPLES} samples, because memory grows with their square (got "
+                f"{len(observed)}); fit to a part of them, or take LinearBaseline"
             )
         self.x = sp.csr_array(x) if sp.issparse(x) else x
-        self.mean = (positive & known).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-        centred = np.where(known, positive - self.mean, 0.0)
+        self.mean = (positive & observed).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
+        centred = np.where(observed, positive - self.mean, 0.0)
         kernel = self._kernel(self.x)
         kernel.flat[:: len(kernel) + 1] += self.alpha
         try:
             # The transpose of a symmetric matrix is itself, in the order of memory that LAPACK overwrites in place.
             factor, _ = scipy.linalg.cho_factor(kernel.T, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError as error:
-            raise ValueError(f"Expected a larger 'alpha', as some samples are too alike (got {self.alpha})") from error
+            raise ValueError(f"Expected a larger 'alpha' for samples that are so alike (got {self.alpha})") from error
         self.dual = np.asarray(scipy.linalg.cho_solve((factor, True), centred, check_finite=False))
         return self.mean + centred, factor
 

@@ -45,9 +45,9 @@ class LabelTrees(Baseline):
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Grows the trees; for the arguments and errors see :meth:`Baseline.fit`."""
         plt = require("napkinxc.models", extra="extreme").PLT
-        x, (positive, known) = self._read(x, y)
-        if not known.all():
-            warnings.warn(f"Label trees count {(~known).sum()} unknown labels (NaN) as absent", stacklevel=2)
+        x, (positive, observed) = self._read(x, y)
+        if not observed.all():
+            warnings.warn(f"Label trees count {(~observed).sum()} unknown labels (NaN) as absent", stacklevel=2)
         labels, rows = [np.flatnonzero(row).tolist() for row in positive], _rows(x)
         self._trees = []
         for i in range(self.n_estimators):

@@ -92,9 +92,9 @@ class LinearBaseline(Baseline):
         """Fits the classifiers; for the arguments and errors see :meth:`Baseline.fit`."""
         check_choice("loss", self.loss, DEFAULT_GRID)
         check_positive("C", self.C)
-        x, (positive, known) = self._read(x, y)
+        x, (positive, observed) = self._read(x, y)
         joblib = require("joblib", extra="data")
-        columns = zip(positive.T, known.T, strict=True)
+        columns = zip(positive.T, observed.T, strict=True)
         calls = (joblib.delayed(_fit_one)(self.loss, self.C, x, *column) for column in columns)
         weights, biases = zip(*joblib.Parallel(n_jobs=self.n_jobs)(calls), strict=True)
         self.weight, self.bias = np.stack(weights, axis=1), np.array(biases)
@@ -133,8 +133,8 @@ class LinearBaseline(Baseline):
         return self
 
 
-def _fit_one(loss: Loss, C: float, x: Features, positive: BoolArray, known: BoolArray) -> tuple[FloatArray, float]:
-    rows = np.flatnonzero(known)
+def _fit_one(loss: Loss, C: float, x: Features, positive: BoolArray, observed: BoolArray) -> tuple[FloatArray, float]:
+    rows = np.flatnonzero(observed)
     target = positive[rows]
     if not target.any() or target.all():
         side = _NEVER if target.size and target.all() else -_NEVER

@@ -48,13 +48,13 @@ class MLkNN(Baseline):
         check_count("n_neighbors", self.n_neighbors)
         check_positive("smoothing", self.smoothing)
         x, targets = self._read(x, y)
-        if len(targets.known) <= self.n_neighbors:
-            raise ValueError(f"Expected more than n_neighbors={self.n_neighbors} samples (got {len(targets.known)})")
+        if len(targets.observed) <= self.n_neighbors:
+            raise ValueError(f"Expected more than n_neighbors={self.n_neighbors} samples (got {len(targets.observed)})")
         neighbours = require("sklearn.neighbors", extra="data").NearestNeighbors
         self._index = neighbours(n_neighbors=self.n_neighbors, metric=self.metric).fit(x)
         self._y = sp.csr_array(targets.positive.astype(np.float64))  # few labels apply
-        among, (positive, known) = self._neighbours_with(None), targets
-        yes, no = (self._joint(among, known & side) for side in (positive, ~positive))
+        among, (positive, observed) = self._neighbours_with(None), targets
+        yes, no = (self._joint(among, observed & side) for side in (positive, ~positive))
         self._log_odds = np.asarray(np.log(yes) - np.log(no))  # [n_neighbors + 1, L], by how many have the label
         return self
 

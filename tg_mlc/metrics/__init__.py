@@ -11,16 +11,17 @@ from tg_mlc.metrics.decisions import (
 from tg_mlc.metrics.label_sets import LabelSets
 from tg_mlc.metrics.ranking import (
     average_precision_per_label,
+    hit_rate_at_k,
     macro_average_precision,
     macro_roc_auc,
     micro_average_precision,
     micro_roc_auc,
+    ndcg_at_k,
+    recall_at_k,
     roc_auc_per_label,
 )
 from tg_mlc.metrics.report import Evaluation, evaluate
-from tg_mlc.metrics.thresholds import ThresholdTuner
-from tg_mlc.metrics.top_k import hit_rate_at_k, ndcg_at_k, recall_at_k
-from tg_mlc.metrics.tuning import tune_thresholds
+from tg_mlc.metrics.thresholds import ThresholdTuner, tune_thresholds
 
 __all__ = [
     "DECISION_METRICS",

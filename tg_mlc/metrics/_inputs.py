@@ -15,20 +15,20 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Targets(NamedTuple):
-    """Entries known and positive, which implies known, of [num_samples, num_labels]."""
+    """Entries observed and positive, which implies observed, of [num_samples, num_labels]."""
 
     positive: BoolArray
-    known: BoolArray
+    observed: BoolArray
 
 
 def read_targets(y: ArrayLike, name: str = "y_true") -> Targets:
-    """Splits a matrix of 0, 1 and NaN (unknown) into what is positive and what is known."""
+    """Splits a matrix of 0, 1 and NaN (unknown) into what is positive and what is observed."""
     values = read_matrix(y, name)
-    known, positive = ~np.isnan(values), values == 1.0
-    _check_entries(name, values, positive | (values == 0.0) | ~known, "0, 1 or NaN (unknown)")
-    if not known.any():
-        raise ValueError(f"Expected {name!r} to have at least one known label (got only NaN)")
-    return Targets(positive, known)
+    observed, positive = ~np.isnan(values), values == 1.0
+    _check_entries(name, values, positive | (values == 0.0) | ~observed, "0, 1 or NaN (unknown)")
+    if not observed.any():
+        raise ValueError(f"Expected {name!r} to have at least one observed label (got only NaN)")
+    return Targets(positive, observed)
 
 
 def read_scores(scores: ArrayLike, targets: Targets, name: str = "scores") -> FloatArray:
@@ -64,9 +64,9 @@ def read_array(values: ArrayLike) -> FloatArray:
 
 
 def _check_shape(name: str, values: FloatArray, targets: Targets) -> None:
-    if values.shape != targets.known.shape:
+    if values.shape != targets.observed.shape:
         raise ValueError(
-            f"Expected {name!r} to have the shape of the targets, {list(targets.known.shape)} "
+            f"Expected {name!r} to have the shape of the targets, {list(targets.observed.shape)} "
             f"(got {list(values.shape)})"
         )
 

@@ -1,39 +1,45 @@
-"""Metrics of 0/1 decisions: subset_accuracy, hamming_accuracy, f1_samples, f1_micro and f1_macro, over the known
-labels.
-"""
+"""Metrics of 0/1 decisions over the observed labels: subset and Hamming accuracy and three kinds of F1."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tg_mlc.metrics._counts import LABELS, SAMPLES, Counts, count
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_decisions, read_targets
+from tg_mlc.metrics._inputs import (
+    ArrayLike,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Targets,
+    read_decisions,
+    read_targets,
+)
 
 ZeroDivision = Literal[0, 1, "drop"]
 ZeroDivisions = ZeroDivision | Mapping[str, ZeroDivision] | None
 
 #: What an F1 counts as when there is neither a positive nor a prediction.
 DEFAULT_ZERO_DIVISION: dict[str, ZeroDivision] = {"f1_samples": 1, "f1_micro": 0, "f1_macro": 0}
+SAMPLES, LABELS = 0, 1
 
 
 def subset_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """The share of samples with known labels of which all of these are right (subset_accuracy).
+    """The share of samples with observed labels of which all of these are right (subset_accuracy).
 
     Args:
         y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
         y_pred (Tensor or numpy.ndarray): Decisions :math:`(N, L)`: 0 or 1.
 
     Raises:
-        ValueError: If the shapes differ, a value is not allowed, or no label is known.
+        ValueError: If the shapes differ, a value is not allowed, or no label is observed.
     """
     return _measure("subset_accuracy", y_true, y_pred)
 
 
 def hamming_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """The share of known entries that are right (hamming_accuracy), pooled over samples and labels.
+    """The share of observed entries that are right (hamming_accuracy), pooled over samples and labels.
 
     Args and errors are those of :func:`subset_accuracy`.
     """
@@ -41,7 +47,7 @@ def hamming_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
 
 def example_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 1) -> float:
-    """The mean over samples with known labels of the F1 of these (f1_samples).
+    """The mean over samples with observed labels of the F1 of these (f1_samples).
 
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
@@ -52,7 +58,7 @@ def example_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivis
 
 
 def micro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 0) -> float:
-    """The F1 of all known entries, pooled over samples and labels (f1_micro).
+    """The F1 of all observed entries, pooled over samples and labels (f1_micro).
 
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
@@ -63,7 +69,7 @@ def micro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivisio
 
 
 def macro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 0) -> float:
-    """The mean over labels with known entries of the F1 of these (f1_macro).
+    """The mean over labels with observed entries of the F1 of these (f1_macro).
 
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
@@ -71,6 +77,70 @@ def macro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivisio
             :obj:`"drop"` leaves it out, and gives NaN if none is left. (default: :obj:`0`)
     """
     return _measure("f1_macro", y_true, y_pred, zero_division)
+
+
+class Counts(NamedTuple):
+    """Counts per item (sample or label) over observed entries; a leading axis, if any, runs over thresholds."""
+
+    hits: IntArray  # [..., num_items]
+    predicted: IntArray  # [..., num_items]
+    positive: IntArray  # [num_items]
+    observed: IntArray  # [num_items]
+
+    @property
+    def wrong(self) -> IntArray:
+        """Wrong decisions [..., num_items]."""
+        return self.predicted + self.positive - 2 * self.hits
+
+
+def count(targets: Targets, decisions: BoolArray, per: int) -> Counts:
+    """Counts per sample (``per=SAMPLES``) or per label (``per=LABELS``)."""
+    axis = 1 - per
+    return Counts(
+        hits=(decisions & targets.positive).sum(axis),
+        predicted=(decisions & targets.observed).sum(axis),
+        positive=targets.positive.sum(axis),
+        observed=targets.observed.sum(axis),
+    )
+
+
+class GridCounts:
+    """The counts at every threshold of an increasing grid, from one pass over the scores.
+
+    A score is replaced by the number of thresholds that it reaches. The histogram of these numbers per sample or label,
+    summed from the top, then says how many entries reach each threshold.
+
+    The grid [num_thresholds] serves all labels; or each has its own row [num_labels, num_thresholds].
+    """
+
+    def __init__(self, targets: Targets, scores: FloatArray, grid: Sequence[float] | FloatArray) -> None:
+        self.targets = targets
+        self.grid = np.asarray(grid)
+        if self.grid.ndim == 1:
+            self.reached = np.searchsorted(self.grid, scores, side="right")
+        else:
+            columns = zip(self.grid, scores.T, strict=True)
+            self.reached = np.stack([np.searchsorted(row, column, side="right") for row, column in columns], axis=1)
+        self._counts: dict[int, Counts] = {}
+
+    def per(self, per: int) -> Counts:
+        """Returns the counts [num_thresholds, num_items] per sample or per label."""
+        if per not in self._counts:
+            self._counts[per] = Counts(
+                hits=self._count_reaching(self.targets.positive, per),
+                predicted=self._count_reaching(self.targets.observed, per),
+                positive=self.targets.positive.sum(1 - per),
+                observed=self.targets.observed.sum(1 - per),
+            )
+        return self._counts[per]
+
+    def _count_reaching(self, where: BoolArray, per: int) -> IntArray:
+        num_items, num_bins = where.shape[per], self.grid.shape[-1] + 1
+        items = np.expand_dims(np.arange(num_items), 1 - per)
+        bins = (self.reached + num_bins * items)[where]
+        histogram = np.bincount(bins, minlength=num_items * num_bins).reshape(num_items, num_bins)
+        # Bin g holds what reaches exactly g thresholds, so threshold g (from 0) is reached by the bins above g.
+        return histogram[:, :0:-1].cumsum(axis=1)[:, ::-1].T
 
 
 def resolve_zero_division(zero_division: ZeroDivisions = None) -> dict[str, ZeroDivision]:
@@ -95,15 +165,15 @@ def f1_per_item(counts: Counts, zero_division: ZeroDivision) -> FloatArray:
 
 
 def _exact_match(counts: Counts, _: ZeroDivision) -> FloatArray:
-    return _mean((counts.wrong == 0).astype(np.float64), counts.known > 0)
+    return _mean((counts.wrong == 0).astype(np.float64), counts.observed > 0)
 
 
 def _pooled_accuracy(counts: Counts, _: ZeroDivision) -> FloatArray:
-    return np.asarray(1.0 - counts.wrong.sum(axis=-1) / counts.known.sum())
+    return np.asarray(1.0 - counts.wrong.sum(axis=-1) / counts.observed.sum())
 
 
 def _mean_f1(counts: Counts, zero_division: ZeroDivision) -> FloatArray:
-    return _mean(f1_per_item(counts, zero_division), counts.known > 0)
+    return _mean(f1_per_item(counts, zero_division), counts.observed > 0)
 
 
 def _pooled_f1(counts: Counts, zero_division: ZeroDivision) -> FloatArray:

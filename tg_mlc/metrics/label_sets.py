@@ -33,7 +33,7 @@ class LabelSets:
     over the sets :math:`Y` of training samples, of which :math:`n_Y` have this one, with probabilities within
     :math:`[10^{-4}, 1 - 10^{-4}]`: no label alone may outvote all others. Subset accuracy asks for the likeliest set as
     a whole, not for the likely labels (Dembczyński et al. 2012, doi:10.1007/s10994-012-5285-8). Where most sets of new
-    samples are known from training ones, as topics of news are, this finds more of them than any thresholds do.
+    samples occur among training ones, as topics of news are, this finds more of them than any thresholds do.
 
     .. code-block:: python
 
@@ -50,12 +50,12 @@ class LabelSets:
         counts (numpy.ndarray): How many training samples have each, of shape :math:`(S)`.
 
     Raises:
-        ValueError: If no training sample is known entirely.
+        ValueError: If no training sample has all its labels observed.
     """
 
     def __init__(self, y_train: ArrayLike, prior: float = 0.0) -> None:
-        positive, known = read_targets(y_train, "y_train")
-        rows = positive[known.all(axis=1)]
+        positive, observed = read_targets(y_train, "y_train")
+        rows = positive[observed.all(axis=1)]
         if not len(rows):
             raise ValueError("Expected 'y_train' to have samples without unknown labels (got none)")
         _, first, counts = np.unique(np.packbits(rows, axis=1), axis=0, return_index=True, return_counts=True)
@@ -84,7 +84,7 @@ class LabelSets:
             metric (str, optional): As in :class:`ThresholdTuner`. (default: :obj:`"subset_accuracy"`)
 
         Raises:
-            ValueError: If the metric is not known, there is no candidate, or shapes or values are not allowed.
+            ValueError: If the metric is unknown, there is no candidate, or shapes or values are not allowed.
         """
         check_metric(metric)
         if not priors:

@@ -10,31 +10,34 @@ from typing import Any
 import numpy as np
 
 from tg_mlc._names import check_names
-from tg_mlc.metrics._counts import LABELS, count
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_array, read_scores, read_targets
-from tg_mlc.metrics.decisions import DECISION_METRICS, ZeroDivision, ZeroDivisions, resolve_zero_division, value_of
+from tg_mlc.metrics.decisions import (
+    DECISION_METRICS,
+    LABELS,
+    ZeroDivision,
+    ZeroDivisions,
+    count,
+    resolve_zero_division,
+    value_of,
+)
 from tg_mlc.metrics.ranking import Ranking
 from tg_mlc.metrics.thresholds import ThresholdTuner, check_scale, decide
 
 Threshold = float | ThresholdTuner | ArrayLike
-
-# From which probability on a label counts as predicted, if nothing else is said.
-_EVEN = 0.5
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """The result of :func:`evaluate`. ``print(evaluation)`` shows it as a table."""
 
-    #: The metrics: subset_accuracy, hamming_accuracy, f1_samples, f1_micro, f1_macro, roc_auc_micro and roc_auc_macro
-    #: (ROC-AUC), average_precision_micro and average_precision_macro (average precision), the last
-    #: four NaN where undefined.
+    #: The metrics: subset_accuracy, hamming_accuracy, f1_samples, f1_micro, f1_macro, and roc_auc_micro, roc_auc_macro,
+    #: average_precision_micro and average_precision_macro, which are NaN where undefined.
     values: dict[str, float]
     thresholds: dict[str, float | list[float]]  #: that of each metric that has one; a list if there is one per label
-    #: Names of the labels left out of roc_auc_macro and average_precision_macro: those without both a known positive
-    #: and a known negative.
+    #: Names of the labels left out of roc_auc_macro and average_precision_macro, for want of an observed positive or
+    #: of an observed negative.
     undefined: list[str]
-    #: Names of the labels with neither a known positive nor a prediction, which f1_macro counts by
+    #: Names of the labels with neither an observed positive nor a prediction, which f1_macro counts by
     #: :attr:`zero_division`.
     undefined_f1: list[str]
     zero_division: dict[str, ZeroDivision]  #: what each F1 counts as where there are neither positives nor predictions
@@ -53,30 +56,23 @@ class Evaluation:
     def __str__(self) -> str:
         rows = [("metric", "value", "threshold", "zero_division")]
         for name, value in self.values.items():
-            rows.append((name, f"{value:.4f}", self._threshold(name), str(self.zero_division.get(name, ""))))
+            threshold = self.thresholds.get(name, "")
+            shown = "per label" if isinstance(threshold, list) else f"{threshold:g}" if threshold != "" else ""
+            rows.append((name, f"{value:.4f}", shown, str(self.zero_division.get(name, ""))))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([*table, *self._notes()])
-
-    def _threshold(self, name: str) -> str:
-        threshold = self.thresholds.get(name)
-        if threshold is None:
-            return ""
-        return "per label" if isinstance(threshold, list) else f"{threshold:g}"
-
-    def _notes(self) -> list[str]:
-        notes = [f"{self.num_samples} samples, {self.num_labels} labels, {self.num_unknown} unknown entries"]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        lines.append(f"{self.num_samples} samples, {self.num_labels} labels, {self.num_unknown} unknown entries")
         if self.undefined:
-            notes.append(
+            lines.append(
                 f"roc_auc_macro and average_precision_macro leave out {len(self.undefined)} of {self.num_labels} "
-                "labels (only one class known): " + ", ".join(self.undefined)
+                "labels (only one class observed): " + ", ".join(self.undefined)
             )
         if self.undefined_f1:
-            notes.append(
+            lines.append(
                 f"f1_macro counts {len(self.undefined_f1)} of {self.num_labels} labels (neither positives nor "
                 f"predictions) by zero_division={self.zero_division['f1_macro']}: " + ", ".join(self.undefined_f1)
             )
-        return notes
+        return "\n".join(lines)
 
 
 def evaluate(
@@ -87,7 +83,7 @@ def evaluate(
     *,
     zero_division: ZeroDivisions = None,
 ) -> Evaluation:
-    """Computes the papers' five decision metrics, ROC-AUC and average precision over the known labels.
+    """Computes the papers' five decision metrics, ROC-AUC and average precision over the observed labels.
 
     .. code-block:: python
 
@@ -98,28 +94,24 @@ def evaluate(
         y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
         scores (Tensor or numpy.ndarray): Scores :math:`(N, L)` on the scale of thresholds: else probabilities.
         thresholds (float, Tensor, ThresholdTuner or dict, optional): What all decision metrics use (a number, one
-            number per label, or a fitted tuner), or a dictionary with one such for each of subset_accuracy,
-            hamming_accuracy, f1_samples, f1_micro and
-            f1_macro. A score equal to the threshold counts as positive. If :obj:`None`, 0.5 for all.
-            (default: :obj:`None`)
+            number per label, or a fitted tuner), or a dictionary with one such for each of them. A score equal to the
+            threshold counts as positive. (default: :obj:`None`, 0.5 for all)
         label_names (Sequence[str], optional): Names for the report. (default: the numbers of the labels)
         zero_division (0, 1, "drop" or dict, optional): What an F1 counts as where there is neither a positive nor a
-            prediction: one choice for all, or some of f1_samples, f1_micro and f1_macro by name. (default: 1 for
-            f1_samples, 0 for f1_micro and
-            f1_macro)
+            prediction: one choice for all, or some by name. (default: 1 for f1_samples, 0 for f1_micro and f1_macro)
 
     Raises:
-        ValueError: If shapes or sizes disagree, a value is not allowed, no label is known, a threshold is missing, or
-            scores are not probabilities while the thresholds are tuned on probabilities, or not given.
+        ValueError: If shapes or sizes disagree, a value is not allowed, no label is observed, a threshold is missing,
+            or scores are not probabilities while the thresholds are tuned on probabilities, or not given.
         RuntimeError: If a tuner is not fitted.
     """
     targets = read_targets(y, "y")
     matrix = read_scores(scores, targets)
     if thresholds is None:
-        check_scale(matrix, (_EVEN,))
-        thresholds = _EVEN
-    names = list(map(str, range(targets.known.shape[1]))) if label_names is None else list(label_names)
-    check_names(names, targets.known.shape[1], "label_names", of="labels")
+        check_scale(matrix, (0.5,))
+        thresholds = 0.5
+    names = list(map(str, range(targets.observed.shape[1]))) if label_names is None else list(label_names)
+    check_names(names, targets.observed.shape[1], "label_names", of="labels")
     chosen = {name: _read_threshold(thresholds, name, matrix) for name in DECISION_METRICS}
     divisions = resolve_zero_division(zero_division)
     decisions = {name: decide(matrix, chosen[name]) for name in DECISION_METRICS}
@@ -136,9 +128,9 @@ def evaluate(
         undefined=list(compress(names, np.isnan(ranking.per_label("roc_auc")))),
         undefined_f1=list(compress(names, counts.predicted + counts.positive == 0)),
         zero_division=divisions,
-        num_samples=targets.known.shape[0],
-        num_labels=targets.known.shape[1],
-        num_unknown=int((~targets.known).sum()),
+        num_samples=targets.observed.shape[0],
+        num_labels=targets.observed.shape[1],
+        num_unknown=int((~targets.observed).sum()),
     )
 
 

@@ -1,29 +1,57 @@
-"""Thresholds that turn scores into decisions, chosen on validation data."""
+"""Thresholds that turn scores into decisions, chosen on validation data by one of five methods."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
+from scipy.special import expit, logit
 from torch import Tensor
 from typing_extensions import Self
 
-from tg_mlc.metrics._counts import LABELS, GridCounts
-from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, read_matrix, read_scores, read_targets
+from tg_mlc._options import check_choice
+from tg_mlc.metrics._inputs import (
+    ArrayLike,
+    BoolArray,
+    FloatArray,
+    Targets,
+    read_matrix,
+    read_scores,
+    read_targets,
+)
 from tg_mlc.metrics.decisions import (
     DECISION_METRICS,
+    DEFAULT_ZERO_DIVISION,
+    LABELS,
+    GridCounts,
     ZeroDivision,
     ZeroDivisions,
     check_metric,
     f1_per_item,
     resolve_zero_division,
+    value_of,
 )
+
+Method = Literal["shared", "per_label", "frequency", "rank", "cross_fitted"]
 
 #: 0.01 to 0.10 by 0.01 and 0.15 to 0.95 by 0.05, the grid of the LaMP, MPED and Graph2Graph papers.
 PAPER_GRID: tuple[float, ...] = tuple(percent / 100 for percent in (*range(1, 11), *range(15, 100, 5)))
+
+#: Steps of 0.01: on many samples, more than the papers' 27 thresholds can be told apart.
+FINE_GRID: tuple[float, ...] = tuple(percent / 100 for percent in range(1, 100))
+
+#: From one threshold for all labels to the thresholds that balanced classes would give.
+STRENGTHS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+#: From four times as many predictions as there are positives to a quarter of them, in steps of about 9%.
+RATES: tuple[float, ...] = tuple(2.0 ** (step / 8) for step in range(16, -17, -1))
+
+#: With fewer positives, the macro-F1 thresholds of a label do not depend on the scores of these positives.
+MIN_POSITIVES = 5
 
 # Means of the same numbers may differ in the last digits; such thresholds are ties.
 _TIE = 1e-12
@@ -34,9 +62,9 @@ class ThresholdTuner:
 
     A label is predicted where its score is at least the threshold. One threshold for all labels is the one of the grid
     that maximises the metric. With one per label, each maximises the F1 of its label; where that is zero at every
-    threshold (for one, without known positives), the label takes the one that is best for all together. Of equally good
-    thresholds, the middle of the longest run is taken (the lower of two middles, the lowest of equally long runs): the
-    choice that is least sensitive to small changes of the scores.
+    threshold (for one, without observed positives), the label takes the one that is best for all together. If several
+    are equally good, the middle of their longest run is taken (the lower of two middles, the lowest of equally long
+    runs): the choice that is least sensitive to small changes of the scores.
 
     .. code-block:: python
 
@@ -56,7 +84,7 @@ class ThresholdTuner:
         best_value (float): The value of the metric on validation data at the best threshold for all labels.
 
     Raises:
-        ValueError: If the metric is not known or the grid is empty or not strictly increasing.
+        ValueError: If the metric is unknown or the grid is empty or not strictly increasing.
     """
 
     def __init__(
@@ -91,10 +119,12 @@ class ThresholdTuner:
             scores (Tensor or numpy.ndarray): Their scores :math:`(N, L)`, on the scale of the grid.
 
         Raises:
-            ValueError: If the shapes differ, a value is not allowed, no label is known, scores are not probabilities
+            ValueError: If the shapes differ, a value is not allowed, no label is observed, scores are not probabilities
                 while the grid is one of probabilities, or the metric is undefined at every threshold.
         """
-        return self.fit_counts(_count_over_grid(y, scores, self.grid))
+        targets = read_targets(y, "y")
+        matrix = check_scale(read_scores(scores, targets), self.grid)
+        return self.fit_counts(GridCounts(targets, matrix, self.grid))
 
     def predict(self, scores: ArrayLike) -> Any:
         """Returns decisions 0 and 1 for scores :math:`(N, L)`: a tensor for a tensor, else an array.
@@ -146,19 +176,168 @@ class ThresholdTuner:
             )
         best = _middle_of_best(values)
         self.best_value = float(values[best])
-        self.thresholds = self._per_label(counts, best) if self.per_label else counts.thresholds(best)
+        if self.per_label:
+            columns = f1_per_item(counts.per(LABELS), 0).T
+            place = [_middle_of_best(column) if column.max() > 0.0 else best for column in columns]
+            self.thresholds = cast("FloatArray", counts.grid[place])
+        else:
+            self.thresholds = np.atleast_1d(counts.grid[..., best])  # one for all labels, or one for each
         return self
-
-    def _per_label(self, counts: GridCounts, fallback: int) -> FloatArray:
-        values = f1_per_item(counts.per(LABELS), 0)
-        best = [_middle_of_best(column) if column.max() > 0.0 else fallback for column in values.T]
-        return cast("FloatArray", counts.grid[best])
 
     def fitted(self) -> FloatArray:
         """Thresholds, of shape :math:`(1)` or :math:`(L)`; a :obj:`RuntimeError` before :meth:`fit`."""
         if self.thresholds is None:
             raise RuntimeError("Expected 'fit' to be called first (got a tuner without thresholds)")
         return self.thresholds
+
+
+def tune_thresholds(
+    y: ArrayLike,
+    scores: ArrayLike,
+    method: Method = "shared",
+    *,
+    y_train: ArrayLike | None = None,
+    metrics: Sequence[str] = tuple(DECISION_METRICS),
+    grid: Sequence[float] | None = None,
+    strengths: Sequence[float] = STRENGTHS,
+    zero_division: ZeroDivisions = None,
+    seed: int = 0,
+) -> dict[str, ThresholdTuner]:
+    r"""Chooses thresholds for every metric, as :func:`evaluate` takes them.
+
+    .. code-block:: python
+
+        tuners = tune_thresholds(y_val, scores_val, "frequency", y_train=y_train)
+        print(evaluate(y_test, scores_test, tuners))
+
+    =================== ==============================================================================================
+    method              thresholds
+    =================== ==============================================================================================
+    ``"shared"``        one for all labels, as in the papers
+    ``"per_label"``     one for each label, which maximises its F1
+    ``"frequency"``     lower for rare labels, by the logit adjustment of Menon et al. 2021 (arXiv 2007.07314):
+                        :math:`\operatorname{logit} \theta_i = \operatorname{logit} \theta + \tau ( \log \pi_i -
+                        \frac{1}{L} \sum_j \log \pi_j )` with :math:`\pi_i` the frequency of label :math:`i` among
+                        training samples (one positive and one negative added); validation samples choose
+                        :math:`\theta` and :math:`\tau`, two numbers, where a threshold for each label needs :math:`L`
+                        and overfits rare labels
+    ``"rank"``          those that predict each label as often as it occurs, times a rate that all labels share:
+                        proportional thresholds (PCut) of the `"A Study of Thresholding Strategies for Text
+                        Categorization" <https://doi.org/10.1145/383952.383975>`_ paper, which suit labels with few
+                        positives best, because only the order of a label's scores counts
+    ``"cross_fitted"``  those of the method above that is best on the half of the samples that it was not fitted to;
+                        they are then fitted to all samples. For macro-F1, labels with fewer than 5 positives have
+                        thresholds by rank in any case, because their few scores say too little
+    =================== ==============================================================================================
+
+    Args:
+        y (Tensor or numpy.ndarray): Targets :math:`(N, L)` of validation samples: 0, 1, or NaN for unknown.
+        scores (Tensor or numpy.ndarray): Their probabilities :math:`(N, L)`, by models that have not seen them.
+        method (str, optional): One of the table. (default: :obj:`"shared"`)
+        y_train (Tensor or numpy.ndarray, optional): Targets :math:`(N_{train}, L)` whose frequencies ``"frequency"``
+            follows. (default: :obj:`y`)
+        metrics (Sequence[str], optional): Names of the metrics. (default: all)
+        grid (Sequence[float], optional): The candidates, except those of ``"rank"``. (default: the grid of the papers,
+            of 27 thresholds; 0.01 to 0.99 by 0.01 for ``"cross_fitted"``)
+        strengths (Sequence[float], optional): The candidates for :math:`\tau`; the first of equally good ones is taken.
+            (default: 0 to 1 by 0.1)
+        zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`. (default: :obj:`None`)
+        seed (int, optional): Seed of the halves of ``"cross_fitted"``. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If the method is unknown, shapes or numbers of labels differ, a value is not allowed, no label is
+            observed, or a metric is undefined at every threshold.
+    """
+    check_choice("method", method, get_args(Method))
+    usual = FINE_GRID if method == "cross_fitted" else PAPER_GRID
+    candidates = check_grid(usual if grid is None or method == "rank" else grid)
+    targets = read_targets(y, "y")
+    matrix = check_scale(read_scores(scores, targets), candidates)
+    if method == "cross_fitted":
+        return _cross_fitted(targets, matrix, metrics, candidates, zero_division, seed)
+    if method == "frequency":
+        trained = targets if y_train is None else read_targets(y_train, "y_train")
+        grids = _shifted_grids(candidates, trained, targets.observed.shape[1], strengths)
+    elif method == "rank":
+        columns = zip(targets.positive.T, targets.observed.T, matrix.T, strict=True)
+        grids = [np.stack([_at_rates(positive[rows].sum(), column[rows]) for positive, rows, column in columns])]
+    else:
+        grids = [np.asarray(candidates)]
+    best: dict[str, ThresholdTuner] = {}
+    options: dict[str, Any] = {"per_label": method == "per_label", "grid": candidates, "zero_division": zero_division}
+    for each in grids:
+        counts = GridCounts(targets, matrix, each)
+        for metric in metrics:
+            tuner = ThresholdTuner(metric, **options).fit_counts(counts)
+            if metric not in best or cast(float, tuner.best_value) > cast(float, best[metric].best_value):
+                tuner.per_label = method != "shared"
+                best[metric] = tuner
+    return best
+
+
+def _shifted_grids(
+    grid: Sequence[float], trained: Targets, num_labels: int, strengths: Sequence[float]
+) -> list[FloatArray]:
+    """The thresholds of each label [num_labels, num_thresholds] at every strength, lower for rare labels."""
+    positive, observed = trained
+    if not strengths:
+        raise ValueError("Expected 'strengths' to hold at least one number (got none)")
+    if observed.shape[1] != num_labels:
+        raise ValueError(f"Expected 'y_train' with {num_labels} labels, as 'y' has (got {observed.shape[1]})")
+    logs = np.log((positive.sum(axis=0) + 1) / (observed.sum(axis=0) + 2))
+    odds = [(strength * (logs - logs.mean()))[:, None] for strength in strengths]
+    # Exactly the grid where the odds of a label are not shifted.
+    return [np.where(shift == 0, np.asarray(grid), expit(logit(np.asarray(grid)) + shift)) for shift in odds]
+
+
+def _at_rates(num_positives: int, scores: FloatArray) -> FloatArray:
+    """The threshold of a label at every rate, half-way between the scores of neighbouring ranks."""
+    ordered = np.sort(scores) if len(scores) else np.ones(1)
+    wanted = num_positives * np.array(RATES)
+    last = len(ordered) - 1
+    between = np.interp(last + 0.5 - wanted, np.arange(len(ordered)), ordered)
+    # Equal scores share the lower rank: a label of constant scores is not predicted for all samples.
+    beyond = ordered[np.maximum(last - np.ceil(wanted).astype(int), 0)]
+    return np.maximum(between, np.where(wanted < len(ordered), np.nextafter(beyond, 2.0), between))
+
+
+def _cross_fitted(
+    targets: Targets,
+    matrix: FloatArray,
+    metrics: Sequence[str],
+    grid: Sequence[float],
+    zero_division: ZeroDivisions,
+    seed: int,
+) -> dict[str, ThresholdTuner]:
+    """The thresholds of the method that is best on the half of the samples that it was not fitted to."""
+    values = np.where(targets.observed, targets.positive, np.nan)
+    order = np.random.default_rng(seed).permutation(len(values))
+    halves = [order[::2], order[1::2]]
+    tune = partial(tune_thresholds, metrics=metrics, zero_division=zero_division)
+    # From few to many thresholds: the first of equally good methods is taken. All strengths would take twice the time.
+    methods: list[Callable[[FloatArray, FloatArray], dict[str, ThresholdTuner]]] = [
+        partial(tune, grid=grid),
+        partial(tune, method="frequency", grid=grid, strengths=STRENGTHS[::2]),
+        partial(tune, method="rank"),
+        partial(tune, method="per_label", grid=grid),
+    ]
+    gains = [np.zeros(len(metrics)) for _ in methods]
+    for (fit, check), (place, method) in (
+        (pair, each) for each in enumerate(methods) for pair in (halves, halves[::-1])
+    ):
+        tuners, observed = method(values[fit], matrix[fit]), ~np.isnan(values[check])
+        held_out = Targets(values[check] == 1.0, observed)
+        for at, name in enumerate(metrics):
+            decisions = decide(matrix[check], tuners[name].fitted())
+            gains[place][at] += value_of(name, held_out, decisions, DEFAULT_ZERO_DIVISION) / 2
+    fitted = [method(values, matrix) for method in methods]
+    best = {name: fitted[int(np.argmax([gain[at] for gain in gains]))][name] for at, name in enumerate(metrics)}
+    rare = targets.positive.sum(axis=0) < MIN_POSITIVES
+    if "f1_macro" in best and rare.any():
+        tuner, by_rank = best["f1_macro"], tune(values, matrix, "rank", metrics=["f1_macro"])["f1_macro"]
+        tuner.thresholds, tuner.per_label = np.where(rare, by_rank.fitted(), tuner.fitted()), True
+        tuner.best_value = value_of("f1_macro", targets, decide(matrix, tuner.thresholds), DEFAULT_ZERO_DIVISION)
+    return best
 
 
 def decide(scores: FloatArray, thresholds: FloatArray) -> BoolArray:
@@ -170,15 +349,10 @@ def decide(scores: FloatArray, thresholds: FloatArray) -> BoolArray:
     return np.asarray(scores >= thresholds)
 
 
-def _count_over_grid(y: ArrayLike, scores: ArrayLike, grid: Sequence[float]) -> GridCounts:
-    targets = read_targets(y, "y")
-    return GridCounts(targets, check_scale(read_scores(scores, targets), grid), grid)
-
-
 def check_grid(grid: Sequence[float]) -> tuple[float, ...]:
     """Refuses candidates that do not increase."""
     values = tuple(map(float, grid))
-    if not values or not all(map(operator.lt, values, values[1:])):
+    if not values or not all(low < high for low, high in pairwise(values)):
         raise ValueError(f"Expected 'grid' to be strictly increasing and not empty (got {values})")
     return values
 

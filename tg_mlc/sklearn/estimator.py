@@ -71,7 +71,7 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
         return margins[:, 0] if self._form.is_binary else margins
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Returns the share of samples of which all known labels are right (subset accuracy). A sample with a name that
+        """Returns the share of samples whose observed labels are all right (subset accuracy). A sample with a name that
         no training sample had cannot be right.
 
         Args:
