@@ -25,24 +25,24 @@ def targets_and_decisions(draw, values=(0.0, 1.0, NAN)):
 zero_divisions = st.sampled_from([0, 1, "drop"])
 
 
-def mean_of_known_f1(y, p, zero_division):
-    """The mean over rows of scikit-learn's F1 of what is known in each."""
+def mean_f1(y, p, zero_division):
+    """The mean over rows of scikit-learn's F1 of what is observed in each."""
     rows = [(row, pred, ~np.isnan(row)) for row, pred in zip(y, p, strict=True)]
     values = [
-        f1_score(row[known], pred[known], zero_division=SKLEARN_ZERO_DIVISION[zero_division])
-        for row, pred, known in rows
-        if known.any()
+        f1_score(row[observed], pred[observed], zero_division=SKLEARN_ZERO_DIVISION[zero_division])
+        for row, pred, observed in rows
+        if observed.any()
     ]
     return np.nan if np.isnan(values).all() else np.nanmean(values)
 
 
 @given(targets_and_decisions(), zero_divisions)
-def test_f1s_equal_sklearn_on_the_known_entries(data, zero_division):
+def test_f1s_equal_sklearn_on_the_observed_entries(data, zero_division):
     y, p = data
-    known = ~np.isnan(y)
-    pooled = f1_score(y[known], p[known], zero_division=SKLEARN_ZERO_DIVISION[zero_division])
-    np.testing.assert_allclose(example_f1(y, p, zero_division=zero_division), mean_of_known_f1(y, p, zero_division))
-    np.testing.assert_allclose(macro_f1(y, p, zero_division=zero_division), mean_of_known_f1(y.T, p.T, zero_division))
+    observed = ~np.isnan(y)
+    pooled = f1_score(y[observed], p[observed], zero_division=SKLEARN_ZERO_DIVISION[zero_division])
+    np.testing.assert_allclose(example_f1(y, p, zero_division=zero_division), mean_f1(y, p, zero_division))
+    np.testing.assert_allclose(macro_f1(y, p, zero_division=zero_division), mean_f1(y.T, p.T, zero_division))
     np.testing.assert_allclose(micro_f1(y, p, zero_division=zero_division), pooled)
 
 
@@ -62,16 +62,16 @@ def test_accuracies_without_unknowns_equal_sklearn(data):
 
 
 @given(targets_and_decisions())
-def test_accuracies_over_known_entries(data):
+def test_accuracies_over_observed_entries(data):
     y, p = data
-    known = ~np.isnan(y)
-    right = [(row[keep] == pred[keep]).all() for row, pred, keep in zip(y, p, known, strict=True) if keep.any()]
+    observed = ~np.isnan(y)
+    right = [(row[keep] == pred[keep]).all() for row, pred, keep in zip(y, p, observed, strict=True) if keep.any()]
     np.testing.assert_allclose(subset_accuracy(y, p), np.mean(right))
-    np.testing.assert_allclose(hamming_accuracy(y, p), accuracy_score(y[known], p[known]))
+    np.testing.assert_allclose(hamming_accuracy(y, p), accuracy_score(y[observed], p[observed]))
 
 
 @given(targets_and_decisions())
-def test_decisions_on_unknown_entries_change_nothing(data):
+def test_decisions_on_unobserved_entries_change_nothing(data):
     y, p = data
     flipped = np.where(np.isnan(y), 1 - p, p)
     for metric in (subset_accuracy, hamming_accuracy, *F1S.values()):

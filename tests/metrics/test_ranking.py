@@ -1,19 +1,24 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from tg_mlc.metrics import (
     average_precision_per_label,
+    hit_rate_at_k,
     macro_average_precision,
     macro_roc_auc,
     micro_average_precision,
     micro_roc_auc,
+    ndcg_at_k,
+    recall_at_k,
     roc_auc_per_label,
 )
 
@@ -22,6 +27,9 @@ METRICS = [
     (roc_auc_score, micro_roc_auc, macro_roc_auc, roc_auc_per_label),
     (average_precision_score, micro_average_precision, macro_average_precision, average_precision_per_label),
 ]
+
+Y = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]])
+SCORES = np.array([[0.9, 0.8, 0.1, 0.7], [0.9, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
 
 
 @st.composite
@@ -34,13 +42,13 @@ def targets_and_scores(draw):
 
 
 def oracle(sklearn_metric, y, scores):
-    known = ~np.isnan(y)
-    return sklearn_metric(y[known], scores[known]) if len(np.unique(y[known])) == 2 else np.nan
+    observed = ~np.isnan(y)
+    return sklearn_metric(y[observed], scores[observed]) if len(np.unique(y[observed])) == 2 else np.nan
 
 
 @pytest.mark.parametrize(("sklearn_metric", "micro", "macro", "per_label"), METRICS)
 @given(data=targets_and_scores())
-def test_equal_sklearn_on_the_known_entries(sklearn_metric, micro, macro, per_label, data):
+def test_equal_sklearn_on_the_observed_entries(sklearn_metric, micro, macro, per_label, data):
     y, scores = data
     expected = np.array([oracle(sklearn_metric, *column) for column in zip(y.T, scores.T, strict=True)])
     np.testing.assert_allclose(per_label(y, scores), expected, rtol=1e-9)
@@ -58,7 +66,7 @@ def test_constant_scores_are_one_half_and_the_share_of_positives():
     assert macro_average_precision(y, scores) == pytest.approx((3 / 4 + 1 / 4) / 2)
 
 
-def test_scores_of_unknown_entries_change_nothing():
+def test_scores_of_unobserved_entries_change_nothing():
     y = torch.tensor([[1, NAN], [0, 1], [NAN, 0]])
     scores = torch.tensor([[0.9, 0.1], [0.2, 0.6], [0.5, 0.4]])
     moved = torch.where(y.isnan(), 100.0, scores)
@@ -87,3 +95,40 @@ def test_labels_of_few_positives_can_be_left_out():
     assert np.isnan(macro_roc_auc(y, scores, min_positives=3))
     with pytest.raises(ValueError, match="'min_positives' to be a whole number of at least 1"):
         macro_roc_auc(y, scores, min_positives=0)
+
+
+def test_values_by_hand():
+    assert recall_at_k(Y, SCORES, 2) == pytest.approx((1 / 2 + 0 + 2 / 3) / 3)
+    assert hit_rate_at_k(Y, SCORES, 2) == pytest.approx(2 / 3)
+    assert ndcg_at_k(Y, SCORES, 2) == pytest.approx((1 / (1 + 1 / math.log2(3)) + 0 + 1) / 3)
+
+
+@pytest.mark.parametrize("k", [1, 3, 10, 40])
+def test_ndcg_is_that_of_scikit_learn(k):
+    random = np.random.default_rng(0)
+    y, scores = random.integers(2, size=(50, 20)), random.normal(size=(50, 20))
+    assert ndcg_at_k(y, scores, k) == pytest.approx(ndcg_score(y, scores, k=k))
+
+
+def test_unknown_labels_are_left_out_of_the_first_k():
+    random = np.random.default_rng(0)
+    y, scores = random.integers(2, size=(9, 6)).astype(float), random.normal(size=(9, 6))
+    hidden = y.copy()
+    hidden[:, [1, 4]] = np.nan
+    for metric in (recall_at_k, ndcg_at_k, hit_rate_at_k):
+        assert metric(hidden, scores, 2) == metric(y[:, [0, 2, 3, 5]], scores[:, [0, 2, 3, 5]], 2)
+        assert metric(hidden, scores, 6) == metric(y[:, [0, 2, 3, 5]], scores[:, [0, 2, 3, 5]], 6)
+
+
+def test_equal_scores_are_taken_in_the_order_of_labels():
+    assert [hit_rate_at_k(np.eye(4)[[label]], np.zeros((1, 4)), 2) for label in range(4)] == [1, 1, 0, 0]
+
+
+def test_without_positives_there_is_no_value():
+    assert math.isnan(recall_at_k(np.zeros((2, 3)), np.zeros((2, 3))))
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5])
+def test_other_numbers_of_labels_are_refused(k):
+    with pytest.raises(ValueError, match="'k' to be a whole number of at least 1"):
+        recall_at_k(Y, SCORES, k)

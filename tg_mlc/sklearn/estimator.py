@@ -43,29 +43,18 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
         """The log odds :math:`(N, L)` of the labels of inputs that have been read."""
 
     def predict(self, X: Any) -> Any:
-        """Returns labels, in the form of those in :meth:`fit`; all sets of names for sets.
-
-        Args:
-            X (Any): Inputs :math:`(N, F)`, as in :meth:`fit`.
-        """
+        """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`."""
         margins = self._margins(X)
         return self._form.decide(margins)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
-
-        Args:
-            X (Any): Inputs :math:`(N, F)`, as in :meth:`fit`.
-        """
+        """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one."""
         check_is_fitted(self)
         return self._form.probabilities(np.clip(expit(self._logits(self._read_inputs(X))), _SMALLEST, 1))
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Returns the log odds :math:`(N, L)` of all labels, less those of their thresholds: labels from 0 on apply. Of
-        two classes, it is the second that they tell of, :math:`(N)`.
-
-        Args:
-            X (Any): Inputs :math:`(N, F)`, as in :meth:`fit`.
+        """Returns the log odds :math:`(N, L)` of all labels, less those of their thresholds: labels from 0 on apply.
+        For two classes, those :math:`(N)` of the second.
         """
         margins = self._margins(X)
         return margins[:, 0] if self._form.is_binary else margins

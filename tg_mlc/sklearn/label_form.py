@@ -1,4 +1,4 @@
-"""Forms in which labels are given, in which predictions are returned."""
+"""Forms of labels, in which predictions are returned."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from tg_mlc._numbers import as_list, is_missing
 from tg_mlc.data._label_values import are_names, read_labels
 from tg_mlc.metrics._inputs import FloatArray
+
+_SETS = (set, frozenset, list, tuple)
 
 
 @dataclass(frozen=True)
@@ -33,27 +35,30 @@ class LabelForm:
 
     @classmethod
     def read(cls, y: Any) -> tuple[LabelForm, FloatArray]:
-        """The form of labels, and their matrix :math:`(N, L)`; two classes have one column.
-
-        Args:
-            y (Any): Labels, as of :meth:`LaMPClassifier.fit`.
+        """The form of labels, as of :meth:`LaMPClassifier.fit`, and their matrix :math:`(N, L)`; two classes have one
+        column.
         """
         y = _plain(y)
         if are_names(y):
             matrix, names = read_labels(y, None)
-            form = cls("sets", _as_given(names, y), object)
-        elif sp.issparse(y) or (np.ndim(y) > 1 and not _is_column_of_classes(y)):
+            given = {str(name): name for entry in y if isinstance(entry, _SETS) for name in entry}
+            values = [given[name] for name in names]  # which may be numbers
+            text = all(isinstance(value, str) for value in values)
+            return cls("sets", np.array(values, dtype=None if text else object), object), matrix
+        # One column is one of classes if it holds anything else than whether a label applies.
+        column = not sp.issparse(y) and np.ndim(y) == 2 and np.shape(y)[1] == 1
+        applies = column and all(is_missing(value) or value in (0, 1) for value in np.asarray(y).flat)
+        if sp.issparse(y) or (np.ndim(y) > 1 and (applies or not column)):
             matrix, names = read_labels(y, None)
             classes = np.array(names) if hasattr(y, "columns") else np.arange(len(names))
-            form = cls("matrix", classes, _dtype(y))
-        else:
-            y = _read_classes(y)
-            classes = np.unique(y)
-            if len(classes) < 2:
-                raise ValueError(f"Expected labels of at least 2 classes (got 1 class: {classes.tolist()})")
-            form = cls("classes", classes, classes.dtype)
-            matrix = form._one_hot(y)
-        return form, matrix
+            dtype = y.dtype if sp.issparse(y) else np.asarray(y).dtype
+            return cls("matrix", classes, dtype if dtype.kind in "biuf" else np.dtype(float)), matrix
+        y = _read_classes(y)
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise ValueError(f"Expected labels of at least 2 classes (got 1 class: {classes.tolist()})")
+        form = cls("classes", classes, classes.dtype)
+        return form, form._one_hot(y)
 
     @property
     def names(self) -> list[str]:
@@ -76,8 +81,7 @@ class LabelForm:
         named = self.form == "sets" or hasattr(y, "columns") or are_names(y)
         names = self.names if named else None
         if are_names(y):
-            sets = [entry for entry in y if isinstance(entry, (set, frozenset, list, tuple))]
-            others = sorted({str(name) for entry in sets for name in entry} - {*self.names})
+            others = sorted({str(name) for entry in y if isinstance(entry, _SETS) for name in entry} - {*self.names})
             if others and not unseen:
                 raise ValueError(f"Expected names of labels that training samples have (got others: {others[:5]})")
             names = [*self.names, *others]
@@ -90,10 +94,9 @@ class LabelForm:
             return self.classes[(margins[:, 0] > 0).astype(int)]
         if self.form == "classes":
             return self.classes[margins.argmax(axis=1)]
-        applies = margins >= 0
-        return (
-            [set(self.classes[row].tolist()) for row in applies] if self.form == "sets" else applies.astype(self.dtype)
-        )
+        if self.form == "sets":
+            return [set(self.classes[row].tolist()) for row in margins >= 0]
+        return (margins >= 0).astype(self.dtype)
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
         """Scores :math:`(N, L)` of labels as they are; as probabilities of classes, they sum to one."""
@@ -106,23 +109,10 @@ class LabelForm:
         return np.asarray(matrix)
 
 
-def _as_given(names: list[str], y: Any) -> npt.NDArray[Any]:
-    """Names as sets have them, which may be numbers."""
-    given = {str(name): name for entry in y if isinstance(entry, (set, frozenset, list, tuple)) for name in entry}
-    values = [given[name] for name in names]
-    return np.array(values, dtype=None if all(isinstance(value, str) for value in values) else object)
-
-
 def _plain(y: Any) -> Any:
     """Labels as a list, a matrix or a data frame, of what may only be convertible to an array."""
     y = as_list(y)
     return y if isinstance(y, (list, tuple)) or hasattr(y, "shape") else np.asarray(y)
-
-
-def _is_column_of_classes(y: Any) -> bool:
-    """Whether one column holds something else than whether a label applies."""
-    values = np.asarray(y)
-    return values.ndim == 2 and values.shape[1] == 1 and any(not (is_missing(v) or v in (0, 1)) for v in values.flat)
 
 
 def _read_classes(y: Any) -> npt.NDArray[Any]:
@@ -130,9 +120,3 @@ def _read_classes(y: Any) -> npt.NDArray[Any]:
     assert_all_finite(classes, input_name="y")
     check_classification_targets(classes)
     return np.asarray(classes)
-
-
-def _dtype(y: Any) -> npt.DTypeLike:
-    """The type of a matrix of labels, if it is one of numbers."""
-    dtype = y.dtype if sp.issparse(y) else np.asarray(y).dtype
-    return dtype if dtype.kind in "biuf" else np.dtype(float)
