@@ -16,51 +16,99 @@ from typing import Any
 
 #: Names by the package that had them, and the one that has them now: ``"old"``, or ``"old=new"`` for another name.
 NAMES: dict[str, dict[str, str]] = {
-    "tg_mlc.baselines": {"tg_mlc.stacking": "Combination=LogitStacking"},
-    "tg_mlc.convert": {"tg_mlc.papers.convert": "ReleasedLaMP load_lamp_checkpoint"},
-    "tg_mlc.data": {"tg_mlc.data": "known_labels=given_labels"},
+    "tg_mlc.baselines": {
+        "tg_mlc.stacking.combination": "Combination=LogitStacking",
+    },
+    "tg_mlc.convert": {
+        "tg_mlc.papers.convert": "ReleasedLaMP load_lamp_checkpoint",
+    },
+    "tg_mlc.data": {
+        "tg_mlc.data": "known_labels=given_labels",
+    },
     "tg_mlc.data.preprocess": {
-        "tg_mlc.inputs": (
-            "Chain DNAInputs=DNA LogCounts MoleculeInputs=Molecules Preprocessor QuantileScaler Scale StandardScaler "
-            "TfIdf from_state to_state"
-        ),
+        "tg_mlc.inputs": ("Chain DNAInputs=DNA MoleculeInputs=Molecules Preprocessor QuantileScaler Scale TfIdf"),
+        "tg_mlc.inputs.scalers": "LogCounts StandardScaler",
+        "tg_mlc.inputs.preprocessor": "from_state to_state",
         "tg_mlc.stacking": "TunedScores=StackingFeatures table_preprocessor",
         "tg_mlc.stacking.features": "ClassifierScores=published_features",
     },
-    "tg_mlc.data.splits": {"tg_mlc.data": "scaffold_split"},
-    "tg_mlc.data.transforms": {"tg_mlc.inputs": "Fingerprint MoleculeDescriptors"},
-    "tg_mlc.data.vocabulary": {"tg_mlc.data": "build_vocabulary tokenize"},
+    "tg_mlc.data.splits": {
+        "tg_mlc.data": "scaffold_split",
+    },
+    "tg_mlc.data.transforms": {
+        "tg_mlc.inputs": "Fingerprint MoleculeDescriptors",
+    },
+    "tg_mlc.data.vocabulary": {
+        "tg_mlc.data": "build_vocabulary tokenize",
+    },
+    "tg_mlc.datasets": {
+        "tg_mlc.datasets.event_tables": "EVENT_SOURCES",
+    },
+    "tg_mlc.graphs": {
+        "tg_mlc.graphs.compare": "NeighborDifference",
+        "tg_mlc.graphs.plot": "plot_label_graph",
+    },
+    "tg_mlc.metrics": {
+        "tg_mlc.metrics.ranking": "average_precision_per_label roc_auc_per_label",
+    },
     "tg_mlc.models": {
         "tg_mlc.inputs": "input_encoder",
+        "tg_mlc.papers.mlp": "BinaryRelevance PooledMLP",
         "tg_mlc.papers": (
-            "BinaryRelevance GAML InfNet InfNetOutput LabelSequenceModel PooledMLP SPEN SPENOutput binary_relevance "
-            "energy_network gaml graph2graph graph2graph_autoregressive mped mped_autoregressive pooled_mlp seq2seq"
+            "GAML InfNet SPEN binary_relevance energy_network gaml graph2graph graph2graph_autoregressive "
+            "mped mped_autoregressive pooled_mlp seq2seq"
         ),
+        "tg_mlc.papers.spen": "InfNetOutput SPENOutput",
+        "tg_mlc.papers.label_sequences": "LabelSequenceModel",
+        "tg_mlc.models.lamp": "LaMPOutput",
     },
-    "tg_mlc.metrics": {},
-    "tg_mlc.nn": {"tg_mlc.nn": "KnownLabels=GivenLabels LabelReadout=LabelHead"},
+    "tg_mlc.nn": {
+        "tg_mlc.nn": "KnownLabels=GivenLabels LabelReadout=LabelHead",
+        "tg_mlc.nn.feature": "FeatureStates",
+        "tg_mlc.nn.label": "LabelStates StepAttention",
+    },
     "tg_mlc.nn.decoders": {
-        "tg_mlc.papers.decoders": (
-            "AttentionDecoder Hypotheses LabelOrder RecurrentDecoder StepDecoder beam_search label_ranks "
-            "label_sequences next_log_probs shifted"
-        )
+        "tg_mlc.papers.decoders": "AttentionDecoder Hypotheses RecurrentDecoder beam_search",
+        "tg_mlc.papers.decoders.symbols": "LabelOrder label_ranks label_sequences next_log_probs shifted",
+        "tg_mlc.papers.decoders.beam_search": "StepDecoder",
     },
-    "tg_mlc.nn.encoders": {"tg_mlc.nn.encoders": "KnownComponents=GivenComponents"},
-    "tg_mlc.nn.evidence": {"tg_mlc.nn.base_scores": "Evidence=BaseScores ScoreEncoder SharedLogits"},
+    "tg_mlc.nn.encoders": {
+        "tg_mlc.nn.encoders": "KnownComponents=GivenComponents",
+        "tg_mlc.nn.encoders.components": "Components",
+        "tg_mlc.nn.encoders.contextual": "RecurrentEncoder",
+        "tg_mlc.nn.encoders.graphs": "CategoricalEmbedding",
+    },
+    "tg_mlc.nn.evidence": {
+        "tg_mlc.nn.base_scores": "Evidence=BaseScores ScoreEncoder SharedLogits",
+    },
     "tg_mlc.predict": {
-        "tg_mlc.saving": "Predictor Scorer=InferenceModel from_pretrained load push_to_hub",
-        "tg_mlc.saving.inference": "ModuleScorer=ModuleInference",
+        "tg_mlc.saving": "Predictor from_pretrained load push_to_hub",
+        "tg_mlc.saving.inference": "Scorer=InferenceModel ModuleScorer=ModuleInference",
     },
     "tg_mlc.recipes": {
-        "tg_mlc.papers.recipes": "DNA MOLECULES PLANTED RECIPES Recipe TABLES",
+        "tg_mlc.papers.recipes.dna_and_planted": "DNA PLANTED",
+        "tg_mlc.papers.recipes.molecules": "MOLECULES",
+        "tg_mlc.papers.recipes": "RECIPES Recipe",
+        "tg_mlc.papers.recipes.tables": "TABLES",
         "tg_mlc.stacking": "AutoModel auto",
     },
-    "tg_mlc.recipes.family": {"tg_mlc.papers.recipes.family": "FAMILY"},
-    "tg_mlc.sequences": {"tg_mlc.papers.next_set": "C2AE LSTMBaseline TimeAttention TransformerBase TwoAttentions"},
+    "tg_mlc.recipes.family": {
+        "tg_mlc.papers.recipes.family": "FAMILY",
+    },
+    "tg_mlc.sequences": {
+        "tg_mlc.papers.next_set": "C2AE LSTMBaseline TimeAttention TransformerBase TwoAttentions",
+        "tg_mlc.sequences.baselines": "past_events",
+        "tg_mlc.sequences.dataset": "TIME_FRACTIONS",
+        "tg_mlc.sequences.lanet": "LANETOutput",
+        "tg_mlc.sequences.windows": "WindowViews",
+    },
     "tg_mlc.training": {
-        "tg_mlc.papers": "InferenceNetworkObjective SequenceObjective=LabelSequenceObjective UnrolledObjective",
+        "tg_mlc.papers": ("InferenceNetworkObjective SequenceObjective=LabelSequenceObjective UnrolledObjective"),
         "tg_mlc.papers.next_set": "C2AEObjective",
-        "tg_mlc.saving": "Checkpoint read_checkpoint",
+        "tg_mlc.saving.checkpoint": "Checkpoint",
+        "tg_mlc.saving": "read_checkpoint",
+        "tg_mlc.training.callbacks": "AtomicCheckpointIO",
+        "tg_mlc.training.data": "EpochSampler",
     },
 }
 

@@ -25,7 +25,8 @@ from benchmarks.files import check_kept, check_replacement, collect, describe_da
 from benchmarks.report.comparisons import Comparison, full
 from tg_mlc.data import Split
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.papers.recipes import TABLES, Recipe
+from tg_mlc.papers.recipes import Recipe
+from tg_mlc.papers.recipes.tables import TABLES
 from tg_mlc.stacking.classifiers import PUBLISHED
 
 

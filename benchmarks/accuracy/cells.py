@@ -24,12 +24,13 @@ from benchmarks.accuracy.runs import Row, Task, frame
 from tg_mlc.data import Split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.inputs import to_state
 from tg_mlc.inputs.encoders import input_encoder
+from tg_mlc.inputs.preprocessor import to_state
 from tg_mlc.models.builders import Blueprint, describe_samples
 from tg_mlc.papers import mped
-from tg_mlc.papers.recipes import MOLECULES, RECIPES, Recipe
+from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.papers.recipes.family import FAMILY
+from tg_mlc.papers.recipes.molecules import MOLECULES
 from tg_mlc.training import MultiLabelModule, fit
 
 FOLDER = "cells"

@@ -33,14 +33,8 @@ from benchmarks.report import lanet as report
 from tg_mlc.data import EventSequences, Split
 from tg_mlc.datasets import load_events
 from tg_mlc.graphs import learned
-from tg_mlc.metrics import (
-    evaluate,
-    hit_rate_at_k,
-    ndcg_at_k,
-    recall_at_k,
-    roc_auc_per_label,
-    tune_thresholds,
-)
+from tg_mlc.metrics import evaluate, hit_rate_at_k, ndcg_at_k, recall_at_k, tune_thresholds
+from tg_mlc.metrics.ranking import roc_auc_per_label
 from tg_mlc.sequences import EventPreprocessor, NextSetDataset, time_split
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 

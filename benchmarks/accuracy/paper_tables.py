@@ -48,8 +48,9 @@ from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.graphs.wordnet_nouns import find_folder
-from tg_mlc.papers.recipes import MOLECULES, RECIPES, Recipe
+from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.papers.recipes.family import FAMILY
+from tg_mlc.papers.recipes.molecules import MOLECULES
 
 #: Data sets whose samples are the same for all seeds.
 DATASETS = [name for name, recipe in RECIPES.items() if recipe.redraw is None]

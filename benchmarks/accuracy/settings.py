@@ -23,7 +23,8 @@ from benchmarks.accuracy.runs import Task, recorded
 from benchmarks.command_line import run
 from benchmarks.files import Run, check_replacement, collect, describe_dataset, earlier_file, read_file
 from tg_mlc.data import Split
-from tg_mlc.papers.recipes import TABLES, Recipe
+from tg_mlc.papers.recipes import Recipe
+from tg_mlc.papers.recipes.tables import TABLES
 
 #: By the names of tables: where recipes keep a setting, and the values that are tried beside the recipe's own.
 SETTINGS: dict[str, tuple[str, str, tuple[float, ...]]] = {

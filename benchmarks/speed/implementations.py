@@ -21,7 +21,7 @@ from benchmarks.speed.regimes import Inputs, draw, find
 from tg_mlc.ops import Blocks, Edges, Pattern, available_backends, graph_attention
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
-from tg_mlc.ops.patterns import shared_graph
+from tg_mlc.ops.patterns.shared import shared_graph
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 

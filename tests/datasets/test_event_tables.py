@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tg_mlc.datasets import EVENT_SOURCES, load_events
+from tg_mlc.datasets import load_events
+from tg_mlc.datasets.event_tables import EVENT_SOURCES
 from tg_mlc.sequences import EventPreprocessor, time_split
 
 FILES = {

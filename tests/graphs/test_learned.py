@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data
 from tg_mlc.graphs import LabelGraph, fully_connected, tree
 from tg_mlc.graphs.learned import learned
 from tg_mlc.models import LaMP
-from tg_mlc.nn.encoders import Components
+from tg_mlc.nn.encoders.components import Components
 from tg_mlc.ops import Edges, Shared, to_dense_weights
 from tg_mlc.papers.convert import ReleasedLaMP
 

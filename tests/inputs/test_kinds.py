@@ -13,9 +13,10 @@ import tg_mlc
 from tg_mlc.data import MoleculeDataset, MultiLabelDataset, from_arrays, random_split
 from tg_mlc.datasets import Planted
 from tg_mlc.graphs import fully_connected
-from tg_mlc.inputs import DNA, KINDS, InputKind, Molecules, Vectors, Words, from_state, kind_of, to_state
+from tg_mlc.inputs import DNA, InputKind, Molecules, Vectors, Words, kind_of
 from tg_mlc.inputs.kind import Form, View
-from tg_mlc.inputs.kinds import infer_form
+from tg_mlc.inputs.kinds import KINDS, infer_form
+from tg_mlc.inputs.preprocessor import from_state, to_state
 from tg_mlc.models import table_lamp
 from tg_mlc.sklearn import LaMPClassifier
 from tg_mlc.stacking import AutoModel

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from tg_mlc.inputs import Chain, Preprocessor, Scale, TfIdf, from_state, to_state
+from tg_mlc.inputs import Chain, Preprocessor, Scale, TfIdf
+from tg_mlc.inputs.preprocessor import from_state, to_state
 from tg_mlc.saving.checkpoint import check_plain
 
 

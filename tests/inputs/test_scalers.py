@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tg_mlc.inputs import LogCounts, QuantileScaler
+from tg_mlc.inputs import QuantileScaler
+from tg_mlc.inputs.scalers import LogCounts
 
 
 def test_log_counts() -> None:

@@ -9,7 +9,8 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from tg_mlc.data import ArrayDataset, Split
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.data.records import Records, Tokens
-from tg_mlc.inputs import TfIdf, from_state, to_state
+from tg_mlc.inputs import TfIdf
+from tg_mlc.inputs.preprocessor import from_state, to_state
 
 Y = np.eye(4, 2, dtype=np.float32)
 SPLIT = Split(torch.tensor([0, 1]), torch.tensor([2]), torch.tensor([3]), "by hand")

@@ -11,7 +11,6 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from tg_mlc.metrics import (
-    average_precision_per_label,
     hit_rate_at_k,
     macro_average_precision,
     macro_roc_auc,
@@ -19,8 +18,8 @@ from tg_mlc.metrics import (
     micro_roc_auc,
     ndcg_at_k,
     recall_at_k,
-    roc_auc_per_label,
 )
+from tg_mlc.metrics.ranking import average_precision_per_label, roc_auc_per_label
 
 NAN = float("nan")
 METRICS = [

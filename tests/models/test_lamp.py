@@ -10,8 +10,10 @@ from torch_geometric.explain import AttentionExplainer, Explainer
 
 from tests.models.samples import batch, molecules
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
-from tg_mlc.models import LaMP, LaMPOutput
-from tg_mlc.nn.encoders import BagEncoder, Components, MoleculeEncoder, SequenceEncoder, VectorEncoder
+from tg_mlc.models import LaMP
+from tg_mlc.models.lamp import LaMPOutput
+from tg_mlc.nn.encoders import BagEncoder, MoleculeEncoder, SequenceEncoder, VectorEncoder
+from tg_mlc.nn.encoders.components import Components
 
 GRAPH = LabelGraph(torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), num_nodes=5)
 

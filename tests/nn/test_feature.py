@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from tests.nn.samples import ragged
-from tg_mlc.nn import FeatureMessagePassing, FeatureStates
+from tg_mlc.nn import FeatureMessagePassing
+from tg_mlc.nn.feature import FeatureStates
 from tg_mlc.ops import Blocks, to_dense_weights
 
 

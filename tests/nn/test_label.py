@@ -13,7 +13,8 @@ from torch_geometric.data import Data
 
 from tests.nn.samples import complete_edges, path_graph, ragged
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
-from tg_mlc.nn import FeatureToLabelConv, LabelMessagePassing, LabelStates, LabelToLabelConv
+from tg_mlc.nn import FeatureToLabelConv, LabelMessagePassing, LabelToLabelConv
+from tg_mlc.nn.label import LabelStates
 from tg_mlc.ops import Blocks, Shared, to_dense_weights
 
 

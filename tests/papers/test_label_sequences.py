@@ -13,14 +13,9 @@ from tg_mlc.data.records import Records
 from tg_mlc.losses import sequence_loss
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.nn.encoders import BagEncoder
-from tg_mlc.papers import (
-    LabelSequenceModel,
-    LabelSequenceObjective,
-    graph2graph_autoregressive,
-    mped_autoregressive,
-    seq2seq,
-)
+from tg_mlc.papers import LabelSequenceObjective, graph2graph_autoregressive, mped_autoregressive, seq2seq
 from tg_mlc.papers.decoders import AttentionDecoder, beam_search
+from tg_mlc.papers.label_sequences import LabelSequenceModel
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
 NAN = torch.nan

@@ -12,7 +12,8 @@ from tg_mlc.data import ArrayDataset
 from tg_mlc.data.records import Records
 from tg_mlc.graphs import edgeless
 from tg_mlc.nn.encoders import BagEncoder, MoleculeEncoder, VectorEncoder
-from tg_mlc.papers import BinaryRelevance, PooledMLP, binary_relevance, pooled_mlp
+from tg_mlc.papers import binary_relevance, pooled_mlp
+from tg_mlc.papers.mlp import BinaryRelevance, PooledMLP
 
 rng = np.random.default_rng(0)
 WORDS = (rng.random((60, 20)) < 0.4).astype(np.float32)

@@ -14,7 +14,8 @@ from tg_mlc import __version__
 from tg_mlc.data import random_split
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.saving import read_checkpoint
-from tg_mlc.training import AtomicCheckpointIO, MultiLabelDataModule, MultiLabelModule, fit
+from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
+from tg_mlc.training.callbacks import AtomicCheckpointIO
 
 CONFIG = {"encoder": "fmp", "heads": [4, 2], "nested": {"dropout": 0.1, "none": None}}
 

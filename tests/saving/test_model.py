@@ -11,7 +11,7 @@ from torch_geometric.nn import GATConv, Linear, MeanAggregation, SumAggregation
 from tests.training.conftest import LABELS, LabelModel, ToyGraphs
 from tg_mlc.data import random_split
 from tg_mlc.graphs import fully_connected
-from tg_mlc.inputs import LogCounts
+from tg_mlc.inputs.scalers import LogCounts
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import NodeEncoder, VectorEncoder
 from tg_mlc.saving import read_checkpoint

@@ -12,9 +12,9 @@ from tg_mlc.sequences import (
     LastSet,
     LogisticHistory,
     PersonalFrequency,
-    past_events,
     time_split,
 )
+from tg_mlc.sequences.baselines import past_events
 
 BASELINES = [GlobalFrequency, LastSet, PersonalFrequency, TIFUKNN, LogisticHistory]
 

@@ -10,7 +10,8 @@ from torch.testing import assert_close
 
 from tests.sequences.histories import COLUMNS, histories
 from tg_mlc.data import from_events
-from tg_mlc.sequences import EventPreprocessor, WindowViews, time_split
+from tg_mlc.sequences import EventPreprocessor, time_split
+from tg_mlc.sequences.windows import WindowViews
 
 
 def make(events, **options):

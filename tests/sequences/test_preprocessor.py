@@ -7,7 +7,7 @@ import torch
 
 from tests.sequences.histories import COLUMNS, histories, table
 from tg_mlc.data import Split, from_events
-from tg_mlc.inputs import from_state, to_state
+from tg_mlc.inputs.preprocessor import from_state, to_state
 from tg_mlc.sequences import (
     TIFUKNN,
     EventPreprocessor,

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from tg_mlc.stacking import LogitStacking
-from tg_mlc.stacking.combination import learnable_labels
+from tg_mlc.stacking.combination import LogitStacking, learnable_labels
 
 #: The logits of one classifier for one label are ten times as large.
 SCALED = np.where(np.arange(12).reshape(4, 3) == 0, 10.0, 1.0)

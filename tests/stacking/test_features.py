@@ -11,7 +11,8 @@ from tg_mlc.data import ArrayDataset, MoleculeDataset, Split, from_arrays, rando
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.data.records import Records
 from tg_mlc.graphs import fully_connected
-from tg_mlc.inputs import Fingerprint, MoleculeDescriptors, TfIdf, from_state, to_state
+from tg_mlc.inputs import Fingerprint, MoleculeDescriptors, TfIdf
+from tg_mlc.inputs.preprocessor import from_state, to_state
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.stacking import StackingFeatures, features, table_preprocessor

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from tg_mlc.data import Split, random_split
-from tg_mlc.training import EpochSampler, MultiLabelDataModule
+from tg_mlc.training import MultiLabelDataModule
+from tg_mlc.training.data import EpochSampler
 
 
 def test_order_depends_on_seed_and_epoch_alone():

@@ -13,8 +13,8 @@ from tqdm import tqdm
 from tg_mlc.cli.train import TrainOptions
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data._label_values import read_labels
-from tg_mlc.inputs import KINDS, InputKind
-from tg_mlc.inputs.kinds import kind_of_option
+from tg_mlc.inputs import InputKind
+from tg_mlc.inputs.kinds import KINDS, kind_of_option
 from tg_mlc.inputs.tables import CSVTable, column_of, read_csv_blocks
 from tg_mlc.saving import Predictor
 

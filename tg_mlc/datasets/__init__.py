@@ -5,7 +5,7 @@ from tg_mlc.datasets.binding_sites import BindingSites
 from tg_mlc.datasets.card import DatasetCard
 from tg_mlc.datasets.deepsea import DeepSEA
 from tg_mlc.datasets.downloads import ChecksumError, DatasetUnavailableError
-from tg_mlc.datasets.event_tables import EVENT_SOURCES, load_events
+from tg_mlc.datasets.event_tables import load_events
 from tg_mlc.datasets.moleculenet import SIDER, ClinTox, Tox21, ToxCast
 from tg_mlc.datasets.mulan import MulanDataset
 from tg_mlc.datasets.nci import NCIFunctionalGroups
@@ -14,7 +14,6 @@ from tg_mlc.datasets.rcv1 import RCV1
 from tg_mlc.datasets.reuters import Reuters21578
 
 __all__ = [
-    "EVENT_SOURCES",
     "RCV1",
     "SIDER",
     "BindingSites",

@@ -2,12 +2,12 @@
 
 from tg_mlc.graphs.builders import edgeless, fully_connected
 from tg_mlc.graphs.co_occurrence import co_occurrence
-from tg_mlc.graphs.compare import GraphComparison, NeighborDifference, compare
+from tg_mlc.graphs.compare import GraphComparison, compare
 from tg_mlc.graphs.label_graph import LabelGraph
 from tg_mlc.graphs.learned import learned
 from tg_mlc.graphs.networkx import from_networkx, to_networkx
 from tg_mlc.graphs.parents import read_parents
-from tg_mlc.graphs.plot import plot_comparison, plot_label_graph
+from tg_mlc.graphs.plot import plot_comparison
 from tg_mlc.graphs.string_ppi import string_ppi
 from tg_mlc.graphs.tree import tree
 from tg_mlc.graphs.wordnet import wordnet
@@ -15,7 +15,6 @@ from tg_mlc.graphs.wordnet import wordnet
 __all__ = [
     "GraphComparison",
     "LabelGraph",
-    "NeighborDifference",
     "co_occurrence",
     "compare",
     "edgeless",
@@ -23,7 +22,6 @@ __all__ = [
     "fully_connected",
     "learned",
     "plot_comparison",
-    "plot_label_graph",
     "read_parents",
     "string_ppi",
     "to_networkx",

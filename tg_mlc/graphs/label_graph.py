@@ -297,7 +297,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             ) from error
 
     def plot(self, ax: Any = None, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> Any:
-        """Draws the graph with :mod:`matplotlib`; see :func:`tg_mlc.graphs.plot_label_graph`."""
+        """Draws the graph with :mod:`matplotlib`; see :func:`tg_mlc.graphs.plot.plot_label_graph`."""
         return plot_label_graph(self, ax, path, **kwargs)
 
     def __repr__(self) -> str:

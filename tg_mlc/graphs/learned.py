@@ -41,7 +41,7 @@ def learned(
 
     Args:
         model (torch.nn.Module): A trained model whose :obj:`forward(batch, return_attention_weights=True)` returns
-            something with :obj:`attention`: a :class:`~tg_mlc.nn.StepAttention` for each step, as
+            something with :obj:`attention`: a :class:`~tg_mlc.nn.label.StepAttention` for each step, as
             :class:`~tg_mlc.models.LaMP` does. It is put in evaluation mode, and back as it was.
         loader (iterable): Batches of samples. They are moved to the model's device.
         top_k (int, optional): How many sources a label keeps, itself not counted: those of the largest weight, and

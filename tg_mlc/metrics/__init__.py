@@ -10,7 +10,6 @@ from tg_mlc.metrics.decisions import (
 )
 from tg_mlc.metrics.label_sets import LabelSets
 from tg_mlc.metrics.ranking import (
-    average_precision_per_label,
     hit_rate_at_k,
     macro_average_precision,
     macro_roc_auc,
@@ -18,7 +17,6 @@ from tg_mlc.metrics.ranking import (
     micro_roc_auc,
     ndcg_at_k,
     recall_at_k,
-    roc_auc_per_label,
 )
 from tg_mlc.metrics.report import Evaluation, evaluate
 from tg_mlc.metrics.thresholds import ThresholdTuner, tune_thresholds
@@ -28,7 +26,6 @@ __all__ = [
     "Evaluation",
     "LabelSets",
     "ThresholdTuner",
-    "average_precision_per_label",
     "evaluate",
     "example_f1",
     "hamming_accuracy",
@@ -41,7 +38,6 @@ __all__ = [
     "micro_roc_auc",
     "ndcg_at_k",
     "recall_at_k",
-    "roc_auc_per_label",
     "subset_accuracy",
     "tune_thresholds",
 ]

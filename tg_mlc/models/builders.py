@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from tg_mlc._names import find, register
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.samples import Samples
-from tg_mlc.inputs import KINDS
+from tg_mlc.inputs.kinds import KINDS
 
 BuildT = TypeVar("BuildT", bound=Callable[..., nn.Module])
 

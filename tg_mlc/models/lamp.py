@@ -11,12 +11,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Unpack
 
-from tg_mlc.nn import BlockOptions, FeatureMessagePassing, GivenLabels, LabelHead, LabelMessagePassing, StepAttention
+from tg_mlc.nn import BlockOptions, FeatureMessagePassing, GivenLabels, LabelHead, LabelMessagePassing
 from tg_mlc.nn.attention import check_options
 from tg_mlc.nn.base_scores import ScoreEncoder, SharedLogits
-from tg_mlc.nn.encoders import Components
+from tg_mlc.nn.encoders.components import Components
 from tg_mlc.nn.feature import FeatureAttention
 from tg_mlc.nn.given import given_in
+from tg_mlc.nn.label import StepAttention
 
 
 class Encoder(Protocol):

@@ -3,38 +3,25 @@
 Each rival is one file: its module, a :func:`~tg_mlc.models.builder` that makes it from training samples, a label graph
 and options, and its :class:`~tg_mlc.training.Objective` if the binary one does not train it. To add a rival, write such
 a file after the model of :mod:`tg_mlc.papers.gaml`, export it here, and enter it under a name in
-:obj:`tg_mlc.papers.recipes.family.FAMILY`, by which ``tg-mlc train --model`` and the benchmarks know it. Rivals of
+:obj:`tg_mlc.papers.recipes.family.FAMILY`, by which recipes and benchmarks know it. Rivals of
 :class:`~tg_mlc.sequences.LANET` go to :mod:`tg_mlc.papers.next_set`.
 """
 
 from tg_mlc.papers.gaml import GAML, gaml
-from tg_mlc.papers.label_sequences import LabelSequenceModel, LabelSequenceObjective
-from tg_mlc.papers.mlp import BinaryRelevance, PooledMLP, binary_relevance, pooled_mlp
+from tg_mlc.papers.label_sequences import LabelSequenceObjective
+from tg_mlc.papers.mlp import binary_relevance, pooled_mlp
 from tg_mlc.papers.mped import graph2graph, graph2graph_autoregressive, mped, mped_autoregressive
 from tg_mlc.papers.next_set import C2AEObjective
 from tg_mlc.papers.seq2seq import seq2seq
-from tg_mlc.papers.spen import (
-    SPEN,
-    InferenceNetworkObjective,
-    InfNet,
-    InfNetOutput,
-    SPENOutput,
-    UnrolledObjective,
-    energy_network,
-)
+from tg_mlc.papers.spen import SPEN, InferenceNetworkObjective, InfNet, UnrolledObjective, energy_network
 
 __all__ = [
     "GAML",
     "SPEN",
-    "BinaryRelevance",
     "C2AEObjective",
     "InfNet",
-    "InfNetOutput",
     "InferenceNetworkObjective",
-    "LabelSequenceModel",
     "LabelSequenceObjective",
-    "PooledMLP",
-    "SPENOutput",
     "UnrolledObjective",
     "binary_relevance",
     "energy_network",

@@ -13,18 +13,11 @@ from torch_geometric.data import Batch, Data
 from tg_mlc._options import check_count, check_number
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.losses import sequence_loss
-from tg_mlc.nn.encoders import Components
+from tg_mlc.nn.encoders.components import Components
 from tg_mlc.nn.given import given_in
-from tg_mlc.papers.decoders import (
-    Hypotheses,
-    LabelOrder,
-    StepDecoder,
-    beam_search,
-    label_ranks,
-    label_sequences,
-    next_log_probs,
-    shifted,
-)
+from tg_mlc.papers.decoders import Hypotheses, beam_search
+from tg_mlc.papers.decoders.beam_search import StepDecoder
+from tg_mlc.papers.decoders.symbols import LabelOrder, label_ranks, label_sequences, next_log_probs, shifted
 from tg_mlc.training import Objective
 
 
@@ -38,11 +31,12 @@ class LabelSequenceModel(nn.Module):
     No label comes twice, so that these probabilities of all sequences without repetitions sum to one.
 
     Args:
-        encoder (torch.nn.Module): Turns a batch into components, *e.g.* :class:`~tg_mlc.nn.encoders.RecurrentEncoder`.
+        encoder (torch.nn.Module): Turns a batch into components, *e.g.*
+        :class:`~tg_mlc.nn.encoders.contextual.RecurrentEncoder`.
         decoder (torch.nn.Module): Gives the logits of the next symbols, *e.g.*
             :class:`~tg_mlc.papers.decoders.RecurrentDecoder`.
         ranks (torch.Tensor): The place of every label in the order of training sequences (see
-            :func:`~tg_mlc.papers.decoders.label_ranks`).
+            :func:`~tg_mlc.papers.decoders.symbols.label_ranks`).
         max_length (int, optional): The most labels that a search gives to a sample, all if :obj:`None`.
             (default: :obj:`None`)
 

@@ -13,7 +13,8 @@ from tg_mlc.inputs.encoders import pop_input_encoder
 from tg_mlc.models import LaMP, builder
 from tg_mlc.models._compose import compose
 from tg_mlc.nn.encoders import MessageEncoder
-from tg_mlc.papers.decoders import AttentionDecoder, LabelOrder
+from tg_mlc.papers.decoders import AttentionDecoder
+from tg_mlc.papers.decoders.symbols import LabelOrder
 from tg_mlc.papers.label_sequences import LabelSequenceModel
 
 
@@ -122,7 +123,8 @@ def mped_autoregressive(
         heads (int, optional): Number of attention heads. (default: :obj:`4`)
         mlp_channels (int, optional): Hidden size of MLPs, :math:`2 d` if :obj:`None`. (default: :obj:`None`)
         dropout (float, optional): Dropout of all blocks. (default: :obj:`0.2`)
-        label_order (str, optional): Order of labels in training (see :func:`~tg_mlc.papers.decoders.label_ranks`).
+        label_order (str, optional): Order of labels in training (see
+            :func:`~tg_mlc.papers.decoders.symbols.label_ranks`).
             (default: :obj:`"frequency"`)
         **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`.
 

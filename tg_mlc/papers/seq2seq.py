@@ -10,8 +10,9 @@ from tg_mlc._options import check_flag
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs.encoders import pop_input_encoder
 from tg_mlc.models import builder
-from tg_mlc.nn.encoders import RecurrentEncoder
-from tg_mlc.papers.decoders import LabelOrder, RecurrentDecoder
+from tg_mlc.nn.encoders.contextual import RecurrentEncoder
+from tg_mlc.papers.decoders import RecurrentDecoder
+from tg_mlc.papers.decoders.symbols import LabelOrder
 from tg_mlc.papers.label_sequences import LabelSequenceModel
 
 

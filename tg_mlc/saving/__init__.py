@@ -1,8 +1,7 @@
 """Saved models: one folder format, read and written in one place."""
 
-from tg_mlc.saving.checkpoint import Checkpoint, read_checkpoint
+from tg_mlc.saving.checkpoint import read_checkpoint
 from tg_mlc.saving.hub import from_pretrained, push_to_hub
-from tg_mlc.saving.inference import InferenceModel
 from tg_mlc.saving.predictor import Predictor, load
 
-__all__ = ["Checkpoint", "InferenceModel", "Predictor", "from_pretrained", "load", "push_to_hub", "read_checkpoint"]
+__all__ = ["Predictor", "from_pretrained", "load", "push_to_hub", "read_checkpoint"]

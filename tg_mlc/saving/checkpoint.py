@@ -16,7 +16,8 @@ from torch import Tensor
 from tg_mlc import __version__
 from tg_mlc._files import find_damage
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.inputs import Preprocessor, from_state, to_state
+from tg_mlc.inputs import Preprocessor
+from tg_mlc.inputs.preprocessor import from_state, to_state
 from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.saving.folder import FORMAT
 from tg_mlc.saving.legacy import upgrade

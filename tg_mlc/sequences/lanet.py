@@ -122,7 +122,8 @@ class LANET(nn.Module):
         \mathbf{u}_0, \ldots, \mathbf{u}_L = \textrm{Transformer} (\mathbf{e}_0, \ldots, \mathbf{e}_L), \qquad
         y_k = \mathbf{w}^{\top} \mathbf{u}_k + b
 
-    from the nodes of the labels (:class:`~tg_mlc.sequences.WindowViews`) and that of the entity, :math:`\mathbf{e}_0`.
+    from the nodes of the labels (:class:`~tg_mlc.sequences.windows.WindowViews`) and that of the entity,
+    :math:`\mathbf{e}_0`.
     Blocks among them compute what :class:`torch.nn.TransformerEncoderLayer` does, along any label graph. The date of
     the event to predict is no input.
 
@@ -140,7 +141,7 @@ class LANET(nn.Module):
             embedding, :math:`(\mathbf{P} \mathbf{u}_k)^{\top} \mathbf{W}_k / \sqrt{C}`. (default: :obj:`False`)
         memory (PersonalMemory, optional): What the whole history says, as one view more and as logits to add. It is
             ours, not the paper's; the model starts as the memory alone. (default: :obj:`None`)
-        window (dict, optional): Options of :class:`~tg_mlc.sequences.WindowViews`, *e.g.*
+        window (dict, optional): Options of :class:`~tg_mlc.sequences.windows.WindowViews`, *e.g.*
             :obj:`{"window_size": 3, "amount": False}`. (default: :obj:`None`)
         **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`). By default, :obj:`heads` is
             :obj:`4`, :obj:`dropout` :obj:`0.2` and :obj:`bias` :obj:`True`, as in the authors' released code.

@@ -12,8 +12,8 @@ import torch
 from tg_mlc._options import check_choice
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.inputs import KINDS, Chain, kind_of
-from tg_mlc.inputs.kinds import as_texts, infer_form, kind_of_form
+from tg_mlc.inputs import Chain, kind_of
+from tg_mlc.inputs.kinds import KINDS, as_texts, infer_form, kind_of_form
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.estimator import MultiLabelEstimator
 from tg_mlc.stacking import StackingFeatures

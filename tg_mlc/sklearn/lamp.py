@@ -28,7 +28,8 @@ from tg_mlc.sklearn.estimator import draw_seed, stack_rows
 from tg_mlc.sklearn.inputs import RawInputEstimator, make_samples, preprocessor_of, samples_like
 from tg_mlc.stacking.classifiers import AUTOMATIC
 from tg_mlc.stacking.folds import MODULE, settings_of
-from tg_mlc.training import BinaryObjective, TrainSettings, train_model
+from tg_mlc.training import BinaryObjective
+from tg_mlc.training.train import TrainSettings, train_model
 
 GraphName = Literal["fully_connected", "co_occurrence", "edgeless"]
 

@@ -15,12 +15,11 @@ from typing_extensions import Self
 
 from tg_mlc._options import check_number
 from tg_mlc.data import MultiLabelDataset, Split
-from tg_mlc.inputs import Chain, Preprocessor, from_state, kind_of, to_state
-from tg_mlc.inputs.preprocessor import as_tensors
+from tg_mlc.inputs import Chain, Preprocessor, kind_of
+from tg_mlc.inputs.preprocessor import as_tensors, from_state, to_state
 from tg_mlc.metrics import Evaluation, ThresholdTuner, evaluate, tune_thresholds
-from tg_mlc.saving import InferenceModel
 from tg_mlc.saving.checkpoint import restore_tuners
-from tg_mlc.saving.inference import logits_of
+from tg_mlc.saving.inference import InferenceModel, logits_of
 from tg_mlc.saving.model import data_hash, model_state, restore_model
 from tg_mlc.stacking.classifiers import ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
@@ -52,7 +51,8 @@ def auto(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> A
     1. Linear, kernel and tree classifiers choose settings and the scale of inputs
        (:class:`~tg_mlc.stacking.StackingFeatures`).
     2. LaMP is trained on their scores and the inputs, once for each of five folds (fewer where time is short).
-    3. Logits of all are combined with weights of at least zero (:class:`~tg_mlc.stacking.LogitStacking`), unless one
+    3. Logits of all are combined with weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`),
+       unless one
        classifier alone does better.
     4. Thresholds are fitted to the combined scores, for each metric of the kind that generalises best
        (:func:`~tg_mlc.metrics.tune_thresholds`, cross-fitted).

@@ -25,7 +25,8 @@ from tg_mlc.saving.checkpoint import load_file
 from tg_mlc.saving.inference import logits_of
 from tg_mlc.saving.model import model_state, restore_model
 from tg_mlc.stacking.resumable import ResumableParts
-from tg_mlc.training import BinaryObjective, TrainSettings, train_model
+from tg_mlc.training import BinaryObjective
+from tg_mlc.training.train import TrainSettings, train_model
 
 #: With more labels than this each attends to the ten that it is most correlated with, not to all.
 MAX_COMPLETE, TOP_K = 64, 10

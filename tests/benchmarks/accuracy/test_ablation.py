@@ -14,7 +14,7 @@ from benchmarks.report.statistics import paired_tests
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import LaMP
 from tg_mlc.nn.encoders import BagEncoder
-from tg_mlc.papers.recipes import TABLES
+from tg_mlc.papers.recipes.tables import TABLES
 from tg_mlc.stacking.classifiers import PUBLISHED
 from tg_mlc.training import BinaryObjective, MultiLabelModule
 

@@ -14,8 +14,8 @@ from benchmarks.accuracy import settings
 from benchmarks.accuracy.settings import SETTINGS, values_of, with_setting
 from tg_mlc.data import ArrayDataset, random_split
 from tg_mlc.data.records import Records
-from tg_mlc.papers.recipes import TABLES
 from tg_mlc.papers.recipes.recipe import Source
+from tg_mlc.papers.recipes.tables import TABLES
 
 
 def test_every_value_but_the_recipes_own_is_tried_once() -> None:

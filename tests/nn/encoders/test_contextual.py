@@ -6,7 +6,8 @@ from torch_geometric.data import Batch, Data
 
 from tests.models.samples import molecules
 from tg_mlc.nn import FeatureMessagePassing
-from tg_mlc.nn.encoders import BagEncoder, MessageEncoder, MoleculeEncoder, RecurrentEncoder
+from tg_mlc.nn.encoders import BagEncoder, MessageEncoder, MoleculeEncoder
+from tg_mlc.nn.encoders.contextual import RecurrentEncoder
 
 
 def documents(*words: list[int]) -> Batch:

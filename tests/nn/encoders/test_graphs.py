@@ -7,7 +7,8 @@ from torch_geometric.data import Batch, Data
 from tg_mlc.datasets import Planted
 from tg_mlc.graphs import edgeless
 from tg_mlc.models import LaMP
-from tg_mlc.nn.encoders import CategoricalEmbedding, MoleculeEncoder, NodeEncoder
+from tg_mlc.nn.encoders import MoleculeEncoder, NodeEncoder
+from tg_mlc.nn.encoders.graphs import CategoricalEmbedding
 
 
 def test_sum_of_embeddings() -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from tg_mlc.inputs import LogCounts
+from tg_mlc.inputs.scalers import LogCounts
 from tg_mlc.nn.encoders import JointEncoder, VectorEncoder
 
 

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from tests.papers.convert.released import Config, Output, Released, random_state
-from tg_mlc.models import LaMP, LaMPOutput
+from tg_mlc.models import LaMP
+from tg_mlc.models.lamp import LaMPOutput
 from tg_mlc.ops import to_dense_weights
 from tg_mlc.papers.convert import load_lamp_checkpoint
 

@@ -5,7 +5,7 @@ import torch
 
 from tests.models.samples import batch
 from tg_mlc.graphs import fully_connected
-from tg_mlc.models import LaMPOutput
+from tg_mlc.models.lamp import LaMPOutput
 from tg_mlc.nn.encoders import MoleculeEncoder
 from tg_mlc.papers.convert import ReleasedLaMP
 

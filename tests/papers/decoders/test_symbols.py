@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tg_mlc.papers.decoders import label_ranks, label_sequences, next_log_probs, shifted
+from tg_mlc.papers.decoders.symbols import label_ranks, label_sequences, next_log_probs, shifted
 
 NAN = torch.nan
 Y = torch.tensor([[1, 0, 1, 1], [NAN, 0, 1, 1], [1, 0, 0, 1.0]])

@@ -70,7 +70,7 @@ class JointEncoder(nn.Module):
 
     Shapes:
         - **input:** a batch that all encoders take
-        - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N_1 + \ldots + N_n, d)`
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N_1 + \ldots + N_n, d)`
 
     Raises:
         ValueError: If there is no encoder, their channels differ, more than one of them has edges, or components have
@@ -130,7 +130,7 @@ class GivenComponents(nn.Module):
     Shapes:
         - **input:** a batch of :math:`B` samples, with known labels as attribute :obj:`given`, :math:`(B, L)`, or
           without
-        - **output:** :class:`~tg_mlc.nn.encoders.Components`
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components`
 
     Raises:
         ValueError: If :obj:`given` is of another shape.

@@ -26,7 +26,7 @@ class MessageEncoder(nn.Module):
 
     Shapes:
         - **input:** a batch, as :obj:`encoder` takes it
-        - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
 
     Raises:
         ValueError: If :obj:`num_layers` is less than 1, or the blocks refuse a size or an option.
@@ -58,7 +58,7 @@ class RecurrentEncoder(nn.Module):
 
     Shapes:
         - **input:** a batch, as :obj:`encoder` takes it
-        - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
 
     Raises:
         ValueError: If the number of channels is odd, or :obj:`num_layers` is less than 1.

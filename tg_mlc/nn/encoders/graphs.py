@@ -59,7 +59,7 @@ class MoleculeEncoder(nn.Module):
     Shapes:
         - **input:** a batch with atoms :obj:`x` of shape :math:`(N, 9)`, :obj:`edge_index` and bonds
           :obj:`edge_attr` of shape :math:`(|\mathcal{E}|, 3)`
-        - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)` and
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)` and
           :math:`(|\mathcal{E}|, d)`
     """
 
@@ -89,7 +89,7 @@ class NodeEncoder(nn.Module):
         - **input:** a batch with features :obj:`x` of shape :math:`(N, F)`; the edges among nodes, if there are any, as
           :obj:`edge_index`; and the label that attends to each node, if only one does, as :obj:`to_label` of
           shape :math:`(N)`
-        - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
 
     Raises:
         ValueError: If the features are of another size.

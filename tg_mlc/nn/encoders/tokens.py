@@ -35,7 +35,7 @@ class BagEncoder(nn.Module):
         - **input:** a batch with the present words :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`, and, if the words
           carry weights such as TF-IDF, :obj:`weight` of shape :math:`(N)`; a known graph among them, if there is
           one, as :obj:`edge_index`
-        - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
 
     Raises:
         ValueError: If the words are of another shape or type, or :obj:`kept` is no mask of the vocabulary.
@@ -150,7 +150,7 @@ class SequenceEncoder(nn.Module):
     Shapes:
         - **input:** a batch with words :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`; a known graph among them, if
           there is one, as :obj:`edge_index`
-        - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(N, d)`
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
 
     Raises:
         ValueError: If the words are of another shape or type, or a sequence is longer than the given table.

@@ -30,7 +30,7 @@ class VectorEncoder(nn.Module):
 
     Shapes:
         - **input:** a batch with vectors of shape :math:`(B, F)`
-        - **output:** :class:`~tg_mlc.nn.encoders.Components` with states :math:`(B \cdot n, d)`
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(B \cdot n, d)`
 
     Raises:
         ValueError: If the vectors are of another size, or no floating-point numbers.

@@ -31,7 +31,8 @@ from tg_mlc.ops.attention.backend import (
     register,
 )
 from tg_mlc.ops.kernels.graph import Graph, Options, num_kept
-from tg_mlc.ops.patterns import Blocks, shared_graph
+from tg_mlc.ops.patterns import Blocks
+from tg_mlc.ops.patterns.shared import shared_graph
 from tg_mlc.ops.runtime import numba_problem
 
 #: How many numbers are kept for queries, values and a graph.

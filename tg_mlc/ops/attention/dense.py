@@ -12,7 +12,8 @@ from torch_geometric.index import ptr2index
 from tg_mlc.ops.attention.backend import AttentionCall, Backend, CallShape, Output, accumulator, differentiates_forward
 from tg_mlc.ops.attention.crossovers import dense_from
 from tg_mlc.ops.dropout import dropout
-from tg_mlc.ops.patterns import Blocks, Edges, Shared, shared_graph
+from tg_mlc.ops.patterns import Blocks, Edges, Shared
+from tg_mlc.ops.patterns.shared import shared_graph
 from tg_mlc.ops.runtime import numba_problem, statically_known_true
 
 

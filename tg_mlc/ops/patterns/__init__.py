@@ -4,9 +4,9 @@ matrix products, and one label graph that all samples share need not be repeated
 Attention weights, edge biases and the compressed form of a pattern follow the order of :meth:`Pattern.to_edge_index`.
 """
 
-from tg_mlc.ops.patterns.base import CSC, CSR, Pattern
+from tg_mlc.ops.patterns.base import Pattern
 from tg_mlc.ops.patterns.blocks import Blocks
 from tg_mlc.ops.patterns.edges import Edges
-from tg_mlc.ops.patterns.shared import Shared, shared_graph
+from tg_mlc.ops.patterns.shared import Shared
 
-__all__ = ["CSC", "CSR", "Blocks", "Edges", "Pattern", "Shared", "shared_graph"]
+__all__ = ["Blocks", "Edges", "Pattern", "Shared"]

@@ -10,8 +10,8 @@ from typing_extensions import Unpack
 
 from tg_mlc.nn import BlockOptions
 from tg_mlc.papers.next_set.rivals import EventTransformer
-from tg_mlc.sequences import LANET, WindowViews
-from tg_mlc.sequences.windows import WindowOptions, entity_embedding
+from tg_mlc.sequences import LANET
+from tg_mlc.sequences.windows import WindowOptions, WindowViews, entity_embedding
 
 
 class TimeAttention(nn.Module):
@@ -25,7 +25,7 @@ class TimeAttention(nn.Module):
         num_labels (int): Number of labels :math:`L`.
         num_entities, channels: As in :class:`LANET`.
         num_layers (int, optional): Number of blocks. (default: :obj:`2`)
-        window (dict, optional): Options of :class:`~tg_mlc.sequences.WindowViews`. (default: :obj:`None`)
+        window (dict, optional): Options of :class:`~tg_mlc.sequences.windows.WindowViews`. (default: :obj:`None`)
         **block (optional): Options of the blocks, as in :class:`LANET`.
 
     Shapes:

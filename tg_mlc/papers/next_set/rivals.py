@@ -42,7 +42,7 @@ class EventModel(nn.Module):
         channels (int, optional): Size :math:`C` of the input of an event. (default: :obj:`128`)
         window_size (int, optional): Number of events of a window. (default: :obj:`3`)
         gaps (list of int, optional): The days between events of training, as in
-            :class:`~tg_mlc.sequences.WindowViews`. (default: :obj:`None`, all up to 365)
+            :class:`~tg_mlc.sequences.windows.WindowViews`. (default: :obj:`None`, all up to 365)
         entity (bool, optional): If set to :obj:`False`, leaves out the entity. (default: :obj:`True`)
     """
 

@@ -12,4 +12,4 @@ from tg_mlc.papers.recipes.tables import TABLES  # noqa: E402
 #: The recipe of every data set that has one.
 RECIPES: dict[str, Recipe] = {**MOLECULES, **TABLES, **DNA, **PLANTED}
 
-__all__ = ["DNA", "MOLECULES", "PLANTED", "RECIPES", "TABLES", "Recipe"]
+__all__ = ["RECIPES", "Recipe"]
