@@ -26,6 +26,7 @@ from tg_mlc.inputs import (
     Molecules,
     Preprocessor,
     Scale,
+    Vectors,
     Words,
 )
 from tg_mlc.models import LaMP, dna_lamp, molecule_lamp, table_lamp
@@ -107,7 +108,7 @@ CASES = {
         vectors, table_preprocessor("vector"), table_lamp, [[0.1, 0.2, 0.3, 0.4, 0.5], [1.0, -2, 3, -4, 5]]
     ),
     "gaps": Case(
-        partial(vectors, missing=True), Chain(Words(), Scale("quantile")), table_lamp, [[0.1, 2.0, NAN, 0.4, 0.5]]
+        partial(vectors, missing=True), Chain(Vectors(), Scale("quantile")), table_lamp, [[0.1, 2.0, NAN, 0.4, 0.5]]
     ),
     "dna": Case(dna, DNA(), dna_lamp, ["ACGTACGTACGT", "nacguu"]),
     "molecules": Case(molecules, Molecules(), molecule_lamp, ["CCO"]),

@@ -36,8 +36,7 @@ from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.datasets import Planted
 from tg_mlc.graphs import edgeless
-from tg_mlc.inputs import Chain, TfIdf
-from tg_mlc.inputs.molecules import with_vectors
+from tg_mlc.inputs import Chain, Fingerprint, TfIdf
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.models.molecules import vector_encoders
 from tg_mlc.nn.encoders import LinearPath, MoleculeEncoder, VectorEncoder
@@ -199,7 +198,8 @@ def _words_of_dna(task: Task, split: Split) -> Any:
 
 def substructures(task: Task) -> np.ndarray:
     """Whether molecules have each of the circular substructures: Morgan fingerprints."""
-    present: np.ndarray = with_vectors(task.dataset, {"morgan": None}).rows("morgan").numpy() > 0
+    count = Fingerprint("morgan")
+    present: np.ndarray = torch.cat([count(Data(smiles=smiles)).morgan for smiles in task.dataset.smiles]).numpy() > 0
     return present
 
 
