@@ -201,9 +201,9 @@ def test_tox21(real_file, tmp_path):
     path = real_file("tox21/raw/tox21.csv.xz")
     with pytest.raises(ValueError, match=r"'mol_id'.*label_columns"):
         MoleculeDataset.from_csv(path, "smiles")
-    table = module.read_molecules(path, "smiles", ["NR-AR", "NR-AhR", "SR-p53"])
-    dataset = MoleculeDataset.from_smiles(table.smiles[:1500], table.y[:1500], table.label_names)
-    assert len(table.smiles) == 7831
-    assert table.y.isnan().any(dim=0).all()
+    smiles, y, names = module.read_molecules(path, "smiles", ["NR-AR", "NR-AhR", "SR-p53"])
+    dataset = MoleculeDataset.from_smiles(smiles[:1500], y[:1500], names)
+    assert len(smiles) == 7831
+    assert y.isnan().any(dim=0).all()
     assert [entry.row for entry in dataset.report.invalid] == [1322]
-    assert dataset.y.isnan().sum() == table.y[dataset.report.kept_rows].isnan().sum()
+    assert dataset.y.isnan().sum() == y[dataset.report.kept_rows].isnan().sum()
