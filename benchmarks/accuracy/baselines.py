@@ -38,7 +38,7 @@ from tg_mlc.datasets import Planted
 from tg_mlc.graphs import edgeless
 from tg_mlc.inputs import Chain, Fingerprint, TfIdf
 from tg_mlc.metrics import macro_roc_auc
-from tg_mlc.models.molecules import vector_encoders
+from tg_mlc.models.factories import vector_encoders
 from tg_mlc.nn.encoders import LinearPath, MoleculeEncoder, VectorEncoder
 from tg_mlc.papers.recipes.dna_and_planted import DNA, PLANTED
 from tg_mlc.papers.recipes.molecules import MOLECULES

@@ -5,7 +5,7 @@ import torch
 
 from tg_mlc.graphs import fully_connected
 from tg_mlc.models import LaMP
-from tg_mlc.models._documents import start_from_documents
+from tg_mlc.models.factories import start_from_documents
 from tg_mlc.nn.encoders import BagEncoder
 
 

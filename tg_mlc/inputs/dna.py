@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from torch import nn
 from torch_geometric.data import Data
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
 
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.records import Tokens
 from tg_mlc.inputs.fasta import LETTERS, letter_codes
-from tg_mlc.inputs.kind import Form, InputKind, View
+from tg_mlc.inputs.kind import EncoderOptions, Form, InputKind, ReadOptions, View
 from tg_mlc.inputs.tf_idf import TfIdf
 
 #: Lengths of the k-mers that are counted: so many letters tell binding sites apart (Ghandi et al. 2014,
@@ -84,38 +84,18 @@ class DNA(InputKind):
     constant_names = list(LETTERS)
 
     @classmethod
-    def matches(cls, dataset: MultiLabelDataset) -> bool:
-        """Tells whether samples are sequences of the letters of DNA."""
-        return dataset.kind == "sequence" and dataset.feature_names == cls.constant_names
-
-    @classmethod
     def check(cls, raw: Any) -> None:
         """Refuses other letters."""
         letter_codes(raw)
 
     @classmethod
-    def read(
-        cls,
-        X: Any,
-        kind: str | None,
-        feature_names: Sequence[str] | None = None,
-        train: np.ndarray | None = None,
-        num_inputs: int | None = None,
-    ) -> tuple[Tokens, list[str] | None]:
+    def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Tokens, list[str] | None]:
         """Reads strings of letters."""
         codes: Any = [letter_codes(text) for text in X]
         return Tokens.of(codes), list(LETTERS)
 
     @classmethod
-    def encoder(
-        cls,
-        train: MultiLabelDataset,
-        channels: int,
-        *,
-        num_components: int = 8,
-        input_dropout: float = 0.2,
-        min_df: int = 1,
-    ) -> nn.Module:
+    def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
         """A convolution on both strands."""
         from tg_mlc.nn.encoders import DNAEncoder
 

@@ -8,6 +8,7 @@ from torch import nn
 
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import bag_of_words
+from tg_mlc.inputs.kind import EncoderOptions
 from tg_mlc.inputs.kinds import kind_of
 
 
@@ -40,8 +41,8 @@ def input_encoder(
     """
     from tg_mlc.nn.encoders import BagEncoder, GivenComponents
 
-    options = {"num_components": num_components, "input_dropout": input_dropout, "min_df": min_df}
-    encoder = kind_of(train).encoder(train, channels, **options)  # type: ignore[arg-type]
+    options: EncoderOptions = {"num_components": num_components, "input_dropout": input_dropout, "min_df": min_df}
+    encoder = kind_of(train).encoder(train, channels, **options)
     if latent and isinstance(encoder, BagEncoder) and not train.y.isnan().all():
         encoder.start_from_documents(bag_of_words(train))
     return GivenComponents(encoder, train.num_labels) if given_labels else encoder

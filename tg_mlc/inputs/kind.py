@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypedDict, cast
 
 import numpy as np
 import scipy.sparse as sp
 from torch import nn
 from torch_geometric.data import Data
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
 
 from tg_mlc._numbers import as_list
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
@@ -51,6 +51,29 @@ class Form(NamedTuple):
     is_matrix: bool = False  #: whether they are the rows of a matrix, not a list
 
 
+class ReadOptions(TypedDict, total=False):
+    """Options of how raw inputs are read."""
+
+    feature_names: Sequence[str] | None  #: the words or columns; by default, those of the inputs
+    train: np.ndarray | None  #: the rows of training samples, from which words are taken; by default, all
+    num_inputs: int | None  #: the number of words or columns of an old data set, which stay the same
+
+
+class SampleOptions(ReadOptions, total=False):
+    """Options of how raw inputs become a data set."""
+
+    test: np.ndarray | None  #: the rows of test samples
+    transform: Callable[[Data], Data] | None  #: applied to a sample at every access
+
+
+class EncoderOptions(TypedDict, total=False):
+    """Options of encoders, with the defaults of :func:`~tg_mlc.inputs.input_encoder`."""
+
+    num_components: int
+    input_dropout: float
+    min_df: int
+
+
 class InputKind(Preprocessor):
     """One kind of input: recognises it, reads it, turns raw inputs into samples like those of the training, and makes
     matrices for classifiers and an encoder for networks.
@@ -88,9 +111,10 @@ class InputKind(Preprocessor):
     label_names: list[str]
 
     @classmethod
-    @abstractmethod
     def matches(cls, dataset: MultiLabelDataset) -> bool:
-        """Tells whether samples are of this kind."""
+        """Tells whether samples are of this kind, by :attr:`forms` and :attr:`constant_names`."""
+        is_form = dataset.kind in {form.kind for form in cls.forms.values()}
+        return is_form and cls.constant_names in (None, dataset.feature_names)
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
@@ -99,23 +123,13 @@ class InputKind(Preprocessor):
 
     @classmethod
     @abstractmethod
-    def read(
-        cls,
-        X: Any,
-        kind: str | None,
-        feature_names: Sequence[str] | None = None,
-        train: np.ndarray | None = None,
-        num_inputs: int | None = None,
-    ) -> tuple[Rows, list[str] | None]:
-        """Reads raw inputs.
+    def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Rows, list[str] | None]:
+        """Reads raw inputs, and the names of their features if they have any.
 
         Args:
             X (Any): The raw inputs.
             kind (str): The :obj:`kind` of the data set that they become.
-            feature_names (Sequence[str], optional): The words or columns. (default: :obj:`None`, those of :obj:`X`)
-            train (numpy.ndarray, optional): The rows of training samples, from which words are taken. (default: all)
-            num_inputs (int, optional): The number of words or columns of an old data set, which stay as they are.
-                (default: :obj:`None`)
+            **options (optional): Those of :class:`ReadOptions`.
         """
 
     @classmethod
@@ -134,27 +148,23 @@ class InputKind(Preprocessor):
         y: np.ndarray,
         label_names: Sequence[str],
         kind: str | None = None,
-        *,
-        feature_names: Sequence[str] | None = None,
-        num_inputs: int | None = None,
-        train: np.ndarray | None = None,
-        test: np.ndarray | None = None,
-        transform: Callable[[Data], Data] | None = None,
+        **options: Unpack[SampleOptions],
     ) -> MultiLabelDataset:
         """Makes a data set of raw inputs and a matrix of labels.
 
         Args:
-            X, feature_names, num_inputs, train: As in :meth:`read`.
+            X (Any): The raw inputs.
             y (numpy.ndarray): Labels :math:`(N, L)`: 0, 1 or NaN.
             label_names (Sequence[str]): Their names.
             kind (str, optional): As in :meth:`read`. (default: :obj:`None`, the first of :attr:`forms`)
-            test (numpy.ndarray, optional): The rows of test samples. (default: :obj:`None`)
-            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+            **options (optional): Those of :class:`SampleOptions`.
         """
         kind = kind or next(iter(cls.forms.values())).kind
-        x, names = cls.read(X, kind, feature_names, train, num_inputs)
-        samples = Records(x, y, list(label_names), names, train, test).to_samples()
-        size = samples.num_features if num_inputs is None else num_inputs
+        test, transform = options.pop("test", None), options.pop("transform", None)
+        x, names = cls.read(X, kind, **cast(ReadOptions, options))
+        samples = Records(x, y, list(label_names), names, options.get("train"), test).to_samples()
+        size = options.get("num_inputs")
+        size = samples.num_features if size is None else size
         return ArrayDataset(samples._replace(kind=kind, num_features=size), transform)
 
     @classmethod
@@ -233,16 +243,8 @@ class InputKind(Preprocessor):
 
     @classmethod
     @abstractmethod
-    def encoder(
-        cls,
-        train: MultiLabelDataset,
-        channels: int,
-        *,
-        num_components: int = 8,
-        input_dropout: float = 0.2,
-        min_df: int = 1,
-    ) -> nn.Module:
-        """Makes the encoder of samples, with arguments as of :func:`~tg_mlc.inputs.input_encoder`."""
+    def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
+        """Makes the encoder of samples."""
 
     @abstractmethod
     def components(self, sample: Data) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -13,12 +13,12 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.transforms import Compose
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
 
 from tg_mlc._optional import is_installed
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.inputs.kind import Form, InputKind, Rows, View
+from tg_mlc.inputs.kind import EncoderOptions, Form, InputKind, ReadOptions, Rows, SampleOptions, View
 from tg_mlc.inputs.molecule_dataset import MoleculeDataset
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.scalers import LogCounts, QuantileScaler
@@ -139,14 +139,7 @@ class Molecules(InputKind):
         molecule_from_smiles(raw)
 
     @classmethod
-    def read(
-        cls,
-        X: Any,
-        kind: str | None,
-        feature_names: Sequence[str] | None = None,
-        train: np.ndarray | None = None,
-        num_inputs: int | None = None,
-    ) -> tuple[Rows, list[str] | None]:
+    def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Rows, list[str] | None]:
         """Refuses all: molecules are no rows of a table; see :meth:`samples`."""
         raise ValueError("Expected molecules as SMILES (got a table); make them with 'MoleculeDataset.from_smiles'")
 
@@ -157,16 +150,13 @@ class Molecules(InputKind):
         y: np.ndarray,
         label_names: Sequence[str],
         kind: str | None = None,
-        *,
-        feature_names: Sequence[str] | None = None,
-        num_inputs: int | None = None,
-        train: np.ndarray | None = None,
-        test: np.ndarray | None = None,
-        transform: Callable[[Data], Data] | None = None,
+        **options: Unpack[SampleOptions],
     ) -> MultiLabelDataset:
         """Makes molecules with all vectors."""
-        options: dict[str, Any] = {"on_error": "raise", "pre_transform": molecule_features()}
-        return MoleculeDataset.from_smiles(X, y, label_names, transform=transform, **options)
+        transform, vectors = options.get("transform"), molecule_features()
+        return MoleculeDataset.from_smiles(
+            X, y, label_names, transform=transform, on_error="raise", pre_transform=vectors
+        )
 
     @classmethod
     def from_csv(
@@ -216,15 +206,7 @@ class Molecules(InputKind):
         return [cls(describe=not scaled)]
 
     @classmethod
-    def encoder(
-        cls,
-        train: MultiLabelDataset,
-        channels: int,
-        *,
-        num_components: int = 8,
-        input_dropout: float = 0.2,
-        min_df: int = 1,
-    ) -> nn.Module:
+    def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
         """Embeddings of atoms and bonds."""
         from tg_mlc.nn.encoders import MoleculeEncoder
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
 
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs._features import TableKind, as_documents, may_be_rows, read_matrix
-from tg_mlc.inputs.kind import Form, Rows, View
+from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.scalers import QuantileScaler, Scale, StandardScaler
 
@@ -79,29 +79,17 @@ class Vectors(TableKind):
     takes_view = True
 
     @classmethod
-    def matches(cls, dataset: MultiLabelDataset) -> bool:
-        """Tells whether samples are vectors."""
-        return dataset.kind == "vector"
-
-    @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
         """Whatever is a matrix of numbers is one of vectors."""
         return "vector", "they are a dense matrix of numbers"
 
     @classmethod
-    def read(
-        cls,
-        X: Any,
-        kind: str | None,
-        feature_names: Sequence[str] | None = None,
-        train: np.ndarray | None = None,
-        num_inputs: int | None = None,
-    ) -> tuple[Rows, list[str] | None]:
+    def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Rows, list[str] | None]:
         """Reads a matrix, or lists of numbers of one length."""
         documents = as_documents(X)
         if documents is not None and not may_be_rows(documents):
             raise ValueError("Expected a matrix of numbers for kind='vector' (got lists of words)")
-        return read_matrix(X, feature_names, num_inputs, sparse=False)
+        return read_matrix(X, options.get("feature_names"), options.get("num_inputs"), sparse=False)
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
@@ -109,19 +97,12 @@ class Vectors(TableKind):
         return [cls(), Scale("standard")] if scaled else [cls()]
 
     @classmethod
-    def encoder(
-        cls,
-        train: MultiLabelDataset,
-        channels: int,
-        *,
-        num_components: int = 8,
-        input_dropout: float = 0.2,
-        min_df: int = 1,
-    ) -> nn.Module:
+    def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
         """Linear images of the vector."""
         from tg_mlc.nn.encoders import VectorEncoder
 
-        return VectorEncoder(train.num_inputs or 0, channels, num_components, dropout=input_dropout)
+        num_components, dropout = options.get("num_components", 8), options.get("input_dropout", 0.2)
+        return VectorEncoder(train.num_inputs or 0, channels, num_components, dropout=dropout)
 
     def components(self, sample: Data) -> list[str]:
         """The columns, on all of which each component of the encoder depends."""

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 from torch_geometric.data import Data
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
 
 from tg_mlc._names import check_names
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
@@ -27,7 +27,7 @@ from tg_mlc.inputs._features import (
     read_matrix,
     sparse_matrix,
 )
-from tg_mlc.inputs.kind import Form, View
+from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.tf_idf import TfIdf
 from tg_mlc.inputs.vocabulary import UNKNOWN, build_vocabulary, check_words, encode, tokenize
@@ -62,11 +62,6 @@ class Words(TableKind):
     values: Literal["presence", "counts", "weights"] = "presence"
 
     @classmethod
-    def matches(cls, dataset: MultiLabelDataset) -> bool:
-        """Tells whether samples are bags or sequences."""
-        return dataset.kind in ("bag", "sequence")
-
-    @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
         """Lists of words are sequences; sparse matrices, and those of 0 and 1, bags."""
         documents = as_documents(X)
@@ -89,21 +84,14 @@ class Words(TableKind):
         return None
 
     @classmethod
-    def read(
-        cls,
-        X: Any,
-        kind: str | None,
-        feature_names: Sequence[str] | None = None,
-        train: np.ndarray | None = None,
-        num_inputs: int | None = None,
-    ) -> tuple[sp.csr_array | np.ndarray | Tokens, list[str] | None]:
+    def read(cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]) -> tuple[Rows, list[str] | None]:
         """Reads lists of words, or a matrix of their weights."""
-        documents = as_documents(X)
+        documents, num_inputs = as_documents(X), options.get("num_inputs")
         if documents is None and kind == "bag":
-            return read_matrix(X, feature_names, num_inputs, sparse=True)
+            return read_matrix(X, options.get("feature_names"), num_inputs, sparse=True)
         if documents is None:
             raise ValueError("Expected lists of words for kind='sequence' (got a matrix); pass one list per sample")
-        tokens, words, unknown = number_words(documents, kind == "sequence", feature_names, train, num_inputs)
+        tokens, words, unknown = number_words(documents, kind == "sequence", **options)
         if kind == "sequence":
             return tokens, words
         bags = count_words(tokens, num_inputs if words is None else len(words), unknown)
@@ -139,7 +127,9 @@ class Words(TableKind):
         if self.values == "weights":
             expected = "a matrix with the weights of words, as training samples had weights that are no counts"
             raise ValueError(f"Expected {expected} (got texts or lists of words); weigh words as there")
-        tokens, words, unknown = number_words(documents, False, self.feature_names, None, self.num_inputs)
+        tokens, words, unknown = number_words(
+            documents, False, feature_names=self.feature_names, num_inputs=self.num_inputs
+        )
         counts = count_words(tokens, self.num_inputs, unknown)
         return ArrayDataset(Records(counts, self._unknown(len(documents)), self.label_names, words).to_samples())
 
@@ -149,24 +139,16 @@ class Words(TableKind):
         return [cls(), TfIdf()]
 
     @classmethod
-    def encoder(
-        cls,
-        train: MultiLabelDataset,
-        channels: int,
-        *,
-        num_components: int = 8,
-        input_dropout: float = 0.2,
-        min_df: int = 1,
-    ) -> nn.Module:
+    def encoder(cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]) -> nn.Module:
         """Embeddings of words, with positions if they are in order."""
         from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder
 
-        size = train.num_inputs or 0
+        size, min_df, dropout = train.num_inputs or 0, options.get("min_df", 1), options.get("input_dropout", 0.2)
         if train.kind == "sequence":
             return SequenceEncoder(size, channels)
         present = (bag_of_words(train) != 0).sum(axis=0) if min_df > 1 else None
         kept = None if present is None else torch.from_numpy(np.asarray(present).ravel() >= min_df)
-        return BagEncoder(size, channels, dropout=input_dropout, normalized="weight" in train[0], kept=kept)
+        return BagEncoder(size, channels, dropout=dropout, normalized="weight" in train[0], kept=kept)
 
     def components(self, sample: Data) -> list[str]:
         """The words of a sample."""
@@ -177,29 +159,29 @@ class Words(TableKind):
 def number_words(
     documents: list[Document],
     ordered: bool,
-    feature_names: Sequence[str] | None,
-    train: np.ndarray | None,
-    num_words: int | None,
+    feature_names: Sequence[str] | None = None,
+    train: np.ndarray | None = None,
+    num_inputs: int | None = None,
 ) -> tuple[Tokens, list[str] | None, int]:
     """The numbers of the words of documents, the vocabulary if the words are strings or it is given, and the number
     that unknown words have.
 
-    With :obj:`num_words`, the vocabulary is that of an old data set, and stays as it is.
+    With :obj:`num_inputs`, the vocabulary is that of an old data set, and stays as it is.
     """
     words = None if feature_names is None else list(map(str, feature_names))
     if words is not None:
         check_names(words, len(words), "feature_names")
     if not any(isinstance(word, str) for word in chain.from_iterable(documents)):
-        size = num_words if words is None else len(words)
-        whose = "'like' has" if num_words is not None else "'feature_names'"
+        size = num_inputs if words is None else len(words)
+        whose = "'like' has" if num_inputs is not None else "'feature_names'"
         top = "" if size is None else f" to {size - 1}, as many as {whose}"
         is_number = (lambda word: word >= 0) if size is None else range(size).__contains__
         _check(documents, is_number, f"the numbers of words from 0{top}")
         return Tokens.of(documents), words, NO_NUMBER
     _check(documents, lambda word: isinstance(word, str), "words to be all strings or all numbers")
-    if num_words is None and words is None:
+    if num_inputs is None and words is None:
         words = build_vocabulary(documents if train is None else [documents[row] for row in train])
-    elif num_words is None and words is not None:
+    elif num_inputs is None and words is not None:
         words = check_words(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words])
     elif words is None:
         raise ValueError("Expected the numbers of words, as those of 'like' have no names (got strings)")

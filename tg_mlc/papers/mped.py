@@ -11,7 +11,7 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.inputs.encoders import pop_input_encoder
 from tg_mlc.models import LaMP, builder
-from tg_mlc.models._compose import compose
+from tg_mlc.models.factories import compose
 from tg_mlc.nn.encoders import MessageEncoder
 from tg_mlc.papers.decoders import AttentionDecoder
 from tg_mlc.papers.decoders.symbols import LabelOrder
