@@ -24,7 +24,7 @@ from benchmarks.accuracy.runs import Row, Task, frame
 from tg_mlc.data import Split
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.inputs.encoders import input_encoder
+from tg_mlc.inputs.kinds import input_encoder
 from tg_mlc.inputs.preprocessor import to_state
 from tg_mlc.models.builders import Blueprint, describe_samples
 from tg_mlc.papers import mped

@@ -20,45 +20,35 @@ MATRIX = np.array([[0.0, 2.5, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
 WORDS = [["red", "apple", "red"], [], ["green", "apple"]]
 
 
-def test_dense_numbers_are_vectors(capsys):
-    dataset = from_arrays(MATRIX, Y)
-    assert capsys.readouterr().out == (
-        "Taking the inputs as kind='vector' because they are a dense matrix of numbers; pass kind=... for another.\n"
-    )
-    assert (dataset.kind, dataset.num_inputs, dataset.label_names) == ("vector", 3, ["label_0", "label_1"])
-    assert torch.cat([data.x for data in dataset]).tolist() == MATRIX.tolist()
-    assert dataset.y.tolist() == Y
+SPARSE = {"x": [[1, 2], [], [0]], "weight": [[2.5, 1.0], [], [1.0]]}
 
 
 @pytest.mark.parametrize(
-    "matrix",
+    ("inputs", "kind", "reason", "values"),
     [
-        sp.csr_array(MATRIX),
-        sp.coo_matrix(MATRIX),
-        torch.tensor(MATRIX).to_sparse(),
-        torch.tensor(MATRIX).to_sparse_csr(),
+        (MATRIX, "vector", "they are a dense matrix of numbers", {"x": [[row] for row in MATRIX.tolist()]}),
+        (sp.csr_array(MATRIX), "bag", "they are a sparse matrix", SPARSE),
+        (sp.coo_matrix(MATRIX), "bag", "they are a sparse matrix", SPARSE),
+        (torch.tensor(MATRIX).to_sparse(), "bag", "they are a sparse matrix", SPARSE),
+        (torch.tensor(MATRIX).to_sparse_csr(), "bag", "they are a sparse matrix", SPARSE),
+        ((MATRIX > 0).astype(int), "bag", "they are a matrix of the whole numbers 0 and 1", {"x": SPARSE["x"]}),
+        (WORDS, "sequence", "they are lists of words", {"x": [[2, 1, 2], [], [3, 1]]}),
+        ([["a", "b"], ["b", "c"], ["c", "a"]], "sequence", "they are lists of words", {"x": [[1, 2], [2, 3], [3, 1]]}),
+        ([[3, 1, 3], [], [0]], "sequence", "they are lists of whole numbers, not all of", {"x": [[3, 1, 3], [], [0]]}),
     ],
-    ids=["csr", "coo", "torch", "torch csr"],
 )
-def test_sparse_matrices_are_bags(matrix, capsys):
-    dataset = from_arrays(matrix, Y, feature_names=["u", "v", "w"])
-    assert "kind='bag' because they are a sparse matrix" in capsys.readouterr().out
-    assert (dataset.kind, dataset.num_inputs, dataset.feature_names) == ("bag", 3, ["u", "v", "w"])
-    assert [data.x.tolist() for data in dataset] == [[1, 2], [], [0]]
-    assert [data.weight.tolist() for data in dataset] == [[2.5, 1.0], [], [1.0]]
-
-
-def test_a_matrix_of_zeros_and_ones_is_a_bag_unless_told_otherwise(capsys):
-    ones = (MATRIX > 0).astype(int)
-    dataset = from_arrays(ones, Y)
-    assert "kind='bag' because they are a matrix of the whole numbers 0 and 1" in capsys.readouterr().out
-    assert [data.x.tolist() for data in dataset] == [[1, 2], [], [0]]
-    assert "weight" not in dataset[0]
-    assert from_arrays(ones, Y, kind="vector")[0].x.tolist() == [[0, 1, 1]]
+def test_kinds_are_inferred_and_announced(inputs, kind, reason, values, capsys):
+    dataset = from_arrays(inputs, Y)
+    assert capsys.readouterr().out.startswith(f"Taking the inputs as kind='{kind}' because {reason}")
+    assert (dataset.kind, dataset.label_names, dataset.y.tolist()) == (kind, ["label_0", "label_1"], Y)
+    assert {key: [data[key].tolist() for data in dataset] for key in ("x", "weight") if key in dataset[0]} == values
+    from_arrays(inputs, Y, kind=kind)
     assert capsys.readouterr().out == ""  # nothing was inferred
 
 
 def test_kinds_can_be_chosen():
+    assert from_arrays((MATRIX > 0).astype(int), Y, kind="vector")[0].x.tolist() == [[0, 1, 1]]
+    assert from_arrays(sp.csr_array(MATRIX), Y, feature_names=["u", "v", "w"]).feature_names == ["u", "v", "w"]
     assert from_arrays(MATRIX, Y, kind="bag")[0].weight.tolist() == [2.5, 1.0]
     assert from_arrays(sp.csr_array(MATRIX), Y, kind="vector")[0].x.tolist() == [[0, 2.5, 1]]
     bags = from_arrays(WORDS, Y, kind="bag")
@@ -71,13 +61,6 @@ def test_explicit_zeros_are_absent_words():
     matrix = sp.csr_array((np.array([1.0, 0.0, 2.0, 3.0]), np.array([0, 1, 2, 2]), np.array([0, 2, 4])), shape=(2, 3))
     dataset = from_arrays(matrix, Y[:2])
     assert [(data.x.tolist(), data.weight.tolist()) for data in dataset] == [([0], [1.0]), ([2], [5.0])]
-
-
-def test_lists_of_words_are_sequences(capsys):
-    dataset = from_arrays(WORDS, Y)
-    assert "kind='sequence' because they are lists of words" in capsys.readouterr().out
-    words = dataset.feature_names
-    assert [[words[i] for i in data.x.tolist()] for data in dataset] == WORDS
 
 
 def test_the_vocabulary_is_taken_from_training_rows_alone():
@@ -101,11 +84,6 @@ def test_numbers_of_words_are_taken_as_they_are():
     assert from_arrays([[1], [0], [1]], Y, feature_names=["u", "v", "w"], kind="sequence").num_inputs == 3
 
 
-def test_numbers_of_words_are_told_by_their_lengths(capsys):
-    from_arrays([[3, 1, 3], [], [0]], Y)
-    assert "kind='sequence' because they are lists of whole numbers, not all of one length" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("rows", [[[0, 1, 0], [1, 0, 0]], [np.array([0, 1, 0]), (1, 0, 0)]])
 def test_lists_of_whole_numbers_of_one_length_need_a_kind(rows):
     message = r"'kind' for .* \(got 2 of length 3\): if they are rows .*kind='vector'; if .*words, pass kind='sequence'"
@@ -115,11 +93,6 @@ def test_lists_of_whole_numbers_of_one_length_need_a_kind(rows):
     assert from_arrays(np.array(rows), Y[:2], kind="bag")[1].x.tolist() == [0]
     assert from_arrays(rows, Y[:2], kind="sequence")[1].x.tolist() == [1, 0, 0]
     assert from_arrays(rows, Y[:2], kind="bag")[1].x.tolist() == [0, 1]  # the words that are present
-
-
-def test_lists_of_words_of_one_length_need_no_kind(capsys):
-    assert from_arrays([["a", "b"], ["b", "c"]], Y[:2]).kind == "sequence"
-    assert "because they are lists of words;" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("inputs", [WORDS[:2], [[1], [0, 1]], MATRIX[:2], sp.csr_array(MATRIX[:2])])

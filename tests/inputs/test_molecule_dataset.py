@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.loader import DataLoader
 
-from tg_mlc.data import DuplicateMolecule, MoleculeDataset
+from tg_mlc.data import DuplicateMolecule, InvalidMolecule, MoleculeDataset, MoleculeReport
 from tg_mlc.inputs import molecule_dataset as module
 
 TABLE = """name,smiles,toxic,bitter
@@ -207,3 +207,18 @@ def test_tox21(real_file, tmp_path):
     assert y.isnan().any(dim=0).all()
     assert [entry.row for entry in dataset.report.invalid] == [1322]
     assert dataset.y.isnan().sum() == y[dataset.report.kept_rows].isnan().sum()
+
+
+def test_reports_say_which_rows_are_left_out_and_come_back():
+    report = MoleculeReport(6, [InvalidMolecule(1, "C1C", "not a valid SMILES")], [DuplicateMolecule(3, 0, "CC")], [4])
+    assert report.kept_rows == [0, 2, 3, 5]
+    assert MoleculeReport.from_dict(report.to_dict()) == report
+    assert all(type(entry) is list for entry in report.to_dict()["invalid"])
+    assert str(report).splitlines() == [
+        "6 rows: 4 kept (1 invalid, 1 duplicates, 1 filtered)",
+        "  row 1: invalid SMILES 'C1C': not a valid SMILES",
+        "  row 3: the molecule of row 0 again",
+    ]
+    many = str(MoleculeReport(40, invalid=[InvalidMolecule(i, "x", "y") for i in range(25)]))
+    assert "... and 15 more" in many
+    assert "row 10:" not in many

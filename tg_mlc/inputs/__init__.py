@@ -1,9 +1,8 @@
 """Kinds of input: recognised, read, fitted to training samples, encoded and named, each in one file."""
 
 from tg_mlc.inputs.dna import DNA
-from tg_mlc.inputs.encoders import input_encoder
 from tg_mlc.inputs.kind import InputKind
-from tg_mlc.inputs.kinds import kind_of
+from tg_mlc.inputs.kinds import input_encoder, kind_of
 from tg_mlc.inputs.molecules import Molecules
 from tg_mlc.inputs.preprocessor import Chain, Preprocessor
 from tg_mlc.inputs.scalers import QuantileScaler, Scale

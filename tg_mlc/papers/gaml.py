@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from tg_mlc._options import check_count, check_flag
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.inputs.encoders import pop_input_encoder
+from tg_mlc.inputs.kinds import pop_input_encoder
 from tg_mlc.models import builder
 from tg_mlc.models.lamp import Encoder
 from tg_mlc.nn import AttentionConv, BlockOptions, FeatureMessagePassing, FeatureToLabelConv

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from tg_mlc._options import check_flag
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.inputs.encoders import pop_input_encoder
+from tg_mlc.inputs.kinds import pop_input_encoder
 from tg_mlc.models import LaMP, builder
 from tg_mlc.models.factories import compose
 from tg_mlc.nn.encoders import MessageEncoder

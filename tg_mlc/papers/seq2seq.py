@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from tg_mlc._options import check_flag
 from tg_mlc.data import MultiLabelDataset
-from tg_mlc.inputs.encoders import pop_input_encoder
+from tg_mlc.inputs.kinds import pop_input_encoder
 from tg_mlc.models import builder
 from tg_mlc.nn.encoders.contextual import RecurrentEncoder
 from tg_mlc.papers.decoders import RecurrentDecoder

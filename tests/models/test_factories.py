@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Batch
+from torch_geometric.transforms import Compose
+
+from tg_mlc.data import ArrayDataset, MoleculeDataset
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.data.records import Records
+from tg_mlc.graphs import fully_connected
+from tg_mlc.inputs import Fingerprint, MoleculeDescriptors
+from tg_mlc.models import LaMP, molecule_lamp, table_lamp
+from tg_mlc.models.factories import start_from_documents
+from tg_mlc.nn.base_scores import SharedLogits
+from tg_mlc.nn.encoders import BagEncoder, MoleculeEncoder
+from tg_mlc.papers.recipes import RECIPES
+from tg_mlc.stacking import table_preprocessor
+
+rng = np.random.default_rng(0)
+WORDS = (rng.random((200, 30)) < 0.2).astype(np.float32)
+Y = (WORDS @ rng.standard_normal((30, 4)) > 0.3).astype(np.float32)
+
+
+@pytest.fixture(params=["bag", "vector"])
+def dataset(request):
+    x = sp.csr_array(WORDS) if request.param == "bag" else WORDS
+    names = ["a", "b", "c", "d"]
+    return ArrayDataset(Records(x, Y, names, None, np.arange(160), np.arange(160, 200)).to_samples())
+
+
+@pytest.fixture
+def prepared(dataset):
+    """The samples with the scores of two classifiers."""
+    return table_preprocessor(dataset.kind).fit_transform(dataset, dataset.official_split())
+
+
+@pytest.mark.parametrize("node_messages", [False, True])
+def test_table_lamp_starts_from_frequencies(dataset, node_messages):
+    model = table_lamp(dataset[:160], fully_connected(4), node_messages, channels=8, frequency_strength=1.0)
+    frequency = torch.tensor(Y[:160].mean(axis=0))
+    torch.testing.assert_close(model.readout.bias.sigmoid(), frequency)
+
+
+def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, prepared):
+    train = prepared[dataset.official_split().train]
+    options = {"channels": 8, "score_skip": True}
+    model = table_lamp(train, fully_connected(4), **options)
+    expected = SharedLogits(2)
+    plain = {name: value.clone() for name, value in expected.state_dict().items()}
+    expected.start_from_scores(train.rows("base_scores"), train.y, model.readout.bias)
+    torch.testing.assert_close(model.score_skip.state_dict(), expected.state_dict())
+    silent = table_lamp(train, fully_connected(4), **options).eval()
+    batch = Batch.from_data_list(train[:5])
+    torch.testing.assert_close(silent(batch), silent.score_skip(batch.base_scores) + silent.readout.bias)
+    # Samples whose labels nobody knows tell only the sizes of layers.
+    unknown = copy(train)
+    unknown._data = copy(train._data)
+    unknown._data.y = torch.full_like(train._data.y, torch.nan)
+    unaware = table_lamp(unknown[:1], fully_connected(4), latent=True, **options)
+    torch.testing.assert_close(unaware.score_skip.state_dict(), plain)
+    unaware.load_state_dict(model.state_dict())
+
+
+@pytest.mark.parametrize("kind", ["bibtex", "yeast"])
+def test_lamp_as_published_stands_alone(kind, prepared):
+    recipe = RECIPES[kind].as_published()
+    assert recipe.model != RECIPES[kind].model
+    assert recipe.module["weight_decay"] == RECIPES[kind].module["weight_decay"]
+    model = recipe.build(prepared, fully_connected(4), node_messages=False, **recipe.model)
+    assert model.base_scores is model.score_skip is model.linear_path is None
+    assert model.encoder.channels == 128
+    batch = Batch.from_data_list(prepared[:5])
+    logits = model.eval()(batch)
+    batch.base_scores = torch.zeros_like(batch.base_scores)
+    assert torch.equal(model(batch), logits)
+    assert logits.std() > 0.1  # messages have something to say from the start
+
+
+def test_kinds_without_a_table_are_refused():
+    planted = RECIPES["planted-50"].load_dataset("unused")
+    with pytest.raises(ValueError, match=r"kinds \['Words', 'Vectors'"):
+        table_lamp(planted, fully_connected(24))
+
+
+def test_rare_words_are_left_out_of_new_documents_too():
+    words = np.hstack([WORDS, np.eye(200, 3, dtype=np.float32)])  # the last three are in one document each
+    train = ArrayDataset(Records(sp.csr_array(words), Y, list("abcd")).to_samples())
+    model = table_lamp(train, fully_connected(4), channels=8, latent=True, min_df=2).eval()
+    assert model.encoder.kept.tolist() == [True] * 30 + [False] * 3
+    batch = Batch.from_data_list([train[0]])
+    expected = model(batch)
+    batch.x = torch.cat([batch.x, torch.tensor([31])])
+    batch.ptr = torch.tensor([0, batch.x.numel()])
+    torch.testing.assert_close(model(batch), expected)
+    # As a saved model is built anew: from a sample whose labels nobody knows, which has few of the words.
+    unknown = ArrayDataset(train[:1].copy().samples())
+    unknown._data.y = torch.full_like(unknown._data.y, torch.nan)
+    torch.manual_seed(1)
+    again = table_lamp(unknown, fully_connected(4), channels=8, latent=True, min_df=2).eval()
+    again.load_state_dict(model.state_dict())
+    torch.testing.assert_close(again(batch), expected)
+
+
+@pytest.fixture
+def topics():
+    """Documents of three topics, each of which has five words of its own."""
+    rng = np.random.default_rng(0)
+    topic = np.arange(60) % 3
+    words = rng.random((60, 15)) < np.where(np.arange(15) // 5 == topic[:, None], 0.6, 0.1)
+    y = torch.nn.functional.one_hot(torch.from_numpy(topic), 4).float()  # no document has the last label
+    return sp.csr_array(words.astype(np.float32)), y
+
+
+def started(y, x, **kwargs):
+    torch.manual_seed(0)
+    model = LaMP(BagEncoder(15, 16), fully_connected(4), num_steps=2, num_feature_layers=0, **kwargs)
+    before = model.labels.embedding.weight.detach().clone()
+    start_from_documents(model, x, y)
+    return model, before
+
+
+def test_labels_start_near_the_words_of_their_documents(topics):
+    x, y = topics
+    model, before = started(y, x)
+    words, labels = model.encoder.embedding.weight, model.labels.embedding.weight
+    likeness = (labels[:3] @ words.T).view(3, 3, 5).mean(dim=2)
+    assert likeness.argmax(dim=1).tolist() == [0, 1, 2]
+    torch.testing.assert_close(labels[:3].norm(dim=1), torch.full((3,), 4.0))
+    assert labels[3].equal(before[3])
+    for conv in model.labels.feature_to_label:
+        assert conv.lin_key.weight.equal(conv.lin_query.weight)
+        assert conv.lin_key.weight is not conv.lin_query.weight
+
+
+def test_unknown_labels_say_nothing(topics):
+    x, y = topics
+    some = y.clone()
+    some[::2] = float("nan")
+    model, _ = started(some, x)
+    without, _ = started(some.nan_to_num(0.0), x)
+    assert model.labels.embedding.weight.equal(without.labels.embedding.weight)
+
+
+def test_labels_of_a_tied_readout_keep_their_start(topics):
+    x, y = topics
+    model, before = started(y, x, tied=True)
+    assert model.labels.embedding.weight.equal(before)
+
+
+SMILES = ["CCO", "c1ccccc1O", "CC(=O)Nc1ccc(O)cc1", "C", "[Na+].[Cl-]", "CCN"]
+SMILES_Y = [[1, 0, 1], [0, 0, 1], [1, 0, 1], [0, 0, float("nan")], [1, 0, 1], [0, 0, 1]]
+
+
+def molecules(*transforms):
+    return MoleculeDataset.from_smiles(SMILES, SMILES_Y, ["a", "b", "c"], pre_transform=Compose(list(transforms)))
+
+
+def batch(data):
+    return Batch.from_data_list(list(data))
+
+
+def test_atoms_alone():
+    data = molecules()
+    model = molecule_lamp(data, fully_connected(3), channels=16)
+    assert isinstance(model.encoder, MoleculeEncoder)
+    assert model.linear_path is None
+    assert model(batch(data)).shape == (6, 3)
+
+
+@pytest.mark.parametrize(("node_messages", "atoms"), [(True, True), (False, True), (True, False)])
+def test_vectors_beside_the_atoms(node_messages: bool, atoms: bool):
+    data = molecules(Fingerprint("morgan", 64), Fingerprint("maccs"), MoleculeDescriptors())
+    model = molecule_lamp(data, fully_connected(3), node_messages, atoms=atoms, channels=16, num_components=2).eval()
+    assert (model.features is None) == (not (node_messages and atoms))
+    components = model.encoder(batch(data))
+    num_atoms = sum(d.num_nodes for d in data) if atoms else 0
+    assert components.x.size(0) == num_atoms + 6 * 3 * 2
+    together = model(batch(data))
+    one_by_one = torch.cat([model(d) for d in data])
+    torch.testing.assert_close(together, one_by_one, atol=1e-5, rtol=1e-5)
+
+
+def test_readout_starts_from_the_frequencies():
+    bias = molecule_lamp(molecules(), fully_connected(3), channels=16).readout.bias.sigmoid()
+    torch.testing.assert_close(bias, torch.tensor([0.5, 0.001, 0.999]), atol=1e-4, rtol=0)
+
+
+def test_linear_path_starts_from_zero_and_learns():
+    data = molecules(Fingerprint("morgan", 64))
+    model = molecule_lamp(data, fully_connected(3), channels=16, vector_dropout=0.0).eval()
+    path = model.linear_path
+    assert (path(batch(data)) == 0).all()
+    path(batch(data)).sum().backward()
+    expected = model.encoder.encoders[1].vectors(batch(data)).sum(dim=0)
+    torch.testing.assert_close(path.lins[0].weight.grad, expected.expand(3, -1))
+    assert not any("encoders" in name for name, _ in path.named_parameters())
+
+
+def test_evidence_is_where_training_starts():
+    plain = molecules(Fingerprint("morgan", 64))
+    data = with_attribute(plain, "base_scores", torch.linspace(-1, 1, 6 * 3 * 2).view(6, 3, 2))
+    model = molecule_lamp(data, fully_connected(3), channels=16).eval()
+    assert model.linear_path is None
+    torch.testing.assert_close(model(batch(data)), model.score_skip(data.rows("base_scores")) + model.readout.bias)
+    assert not any(parameter.requires_grad for parameter in model.score_skip.parameters())
+    expected = SharedLogits(2)
+    expected.start_from_scores(data.rows("base_scores"), data.y, model.readout.bias)
+    torch.testing.assert_close(model.score_skip.state_dict(), expected.state_dict())
+    with pytest.raises(ValueError, match="Expected samples with the attribute 'base_scores'"):
+        model(batch(plain))
+
+
+def test_vectors_need_a_vector():
+    with pytest.raises(ValueError, match=r"Expected samples with one of \('morgan'.* for atoms=False"):
+        molecule_lamp(molecules(), fully_connected(3), atoms=False)
+
+
+def test_other_answers_than_yes_and_no_are_refused():
+    with pytest.raises(ValueError, match=r"'node_messages' .*'fmp'"):
+        molecule_lamp(molecules(), fully_connected(3), "fmp")  # type: ignore[arg-type]
