@@ -31,44 +31,37 @@ def read_targets(y: ArrayLike, name: str = "y_true") -> Targets:
     return Targets(positive, observed)
 
 
-def read_scores(scores: ArrayLike, targets: Targets, name: str = "scores") -> FloatArray:
+def read_scores(scores: ArrayLike, targets: Targets) -> FloatArray:
     """Returns scores as float64, with the shape of the targets and without NaN."""
-    values = read_matrix(scores, name)
-    _check_shape(name, values, targets)
-    _check_entries(name, values, ~np.isnan(values), "numbers, one for every sample and label")
+    values = read_matrix(scores, "scores", targets)
+    _check_entries("scores", values, ~np.isnan(values), "numbers, one for every sample and label")
     return values
 
 
-def read_decisions(y_pred: ArrayLike, targets: Targets, name: str = "y_pred") -> BoolArray:
+def read_decisions(y_pred: ArrayLike, targets: Targets) -> BoolArray:
     """Returns decisions as bool, with the shape of the targets."""
-    values = read_matrix(y_pred, name)
-    _check_shape(name, values, targets)
+    values = read_matrix(y_pred, "y_pred", targets)
     positive: BoolArray = values == 1.0
-    _check_entries(name, values, positive | (values == 0.0), "0 or 1 (apply a threshold to scores first)")
+    _check_entries("y_pred", values, positive | (values == 0.0), "0 or 1 (apply a threshold to scores first)")
     return positive
 
 
-def read_matrix(values: ArrayLike, name: str) -> FloatArray:
-    """Returns a non-empty float64 matrix from a tensor on any device, an array or nested lists."""
+def read_matrix(values: ArrayLike, name: str, targets: Targets | None = None) -> FloatArray:
+    """Returns a float64 matrix that is not empty, with the shape of the targets if there are any."""
     matrix = read_array(values)
     if matrix.ndim != 2 or matrix.size == 0:
         raise ValueError(f"Expected {name!r} of shape [num_samples, num_labels], not empty (got {list(matrix.shape)})")
+    if targets is not None and matrix.shape != targets.observed.shape:
+        shape = list(targets.observed.shape)
+        raise ValueError(f"Expected {name!r} to have the shape of the targets, {shape} (got {list(matrix.shape)})")
     return matrix
 
 
 def read_array(values: ArrayLike) -> FloatArray:
-    """Returns a float64 array of any shape."""
+    """Returns a float64 array of any shape from a tensor on any device, an array or nested lists."""
     if isinstance(values, Tensor):
         return values.detach().cpu().double().numpy()
     return np.asarray(values, dtype=np.float64)
-
-
-def _check_shape(name: str, values: FloatArray, targets: Targets) -> None:
-    if values.shape != targets.observed.shape:
-        raise ValueError(
-            f"Expected {name!r} to have the shape of the targets, {list(targets.observed.shape)} "
-            f"(got {list(values.shape)})"
-        )
 
 
 def _check_entries(name: str, values: FloatArray, valid: BoolArray, expected: str) -> None:

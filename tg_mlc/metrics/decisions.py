@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tg_mlc.metrics._inputs import (
-    ArrayLike,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Targets,
-    read_decisions,
-    read_targets,
-)
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, IntArray, Targets, read_decisions, read_targets
 
 ZeroDivision = Literal[0, 1, "drop"]
 ZeroDivisions = ZeroDivision | Mapping[str, ZeroDivision] | None
@@ -23,10 +15,18 @@ ZeroDivisions = ZeroDivision | Mapping[str, ZeroDivision] | None
 #: What an F1 counts as when there is neither a positive nor a prediction.
 DEFAULT_ZERO_DIVISION: dict[str, ZeroDivision] = {"f1_samples": 1, "f1_micro": 0, "f1_macro": 0}
 SAMPLES, LABELS = 0, 1
+#: The decision metrics, and whether each counts per sample or per label.
+DECISION_METRICS = {
+    "subset_accuracy": SAMPLES,
+    "hamming_accuracy": LABELS,
+    "f1_samples": SAMPLES,
+    "f1_micro": LABELS,
+    "f1_macro": LABELS,
+}
 
 
 def subset_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """The share of samples with observed labels of which all of these are right (subset_accuracy).
+    """The share of samples with observed labels for which all of these are right.
 
     Args:
         y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
@@ -39,43 +39,28 @@ def subset_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
 
 def hamming_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """The share of observed entries that are right (hamming_accuracy), pooled over samples and labels.
-
-    Args and errors are those of :func:`subset_accuracy`.
-    """
+    """The share of observed entries that are right; arguments and errors as in :func:`subset_accuracy`."""
     return _measure("hamming_accuracy", y_true, y_pred)
 
 
 def example_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 1) -> float:
-    """The mean over samples with observed labels of the F1 of these (f1_samples).
+    """The mean F1 of samples with observed labels (f1_samples).
 
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
-        zero_division (0, 1 or "drop", optional): What a sample with neither positives nor predictions counts as;
+        zero_division (0, 1 or "drop", optional): The F1 where there are neither positives nor predictions;
             :obj:`"drop"` leaves it out, and gives NaN if none is left. (default: :obj:`1`)
     """
     return _measure("f1_samples", y_true, y_pred, zero_division)
 
 
 def micro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 0) -> float:
-    """The F1 of all observed entries, pooled over samples and labels (f1_micro).
-
-    Args:
-        y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
-        zero_division (0, 1 or "drop", optional): The value if there is neither a positive nor a prediction;
-            :obj:`"drop"` gives NaN. (default: :obj:`0`)
-    """
+    """The F1 of all observed entries together; arguments as in :func:`example_f1`."""
     return _measure("f1_micro", y_true, y_pred, zero_division)
 
 
 def macro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 0) -> float:
-    """The mean over labels with observed entries of the F1 of these (f1_macro).
-
-    Args:
-        y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
-        zero_division (0, 1 or "drop", optional): What a label with neither positives nor predictions counts as;
-            :obj:`"drop"` leaves it out, and gives NaN if none is left. (default: :obj:`0`)
-    """
+    """The mean F1 of labels with observed entries; arguments as in :func:`example_f1`."""
     return _measure("f1_macro", y_true, y_pred, zero_division)
 
 
@@ -107,10 +92,8 @@ def count(targets: Targets, decisions: BoolArray, per: int) -> Counts:
 class GridCounts:
     """The counts at every threshold of an increasing grid, from one pass over the scores.
 
-    A score is replaced by the number of thresholds that it reaches. The histogram of these numbers per sample or label,
-    summed from the top, then says how many entries reach each threshold.
-
-    The grid [num_thresholds] serves all labels; or each has its own row [num_labels, num_thresholds].
+    The grid [num_thresholds] serves all labels, or each has its own row [num_labels, num_thresholds]. A histogram per
+    sample or label says how many entries reach how many thresholds; its sum from the top, how many reach each.
     """
 
     def __init__(self, targets: Targets, scores: FloatArray, grid: Sequence[float] | FloatArray) -> None:
@@ -164,58 +147,24 @@ def f1_per_item(counts: Counts, zero_division: ZeroDivision) -> FloatArray:
     return values
 
 
-def _exact_match(counts: Counts, _: ZeroDivision) -> FloatArray:
-    return _mean((counts.wrong == 0).astype(np.float64), counts.observed > 0)
-
-
-def _pooled_accuracy(counts: Counts, _: ZeroDivision) -> FloatArray:
-    return np.asarray(1.0 - counts.wrong.sum(axis=-1) / counts.observed.sum())
-
-
-def _mean_f1(counts: Counts, zero_division: ZeroDivision) -> FloatArray:
-    return _mean(f1_per_item(counts, zero_division), counts.observed > 0)
-
-
-def _pooled_f1(counts: Counts, zero_division: ZeroDivision) -> FloatArray:
-    return f1_per_item(Counts(*(np.asarray(part.sum(axis=-1)) for part in counts)), zero_division)
-
-
-def _mean(values: FloatArray, where: BoolArray) -> FloatArray:
-    """The mean over the last axis of what is asked for and not NaN; NaN if that is nothing."""
-    kept = where & ~np.isnan(values)
+def values_of(name: str, counts: Counts, zero_division: ZeroDivision) -> FloatArray:
+    """Returns the values [...] of a metric from the counts [..., num_items] per sample or label."""
+    if name == "hamming_accuracy":
+        return np.asarray(1.0 - counts.wrong.sum(axis=-1) / counts.observed.sum())
+    if name == "f1_micro":
+        return f1_per_item(Counts(*(np.asarray(part.sum(axis=-1)) for part in counts)), zero_division)
+    exact = name == "subset_accuracy"
+    values = (counts.wrong == 0).astype(np.float64) if exact else f1_per_item(counts, zero_division)
+    kept = (counts.observed > 0) & ~np.isnan(values)
     number = np.asarray(kept.sum(axis=-1))
     mean = np.full(number.shape, np.nan)
     np.divide(np.where(kept, values, 0.0).sum(axis=-1), number, out=mean, where=number > 0)
     return mean
 
 
-class DecisionMetric(NamedTuple):
-    """The definition of a metric: the items that are counted and the formula from the counts [..., num_items]."""
-
-    per: int
-    formula: Callable[[Counts, ZeroDivision], FloatArray]
-
-
-#: By the papers' names.
-DECISION_METRICS = {
-    "subset_accuracy": DecisionMetric(SAMPLES, _exact_match),
-    "hamming_accuracy": DecisionMetric(LABELS, _pooled_accuracy),
-    "f1_samples": DecisionMetric(SAMPLES, _mean_f1),
-    "f1_micro": DecisionMetric(LABELS, _pooled_f1),
-    "f1_macro": DecisionMetric(LABELS, _mean_f1),
-}
-
-
 def value_of(name: str, targets: Targets, decisions: BoolArray, zero_division: Mapping[str, ZeroDivision]) -> float:
-    """Value of a metric, given what :func:`resolve_zero_division` returned."""
-    per, formula = DECISION_METRICS[name]
-    return float(formula(count(targets, decisions, per), zero_division.get(name, 0)))
-
-
-def check_metric(name: str) -> None:
-    """Refuses a name that is none of a decision metric."""
-    if name not in DECISION_METRICS:
-        raise ValueError(f"Expected 'metric' to be one of {list(DECISION_METRICS)} (got {name!r})")
+    """Returns the value of a metric, given what :func:`resolve_zero_division` returned."""
+    return float(values_of(name, count(targets, decisions, DECISION_METRICS[name]), zero_division.get(name, 0)))
 
 
 def _measure(name: str, y_true: ArrayLike, y_pred: ArrayLike, zero_division: ZeroDivision | None = None) -> float:

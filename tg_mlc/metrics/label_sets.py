@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,16 +12,16 @@ from scipy.special import logit
 from torch import Tensor
 from typing_extensions import Self
 
-from tg_mlc.metrics._inputs import ArrayLike, FloatArray, read_matrix, read_scores, read_targets
-from tg_mlc.metrics.decisions import DEFAULT_ZERO_DIVISION, check_metric, value_of
+from tg_mlc._options import check_choice
+from tg_mlc.metrics._inputs import ArrayLike, read_matrix, read_scores, read_targets
+from tg_mlc.metrics.decisions import DECISION_METRICS, DEFAULT_ZERO_DIVISION, value_of
 from tg_mlc.metrics.thresholds import PAPER_GRID, check_scale
 
 #: What :meth:`LabelSets.tuned` tries: from all label sets alike to as often as they occur.
 PRIORS: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0)
 
 _EDGE = 1e-4
-# So many likelihoods are looked at together.
-_CHUNK = 2**24
+_CHUNK = 2**24  # likelihoods at a time
 
 
 class LabelSets:
@@ -76,9 +76,8 @@ class LabelSets:
         """Chooses the strength of the prior on validation data.
 
         Args:
-            y_train (Tensor or numpy.ndarray): Targets :math:`(N, L)` of training samples.
-            y (Tensor or numpy.ndarray): Targets of validation samples.
-            scores (Tensor or numpy.ndarray): Their probabilities.
+            y_train: As in :class:`LabelSets`.
+            y, scores (Tensor or numpy.ndarray): Targets and probabilities of validation samples.
             priors (Sequence[float], optional): The candidates, of which the first of the best is taken.
                 (default: :obj:`PRIORS`)
             metric (str, optional): As in :class:`ThresholdTuner`. (default: :obj:`"subset_accuracy"`)
@@ -86,7 +85,7 @@ class LabelSets:
         Raises:
             ValueError: If the metric is unknown, there is no candidate, or shapes or values are not allowed.
         """
-        check_metric(metric)
+        check_choice("metric", metric, DECISION_METRICS)
         if not priors:
             raise ValueError("Expected 'priors' to hold at least one number (got none)")
         targets = read_targets(y, "y")
@@ -109,17 +108,16 @@ class LabelSets:
         if matrix.shape[1] != self.sets.shape[1]:
             raise ValueError(f"Expected 'scores' of {self.sets.shape[1]} labels (got {matrix.shape[1]})")
         size = max(1, _CHUNK // len(self.counts))
-        chosen = [self._likeliest(matrix[start : start + size]) for start in range(0, len(matrix), size)]
+        chosen = []
+        for start in range(0, len(matrix), size):
+            odds = logit(np.clip(matrix[start : start + size], _EDGE, 1 - _EDGE))
+            likelihood = self.sets @ odds.T
+            likelihood += self.prior * np.log(self.counts)[:, None]
+            chosen.append(likelihood.argmax(axis=0))
         decisions = self.sets[np.concatenate(chosen)].toarray().astype(np.int64)
         if isinstance(scores, Tensor):
             return torch.from_numpy(decisions).to(scores.device)
         return decisions
-
-    def _likeliest(self, scores: FloatArray) -> np.ndarray:
-        odds = logit(np.clip(scores, _EDGE, 1 - _EDGE))
-        likelihood = self.sets @ odds.T
-        likelihood += self.prior * np.log(self.counts)[:, None]
-        return cast(np.ndarray, likelihood.argmax(axis=0))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.sets.shape[0]} sets of {self.sets.shape[1]} labels, prior={self.prior})"

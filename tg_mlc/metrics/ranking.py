@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,55 +23,50 @@ def micro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
     Raises:
         ValueError: If the shapes differ, a value is not allowed, or no label is observed.
     """
-    return _rank(y_true, scores).pooled.roc_auc
+    return pooled_areas(*_read(y_true, scores))[0]
 
 
 def macro_roc_auc(y_true: ArrayLike, scores: ArrayLike, *, min_positives: int = 1) -> float:
     """The mean over labels of the area under their ROC curves.
 
-    Labels without both an observed positive and an observed negative are left out, because the curve is undefined; they
-    are the NaN of :func:`roc_auc_per_label`, and :func:`evaluate` reports them by name. NaN if no label is left. Errors
-    are those of :func:`micro_roc_auc`.
+    Labels without both an observed positive and an observed negative are left out, because the curve is undefined:
+    :func:`roc_auc_per_label` gives NaN for them, and :func:`evaluate` names them. NaN if no label is left.
 
     Args:
-        y_true, scores: As in :func:`micro_roc_auc`.
-        min_positives (int, optional): Labels with fewer observed positives are left out too, as their curves are mostly
-            chance. (default: :obj:`1`)
+        y_true, scores: As in :func:`micro_roc_auc`, with its errors.
+        min_positives (int, optional): Labels with fewer observed positives are left out too, because their curves are
+            mostly chance. (default: :obj:`1`)
     """
     check_count("min_positives", min_positives)
-    return _rank(y_true, scores).macro("roc_auc", min_positives)
+    targets, matrix = _read(y_true, scores)
+    frequent = targets.positive.sum(axis=0) >= min_positives
+    return mean_of_defined(areas_per_label(targets, matrix)[0][frequent])
 
 
 def micro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
-    r"""The average precision :math:`\sum_n (R_n - R_{n-1}) P_n` of all observed entries, over samples and labels.
-
-    NaN if the observed entries are all positive or all negative. Args and errors are those of :func:`micro_roc_auc`.
+    r"""The average precision :math:`\sum_n (R_n - R_{n-1}) P_n` of all observed entries, over samples and labels; with
+    the arguments and errors of :func:`micro_roc_auc`, and NaN where it gives that.
     """
-    return _rank(y_true, scores).pooled.average_precision
+    return pooled_areas(*_read(y_true, scores))[1]
 
 
 def macro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
-    """The mean over labels of their average precision.
-
-    The labels left out are those of :func:`macro_roc_auc`. Args and errors are those of :func:`micro_roc_auc`.
+    """The mean over labels of their average precision, without those that :func:`macro_roc_auc` leaves out; with the
+    arguments and errors of :func:`micro_roc_auc`.
     """
-    return _rank(y_true, scores).macro("average_precision")
+    return mean_of_defined(areas_per_label(*_read(y_true, scores))[1])
 
 
 def roc_auc_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
-    """The area under the ROC curve of every label :math:`(L)`, NaN where it is undefined.
-
-    Args and errors are those of :func:`micro_roc_auc`.
+    """The area under the ROC curve of every label :math:`(L)`, NaN where only one class is observed; with the arguments
+    and errors of :func:`micro_roc_auc`.
     """
-    return _rank(y_true, scores).per_label("roc_auc")
+    return areas_per_label(*_read(y_true, scores))[0]
 
 
 def average_precision_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
-    """The average precision of every label :math:`(L)`, NaN where only one class is observed.
-
-    Args and errors are those of :func:`micro_roc_auc`.
-    """
-    return _rank(y_true, scores).per_label("average_precision")
+    """The average precision of every label :math:`(L)`, as :func:`roc_auc_per_label`."""
+    return areas_per_label(*_read(y_true, scores))[1]
 
 
 def recall_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
@@ -85,15 +79,11 @@ def recall_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
     their own order.
 
     Args:
-        y_true (Tensor or numpy.ndarray): Targets: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Scores, larger for positive: probabilities or logits.
+        y_true, scores: As in :func:`micro_roc_auc`, with its errors.
         k (int, optional): The number of labels. (default: :obj:`10`)
 
-    Shapes:
-        - **y_true, scores:** :math:`(N, L)`
-
     Raises:
-        ValueError: If the shapes differ, a value is not allowed, no label is observed, or :obj:`k` is less than 1.
+        ValueError: If :obj:`k` is less than 1.
     """
     hits, num_positive = _hits(y_true, scores, k)
     return _mean(hits.sum(axis=1) / num_positive)
@@ -107,7 +97,7 @@ def ndcg_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
         \mathrm{NDCG@}k = \frac{1}{N} \sum_{n=1}^N \frac{\sum_{r=1}^k [t_{n,r} \in \mathcal{Y}_n] / \log_2(r + 1)}
         {\sum_{r=1}^{\min(k, |\mathcal{Y}_n|)} 1 / \log_2(r + 1)}
 
-    Args, errors, ties and samples left out are those of :func:`recall_at_k`.
+    Arguments, errors, ties and samples left out are those of :func:`recall_at_k`.
     """
     hits, num_positive = _hits(y_true, scores, k)
     discounts = 1 / np.log2(np.arange(hits.shape[1]) + 2)
@@ -118,91 +108,56 @@ def ndcg_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
 def hit_rate_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
     """The share of samples that have one of the :obj:`k` labels with the highest scores.
 
-    Args, errors, ties and samples left out are those of :func:`recall_at_k`.
+    Arguments, errors, ties and samples left out are those of :func:`recall_at_k`.
     """
-    hits, _ = _hits(y_true, scores, k)
-    return _mean(np.asarray(hits.any(axis=1)))
+    return _mean(np.asarray(_hits(y_true, scores, k)[0].any(axis=1)))
 
 
-class Curve(NamedTuple):
-    """Numbers of entries above a threshold that goes down, one for every distinct score."""
-
-    hits: IntArray
-    false_alarms: IntArray
-
-    @property
-    def is_defined(self) -> bool:
-        """:obj:`True` if both classes occur."""
-        return self.hits.size > 0 and self.hits[-1] > 0 and self.false_alarms[-1] > 0
-
-    @property
-    def roc_auc(self) -> float:
-        """Area under the ROC curve; NaN unless both classes occur."""
-        if not self.is_defined:
-            return float("nan")
-        new_hits = np.diff(self.hits, prepend=0)
-        new_false_alarms = np.diff(self.false_alarms, prepend=0)
-        # The trapezoid rule, doubled: as integers, ties give exactly one half.
-        area = ((2 * self.hits - new_hits) * new_false_alarms).sum()
-        return float(area / (2.0 * self.hits[-1] * self.false_alarms[-1]))
-
-    @property
-    def average_precision(self) -> float:
-        """Average precision; NaN unless both classes occur."""
-        if not self.is_defined:
-            return float("nan")
-        precision = self.hits / (self.hits + self.false_alarms)
-        return float((np.diff(self.hits, prepend=0) * precision).sum() / self.hits[-1])
+def pooled_areas(targets: Targets, scores: FloatArray) -> tuple[float, float]:
+    """ROC-AUC and average precision of all observed entries together."""
+    return _areas(targets.positive[targets.observed], scores[targets.observed])
 
 
-class Ranking:
-    """The curves of every label and of all entries together, sorted once for all ranking metrics."""
-
-    def __init__(self, targets: Targets, scores: FloatArray) -> None:
-        self._targets, self._scores = targets, scores
-
-    @cached_property
-    def labels(self) -> list[Curve]:
-        """Curves of the labels."""
-        columns = zip(self._targets.positive.T, self._targets.observed.T, self._scores.T, strict=True)
-        return [_curve(positive[observed], scores[observed]) for positive, observed, scores in columns]
-
-    @cached_property
-    def pooled(self) -> Curve:
-        """Curve of all observed entries together."""
-        return _curve(self._targets.positive[self._targets.observed], self._scores[self._targets.observed])
-
-    def per_label(self, metric: Literal["roc_auc", "average_precision"]) -> FloatArray:
-        """Metric of every label ``[num_labels]``, NaN where only one class is observed."""
-        return np.array([getattr(curve, metric) for curve in self.labels])
-
-    def macro(self, metric: Literal["roc_auc", "average_precision"], min_positives: int = 1) -> float:
-        """Mean of a metric over the labels for which it is defined, and that have so many positives."""
-        values = [getattr(curve, metric) for curve in self.labels if curve.is_defined]
-        frequent = [curve.hits[-1] >= min_positives for curve in self.labels if curve.is_defined]
-        return float(np.mean(np.array(values)[frequent])) if any(frequent) else float("nan")
+def areas_per_label(targets: Targets, scores: FloatArray) -> FloatArray:
+    """ROC-AUC and average precision of every label, ``[2, num_labels]``."""
+    columns = zip(targets.positive.T, targets.observed.T, scores.T, strict=True)
+    return np.array([_areas(positive[rows], column[rows]) for positive, rows, column in columns]).T
 
 
-def _rank(y_true: ArrayLike, scores: ArrayLike) -> Ranking:
-    targets = read_targets(y_true)
-    return Ranking(targets, read_scores(scores, targets))
+def mean_of_defined(values: FloatArray) -> float:
+    """The mean of what is not NaN, or NaN."""
+    return _mean(values[~np.isnan(values)])
 
 
-def _curve(positive: BoolArray, scores: FloatArray) -> Curve:
+def _areas(positive: BoolArray, scores: FloatArray) -> tuple[float, float]:
+    """Both areas of some entries, from one sort; NaN unless both classes occur."""
     order = np.argsort(-scores)
     ordered = scores[order]
+    # Hits and false alarms at a threshold that goes down, one for every distinct score.
     ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))[: len(scores)]
     hits = positive[order].cumsum()[ends]
-    return Curve(hits, ends + 1 - hits)
+    false_alarms = ends + 1 - hits
+    if not (hits.size and hits[-1] and false_alarms[-1]):
+        return float("nan"), float("nan")
+    new_hits = np.diff(hits, prepend=0)
+    # The trapezoid rule, doubled: as integers, ties give exactly one half.
+    area = ((2 * hits - new_hits) * np.diff(false_alarms, prepend=0)).sum()
+    precision = (new_hits * (hits / (ends + 1))).sum() / hits[-1]
+    return float(area / (2.0 * hits[-1] * false_alarms[-1])), float(precision)
+
+
+def _read(y_true: ArrayLike, scores: ArrayLike) -> tuple[Targets, FloatArray]:
+    targets = read_targets(y_true)
+    return targets, read_scores(scores, targets)
 
 
 def _hits(y_true: ArrayLike, scores: ArrayLike, k: int) -> tuple[BoolArray, IntArray]:
     """Whether each of the first k labels is positive, and the number of positive labels, of samples that have any."""
     check_count("k", k)
-    positive, observed = targets = read_targets(y_true)
-    ranked = np.where(observed, read_scores(scores, targets), -np.inf)
+    (positive, observed), matrix = _read(y_true, scores)
     some = positive.any(axis=1)
-    top = np.argsort(-ranked[some], axis=1, kind="stable")[:, :k]
+    ranked = np.where(observed, matrix, -np.inf)[some]
+    top = np.argsort(-ranked, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(positive[some], top, axis=1), positive[some].sum(axis=1)
 
 

@@ -20,7 +20,7 @@ from tg_mlc.metrics.decisions import (
     resolve_zero_division,
     value_of,
 )
-from tg_mlc.metrics.ranking import Ranking
+from tg_mlc.metrics.ranking import areas_per_label, mean_of_defined, pooled_areas
 from tg_mlc.metrics.thresholds import ThresholdTuner, check_scale, decide
 
 Threshold = float | ThresholdTuner | ArrayLike
@@ -93,12 +93,12 @@ def evaluate(
     Args:
         y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
         scores (Tensor or numpy.ndarray): Scores :math:`(N, L)` on the scale of thresholds: else probabilities.
-        thresholds (float, Tensor, ThresholdTuner or dict, optional): What all decision metrics use (a number, one
-            number per label, or a fitted tuner), or a dictionary with one such for each of them. A score equal to the
-            threshold counts as positive. (default: :obj:`None`, 0.5 for all)
+        thresholds (float, Tensor, ThresholdTuner or dict, optional): A number, one number per label, or a fitted tuner,
+            for all decision metrics or, in a dictionary, for each. A score equal to the threshold counts as positive.
+            (default: :obj:`None`, 0.5 for all)
         label_names (Sequence[str], optional): Names for the report. (default: the numbers of the labels)
-        zero_division (0, 1, "drop" or dict, optional): What an F1 counts as where there is neither a positive nor a
-            prediction: one choice for all, or some by name. (default: 1 for f1_samples, 0 for f1_micro and f1_macro)
+        zero_division (0, 1, "drop" or dict, optional): The F1 where there are neither positives nor predictions: one
+            choice for all, or some by name. (default: 1 for f1_samples, 0 for f1_micro and f1_macro)
 
     Raises:
         ValueError: If shapes or sizes disagree, a value is not allowed, no label is observed, a threshold is missing,
@@ -115,17 +115,18 @@ def evaluate(
     chosen = {name: _read_threshold(thresholds, name, matrix) for name in DECISION_METRICS}
     divisions = resolve_zero_division(zero_division)
     decisions = {name: decide(matrix, chosen[name]) for name in DECISION_METRICS}
-    ranking, counts = Ranking(targets, matrix), count(targets, decisions["f1_macro"], LABELS)
+    counts = count(targets, decisions["f1_macro"], LABELS)
+    (pooled_roc, pooled_precision), (roc, precision) = pooled_areas(targets, matrix), areas_per_label(targets, matrix)
     return Evaluation(
         values={
             **{name: value_of(name, targets, decisions[name], divisions) for name in DECISION_METRICS},
-            "roc_auc_micro": ranking.pooled.roc_auc,
-            "roc_auc_macro": ranking.macro("roc_auc"),
-            "average_precision_micro": ranking.pooled.average_precision,
-            "average_precision_macro": ranking.macro("average_precision"),
+            "roc_auc_micro": pooled_roc,
+            "roc_auc_macro": mean_of_defined(roc),
+            "average_precision_micro": pooled_precision,
+            "average_precision_macro": mean_of_defined(precision),
         },
         thresholds={name: value.item() if value.size == 1 else value.tolist() for name, value in chosen.items()},
-        undefined=list(compress(names, np.isnan(ranking.per_label("roc_auc")))),
+        undefined=list(compress(names, np.isnan(roc))),
         undefined_f1=list(compress(names, counts.predicted + counts.positive == 0)),
         zero_division=divisions,
         num_samples=targets.observed.shape[0],

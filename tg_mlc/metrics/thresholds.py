@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -14,15 +14,7 @@ from torch import Tensor
 from typing_extensions import Self
 
 from tg_mlc._options import check_choice
-from tg_mlc.metrics._inputs import (
-    ArrayLike,
-    BoolArray,
-    FloatArray,
-    Targets,
-    read_matrix,
-    read_scores,
-    read_targets,
-)
+from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_matrix, read_scores, read_targets
 from tg_mlc.metrics.decisions import (
     DECISION_METRICS,
     DEFAULT_ZERO_DIVISION,
@@ -30,10 +22,10 @@ from tg_mlc.metrics.decisions import (
     GridCounts,
     ZeroDivision,
     ZeroDivisions,
-    check_metric,
     f1_per_item,
     resolve_zero_division,
     value_of,
+    values_of,
 )
 
 Method = Literal["shared", "per_label", "frequency", "rank", "cross_fitted"]
@@ -72,9 +64,7 @@ class ThresholdTuner:
         y_pred = tuner.predict(scores_test)
 
     Args:
-        metric (str, optional): One of :obj:`"subset_accuracy"`, :obj:`"hamming_accuracy"`, :obj:`"f1_samples"`,
-            :obj:`"f1_micro"` and :obj:`"f1_macro"`.
-            (default: :obj:`"f1_micro"`)
+        metric (str, optional): One of :obj:`DECISION_METRICS`. (default: :obj:`"f1_micro"`)
         per_label (bool, optional): If set to :obj:`True`, chooses one threshold per label. (default: :obj:`False`)
         grid (Sequence[float], optional): The increasing candidates. (default: :obj:`PAPER_GRID`)
         zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`. (default: :obj:`None`)
@@ -95,7 +85,7 @@ class ThresholdTuner:
         grid: Sequence[float] = PAPER_GRID,
         zero_division: ZeroDivisions = None,
     ) -> None:
-        check_metric(metric)
+        check_choice("metric", metric, DECISION_METRICS)
         self.metric = metric
         self.per_label = per_label
         self.grid = check_grid(grid)
@@ -167,8 +157,7 @@ class ThresholdTuner:
 
     def fit_counts(self, counts: GridCounts) -> Self:
         """Chooses the thresholds from counts at every one of a grid."""
-        per, formula = DECISION_METRICS[self.metric]
-        values = formula(counts.per(per), self.zero_division)
+        values = values_of(self.metric, counts.per(DECISION_METRICS[self.metric]), self.zero_division)
         if np.isnan(values).all():
             raise ValueError(
                 f"Expected {self.metric} to be defined at some threshold (got neither positives nor predictions, and "
@@ -312,26 +301,24 @@ def _cross_fitted(
     """The thresholds of the method that is best on the half of the samples that it was not fitted to."""
     values = np.where(targets.observed, targets.positive, np.nan)
     order = np.random.default_rng(seed).permutation(len(values))
-    halves = [order[::2], order[1::2]]
+    halves = (order[::2], order[1::2])
     tune = partial(tune_thresholds, metrics=metrics, zero_division=zero_division)
     # From few to many thresholds: the first of equally good methods is taken. All strengths would take twice the time.
-    methods: list[Callable[[FloatArray, FloatArray], dict[str, ThresholdTuner]]] = [
-        partial(tune, grid=grid),
-        partial(tune, method="frequency", grid=grid, strengths=STRENGTHS[::2]),
-        partial(tune, method="rank"),
-        partial(tune, method="per_label", grid=grid),
+    methods: list[dict[str, Any]] = [
+        {"grid": grid},
+        {"method": "frequency", "grid": grid, "strengths": STRENGTHS[::2]},
+        {"method": "rank"},
+        {"method": "per_label", "grid": grid},
     ]
-    gains = [np.zeros(len(metrics)) for _ in methods]
-    for (fit, check), (place, method) in (
-        (pair, each) for each in enumerate(methods) for pair in (halves, halves[::-1])
-    ):
-        tuners, observed = method(values[fit], matrix[fit]), ~np.isnan(values[check])
-        held_out = Targets(values[check] == 1.0, observed)
+    gains = np.zeros((len(methods), len(metrics)))
+    for (fit, check), (place, options) in product((halves, halves[::-1]), enumerate(methods)):
+        tuners = tune(values[fit], matrix[fit], **options)
+        held_out = Targets(targets.positive[check], targets.observed[check])
         for at, name in enumerate(metrics):
             decisions = decide(matrix[check], tuners[name].fitted())
-            gains[place][at] += value_of(name, held_out, decisions, DEFAULT_ZERO_DIVISION) / 2
-    fitted = [method(values, matrix) for method in methods]
-    best = {name: fitted[int(np.argmax([gain[at] for gain in gains]))][name] for at, name in enumerate(metrics)}
+            gains[place, at] += value_of(name, held_out, decisions, DEFAULT_ZERO_DIVISION) / 2
+    fitted = [tune(values, matrix, **options) for options in methods]
+    best = {name: fitted[place][name] for name, place in zip(metrics, gains.argmax(axis=0), strict=True)}
     rare = targets.positive.sum(axis=0) < MIN_POSITIVES
     if "f1_macro" in best and rare.any():
         tuner, by_rank = best["f1_macro"], tune(values, matrix, "rank", metrics=["f1_macro"])["f1_macro"]
