@@ -3,10 +3,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
+from sklearn.multioutput import ClassifierChain as SklearnChain
 from sklearn.svm import LinearSVC
 
-from tests.baselines.test_baseline import X, Y
-from tg_mlc.baselines import LinearBaseline
+from tests.baselines.test_baseline import NAN, X, Y
+from tg_mlc.baselines import ChainEnsemble, ClassifierChain, LinearBaseline
 
 
 def test_it_is_what_scikit_learn_fits():
@@ -46,3 +47,55 @@ def test_a_label_of_one_class_gets_its_side():
     score = LinearBaseline().fit(X, y).predict_proba(X)
     assert (score[:, 0] < 0.01).all()
     assert (score[:, 1] > 0.99).all()
+
+
+def test_it_is_the_chain_of_scikit_learn():
+    chain = ClassifierChain(C=1.0, random_state=3).fit(X[:150], Y[:150])
+    estimator = LogisticRegression(C=1.0, solver="liblinear", random_state=0)
+    reference = SklearnChain(estimator, order=chain.order_.tolist()).fit(X[:150], Y[:150])
+    np.testing.assert_allclose(chain.predict_proba(X[150:]), reference.predict_proba(X[150:]), atol=1e-3)
+
+
+def test_labels_see_those_before_them():
+    # No linear function of the inputs tells these two labels, which are the same.
+    x = np.random.default_rng(0).standard_normal((300, 2))
+    y = np.repeat((x[:, :1] > 0) ^ (x[:, 1:] > 0), 2, axis=1).astype(float)
+    chain = ClassifierChain(order=None).fit(x, y)
+    assert chain.order_.tolist() == [0, 1]
+    assert abs(chain._links[1].weight[2, 0]) > 5 * np.abs(chain._links[1].weight[:2, 0]).max()
+
+
+def test_unknown_labels_count_as_what_was_predicted():
+    y = Y.copy()
+    y[100:, 0] = NAN
+    chain = ClassifierChain(order=None).fit(X, y)
+    first = LinearBaseline("logistic", 10.0).fit(X[:100], Y[:100, :1])
+    filled = np.concatenate([Y[:100, :1], first.predict_proba(X[100:]) > 0.5])
+    second = LinearBaseline("logistic", 10.0).fit(np.hstack([X, filled]), Y[:, 1:2])
+    np.testing.assert_allclose(chain._links[1].weight, second.weight)
+
+
+def test_nothing_is_predicted_of_known_labels(monkeypatch):
+    rows, predict = [], LinearBaseline.predict_proba
+    monkeypatch.setattr(LinearBaseline, "predict_proba", lambda self, x: rows.append(len(x)) or predict(self, x))
+    y = Y.copy()
+    ClassifierChain().fit(X, y)
+    assert rows == []
+    y[100:, 0] = NAN
+    ClassifierChain().fit(X, y)
+    assert rows == [len(y) - 100]
+
+
+def test_a_label_that_is_never_known_says_nothing():
+    y = Y.copy()
+    y[:, 0] = NAN
+    scores = ClassifierChain(order=None).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(scores[:, 1:], ClassifierChain(order=None).fit(X, Y[:, 1:]).predict_proba(X), atol=1e-3)
+
+
+def test_an_ensemble_is_the_mean_of_its_chains_and_repeats():
+    ensemble = ChainEnsemble(3, 0.5, random_state=1).fit(X, Y)
+    scores = [chain.predict_proba(X) for chain in ensemble.estimators_]
+    np.testing.assert_allclose(ensemble.predict_proba(X), np.mean(scores, axis=0))
+    assert len({tuple(chain.order_) for chain in ensemble.estimators_}) > 1
+    assert np.array_equal(ensemble.predict_proba(X), ChainEnsemble(3, 0.5, random_state=1).fit(X, Y).predict_proba(X))

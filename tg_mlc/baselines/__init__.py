@@ -1,11 +1,10 @@
 """Baselines: predictors that every model is compared with."""
 
 from tg_mlc.baselines.baseline import Baseline, LabelFrequency
-from tg_mlc.baselines.chain import ChainEnsemble, ClassifierChain
 from tg_mlc.baselines.forest import ForestBaseline
 from tg_mlc.baselines.kernel_ridge import KernelRidgeBaseline
 from tg_mlc.baselines.label_tree import LabelTrees
-from tg_mlc.baselines.linear import LinearBaseline
+from tg_mlc.baselines.linear import ChainEnsemble, ClassifierChain, LinearBaseline
 from tg_mlc.baselines.ml_knn import MLkNN
 
 __all__ = [

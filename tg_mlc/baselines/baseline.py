@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,7 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets, read_targets
 
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 Metric = Callable[[ArrayLike, ArrayLike], float]  #: of targets and scores
+Settings = Iterable[tuple[tuple[Any, ...], dict[str, Any]]]  #: as they are listed, and as arguments of the class
 
 
 class Baseline(ABC):
@@ -32,7 +33,6 @@ class Baseline(ABC):
 
     classes_: Any
     n_features_in_: int | None
-    search: Any = ()  #: The settings that ``tuned`` tried, with the value of each on validation data.
 
     @abstractmethod
     def fit(self, x: Features, y: ArrayLike) -> Self:
@@ -56,8 +56,8 @@ class Baseline(ABC):
         """
 
     def decision_function(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)`, of which those from 0 on say that a label applies: :math:`2 p - 1` of
-        probabilities :math:`p`, unless a class says otherwise.
+        """Returns scores :math:`(N, L)`, from 0 on for labels that apply: :math:`2 p - 1` of probabilities :math:`p`,
+        unless a class says otherwise.
         """
         return 2 * self.predict_proba(x) - 1
 
@@ -135,20 +135,71 @@ class Baseline(ABC):
             raise RuntimeError(f"Expected 'fit' to be called before '{method}'")
 
 
+class TunableBaseline(Baseline):
+    """A baseline with a search of its settings on validation data, and with a state to be saved."""
+
+    search: Any = ()  #: The settings that :meth:`tuned` tried, with the value of each on validation data.
+
+    @classmethod
+    def tuned(
+        cls,
+        x: Features,
+        y: ArrayLike,
+        x_val: Features,
+        y_val: ArrayLike,
+        *,
+        grid: Any = None,
+        metric: Metric | None = None,
+        **options: Any,
+    ) -> Self:
+        """Fits with every setting of a grid and returns the first of the best on validation data.
+
+        Args:
+            x, y, x_val, y_val: Training and validation samples, as in :meth:`fit`.
+            grid (optional): The settings, in the form of the class's ``DEFAULT_GRID``. (default: that)
+            metric (Callable, optional): The value to maximise, from targets and probabilities. (default: micro-F1 at
+                its best threshold)
+            **options (optional): Other arguments of the class.
+
+        Raises:
+            ValueError: If the metric is undefined on the validation data.
+        """
+        best, highest, search = None, -np.inf, []
+        for row, setting in cls._settings(grid, **options):
+            model = cls(**{**options, **setting}).fit(x, y)
+            value = (metric or best_value)(y_val, model.predict_proba(x_val))
+            search.append((*row, value))
+            if value > highest:
+                best, highest = model, value
+        if best is None:
+            raise ValueError(f"Expected 'metric' to be defined on the validation data (got NaN for all of {search})")
+        best.search = search
+        return best
+
+    @classmethod
+    @abstractmethod
+    def _settings(cls, grid: Any, **options: Any) -> Settings: ...
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Any]:
+        """Returns settings and what was learned as arrays, numbers and strings."""
+
+    @abstractmethod
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes what :meth:`state_dict` returned in place of that of this object."""
+
+
 class LabelFrequency(Baseline):
     r"""Gives every sample the same scores: the share of positives of each label in the training data.
 
     On data with frequent labels its F1 can equal that of published models (on SIDER it does), so it belongs next to
-    every model, with thresholds tuned in the same way. Its macro ROC-AUC is 0.5 by construction. Unknown labels (NaN)
-    are left out of the mean; a label never observed in training gets the share of positives among all observed entries.
-
-    Features are only counted: they can be anything with a row for each sample.
+    every model, with thresholds tuned in the same way. Its macro ROC-AUC is 0.5 by construction. A label never observed
+    in training gets the share of positives among all observed entries. Features may be anything with a row for each
+    sample.
 
     Attributes:
         frequency (numpy.ndarray): The scores :math:`(L)`, after :meth:`fit`.
     """
-
-    frequency: FloatArray
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Counts the labels of training samples, targets :math:`(N, L)`: 0, 1, or NaN for unknown."""
@@ -178,19 +229,3 @@ def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "f1_micro") -> flo
     """A metric of :class:`~tg_mlc.metrics.ThresholdTuner` at its best threshold, NaN if it is undefined."""
     best = ThresholdTuner(metric).fit(y, scores).best_value
     return float("nan") if best is None else best
-
-
-Model = TypeVar("Model", bound=Baseline)
-
-
-def best_of(fitted: Iterable[tuple[tuple[Any, ...], Model]], value: Callable[[Model], float]) -> Model:
-    """The first of the best fitted models, given with their settings; its ``search`` lists all settings and values."""
-    best, highest, search = None, -np.inf, []
-    for setting, model in fitted:
-        search.append((*setting, value(model)))
-        if search[-1][-1] > highest:
-            best, highest = model, search[-1][-1]
-    if best is None:
-        raise ValueError(f"Expected 'metric' to be defined on the validation data (got NaN for all of {search})")
-    best.search = search
-    return best

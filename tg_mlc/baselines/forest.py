@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,17 +13,18 @@ from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
-from tg_mlc.baselines.baseline import Baseline, Features, Metric, best_of, best_value, label_frequency
+from tg_mlc.baselines.baseline import Features, Settings, TunableBaseline, label_frequency
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets
 
-#: What :meth:`ForestBaseline.tuned` tries; the larger shares of features are for labels with few telling substructures.
+#: Values that :meth:`ForestBaseline.tuned` tries; larger shares of features are for labels with few telling parts.
 DEFAULT_GRID: Mapping[str, Sequence[Any]] = {"min_samples_leaf": (1, 2, 5), "max_features": ("sqrt", "log2", 0.1)}
 
 _CHUNK = 2**24  # entries of a dense matrix at a time, for memory
 _SETTINGS = ("n_estimators", "criterion", "min_samples_leaf", "max_features", "random_state")
 
 
-class ForestBaseline(Baseline):
+@dataclass(eq=False, repr=False)
+class ForestBaseline(TunableBaseline):
     """A random forest with an output for every label (:obj:`scikit-learn`).
 
     By default, trees regress to 0 and 1: the squared error of two classes falls as their Gini impurity does, and an
@@ -46,56 +48,23 @@ class ForestBaseline(Baseline):
         random_state (int, optional): Seed of the forest. (default: :obj:`0`)
         n_jobs (int, optional): Number of threads, -1 for all cores; it does not change the result. (default: :obj:`1`)
 
-    Attributes:
-        search (list): The settings that :meth:`tuned` tried, with the value of each on validation data.
-
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
         RuntimeError: On use, if :meth:`fit` has not been called.
     """
 
-    _forests: list[Trees]
-    _frequency: FloatArray
-
-    def __init__(
-        self,
-        n_estimators: int = 200,
-        *,
-        criterion: Literal["squared_error", "gini"] = "squared_error",
-        min_samples_leaf: int | float = 1,
-        max_features: str | int | float = "sqrt",
-        random_state: int | None = 0,
-        n_jobs: int | None = 1,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_estimators: int = 200
+    _: KW_ONLY
+    criterion: Literal["squared_error", "gini"] = "squared_error"
+    min_samples_leaf: int | float = 1
+    max_features: str | int | float = "sqrt"
+    random_state: int | None = 0
+    n_jobs: int | None = 1
 
     @classmethod
-    def tuned(
-        cls,
-        x: Features,
-        y: ArrayLike,
-        x_val: Features,
-        y_val: ArrayLike,
-        *,
-        grid: Mapping[str, Sequence[Any]] = DEFAULT_GRID,
-        metric: Metric = best_value,
-        **kwargs: Any,
-    ) -> Self:
-        """Fits with every setting of a grid and returns the best on validation data.
-
-        Args:
-            x, y, x_val, y_val, metric: As in :meth:`LinearBaseline.tuned`, with its errors.
-            grid (dict, optional): The values to try, by parameter. (default: :obj:`DEFAULT_GRID`)
-            **kwargs (optional): Other arguments of :class:`ForestBaseline`.
-        """
-        settings = require("sklearn.model_selection", extra="data").ParameterGrid(grid)
-        fitted = (((setting,), cls(**{**kwargs, **setting}).fit(x, y)) for setting in settings)
-        return best_of(fitted, lambda forest: metric(y_val, forest.predict_proba(x_val)))
+    def _settings(cls, grid: Any, **options: Any) -> Settings:
+        parameters = require("sklearn.model_selection", extra="data").ParameterGrid
+        return [((setting,), setting) for setting in parameters(DEFAULT_GRID if grid is None else grid)]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Fits the forest; for the arguments and errors see :meth:`LinearBaseline.fit`."""
@@ -144,7 +113,7 @@ class ForestBaseline(Baseline):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes settings, frequencies and trees from :meth:`state_dict`, replacing those of this object."""
+        """Takes what :meth:`state_dict` returned in place of that of this object."""
         vars(self).update(state["settings"])
         self.search = [(setting, value) for setting, value in state["search"]]
         self.n_features_in_ = state["num_features"]
@@ -162,13 +131,8 @@ class ForestBaseline(Baseline):
         x, targets = self._read(x, y)
         positive, observed = targets
         self._frequency = label_frequency(targets)
-        options: dict[str, Any] = {
-            "n_estimators": self.n_estimators,
-            "min_samples_leaf": self.min_samples_leaf,
-            "max_features": self.max_features,
-            "random_state": self.random_state,
-            "n_jobs": self.n_jobs,
-        }
+        names = ("n_estimators", "min_samples_leaf", "max_features", "random_state", "n_jobs")
+        options: dict[str, Any] = {name: getattr(self, name) for name in names}
         labels = np.arange(observed.shape[1])
         if self.criterion == "squared_error":
             mean = positive.sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
@@ -209,9 +173,7 @@ class Trees(NamedTuple):
 
     @classmethod
     def of(cls, forest: Any, labels: npt.NDArray[np.intp]) -> Self:
-        """The trees of scikit-learn's random forest, of classification or of regression to 0 and 1, and the labels
-        :math:`(K)` that it was fitted to.
-        """
+        """The trees of scikit-learn's random forest that was fitted to some labels :math:`(K)`."""
         trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
         left, right = (

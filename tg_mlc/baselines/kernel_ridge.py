@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -11,19 +12,19 @@ import scipy.linalg
 import scipy.sparse as sp
 from typing_extensions import Self
 
-from tg_mlc._optional import require
-from tg_mlc.baselines.baseline import Baseline, Features, Metric, best_of, best_value, check_positive
+from tg_mlc.baselines.baseline import Features, Settings, TunableBaseline, check_positive
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
-#: What :meth:`KernelRidgeBaseline.tuned` tries for inputs of unit length: pairs of ``gamma`` and ``alpha``.
+#: Pairs of ``gamma`` and ``alpha`` that :meth:`KernelRidgeBaseline.tuned` tries for inputs of unit length.
 DEFAULT_GRID: tuple[tuple[float, float], ...] = tuple(product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0)))
 
 #: Two matrices of this many rows and columns take 14 GB.
 MAX_SAMPLES = 30_000
-_CHUNK = 4096  # samples to score at a time
+_CHUNK = 4096  # samples at a time
 
 
-class KernelRidgeBaseline(Baseline):
+@dataclass(eq=False, repr=False)
+class KernelRidgeBaseline(TunableBaseline):
     r"""Ridge regression of all labels at once, with the Gaussian kernel
     :math:`k(\mathbf{x}, \mathbf{z}) = \exp(-\gamma \lVert \mathbf{x} - \mathbf{z} \rVert^2)`.
 
@@ -50,38 +51,16 @@ class KernelRidgeBaseline(Baseline):
         mean (numpy.ndarray): The frequencies :math:`\bar{\mathbf{y}}` of shape :math:`(L)`, after :meth:`fit`.
 
     Raises:
-        ImportError: On use, if scikit-learn is not installed (extra ``data``).
         RuntimeError: On use, if :meth:`fit` has not been called.
         ValueError: On use, if :obj:`gamma` or :obj:`alpha` is not positive.
     """
 
-    x: Features
-    dual: FloatArray
-    mean: FloatArray
-
-    def __init__(self, gamma: float = 1.0, alpha: float = 1.0) -> None:
-        self.gamma = gamma
-        self.alpha = alpha
+    gamma: float = 1.0
+    alpha: float = 1.0
 
     @classmethod
-    def tuned(
-        cls,
-        x: Features,
-        y: ArrayLike,
-        x_val: Features,
-        y_val: ArrayLike,
-        *,
-        grid: Iterable[tuple[float, float]] = DEFAULT_GRID,
-        metric: Metric = best_value,
-    ) -> Self:
-        """Fits with every pair of :obj:`gamma` and :obj:`alpha` and returns the best on validation data.
-
-        Args:
-            x, y, x_val, y_val, metric: As in :meth:`LinearBaseline.tuned`, with its errors.
-            grid (Iterable[tuple[float, float]], optional): The pairs. (default: :obj:`DEFAULT_GRID`)
-        """
-        fitted = (((gamma, alpha), cls(gamma, alpha).fit(x, y)) for gamma, alpha in grid)
-        return best_of(fitted, lambda model: metric(y_val, model.predict_proba(x_val)))
+    def _settings(cls, grid: Any, **options: Any) -> Settings:
+        return [(pair, dict(zip(("gamma", "alpha"), pair, strict=True))) for pair in grid or DEFAULT_GRID]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Fits all labels to :obj:`x` and :obj:`y` as in :meth:`Baseline.fit`.
@@ -117,7 +96,7 @@ class KernelRidgeBaseline(Baseline):
         self.mean = (positive & observed).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
         centred = np.where(observed, positive - self.mean, 0.0)
         kernel = self._kernel(self.x)
-        kernel.flat[:: len(kernel) + 1] += self.alpha
+        kernel.flat[:: len(kernel) + 1] = 1.0 + self.alpha
         try:
             # The transpose of a symmetric matrix is itself, in the order of memory that LAPACK overwrites in place.
             factor, _ = scipy.linalg.cho_factor(kernel.T, lower=True, overwrite_a=True, check_finite=False)
@@ -165,22 +144,21 @@ class KernelRidgeBaseline(Baseline):
     def _regress(self, x: Features) -> FloatArray:
         self._check_fitted("predict_proba")
         # Some rows at a time: the kernel of all would need memory for every pair.
-        parts = (self._kernel_of(x[start : start + _CHUNK]) @ self.dual for start in range(0, x.shape[0], _CHUNK))
+        parts = (self._kernel(x[start : start + _CHUNK]) @ self.dual for start in range(0, x.shape[0], _CHUNK))
         return np.asarray(self.mean + np.concatenate([*parts, np.empty((0, len(self.mean)))]))
 
     def _kernel(self, x: Features) -> FloatArray:
-        pairwise = require("sklearn.metrics.pairwise", extra="data")
-        return np.asarray(pairwise.rbf_kernel(x, self.x, gamma=self.gamma), dtype=np.float64)
-
-    def _kernel_of(self, x: Features) -> FloatArray:
-        """As :meth:`_kernel`, without scikit-learn, whose import takes longer than a prediction."""
+        """The kernel between samples and training samples, by squared distances in double precision."""
+        # scikit-learn computes the same, but its import takes longer than a prediction.
         kernel = np.empty((x.shape[0], self.x.shape[0]), np.result_type(x.dtype, self.x.dtype, np.float32))
         x = x.astype(np.float64)
         for start in range(0, self.x.shape[0], _CHUNK):
             trained = self.x[start : start + _CHUNK].astype(np.float64)
-            products = x @ trained.T
-            products = products.toarray() if sp.issparse(products) else products
-            squared = -2 * products + _squared_norms(x)[:, None] + _squared_norms(trained)
+            squared = x @ trained.T
+            squared = squared.toarray() if sp.issparse(squared) else squared
+            squared *= -2
+            squared += _squared_norms(x)[:, None]
+            squared += _squared_norms(trained)
             kernel[:, start : start + _CHUNK] = np.maximum(squared, 0.0)
         kernel *= -self.gamma
         return np.asarray(np.exp(kernel, out=kernel), dtype=np.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +15,7 @@ from tg_mlc.baselines.baseline import Baseline, Features
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
 
+@dataclass(eq=False, repr=False)
 class LabelTrees(Baseline):
     """Trees over the labels with a linear classifier in every node, from the `"Probabilistic Label Trees for Extreme
     Multi-label Classification" <https://arxiv.org/abs/2009.11218>`_ paper, by :obj:`napkinxc`.
@@ -36,11 +38,11 @@ class LabelTrees(Baseline):
         ImportError: On use, if napkinxc is not installed (extra ``extreme``).
     """
 
-    def __init__(self, n_estimators: int = 3, C: float = 10.0, *, random_state: int = 0, n_jobs: int = 1) -> None:
-        self.n_estimators = n_estimators
-        self.C = C
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_estimators: int = 3
+    C: float = 10.0
+    _: KW_ONLY
+    random_state: int = 0
+    n_jobs: int = 1
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Grows the trees; for the arguments and errors see :meth:`Baseline.fit`."""
@@ -48,7 +50,11 @@ class LabelTrees(Baseline):
         x, (positive, observed) = self._read(x, y)
         if not observed.all():
             warnings.warn(f"Label trees count {(~observed).sum()} unknown labels (NaN) as absent", stacklevel=2)
-        labels, rows = [np.flatnonzero(row).tolist() for row in positive], _rows(x)
+        # The package takes no whole numbers.
+        labels, rows = (
+            [np.flatnonzero(row).tolist() for row in positive],
+            sp.csr_matrix(x, dtype=np.float32),
+        )
         self._trees = []
         for i in range(self.n_estimators):
             with tempfile.TemporaryDirectory() as folder:  # where the package writes what it then reads into memory
@@ -61,13 +67,9 @@ class LabelTrees(Baseline):
     def predict_proba(self, x: Features) -> FloatArray:
         """Returns the probabilities :math:`(N, L)`."""
         self._check_fitted("predict_proba")
-        scores = np.zeros((x.shape[0], len(self.classes_)))
+        rows, scores = sp.csr_matrix(x, dtype=np.float32), np.zeros((x.shape[0], len(self.classes_)))
         for tree in self._trees:
-            for row, found in zip(scores, tree.predict_proba(_rows(x), top_k=len(self.classes_)), strict=True):
+            for row, found in zip(scores, tree.predict_proba(rows, top_k=len(self.classes_)), strict=True):
                 for label, score in found:
                     row[label] += score / len(self._trees)
         return scores
-
-
-def _rows(x: Features) -> sp.csr_matrix:
-    return sp.csr_matrix(x, dtype=np.float32)  # the package takes no whole numbers

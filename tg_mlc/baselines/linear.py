@@ -1,31 +1,33 @@
-"""Linear classifiers, one for each label: a strong baseline on text."""
+"""Linear classifiers, one for each label, a strong baseline on text; and chains of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from typing_extensions import Self
 
 from tg_mlc._optional import require
-from tg_mlc._options import check_choice
-from tg_mlc.baselines.baseline import Baseline, Features, Metric, best_of, best_value, check_positive
+from tg_mlc._options import check_choice, check_count, check_share
+from tg_mlc.baselines.baseline import Baseline, Features, Settings, TunableBaseline, check_positive
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray
 
 Loss = Literal["hinge", "logistic"]
 
-#: What :meth:`LinearBaseline.tuned` tries for documents of unit length.
+#: Values of ``C`` that :meth:`LinearBaseline.tuned` tries for documents of unit length.
 DEFAULT_GRID: dict[Loss, tuple[float, ...]] = {
     "hinge": (0.1, 0.3, 1.0, 3.0, 10.0),
     "logistic": (3.0, 10.0, 30.0, 100.0, 300.0),
 }
 
-# A margin that no threshold reaches, for labels of one class only.
-_NEVER = 10.0
+_NEVER = 10.0  # a margin that no threshold reaches, for labels of one class only
 
 
-class LinearBaseline(Baseline):
+@dataclass(eq=False, repr=False)
+class LinearBaseline(TunableBaseline):
     r"""A linear support vector machine, or a logistic regression, for each label (:obj:`scikit-learn`, liblinear).
 
     On bags of words this is as good as most of what has been published with neural networks, in seconds. Unknown labels
@@ -51,42 +53,14 @@ class LinearBaseline(Baseline):
         ValueError: On use, if :obj:`loss` is unknown, or :obj:`C` not positive.
     """
 
-    weight: FloatArray
-    bias: FloatArray
-
-    def __init__(self, loss: Loss = "hinge", C: float = 1.0, *, n_jobs: int | None = 1) -> None:
-        self.loss: Loss = loss
-        self.C = C
-        self.n_jobs = n_jobs
+    loss: Loss = "hinge"
+    C: float = 1.0
+    _: KW_ONLY
+    n_jobs: int | None = 1
 
     @classmethod
-    def tuned(
-        cls,
-        x: Features,
-        y: ArrayLike,
-        x_val: Features,
-        y_val: ArrayLike,
-        *,
-        loss: Loss = "hinge",
-        grid: Iterable[float] | None = None,
-        metric: Metric = best_value,
-        n_jobs: int | None = 1,
-    ) -> Self:
-        """Fits with every :obj:`C` of a grid and returns the best on validation data.
-
-        Args:
-            x, y, x_val, y_val: Training and validation samples, as in :meth:`fit`.
-            grid (Iterable[float], optional): Values of :obj:`C`. (default: :obj:`DEFAULT_GRID`)
-            metric (Callable, optional): What to maximise, from targets and probabilities. (default: micro-F1 at its
-                best threshold)
-            loss, n_jobs (optional): As in :class:`LinearBaseline`.
-
-        Raises:
-            ValueError: If the metric is undefined on the validation data.
-        """
-        grid = DEFAULT_GRID[loss] if grid is None else grid
-        fitted = (((C,), cls(loss, C, n_jobs=n_jobs).fit(x, y)) for C in grid)
-        return best_of(fitted, lambda model: metric(y_val, model.predict_proba(x_val)))
+    def _settings(cls, grid: Any, **options: Any) -> Settings:
+        return [((C,), {"C": C}) for C in (DEFAULT_GRID[options.get("loss", "hinge")] if grid is None else grid)]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Fits the classifiers; for the arguments and errors see :meth:`Baseline.fit`."""
@@ -125,7 +99,7 @@ class LinearBaseline(Baseline):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes settings and coefficients from :meth:`state_dict`, replacing those of this object."""
+        """Takes what :meth:`state_dict` returned in place of that of this object."""
         self.loss, self.C = state["loss"], state["C"]
         self.weight, self.bias = np.asarray(state["weight"]), np.asarray(state["bias"])
         self.search = [(C, value) for C, value in state["search"]]
@@ -146,3 +120,124 @@ def _fit_one(loss: Loss, C: float, x: Features, positive: BoolArray, observed: B
         model = linear_model.LogisticRegression(C=C, solver="liblinear", random_state=0)
     model.fit(x if len(rows) == x.shape[0] else x[rows], target)
     return model.coef_[0], float(model.intercept_[0])
+
+
+@dataclass(eq=False, repr=False)
+class ClassifierChain(Baseline):
+    r"""A chain of linear classifiers, from the `"Classifier Chains for Multi-label Classification"
+    <https://doi.org/10.1007/s10994-011-5256-5>`_ paper.
+
+    .. math::
+        s_{\pi(k)} = f_k(\mathbf{x}, y_{\pi(1)}, \ldots, y_{\pi(k - 1)})
+
+    Each is fitted to the true labels before it, and predicts from those that were predicted. An unknown label (NaN) is
+    left out where it is fitted, and for the labels after it counts as what its own classifier predicts.
+    :class:`sklearn.multioutput.ClassifierChain` takes neither unknown labels nor labels of one class.
+
+    Args:
+        loss, C (optional): As in :class:`LinearBaseline`. (default: :obj:`"logistic"` and :obj:`10.0`)
+        order (str or Sequence[int], optional): The order :math:`\pi` of the labels: :obj:`"random"`, numbers of labels,
+            or :obj:`None` for that of the columns. (default: :obj:`"random"`)
+        random_state (int, optional): Seed of a random order. (default: :obj:`0`)
+
+    Attributes:
+        order_ (numpy.ndarray): The order, after :meth:`fit`.
+
+    Raises:
+        ValueError: On use, if an option is not allowed.
+        ImportError: On use, if scikit-learn is not installed (extra ``data``).
+    """
+
+    loss: Loss = "logistic"
+    C: float = 10.0
+    _: KW_ONLY
+    order: Literal["random"] | Sequence[int] | None = "random"
+    random_state: int | None = 0
+
+    def fit(self, x: Features, y: ArrayLike) -> Self:
+        """Fits one classifier after another; for the arguments and errors see :meth:`Baseline.fit`."""
+        x, (positive, observed) = self._read(x, y)
+        columns = np.arange(positive.shape[1])
+        if isinstance(self.order, str):
+            check_choice("order", self.order, ("random",))
+            self.order_ = np.random.default_rng(self.random_state).permutation(columns)
+        else:
+            self.order_ = columns if self.order is None else np.asarray(self.order)
+            if not np.array_equal(np.sort(self.order_), columns):
+                raise ValueError(f"Expected 'order' to hold each of {len(columns)} labels once (got {self.order})")
+        self._links = []
+        for label in self.order_:
+            target = np.where(observed[:, label], positive[:, label], np.nan)
+            if np.isnan(target).all():
+                target[:] = 0.0  # a label that is never observed tells the others nothing
+            link = LinearBaseline(self.loss, self.C).fit(x, target[:, None])
+            unknown = np.flatnonzero(np.isnan(target))
+            if unknown.size:
+                target[unknown] = link.predict_proba(x[unknown])[:, 0] > 0.5
+            x = _beside(x, target)
+            self._links.append(link)
+        return self
+
+    def predict_proba(self, x: Features) -> FloatArray:
+        """Returns the scores :math:`(N, L)` along the chain."""
+        self._check_fitted("predict_proba")
+        scores = np.empty((x.shape[0], len(self._links)))
+        for label, link in zip(self.order_, self._links, strict=True):
+            scores[:, label] = link.predict_proba(x)[:, 0]
+            x = _beside(x, scores[:, label] > 0.5)
+        return scores
+
+
+@dataclass(eq=False, repr=False)
+class ChainEnsemble(Baseline):
+    """An ensemble of :class:`ClassifierChain`, each with its own order of labels and its own part of the samples, from
+    the `"Classifier Chains for Multi-label Classification" <https://doi.org/10.1007/s10994-011-5256-5>`_ paper.
+
+    Scores are the mean of the chains' scores; the paper takes that of their votes. Unknown labels are treated as in a
+    chain.
+
+    Args:
+        n_estimators (int, optional): The number of chains. (default: :obj:`10`)
+        max_samples (float, optional): The share of samples, drawn without replacement, that a chain is fitted to.
+            (default: :obj:`0.63`, about that of a bootstrap sample, :math:`1 - 1 / e`)
+        loss, C (optional): As in :class:`ClassifierChain`. (default: :obj:`"logistic"` and :obj:`10.0`)
+        random_state (int, optional): Seed of orders and samples. (default: :obj:`0`)
+
+    Attributes:
+        estimators_ (list[ClassifierChain]): The chains, after :meth:`fit`.
+
+    Raises:
+        ValueError: On use, if an option is out of range.
+        ImportError: On use, if scikit-learn is not installed (extra ``data``).
+    """
+
+    n_estimators: int = 10
+    max_samples: float = 0.63
+    loss: Loss = "logistic"
+    C: float = 10.0
+    _: KW_ONLY
+    random_state: int | None = 0
+
+    def fit(self, x: Features, y: ArrayLike) -> Self:
+        """Fits the chains; for the arguments and errors see :meth:`Baseline.fit`."""
+        check_count("n_estimators", self.n_estimators)
+        check_share("max_samples", self.max_samples)
+        x, (positive, observed) = self._read(x, y)
+        targets = np.where(observed, positive, np.nan)
+        rng = np.random.default_rng(self.random_state)
+        self.estimators_: list[ClassifierChain] = []
+        for seed in rng.integers(2**31, size=self.n_estimators).tolist():
+            rows = np.sort(rng.permutation(len(targets))[: max(1, round(self.max_samples * len(targets)))])
+            chain = ClassifierChain(self.loss, self.C, random_state=seed)
+            self.estimators_.append(chain.fit(x[rows], targets[rows]))
+        return self
+
+    def predict_proba(self, x: Features) -> FloatArray:
+        """Returns the mean scores :math:`(N, L)` of the chains."""
+        self._check_fitted("predict_proba")
+        return np.asarray(np.mean([chain.predict_proba(x) for chain in self.estimators_], axis=0))
+
+
+def _beside(x: Features, column: Any) -> Features:
+    column = np.asarray(column, dtype=x.dtype)[:, None]
+    return sp.hstack([x, column], format="csr") if sp.issparse(x) else np.hstack([x, column])

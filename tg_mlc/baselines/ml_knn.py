@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 import scipy.sparse as sp
 from typing_extensions import Self
@@ -12,6 +14,7 @@ from tg_mlc.baselines.baseline import Baseline, Features, check_positive
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, IntArray
 
 
+@dataclass(eq=False, repr=False)
 class MLkNN(Baseline):
     r"""The classifier by nearest neighbours from the `"ML-KNN: A Lazy Learning Approach to Multi-label Learning"
     <https://doi.org/10.1016/j.patcog.2006.12.019>`_ paper.
@@ -36,10 +39,10 @@ class MLkNN(Baseline):
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
-    def __init__(self, n_neighbors: int = 10, smoothing: float = 1.0, *, metric: str = "euclidean") -> None:
-        self.n_neighbors = n_neighbors
-        self.smoothing = smoothing
-        self.metric = metric
+    n_neighbors: int = 10
+    smoothing: float = 1.0
+    _: KW_ONLY
+    metric: str = "euclidean"
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Counts labels among the neighbours of the training samples; for the arguments and errors see

@@ -61,12 +61,12 @@ def roc_auc_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
     """The area under the ROC curve of every label :math:`(L)`, NaN where only one class is observed; with the arguments
     and errors of :func:`micro_roc_auc`.
     """
-    return areas_per_label(*_read(y_true, scores))[0]
+    return np.asarray(areas_per_label(*_read(y_true, scores))[0])
 
 
 def average_precision_per_label(y_true: ArrayLike, scores: ArrayLike) -> FloatArray:
     """The average precision of every label :math:`(L)`, as :func:`roc_auc_per_label`."""
-    return areas_per_label(*_read(y_true, scores))[1]
+    return np.asarray(areas_per_label(*_read(y_true, scores))[1])
 
 
 def recall_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
