@@ -21,7 +21,6 @@ from benchmarks.speed.regimes import Inputs, draw, find
 from tg_mlc.ops import Blocks, Edges, Pattern, available_backends, graph_attention
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
-from tg_mlc.ops.patterns.shared import shared_graph
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -64,7 +63,7 @@ class Candidate:
             width = inputs.query.size(1) * inputs.query.size(2) * inputs.query.element_size()
             needed = TENSORS_PER_EDGE * pattern.num_edges * width
             return f"would need about {needed / 1e9:.0f} GB" if needed > memory else None
-        if self.masked and not isinstance(pattern, Blocks) and shared_graph(pattern)[0].num_keys > MAX_MASK:
+        if self.masked and not isinstance(pattern, Blocks) and pattern.shared()[0].num_keys > MAX_MASK:
             return f"makes no dense mask of more than {MAX_MASK} nodes"
         return None
 
@@ -133,7 +132,7 @@ def _warm_up(candidate: Candidate, automatic: str, regime: str, inputs: Inputs) 
 def ours(pattern: Pattern, backend: str) -> Attend:
     """The operator."""
     if backend == "dense" and not isinstance(pattern, Blocks):
-        shared_graph(pattern)[0].mask()
+        pattern.shared()[0].mask()
     return partial(graph_attention, pattern=pattern, backend=backend)
 
 
@@ -195,7 +194,7 @@ def sdpa(pattern: Pattern) -> Attend:
     """One masked or padded call."""
     if isinstance(pattern, Blocks):
         return _padded_sdpa(pattern)
-    graph, num_samples = shared_graph(pattern)
+    graph, num_samples = pattern.shared()
     mask = None if graph.is_complete else graph.mask()
 
     def attend(*tensors: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ from tg_mlc._files import replace_when_done
 from tg_mlc._names import check_names
 from tg_mlc._options import check_choice
 from tg_mlc.graphs.plot import plot_label_graph
-from tg_mlc.ops.patterns.base import check_edge_index, to_list, with_values
+from tg_mlc.ops.patterns import check_edge_index, to_list, with_values
 
 Order = Literal["rcm", "tree"]
 #: The mark of the file format, which stays the same wherever the class is defined.

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.index import ptr2index
 from torch_geometric.utils import to_dense_batch
 
-from tg_mlc.ops.patterns.base import check_ptr, longest
+from tg_mlc.ops.patterns import check_ptr, longest
 
 
 def to_ptr(

@@ -23,7 +23,7 @@ from tg_mlc.ops import Blocks, Edges, Pattern, graph_attention
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
 from tg_mlc.ops.dropout import dropout
-from tg_mlc.ops.patterns.base import to_list
+from tg_mlc.ops.patterns import to_list
 
 Norm = Literal["post", "pre"]
 #: Options of PyG's message passing that layers pass on; the first dimension is always that of the nodes.

@@ -19,7 +19,7 @@ from tg_mlc._options import check_count
 from tg_mlc.nn._batch import check_components, to_ptr
 from tg_mlc.nn.attention import AttentionConv, BlockOptions, check_options, pair_of
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
-from tg_mlc.ops.patterns.base import adjacency_of, check_edge_index, to_list
+from tg_mlc.ops.patterns import adjacency_of, check_edge_index, to_list
 
 
 class FeatureToLabelConv(AttentionConv):

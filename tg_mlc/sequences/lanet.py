@@ -16,7 +16,7 @@ from tg_mlc.models.builders import rebuilder, rebuilt_by
 from tg_mlc.nn import BlockOptions, LabelToLabelConv
 from tg_mlc.nn.label import check_summary, summary_of
 from tg_mlc.ops import Edges, Shared
-from tg_mlc.ops.patterns.base import adjacency_of, to_list
+from tg_mlc.ops.patterns import adjacency_of, to_list
 from tg_mlc.sequences.memory import PersonalMemory
 from tg_mlc.sequences.windows import WindowOptions, WindowViews, entity_embedding
 

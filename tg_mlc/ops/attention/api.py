@@ -13,8 +13,7 @@ from typing_extensions import Unpack
 from tg_mlc._options import check_share
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
-from tg_mlc.ops.patterns import Blocks, Pattern, Shared
-from tg_mlc.ops.patterns.base import longest
+from tg_mlc.ops.patterns import Blocks, Pattern, Shared, longest
 
 
 class CallOptions(TypedDict, total=False):

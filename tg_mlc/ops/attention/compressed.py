@@ -32,7 +32,6 @@ from tg_mlc.ops.attention.backend import (
 )
 from tg_mlc.ops.kernels.graph import Graph, Options, num_kept
 from tg_mlc.ops.patterns import Blocks
-from tg_mlc.ops.patterns.shared import shared_graph
 from tg_mlc.ops.runtime import numba_problem
 
 #: How many numbers are kept for queries, values and a graph.
@@ -71,7 +70,7 @@ def define(name: str, kernels: str, device: str | None, num_kept: NumKept) -> Ca
     operator = register(name, places, device, forward, backward, kept_size)
 
     def run(call: AttentionCall) -> Output:
-        graph, _ = shared_graph(call.pattern)
+        graph, _ = call.pattern.shared()
         by_query, by_key = graph.csr(), graph.csc()
         dtype = accumulator(call.query.dtype) if device == "cpu" else call.query.dtype
         tensors = [tensor.to(dtype) for tensor in (call.query, call.key, call.value)]

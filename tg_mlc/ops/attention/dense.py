@@ -13,7 +13,6 @@ from tg_mlc.ops.attention.backend import AttentionCall, Backend, CallShape, Outp
 from tg_mlc.ops.attention.crossovers import dense_from
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.patterns import Blocks, Edges, Shared
-from tg_mlc.ops.patterns.shared import shared_graph
 from tg_mlc.ops.runtime import numba_problem, statically_known_true
 
 
@@ -21,7 +20,7 @@ def run(call: AttentionCall) -> Output:
     """Brings queries, keys and values to ``[B, heads, rows, C]`` and multiplies."""
     if isinstance(call.pattern, Blocks):
         return _run_blocks(call, call.pattern)
-    graph, num_samples = shared_graph(call.pattern)
+    graph, num_samples = call.pattern.shared()
     return _run_graph(call, graph, num_samples)
 
 
@@ -117,7 +116,7 @@ def pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:
 
 def refuse(shape: CallShape) -> str | None:
     """A mask holds each pair once."""
-    if not isinstance(shape.pattern, Blocks) and shared_graph(shape.pattern)[0].is_multigraph:
+    if not isinstance(shape.pattern, Blocks) and shape.pattern.shared()[0].is_multigraph:
         return "dense: 'edge_index' holds a pair more than once, which a mask cannot express"
     return None
 

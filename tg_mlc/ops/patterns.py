@@ -1,0 +1,492 @@
+"""Patterns of attention: which queries attend to which keys, as values that say what can be fast: complete blocks are
+matrix products, and one label graph that all samples share need not be repeated for each of them.
+
+Attention weights, edge biases and the compressed form of a pattern follow the order of :meth:`Pattern.to_edge_index`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
+from torch_geometric.index import index2ptr, ptr2index
+from torch_geometric.typing import Adj
+from torch_geometric.utils import cumsum, is_sparse, to_edge_index
+
+Form = TypeVar("Form")
+
+
+class CSR(NamedTuple):
+    """Edges grouped by query: those of ``i`` stand at ``ptr[i]:ptr[i + 1]``, by key unless they came grouped."""
+
+    ptr: Tensor  #: ``[num_queries + 1]``
+    key: Tensor  #: ``[num_edges]``, the key of every edge
+    perm: Tensor | None  #: ``[num_edges]``, its place in the canonical order; :obj:`None` if that is the same
+
+
+class CSC(NamedTuple):
+    """Edges grouped by key: those of key ``j`` stand at ``ptr[j]:ptr[j + 1]``."""
+
+    ptr: Tensor  #: ``[num_keys + 1]``
+    query: Tensor  #: ``[num_edges]``, the query of every edge
+    order: Tensor  #: ``[num_edges]``, its place among the edges grouped by query
+
+
+class Pattern(ABC):
+    """Base of :class:`~tg_mlc.ops.Edges`, :class:`~tg_mlc.ops.Blocks` and :class:`~tg_mlc.ops.Shared`."""
+
+    num_queries: int
+    num_keys: int
+    device: torch.device
+
+    @property
+    @abstractmethod
+    def num_edges(self) -> int:
+        """The number of (query, key) pairs that attend."""
+
+    @abstractmethod
+    def to_edge_index(self) -> Tensor:
+        """The literal ``[2, num_edges]`` list, keys (sources) in row 0 and queries (targets) in row 1."""
+
+    @abstractmethod
+    def csr(self) -> CSR:
+        """The edges grouped by query."""
+
+    @abstractmethod
+    def to(self, device: torch.device | str) -> Pattern:
+        """The same pattern on another device."""
+
+    @property
+    def density(self) -> float:
+        """The share of all (query, key) pairs that attend."""
+        return self.num_edges / max(self.num_queries * self.num_keys, 1)
+
+    @property
+    def weights_size(self) -> tuple[int, ...]:
+        """The leading sizes of attention weights in the pattern's own layout; the heads come last."""
+        return (self.num_edges,)
+
+    @property
+    def bias_size(self) -> int:
+        """The number of entries of an edge bias."""
+        return self.num_edges
+
+    def expand_bias(self, edge_bias: Tensor) -> Tensor:
+        """Brings an edge bias ``[bias_size, heads]`` to ``[num_edges, heads]``."""
+        return edge_bias
+
+    def to_edge_list(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Lowers weights in the pattern's own layout to ``edge_index`` and ``[num_edges, heads]``."""
+        return self.to_edge_index(), weights.reshape(self.num_edges, weights.size(-1))
+
+    def shared(self) -> tuple[Edges, int]:
+        """The fewest edges that describe the pattern, and the number of samples that share them."""
+        return Edges(self.to_edge_index(), self.num_queries, self.num_keys, validate=False), 1
+
+
+def _kept(derive: Callable[[Edges], Form]) -> Callable[[Edges], Form]:
+    """Derives a form once, outside of inference mode, so that training can use it afterwards."""
+
+    @wraps(derive)
+    def get(edges: Edges) -> Form:
+        if derive.__name__ not in edges._kept:
+            tracing = torch.compiler.is_compiling() or not torch.is_inference_mode_enabled()
+            with nullcontext() if tracing else torch.inference_mode(False):
+                edges._kept[derive.__name__] = derive(edges)
+        form: Form = edges._kept[derive.__name__]
+        return form
+
+    return get
+
+
+class Edges(Pattern):
+    r"""An explicit list of edges, which caches the forms that it has been converted to.
+
+    Args:
+        edge_index (torch.Tensor or SparseTensor): Keys (sources) in row 0 and queries (targets) in row 1, as in PyG; or
+            an adjacency, with the targets in its rows.
+        num_queries (int): The number of queries.
+        num_keys (int): The number of keys.
+        validate (bool, optional): If set to :obj:`False`, trusts the arguments. (default: :obj:`True`)
+
+    Shapes:
+        - **edge_index:** :math:`(2, |\mathcal{E}|)`
+
+    Raises:
+        TypeError: If :obj:`edge_index` does not hold :obj:`torch.long`.
+        ValueError: If its shape or one of its indices is out of range.
+    """
+
+    def __init__(self, edge_index: Adj, num_queries: int, num_keys: int, *, validate: bool = True) -> None:
+        self.edge_index: Tensor = to_list(edge_index)
+        if validate and not torch.compiler.is_compiling():
+            check_edge_index(self.edge_index, num_keys, num_queries)
+        self.num_queries = num_queries
+        self.num_keys = num_keys
+        self.device = self.edge_index.device
+        self._kept: dict[str, Any] = {}
+
+    @classmethod
+    def from_csr(cls, ptr: Tensor, key: Tensor, num_queries: int, num_keys: int) -> Edges:
+        """Takes edges that are grouped by query already; queries beyond the pointer have none."""
+        edges = cls(torch.stack([key, ptr2index(ptr, output_size=key.numel())]), num_queries, num_keys)
+        if ptr.numel() <= num_queries:
+            ptr = torch.cat([ptr, ptr[-1:].expand(num_queries + 1 - ptr.numel())])
+        edges._kept["csr"] = CSR(ptr[: num_queries + 1], key, None)  # the check above found no edge beyond
+        return edges
+
+    @property
+    def num_edges(self) -> int:
+        """The number of edges."""
+        return self.edge_index.size(1)
+
+    @property
+    @_kept
+    def is_multigraph(self) -> bool:
+        """:obj:`True` if a pair occurs more than once; it takes part in the softmax as often."""
+        pair = self.edge_index[1] * self.num_keys + self.edge_index[0]
+        return bool(torch.unique(pair).numel() < self.num_edges)
+
+    @property
+    def is_complete(self) -> bool:
+        """:obj:`True` if every query attends to every key exactly once."""
+        return self.num_edges == self.num_queries * self.num_keys and not self.is_multigraph
+
+    @_kept
+    def mask(self) -> Tensor:
+        """The dense form ``[num_queries, num_keys]``."""
+        mask = torch.zeros(self.num_queries, self.num_keys, dtype=torch.bool, device=self.device)
+        mask[self.edge_index[1], self.edge_index[0]] = True
+        return mask
+
+    @_kept
+    def isolated(self) -> Tensor:
+        """A mask of the queries without neighbours, ``[num_queries]``."""
+        return self.csr().ptr.diff() == 0
+
+    @_kept
+    def finite_mask(self) -> Tensor:
+        """The dense form in which an isolated query sees all keys, so that its softmax is finite."""
+        return self.mask() | self.isolated().unsqueeze(-1)
+
+    def to_edge_index(self) -> Tensor:
+        """The edges as they were given."""
+        return self.edge_index
+
+    @_kept
+    def csr(self) -> CSR:
+        """The edges grouped by query, sorted once."""
+        perm = torch.sort(self.edge_index[1] * self.num_keys + self.edge_index[0], stable=True).indices
+        key, query = self.edge_index[:, perm]
+        return CSR(_pointers(query, self.num_queries), key, perm)
+
+    @_kept
+    def csc(self) -> CSC:
+        """The edges grouped by key."""
+        ptr, key, _ = self.csr()
+        key, order = torch.sort(key, stable=True)
+        query = ptr2index(ptr, output_size=self.num_edges)
+        return CSC(_pointers(key, self.num_keys), query[order], order)
+
+    def prepare(self) -> Edges:
+        """Derives all forms that calls need (the dense one unless no backend would take it), so that calls neither wait
+        for the device nor trace it.
+        """
+        _ = self.is_multigraph
+        self.csc()
+        if self.num_queries * self.num_keys <= 64 * max(self.num_edges, 2**14):
+            # One tensor in place of two where both are the same:
+            self._kept["finite_mask"] = self.finite_mask() if bool(self.isolated().any()) else self.mask()
+            self.mask()
+        return self
+
+    def shared(self) -> tuple[Edges, int]:
+        """The pattern itself, of one sample."""
+        return self, 1
+
+    def to(self, device: torch.device | str) -> Edges:
+        """The same pattern on another device, with its forms."""
+
+        def moved(form: Any) -> Any:
+            if isinstance(form, tuple):
+                return type(form)(*map(moved, form))
+            return form.to(device) if isinstance(form, Tensor) else form
+
+        edges = Edges(self.edge_index.to(device), self.num_queries, self.num_keys, validate=False)
+        edges._kept = {name: moved(form) for name, form in self._kept.items()}
+        return edges
+
+    def __repr__(self) -> str:
+        return f"Edges(num_queries={self.num_queries}, num_keys={self.num_keys}, num_edges={self.num_edges})"
+
+
+class Blocks(Pattern):
+    r"""Complete within each sample: all queries of a sample attend to all of its keys.
+
+    Args:
+        query_ptr (torch.Tensor): Where the queries of every sample begin and end.
+        key_ptr (torch.Tensor): Where the keys of every sample begin and end.
+        num_queries (int, optional): The number of queries. As for the arguments below, it is read from the pointers if
+            :obj:`None`, which waits for the device and cannot be traced. (default: :obj:`None`)
+        num_keys (int, optional): The number of keys. (default: :obj:`None`)
+        max_queries (int, optional): The most queries of a sample. (default: :obj:`None`)
+        max_keys (int, optional): The most keys of a sample. (default: :obj:`None`)
+        validate (bool, optional): If set to :obj:`False`, trusts the arguments. (default: :obj:`True`)
+
+    Shapes:
+        - **query_ptr, key_ptr:** :math:`(B + 1)`
+
+    Raises:
+        TypeError: If a pointer does not hold :obj:`torch.long`.
+        ValueError: If a pointer does not start at 0, decreases or ends elsewhere than told, or if the two disagree.
+    """
+
+    def __init__(
+        self,
+        query_ptr: Tensor,
+        key_ptr: Tensor,
+        *,
+        num_queries: int | None = None,
+        num_keys: int | None = None,
+        max_queries: int | None = None,
+        max_keys: int | None = None,
+        validate: bool = True,
+    ) -> None:
+        if validate and not torch.compiler.is_compiling():
+            check_ptr("query_ptr", query_ptr, num_queries, max_queries)
+            check_ptr("key_ptr", key_ptr, num_keys, max_keys)
+            if query_ptr.numel() != key_ptr.numel():
+                raise ValueError(
+                    f"Expected 'query_ptr' and 'key_ptr' to describe the same number of samples "
+                    f"(got {query_ptr.numel() - 1} and {key_ptr.numel() - 1})"
+                )
+        self.query_ptr = query_ptr
+        self.key_ptr = key_ptr
+        self.num_samples = query_ptr.numel() - 1
+        self.num_queries = int(query_ptr[-1]) if num_queries is None else num_queries
+        self.num_keys = int(key_ptr[-1]) if num_keys is None else num_keys
+        self.device = query_ptr.device
+        self._max_queries = max_queries
+        self._max_keys = max_keys
+        self._num_edges: int | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Tells whether the sizes of the largest sample are known without asking the device."""
+        return self._max_queries is not None and self._max_keys is not None
+
+    @property
+    def max_queries(self) -> int:
+        """The most queries of a sample."""
+        if self._max_queries is None:
+            self._max_queries = longest(self.query_ptr)
+        return self._max_queries
+
+    @property
+    def max_keys(self) -> int:
+        """The most keys of a sample."""
+        if self._max_keys is None:
+            self._max_keys = longest(self.key_ptr)
+        return self._max_keys
+
+    @property
+    def num_edges(self) -> int:
+        """The number of (query, key) pairs of all samples."""
+        if self._num_edges is None:
+            self._num_edges = int((self.query_ptr.diff() * self.key_ptr.diff()).sum())
+        return self._num_edges
+
+    def to_edge_index(self) -> Tensor:
+        """The literal list of all pairs, sample after sample."""
+        ptr, key, _ = self.csr()
+        return torch.stack([key, ptr2index(ptr, output_size=self.num_edges)])
+
+    def csr(self) -> CSR:
+        """The edges grouped by query."""
+        sample = self.sample_of_query()
+        ptr = cumsum(self.key_ptr.diff()[sample])
+        row = ptr2index(ptr, output_size=self.num_edges)
+        key = torch.arange(self.num_edges, device=self.device) - ptr[row] + self.key_ptr[sample[row]]
+        return CSR(ptr, key, None)
+
+    def sample_of_query(self) -> Tensor:
+        """The sample of every query."""
+        sample: Tensor = ptr2index(self.query_ptr, output_size=self.num_queries)
+        return sample
+
+    def to(self, device: torch.device | str) -> Blocks:
+        """The same pattern on another device."""
+        sizes = {"num_queries": self.num_queries, "num_keys": self.num_keys}
+        bounds = {"max_queries": self._max_queries, "max_keys": self._max_keys}
+        return Blocks(self.query_ptr.to(device), self.key_ptr.to(device), **sizes, **bounds, validate=False)
+
+    def __repr__(self) -> str:
+        return f"Blocks(num_samples={self.num_samples}, num_queries={self.num_queries}, num_keys={self.num_keys})"
+
+
+class Shared(Pattern):
+    r"""One graph among :math:`L` nodes, the same for every sample; node :math:`i` of sample :math:`b` stands in row
+    :math:`b \cdot L + i`.
+
+    Args:
+        graph (Edges, LabelGraph, torch.Tensor or SparseTensor): The graph, as a square :class:`Edges`, as a
+            :class:`~torch_geometric.data.Data` with :obj:`num_nodes` and :obj:`edge_index` or :obj:`adj_t`, or as an
+            ``edge_index``.
+        num_samples (int): The number of samples :math:`B`.
+        num_nodes (int, optional): The number of nodes :math:`L`; needed only beside an ``edge_index``.
+            (default: :obj:`None`)
+
+    Shapes:
+        - **graph:** :math:`(2, |\mathcal{E}|)` as an ``edge_index``
+
+    Raises:
+        TypeError: If an ``edge_index`` does not hold :obj:`torch.long`.
+        ValueError: If :obj:`graph` is not square or holds no edges, :obj:`num_nodes` is missing, or
+            :obj:`num_samples` is negative.
+    """
+
+    def __init__(self, graph: Edges | Data | Adj, num_samples: int, num_nodes: int | None = None) -> None:
+        if isinstance(graph, Data):
+            graph = Edges(adjacency_of(graph), graph.num_nodes, graph.num_nodes)
+        if not isinstance(graph, Edges):
+            if num_nodes is None:
+                raise ValueError("Expected 'num_nodes' beside an 'edge_index' (got None)")
+            graph = Edges(graph, num_nodes, num_nodes)
+        if graph.num_queries != graph.num_keys or num_nodes not in (None, graph.num_keys):
+            raise ValueError(
+                f"Expected 'graph' to be a graph among 'num_nodes' nodes "
+                f"(got {graph.num_queries} queries, {graph.num_keys} keys and num_nodes={num_nodes})"
+            )
+        if not torch.compiler.is_compiling() and num_samples < 0:
+            raise ValueError(f"Expected 'num_samples' to be at least 0 (got {num_samples})")
+        self.graph = graph
+        self.num_samples = num_samples
+        self.num_nodes = graph.num_keys
+        self.num_queries = self.num_keys = num_samples * graph.num_keys
+        self.device = graph.device
+
+    @property
+    def num_edges(self) -> int:
+        """The number of edges of all samples."""
+        return self.num_samples * self.graph.num_edges
+
+    @property
+    def density(self) -> float:
+        """The share of the graph's pairs that attend; pairs across samples do not count."""
+        return self.graph.density
+
+    @property
+    def weights_size(self) -> tuple[int, ...]:
+        """The leading sizes of attention weights: samples, and edges of the graph."""
+        return (self.num_samples, self.graph.num_edges)
+
+    @property
+    def bias_size(self) -> int:
+        """The number of edges of the graph, whose bias all samples share."""
+        return self.graph.num_edges
+
+    def expand_bias(self, edge_bias: Tensor) -> Tensor:
+        """Repeats an edge bias for every sample."""
+        return edge_bias.repeat(self.num_samples, 1)
+
+    def shared(self) -> tuple[Edges, int]:
+        """The graph, and the number of samples."""
+        return self.graph, self.num_samples
+
+    def to_edge_index(self) -> Tensor:
+        """The literal list of edges, sample after sample."""
+        shifted = self.graph.edge_index.unsqueeze(1) + self._offsets(self.num_nodes)
+        return shifted.reshape(2, self.num_edges)
+
+    def csr(self) -> CSR:
+        """The edges of all samples grouped by query."""
+        ptr, key, perm = self.graph.csr()
+        by_edges = self._offsets(self.graph.num_edges)
+        last = torch.full((1,), self.num_edges, device=self.device)
+        keys = (key + self._offsets(self.num_nodes)).flatten()
+        perms = None if perm is None else (perm + by_edges).flatten()
+        return CSR(torch.cat([(ptr[:-1] + by_edges).flatten(), last]), keys, perms)
+
+    def _offsets(self, step: int) -> Tensor:
+        return torch.arange(self.num_samples, device=self.device).unsqueeze(-1) * step
+
+    def to(self, device: torch.device | str) -> Shared:
+        """The same pattern on another device."""
+        return Shared(self.graph.to(device), self.num_samples)
+
+    def __repr__(self) -> str:
+        return f"Shared({self.graph}, num_samples={self.num_samples})"
+
+
+def to_list(edge_index: Adj) -> Tensor:
+    """Converts a graph to a list ``[2, num_edges]``, sources in row 0. The rows of an adjacency are targets."""
+    return with_values(edge_index)[0]
+
+
+def with_values(edge_index: Adj) -> tuple[Tensor, Tensor | None]:
+    """Converts a graph to the list of :func:`to_list`, and returns the values of an adjacency with it."""
+    if isinstance(edge_index, EdgeIndex):
+        return edge_index.as_tensor(), None
+    if is_sparse(edge_index):
+        edges, values = to_edge_index(edge_index)
+        return edges.flip(0), values
+    plain: Tensor = edge_index
+    return plain, None
+
+
+def adjacency_of(graph: Data) -> Adj:
+    """Returns the :obj:`edge_index` of a graph, or else its :obj:`adj_t`."""
+    for name in ("edge_index", "adj_t"):
+        if (adjacency := graph.get(name)) is not None:
+            return adjacency
+    raise ValueError(f"Expected the graph to hold 'edge_index' or 'adj_t' (got {graph})")
+
+
+def longest(ptr: Tensor) -> int:
+    """Returns the size of the largest segment of a pointer."""
+    return int(ptr.diff().max()) if ptr.numel() > 1 else 0
+
+
+def _pointers(index: Tensor, size: int) -> Tensor:
+    """Finds where each value begins in an ascending index, which is unchecked while a model is compiled."""
+    if torch.compiler.is_compiling():
+        return torch.searchsorted(index, torch.arange(size + 1, device=index.device))
+    pointers: Tensor = index2ptr(index, size)
+    return pointers
+
+
+def check_edge_index(edge_index: Tensor, num_sources: int, num_targets: int) -> None:
+    """Raises a clear error unless :obj:`edge_index` fits the given numbers of nodes."""
+    if not isinstance(edge_index, Tensor):
+        raise TypeError(f"Expected 'edge_index' to be a tensor (got {type(edge_index).__name__})")
+    if edge_index.dtype != torch.long:
+        raise TypeError(f"Expected 'edge_index' to hold torch.long (got {edge_index.dtype}); cast it with '.long()'")
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(f"Expected 'edge_index' of shape [2, num_edges] (got {list(edge_index.shape)})")
+    for name, index, size in (("source", edge_index[0], num_sources), ("target", edge_index[1], num_targets)):
+        if index.numel() > 0 and (int(index.min()) < 0 or int(index.max()) >= size):
+            raise ValueError(
+                f"Expected the {name} indices of 'edge_index' to lie in [0, {size}) "
+                f"(got values from {int(index.min())} to {int(index.max())})"
+            )
+
+
+def check_ptr(name: str, ptr: Tensor, total: int | None, max_size: int | None) -> None:
+    """Raises a clear error unless :obj:`ptr` is a pointer over :obj:`total` rows."""
+    if ptr.dtype != torch.long:
+        raise TypeError(f"Expected '{name}' to hold torch.long (got {ptr.dtype}); cast it with '.long()'")
+    if ptr.dim() != 1 or ptr.numel() == 0:
+        raise ValueError(f"Expected '{name}' of shape [num_samples + 1] (got {list(ptr.shape)})")
+    if int(ptr[0]) != 0 or bool((ptr.diff() < 0).any()):
+        raise ValueError(f"Expected '{name}' to start at 0 and never to decrease (got {ptr.tolist()[:8]}...)")
+    if total is not None and int(ptr[-1]) != total:
+        raise ValueError(f"Expected '{name}' to end at the number of rows, {total} (got {int(ptr[-1])})")
+    if max_size is not None and longest(ptr) > max_size:
+        raise ValueError(f"Expected no sample of '{name}' to be larger than {max_size} (got {longest(ptr)})")
