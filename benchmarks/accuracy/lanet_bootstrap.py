@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 
 from benchmarks.accuracy.lanet_models import ORDER, title_of
 from benchmarks.files import read_file
@@ -74,7 +73,7 @@ def weighed_metrics(y: np.ndarray, scores: np.ndarray, thresholds: Mapping[str, 
 
     F1 is left out where its threshold is not known.
     """
-    pooled, per_label = RankedOnce(y, scores, pooled=True), RankedOnce(y, scores, pooled=False)
+    pooled, per_label = (_roc_auc(y, scores, pooled=pooled) for pooled in (True, False))
 
     def macro_auc(weight: np.ndarray) -> np.ndarray:
         values = per_label(weight)
@@ -110,39 +109,27 @@ def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
 
 
-class RankedOnce:
-    """The areas under ROC curves, one for each label or for all entries pooled, for any weights of rows.
+def _roc_auc(y: np.ndarray, scores: np.ndarray, *, pooled: bool) -> Weighed:
+    """The areas under ROC curves of all labels, or of all entries as one, NaN where one class has no weight."""
+    label = np.zeros(y.size, np.int64) if pooled else np.tile(np.arange(y.shape[1]), len(y))
+    order = np.lexsort((scores.ravel(), label))
+    label, score, row = label[order], scores.ravel()[order], order // y.shape[1]
+    positive = y.ravel()[order] == 1
+    labels = np.flatnonzero(np.append(True, np.diff(label) != 0))  # where each begins
+    ties = np.flatnonzero(np.append(True, (np.diff(label) != 0) | (np.diff(score) != 0)))  # equal scores of a label
+    label_of_tie = np.searchsorted(labels, ties, side="right") - 1
+    first_tie = np.searchsorted(ties, labels)
 
-    Of the order of all scores only the places before and after each positive's equal scores matter, so the entries
-    between two such places are one row of a matrix that counts them by sample.
-    """
+    def areas(weight: np.ndarray) -> np.ndarray:
+        of_row = weight[row]
+        won, lost = (np.add.reduceat(of_row * is_it, ties) for is_it in (positive, ~positive))
+        below = np.cumsum(lost) - lost
+        # One half of equal scores is below.
+        pairs = won * (below - below[first_tie][label_of_tie] + lost / 2)
+        better, positives, negatives = (np.add.reduceat(part, first_tie) for part in (pairs, won, lost))
+        return _share(better, positives * negatives)
 
-    def __init__(self, y: np.ndarray, scores: np.ndarray, *, pooled: bool) -> None:
-        label = np.zeros(y.size, np.int64) if pooled else np.tile(np.arange(y.shape[1]), len(y))
-        order = np.lexsort((scores.ravel(), label))
-        label, score, row = label[order], scores.ravel()[order], order // y.shape[1]
-        positive = np.flatnonzero(y.ravel()[order] == 1)
-        first = np.flatnonzero(np.append(True, (np.diff(score) != 0) | (np.diff(label) != 0)))  # of equal scores
-        tie = np.searchsorted(first, positive, side="right") - 1
-        start = np.append(np.flatnonzero(np.append(True, np.diff(label) != 0)), len(order))
-        low, high = first[tie], np.append(first, len(order))[tie + 1]
-        places = np.unique(np.concatenate([low, high, start]))
-        self._low, self._high, self._start = (np.searchsorted(places, place) for place in (low, high, start))
-        between = np.repeat(np.arange(len(places) - 1), np.diff(places))
-        self._counts = sp.csr_array((np.ones(len(row)), (between, row)), shape=(len(places) - 1, len(y)))
-        self._row, self._label = row[positive], label[positive]
-        ones = np.ones(len(positive))
-        self._of = sp.csr_array((ones, (self._label, np.arange(len(positive)))), shape=(len(start) - 1, len(positive)))
-
-    def __call__(self, weight: np.ndarray) -> np.ndarray:
-        """Returns the areas by label and draw, NaN where one class has no weight."""
-        below = np.concatenate([np.zeros((1, weight.shape[1])), np.cumsum(self._counts @ weight, axis=0)])
-        own = weight[self._row]
-        # One half of equal scores is below; half of all pairs are won among the positives themselves.
-        won = own * ((below[self._low] + below[self._high]) / 2 - below[self._start[self._label]])
-        positive = self._of @ own
-        pairs = positive * (np.diff(below[self._start], axis=0) - positive)
-        return _share(self._of @ won - positive**2 / 2, pairs)
+    return lambda weights: np.stack([areas(weight) for weight in weights.T], axis=1)
 
 
 def resamples(entity: np.ndarray, draws: int, seed: int = 0) -> Iterator[np.ndarray]:

@@ -3,7 +3,6 @@ the machine.
 
     python -m benchmarks.speed.attention --replace
     python -m benchmarks.speed.attention --quick        # tiny sizes: do all candidates agree?
-    python -m benchmarks.speed.attention --calibrate    # where does one backend overtake another?
 
 First the output and the three gradients of every candidate are compared with the reference in double precision; one
 that disagrees is listed, and gets no ratio. Those that agree take turns in one process, with whatever depends on the
@@ -25,7 +24,6 @@ from benchmarks.command_line import RETAINED_HEAP, chosen, heap_is_retained, ret
 from benchmarks.files import check_replacement, name_of, read_file, write_results
 from benchmarks.report import speed as tables
 from benchmarks.speed import growth
-from benchmarks.speed.crossovers import calibrate as find_thresholds
 from benchmarks.speed.implementations import OURS, Attend, call, candidates, passes
 from benchmarks.speed.measure import Job, Limits, interleave, measure_limits
 from benchmarks.speed.memory import peaks_of
@@ -51,7 +49,6 @@ def main(
     threads: int = 2,
     replace: bool = False,
     quick: bool = False,
-    calibrate: bool = False,
     machine: str = "",
 ) -> int:
     """Compares all candidates, prints a table for each regime, and returns 1 if a candidate disagrees.
@@ -64,7 +61,6 @@ def main(
         threads: Number of threads.
         replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
         quick: Whether to take tiny sizes, one round, and no measurements of memory.
-        calibrate: Whether to look instead for the sizes at which one backend overtakes another, in float32.
         machine: What to call this machine in the names of its files, if they are to stand beside another's.
     """
     check_replacement(replace, quick=quick)
@@ -72,13 +68,8 @@ def main(
     torch.set_num_threads(threads)
     settings = Settings(1 if quick else repeats, device, dtype, threads, quick)
     limits = measure_limits(device, settings.torch_dtype, quick=quick)
-    content: dict[str, Any] = {"settings": settings.to_dict()}
-    if calibrate:
-        content |= {"limits": asdict(limits), "calibration": find_thresholds(settings.repeats, device, quick=quick)}
-        print(f"Wrote {write_results(name_of('attention_calibration', device, machine), content, replace=replace)}")
-        return 0
-
-    content["regimes"] = rows = {}
+    rows: dict[str, Row] = {}
+    content: dict[str, Any] = {"settings": settings.to_dict(), "regimes": rows}
     for regime in (regime for name in names if name != SCALING for regime in regimes_of(name, quick=quick)):
         rows[regime.name] = compare(regime, settings, limits)
         print(

@@ -1,20 +1,23 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import os
 import re
 import runpy
-import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from examples.sider_graph import COLUMNS, CONTRAST, SILENT, load_or_fall_back, main
 from tests.snippets import ROOT
+from tg_mlc.baselines import ForestBaseline
 from tg_mlc.datasets import DatasetUnavailableError
+from tg_mlc.inputs.tables import read_molecules
 from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.saving import read_checkpoint
 
@@ -33,19 +36,19 @@ def sider_file() -> Path:
 
 
 @pytest.mark.usefixtures("sider_file")
-def test_sider_end_to_end(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sider_end_to_end(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def read_some(*args: Any) -> tuple[Any, ...]:
+        smiles, y, names = read_molecules(*args)
+        return smiles[:240], y[:240], names
+
+    monkeypatch.setattr("tg_mlc.datasets.moleculenet.read_molecules", read_some)
+    monkeypatch.setattr("examples.sider_graph.ForestBaseline", lambda _, **options: ForestBaseline(100, **options))
     main(graphs="edgeless,prior", seed=2, root=root, output=tmp_path, max_epochs=2, accelerator="cpu", contrast=False)
     table = capsys.readouterr().out
-    ours = (
-        "label frequency",
-        "random forest",
-        "linear SVM",
-        "logistic regression",
-        SILENT,
-        "LaMP edgeless",
-        "LaMP prior",
-    )
-    for row in (*ours, "paper, FMP + LaMP_el"):
+    baselines = ("label frequency", "random forest", "linear SVM", "logistic regression", SILENT)
+    for row in (*baselines, "LaMP edgeless", "LaMP prior", "paper, FMP + LaMP_el"):
         assert re.search(rf"^{re.escape(row)} .*0\.\d{{3}}", table, re.MULTILINE), row
     assert all(title in table for title in COLUMNS.values())
 
@@ -61,7 +64,7 @@ def test_sider_end_to_end(root: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert all(results["rows"][row]["values"]["roc_auc_macro"] > 0.6 for row in ("linear SVM", "logistic regression"))
     with (tmp_path / "sider" / "prior" / "predictions.csv").open() as file:
         rows = list(csv.reader(file))
-    assert len(rows) == 1 + 143
+    assert len(rows) == 1 + 24
     assert rows[0][:2] == ["smiles", "Hepatobiliary disorders"]
     assert all(0 <= float(cell) <= 1 for row in rows[1:] for cell in row[1:])
     assert (tmp_path / "sider" / "prior" / "label_graph.png").stat().st_size > 10_000
@@ -106,26 +109,20 @@ def test_a_label_graph_that_is_not_there() -> None:
         main(graphs="edgeless,tree")
 
 
-def test_help_explains_every_flag() -> None:
-    script = [sys.executable, str(ROOT / "examples" / "sider_graph.py"), "--help"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
-    text = subprocess.run(script, check=True, capture_output=True, text=True, cwd=ROOT, env=environment).stdout
+def run_script(monkeypatch: pytest.MonkeyPatch, *options: str) -> Any:
+    """Runs the script, and returns its exit status."""
+    monkeypatch.setattr(sys, "argv", ["sider_graph.py", *options])
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_path(str(ROOT / "examples" / "sider_graph.py"), run_name="__main__")
+    return stop.value.code
+
+
+def test_help_explains_every_flag(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert run_script(monkeypatch, "--help") == 0
+    text = capsys.readouterr().out
     flags = set(re.findall(r"^  (--\w+)", text, re.MULTILINE)) - {"--config", "--print_config"}
-    names = (
-        "dataset",
-        "graphs",
-        "node_messages",
-        "atoms",
-        "split",
-        "seed",
-        "root",
-        "output",
-        "max_epochs",
-        "precision",
-        "accelerator",
-        "contrast",
-    )
-    assert flags >= {f"--{name}" for name in names} | {"--resume"}
+    assert flags >= {f"--{name}" for name in inspect.signature(main).parameters}
     for flag in flags:
         explained = re.search(rf"^  {flag}\b.*?(?=^  -|\Z)", text, re.DOTALL | re.MULTILINE)
         assert explained is not None
@@ -140,8 +137,5 @@ def test_an_interruption_before_training_is_a_message(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Recipe, "load_dataset", interrupt)
-    monkeypatch.setattr(sys, "argv", ["sider_graph.py"])
-    with pytest.raises(SystemExit) as stop:
-        runpy.run_path(str(ROOT / "examples" / "sider_graph.py"), run_name="__main__")
-    assert stop.value.code == 130
+    assert run_script(monkeypatch) == 130
     assert capsys.readouterr().err == "Interrupted\n"

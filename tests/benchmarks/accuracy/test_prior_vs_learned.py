@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,6 +13,7 @@ from benchmarks.accuracy import baselines
 from benchmarks.accuracy.prior_vs_learned import Trial, _recovered, _try_out, main, own_graphs, run_variant, with_graphs
 from benchmarks.accuracy.runs import Row, Task, frame
 from benchmarks.report.comparisons import Comparison, recovered, short, spreads
+from tg_mlc.datasets import Planted
 from tg_mlc.graphs import LabelGraph, edgeless, tree
 from tg_mlc.papers.recipes import RECIPES
 
@@ -75,8 +77,9 @@ class NoBatches:
 
 
 def test_planted_graphs_end_to_end(
-    root: Path, own_runs: Path, results: Path, capsys: pytest.CaptureFixture[str]
+    root: Path, own_runs: Path, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("tg_mlc.papers.recipes.dna_and_planted.Planted", partial(Planted, num_samples=800))
     tracked = results / "prior_vs_learned-planted-50-official.json"
     tracked.write_text("tracked")
     main(

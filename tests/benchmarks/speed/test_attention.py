@@ -6,7 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -14,8 +13,6 @@ from benchmarks.command_line import RETAINED_HEAP, chosen, default_heap, heap_is
 from benchmarks.files import describe_environment
 from benchmarks.report import speed
 from benchmarks.speed import attention, growth, implementations, measure
-from benchmarks.speed import crossovers as calibrate_module
-from benchmarks.speed.crossovers import calibrate, crossover, lengths
 from benchmarks.speed.implementations import LITERAL, OURS, SDPA, Candidate, sdpa
 from benchmarks.speed.measure import Limits, Samples, interleave, measure_limits, relative_rms
 from benchmarks.speed.memory import peaks_of
@@ -176,20 +173,6 @@ def test_exponent_of_a_power_law() -> None:
     assert fit["r2"] == pytest.approx(1.0)
 
 
-def test_crossover() -> None:
-    assert crossover([0.01, 0.03, 0.05], [0.5, 1.0, 2.0]) == pytest.approx(0.03)
-    assert crossover([0.0, 1.0], [0.5, 2.0]) == pytest.approx(0.5)
-    assert crossover([0.01, 0.03], [0.5, 0.9]) is None
-    assert crossover([0.01, 0.03], [2.0, 3.0]) is None
-
-
-@pytest.mark.parametrize("waste", [0.0, 0.2, 0.45])
-def test_lengths_waste_what_they_are_asked_to(waste: float) -> None:
-    sizes = lengths(100, waste, 16)
-    assert 1 - float(sizes.float().mean() / sizes.max()) == pytest.approx(waste, abs=0.02)
-    assert float(sizes.float().mean()) == pytest.approx(100, rel=0.02)
-
-
 def test_switches_need_no_value() -> None:
     assert with_switches(["--quick", "--save", "false", "--repeats", "3"], ["quick", "save"]) == [
         "--quick",
@@ -237,35 +220,6 @@ def test_torch_sparse_agrees() -> None:
         inputs = draw(pattern, regime)
         found = errors(implementations.torch_sparse(pattern), inputs, reference(inputs, pattern))
         assert agrees(found, torch.float32)
-
-
-def test_calibration_finds_ratios(capsys: pytest.CaptureFixture[str]) -> None:
-    result = calibrate(1, "cpu", quick=True)
-    assert set(result["in_use"]) == {"DENSE_FROM", "MIN_BLOCK", "MIN_DROPPED", "MAX_WASTE", "FOLD_COST"}
-    rows = [row for by_size in result["density"].values() for row in by_size.values()]
-    assert all(len(row["x"]) == len(row["ratios"]) > 1 for row in rows)
-    assert all(
-        np.all(np.diff(row["x"]) > 0) for kind in ("waste", "dropped", "folding") for row in result[kind].values()
-    )
-    assert "MIN_BLOCK = " in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("wrong", "pair"), [("csr", "csr and dense"), ("blocks", "dense and blocks")])
-def test_backends_are_not_timed_unless_they_agree(monkeypatch: pytest.MonkeyPatch, wrong: str, pair: str) -> None:
-    attend = calibrate_module.graph_attention
-
-    def attend_wrongly(*args: Any, backend: str, **kwargs: Any) -> torch.Tensor:
-        return (2 if backend == wrong else 1) * attend(*args, backend=backend, **kwargs)
-
-    monkeypatch.setattr(calibrate_module, "graph_attention", attend_wrongly)
-    with pytest.raises(RuntimeError, match=f"{pair} to agree"):
-        calibrate(1, "cpu", quick=True)
-
-
-def test_folding_is_not_timed_unless_it_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(calibrate_module.WAYS, "folded", lambda *args: 2 * calibrate_module.WAYS["apart"](*args))
-    with pytest.raises(RuntimeError, match="apart and folded to agree"):
-        calibrate(1, "cpu", quick=True)
 
 
 def test_quick_run_agrees_and_writes_a_file(

@@ -1,7 +1,7 @@
 """Crossover table: the densities and sizes from which on one backend overtakes another.
 
-``backend="auto"`` uses no other figures of speed. ``python -m benchmarks.speed.attention --calibrate true`` measures
-the thresholds anew, in single precision. Those of ``csr`` are rounded from
+``backend="auto"`` uses no other figures of speed. ``python -m benchmarks.speed.attention --regimes DENSITY`` compares
+the backends by density. Thresholds are of single precision; those of ``csr`` are rounded from
 benchmarks/results/attention_calibration-cpu.json (those of another processor, in attention_calibration-cpu-epyc.json,
 are mostly higher, by up to two thirds), those of blocks from the latter, and that of folding lies between the two. That
 of ``scatter`` lies between those of 300 labels (2%) and 983 labels (1%), and that of 3% stands for ``triton`` until it
