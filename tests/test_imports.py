@@ -140,7 +140,7 @@ def test_predictions_import_neither_training_nor_what_other_kinds_need():
     run = [sys.executable, "-W", "ignore", "-c", LOADED, str(folders), *map(",".join, groups)]
     done = subprocess.run(run, check=True, capture_output=True, text=True, cwd=ROOT.parent)
     others, molecules = [{*line.split()} for line in done.stdout.splitlines() if line.startswith("imported:")]
-    unwanted = {"lightning", "pytorch_lightning", "torchmetrics", "tensorboard", "sklearn", "matplotlib"}
+    unwanted = {"lightning", "pytorch_lightning", "torchmetrics", "tensorboard", "sklearn", "matplotlib", "networkx"}
     unwanted |= {f"tg_mlc.{room}" for room in ("papers", "sequences", "datasets", "sklearn", "training.fitting")}
     assert "tg_mlc.stacking" in others
     assert not others & {*unwanted, "rdkit", "scipy.optimize", "scipy.stats"}

@@ -47,7 +47,7 @@ from benchmarks.report.papers import lines
 from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.datasets import DatasetUnavailableError
-from tg_mlc.graphs.wordnet_nouns import find_folder
+from tg_mlc.graphs.wordnet import find_folder
 from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.papers.recipes.family import FAMILY
 from tg_mlc.papers.recipes.molecules import MOLECULES

@@ -3,6 +3,7 @@ import os
 import re
 import shutil
 import time
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -12,8 +13,7 @@ from hypothesis import strategies as st
 from tests.graphs.helpers import error_of
 from tests.graphs.helpers import weights_of as all_weights_of
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.graphs.wordnet import wordnet
-from tg_mlc.graphs.wordnet_nouns import find_folder, read_nouns, wu_palmer
+from tg_mlc.graphs.wordnet import find_folder, read_nouns, wordnet, wu_palmer
 
 #             entity
 #            /      \
@@ -131,7 +131,7 @@ def test_words_to_look_up_instead(words, folder):
 
 
 def test_the_folder_is_found(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("tg_mlc.graphs.wordnet_nouns.USUAL", ())
+    monkeypatch.setattr(import_module("tg_mlc.graphs.wordnet"), "USUAL", ())
     for variable in ("WNSEARCHDIR", "NLTK_DATA"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))

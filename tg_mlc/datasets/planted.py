@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import networkx as nx
 import numpy as np
 import torch
 from scipy.stats import norm
@@ -68,6 +67,8 @@ class Planted(MultiLabelDataset):
         super().__init__(None, transform)
         self.share = share
         rng = np.random.default_rng(seed)
+        import networkx as nx
+
         planted = nx.random_regular_graph(degree, num_labels, seed=int(rng.integers(2**31)))
         names = [f"label_{i}" for i in range(num_labels)]
         edges = torch.tensor(list(planted.edges), dtype=torch.long).view(-1, 2).t()

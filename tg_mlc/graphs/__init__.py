@@ -6,10 +6,9 @@ from tg_mlc.graphs.compare import GraphComparison, compare
 from tg_mlc.graphs.label_graph import LabelGraph
 from tg_mlc.graphs.learned import learned
 from tg_mlc.graphs.networkx import from_networkx, to_networkx
-from tg_mlc.graphs.parents import read_parents
 from tg_mlc.graphs.plot import plot_comparison
 from tg_mlc.graphs.string_ppi import string_ppi
-from tg_mlc.graphs.tree import tree
+from tg_mlc.graphs.tree import read_parents, tree
 from tg_mlc.graphs.wordnet import wordnet
 
 __all__ = [

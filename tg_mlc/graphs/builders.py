@@ -1,36 +1,36 @@
-"""Label graphs that need no knowledge of the labels."""
+"""Label graphs that need no knowledge of the labels, and the choice of edges by their weights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
 
+from tg_mlc._options import check_count
 from tg_mlc.graphs.label_graph import LabelGraph, check_label_names
 
-Labels = int | Sequence[str]
 
-
-def fully_connected(labels: Labels, self_loops: bool = True) -> LabelGraph:
+def fully_connected(labels: int | Sequence[str], self_loops: bool = True) -> LabelGraph:
     r"""The complete label graph, the "fc" graph of the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper: every label attends to every label.
 
     Args:
         labels (int or list of str): The number of labels, or their names.
-        self_loops (bool, optional): If set to :obj:`False`, a label does not attend to itself.
-            (default: :obj:`True`)
+        self_loops (bool, optional): If set to :obj:`False`, a label does not attend to itself. (default: :obj:`True`)
 
     Raises:
         ValueError: If :obj:`labels` is neither a number nor a list of unique names.
     """
-    num_labels, label_names = _resolve(labels)
-    index = torch.arange(num_labels)
-    edge_index = torch.stack([index.repeat(num_labels), index.repeat_interleave(num_labels)])
-    graph = LabelGraph(edge_index, num_nodes=num_labels, label_names=label_names, kind="fully_connected")
-    return graph if self_loops else graph.remove_self_loops()
+    graph = edgeless(labels)
+    index = torch.arange(graph.num_labels)
+    edge_index = torch.stack([index.repeat(len(index)), index.repeat_interleave(len(index))])
+    options: dict[str, Any] = {**graph.to_dict(), "edge_index": edge_index, "kind": "fully_connected"}
+    return LabelGraph(**options) if self_loops else LabelGraph(**options).remove_self_loops()
 
 
-def edgeless(labels: Labels) -> LabelGraph:
+def edgeless(labels: int | Sequence[str]) -> LabelGraph:
     r"""The label graph without messages between different labels, the "el" graph of the `"Neural Message Passing for
     Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper: each label attends to itself only.
 
@@ -40,14 +40,53 @@ def edgeless(labels: Labels) -> LabelGraph:
     Raises:
         ValueError: If :obj:`labels` is neither a number nor a list of unique names.
     """
-    num_labels, label_names = _resolve(labels)
-    edge_index = torch.arange(num_labels).expand(2, -1)
-    return LabelGraph(edge_index, num_nodes=num_labels, label_names=label_names, kind="edgeless")
-
-
-def _resolve(labels: Labels) -> tuple[int, list[str] | None]:
-    if isinstance(labels, int) and not isinstance(labels, bool) and labels >= 0:
-        return labels, None
-    if isinstance(labels, int | str) or not isinstance(labels, Sequence):
+    is_number = isinstance(labels, int) and not isinstance(labels, bool) and labels >= 0
+    if not is_number and (isinstance(labels, int | str) or not isinstance(labels, Sequence)):
         raise ValueError(f"Expected 'labels' to be a non-negative number of labels or a list of names (got {labels!r})")
-    return len(labels), check_label_names(labels)
+    names = None if isinstance(labels, int) else check_label_names(labels)
+    num_labels = labels if isinstance(labels, int) else len(labels)
+    loops = torch.arange(num_labels).expand(2, -1)
+    return LabelGraph(loops, num_nodes=num_labels, label_names=names, kind="edgeless")
+
+
+def check_selection(threshold: float | None, top_k: int | None) -> None:
+    """Refuses options that :func:`select` cannot use."""
+    if threshold is not None and not np.isfinite(threshold):
+        raise ValueError(f"Expected 'threshold' to be a finite number or None (got {threshold!r})")
+    check_count("top_k", top_k, or_none=True)
+
+
+def select(
+    source: np.ndarray,
+    target: np.ndarray,
+    strength: np.ndarray,
+    num_labels: int,
+    threshold: float | None,
+    top_k: int | None,
+    self_loops: bool,
+    eligible: np.ndarray | None = None,
+) -> np.ndarray:
+    """Tells which pairs become edges: pairs of different labels that reach :obj:`threshold` and are among the
+    :obj:`top_k` strongest of their target (of equal ones, those whose source comes first), and loops for all labels or,
+    without :obj:`self_loops`, for those without another source.
+    """
+    loops = source == target
+    keep = ~loops if eligible is None else ~loops & eligible
+    if threshold is not None:
+        keep &= strength >= threshold
+    if top_k is not None:
+        places = np.flatnonzero(keep)
+        places = places[np.lexsort((source[places], -strength[places], target[places]))]
+        # Sorted by target, so a pair's rank is its distance from where its target begins.
+        rank = np.arange(len(places)) - np.searchsorted(target[places], target[places])
+        keep[places[rank >= top_k]] = False
+    needs_loop = np.ones(num_labels, dtype=bool)
+    if not self_loops:
+        needs_loop[target[keep]] = False
+    chosen: np.ndarray = keep | (loops & needs_loop[target])
+    return chosen
+
+
+def source_in_words(origin: str, **options: Any) -> str:
+    """The source of a graph in words: its origin, then the options that are set."""
+    return ", ".join([origin, *(f"{key}={value}" for key, value in options.items() if value is not None)])

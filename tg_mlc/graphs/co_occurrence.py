@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 from tg_mlc._frames import take_by_name
 from tg_mlc._numbers import to_label_csr
 from tg_mlc._options import check_choice, check_count
-from tg_mlc.graphs._select import check_selection, select_with_loops, source_in_words
+from tg_mlc.graphs.builders import check_selection, select, source_in_words
 from tg_mlc.graphs.label_graph import LabelGraph, as_names, check_label_names
 
 Weight = Literal["count", "conditional", "pmi", "correlation"]
@@ -52,7 +52,7 @@ def co_occurrence(
     The defaults give the prior graph of the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper: an edge wherever a pair occurs in any training sample. Where labels
     are frequent that is the complete graph, which carries no information (all 27 labels of SIDER co-occur pairwise);
-    :obj:`weight` together with :obj:`threshold` or :obj:`top_k` keeps what a label is informed by.
+    :obj:`weight` together with :obj:`threshold` or :obj:`top_k` keeps the edges that inform a label.
 
     With :math:`n_{ji}` the number of samples in which both occur, :math:`n_j` and :math:`n_i` in which either does,
     out of :math:`n` samples, the edge from source :math:`j` to target :math:`i` weighs
@@ -63,7 +63,7 @@ def co_occurrence(
         \textrm{pmi:} \quad & \log \frac{n_{ji} \, n}{n_j \, n_i} \\
         \textrm{correlation:} \quad & \frac{n_{ji} \, n - n_j n_i}{\sqrt{n_j (n - n_j) \, n_i (n - n_i)}}
 
-    The conditional probability, with a threshold, is the graph of the `"Multi-Label Image Recognition with Graph
+    The conditional probability with a threshold is the graph of the `"Multi-Label Image Recognition with Graph
     Convolutional Networks" <https://arxiv.org/abs/1904.03582>`_ paper; PMI is the pointwise mutual information of
     `"Word Association Norms, Mutual Information, and Lexicography" <https://aclanthology.org/J90-1003>`_, in nats;
     correlation is Pearson's, for two binary variables the phi coefficient. Among the sources of one target, counts
@@ -71,11 +71,11 @@ def co_occurrence(
     Unknown labels (NaN) are left out pair by pair: all four numbers count samples in which both labels are known.
 
     Args:
-        y (Tensor, numpy.ndarray, scipy.sparse array or pandas.DataFrame): The training labels: 0, 1, or NaN
-            for unknown. A data set (with :obj:`sparse_y()` or else :obj:`y`, and :obj:`label_names`) can be given
-            together with :obj:`split`.
+        y (Tensor, numpy.ndarray, scipy.sparse array or pandas.DataFrame): The training labels :math:`(N, L)`: 0, 1, or
+            NaN for unknown; or, together with :obj:`split`, a data set with :obj:`y` or :obj:`sparse_y()`, and
+            :obj:`label_names`.
         min_count (int, optional): In how many samples a pair must occur to become an edge. (default: :obj:`1`)
-        weight (str, optional): What an edge weighs (:obj:`"count"`, :obj:`"conditional"`, :obj:`"pmi"`,
+        weight (str, optional): The weight of an edge (:obj:`"count"`, :obj:`"conditional"`, :obj:`"pmi"`,
             :obj:`"correlation"`). (default: :obj:`"count"`)
         threshold (float, optional): The least weight of an edge. (default: :obj:`None`, any)
         top_k (int, optional): How many sources a label keeps, itself not counted: those of the largest weight, and
@@ -85,13 +85,9 @@ def co_occurrence(
             (default: :obj:`True`)
         label_names (list of str, optional): One name per label; the columns of a data frame that has these names are
             taken in this order. (default: :obj:`None`, those of :obj:`y`)
-        split (Split, optional): If given, :obj:`y` holds all samples, and only those in :obj:`split.train` are
-            read; samples that the split leaves out are warned of. (default: :obj:`None`, all samples of :obj:`y` are
-            training samples)
-
-    Shapes:
-        - **y:** :math:`(N, L)`
-        - **output:** a label graph of :math:`L` labels
+        split (Split, optional): The split of :obj:`y`, of which only the samples in :obj:`split.train` are read; a
+            warning tells of samples that it leaves out. (default: :obj:`None`, all samples of :obj:`y` are training
+            samples)
 
     Raises:
         ValueError: If :obj:`y` is not a matrix of 0, 1 and NaN, is a whole data set without a split, or an option is
@@ -107,8 +103,7 @@ def co_occurrence(
     if not num_samples:
         raise ValueError("Expected 'y' to hold at least one training sample (got none)")
     names = None if names is None else check_label_names(names, num_labels)
-    pairs = _count_pairs(values)
-    n_ji, n_j, n_i, n = pairs.both, pairs.of_source, pairs.of_target, pairs.known
+    source, target, n_ji, n_j, n_i, n = _count_pairs(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         match weight:
             case "count":
@@ -120,11 +115,11 @@ def co_occurrence(
             case "correlation":
                 strength = (n_ji * n - n_j * n_i) / np.sqrt(n_j * (n - n_j) * n_i * (n - n_i))
     strength = np.where(np.isfinite(strength), strength, 0.0)
-    keep = select_with_loops(*pairs[:2], strength, threshold, top_k, num_labels, self_loops, eligible=n_ji >= min_count)
+    keep = select(source, target, strength, num_labels, threshold, top_k, self_loops, eligible=n_ji >= min_count)
     of_split = f" of split {name!r}" if (name := getattr(split, "name", "")) else ""
     origin = f"{num_samples} training samples{of_split}"
     return LabelGraph(
-        torch.from_numpy(np.stack([pairs.source[keep], pairs.target[keep]])),
+        torch.from_numpy(np.stack([source[keep], target[keep]])),
         num_nodes=num_labels,
         edge_weight=torch.from_numpy(strength[keep]).float(),
         label_names=names,
@@ -155,46 +150,35 @@ def _read_labels(
     return values[np.asarray(split.train)], label_names
 
 
-class PairCounts(NamedTuple):
-    r"""Counts for the ordered pairs :math:`(j, i)` of labels that ever occur together, and for all :math:`(i, i)`."""
+def _count_pairs(y: sparse.csr_array) -> tuple[np.ndarray, ...]:
+    r"""Counts, in a matrix whose stored values are one, or NaN for unknown, the ordered pairs :math:`(j, i)` of labels
+    that ever occur together, and all :math:`(i, i)`.
 
-    source: np.ndarray
-    target: np.ndarray
-    both: np.ndarray  # samples in which source and target occur
-    of_source: np.ndarray  # samples in which the source occurs and the target is known
-    of_target: np.ndarray  # samples in which the target occurs and the source is known
-    known: np.ndarray  # samples in which both are known
-
-
-def _count_pairs(y: sparse.csr_array) -> PairCounts:
-    """Counts pairs in a matrix whose stored values are one, or NaN for unknown."""
-    unknown = _stored(y, np.isnan(y.data))
-    positive = _stored(y, ~np.isnan(y.data))
-    both = _gram(positive, positive)
-    with_diagonal = sparse.coo_array(both + sparse.csr_array(sparse.eye(both.shape[0])))
-    target, source = with_diagonal.row.astype(np.int64), with_diagonal.col.astype(np.int64)
-    both_known = np.full(len(source), float(y.shape[0]))
-    of_source = _at(both, source, source)
-    of_target = _at(both, target, target)
+    Returns sources and targets; the numbers of samples in which both occur, in which the source occurs and the target
+    is known, in which the target occurs and the source is known, and in which both are known.
+    """
+    rows = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
+    dtype = np.float32 if y.shape[0] <= EXACT_IN_FLOAT32 else np.float64
+    unknown, positive = (
+        sparse.csr_array((np.ones(keep.sum(), dtype=dtype), (rows[keep], y.indices[keep])), shape=y.shape)
+        for keep in (np.isnan(y.data), ~np.isnan(y.data))
+    )
+    together = _gram(positive, positive)
+    pairs = sparse.coo_array(together + sparse.csr_array(sparse.eye(y.shape[1])))
+    target, source = pairs.row.astype(np.int64), pairs.col.astype(np.int64)
+    known = np.full(len(source), float(y.shape[0]))
+    of_source, of_target = _at(together, source, source), _at(together, target, target)
     if unknown.nnz:
         hidden = _gram(positive, unknown)  # [a, b]: a occurs, b is unknown
         neither = _gram(unknown, unknown)
         of_source -= _at(hidden, source, target)
         of_target -= _at(hidden, target, source)
-        both_known -= _at(neither, source, source) + _at(neither, target, target) - _at(neither, source, target)
-    return PairCounts(source, target, _at(both, source, target), of_source, of_target, both_known)
-
-
-def _stored(y: sparse.csr_array, keep: np.ndarray) -> sparse.csr_array:
-    rows = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
-    dtype = np.float32 if y.shape[0] <= EXACT_IN_FLOAT32 else np.float64
-    ones = np.ones(int(keep.sum()), dtype=dtype)
-    return sparse.csr_array((ones, (rows[keep], y.indices[keep])), shape=y.shape)
+        known -= _at(neither, source, source) + _at(neither, target, target) - _at(neither, source, target)
+    return source, target, _at(together, source, target), of_source, of_target, known
 
 
 def _gram(left: sparse.csr_array, right: sparse.csr_array) -> sparse.csr_array:
-    filled = max(left.nnz, right.nnz) / max(left.shape[0] * left.shape[1], 1)
-    if filled > DENSE_ABOVE:
+    if max(left.nnz, right.nnz) > DENSE_ABOVE * left.shape[0] * left.shape[1]:
         return sparse.csr_array(left.toarray().T @ right.toarray())
     return sparse.csr_array(left.T @ right)
 

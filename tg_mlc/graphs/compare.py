@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -27,7 +26,9 @@ class NeighborDifference:
     num_shared: int
 
     def __str__(self) -> str:
-        return f"{self.label}: only a: {_some(self.only_a)}; only b: {_some(self.only_b)}; shared: {self.num_shared}"
+        named = [", ".join(names[:SHOWN]) or "none" for names in (self.only_a, self.only_b)]
+        more = [f", and {len(names) - SHOWN} more" * (len(names) > SHOWN) for names in (self.only_a, self.only_b)]
+        return f"{self.label}: only a: {named[0]}{more[0]}; only b: {named[1]}{more[1]}; shared: {self.num_shared}"
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,7 @@ def compare(a: LabelGraph, b: LabelGraph, directed: bool | None = None, top: int
     between the weights of all pairs.
 
     Args:
-        a (LabelGraph): A label graph.
-        b (LabelGraph): Another one, with the same labels in the same order.
+        a, b (LabelGraph): Two label graphs of the same labels in the same order.
         directed (bool, optional): If set to :obj:`True`, the two directions of a pair are compared one by one; if
             :obj:`False`, they count as one, which weighs the mean of those that are there. (default: :obj:`None`,
             :obj:`False` as soon as one of the graphs is the same in both directions)
@@ -119,18 +119,32 @@ def compare(a: LabelGraph, b: LabelGraph, directed: bool | None = None, top: int
     names = a.label_names or b.label_names or [str(i) for i in range(a.num_labels)]
     shared = int((in_a.joined & in_b.joined).sum())
     only_a, only_b = in_a.num_edges - shared, in_b.num_edges - shared
-    numbers = {
-        "density_a": _ratio(in_a.num_edges, in_a.num_pairs, "there are no pairs"),
-        "density_b": _ratio(in_b.num_edges, in_b.num_pairs, "there are no pairs"),
-        "jaccard": _ratio(shared, shared + only_a + only_b, "neither graph has an edge"),
-        "precision": _ratio(shared, in_a.num_edges, "a has no edge"),
-        "recall": _ratio(shared, in_b.num_edges, "b has no edge"),
+    shares = {
+        "density_a": (in_a.num_edges, in_a.num_pairs, "there are no pairs"),
+        "density_b": (in_b.num_edges, in_b.num_pairs, "there are no pairs"),
+        "jaccard": (shared, shared + only_a + only_b, "neither graph has an edge"),
+        "precision": (shared, in_a.num_edges, "a has no edge"),
+        "recall": (shared, in_b.num_edges, "b has no edge"),
+    }
+    numbers: dict[str, Any] = {
+        **{name: part / whole if whole else reason for name, (part, whole, reason) in shares.items()},
         **_ranking("a", in_a, "b", in_b),
         **_ranking("b", in_b, "a", in_a),
         "rank_correlation": _rank_correlation(in_a, in_b),
     }
     undefined = {name: number for name, number in numbers.items() if isinstance(number, str)}
-    values: dict[str, Any] = {**numbers, **dict.fromkeys(undefined, math.nan)}
+    of_a, of_b = in_a.sources & ~in_b.sources, in_b.sources & ~in_a.sources
+    both, differences = (in_a.sources & in_b.sources).sum(axis=1).tolist(), (of_a | of_b).sum(axis=1)
+    differing = [
+        NeighborDifference(
+            names[label],
+            [names[source] for source in of_a[label].nonzero()[0].tolist()],
+            [names[source] for source in of_b[label].nonzero()[0].tolist()],
+            both[label],
+        )
+        for label in np.argsort(-differences, kind="stable")[:top].tolist()
+        if differences[label]
+    ]
     return GraphComparison(
         num_labels=a.num_labels,
         directed=directed,
@@ -138,11 +152,11 @@ def compare(a: LabelGraph, b: LabelGraph, directed: bool | None = None, top: int
         num_shared=shared,
         num_only_a=only_a,
         num_only_b=only_b,
-        differing=_differing(in_a, in_b, names, top),
+        differing=differing,
         undefined=undefined,
         a=a,
         b=b,
-        **values,
+        **{**numbers, **dict.fromkeys(undefined, math.nan)},
     )
 
 
@@ -152,14 +166,8 @@ class _Pairs(NamedTuple):
     joined: np.ndarray  # whether the graph has the edge
     strength: np.ndarray  # its weight; less than that of any edge where there is none
     sources: np.ndarray  # of every label (row), as a matrix of truth values
-
-    @property
-    def num_pairs(self) -> int:
-        return len(self.joined)
-
-    @property
-    def num_edges(self) -> int:
-        return int(self.joined.sum())
+    num_pairs: int
+    num_edges: int
 
 
 def _read_pairs(graph: LabelGraph, directed: bool) -> _Pairs:
@@ -172,11 +180,7 @@ def _read_pairs(graph: LabelGraph, directed: bool) -> _Pairs:
     strength = np.full(joined.shape, absent)
     joined[target, source], strength[target, source] = True, weight
     counted = ~np.eye(graph.num_labels, dtype=bool) if directed else np.tri(graph.num_labels, k=-1, dtype=bool)
-    return _Pairs(joined[counted], strength[counted], joined)
-
-
-def _ratio(part: int, whole: int, reason: str) -> float | str:
-    return part / whole if whole else reason
+    return _Pairs(joined[counted], strength[counted], joined, int(counted.sum()), int(joined[counted].sum()))
 
 
 def _ranking(scorer: str, scores: _Pairs, owner: str, edges: _Pairs) -> dict[str, float | str]:
@@ -195,22 +199,3 @@ def _rank_correlation(a: _Pairs, b: _Pairs) -> float | str:
     from scipy.stats import spearmanr  # takes long to import
 
     return float(spearmanr(a.strength, b.strength).statistic)
-
-
-def _differing(in_a: _Pairs, in_b: _Pairs, names: Sequence[str], top: int) -> list[NeighborDifference]:
-    only_a, only_b = in_a.sources & ~in_b.sources, in_b.sources & ~in_a.sources
-    shared, differences = in_a.sources & in_b.sources, (only_a | only_b).sum(axis=1)
-
-    def named(sources: np.ndarray) -> list[str]:
-        return [names[source] for source in sources.nonzero()[0].tolist()]
-
-    return [
-        NeighborDifference(names[label], named(only_a[label]), named(only_b[label]), int(shared[label].sum()))
-        for label in np.argsort(-differences, kind="stable")[:top].tolist()
-        if differences[label]
-    ]
-
-
-def _some(names: list[str]) -> str:
-    rest = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return (", ".join(names[:SHOWN]) or "none") + rest

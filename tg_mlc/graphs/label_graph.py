@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import networkx as nx
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -45,27 +44,21 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
     An edge :math:`(j, i) \in \mathcal{E}`, stored as the column :obj:`(j, i)` of :obj:`edge_index`, lets label
     :math:`i` (the target, row 1) attend to label :math:`j` (the source, row 0). Edges are unique and sorted by target,
-    then by source, whatever order they were given in, so that segment kernels need no sort of their own.
-    Of edges given more than once the largest weight stays.
-
-    Methods that change the graph return a new one.
+    then by source, so that segment kernels need no sort of their own. An edge given more than once keeps its largest
+    weight. Methods that change the graph return a new one.
 
     Args:
-        edge_index (Tensor or SparseTensor, optional): The edges, source to target; or an adjacency with targets in its
-            rows, whose values are the weights. :obj:`LabelGraph()` is the empty object that PyG's copying and batching
-            ask for. (default: :obj:`None`)
+        edge_index (Tensor or SparseTensor, optional): The edges :math:`(2, |\mathcal{E}|)`, source to target; or an
+            adjacency with targets in its rows, whose values are the weights. :obj:`LabelGraph()` is the empty object
+            that PyG's copying and batching ask for. (default: :obj:`None`)
         num_nodes (int, optional): The number of labels :math:`L`; not needed with :obj:`label_names`.
             (default: :obj:`None`)
-        edge_weight (Tensor, optional): How strong each edge is. Layers attend along edges whatever their weight,
-            unless told otherwise. (default: :obj:`None`)
+        edge_weight (Tensor, optional): The weights of edges :math:`(|\mathcal{E}|)`, which layers disregard unless
+            told otherwise. (default: :obj:`None`)
         label_names (list of str, optional): One unique name per label. (default: :obj:`None`)
         kind (str, optional): How the graph was built, *e.g.* :obj:`"co_occurrence"`. (default: :obj:`"custom"`)
-        source (str, optional): What it was built from, in words. (default: :obj:`""`)
+        source (str, optional): Its data, in words. (default: :obj:`""`)
         **kwargs (optional): Further attributes, *e.g.* label features :obj:`x` of shape :math:`(L, *)`.
-
-    Shapes:
-        - **edge_index:** :math:`(2, |\mathcal{E}|)`
-        - **edge_weight:** :math:`(|\mathcal{E}|)`
 
     Raises:
         TypeError: If :obj:`edge_index` is not a tensor of :obj:`torch.long`.
@@ -90,9 +83,16 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         self.source = source
         if edge_index is None and num_nodes is None and label_names is None:
             return
-        self.num_nodes = _num_nodes(num_nodes, label_names)
+        if num_nodes is None and label_names is None:
+            raise ValueError(
+                "Expected 'num_nodes' or 'label_names' (got neither): edges do not show labels without any"
+            )
+        size = len(as_names(label_names)) if num_nodes is None and label_names is not None else num_nodes
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise ValueError(f"Expected 'num_nodes' to be a non-negative integer (got {num_nodes!r})")
+        self.num_nodes = size
         if label_names is not None:
-            self["label_names"] = check_label_names(label_names, self.num_labels)
+            self["label_names"] = check_label_names(label_names, size)
         if edge_index is None:
             edge_index = torch.empty(2, 0, dtype=torch.long)
         if is_sparse(edge_index):
@@ -104,11 +104,10 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         edge_index = to_list(edge_index)
         check_edge_index(edge_index, self.num_labels, self.num_labels)
         if edge_weight is not None:
-            shape = (edge_index.size(1),)
-            if not isinstance(edge_weight, Tensor) or tuple(edge_weight.shape) != shape:
-                got = tuple(edge_weight.shape) if isinstance(edge_weight, Tensor) else type(edge_weight).__name__
+            got = tuple(edge_weight.shape) if isinstance(edge_weight, Tensor) else type(edge_weight).__name__
+            if got != (num_edges := edge_index.size(1),):
                 raise ValueError(
-                    f"Expected 'edge_weight' to be a tensor of shape {list(shape)}, one per edge (got {got})"
+                    f"Expected 'edge_weight' to be a tensor of shape [{num_edges}], one per edge (got {got})"
                 )
             edge_weight = edge_weight if edge_weight.is_floating_point() else edge_weight.float()
             if not torch.isfinite(edge_weight).all():
@@ -151,8 +150,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         """Returns the graph in which every label attends to itself too.
 
         Args:
-            fill_value (float, optional): The weight of a new loop, where edges have weights. Loops that are
-                there already keep theirs. (default: :obj:`1.0`)
+            fill_value (float, optional): The weight of a new loop, if edges have weights. (default: :obj:`1.0`)
             only_isolated (bool, optional): If set to :obj:`True`, only labels that would receive nothing at all
                 get a loop. (default: :obj:`False`)
         """
@@ -172,11 +170,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return self._with_edges(*remove_self_loops(self.edge_index, self.edge_weight))
 
     def to_undirected(self, reduce: str = "max") -> LabelGraph:
-        """Returns the graph with every edge in both directions.
-
-        Args:
-            reduce (str, optional): How the weights of two opposite edges become one (:obj:`"max"`,
-                :obj:`"mean"`, :obj:`"add"`, ...). (default: :obj:`"max"`)
+        """Returns the graph with every edge in both directions; :obj:`reduce` (:obj:`"max"`, :obj:`"mean"`,
+        :obj:`"add"`, ...) makes one weight of two.
         """
         if self.edge_weight is None:
             return self._with_edges(to_undirected(self.edge_index, num_nodes=self.num_labels), None)
@@ -196,8 +191,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         index = torch.as_tensor(perm)
         index = index if index.numel() else index.long()  # an empty list comes as floats
         if index.dim() != 1 or index.is_floating_point() or sorted(index.tolist()) != list(range(self.num_labels)):
-            got = f"{index.tolist()[:10]}..."
-            raise ValueError(f"Expected 'perm' to hold each of 0 to {self.num_labels - 1} once (got {got})")
+            expected = f"'perm' to hold each of 0 to {self.num_labels - 1} once"
+            raise ValueError(f"Expected {expected} (got {index.tolist()[:10]}...)")
         index = index.long().to(self.edge_index.device)
         position = torch.empty_like(index).scatter_(0, index, torch.arange(index.numel(), device=index.device))
         out = self._with_edges(position[self.edge_index], self.edge_weight)
@@ -231,16 +226,16 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         adjacency = (directed + directed.T).tocsr()
         if method == "rcm":
             return torch.from_numpy(reverse_cuthill_mckee(adjacency, symmetric_mode=True).copy()).long()
+        import networkx as nx
+
         forest = nx.dfs_preorder_nodes(nx.from_scipy_sparse_array(adjacency))  # each component from its first label
         return torch.tensor(list(forest), dtype=torch.long)
 
     def validate(self, raise_on_error: bool = True) -> bool:
-        """Tells whether the graph is still what the constructor made: in range, unique, sorted by target, named.
+        """Tells whether the graph is still as the constructor made it: in range, unique, sorted by target, named.
 
         Raises:
-            TypeError: If :obj:`edge_index` is no longer a tensor of :obj:`torch.long`, and :obj:`raise_on_error` is
-                :obj:`True`.
-            ValueError: If anything else is not, and :obj:`raise_on_error` is :obj:`True`.
+            TypeError, ValueError: If it is not, and :obj:`raise_on_error` is :obj:`True`.
         """
         try:
             super().validate(raise_on_error=True)
@@ -291,10 +286,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         try:
             return cls(**json.loads(header["attributes"]), **tensors)
         except (KeyError, TypeError, ValueError, RecursionError) as error:
-            expected = f"'{path}' to hold a label graph as LabelGraph.save wrote it"
-            raise ValueError(
-                f"Expected {expected} (got {error!r}); the file is damaged, save the graph again"
-            ) from error
+            expected, hint = f"'{path}' to hold a label graph as LabelGraph.save wrote it", "save the graph again"
+            raise ValueError(f"Expected {expected} (got {error!r}); the file is damaged, {hint}") from error
 
     def plot(self, ax: Any = None, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> Any:
         """Draws the graph with :mod:`matplotlib`; see :func:`tg_mlc.graphs.plot.plot_label_graph`."""
@@ -335,12 +328,3 @@ def check_keys(name: str, keys: Iterable[str], labels: Iterable[str]) -> None:
     """Refuses keys of a dictionary that are no labels."""
     if strange := sorted(set(keys).difference(labels)):
         raise ValueError(f"Expected the keys of '{name}' to be labels (got {strange[:5]}, not in 'label_names')")
-
-
-def _num_nodes(num_nodes: int | None, label_names: Sequence[str] | None) -> int:
-    if num_nodes is None and label_names is None:
-        raise ValueError("Expected 'num_nodes' or 'label_names' (got neither): edges do not show labels without any")
-    size = len(as_names(label_names)) if num_nodes is None and label_names is not None else num_nodes
-    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-        raise ValueError(f"Expected 'num_nodes' to be a non-negative integer (got {num_nodes!r})")
-    return size

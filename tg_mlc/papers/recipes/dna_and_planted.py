@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import networkx as nx
-
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.datasets import BindingSites, Planted
 from tg_mlc.graphs import LabelGraph, from_networkx
@@ -21,6 +19,8 @@ INTERACTIONS = (
 
 
 def _string(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
+    import networkx as nx
+
     interacting = nx.Graph(INTERACTIONS)
     graph = from_networkx(interacting, dataset.label_names, kind="string_ppi", source="STRING v12.0, 800")
     return graph.add_self_loops()
