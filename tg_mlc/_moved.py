@@ -74,8 +74,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "tg_mlc.nn.encoders": {
         "tg_mlc.nn.encoders": "KnownComponents=GivenComponents",
-        "tg_mlc.nn.encoders.components": "Components",
-        "tg_mlc.nn.encoders.contextual": "RecurrentEncoder",
+        "tg_mlc.nn.encoders.components": "Components RecurrentEncoder",
         "tg_mlc.nn.encoders.graphs": "CategoricalEmbedding",
     },
     "tg_mlc.nn.evidence": {

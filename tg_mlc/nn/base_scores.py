@@ -1,4 +1,4 @@
-"""Base scores: scores of other classifiers, which labels take in and pass on, by functions that all labels share."""
+"""Base scores: scores of other classifiers, which labels take in and pass on by functions that all labels share."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ MAX_ITERATIONS = 60
 class BaseScores(nn.Module):
     r"""Scores of other classifiers, which samples bring along (see :class:`~tg_mlc.stacking.StackingFeatures`).
 
-    A classifier is too sure of the samples that it was fitted to, as it has seen their labels. Give these the scores
-    of classifiers that were fitted without them, *e.g.* those of :meth:`~tg_mlc.baselines.Baseline.held_out_scores`.
+    A classifier is too sure of the samples that it was fitted to. Give these the scores of classifiers that were fitted
+    without them, *e.g.* those of :meth:`~tg_mlc.baselines.Baseline.held_out_scores`.
 
     Args:
         num_scores (int, optional): The number of classifiers :math:`C`. (default: :obj:`1`)
         key (str, optional): The attribute of a batch that holds its scores. (default: :obj:`"base_scores"`)
-        score_skip (bool, optional): If set to :obj:`True`, a model also adds the scores to its final logits, each
-            through one function that all labels share (see :class:`~tg_mlc.nn.base_scores.SharedLogits`), so that rare
-            labels learn from frequent ones what a score means. (default: :obj:`False`)
+        score_skip (bool, optional): If set to :obj:`True`, a model also adds the scores to its final logits, through
+            a :class:`~tg_mlc.nn.base_scores.SharedLogits`. (default: :obj:`False`)
 
     Shapes:
         - **input:** a batch with scores of shape :math:`(B, L, C)`, or :math:`(B, L)` where :math:`C` is 1
@@ -39,11 +38,7 @@ class BaseScores(nn.Module):
         self.score_skip = score_skip
 
     def forward(self, data: Data) -> Tensor:
-        """Returns the scores of a batch.
-
-        Raises:
-            ValueError: If the batch has none.
-        """
+        """Returns the scores of a batch."""
         scores: Tensor | None = data.get(self.key)
         if scores is None:
             raise ValueError(
@@ -107,20 +102,20 @@ class ScoreEncoder(nn.Module):
 
 
 class SharedLogits(ScoreEncoder):
-    r"""Turns the scores of every label into a logit, by one function for all labels.
+    r"""Turns the scores of every label into a logit by one function for all labels, so that rare labels learn from
+    frequent ones what a score means.
 
     .. math::
         z_i = b + \sum_c \mathbf{w}_c^{\top} \sigma(\mathbf{a}_c s_{ic} + \mathbf{c}_c)
 
     It begins as a rising function with equal trust in every classifier, which is 0 where all scores are 0. Better,
-    :meth:`start_from_scores` begins with what scores of training samples turned out to mean.
+    :meth:`start_from_scores` begins with the observed meaning of the scores of training samples.
 
     Args:
-        num_scores (int, optional): The number of scores :math:`C` that a label has. (default: :obj:`1`)
-        num_steps (int, optional): The number of steps for each. (default: :obj:`8`)
+        num_scores, num_steps: As in :class:`ScoreEncoder`.
 
     Shapes:
-        - **input:** scores :math:`(B, L, C)`, or :math:`(B, L)` where :math:`C` is 1
+        - **input:** scores, as in :class:`ScoreEncoder`
         - **output:** logits :math:`(B, L)`
     """
 
@@ -147,21 +142,7 @@ class SharedLogits(ScoreEncoder):
         Raises:
             ValueError: If scores and labels do not belong together, scores are not finite, or no label is known.
         """
-        x, target, offsets = self._pairs(self._by_classifier(scores), y, offset, seed)
-        optimizer = torch.optim.LBFGS(self.parameters(), max_iter=MAX_ITERATIONS, line_search_fn="strong_wolfe")
-
-        def loss() -> Tensor:
-            optimizer.zero_grad()
-            value = nn.functional.binary_cross_entropy_with_logits(self(x).squeeze(-1) + offsets, target)
-            value.backward()  # type: ignore[no-untyped-call]
-            return value
-
-        with torch.enable_grad():
-            optimizer.step(loss)  # type: ignore[no-untyped-call]
-        optimizer.zero_grad()
-
-    def _pairs(self, scores: Tensor, y: Tensor, offset: Tensor | float, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Samples of one known label each: scores, the label, and what else adds to its logit."""
+        scores = self._by_classifier(scores)
         if scores.shape[:2] != y.shape:
             raise ValueError(
                 f"Expected 'scores' of the same samples and labels as 'y' {list(y.shape)} (got {list(scores.shape)})"
@@ -174,9 +155,21 @@ class SharedLogits(ScoreEncoder):
         if known.size(0) > MAX_PAIRS:
             generator = torch.Generator().manual_seed(seed)
             known = known[torch.randperm(known.size(0), generator=generator)[:MAX_PAIRS].to(known.device)]
+        # Each pair of a sample and a known label becomes a sample of one label.
         sample, label = known.unbind(dim=1)
+        x, target = scores[sample, label].unsqueeze(1).to(self.scale), y[sample, label].to(self.scale)
         offsets = torch.as_tensor(offset).detach().to(self.scale).expand(y.size(1))[label]
-        return scores[sample, label].unsqueeze(1).to(self.scale), y[sample, label].to(self.scale), offsets
+        optimizer = torch.optim.LBFGS(self.parameters(), max_iter=MAX_ITERATIONS, line_search_fn="strong_wolfe")
+
+        def loss() -> Tensor:
+            optimizer.zero_grad()
+            value = nn.functional.binary_cross_entropy_with_logits(self(x).squeeze(-1) + offsets, target)
+            value.backward()  # type: ignore[no-untyped-call]
+            return value
+
+        with torch.enable_grad():
+            optimizer.step(loss)  # type: ignore[no-untyped-call]
+        optimizer.zero_grad()
 
     def forward(self, scores: Tensor) -> Tensor:
         """Turns scores into logits."""

@@ -1,16 +1,15 @@
-r"""Known labels: what is known of a sample's labels before a model predicts the others.
+r"""Given labels: what is known of a sample's labels before a model predicts the others.
 
 A sample brings them along as its attribute :obj:`given`, :math:`(1, L)`: 0, 1, or NaN for unknown; see
 :func:`tg_mlc.data.given_labels`. A model that takes them
 
 - has a module, itself or one of its parts, whose attribute :obj:`takes_given_labels` is :obj:`True`;
-- reads them from the batch with :func:`given_in`, and predicts as ever where it returns :obj:`None`;
-- lets them change what it says of the labels that are unknown. What it says of the known ones counts nowhere.
+- reads them from the batch with :func:`given_in`, and predicts without them where it returns :obj:`None`;
+- lets them change its predictions of the unknown labels. Its predictions of the known ones count nowhere.
 
-Whatever has a state for every label adds :class:`GivenLabels`; to all other models known labels are components (see
-:class:`~tg_mlc.nn.encoders.GivenComponents`), and one that emits labels one after another never emits a known one.
-:class:`~tg_mlc.training.MultiLabelModule` leaves known labels out of losses and metrics, and returns them as they were
-given.
+Models with a state for every label add :class:`GivenLabels`; all others take given labels as components (see
+:class:`~tg_mlc.nn.encoders.GivenComponents`), and one that emits labels one after another never emits a given one.
+:class:`~tg_mlc.training.MultiLabelModule` leaves given labels out of losses and metrics, and returns them unchanged.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ class GivenLabels(nn.Module):
         \mathbf{e}_i = \begin{cases} \mathbf{s}^{+} & \text{if } k_i = 1 \\ \mathbf{s}^{-} & \text{if } k_i = 0 \\
         \mathbf{0} & \text{if } k_i \text{ is unknown} \end{cases}
 
-    Give it as :obj:`base_scores` to :class:`~tg_mlc.nn.LabelMessagePassing`, where it is added after labels have
-    attended
-    to components, before they attend to each other. The paper adds it before both; the queries of the first step could
-    then not be shared by all samples, and a model would not learn sooner what a known label says of others.
+    Give it as :obj:`base_scores` to :class:`~tg_mlc.nn.LabelMessagePassing`, which adds it after labels have attended
+    to components, before they attend to each other. The paper adds it before both; all samples could then not share
+    the queries of the first step, and a model would not learn sooner what a known label says of others.
 
     Args:
         channels (int): Size :math:`d` of a label state.
@@ -54,11 +52,7 @@ class GivenLabels(nn.Module):
         self.embedding.reset_parameters()
 
     def forward(self, given: Tensor) -> Tensor:
-        """Embeds what is known of every label.
-
-        Raises:
-            ValueError: If :obj:`given` is not a matrix.
-        """
+        """Embeds what is known of every label."""
         if given.dim() != 2:
             raise ValueError(
                 f"Expected 'given' of shape [B, L], a row of all labels for each sample (got {list(given.shape)}); "
@@ -74,14 +68,7 @@ def takes_given_labels(model: nn.Module) -> bool:
 
 
 def given_in(model: nn.Module, data: Data) -> Tensor | None:
-    r"""Returns the known labels of a batch, if it has any.
-
-    Args:
-        model (torch.nn.Module): The model that is to take them.
-        data (Data): The batch.
-
-    Shapes:
-        - **output:** :math:`(B, L)`: 0, 1, or NaN for unknown
+    r"""Returns the known labels :math:`(B, L)` of a batch for a model, if there are any.
 
     Raises:
         ValueError: If there are some and the model does not take them.

@@ -22,9 +22,9 @@ class LabelHead(nn.Module):
     .. math::
         y_i = \mathbf{W}^o_i \mathbf{u}_i^{\top} + b_i
 
-    The paper writes :math:`\mathbf{W}^o = \mathbf{W}^y`, the label embedding. As a state keeps its embedding in its
-    residual stream, all logits would start large and positive. By default the readout therefore has a weight of its
-    own, as in the authors' released code.
+    The paper writes :math:`\mathbf{W}^o = \mathbf{W}^y`, the label embedding. Because a state keeps its embedding in
+    its residual stream, all logits would then start large and positive. By default the readout has a weight of its own,
+    as in the authors' released code.
 
     Args:
         labels (LabelMessagePassing): The layer whose states are read out.
@@ -60,15 +60,15 @@ class LabelHead(nn.Module):
         return self._labels[0].embedding.weight if self.own_weight is None else self.own_weight
 
     def reset_parameters(self) -> None:
-        """Resets all learnable parameters of the module, a label embedding that is its weight among them, with variance
-        :math:`1 / d`, so that logits of normalised states that it is independent of have unit variance.
+        """Resets all learnable parameters of the module, a tied label embedding among them, with variance
+        :math:`1 / d`, so that logits of independent normalised states have unit variance.
         """
         nn.init.normal_(self.weight, std=self.weight.size(1) ** -0.5)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
     def start_from_frequencies(self, y: Tensor, frequency_strength: float = 1.0) -> None:
-        r"""Sets the bias so that labels whose states say nothing get their frequency in training as probability.
+        r"""Sets the bias so that a label whose state is uninformative gets its frequency in training as probability.
 
         .. math::
             b_i = \bar{b} + \tau (\operatorname{logit} \pi_i - \bar{b}), \qquad
@@ -78,8 +78,8 @@ class LabelHead(nn.Module):
         teach them to give; a smaller :math:`\tau` starts them nearer to the others.
 
         Args:
-            y (torch.Tensor): The training labels :math:`(N, L)`: 0, 1, or NaN for unknown; a label that is nowhere
-                known counts as one half.
+            y (torch.Tensor): The training labels :math:`(N, L)`: 0, 1, or NaN for unknown; a label without known
+                entries counts as one half.
             frequency_strength (float, optional): :math:`\tau`. (default: :obj:`1.0`)
 
         Raises:
@@ -90,11 +90,7 @@ class LabelHead(nn.Module):
         start_from_frequencies(self.bias, y, frequency_strength)
 
     def forward(self, u: Tensor) -> Tensor:
-        """Reads logits :math:`(*, L)` out of label states :obj:`u`.
-
-        Raises:
-            ValueError: If :obj:`u` is not of shape :math:`(*, L, d)`.
-        """
+        """Reads logits :math:`(*, L)` out of label states :obj:`u`."""
         num_labels, channels = self.weight.shape
         if u.shape[-2:] != (num_labels, channels):
             raise ValueError(f"Expected 'u' of shape [*, {num_labels}, {channels}] (got {list(u.shape)})")

@@ -32,7 +32,7 @@ class LabelSequenceModel(nn.Module):
 
     Args:
         encoder (torch.nn.Module): Turns a batch into components, *e.g.*
-        :class:`~tg_mlc.nn.encoders.contextual.RecurrentEncoder`.
+        :class:`~tg_mlc.nn.encoders.components.RecurrentEncoder`.
         decoder (torch.nn.Module): Gives the logits of the next symbols, *e.g.*
             :class:`~tg_mlc.papers.decoders.RecurrentDecoder`.
         ranks (torch.Tensor): The place of every label in the order of training sequences (see

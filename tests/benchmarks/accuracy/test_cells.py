@@ -21,7 +21,7 @@ from tg_mlc.data.records import Records
 from tg_mlc.datasets.base import TextOptions
 from tg_mlc.inputs.smiles import molecule_features
 from tg_mlc.nn import AttentionConv, FeatureMessagePassing, FeatureToLabelConv, LabelToLabelConv
-from tg_mlc.nn.encoders.contextual import RecurrentEncoder
+from tg_mlc.nn.encoders.components import RecurrentEncoder
 from tg_mlc.papers import SPEN, mped_autoregressive
 from tg_mlc.papers.recipes.family import FAMILY
 from tg_mlc.training import MultiLabelModule

@@ -7,7 +7,7 @@ from torch_geometric.data import Batch, Data
 from tests.models.samples import molecules
 from tg_mlc.nn import FeatureMessagePassing
 from tg_mlc.nn.encoders import BagEncoder, MessageEncoder, MoleculeEncoder
-from tg_mlc.nn.encoders.contextual import RecurrentEncoder
+from tg_mlc.nn.encoders.components import RecurrentEncoder
 
 
 def documents(*words: list[int]) -> Batch:

@@ -1,7 +1,6 @@
 """Encoders: from a batch of inputs to components, states that labels can attend to."""
 
-from tg_mlc.nn.encoders.components import GivenComponents, JointEncoder
-from tg_mlc.nn.encoders.contextual import MessageEncoder
+from tg_mlc.nn.encoders.components import GivenComponents, JointEncoder, MessageEncoder
 from tg_mlc.nn.encoders.dna import DNAEncoder
 from tg_mlc.nn.encoders.graphs import MoleculeEncoder, NodeEncoder
 from tg_mlc.nn.encoders.tokens import BagEncoder, SequenceEncoder

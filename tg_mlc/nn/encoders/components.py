@@ -1,17 +1,22 @@
-"""Components, which every input encoder returns, and encoders that join them."""
+"""Components, which every input encoder returns, and encoders that join components or relate them to each other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch_geometric.data import Data
 from torch_geometric.index import ptr2index
 from torch_geometric.utils import cumsum
+from typing_extensions import Unpack
 
-from tg_mlc.nn._batch import to_ptr
+from tg_mlc._options import check_count
+from tg_mlc.nn._batch import to_dense, to_ptr
+from tg_mlc.nn.attention import BlockOptions
+from tg_mlc.nn.feature import FeatureMessagePassing
 
 
 class Components(NamedTuple):
@@ -38,7 +43,7 @@ def read_symbols(data: Data, called: str, dtypes: tuple[torch.dtype, ...], highe
     if x.dim() != 1 and (x.dim() != 2 or x.size(1) != 1):
         raise ValueError(
             f"Expected {called} 'x' of shape [N] or [N, 1], those of all samples one after another (got "
-            f"{list(x.shape)}); of padded rows, make a sample of each without its padding and batch these"
+            f"{list(x.shape)}); make a sample of each padded row without its padding and batch these"
         )
     if x.dtype not in dtypes:
         wanted = " or ".join(map(str, dtypes))
@@ -120,8 +125,8 @@ class GivenComponents(nn.Module):
     .. math::
         \mathbf{z} = \textrm{encoder}(\mathbf{x}) \, \Vert \, \{ \mathbf{s}_{i, k_i} : k_i \textrm{ is known} \}
 
-    So does any model that attends to components, or pools them, take what is known of a sample's labels into account
-    (see :class:`~tg_mlc.nn.GivenLabels` for models with a state of every label).
+    Every model that attends to components, or pools them, thus takes given labels into account (see
+    :class:`~tg_mlc.nn.GivenLabels` for models with a state of every label).
 
     Args:
         encoder (torch.nn.Module): The encoder of the input.
@@ -159,3 +164,70 @@ class GivenComponents(nn.Module):
         sample, label = is_known.nonzero(as_tuple=True)
         states = self.embedding(label + self.num_labels * given[sample, label].long())
         return join([components, Components(states, cumsum(is_known.sum(dim=1)))])
+
+
+class MessageEncoder(nn.Module):
+    r"""Another encoder with :class:`~tg_mlc.nn.FeatureMessagePassing` among its components.
+
+    Args:
+        encoder (torch.nn.Module): The encoder of the input, of :obj:`channels` channels.
+        num_layers (int, optional): Number of blocks. (default: :obj:`2`)
+        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`).
+
+    Shapes:
+        - **input:** a batch, as :obj:`encoder` takes it
+        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
+
+    Raises:
+        ValueError: If :obj:`num_layers` is less than 1, or the blocks refuse a size or an option.
+    """
+
+    def __init__(self, encoder: Any, num_layers: int = 2, **block: Unpack[BlockOptions]) -> None:
+        super().__init__()
+        self.channels: int = encoder.channels
+        self.encoder = encoder
+        self.features = FeatureMessagePassing(self.channels, num_layers, edge_dim=encoder.edge_dim, **block)
+
+    def forward(self, data: Data) -> Components:
+        """Encodes a batch."""
+        x, ptr, edge_index, edge_attr, _ = self.encoder(data)
+        return Components(self.features(x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr), ptr)
+
+
+class RecurrentEncoder(nn.Module):
+    r"""Another encoder with a bidirectional GRU over its components, in the order in which it gives them.
+
+    .. math::
+        \mathbf{z}_j = [\overrightarrow{\textrm{GRU}}(\mathbf{x}_1, \ldots, \mathbf{x}_j),
+        \overleftarrow{\textrm{GRU}}(\mathbf{x}_S, \ldots, \mathbf{x}_j)]
+
+    Args:
+        encoder (torch.nn.Module): The encoder of the input, of :obj:`channels` channels, an even number.
+        num_layers (int, optional): Number of layers. (default: :obj:`1`)
+        dropout (float, optional): Dropout between layers. (default: :obj:`0.0`)
+
+    Shapes:
+        - **input, output:** As in :class:`MessageEncoder`.
+
+    Raises:
+        ValueError: If the number of channels is odd, or :obj:`num_layers` is less than 1.
+    """
+
+    def __init__(self, encoder: Any, num_layers: int = 1, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        check_count("num_layers", num_layers)
+        self.channels: int = encoder.channels
+        if self.channels % 2 != 0:
+            raise ValueError(f"Expected an even number of 'channels', half for each direction (got {self.channels})")
+        self.encoder = encoder
+        options = {"dropout": dropout if num_layers > 1 else 0.0, "bidirectional": True, "batch_first": True}
+        self.gru = nn.GRU(self.channels, self.channels // 2, num_layers, **options)
+
+    def forward(self, data: Data) -> Components:
+        """Encodes a batch."""
+        x, ptr, *_ = self.encoder(data)
+        padded, mask = to_dense(x, ptr)
+        lengths = ptr.diff().clamp(min=1).cpu()  # a GRU refuses samples without components
+        out, _ = self.gru(pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False))
+        states, _ = pad_packed_sequence(out, batch_first=True, total_length=padded.size(1))
+        return Components(states[mask], ptr)

@@ -67,14 +67,12 @@ class DNAEncoder(nn.Module):
         ptr = ptr_of(data)
         letters = (torch.uint8, torch.long, torch.int)
         x = self.one_hot[read_symbols(data, "letters", letters, NUM_LETTERS, "words are for SequenceEncoder")]
-        length = _common_length(ptr)
-        return self._ragged(x, ptr) if length is None else self._equal(x, ptr.numel() - 1, length)
-
-    def _equal(self, x: Tensor, num_samples: int, length: int) -> Components:
-        x = self._convolve(x.view(num_samples, length, NUM_LETTERS).mT)  # [B, d, n]
+        sizes = ptr.diff()
+        if torch.compiler.is_compiling() or sizes.numel() == 0 or not sizes[0] or bool((sizes != sizes[0]).any()):
+            return self._ragged(x, ptr)
+        x = self._convolve(x.view(sizes.numel(), -1, NUM_LETTERS).mT)  # [B, d, n]
         x = nn.functional.max_pool1d(x, self.pool, ceil_mode=True).mT.reshape(-1, self.channels)
-        ptr = torch.arange(num_samples + 1, device=x.device) * -(-length // self.pool)
-        return Components(x, ptr)
+        return Components(x, torch.arange(ptr.numel(), device=x.device) * -(-int(sizes[0]) // self.pool))
 
     def _ragged(self, x: Tensor, ptr: Tensor) -> Components:
         """One convolution over all samples, laid out so far apart that none sees another or is pooled with it."""
@@ -92,20 +90,9 @@ class DNAEncoder(nn.Module):
         return Components(x[first], nn.functional.pad(counts.cumsum(0), (1, 0)))
 
     def _convolve(self, x: Tensor) -> Tensor:
-        if not self.both_strands:
-            return self._one_strand(x)
-        # The letters are in an order in which those that pair are at opposite ends.
-        return torch.maximum(self._one_strand(x), self._one_strand(x.flip(1, 2)).flip(2))
-
-    def _one_strand(self, x: Tensor) -> Tensor:
         before = self.conv.kernel_size[0] // 2
-        x = nn.functional.pad(x, (before, self.conv.kernel_size[0] - 1 - before))
-        return nn.functional.relu(self.conv(x))
-
-
-def _common_length(ptr: Tensor) -> int | None:
-    """The length of all samples, or nothing if they differ or are empty."""
-    sizes = ptr.diff()
-    if torch.compiler.is_compiling() or sizes.numel() == 0 or bool((sizes != sizes[0]).any()):
-        return None
-    return int(sizes[0]) or None
+        padding = (before, self.conv.kernel_size[0] - 1 - before)
+        # Letters that pair stand at opposite ends of their order, so the other strand is flipped along both axes.
+        strands = [x, x.flip(1, 2)] if self.both_strands else [x]
+        found = [nn.functional.relu(self.conv(nn.functional.pad(strand, padding))) for strand in strands]
+        return torch.maximum(found[0], found[1].flip(2)) if self.both_strands else found[0]

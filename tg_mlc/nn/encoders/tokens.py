@@ -74,10 +74,10 @@ class BagEncoder(nn.Module):
             \mathbf{e}_w = \frac{c}{\sqrt{i_w}} \, \frac{\mathbf{R} \mathbf{\Sigma} \mathbf{v}_w}
             {\lVert \mathbf{\Sigma} \mathbf{v}_w \rVert}, \qquad i_w = 1 + \log \frac{1 + N}{1 + N_w}
 
-        with a random rotation :math:`\mathbf{R}`, as no channel is to be more than another, and :math:`N_w` of the
-        :math:`N` documents with the word: TF-IDF's factor :math:`i_w` is half undone, as labels that attend to the
-        rarest words first learn documents by heart. With :math:`c`, the mean length of all words' states in all
-        documents is :math:`\sqrt{d}`. Words of no document, and those that are not :obj:`kept`, start at zero.
+        with a random rotation :math:`\mathbf{R}`, so that all channels weigh alike, and :math:`N_w` of the :math:`N`
+        documents with the word. TF-IDF's factor :math:`i_w` is half undone, because labels that attend to the rarest
+        words first learn documents by heart. With :math:`c`, the mean length of all words' states in all documents is
+        :math:`\sqrt{d}`. Words of no document, and those that are not :obj:`kept`, start at zero.
 
         Args:
             documents (scipy.sparse.sparray): Weights of words in training documents, *e.g.* TF-IDF, :math:`(N, V)`.
@@ -112,7 +112,9 @@ class BagEncoder(nn.Module):
         tokens, weight, ptr, edge_index = self._kept(data)
         x = self.embedding(tokens)
         if weight is not None and self.normalized:
-            weight = weight * _root_mean_square(weight, ptr).reciprocal()
+            mean: Tensor = segment(weight.square(), ptr, reduce="mean").sqrt()  # of every document
+            mean = mean.repeat_interleave(ptr.diff(), output_size=weight.numel())
+            weight = weight * mean.clamp_min(torch.finfo(weight.dtype).tiny).reciprocal()
         if self.training and self.dropout > 0.0:
             weight = dropout(torch.ones_like(x[:, 0]) if weight is None else weight, self.dropout, self.training)
         return Components(x if weight is None else x * weight.view(-1, 1), ptr, edge_index)
@@ -130,13 +132,6 @@ class BagEncoder(nn.Module):
         return tokens[kept], None if weight is None else weight[kept], ptr, edge_index
 
 
-def _root_mean_square(weight: Tensor, ptr: Tensor) -> Tensor:
-    """That of the weights of every word's document."""
-    lengths = ptr.diff()
-    mean: Tensor = segment(weight.square(), ptr, reduce="mean").sqrt()
-    return mean.repeat_interleave(lengths, output_size=weight.numel()).clamp_min(torch.finfo(weight.dtype).tiny)
-
-
 class SequenceEncoder(nn.Module):
     r"""Embeds the words of a document in their order, by adding the sinusoidal positions of the `"Attention Is All You
     Need" <https://arxiv.org/abs/1706.03762>`_ paper, counted from one.
@@ -148,9 +143,7 @@ class SequenceEncoder(nn.Module):
             (default: :obj:`None`)
 
     Shapes:
-        - **input:** a batch with words :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`; a known graph among them, if
-          there is one, as :obj:`edge_index`
-        - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
+        - **input, output:** As in :class:`BagEncoder`, without weights.
 
     Raises:
         ValueError: If the words are of another shape or type, or a sequence is longer than the given table.
@@ -170,17 +163,16 @@ class SequenceEncoder(nn.Module):
         ptr = ptr_of(data)
         x: Tensor = self.embedding(_tokens(data, self.embedding.num_embeddings))
         position = torch.arange(x.size(0), device=x.device) - ptr[ptr2index(ptr, output_size=x.size(0))]
-        return Components(x + self._encode(position).to(x.dtype), ptr, data.get("edge_index"))
-
-    def _encode(self, position: Tensor) -> Tensor:
         if self.positions is None:
-            return sinusoid(position + 1, self.channels)
-        if not torch.compiler.is_compiling() and position.numel() > 0 and int(position.max()) >= len(self.positions):
-            raise ValueError(
-                f"Expected sequences of at most {len(self.positions)} words, the length of the table of positions "
-                f"(got {int(position.max()) + 1})"
-            )
-        return self.positions[position]
+            states = sinusoid(position + 1, self.channels)
+        else:
+            if not torch.compiler.is_compiling() and position.numel() and int(position.max()) >= len(self.positions):
+                raise ValueError(
+                    f"Expected sequences of at most {len(self.positions)} words, the length of the table of positions "
+                    f"(got {int(position.max()) + 1})"
+                )
+            states = self.positions[position]
+        return Components(x + states.to(x.dtype), ptr, data.get("edge_index"))
 
 
 def _tokens(data: Data, num_tokens: int) -> Tensor:

@@ -58,11 +58,7 @@ class VectorEncoder(nn.Module):
         self.lin = Linear(in_channels, num_components * channels)
 
     def vectors(self, data: Data) -> Tensor:
-        """The scaled vectors :math:`(B, F)` of a batch, with dropout.
-
-        Raises:
-            ValueError: If they are of another size, or no floating-point numbers.
-        """
+        """The scaled vectors :math:`(B, F)` of a batch, with dropout."""
         x = data[self.key]
         if not x.is_floating_point():
             raise ValueError(
@@ -87,8 +83,8 @@ class LinearPath(nn.Module):
     .. math::
         y_i = \sum_v \mathbf{w}_i^{(v)} \cdot \mathbf{x}^{(v)}
 
-    A linear model is a strong competitor wherever inputs are long and samples few; beside it, message passing has to
-    learn only what it adds. The weights start from zero.
+    A linear model is a strong competitor where inputs are long and samples few; beside it, message passing learns only
+    the rest. The weights start from zero.
 
     Args:
         encoders (list of VectorEncoder): The encoders whose scaled vectors are taken.

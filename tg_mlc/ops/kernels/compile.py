@@ -23,12 +23,9 @@ from tg_mlc import __version__
 Array = np.ndarray[Any, Any]
 
 
-def _digest_of_kernels() -> str:
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16] if files else __version__
-
-
-_SOURCES = _digest_of_kernels()
+_FILES = sorted(Path(__file__).parent.glob("*.py"))
+#: A digest of all kernels; the version where their sources are not at hand.
+_SOURCES = hashlib.sha256(b"".join(map(Path.read_bytes, _FILES))).hexdigest()[:16] if _FILES else __version__
 #: Sums may be reordered, but NaN and infinity keep their meaning.
 OPTIONS: dict[str, Any] = {
     "nogil": True,
@@ -54,15 +51,13 @@ def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return kernel(function)
 
 
-def _has_wide_registers() -> bool:
-    try:
-        return bool(binding.get_host_cpu_features().get("avx512f", False))
-    except RuntimeError:  # LLVM does not know this machine
-        return False
-
+try:
+    _HAS_WIDE_REGISTERS = bool(binding.get_host_cpu_features().get("avx512f", False))
+except RuntimeError:  # LLVM does not know this machine
+    _HAS_WIDE_REGISTERS = False
 
 #: How many numbers the widest vector of a kernel holds: half of the registers that a machine has, in single precision.
-WIDEST = 128 if _has_wide_registers() else 64
+WIDEST = 128 if _HAS_WIDE_REGISTERS else 64
 
 _FAST = ("contract", "reassoc")
 
@@ -91,11 +86,7 @@ _function: Callable[[Callable[..., Any]], Any] = intrinsic(prefer_literal=True)
 def zeros(_: Any, like: Any, lanes: Any) -> Any:
     """A vector of zeros of an array's type."""
     vector = Vector(like.dtype, lanes.literal_value)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return ir.Constant(context.get_value_type(vector), None)
-
-    return vector(like, lanes), generate
+    return vector(like, lanes), lambda context, *_: ir.Constant(context.get_value_type(vector), None)
 
 
 @_function
@@ -103,8 +94,8 @@ def load(_: Any, array: Any, offset: Any, lanes: Any) -> Any:
     """A vector of the numbers from an offset on."""
     vector = Vector(array.dtype, lanes.literal_value)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _address(context, builder, array, arguments[0], arguments[1], vector)
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        place = _address(context, builder, array, *arguments[:2], vector)
         return builder.load(place, align=array.dtype.bitwidth // 8)
 
     return vector(array, types.uintp, lanes), generate
@@ -114,8 +105,8 @@ def load(_: Any, array: Any, offset: Any, lanes: Any) -> Any:
 def store(_: Any, array: Any, offset: Any, vector: Any) -> Any:
     """Writes a vector from an offset on."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _address(context, builder, array, arguments[0], arguments[1], vector)
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        place = _address(context, builder, array, *arguments[:2], vector)
         builder.store(arguments[2], place, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
@@ -126,8 +117,8 @@ def store(_: Any, array: Any, offset: Any, vector: Any) -> Any:
 def stream(_: Any, array: Any, offset: Any, vector: Any) -> Any:
     """Writes a vector past the caches, to a place that is aligned to 64 bytes or, if shorter, to the vector."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _address(context, builder, array, arguments[0], arguments[1], vector)
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        place = _address(context, builder, array, *arguments[:2], vector)
         alignment = min(64, vector.lanes * array.dtype.bitwidth // 8)
         yes = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
         builder.store(arguments[2], place, align=alignment).set_metadata("nontemporal", yes)
@@ -140,8 +131,11 @@ def stream(_: Any, array: Any, offset: Any, vector: Any) -> Any:
 def add_scaled(_: Any, total: Any, factor: Any, vector: Any) -> Any:
     """``total + factor * vector``."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        product = builder.fmul(_repeat(builder, arguments[1], vector.lanes), arguments[2], flags=_FAST)
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        empty, word = ir.Constant(ir.VectorType(arguments[1].type, vector.lanes), ir.Undefined), ir.IntType(32)
+        single = builder.insert_element(empty, arguments[1], word(0))
+        repeated = ir.Constant(ir.VectorType(word, vector.lanes), [0] * vector.lanes)
+        product = builder.fmul(builder.shuffle_vector(single, empty, repeated), arguments[2], flags=_FAST)
         return builder.fadd(arguments[0], product, flags=_FAST)
 
     return vector(vector, vector.dtype, vector), generate
@@ -151,10 +145,9 @@ def add_scaled(_: Any, total: Any, factor: Any, vector: Any) -> Any:
 def dot(_: Any, one: Any, other: Any) -> Any:
     """The dot product of two vectors."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         element, kind = context.get_value_type(one.dtype), context.get_value_type(one)
-        name = f"llvm.vector.reduce.fadd.v{one.lanes}f{one.dtype.bitwidth}"
-        add_up = _llvm(builder, name, ir.FunctionType(element, [element, kind]))
+        add_up = _llvm(builder, "vector.reduce.fadd", one, ir.FunctionType(element, [element, kind]))
         product = builder.fmul(*arguments, flags=_FAST)
         return builder.call(add_up, [ir.Constant(element, 0.0), product], fastmath=_FAST)
 
@@ -165,10 +158,9 @@ def dot(_: Any, one: Any, other: Any) -> Any:
 def larger(_: Any, one: Any, other: Any) -> Any:
     """The larger of each two numbers, or the one that is not NaN."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         kind = context.get_value_type(one)
-        maximum = _llvm(builder, f"llvm.maxnum.v{one.lanes}f{one.dtype.bitwidth}", ir.FunctionType(kind, [kind, kind]))
-        return builder.call(maximum, arguments)
+        return builder.call(_llvm(builder, "maxnum", one, ir.FunctionType(kind, [kind, kind])), arguments)
 
     return one(one, one), generate
 
@@ -177,10 +169,9 @@ def larger(_: Any, one: Any, other: Any) -> Any:
 def largest(_: Any, vector: Any) -> Any:
     """The largest number of a vector that is not NaN."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         kind = ir.FunctionType(context.get_value_type(vector.dtype), [context.get_value_type(vector)])
-        name = f"llvm.vector.reduce.fmax.v{vector.lanes}f{vector.dtype.bitwidth}"
-        return builder.call(_llvm(builder, name, kind), arguments)
+        return builder.call(_llvm(builder, "vector.reduce.fmax", vector, kind), arguments)
 
     return vector.dtype(vector), generate
 
@@ -189,9 +180,10 @@ def largest(_: Any, vector: Any) -> Any:
 def prefetch(_: Any, array: Any, offset: Any) -> Any:
     """Asks for the cache line around an offset, which may lie outside of the array."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
-        function = _llvm(builder, "llvm.prefetch.p0i8", ir.FunctionType(ir.VoidType(), [byte, word, word, word]))
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")  # type: ignore[no-untyped-call]
         first = builder.gep(context.make_array(array)(context, builder, arguments[0]).data, [arguments[1]])
         builder.call(function, [builder.bitcast(first, byte), word(0), word(3), word(1)])  # to read, keep, data
         return context.get_dummy_value()
@@ -199,8 +191,9 @@ def prefetch(_: Any, array: Any, offset: Any) -> Any:
     return types.void(array, types.uintp), generate
 
 
-def _llvm(builder: Any, name: str, kind: Any) -> Any:
-    """One of LLVM's own functions."""
+def _llvm(builder: Any, name: str, vector: Vector, kind: Any) -> Any:
+    """One of LLVM's own functions of vectors."""
+    name = f"llvm.{name}.v{vector.lanes}f{vector.dtype.bitwidth}"
     return cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
 
 
@@ -208,10 +201,3 @@ def _address(context: Any, builder: Any, array: Any, value: Any, offset: Any, ve
     """Address of a vector in an array that is contiguous."""
     first = builder.gep(context.make_array(array)(context, builder, value).data, [offset])
     return builder.bitcast(first, context.get_value_type(vector).as_pointer())
-
-
-def _repeat(builder: Any, number: Any, lanes: int) -> Any:
-    """A vector of the same number."""
-    empty = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
-    single = builder.insert_element(empty, number, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(single, empty, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))

@@ -14,26 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from tg_mlc._memory import on_large_pages
 from tg_mlc.ops.kernels import csr_numba, threads
+from tg_mlc.ops.kernels.compile import Array
 from tg_mlc.ops.kernels.csr_numba import Backward, Forward, Kept, Rows, Side, Softmax, Space
 from tg_mlc.ops.kernels.graph import Graph, Options, num_kept
 
-Array = np.ndarray[Any, Any]
-
-
-def _second_level_cache() -> int:
-    """Bytes, or a common size where PyTorch does not tell."""
-    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    return int(capabilities.get("l2_cache_size", 0)) or 2**20
-
-
-#: Bytes of rows that are read many times from one place: most of a core's second-level cache.
-TILE = _second_level_cache() * 5 // 8
+_CPU = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+#: Bytes of rows that are read many times from one place: most of a core's second-level cache, or of a common one.
+TILE = (int(_CPU.get("l2_cache_size", 0)) or 2**20) * 5 // 8
 #: Bytes of an output from which on it is written past the caches.
 STREAMED = 2**24
 #: Bytes of a group's scores from which on all threads share it.
@@ -50,7 +42,8 @@ def forward(query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Op
     kept = query.new_empty(num_kept(query, value, graph))
     if 0 in (graph.num_edges, out.numel()):
         return out.zero_(), kept.zero_()
-    (q, result), (k, v) = _rows(graph.num_queries, query, out), _rows(graph.num_keys, key, value)
+    q, result = (_rows(graph.num_queries, x) for x in (query, out))
+    k, v = (_rows(graph.num_keys, x) for x in (key, value))
     call = Forward(_by_query(graph), q, k, v, _softmax(query, options), _kept(kept, graph, value), result)
     work = _Work(query, value, graph, options)
     work.run(csr_numba.forward_groups, csr_numba.forward_pass, call, (None, None, result))
@@ -65,37 +58,29 @@ def backward(
     biased = 0 if options.bias is None else graph.num_edges
     if 0 in (graph.num_edges, value.numel()):
         return grads[0].zero_(), grads[1].zero_(), grads[2].zero_(), query.new_zeros(biased, query.size(1))
-    g, q, grad_q = _rows(graph.num_queries, grad, query, grads[0])
-    k, v, grad_k, grad_v = _rows(graph.num_keys, key, value, grads[1], grads[2])
-    sides = (_by_query(graph), _by_key(graph))
-    call = Backward(*sides, g, q, k, v, _softmax(query, options), _kept(kept, graph, value), grad_q, grad_k, grad_v)
+    g, q, grad_q = (_rows(graph.num_queries, x) for x in (grad, query, grads[0]))
+    k, v, grad_k, grad_v = (_rows(graph.num_keys, x) for x in (key, value, *grads[1:]))
+    ptr, index = graph.col_ptr.numpy(), graph.col_index.numpy()
+    by_key = Side(ptr, index, graph.col_order.numpy(), _ascends(ptr, index, graph.num_queries))
+    sides, softmax, weights = (_by_query(graph), by_key), _softmax(query, options), _kept(kept, graph, value)
+    call = Backward(*sides, g, q, k, v, softmax, weights, grad_q, grad_k, grad_v)
     work = _Work(query, value, graph, options, backward=True, biased=biased)
     targets = (None, None, None, grad_q, grad_k, grad_v, None)
     work.run(csr_numba.backward_groups, csr_numba.backward_pass, call, targets)
-    return grads[0], grads[1], grads[2], work.grad_bias
+    return grads[0], grads[1], grads[2], work.bias.sum(dim=0).t().contiguous()
 
 
-def _rows(rows: int, *tensors: Tensor) -> list[Rows]:
-    """Copies only what is not contiguous within a row."""
-    return [_flat(rows, tensor) for tensor in tensors]
-
-
-def _flat(rows: int, tensor: Tensor) -> Rows:
+def _rows(rows: int, tensor: Tensor) -> Rows:
+    """Copies only what is not contiguous within a row; writes past the caches what is larger and begins with lines."""
     size, heads, channels = tensor.shape
     if tensor.numel() == 0:
         return Rows(tensor.reshape(-1).numpy(), heads * channels, rows, heads, channels, False)
     if tensor.stride()[1:] != (channels, 1) or tensor.stride(0) < heads * channels:
         tensor = tensor.contiguous()
-    stride = tensor.stride(0)
+    stride, item = tensor.stride(0), tensor.element_size()
     flat = tensor.as_strided(((size - 1) * stride + heads * channels,), (1,))
-    return Rows(flat.numpy(), stride, rows, heads, channels, _streams(flat, stride, channels))
-
-
-def _streams(flat: Tensor, stride: int, channels: int) -> bool:
-    """Tells whether to write a tensor past the caches: it is larger, and its rows begin where lines do."""
-    size = flat.element_size()
-    aligned = (flat.data_ptr() | stride * size | channels * size) % 64 == 0
-    return aligned and flat.numel() * size > STREAMED
+    is_aligned = (flat.data_ptr() | stride * item | channels * item) % 64 == 0
+    return Rows(flat.numpy(), stride, rows, heads, channels, is_aligned and flat.numel() * item > STREAMED)
 
 
 def _softmax(query: Tensor, options: Options) -> Softmax:
@@ -115,11 +100,6 @@ def _by_query(graph: Graph) -> Side:
     return Side(ptr, index, index[:0], _ascends(ptr, index, graph.num_keys))
 
 
-def _by_key(graph: Graph) -> Side:
-    ptr, index = graph.col_ptr.numpy(), graph.col_index.numpy()
-    return Side(ptr, index, graph.col_order.numpy(), _ascends(ptr, index, graph.num_queries))
-
-
 def _ascends(ptr: Array, index: Array, num_others: int) -> bool:
     """Tells whether the other sides of every row ascend; a compiled model comes here without a check of its edges."""
     right, ascends = csr_numba.inspect(ptr, index, num_others)
@@ -134,13 +114,15 @@ class _Work:
     def __init__(
         self, query: Tensor, value: Tensor, graph: Graph, options: Options, *, backward: bool = False, biased: int = 0
     ) -> None:
-        heads, size = query.size(1), graph.num_edges
+        heads, size, item = query.size(1), graph.num_edges, query.element_size()
         self.num_edges, self.num_groups = size, query.size(0) // graph.num_queries * heads
         self.num_workers = max(1, min(threads.num_workers(), self.num_groups * size // MIN_EDGES))
-        self.num_alone = self._groups_alone(query.element_size())
-        channels = max(query.size(2), value.size(2))
-        rows = max(graph.num_queries, graph.num_keys)
-        tile = min(rows * channels, max(channels, TILE // query.element_size()))
+        #: Groups that are taken by one thread each; the others are shared.
+        self.num_alone = self.num_groups
+        if self.num_workers > 1 and size >= MIN_SHARED:
+            self.num_alone -= self.num_groups if size * item > LARGE else self.num_groups % self.num_workers
+        channels, rows = max(query.size(2), value.size(2)), max(graph.num_queries, graph.num_keys)
+        tile = min(rows * channels, max(channels, TILE // item))
         # Those who only share groups write to the same scores, and to the same gradient of a bias.
         owners = max(1, min(self.num_workers, self.num_alone))
         self.bias = query.new_zeros(owners, heads, biased)
@@ -153,19 +135,6 @@ class _Work:
             own = (query.new_empty(tile), graph.ptr.new_empty(rows), query.new_empty(channels))
             tensors = (*own, weights[owner], grads[owner], self.bias[owner])
             self.spaces.append(Space(*(tensor.numpy() for tensor in tensors)))
-
-    def _groups_alone(self, element_size: int) -> int:
-        """Number of groups that are taken by one thread each."""
-        if self.num_workers == 1 or self.num_edges < MIN_SHARED:
-            return self.num_groups
-        if self.num_edges * element_size > LARGE:
-            return 0
-        return self.num_groups - self.num_groups % self.num_workers
-
-    @property
-    def grad_bias(self) -> Tensor:
-        """The gradient of a bias ``[num_edges, heads]``."""
-        return self.bias.sum(dim=0).t().contiguous()
 
     def run(self, groups: Callable[..., None], single: Callable[..., int], call: Any, targets: tuple[Any, ...]) -> None:
         """Runs all passes; what each of them sums up rows of, if so, is in ``targets``."""
