@@ -20,7 +20,7 @@ DEFAULT_GRID: tuple[tuple[float, float], ...] = tuple(product((0.25, 0.5, 1.0), 
 
 #: Two matrices of this many rows and columns take 14 GB.
 MAX_SAMPLES = 30_000
-_CHUNK = 4096  # samples at a time
+_CHUNK = 1024  # samples at a time
 
 
 @dataclass(eq=False, repr=False)
@@ -152,14 +152,15 @@ class KernelRidgeBaseline(TunableBaseline):
         # scikit-learn computes the same, but its import takes longer than a prediction.
         kernel = np.empty((x.shape[0], self.x.shape[0]), np.result_type(x.dtype, self.x.dtype, np.float32))
         x = x.astype(np.float64)
+        norms = _squared_norms(x)[:, None]
         for start in range(0, self.x.shape[0], _CHUNK):
             trained = self.x[start : start + _CHUNK].astype(np.float64)
             squared = x @ trained.T
             squared = squared.toarray() if sp.issparse(squared) else squared
             squared *= -2
-            squared += _squared_norms(x)[:, None]
+            squared += norms
             squared += _squared_norms(trained)
-            kernel[:, start : start + _CHUNK] = np.maximum(squared, 0.0)
+            np.maximum(squared, 0.0, out=kernel[:, start : start + _CHUNK])
         kernel *= -self.gamma
         return np.asarray(np.exp(kernel, out=kernel), dtype=np.float64)
 
