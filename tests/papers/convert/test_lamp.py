@@ -214,7 +214,7 @@ def test_the_state_dict_is_copied() -> None:
 def test_a_single_head_is_recognised() -> None:
     config = CONFIGS["one head"]
     assert load_lamp_checkpoint(weights(config)).labels.feature_to_label[0].heads == 1
-    with pytest.raises(ValueError, match=r"Expected heads=1, as .*enc_attn.fc.weight' is missing \(got heads=2\)"):
+    with pytest.raises(ValueError, match=r"Expected heads=1, because .*enc_attn.fc.weight' is missing \(got heads=2\)"):
         load_lamp_checkpoint(weights(config), heads=2)
 
 

@@ -6,7 +6,6 @@ import argparse
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -115,55 +114,104 @@ def load_lamp_checkpoint(
             graph decoder or has a recurrent encoder or convolutions over DNA, or the arguments contradict it.
     """
     state, settings = _read(state_dict)
-    heads = settings.get("n_head") if heads is None else heads
     enc_transform = settings.get("enc_transform", "") if enc_transform is None else enc_transform
     if enc_transform not in get_args(EncTransform):
         raise ValueError(f"Expected 'enc_transform' to be '', 'mean' or 'sum' (got '{enc_transform}')")
-    layout = _infer_layout(state, heads, heads2)
-    if label_mask is None:
-        # A positive '-adj_matrix_lambda' loads a prior graph whatever the mask says.
-        has_prior = label_adj is not None or settings.get("adj_matrix_lambda", 0) > 0
-        label_mask = "prior" if has_prior else settings.get("label_mask", "none")
-    label_graph = _label_graph(layout.num_labels, label_mask, label_adj, label_names)
+    _check_parts(state)
+    heads, label_heads = _resolve_heads(state, settings.get("n_head") if heads is None else heads, heads2)
+    queries, values = state[f"{CROSS}.w_qs.weight"].size(0), state[f"{CROSS}.w_vs.weight"].size(0)
+    num_labels, channels = state[EMBEDDING].shape
+    if 1 in (heads, label_heads) and values // heads != channels:
+        raise ValueError(
+            f"Expected the values of a single head, which are not projected, to be as wide as a state, {channels} "
+            f"(got {values // heads})"
+        )
+    if (rows := state[READOUT].size(0)) not in (1, num_labels):
+        raise ValueError(f"Expected '{READOUT}' to have 1 or {num_labels} rows (got {rows})")
+    label_graph = _label_graph(num_labels, label_mask, label_adj, label_names, settings)
+    num_steps = _count(state, "decoder.layer_stack")
+    encoder, num_feature_layers = _encoder(state, channels)
     model = ReleasedLaMP(
-        _encoder(layout, state),
+        encoder,
         label_graph,
-        num_steps=layout.num_steps,
-        num_feature_layers=layout.num_feature_layers,
-        label_attention=layout.has_label_attention,
-        readout_bias=layout.has_readout_bias,
+        num_steps=num_steps,
+        num_feature_layers=num_feature_layers,
+        label_attention=label_heads is not None,
+        readout_bias="tgt_word_proj.linear.bias" in state,
         pool=enc_transform or None,
-        label_kwargs={"heads": layout.label_heads},
-        heads=layout.heads,
+        label_kwargs={"heads": label_heads or heads},
+        heads=heads,
         dropout=dropout,
-        mlp_channels=layout.mlp_channels,
-        head_channels=layout.head_channels,
-        value_channels=layout.value_channels,
+        mlp_channels=state[MLP].size(0),
+        head_channels=queries // heads,
+        value_channels=values // heads,
         backend=backend,
     )
+    # Ours alone has projections of single heads, and the label graph.
+    tensors = {"labels._extra_state": model.state_dict()["labels._extra_state"]}
+    for name in model.state_dict():
+        if name.endswith(".lin_out.weight") and (label_heads if "label_to_label" in name else heads) == 1:
+            tensors[name] = torch.eye(channels)
     try:
-        model.to(state[EMBEDDING].dtype).load_state_dict({**_absent(model, layout), **_converted(state, layout)})
+        model.to(state[EMBEDDING].dtype).load_state_dict({**tensors, **_converted(state)})
     except RuntimeError as error:
-        expected = (
-            f"the tensors of a model with {layout.num_feature_layers} encoder and {layout.num_steps} decoder layers"
-        )
+        expected = f"the tensors of a model with {num_feature_layers} encoder and {num_steps} decoder layers"
         hint = "check 'heads' if sizes of an attention's projections differ"
         raise ValueError(f"Expected {expected} (got, by our names, {error}); {hint}") from error
     return model.eval()
 
 
-def _encoder(layout: _Layout, state: State) -> nn.Module:
-    if layout.takes_vectors:
-        return VectorEncoder(layout.num_inputs, layout.channels)
-    if layout.num_positions is None:
-        return BagEncoder(layout.num_inputs, layout.channels)
-    # Row 0 of the table belongs to the padding symbol; positions count from 1.
-    return SequenceEncoder(layout.num_inputs, layout.channels, positions=state[POSITIONS][1:].clone())
+def _check_parts(state: State) -> None:
+    for prefix, what in UNSUPPORTED.items():
+        if names := sorted(name for name in state if name.startswith(prefix)):
+            raise ValueError(f"Expected a model of the graph decoder, not {what}: it is not supported ({_join(names)})")
+    needed = [EMBEDDING, READOUT, MLP, f"{CROSS}.w_qs.weight", f"{CROSS}.w_vs.weight"]
+    needed.append(VECTORS if VECTORS in state else TOKENS)
+    if any(name.startswith(f"{AMONG}.") for name in state):
+        needed.append(f"{AMONG}.w_qs.weight")
+    if missing := [name for name in needed if name not in state]:
+        raise ValueError(f"Expected the state dict of a released LaMP model, but it lacks {_join(missing)}")
+
+
+def _resolve_heads(state: State, heads: int | None, label_heads: int | None) -> tuple[int, int | None]:
+    """The numbers of heads, on which no shape depends if there are several; :obj:`None` without attention of labels."""
+    queries, values = state[f"{CROSS}.w_qs.weight"].size(0), state[f"{CROSS}.w_vs.weight"].size(0)
+    if f"{CROSS}.fc.weight" not in state:
+        heads = 1 if heads is None else heads
+        if heads != 1:
+            raise ValueError(f"Expected heads=1, because '{CROSS}.fc.weight' is missing (got heads={heads})")
+    else:
+        heads = 4 if heads is None else heads
+        if heads < 2 or queries % heads != 0 or values % heads != 0:
+            raise ValueError(
+                f"Expected 'heads' to be at least 2, because there is a '{CROSS}.fc.weight', and to divide the rows of "
+                f"'{CROSS}.w_qs.weight' and '{CROSS}.w_vs.weight', {queries} and {values} (got heads={heads}); "
+                f"pass the '-n_head' of the training run"
+            )
+    if f"{AMONG}.w_qs.weight" not in state:
+        return heads, None
+    rows = state[f"{AMONG}.w_qs.weight"].size(0)
+    found, rest = divmod(rows, queries // heads)
+    if rest != 0 or label_heads not in (None, found):
+        raise ValueError(
+            f"Expected 'heads' and 'heads2' to split the rows of '{CROSS}.w_qs.weight' and '{AMONG}.w_qs.weight' "
+            f"into heads of one size (got {queries // heads} for the first, {rows} rows and heads2={label_heads} for "
+            f"the second)"
+        )
+    return heads, found
 
 
 def _label_graph(
-    num_labels: int, label_mask: LabelMask, label_adj: Tensor | None, label_names: Sequence[str] | None
+    num_labels: int,
+    label_mask: LabelMask | None,
+    label_adj: Tensor | None,
+    label_names: Sequence[str] | None,
+    settings: Mapping[str, Any],
 ) -> LabelGraph:
+    if label_mask is None:
+        # A positive '-adj_matrix_lambda' loads a prior graph whatever the mask says.
+        has_prior = label_adj is not None or settings.get("adj_matrix_lambda", 0) > 0
+        label_mask = "prior" if has_prior else settings.get("label_mask", "none")
     check_choice("label_mask", label_mask, get_args(LabelMask))
     if (label_mask == "prior") != (label_adj is not None):
         given = None if label_adj is None else list(label_adj.shape)
@@ -173,23 +221,33 @@ def _label_graph(
         )
     if label_names is not None and len(label_names) != num_labels:
         raise ValueError(f"Expected 'label_names' to hold {num_labels} names (got {len(label_names)})")
-    if label_adj is not None:
-        return _prior_graph(num_labels, label_adj, label_names)
-    labels = num_labels if label_names is None else label_names
-    return edgeless(labels) if label_mask == "inveye" else fully_connected(labels, self_loops=label_mask == "none")
-
-
-def _prior_graph(num_labels: int, label_adj: Tensor, label_names: Sequence[str] | None) -> LabelGraph:
+    if label_adj is None:
+        labels = num_labels if label_names is None else label_names
+        return edgeless(labels) if label_mask == "inveye" else fully_connected(labels, self_loops=label_mask == "none")
     adj = torch.as_tensor(label_adj).detach().cpu()
     if adj.shape != (num_labels, num_labels):
         raise ValueError(f"Expected 'label_adj' of shape [{num_labels}, {num_labels}] (got {list(adj.shape)})")
-    lonely = adj.sum(dim=1) < 1
-    target, source = ((adj != 0) | torch.diag(lonely)).nonzero().t()
+    target, source = ((adj != 0) | torch.diag(adj.sum(dim=1) < 1)).nonzero().t()
     edge_index = torch.stack([source, target])
     return LabelGraph(edge_index, num_nodes=num_labels, label_names=label_names, kind="prior", source="label_adj")
 
 
-def _converted(state: State, layout: _Layout) -> dict[str, Tensor]:
+def _encoder(state: State, channels: int) -> tuple[nn.Module, int]:
+    """The encoder of inputs, and the number of layers after it."""
+    if VECTORS in state:
+        return VectorEncoder(state[VECTORS].size(1), channels), 0
+    num_tokens, num_layers = state[TOKENS].size(0), _count(state, "encoder.layer_stack")
+    if POSITIONS not in state:
+        return BagEncoder(num_tokens, channels), num_layers
+    # Row 0 of the table belongs to the padding symbol; positions count from 1.
+    return SequenceEncoder(num_tokens, channels, positions=state[POSITIONS][1:].clone()), num_layers
+
+
+def _count(state: State, stack: str) -> int:
+    return len({match[1] for name in state if (match := re.match(rf"{re.escape(stack)}\.(\d+)\.", name))})
+
+
+def _converted(state: State) -> dict[str, Tensor]:
     """The tensors that a forward pass reads, by our names."""
     converted = {}
     for name, tensor in state.items():
@@ -198,26 +256,16 @@ def _converted(state: State, layout: _Layout) -> dict[str, Tensor]:
             for pattern, replacement in RULES.items():
                 ours = re.sub(pattern, replacement, ours)
             converted[ours] = tensor.squeeze(-1) if tensor.dim() == 3 else tensor  # MLPs are convolutions of width 1
-    if layout.num_positions is not None:
+    if POSITIONS in state:
         converted["encoder.positions"] = state[POSITIONS][1:]
     for name in ("readout.own_weight", "readout.bias"):
         if name in converted:  # one readout for all labels is repeated for each
-            converted[name] = converted[name].expand(layout.num_labels, *converted[name].shape[1:])
+            converted[name] = converted[name].expand(state[EMBEDDING].size(0), *converted[name].shape[1:])
     return converted
 
 
-def _absent(model: ReleasedLaMP, layout: _Layout) -> dict[str, Tensor]:
-    """Entries that ours has and a released model lacks: the projections of single heads, and the label graph."""
-    own: dict[str, Tensor] = model.state_dict()
-    projections = [name for name in own if name.endswith(".lin_out.weight")]
-    single = [name for name in projections if (layout.label_heads if "label_to_label" in name else layout.heads) == 1]
-    return {**dict.fromkeys(single, torch.eye(layout.channels)), "labels._extra_state": own["labels._extra_state"]}
-
-
 def _read(source: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Reads a file, the dict that the training script saves, or a bare state dict, as the tensors by the names of the
-    bare model and the settings of the run, as far as they are known.
-    """
+    """The tensors by the names of the bare model, and the settings of the run as far as they are known."""
     content = source if isinstance(source, Mapping) else _load(source)
     settings: dict[str, Any] = {}
     if "model" in content:
@@ -256,112 +304,6 @@ def _load(path: Any) -> Mapping[str, Any]:
     if not isinstance(content, Mapping):
         raise ValueError(f"Expected '{path}' to hold a dict (got {type(content).__name__})")
     return content
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """The sizes of a released LaMP model."""
-
-    num_labels: int
-    channels: int
-    num_steps: int
-    num_feature_layers: int
-    heads: int
-    label_heads: int
-    head_channels: int
-    value_channels: int
-    mlp_channels: int
-    num_inputs: int  #: words of the vocabulary, or size of the input vector
-    num_positions: int | None  #: rows of the table of positions, if there is one
-    takes_vectors: bool
-    has_label_attention: bool
-    num_readout_rows: int  #: :obj:`1` if all labels share one readout
-    has_readout_bias: bool
-
-
-def _infer_layout(state: State, heads: int | None, label_heads: int | None) -> _Layout:
-    """Reads all sizes off the shapes, except the number of heads, on which no shape depends if there are several."""
-    _check_supported(state)
-    takes_vectors = VECTORS in state
-    needed = [EMBEDDING, READOUT, MLP, f"{CROSS}.w_qs.weight", f"{CROSS}.w_vs.weight"]
-    _check_present(state, [*needed, VECTORS if takes_vectors else TOKENS])
-    queries, values = state[f"{CROSS}.w_qs.weight"].size(0), state[f"{CROSS}.w_vs.weight"].size(0)
-    heads = _resolve_heads(state, heads, queries, values)
-    has_label_attention = any(name.startswith(f"{AMONG}.") for name in state)
-    layout = _Layout(
-        num_labels=state[EMBEDDING].size(0),
-        channels=state[EMBEDDING].size(1),
-        num_steps=_count(state, "decoder.layer_stack"),
-        num_feature_layers=0 if takes_vectors else _count(state, "encoder.layer_stack"),
-        heads=heads,
-        label_heads=_resolve_label_heads(state, label_heads, queries // heads) if has_label_attention else heads,
-        head_channels=queries // heads,
-        value_channels=values // heads,
-        mlp_channels=state[MLP].size(0),
-        num_inputs=state[VECTORS].size(1) if takes_vectors else state[TOKENS].size(0),
-        num_positions=state[POSITIONS].size(0) if POSITIONS in state else None,
-        takes_vectors=takes_vectors,
-        has_label_attention=has_label_attention,
-        num_readout_rows=state[READOUT].size(0),
-        has_readout_bias="tgt_word_proj.linear.bias" in state,
-    )
-    _check_sizes(layout)
-    return layout
-
-
-def _resolve_heads(state: State, heads: int | None, queries: int, values: int) -> int:
-    if f"{CROSS}.fc.weight" not in state:
-        heads = 1 if heads is None else heads
-        if heads != 1:
-            raise ValueError(f"Expected heads=1, as '{CROSS}.fc.weight' is missing (got heads={heads})")
-        return heads
-    heads = 4 if heads is None else heads
-    if heads < 2 or queries % heads != 0 or values % heads != 0:
-        raise ValueError(
-            f"Expected 'heads' to be at least 2, as there is a '{CROSS}.fc.weight', and to divide the rows of "
-            f"'{CROSS}.w_qs.weight' and '{CROSS}.w_vs.weight', {queries} and {values} (got heads={heads}); "
-            f"pass the '-n_head' of the training run"
-        )
-    return heads
-
-
-def _resolve_label_heads(state: State, label_heads: int | None, head_channels: int) -> int:
-    _check_present(state, [f"{AMONG}.w_qs.weight"])
-    queries = state[f"{AMONG}.w_qs.weight"].size(0)
-    found, rest = divmod(queries, head_channels)
-    if rest != 0 or label_heads not in (None, found):
-        raise ValueError(
-            f"Expected 'heads' and 'heads2' to split the rows of '{CROSS}.w_qs.weight' and '{AMONG}.w_qs.weight' "
-            f"into heads of one size (got {head_channels} for the first, {queries} rows and heads2={label_heads} for "
-            f"the second)"
-        )
-    return found
-
-
-def _count(state: State, stack: str) -> int:
-    indices = [int(m.group(1)) for name in state if (m := re.match(rf"{re.escape(stack)}\.(\d+)\.", name))]
-    return max(indices, default=-1) + 1
-
-
-def _check_supported(state: State) -> None:
-    for prefix, what in UNSUPPORTED.items():
-        if names := sorted(name for name in state if name.startswith(prefix)):
-            raise ValueError(f"Expected a model of the graph decoder, not {what}: it is not supported ({_join(names)})")
-
-
-def _check_present(state: State, names: list[str]) -> None:
-    if missing := [name for name in names if name not in state]:
-        raise ValueError(f"Expected the state dict of a released LaMP model, but it lacks {_join(missing)}")
-
-
-def _check_sizes(layout: _Layout) -> None:
-    if 1 in (layout.heads, layout.label_heads) and layout.value_channels != layout.channels:
-        raise ValueError(
-            f"Expected the values of a single head, which are not projected, to be as wide as a state, "
-            f"{layout.channels} (got {layout.value_channels})"
-        )
-    if layout.num_readout_rows not in (1, layout.num_labels):
-        raise ValueError(f"Expected '{READOUT}' to have 1 or {layout.num_labels} rows (got {layout.num_readout_rows})")
 
 
 def _join(names: list[str]) -> str:
