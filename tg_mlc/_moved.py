@@ -69,7 +69,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "tg_mlc.nn.decoders": {
         "tg_mlc.papers.decoders": "AttentionDecoder Hypotheses RecurrentDecoder beam_search",
-        "tg_mlc.papers.decoders.symbols": "LabelOrder label_ranks label_sequences next_log_probs shifted",
+        "tg_mlc.papers.label_sequences": "LabelOrder label_ranks label_sequences next_log_probs shifted",
         "tg_mlc.papers.decoders.beam_search": "StepDecoder",
     },
     "tg_mlc.nn.encoders": {

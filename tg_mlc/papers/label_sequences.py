@@ -1,24 +1,29 @@
-"""Label sequences: an encoder with a decoder that gives one label after another, and the objective that trains it."""
+"""Label sets as sequences of symbols, the labels :math:`0, ..., L - 1` and a stop that also begins every sequence: an
+encoder with a decoder that gives one label after another, and the objective that trains it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
-from tg_mlc._options import check_count, check_number
+from tg_mlc._options import check_choice, check_count, check_number
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.losses import sequence_loss
 from tg_mlc.nn.encoders.components import Components
 from tg_mlc.nn.given import given_in
 from tg_mlc.papers.decoders import Hypotheses, beam_search
 from tg_mlc.papers.decoders.beam_search import StepDecoder
-from tg_mlc.papers.decoders.symbols import LabelOrder, label_ranks, label_sequences, next_log_probs, shifted
 from tg_mlc.training import Objective
+
+#: An order of labels, as :func:`label_ranks` takes it.
+LabelOrder = Literal["frequency", "reverse", "given", "random"]
 
 
 class LabelSequenceModel(nn.Module):
@@ -36,7 +41,7 @@ class LabelSequenceModel(nn.Module):
         decoder (torch.nn.Module): Gives the logits of the next symbols, *e.g.*
             :class:`~tg_mlc.papers.decoders.RecurrentDecoder`.
         ranks (torch.Tensor): The place of every label in the order of training sequences (see
-            :func:`~tg_mlc.papers.decoders.symbols.label_ranks`).
+            :func:`label_ranks`).
         max_length (int, optional): The most labels that a search gives to a sample, all if :obj:`None`.
             (default: :obj:`None`)
 
@@ -162,3 +167,72 @@ class LabelSequenceObjective(Objective):
         """Refuses a model without a search."""
         if not callable(getattr(model, "search", None)):
             raise ValueError(f"Expected a model with 'search', as LabelSequenceModel has (got {type(model).__name__})")
+
+
+def label_ranks(y: Tensor, order: LabelOrder) -> Tensor:
+    r"""Places of all labels in an order.
+
+    Args:
+        y (torch.Tensor): The training labels: 0, 1, or NaN for unknown.
+        order (str): :obj:`"frequency"` from the most to the least frequent label, :obj:`"reverse"` the other way
+            round, :obj:`"given"` as the data set has them, :obj:`"random"` as PyTorch's generator draws it once.
+
+    Shapes:
+        - **input:** training labels :math:`(N, L)`
+        - **output:** ranks :math:`(L)`
+
+    Raises:
+        ValueError: If :obj:`order` is unknown.
+    """
+    check_choice("label_order", order, get_args(LabelOrder))
+    if order == "random":
+        return torch.randperm(y.size(1))
+    if order == "given":
+        return torch.arange(y.size(1))
+    labels = y.nansum(dim=0).argsort(descending=order == "frequency", stable=True)
+    return labels.argsort()
+
+
+def label_sequences(y: Tensor, ranks: Tensor) -> Tensor:
+    r"""Sequences of the positive labels of every sample in an order, each filled up with at least one stop symbol.
+
+    Args:
+        y (torch.Tensor): The labels: 0, 1, or NaN for unknown, which are in no sequence.
+        ranks (torch.Tensor): The place of every label in the order.
+
+    Shapes:
+        - **input:** labels :math:`(B, L)`, ranks :math:`(L)`
+        - **output:** symbols :math:`(B, n)`, where no sample has more than :math:`n - 1` labels
+    """
+    stop = y.size(1)
+    positive = y == 1
+    length = int(positive.sum(dim=1).max()) + 1
+    places = F.pad(torch.where(positive, ranks, stop), (0, 1), value=stop).sort(dim=1).values[:, :length]
+    return F.pad(ranks.argsort(), (0, 1), value=stop)[places]
+
+
+def shifted(symbols: Tensor, stop: int) -> Tensor:
+    """The symbol before each: what a decoder is given to predict it, first of all the stop."""
+    return F.pad(symbols[:, :-1], (1, 0), value=stop)
+
+
+def next_log_probs(logits: Tensor, symbols: Tensor, unknown: Tensor | None = None) -> Tensor:
+    r"""The log-probabilities of all symbols at each place of given sequences, where no label comes twice.
+
+    Args:
+        logits (torch.Tensor): The logits of all symbols at each place.
+        symbols (torch.Tensor): The sequences.
+        unknown (torch.Tensor, optional): A mask of unknown labels, which compete with no other, so that the loss says
+            nothing about them. (default: :obj:`None`)
+
+    Shapes:
+        - **input:** logits :math:`(B, n, L + 1)`, symbols :math:`(B, n)`, mask :math:`(B, L)`
+        - **output:** log-probabilities :math:`(B, n, L + 1)`
+    """
+    stop = logits.size(-1) - 1
+    excluded = torch.zeros_like(logits, dtype=torch.bool).scatter_(2, shifted(symbols, stop).unsqueeze(-1), True)
+    excluded = excluded.cumsum(dim=1) > 0
+    if unknown is not None:
+        excluded[..., :stop] |= unknown.unsqueeze(1)
+    excluded[..., stop] = False
+    return logits.float().masked_fill(excluded, -torch.inf).log_softmax(dim=-1)

@@ -14,8 +14,7 @@ from tg_mlc.models import LaMP, builder
 from tg_mlc.models.factories import compose
 from tg_mlc.nn.encoders import MessageEncoder
 from tg_mlc.papers.decoders import AttentionDecoder
-from tg_mlc.papers.decoders.symbols import LabelOrder
-from tg_mlc.papers.label_sequences import LabelSequenceModel
+from tg_mlc.papers.label_sequences import LabelOrder, LabelSequenceModel
 
 
 @builder
@@ -124,8 +123,7 @@ def mped_autoregressive(
         mlp_channels (int, optional): Hidden size of MLPs, :math:`2 d` if :obj:`None`. (default: :obj:`None`)
         dropout (float, optional): Dropout of all blocks. (default: :obj:`0.2`)
         label_order (str, optional): Order of labels in training (see
-            :func:`~tg_mlc.papers.decoders.symbols.label_ranks`).
-            (default: :obj:`"frequency"`)
+            :func:`~tg_mlc.papers.label_sequences.label_ranks`). (default: :obj:`"frequency"`)
         **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`.
 
     Raises:

@@ -12,8 +12,7 @@ from tg_mlc.inputs.kinds import pop_input_encoder
 from tg_mlc.models import builder
 from tg_mlc.nn.encoders.components import RecurrentEncoder
 from tg_mlc.papers.decoders import RecurrentDecoder
-from tg_mlc.papers.decoders.symbols import LabelOrder
-from tg_mlc.papers.label_sequences import LabelSequenceModel
+from tg_mlc.papers.label_sequences import LabelOrder, LabelSequenceModel
 
 
 @builder

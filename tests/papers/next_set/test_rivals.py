@@ -6,9 +6,8 @@ import torch.nn.functional as F
 
 from tests.sequences.batches import NUM_BINS, NUM_ENTITIES, NUM_LABELS, WINDOW_SIZE, batch
 from tg_mlc.graphs import fully_connected
-from tg_mlc.papers.next_set.attention_ablations import TimeAttention, TwoAttentions
 from tg_mlc.papers.next_set.c2ae import C2AE
-from tg_mlc.papers.next_set.rivals import LSTMBaseline, TransformerBase
+from tg_mlc.papers.next_set.rivals import LSTMBaseline, TimeAttention, TransformerBase, TwoAttentions
 from tg_mlc.sequences.lanet import LANET
 
 SIZES = (NUM_LABELS, NUM_ENTITIES, 8)

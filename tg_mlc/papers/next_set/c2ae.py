@@ -35,14 +35,8 @@ class C2AE(LSTMModel):
     layer.
 
     Args:
-        num_labels, num_entities: As in :class:`EventModel`.
+        num_labels, num_entities, events: As in :class:`TransformerBase`.
         channels (int, optional): Size :math:`C` of a code and of hidden layers. (default: :obj:`128`)
-        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"window_size": 3}`.
-            (default: :obj:`None`)
-
-    Shapes:
-        - **input:** a batch of :math:`B` windows
-        - **output:** logits :math:`(B, L)`
     """
 
     def __init__(
@@ -103,7 +97,7 @@ class C2AEObjective(Objective):
         check_number("penalty", self.penalty)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns how far the views of inputs and labels are apart, and the loss of pairs of labels."""
+        """The loss of codes and of pairs of labels."""
         x, e, logits = cast(C2AE, model).autoencode(batch)
         correlated: Tensor = (x - e).square().mean() + self.penalty * (_not_white(x) + _not_white(e))
         return correlated + self.alpha * pairwise_loss(logits, batch.y)

@@ -1,4 +1,4 @@
-"""Rivals of LANET that read a window event by event."""
+"""Rivals of LANET that read a window event by event, and ablations of it with attention among events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing_extensions import Unpack
 
 from tg_mlc._options import check_count, check_share
 from tg_mlc.nn import BlockOptions, FeatureMessagePassing
-from tg_mlc.sequences.windows import TimeView, entity_embedding, events_of, occurrences
+from tg_mlc.sequences import LANET
+from tg_mlc.sequences.windows import TimeView, WindowOptions, WindowViews, entity_embedding, events_of, occurrences
 
 
 class EventOptions(TypedDict, total=False):
@@ -57,13 +58,8 @@ class EventModel(nn.Module):
         entity: bool = True,
     ) -> None:
         super().__init__()
-        sizes = {
-            "num_labels": num_labels,
-            "num_entities": num_entities,
-            "channels": channels,
-            "window_size": window_size,
-        }
-        for name, value in sizes.items():
+        sizes = (num_labels, num_entities, channels, window_size)
+        for name, value in zip(("num_labels", "num_entities", "channels", "window_size"), sizes, strict=True):
             check_count(name, value)
         self.window_size = window_size
         # One row for each label, whose weighted sum is the product with the vector of amounts.
@@ -85,9 +81,7 @@ class EventModel(nn.Module):
 
 
 class EventTransformer(nn.Module):
-    r"""Attention among the events of a window, their mean, and a linear map to logits: what the `"Label Attention
-    Network for Sequential Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper compares attention
-    among labels with.
+    r"""Attention among the events of a window, their mean, and a linear map to logits.
 
     Args:
         channels (int): Size :math:`d` of the state of an event.
@@ -183,14 +177,8 @@ class LSTMBaseline(LSTMModel):
     <https://arxiv.org/abs/2303.00280>`_ paper: an LSTM over events, whose last state is mapped to logits.
 
     Args:
-        num_labels, num_entities, channels: As in :class:`EventModel`.
+        num_labels, num_entities, channels, events: As in :class:`TransformerBase`.
         dropout (float, optional): Dropout on the last state. (default: :obj:`0.3`)
-        events (dict, optional): Options of :class:`EventModel`, *e.g.* :obj:`{"window_size": 3}`.
-            (default: :obj:`None`)
-
-    Shapes:
-        - **input:** a batch of :math:`B` windows
-        - **output:** logits :math:`(B, L)`
     """
 
     def __init__(
@@ -209,4 +197,77 @@ class LSTMBaseline(LSTMModel):
     def forward(self, data: Data) -> Tensor:
         """Returns the logits."""
         logits: Tensor = self.readout(self.last_state(data))
+        return logits
+
+
+class TimeAttention(nn.Module):
+    r"""The "time-attention" ablation of the `"Label Attention Network for Sequential Multi-Label Classification"
+    <https://arxiv.org/abs/2303.00280>`_ paper: the inputs of :class:`LANET`, but attention among events.
+
+    The paper does not say how the state of an event is made; here it is the sum of the views of all its occurrences and
+    of the embedding of the entity.
+
+    Args:
+        num_labels (int): Number of labels :math:`L`.
+        num_entities, channels, num_layers, window, **block: As in :class:`LANET`.
+    """
+
+    def __init__(
+        self,
+        num_labels: int,
+        num_entities: int,
+        channels: int = 128,
+        *,
+        num_layers: int = 2,
+        window: WindowOptions | None = None,
+        **block: Unpack[BlockOptions],
+    ) -> None:
+        super().__init__()
+        block = {"dropout": 0.2, "bias": True, **block}
+        self.views = WindowViews(num_labels, channels, **(window or {}))
+        self.entity = entity_embedding(num_entities, self.views.width)
+        self.events = EventTransformer(self.views.width, num_labels, num_layers, **block)
+
+    def forward(self, data: Data) -> Tensor:
+        """Returns the logits."""
+        x, ptr = self.views.by_event(data)
+        entity = data.entity[ptr2index(ptr, output_size=x.size(0))]
+        logits: Tensor = self.events(x + self.entity(entity), ptr)
+        return logits
+
+
+class TwoAttentions(nn.Module):
+    r"""The "concat-attention" and "gated-attention" ablations of the `"Label Attention Network for Sequential
+    Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper: attention among labels and among events.
+
+    .. math::
+        \textrm{concat:} \quad \mathbf{y} = \mathbf{W} [\mathbf{y}^{\textrm{label}} \Vert \mathbf{y}^{\textrm{time}}] +
+        \mathbf{b}, \qquad
+        \textrm{gated:} \quad \mathbf{y} = g \, \mathbf{y}^{\textrm{label}} + (1 - g) \, \mathbf{y}^{\textrm{time}}
+
+    The paper predicts "confidence scores from concatenation of label-attention and time-attention", and learns "weights
+    when summing attention views". Here the logits of both are what is concatenated or summed, and the one weight
+    :math:`g` is the sigmoid of a learned number.
+
+    Args:
+        label (LANET): Attention among labels.
+        time (TimeAttention): Attention among events.
+        gated (bool, optional): If set to :obj:`True`, weighs the logits instead of mapping them.
+            (default: :obj:`False`)
+    """
+
+    def __init__(self, label: LANET, time: TimeAttention, gated: bool = False) -> None:
+        super().__init__()
+        self.label = label
+        self.time = time
+        num_labels = label.views.num_labels
+        self.gate = nn.Parameter(torch.zeros(())) if gated else None
+        self.readout = nn.Identity() if gated else nn.Linear(2 * num_labels, num_labels)
+
+    def forward(self, data: Data) -> Tensor:
+        """Returns the logits."""
+        label, time = self.label(data), self.time(data)
+        if self.gate is not None:
+            return torch.lerp(time, label, self.gate.sigmoid())
+        logits: Tensor = self.readout(torch.cat([label, time], dim=-1))
         return logits
