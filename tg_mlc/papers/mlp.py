@@ -77,25 +77,17 @@ class PooledMLP(nn.Module):
 
 
 class PooledComponents(nn.Module):
-    r"""The mean of a sample's components after feature message passing; zeros where there are none.
-
-    Args:
-        encoder, num_feature_layers, **block: As in :class:`PooledMLP`.
-
-    Shapes:
-        - **input:** a batch of :math:`B` samples
-        - **output:** states :math:`(B, d)`
+    """The mean :math:`(B, d)` of a sample's components after feature message passing, zeros where there are none; with
+    the arguments of :class:`PooledMLP`.
     """
 
     def __init__(self, encoder: nn.Module, num_feature_layers: int = 2, **block: Unpack[BlockOptions]) -> None:
         super().__init__()
         self.channels, edge_dim = cast(Encoder, encoder).channels, cast(Encoder, encoder).edge_dim
         self.encoder = encoder
-        self.features = (
-            FeatureMessagePassing(self.channels, num_feature_layers, edge_dim=edge_dim, **block)
-            if num_feature_layers > 0
-            else None
-        )
+        self.features = None
+        if num_feature_layers > 0:
+            self.features = FeatureMessagePassing(self.channels, num_feature_layers, edge_dim=edge_dim, **block)
 
     def forward(self, data: Data) -> Tensor:
         """Returns the mean states of a batch."""
@@ -180,8 +172,8 @@ def pooled_mlp(
     """Builds a :class:`PooledMLP` for the inputs of a data set.
 
     Args:
-        train (MultiLabelDataset): The training samples, which say what kind they are, and give the frequencies that the
-            bias starts from.
+        train (MultiLabelDataset): The training samples, whose kind of input chooses the encoder, and from whose
+            frequencies the bias starts.
         label_graph (LabelGraph): The labels; no edge is used.
         node_messages (bool, optional): If set to :obj:`False`, components do not send messages to each other, whatever
             :obj:`num_feature_layers` says. (default: :obj:`True`)
@@ -213,13 +205,10 @@ def binary_relevance(
     """Builds a :class:`BinaryRelevance` for the inputs of a data set. Words of sequences count as those of bags.
 
     Args:
-        train, label_graph: As in :func:`pooled_mlp`.
+        train, label_graph, frequency_strength, **inputs: As in :func:`pooled_mlp`.
         node_messages (bool, optional): Ignored, because there are no messages. (default: :obj:`False`)
         channels (int, optional): Size of the hidden layer, :obj:`None` for a linear model. (default: :obj:`64`)
-        dropout (float, optional): Dropout on the hidden layer. (default: :obj:`0.1`)
-        frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`0.5`)
-        given_labels (bool, optional): As in :class:`BinaryRelevance`. (default: :obj:`False`)
-        **inputs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`.
+        dropout, given_labels (optional): As in :class:`BinaryRelevance`.
     """
     size = train.num_labels if channels is None else channels
     inner = input_encoder(train, size, **{"num_components": 1, **inputs})

@@ -38,10 +38,7 @@ def mped(
     all. Among components without a known graph, each attends to itself too, as in LaMP, which the paper leaves out.
 
     Args:
-        train (MultiLabelDataset): The training samples, which say what kind they are, and give the frequencies.
-        label_graph (LabelGraph): The label graph.
-        node_messages (bool, optional): If set to :obj:`False`, components do not send messages to each other.
-            (default: :obj:`True`)
+        train, label_graph, node_messages: As in :func:`~tg_mlc.models.table_lamp`.
         channels (int, optional): Size :math:`d` of all states; the paper takes 512, and 64 on SIDER.
             (default: :obj:`64`)
         encoder_steps (int, optional): Number of blocks among components; the paper takes 3, and 1 on SIDER.
@@ -58,18 +55,14 @@ def mped(
     Raises:
         ValueError: If there is no encoder for samples of this kind.
     """
-    steps = {"num_feature_layers": encoder_steps, "num_steps": decoder_steps}
+    steps: dict[str, Any] = {"num_feature_layers": encoder_steps, "num_steps": decoder_steps}
     source, target = label_graph.edge_index
-    block: dict[str, Any] = {
-        "mlp_channels": 2 * channels,
-        "dropout": 0.2,
-        "label_messages": bool((source != target).any()),
-    }
-    block["given_labels"] = kwargs.pop("given_labels", False)  # whatever has label states has a place for them
+    block = {"mlp_channels": 2 * channels, "dropout": 0.2, "label_messages": bool((source != target).any())}
+    given_labels = kwargs.pop("given_labels", False)  # whatever has label states has a place for them
     inputs = pop_input_encoder(train, channels, kwargs)
     if label_graph.density == 1.0:
         label_graph = label_graph.remove_self_loops()
-    options = {**steps, **block, **kwargs}
+    options = {**steps, **block, "given_labels": given_labels, **kwargs}
     return compose(inputs, train, label_graph, node_messages, frequency_strength, latent=latent, **options)
 
 
@@ -110,12 +103,9 @@ def mped_autoregressive(
     and to the labels before it (see :class:`~tg_mlc.papers.decoders.AttentionDecoder`).
 
     Args:
-        train (MultiLabelDataset): The training samples, which say what kind they are, and give the order of labels and
-            their largest number.
-        label_graph (LabelGraph, optional): Any, as other factories of the family take one: labels attend to those
-            before them. (default: :obj:`None`)
-        node_messages (bool, optional): If set to :obj:`False`, components do not send messages to each other.
-            (default: :obj:`True`)
+        train (MultiLabelDataset): The training samples, which also give the order of labels and their largest number.
+        label_graph (LabelGraph, optional): Ignored, because labels attend to those before them. (default: :obj:`None`)
+        node_messages (bool, optional): As in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`True`)
         channels (int, optional): Size :math:`d` of all states; the papers take 512. (default: :obj:`64`)
         encoder_steps (int, optional): Number of blocks among components. (default: :obj:`3`)
         decoder_steps (int, optional): Number of steps of the decoder. (default: :obj:`3`)

@@ -8,19 +8,18 @@ import torch
 from torch import Tensor, nn
 
 from tg_mlc._options import check_count
-from tg_mlc.nn import AttentionConv, FeatureToLabelConv, LabelToLabelConv
+from tg_mlc.nn import AttentionConv, BlockOptions, FeatureToLabelConv, LabelToLabelConv
 from tg_mlc.ops import Blocks, Edges, Shared
 from tg_mlc.papers.decoders.beam_search import padded
-
-Projected = tuple[Tensor, Tensor]
 
 
 class AttentionState(NamedTuple):
     """State of an :class:`AttentionDecoder` after some symbols."""
 
     mask: Tensor  #: ``[B, m]``, which components every sample has
-    components: list[Projected]  #: for each step the keys and values of components, each ``[B, m, heads, C]``
-    labels: list[Projected]  #: for each step those of the symbols so far, each ``[R, n, heads, C]``
+    #: For each step the keys and values of components, each ``[B, m, heads, C]``.
+    components: list[tuple[Tensor, Tensor]]
+    labels: list[tuple[Tensor, Tensor]]  #: for each step those of the symbols so far, each ``[R, n, heads, C]``
 
 
 class AttentionDecoder(nn.Module):
@@ -67,22 +66,13 @@ class AttentionDecoder(nn.Module):
         check_count("num_steps", num_steps)
         self.num_labels = num_labels
         self.embedding = nn.Embedding(num_labels + 1, channels)
-        self.feature_to_label = nn.ModuleList(
-            FeatureToLabelConv(channels, heads, mlp_channels=mlp_channels, dropout=dropout) for _ in range(num_steps)
-        )
-        self.label_to_label = nn.ModuleList(
-            LabelToLabelConv(channels, heads, mlp_channels=mlp_channels, dropout=dropout) for _ in range(num_steps)
-        )
+        block: BlockOptions = {"heads": heads, "mlp_channels": mlp_channels, "dropout": dropout}
+        self.feature_to_label = nn.ModuleList(FeatureToLabelConv(channels, **block) for _ in range(num_steps))
+        self.label_to_label = nn.ModuleList(LabelToLabelConv(channels, **block) for _ in range(num_steps))
         self.readout = nn.Linear(channels, num_labels + 1)
 
     def forward(self, x: Tensor, ptr: Tensor, symbols: Tensor) -> Tensor:
-        r"""Runs the forward pass of the module.
-
-        Args:
-            x (torch.Tensor): The component states.
-            ptr (torch.Tensor): Where the components of every sample begin and end.
-            symbols (torch.Tensor): The symbols, from the stop that begins a sequence.
-        """
+        """Returns the logits for component states, pointers, and symbols from the stop that begins a sequence."""
         num_samples, length = symbols.shape
         target, source = torch.tril_indices(length, length, device=x.device)
         before = Shared(Edges(torch.stack([source, target]), length, length), num_samples)

@@ -83,13 +83,12 @@ def beam_search(
     Where fewer than :math:`K` sequences are possible, the last ones are empty, of log-probability minus infinity.
 
     No label comes twice: the probabilities of those that a sequence has already go to the others. A sequence that has
-    stopped stays in the beam as long as it is among the best. With a beam of one and no length
-    penalty, the search is greedy.
+    stopped stays in the beam as long as it is among the best. With a beam of one and no length penalty, the search is
+    greedy.
 
     Args:
         decoder (StepDecoder): The decoder.
-        x (torch.Tensor): The states of the components that it starts from.
-        ptr (torch.Tensor): Where the components of every sample begin and end.
+        x, ptr (torch.Tensor): The states of the components that it starts from, and where those of each sample begin.
         beam_size (int, optional): Number of hypotheses :math:`K`; the papers take 5. (default: :obj:`5`)
         length_penalty (float, optional): The exponent :math:`\alpha`: larger ones prefer longer sequences, of labels
             with a higher mean log-probability. (default: :obj:`0.0`)
@@ -112,21 +111,23 @@ def beam_search(
     with torch.no_grad():
         if excluded is None:
             excluded = torch.zeros(ptr.numel() - 1, decoder.num_labels, dtype=torch.bool, device=x.device)
-        beam, state = _Beam.without(excluded), decoder.start(x, ptr)
+        none = torch.zeros_like(excluded).unsqueeze(1)
+        start = torch.full_like(none[..., :1], decoder.num_labels, dtype=torch.long)
+        log_probs = none.new_zeros(none.shape[:2], dtype=torch.float)
+        beam, state = _Beam(start, log_probs, none, ~excluded.unsqueeze(1), none.float()), decoder.start(x, ptr)
         for _ in range(min(max_length, decoder.num_labels)):
-            logits, state = decoder.step(state, beam.last)
+            logits, state = decoder.step(state, beam.symbols[..., -1].flatten())
             beam, rows = beam.extend(logits, beam_size, length_penalty)
             if not beam.open.any():
                 break
             state = decoder.select(state, rows)
         else:
-            beam, is_cut = beam.close(decoder.step(state, beam.last)[0], length_penalty)
+            beam, is_cut = beam.close(decoder.step(state, beam.symbols[..., -1].flatten())[0], length_penalty)
             if is_cut.any():
-                message = (
-                    f"Sequences were cut at 'max_length', {max_length} labels, where others were likelier than a stop"
-                )
-                warnings.warn(message, stacklevel=2)
-    return beam.hypotheses(length_penalty)
+                cut = f"Sequences were cut at 'max_length', {max_length} labels"
+                warnings.warn(f"{cut}, where others were likelier than a stop", stacklevel=2)
+    weights = beam.ranks(length_penalty).softmax(dim=1)
+    return Hypotheses(beam.symbols[..., 1:], beam.labels, beam.log_probs, beam.peaks, weights)
 
 
 class _Beam(NamedTuple):
@@ -138,24 +139,15 @@ class _Beam(NamedTuple):
     open: Tensor  # [B, K, L], the labels that may follow: none where a hypothesis has ended
     peaks: Tensor  # [B, K, L]
 
-    @classmethod
-    def without(cls, excluded: Tensor) -> _Beam:
-        """The one hypothesis before any label."""
-        none = torch.zeros_like(excluded).unsqueeze(1)
-        start = torch.full_like(none[..., :1], excluded.size(1), dtype=torch.long)
-        return cls(start, none.new_zeros(none.shape[:2], dtype=torch.float), none, ~excluded.unsqueeze(1), none.float())
-
-    @property
-    def last(self) -> Tensor:
-        """The last symbol of every row."""
-        return self.symbols[..., -1].flatten()
-
     def extend(self, logits: Tensor, beam_size: int, length_penalty: float) -> tuple[_Beam, Tensor]:
         """The best hypotheses that are one symbol longer, and the row that each continues."""
         num_samples, width, stop = self.open.shape
         step = self._log_probs_of(logits)
         totals = (self.log_probs.unsqueeze(-1) + step).flatten(start_dim=1)
-        ranks = totals / self._lengths().flatten(start_dim=1) ** length_penalty
+        # The number of symbols of all continuations, a stop to come included.
+        by_stop = self.labels.sum(dim=-1, keepdim=True) + 1
+        lengths = torch.cat([(by_stop + 1).expand_as(self.labels), by_stop], dim=-1)
+        ranks = totals / lengths.flatten(start_dim=1) ** length_penalty
         chosen = ranks.topk(min(beam_size, ranks.size(1))).indices
         symbol = (chosen % (stop + 1)).unsqueeze(-1)
         rows = chosen // (stop + 1) + torch.arange(num_samples, device=chosen.device).unsqueeze(-1) * width
@@ -196,13 +188,3 @@ class _Beam(NamedTuple):
         # Only the stop may follow one that has ended: its log-probability is zero.
         closed = ~F.pad(self.open, (0, 1), value=True)
         return logits.float().view_as(closed).masked_fill(closed, -torch.inf).log_softmax(dim=-1)
-
-    def _lengths(self) -> Tensor:
-        """The number of symbols of all continuations, a stop to come included."""
-        by_stop = self.labels.sum(dim=-1, keepdim=True) + 1
-        return torch.cat([(by_stop + 1).expand_as(self.labels), by_stop], dim=-1)
-
-    def hypotheses(self, length_penalty: float) -> Hypotheses:
-        """What the search has found."""
-        weights = self.ranks(length_penalty).softmax(dim=1)
-        return Hypotheses(self.symbols[..., 1:], self.labels, self.log_probs, self.peaks, weights)
