@@ -42,7 +42,7 @@ from tg_mlc.sequences import (
     personal_memory,
     time_split,
 )
-from tg_mlc.sequences.presets import MEMORY
+from tg_mlc.sequences.lanet import MEMORY
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
 
 BASELINES: dict[str, NextSetBaseline] = {

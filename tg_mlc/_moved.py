@@ -101,6 +101,9 @@ NAMES: dict[str, dict[str, str]] = {
         "tg_mlc.sequences.lanet": "LANETOutput",
         "tg_mlc.sequences.windows": "WindowViews",
     },
+    "tg_mlc.sequences.presets": {
+        "tg_mlc.sequences.lanet": "MEMORY PAPER",
+    },
     "tg_mlc.training": {
         "tg_mlc.papers": ("InferenceNetworkObjective SequenceObjective=LabelSequenceObjective UnrolledObjective"),
         "tg_mlc.papers.next_set": "C2AEObjective",

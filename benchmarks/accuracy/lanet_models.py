@@ -34,7 +34,7 @@ from tg_mlc.sequences import (
     personal_memory,
 )
 from tg_mlc.sequences.dataset import Targets
-from tg_mlc.sequences.presets import MEMORY, PAPER
+from tg_mlc.sequences.lanet import MEMORY, PAPER
 
 #: The settings of LANET with a memory, for models of the paper: each label by itself.
 SHORT = {**MEMORY, "module": {**MEMORY["module"], "objective": None}}

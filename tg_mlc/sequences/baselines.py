@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,8 +14,7 @@ from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc._options import check_count, check_number, check_share
-from tg_mlc.sequences.dataset import NextSetDataset, Targets
-from tg_mlc.sequences.history import ranges
+from tg_mlc.sequences.dataset import NextSetDataset, Targets, ranges
 
 
 class NextSetBaseline(ABC):
@@ -30,22 +30,14 @@ class NextSetBaseline(ABC):
     frequency: np.ndarray
 
     def fit(self, dataset: NextSetDataset, targets: Targets) -> Self:
-        """Learns from training targets.
-
-        Args:
-            dataset (NextSetDataset): All events.
-            targets (Tensor, numpy.ndarray or list): Those to learn from.
-        """
+        """Learns from training targets, some of the events of a data set."""
         self.frequency = np.asarray(dataset.y[np.asarray(targets)].mean(axis=0)).ravel()
         return self
 
     @abstractmethod
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
-        """Returns scores between 0 and 1, :math:`(N, L)`.
-
-        Args:
-            dataset (NextSetDataset): Events with the labels of :meth:`fit`, maybe of other entities.
-            targets (Tensor, numpy.ndarray or list): Those to predict.
+        """Returns scores :math:`(N, L)` between 0 and 1 of targets, events with the labels of :meth:`fit`, maybe of
+        other entities.
         """
 
 
@@ -66,6 +58,7 @@ class LastSet(NextSetBaseline):
         return np.asarray((last.toarray() + self.frequency) / 2)
 
 
+@dataclass(eq=False)
 class PersonalFrequency(NextSetBaseline):
     r"""The share of the events of the entity that have a label, backed off to that of all entities.
 
@@ -80,13 +73,14 @@ class PersonalFrequency(NextSetBaseline):
             (default: :obj:`1.0`)
     """
 
-    def __init__(self, decay: float = 1.0, backoff: float = 1.0) -> None:
-        check_share("decay", decay)
-        check_number("backoff", backoff)
-        if backoff == 0:
-            raise ValueError("Expected 'backoff' to be above 0, as some entities have no history (got 0)")
-        self.decay = decay
-        self.backoff = backoff
+    decay: float = 1.0
+    backoff: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_share("decay", self.decay)
+        check_number("backoff", self.backoff)
+        if self.backoff == 0:
+            raise ValueError("Expected 'backoff' to be above 0, because some entities have no history (got 0)")
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         """Returns how often an entity had each label, drawn to the frequencies."""
@@ -98,14 +92,8 @@ class PersonalFrequency(NextSetBaseline):
 def past_events(
     dataset: NextSetDataset, targets: Targets, window_size: int | None = None, decay: float = 1.0
 ) -> sp.csr_array:
-    r"""The events before targets, as a matrix :math:`(N, E)`, to be multiplied with what is known of events.
-
-    Args:
-        dataset (NextSetDataset): All events.
-        targets (Tensor, numpy.ndarray or list): The targets.
-        window_size (int, optional): The number of events before each; :obj:`None` for all. (default: :obj:`None`)
-        decay (float, optional): The last event has the weight 1, and each before it that of the next times this.
-            (default: :obj:`1.0`)
+    r"""The :obj:`window_size` events before targets (all if :obj:`None`) as a matrix :math:`(N, E)`, to be multiplied
+    with what is known of events: the last has the weight 1, and each before it that of the next times :obj:`decay`.
     """
     target = np.asarray(targets)
     first = dataset.ptr[dataset.entity_of[target]]
@@ -115,6 +103,7 @@ def past_events(
     return sp.csr_array((decay ** (target[row] - 1.0 - event), event, indptr), shape=(len(target), len(dataset)))
 
 
+@dataclass(eq=False)
 class TIFUKNN(NextSetBaseline):
     r"""Frequencies of labels in groups of events, the entity's own and those of its nearest neighbours, from the
     `"Modeling Personalized Item Frequency Information for Next-basket Recommendation"
@@ -141,23 +130,17 @@ class TIFUKNN(NextSetBaseline):
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
-    def __init__(
-        self,
-        num_neighbors: int = 300,
-        group_size: int = 7,
-        within_decay: float = 0.9,
-        group_decay: float = 0.7,
-        alpha: float = 0.7,
-    ) -> None:
-        check_count("num_neighbors", num_neighbors)
-        check_count("group_size", group_size)
-        for name, value in (("within_decay", within_decay), ("group_decay", group_decay), ("alpha", alpha)):
-            check_share(name, value)
-        self.num_neighbors = num_neighbors
-        self.group_size = group_size
-        self.within_decay = within_decay
-        self.group_decay = group_decay
-        self.alpha = alpha
+    num_neighbors: int = 300
+    group_size: int = 7
+    within_decay: float = 0.9
+    group_decay: float = 0.7
+    alpha: float = 0.7
+
+    def __post_init__(self) -> None:
+        for name in ("num_neighbors", "group_size"):
+            check_count(name, getattr(self, name))
+        for name in ("within_decay", "group_decay", "alpha"):
+            check_share(name, getattr(self, name))
 
     def fit(self, dataset: NextSetDataset, targets: Targets) -> Self:
         """Fits the vectors of all entities, each at its last target."""
@@ -189,6 +172,7 @@ class TIFUKNN(NextSetBaseline):
         return np.asarray((past @ dataset.y).toarray())
 
 
+@dataclass(eq=False)
 class LogisticHistory(NextSetBaseline):
     r"""Logistic regression of each label on what the entity had before: the roots of the weighted shares of its events,
     all or the last :obj:`window_size` of them, that have each label.
@@ -203,17 +187,16 @@ class LogisticHistory(NextSetBaseline):
         max_iter (int, optional): The largest number of iterations. (default: :obj:`50`)
     """
 
-    def __init__(
-        self, window_size: int | None = None, decay: float = 0.95, weight_decay: float = 3.0, max_iter: int = 50
-    ) -> None:
-        check_count("window_size", window_size, or_none=True)
-        check_share("decay", decay)
-        check_number("weight_decay", weight_decay)
-        check_count("max_iter", max_iter)
-        self.window_size = window_size
-        self.decay = decay
-        self.weight_decay = weight_decay
-        self.max_iter = max_iter
+    window_size: int | None = None
+    decay: float = 0.95
+    weight_decay: float = 3.0
+    max_iter: int = 50
+
+    def __post_init__(self) -> None:
+        check_count("window_size", self.window_size, or_none=True)
+        check_share("decay", self.decay)
+        check_number("weight_decay", self.weight_decay)
+        check_count("max_iter", self.max_iter)
 
     def fit(self, dataset: NextSetDataset, targets: Targets) -> Self:
         """Fits all labels by gradient descent."""

@@ -1,9 +1,13 @@
-"""The next label set of an entity, given its earlier events, and the split of events by time."""
+"""The next label set of an entity, given its earlier events: windows, running counts of every label, and how frequent
+it is of late among all entities; and the split of events by time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,15 +18,113 @@ from torch_geometric.data import Batch
 
 from tg_mlc.data import Split
 from tg_mlc.inputs.events import EventSequences
-from tg_mlc.sequences.history import MEMORY_FEATURES, LabelMemory, LabelTrend, ranges
 from tg_mlc.sequences.windows import WindowOptions
 
 #: Numbers of events.
 Targets = Sequence[int] | Tensor | np.ndarray
 #: Shares of the events of each entity, as in the LANET paper.
 TIME_FRACTIONS = (0.70, 0.17, 0.13)
+#: By how much an occurrence counts less with every further event.
+DECAYS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
+#: Shares far below this are as good as none.
+RARE = 0.01
+#: The features of a label that an entity had before.
+MEMORY_FEATURES = (
+    "log_count",
+    *(f"log_share_decay_{decay:g}" for decay in DECAYS),
+    "log_days_since",
+    "log_events_since",
+    "log_last_gap",
+    "log_mean_gap",
+    "share_of_events",
+)
+#: The last days whose shares are a trend.
+TREND_DAYS = (7, 28, 84)
+#: How many events the share of a label in all days so far counts for.
+BACKOFF = 20.0
 
 
+def ranges(start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the numbers from each ``start[i]`` up to ``stop[i] - 1``, after the :obj:`i` of each."""
+    lengths = stop - start
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    first = np.cumsum(lengths) - lengths
+    return row, np.arange(len(row)) + (start - first)[row]
+
+
+class LabelMemory:
+    """The labels that an entity had before an event, with counts and times since; of pointers, days and labels as those
+    of :class:`NextSetDataset`.
+
+    Occurrences are kept in the order of entity, label and event, each with the counts up to itself. The history before
+    an event is then one binary search for each label that the entity ever has, however long it is.
+    """
+
+    def __init__(self, ptr: np.ndarray, time: np.ndarray, y: sp.csr_array) -> None:
+        self.ptr, self.time = ptr, time
+        event = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
+        pair = np.repeat(np.arange(len(ptr) - 1), np.diff(y.indptr[ptr])) * y.shape[1] + y.indices
+        order = np.argsort(pair, kind="stable")
+        self._event, pair = event[order], pair[order]
+        is_first = np.diff(pair, prepend=-1) != 0
+        self._start = np.flatnonzero(is_first)
+        self._label = pair[is_first] % y.shape[1]
+        self._pairs = np.searchsorted(pair[is_first] // y.shape[1], np.arange(len(ptr)))
+        run = np.cumsum(is_first) - 1
+        self._key = run * (y.shape[0] + 1) + self._event  # ascending, as pairs are, and the events of each
+        # For each occurrence, the sum of "decay ** (events since)" over those of its pair up to itself.
+        self._decayed = np.ones((len(run), len(DECAYS)), dtype=np.float32)
+        rank = np.arange(len(run)) - self._start[run]
+        for level in np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank))[:-1])[1:]:
+            gap = self._event[level] - self._event[level - 1]
+            self._decayed[level] += self._decayed[level - 1] * np.power(DECAYS, gap[:, None])
+
+    def __call__(self, entity: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns labels and samples, sorted by sample and label, and features :math:`(m, F)` in single precision."""
+        sample, pair = ranges(self._pairs[entity], self._pairs[entity + 1])
+        at = target[sample]
+        last = np.searchsorted(self._key, pair * (len(self.time) + 1) + at) - 1
+        seen = last >= self._start[pair]
+        sample, pair, at, last = sample[seen], pair[seen], at[seen], last[seen]
+        count = last - self._start[pair] + 1
+        num_events = (at - self.ptr[entity[sample]])[:, None]
+        events_since = at - 1 - self._event[last]
+        days = self.time[at - 1] - self.time[self._event[last]]
+        decayed = self._decayed[last] * np.power(DECAYS, events_since[:, None])
+        shares = decayed * (1.0 - np.array(DECAYS)) / (1.0 - np.power(DECAYS, num_events)) / RARE
+        # The events from an occurrence to the next, the last time and on average; 0 for an only one.
+        first = self._start[pair]
+        last_gap = self._event[last] - self._event[np.maximum(last - 1, first)]
+        mean_gap = (self._event[last] - self._event[first]) / np.maximum(last - first, 1)
+        logs = np.log1p(np.column_stack([count, shares, days, events_since, last_gap, mean_gap]))
+        return self._label[pair], sample, np.column_stack([logs, count[:, None] / num_events]).astype(np.float32)
+
+
+class LabelTrend:
+    """The share of the events of the last days that had each label, backed off to that of all events so far.
+
+    Counts are kept for every day that has events, and every label; a part of a day counts from the next day on.
+    """
+
+    def __init__(self, time: np.ndarray, y: sp.csr_array) -> None:
+        self._days, row = np.unique(np.ceil(time), return_inverse=True)
+        by_day = sp.csr_array((np.ones(len(time), np.float32), (row, np.arange(len(time)))))
+        self._labels = np.cumsum(np.pad((by_day @ y).toarray(), ((1, 0), (0, 0))), axis=0)
+        self._events = np.append(0, np.cumsum(np.bincount(row)))[:, None]
+
+    def __call__(self, now: np.ndarray) -> np.ndarray:
+        """Returns shares :math:`(n, L, 3)` in single precision at each of these days, that day included."""
+        stop = np.searchsorted(self._days, now, side="right")
+        ever = self._labels[stop] / np.maximum(self._events[stop], 1)
+        recent = []
+        for days in TREND_DAYS:
+            start = np.searchsorted(self._days, now - days, side="right")
+            labels, events = self._labels[stop] - self._labels[start], self._events[stop] - self._events[start]
+            recent.append((labels + BACKOFF * ever) / (events + BACKOFF))
+        return np.stack(recent, axis=-1).astype(np.float32)
+
+
+@dataclass(eq=False, repr=False)
 class NextSetDataset(Dataset[Batch]):
     r"""Events as targets, each with the events of the same entity before it.
 
@@ -47,49 +149,28 @@ class NextSetDataset(Dataset[Batch]):
           :attr:`memory_features` says of all labels in the whole history, in the order of sample and label
         - **trend:** :math:`(B, L, 3)`, the share of the events of all entities that have each label, in the 7, 28 and
           84 days up to the last event before the target; of training events alone for a target of training
-
-    Attributes:
-        y (scipy.sparse.csr_array): The labels of all events, :math:`(N, L)`.
-        entity_of (numpy.ndarray): The entity of each event.
-        entity_index (numpy.ndarray): What :obj:`entity` of a batch says of each entity.
-        label_names (list of str): The labels, those of training.
-        num_entities (int): The number of entities of training.
-        num_bins (int): The number of bins, the one of missing amounts included.
-        gaps (list of int): The whole days between events of training, ascending.
-        is_training (numpy.ndarray): Which events are training events.
-        window_size (int): The number of events in a window; :obj:`None` for whole histories.
     """
 
-    memory_features = MEMORY_FEATURES
+    ptr: np.ndarray  #: the first event of each entity, and the number of events
+    time: np.ndarray  #: the day of each event
+    y: sp.csr_array  #: the labels of all events, :math:`(N, L)`
+    amount: np.ndarray  #: the scaled amount of each label of each event
+    bins: np.ndarray  #: its bin
+    entity_index: np.ndarray  #: the :obj:`entity` of a batch for each entity
+    is_training: np.ndarray  #: which events are training events
+    _: KW_ONLY
+    label_names: list[str]  #: the labels, those of training
+    num_entities: int  #: the number of entities of training
+    num_bins: int  #: the number of bins, the one of missing amounts included
+    gaps: list[int]  #: the whole days between events of training, ascending
+    window_size: int | None  #: the number of events in a window; :obj:`None` for whole histories
 
-    def __init__(
-        self,
-        ptr: np.ndarray,
-        time: np.ndarray,
-        y: sp.csr_array,
-        amount: np.ndarray,
-        bins: np.ndarray,
-        entity_index: np.ndarray,
-        is_training: np.ndarray,
-        *,
-        label_names: list[str],
-        num_entities: int,
-        num_bins: int,
-        gaps: list[int],
-        window_size: int | None,
-    ) -> None:
-        self.ptr, self.time, self.y = ptr, time, y
-        self._amount, self._bin = amount, bins
-        self.entity_of = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-        self.entity_index = entity_index
-        self.is_training = is_training
-        self._event = np.repeat(np.arange(len(time)), np.diff(y.indptr))
-        self._dt = days_since_last(ptr, time).astype(np.float32)
-        self.label_names = label_names
-        self.num_entities = num_entities
-        self.num_bins = num_bins
-        self.gaps = gaps
-        self.window_size = window_size
+    memory_features: ClassVar[tuple[str, ...]] = MEMORY_FEATURES
+
+    def __post_init__(self) -> None:
+        self.entity_of = np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))  #: the entity of each event
+        self._event = np.repeat(np.arange(len(self.time)), np.diff(self.y.indptr))
+        self._dt = days_since_last(self.ptr, self.time).astype(np.float32)
 
     @property
     def num_labels(self) -> int:
@@ -118,14 +199,7 @@ class NextSetDataset(Dataset[Batch]):
         return LabelTrend(self.time, self.y), LabelTrend(self.time[among], self.y[among])
 
     def batch(self, targets: Targets) -> Batch:
-        """Makes a batch of targets, in the given order.
-
-        Args:
-            targets (list, torch.Tensor or numpy.ndarray): The numbers of events.
-
-        Raises:
-            IndexError: If there is no such event.
-        """
+        """Makes a batch of targets, numbers of events in any order; an :obj:`IndexError` if there is no such event."""
         target = np.asarray(targets, dtype=np.int64)
         wrong = target[(target < 0) | (target >= len(self))]
         if wrong.size:
@@ -145,8 +219,8 @@ class NextSetDataset(Dataset[Batch]):
             "sample": sample,
             "position": target[sample] - event,
             "dt": self._dt[event],
-            "bin": self._bin[place],
-            "amount": self._amount[place],
+            "bin": self.bins[place],
+            "amount": self.amount[place],
             "memory_label": memory_label,
             "memory_sample": memory_sample,
             "memory": memory,

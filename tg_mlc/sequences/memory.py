@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tg_mlc._options import check_count
-from tg_mlc.sequences.dataset import NextSetDataset, Targets
-from tg_mlc.sequences.history import TREND_DAYS
+from tg_mlc.sequences.dataset import TREND_DAYS, NextSetDataset, Targets
 
 #: Training targets whose features say how to scale them: at most so many, and fewer of more labels.
 NUM_SCALED = 512

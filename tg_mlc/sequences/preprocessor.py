@@ -89,13 +89,8 @@ class EventPreprocessor(Preprocessor):
         return self
 
     def transform(self, raw: Any) -> Any:
-        """Makes a :class:`NextSetDataset` of events, which may be of other entities.
-
-        Args:
-            raw (EventSequences): The events.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
+        """Makes a :class:`NextSetDataset` of :class:`EventSequences`, which may be of other entities; a
+        :obj:`RuntimeError` before :meth:`fit`.
         """
         if not self.label_names:
             raise RuntimeError("Expected 'fit' to be called before 'transform'")
