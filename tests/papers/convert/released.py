@@ -7,9 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -34,17 +31,29 @@ class Config:
 
 
 class Output(NamedTuple):
-    logits: Array  # [B, L]
-    intermediate: list[Array]
-    encoder_attention: list[Array]  # [heads * B, S, S]
-    cross_attention: list[Array]  # [heads * B, L, S]
-    self_attention: list[Array]  # [heads2 * B, L, L]
+    logits: np.ndarray  # [B, L]
+    intermediate: list[np.ndarray]
+    encoder_attention: list[np.ndarray]  # [heads * B, S, S]
+    cross_attention: list[np.ndarray]  # [heads * B, L, S]
+    self_attention: list[np.ndarray]  # [heads2 * B, L, L]
 
 
-def shapes(c: Config) -> dict[str, tuple[int, ...]]:
+def shapes(c):
     """Names and shapes of the released state dict."""
-    d, rows = c.channels, c.num_labels if c.share_weight else 1
-    out: dict[str, tuple[int, ...]] = {}
+    d, hidden, rows, out = c.channels, c.d_inner_hid, c.num_labels if c.share_weight else 1, {}
+
+    def attention(name, heads):
+        keys, values = (heads * c.d_k, d), (heads * c.d_v, d)
+        out.update({f"{name}.w_qs.weight": keys, f"{name}.w_ks.weight": keys, f"{name}.w_vs.weight": values})
+        if heads > 1:
+            out[f"{name}.fc.weight"] = values[::-1]
+        out.update({f"{name}.layer_norm.weight": (d,), f"{name}.layer_norm.bias": (d,)})
+
+    def mlp(name):
+        out.update({f"{name}.w_1.weight": (hidden, d, 1), f"{name}.w_1.bias": (hidden,)})
+        out.update({f"{name}.w_2.weight": (d, hidden, 1), f"{name}.w_2.bias": (d,)})
+        out.update({f"{name}.layer_norm.weight": (d,), f"{name}.layer_norm.bias": (d,)})
+
     if c.vectors:
         out.update({"encoder.linear1.weight": (d, c.num_inputs), "encoder.linear1.bias": (d,)})
     else:
@@ -52,51 +61,23 @@ def shapes(c: Config) -> dict[str, tuple[int, ...]]:
         if c.max_length is not None:
             out["encoder.position_enc.weight"] = (c.max_length + 1, d)
         for i in range(c.n_layers_enc):
-            out.update(_attention_shapes(c, f"encoder.layer_stack.{i}.slf_attn", c.n_head))
-            out.update(_mlp_shapes(c, f"encoder.layer_stack.{i}.pos_ffn"))
+            attention(f"encoder.layer_stack.{i}.slf_attn", c.n_head)
+            mlp(f"encoder.layer_stack.{i}.pos_ffn")
     out["decoder.tgt_word_emb.weight"] = (c.num_labels, d)
-    for t in range(c.n_layers_dec):
-        name = f"decoder.layer_stack.{t}"
-        out.update(_attention_shapes(c, f"{name}.enc_attn", c.n_head))
-        out.update(_mlp_shapes(c, f"{name}.pos_ffn1"))
+    for name in (f"decoder.layer_stack.{t}" for t in range(c.n_layers_dec)):
+        attention(f"{name}.enc_attn", c.n_head)
+        mlp(f"{name}.pos_ffn1")
         if not c.no_dec_self_att:
-            out.update(_attention_shapes(c, f"{name}.slf_attn", c.n_head2))
-        out.update(_mlp_shapes(c, f"{name}.pos_ffn2"))
+            attention(f"{name}.slf_attn", c.n_head2)
+        mlp(f"{name}.pos_ffn2")
     out["tgt_word_proj.linear.weight"] = (rows, d)
-    if not c.share_weight:
-        out["tgt_word_proj.linear.bias"] = (rows,)
-    if c.share_weight:
-        out["tgt_word_proj.weight"] = (rows, d)
+    out.update({"tgt_word_proj.weight": (rows, d)} if c.share_weight else {"tgt_word_proj.linear.bias": (rows,)})
     if c.int_preds:
         out["tgt_word_proj_copy.linear.weight"] = (c.num_labels, d)
     return out
 
 
-def _attention_shapes(c: Config, name: str, heads: int) -> dict[str, tuple[int, ...]]:
-    d = c.channels
-    projections = {
-        f"{name}.w_qs.weight": (heads * c.d_k, d),
-        f"{name}.w_ks.weight": (heads * c.d_k, d),
-        f"{name}.w_vs.weight": (heads * c.d_v, d),
-    }
-    if heads > 1:
-        projections[f"{name}.fc.weight"] = (d, heads * c.d_v)
-    return {**projections, f"{name}.layer_norm.weight": (d,), f"{name}.layer_norm.bias": (d,)}
-
-
-def _mlp_shapes(c: Config, name: str) -> dict[str, tuple[int, ...]]:
-    d, hidden = c.channels, c.d_inner_hid
-    return {
-        f"{name}.w_1.weight": (hidden, d, 1),
-        f"{name}.w_1.bias": (hidden,),
-        f"{name}.w_2.weight": (d, hidden, 1),
-        f"{name}.w_2.bias": (d,),
-        f"{name}.layer_norm.weight": (d,),
-        f"{name}.layer_norm.bias": (d,),
-    }
-
-
-def random_state(c: Config, seed: int = 0) -> dict[str, torch.Tensor]:
+def random_state(c, seed=0):
     generator = torch.Generator().manual_seed(seed)
     state = {name: torch.randn(shape, generator=generator) for name, shape in shapes(c).items()}
     if c.max_length is not None and not c.vectors:
@@ -107,15 +88,12 @@ def random_state(c: Config, seed: int = 0) -> dict[str, torch.Tensor]:
 class Released:
     """Runs a state dict the way the released code does."""
 
-    def __init__(
-        self, state: dict[str, torch.Tensor], c: Config, attends: NDArray[np.bool_] | None = None, pool: str = ""
-    ) -> None:
+    def __init__(self, state, c, attends=None, pool=""):
         self.w = {name: tensor.double().numpy() for name, tensor in state.items()}
-        self.c = c
+        self.c, self.pool = c, pool
         self.attends = attends  # [L, L], row attends to column
-        self.pool = pool
 
-    def __call__(self, x: NDArray[np.generic]) -> Output:
+    def __call__(self, x):
         c = self.c
         z, present, encoder_attention = self._encode(x)
         u = np.broadcast_to(self.w["decoder.tgt_word_emb.weight"], (len(x), c.num_labels, c.channels))
@@ -136,7 +114,7 @@ class Released:
         logits = _diagonal(u @ readout.T + self.w.get("tgt_word_proj.linear.bias", 0.0))
         return Output(logits, intermediate, encoder_attention, cross, among)
 
-    def _encode(self, x: NDArray[np.generic]) -> tuple[Array, NDArray[np.bool_] | None, list[Array]]:
+    def _encode(self, x):
         if self.c.vectors:
             z = x @ self.w["encoder.linear1.weight"].T + self.w["encoder.linear1.bias"]
             return z[:, None], None, []
@@ -155,12 +133,11 @@ class Released:
         total = z.sum(axis=1, keepdims=True)
         return total / (present.sum(axis=2, keepdims=True) if self.pool == "mean" else 1.0), None, attention
 
-    def _attend(
-        self, name: str, target: Array, source: Array, mask: NDArray[np.bool_] | None, heads: int
-    ) -> tuple[Array, Array]:
-        query = self._heads(f"{name}.w_qs", target, heads)
-        key = self._heads(f"{name}.w_ks", source, heads)
-        value = self._heads(f"{name}.w_vs", source, heads)
+    def _attend(self, name, target, source, mask, heads):
+        query, key, value = (
+            np.stack([x @ part.T for part in np.split(self.w[f"{name}.{which}.weight"], heads)])
+            for which, x in (("w_qs", target), ("w_ks", source), ("w_vs", source))
+        )
         score = query @ key.swapaxes(-1, -2) / np.sqrt(self.c.d_k)  # [heads, B, L, S]
         if mask is not None:
             score = np.where(mask, score, -np.inf)
@@ -171,18 +148,15 @@ class Released:
             out = out @ self.w[f"{name}.fc.weight"].T
         return self._norm(name, out + target), weights.reshape(-1, *weights.shape[2:])
 
-    def _heads(self, name: str, x: Array, heads: int) -> Array:
-        return np.stack([x @ part.T for part in np.split(self.w[f"{name}.weight"], heads)])
-
-    def _mlp(self, name: str, x: Array) -> Array:
+    def _mlp(self, name, x):
         hidden = np.maximum(x @ self.w[f"{name}.w_1.weight"][..., 0].T + self.w[f"{name}.w_1.bias"], 0.0)
         return self._norm(name, x + hidden @ self.w[f"{name}.w_2.weight"][..., 0].T + self.w[f"{name}.w_2.bias"])
 
-    def _norm(self, name: str, x: Array) -> Array:
+    def _norm(self, name, x):
         x = x - x.mean(axis=-1, keepdims=True)
         x = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5)
         return x * self.w[f"{name}.layer_norm.weight"] + self.w[f"{name}.layer_norm.bias"]
 
 
-def _diagonal(logits: Array) -> Array:
+def _diagonal(logits):
     return np.diagonal(logits, axis1=1, axis2=2)
