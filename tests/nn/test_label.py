@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,15 +9,20 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 from torch.func import functional_call
 from torch_geometric.data import Data
 
 from tests.nn.samples import complete_edges, path_graph, ragged
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
-from tg_mlc.nn import FeatureToLabelConv, LabelMessagePassing, LabelToLabelConv
+from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.nn.label import LabelStates
 from tg_mlc.ops import Blocks, Shared, to_dense_weights
+
+X, BATCH = ragged([3, 1, 4], 8)
+
+
+def layer(label_graph: Any = None, **options: Any) -> LabelMessagePassing:
+    return LabelMessagePassing(8, path_graph(5) if label_graph is None else label_graph, **{"heads": 2, **options})
 
 
 def test_label_message_passing() -> None:
@@ -30,15 +37,14 @@ def test_label_message_passing() -> None:
 
 
 def test_a_step_is_its_two_blocks() -> None:
-    labels = LabelMessagePassing(8, path_graph(5), num_steps=2, heads=2)
-    x, batch = ragged([3, 1, 4], 8)
-    states, intermediate, _ = labels(x, batch, return_intermediate=True)
+    labels = layer()
+    states, intermediate, _ = labels(X, BATCH, return_intermediate=True)
 
     blocks = Blocks(torch.arange(4) * 5, torch.tensor([0, 3, 4, 8])).to_edge_index()
     shared = Shared(labels.label_graph.edge_index, 3, num_nodes=5).to_edge_index()
     u, expected = labels.embedding.weight.repeat(3, 1), []
     for xy, yy in zip(labels.feature_to_label, labels.label_to_label, strict=True):
-        expected += [xy((x, u), blocks), yy(xy((x, u), blocks), shared)]
+        expected += [xy((X, u), blocks), yy(xy((X, u), blocks), shared)]
         u = expected[-1]
     assert len(intermediate) == 3
     for actual, other in zip([*intermediate, states], expected, strict=True):
@@ -46,65 +52,55 @@ def test_a_step_is_its_two_blocks() -> None:
 
 
 def test_without_label_messages_there_are_no_blocks_among_labels() -> None:
-    labels = LabelMessagePassing(8, path_graph(5), num_steps=2, heads=2, label_messages=False)
-    x, batch = ragged([3, 1, 4], 8)
-    states, intermediate, attention = labels(x, batch, return_attention_weights=True)
+    labels = layer(label_messages=False)
+    states, intermediate, attention = labels(X, BATCH, return_attention_weights=True)
     blocks = Blocks(torch.arange(4) * 5, torch.tensor([0, 3, 4, 8]))
-    first = labels.feature_to_label[0]((x, labels.embedding.weight.repeat(3, 1)), blocks)
+    first = labels.feature_to_label[0]((X, labels.embedding.weight.repeat(3, 1)), blocks)
     torch.testing.assert_close(intermediate[0].view(15, 8), first)
-    torch.testing.assert_close(states.view(15, 8), labels.feature_to_label[1]((x, first), blocks))
-    torch.testing.assert_close(labels(x, batch), states)
+    torch.testing.assert_close(states.view(15, 8), labels.feature_to_label[1]((X, first), blocks))
+    torch.testing.assert_close(labels(X, BATCH), states)
     assert len(intermediate) == 1
     assert [step.label_to_label for step in attention] == [None, None]
     assert len(labels.label_to_label) == 0
 
 
-def test_ptr_is_batch() -> None:
-    labels = LabelMessagePassing(8, path_graph(5), heads=2)
-    x, batch = ragged([3, 1, 4], 8)
-    expected = labels(x, batch)
-    torch.testing.assert_close(labels(x, ptr=torch.tensor([0, 3, 4, 8])), expected)
-    torch.testing.assert_close(labels(x, batch, batch_size=3, max_num_nodes=4), expected)
-    torch.testing.assert_close(labels(x[:3]), expected[:1])
-
-
-def test_complete_edges_are_the_structured_path() -> None:
-    labels = LabelMessagePassing(8, path_graph(5), heads=2)
-    x, batch = ragged([3, 1, 4], 8)
-    edge_index = complete_edges(batch, 5)
-    torch.testing.assert_close(labels(x, batch, edge_index=edge_index), labels(x, batch))
+def test_pointers_batch_vectors_and_complete_edges_say_the_same() -> None:
+    labels, edge_index = layer(), complete_edges(BATCH, 5)
+    expected = labels(X, BATCH)
+    torch.testing.assert_close(labels(X, ptr=torch.tensor([0, 3, 4, 8])), expected)
+    torch.testing.assert_close(labels(X, BATCH, batch_size=3, max_num_nodes=4), expected)
+    torch.testing.assert_close(labels(X[:3]), expected[:1])
+    torch.testing.assert_close(labels(X, BATCH, edge_index=edge_index), expected)
     shuffled = edge_index[:, torch.randperm(edge_index.size(1))]
-    torch.testing.assert_close(labels(x, batch, edge_index=shuffled), labels(x, batch))
+    torch.testing.assert_close(labels(X, BATCH, edge_index=shuffled), expected)
 
 
 def test_some_edges_are_a_mask() -> None:
     torch.manual_seed(0)
     labels = LabelMessagePassing(8, path_graph(5), num_steps=1, heads=2)
-    x, batch = ragged([3, 1, 4], 8)
-    edge_index = complete_edges(batch, 5)
+    edge_index = complete_edges(BATCH, 5)
     edge_index = edge_index[:, torch.rand(edge_index.size(1)) < 0.5]
     conv = labels.feature_to_label[0]
 
     query = conv.lin_query(labels.embedding.weight).view(5, 2, 4)
-    key, value = conv.lin_key(x).view(8, 2, 4), conv.lin_value(x).view(8, 2, 4)
+    key, value = conv.lin_key(X).view(8, 2, 4), conv.lin_value(X).view(8, 2, 4)
     score = torch.einsum("lhc,nhc->lhn", query, key) * conv.scale
     mask = torch.zeros(3, 5, 8, dtype=torch.bool)
-    mask[batch[edge_index[0]], edge_index[1], edge_index[0]] = True
+    mask[BATCH[edge_index[0]], edge_index[1], edge_index[0]] = True
     alpha = score.masked_fill(~mask.unsqueeze(2), -torch.inf).softmax(dim=-1).nan_to_num()  # [B, L, heads, N]
     message = torch.einsum("blhn,nhc->blhc", alpha, value).flatten(2)
     hidden = conv.attention_norm(labels.embedding.weight + conv.lin_out(message))
 
-    states = labels(x, batch, edge_index=edge_index, return_intermediate=True)
+    states = labels(X, BATCH, edge_index=edge_index, return_intermediate=True)
     torch.testing.assert_close(states.intermediate[0], conv.feed_forward(hidden))
 
 
 def test_attention_weights() -> None:
-    labels = LabelMessagePassing(8, path_graph(5), heads=2)
-    x, batch = ragged([3, 1, 4], 8)
-    states = labels(x, batch, return_attention_weights=True)
+    labels = layer()
+    states = labels(X, BATCH, return_attention_weights=True)
     assert isinstance(states, LabelStates)
     assert len(states.intermediate) == 3
-    torch.testing.assert_close(states.states, labels(x, batch))
+    torch.testing.assert_close(states.states, labels(X, BATCH))
     assert len(states.attention) == 2
     for (blocks, to_label), among in states.attention:
         dense = to_dense_weights(blocks, to_label)
@@ -119,11 +115,10 @@ def test_attention_weights() -> None:
 
 
 def test_attention_weights_of_edges() -> None:
-    labels = LabelMessagePassing(8, path_graph(5), heads=2)
-    x, batch = ragged([3, 1, 4], 8)
-    edge_index = complete_edges(batch, 5)
-    structured = labels(x, batch, return_attention_weights=True).attention
-    explicit = labels(x, batch, edge_index=edge_index, return_attention_weights=True).attention
+    labels = layer()
+    edge_index = complete_edges(BATCH, 5)
+    structured = labels(X, BATCH, return_attention_weights=True).attention
+    explicit = labels(X, BATCH, edge_index=edge_index, return_attention_weights=True).attention
     for (mine, _), (other, _) in zip(explicit, structured, strict=True):
         expected = dict(zip(map(tuple, other[0].to_edge_index().t().tolist()), other[1], strict=True))
         for edge, weight in zip(mine[0].t().tolist(), mine[1], strict=True):
@@ -131,19 +126,18 @@ def test_attention_weights_of_edges() -> None:
 
 
 def test_edges_name_labels_of_their_own_sample() -> None:
-    labels = LabelMessagePassing(8, edgeless(5), heads=2)
-    x, batch = ragged([3, 1, 4], 8)
-    before = labels(x, batch, edge_index=torch.tensor([[0, 4], [1, 1]]))
-    changed = labels(x.index_fill(0, torch.tensor(4), 1.0), batch, edge_index=torch.tensor([[0, 4], [1, 1]]))
+    labels = layer(edgeless(5))
+    before = labels(X, BATCH, edge_index=torch.tensor([[0, 4], [1, 1]]))
+    changed = labels(X.index_fill(0, torch.tensor(4), 1.0), BATCH, edge_index=torch.tensor([[0, 4], [1, 1]]))
     assert (before != changed).any(dim=-1).nonzero().tolist() == [[2, 1]]
     with pytest.raises(ValueError, match=r"target indices .* to lie in \[0, 5\) \(got values from 0 to 5\)"):
-        labels(x, batch, edge_index=torch.tensor([[0, 4], [0, 5]]))
+        labels(X, BATCH, edge_index=torch.tensor([[0, 4], [0, 5]]))
     with pytest.raises(ValueError, match=r"source indices of 'edge_index' to lie in \[0, 8\)"):
-        labels(x, batch, edge_index=torch.tensor([[8], [0]]))
+        labels(X, BATCH, edge_index=torch.tensor([[8], [0]]))
 
 
 def test_samples_without_components() -> None:
-    labels = LabelMessagePassing(8, path_graph(5), heads=2)
+    labels = layer()
     x, batch = ragged([3, 0, 2], 8)
     x.requires_grad_()
     states = labels(x, batch, batch_size=4)
@@ -159,11 +153,11 @@ def test_samples_without_components() -> None:
 
 
 def test_the_first_step_projects_each_label_once() -> None:
-    labels = LabelMessagePassing(8, path_graph(5), num_steps=2, heads=2)
+    labels = layer()
     rows: list[int] = []
     for conv in labels.feature_to_label:
         conv.lin_query.register_forward_hook(lambda module, args, out: rows.append(out.size(0)))
-    labels(*ragged([3, 1, 4], 8))
+    labels(X, BATCH)
     assert rows == [5, 15]
 
 
@@ -175,14 +169,13 @@ def test_steps_share_no_weights() -> None:
 
 
 def test_label_graph_can_be_replaced() -> None:
-    x, batch = ragged([3, 1, 4], 8)
-    labels = LabelMessagePassing(8, path_graph(5), heads=2)
-    on_path = labels(x, batch)
+    labels = layer()
+    on_path = labels(X, BATCH)
     labels.label_graph = fully_connected(5)
-    other = LabelMessagePassing(8, fully_connected(5), heads=2)
+    other = layer(fully_connected(5))
     other.load_state_dict(labels.state_dict())
-    assert not torch.allclose(labels(x, batch), on_path)
-    assert torch.equal(labels(x, batch), other(x, batch))
+    assert not torch.allclose(labels(X, BATCH), on_path)
+    assert torch.equal(labels(X, BATCH), other(X, BATCH))
     assert labels.label_graph.num_edges == 25
     with pytest.raises(ValueError, match=r"'label_graph' to hold 5 labels \(got 4\)"):
         labels.label_graph = fully_connected(4)
@@ -190,41 +183,32 @@ def test_label_graph_can_be_replaced() -> None:
 
 
 def test_weights_of_another_label_graph_are_refused() -> None:
-    labels, other = LabelMessagePassing(8, fully_connected(5)), LabelMessagePassing(8, edgeless(5))
+    labels, other = layer(fully_connected(5)), layer(edgeless(5))
     with pytest.raises(ValueError, match=r"same label graph, 5 edges of kind .* \(got .* 25 edges of kind 'ful"):
         other.load_state_dict(labels.state_dict())
     other.label_graph = fully_connected(5).permute([4, 3, 2, 1, 0])
     other.load_state_dict(labels.state_dict())
-    x, batch = ragged([3, 1, 4], 8)
-    assert torch.equal(labels(x, batch), other(x, batch))
+    assert torch.equal(labels(X, BATCH), other(X, BATCH))
 
-
-def test_weights_of_other_labels_are_refused() -> None:
-    labels = LabelMessagePassing(8, edgeless(list("abc")))
+    labels = layer(edgeless(list("abc")))
     with pytest.raises(ValueError, match=r"Expected the weights to have .* label 0 is 'a' there and 'c' here"):
-        LabelMessagePassing(8, edgeless(list("cba"))).load_state_dict(labels.state_dict())
-    LabelMessagePassing(8, edgeless(3)).load_state_dict(labels.state_dict())
+        layer(edgeless(list("cba"))).load_state_dict(labels.state_dict())
+    layer(edgeless(3)).load_state_dict(labels.state_dict())
 
 
-def test_weights_may_be_kept_as_safetensors(tmp_path: Path) -> None:
-    labels, other = LabelMessagePassing(8, path_graph(5)), LabelMessagePassing(8, path_graph(5))
+def test_weights_may_be_kept_as_safetensors_or_passed_as_a_state_dict(tmp_path: Path) -> None:
+    labels, other = layer(), layer()
+    assert torch.equal(functional_call(other, labels.state_dict(), (X, BATCH)), labels(X, BATCH))
     save_file(labels.state_dict(), tmp_path / "labels.safetensors")
     other.load_state_dict(load_file(tmp_path / "labels.safetensors"))
-    x, batch = ragged([3, 1, 4], 8)
-    assert torch.equal(labels(x, batch), other(x, batch))
+    assert torch.equal(labels(X, BATCH), other(X, BATCH))
     with pytest.raises(ValueError, match="same label graph"):
-        LabelMessagePassing(8, edgeless(5)).load_state_dict(load_file(tmp_path / "labels.safetensors"))
-
-
-def test_a_state_dict_can_stand_in_for_the_weights() -> None:
-    labels, other = LabelMessagePassing(8, path_graph(5)), LabelMessagePassing(8, path_graph(5))
-    x, batch = ragged([3, 1, 4], 8)
-    assert torch.equal(functional_call(other, labels.state_dict(), (x, batch)), labels(x, batch))
+        layer(edgeless(5)).load_state_dict(load_file(tmp_path / "labels.safetensors"))
 
 
 @pytest.mark.parametrize("names", ["cba", "xyz"])
 def test_a_label_graph_of_other_names_or_another_order_is_refused(names: str) -> None:
-    labels = LabelMessagePassing(8, fully_connected(list("abc")))
+    labels = layer(fully_connected(list("abc")))
     with pytest.raises(ValueError, match=rf"labels of the graph that it replaces .*'{names[0]}' there and 'a' here"):
         labels.label_graph = fully_connected(list(names))
     assert labels.label_graph.label_names == list("abc")
@@ -233,18 +217,16 @@ def test_a_label_graph_of_other_names_or_another_order_is_refused(names: str) ->
 
 
 def test_edgeless_labels_do_not_meet() -> None:
-    labels = LabelMessagePassing(8, edgeless(5), heads=2)
-    x, batch = ragged([3, 1, 4], 8)
-    before = labels(x, batch)
+    labels = layer(edgeless(5))
+    before = labels(X, BATCH)
     with torch.no_grad():
         labels.embedding.weight[2] += 1
-    assert (labels(x, batch) != before).any(dim=-1).nonzero()[:, 1].unique().tolist() == [2]
+    assert (labels(X, BATCH) != before).any(dim=-1).nonzero()[:, 1].unique().tolist() == [2]
 
 
 def test_self_loops_are_not_added() -> None:
-    labels = LabelMessagePassing(8, LabelGraph(torch.zeros(2, 0, dtype=torch.long), num_nodes=3), heads=2)
-    conv = labels.label_to_label[0]
-    u = torch.randn(3, 8)
+    labels = layer(LabelGraph(torch.zeros(2, 0, dtype=torch.long), num_nodes=3))
+    conv, u = labels.label_to_label[0], torch.randn(3, 8)
     expected = conv.feed_forward(conv.attention_norm(u))
     torch.testing.assert_close(conv(u, Shared(labels.label_graph.edge_index, 1, num_nodes=3)), expected)
 
@@ -252,28 +234,24 @@ def test_self_loops_are_not_added() -> None:
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_states_are_normalised(norm: str) -> None:
     labels = LabelMessagePassing(8, path_graph(5), heads=2, norm=norm)  # type: ignore[arg-type]
-    states = labels(*ragged([3, 1, 4], 8), return_intermediate=True)
+    states = labels(X, BATCH, return_intermediate=True)
     for u in (states.states, *states.intermediate):
         torch.testing.assert_close(u.mean(dim=-1), torch.zeros(3, 5), atol=1e-5, rtol=0)
 
 
 def test_options_reach_every_block() -> None:
-    labels = LabelMessagePassing(
-        8,
-        path_graph(5),
-        heads=4,
-        label_kwargs={"heads": 2},
-        mlp_channels=3,
-        dropout=0.2,
-        attention_dropout=0.1,
-        bias=True,
-        scale=0.7,
-    )
-    for conv in (*labels.feature_to_label, *labels.label_to_label):
+    options = {"mlp_channels": 3, "dropout": 0.2, "attention_dropout": 0.1, "bias": True, "scale": 0.7}
+    labels = layer(heads=4, label_kwargs={"heads": 2}, **options)
+    convs = (*labels.feature_to_label, *labels.label_to_label)
+    for conv in convs:
         assert (conv.dropout, conv.attention_dropout, conv.scale) == (0.2, 0.1, 0.7)
         assert conv.mlp[0].out_channels == 3
         assert conv.lin_query.bias is not None
-    assert [conv.heads for conv in (*labels.feature_to_label, *labels.label_to_label)] == [4, 4, 2, 2]
+    assert [conv.heads for conv in convs] == [4, 4, 2, 2]
+    labels.train()
+    assert not torch.equal(labels(X, BATCH), labels(X, BATCH))
+    labels.eval()
+    assert torch.equal(labels(X, BATCH), labels(X, BATCH))
 
 
 @pytest.mark.parametrize("backend", ["auto", "dense", "reference"])
@@ -298,42 +276,25 @@ def test_reset_parameters() -> None:
     assert not any((p == 0.5).all() for p in labels.parameters())
 
 
-def test_dropout_is_off_in_eval() -> None:
-    labels = LabelMessagePassing(8, path_graph(5), heads=2, dropout=0.5)
-    x, batch = ragged([3, 1, 4], 8)
-    assert not torch.equal(labels(x, batch), labels(x, batch))
-    labels.eval()
-    assert torch.equal(labels(x, batch), labels(x, batch))
-
-
-def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"'num_steps' to be a whole number of at least 1 \(got 0\)"):
-        LabelMessagePassing(8, path_graph(5), num_steps=0)
-    with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"):
-        LabelMessagePassing(8, path_graph(5), heads=3)
-    with pytest.raises(ValueError, match=r"'label_graph' to hold at least 1 label \(got 0\)"):
-        LabelMessagePassing(8, LabelGraph(num_nodes=0))
-    with pytest.raises(TypeError, match=r"'channels' to be a size or a pair of sizes \(got LabelGraph\)"):
-        LabelMessagePassing(path_graph(5), 8)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"among attention_dropout, .*, heads, .* \(got edge_dim, flow\)"):
-        LabelMessagePassing(8, path_graph(5), edge_dim=3, flow="target_to_source")
-    labels = LabelMessagePassing(8, path_graph(5))
-    x, batch = ragged([3, 1, 4], 8)
-    with pytest.raises(ValueError, match=r"'batch' in ascending order"):
-        labels(x, batch.flip(0))
-    with pytest.raises(ValueError, match=r"'x' of shape \[N, channels\]"):
-        labels(x.unsqueeze(0), batch)
-    with pytest.raises(ValueError, match=r"source states of shape \[N, 8\], as 'channels' says \(got \[8, 5\]\)"):
-        labels(x[:, :5], batch)
-    with pytest.raises(ValueError, match=r"'max_num_nodes' to be at least 4, .* of the largest sample \(got 3\)"):
-        labels(x, batch, max_num_nodes=3)
-
-
-@pytest.mark.parametrize("conv", [FeatureToLabelConv(8, 2), LabelToLabelConv(8, 2)])
-def test_children(conv: FeatureToLabelConv | LabelToLabelConv) -> None:
-    x = torch.randn(4, 8)
-    edge_index: Tensor = torch.tensor([[0, 1], [1, 2]])
-    assert conv(x, edge_index).size() == (4, 8)
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: layer(num_steps=0), ValueError, "'num_steps' to be a whole number of at least 1"),
+        (lambda: layer(heads=3), ValueError, "'heads' to divide 'channels' (got heads=3, channels=8)"),
+        (lambda: layer(LabelGraph(num_nodes=0)), ValueError, "'label_graph' to hold at least 1 label (got 0)"),
+        (lambda: LabelMessagePassing(path_graph(5), 8), TypeError, "'channels' to be a size or a pair of sizes"),
+        (lambda: layer(edge_dim=3, flow="target_to_source"), TypeError, "(got edge_dim, flow)"),
+        (lambda: layer(5), TypeError, "'label_graph' to be a LabelGraph"),
+        (lambda: layer(torch.zeros(2, 0).long()), TypeError, "'label_graph' to be a LabelGraph"),
+        (lambda: layer()(X, BATCH.flip(0)), ValueError, "'batch' in ascending order"),
+        (lambda: layer()(X.unsqueeze(0), BATCH), ValueError, "'x' of shape [N, channels]"),
+        (lambda: layer()(X[:, :5], BATCH), ValueError, "source states of shape [N, 8]"),
+        (lambda: layer()(X, BATCH, max_num_nodes=3), ValueError, "'max_num_nodes' to be at least 4"),
+    ],
+)
+def test_errors(make: Callable[[], object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        make()
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
@@ -347,19 +308,9 @@ def test_a_label_graph_may_be_a_sparse_matrix(form: str) -> None:
     else:
         matrix = torch.sparse_coo_tensor(edge_index.flip(0), torch.ones(4), (3, 3)).coalesce()
         matrix = matrix.to_sparse_csr() if form == "csr" else matrix
-    layer, other = (
-        LabelMessagePassing(8, matrix, heads=2),
-        LabelMessagePassing(8, LabelGraph(edge_index, num_nodes=3), heads=2),
-    )
-    other.load_state_dict(layer.state_dict())
-    x = torch.randn(5, 8)
-    torch.testing.assert_close(layer(x), other(x))
-
-
-@pytest.mark.parametrize("label_graph", [5, torch.zeros(2, 0, dtype=torch.long)])
-def test_a_label_graph_of_another_type_is_refused(label_graph: object) -> None:
-    with pytest.raises(TypeError, match=r"'label_graph' to be a LabelGraph.* fully_connected"):
-        LabelMessagePassing(8, label_graph)
+    labels, other = layer(matrix), layer(LabelGraph(edge_index, num_nodes=3))
+    other.load_state_dict(labels.state_dict())
+    torch.testing.assert_close(labels(X), other(X))
 
 
 @pytest.mark.parametrize("channels", [8, -1], ids=["known", "lazy"])
@@ -369,9 +320,8 @@ def test_checkpointing_changes_nothing(dropout: float, channels: int) -> None:
     results = []
     for checkpointing in (False, True):
         torch.manual_seed(1)
-        labels = LabelMessagePassing(
-            (channels, 8), path_graph(4), heads=2, dropout=dropout, checkpointing=checkpointing
-        )
+        options = {"heads": 2, "dropout": dropout, "checkpointing": checkpointing}
+        labels = LabelMessagePassing((channels, 8), path_graph(4), **options)
         out = labels(x, batch)
         out.square().sum().backward()
         results.append([out, *(parameter.grad for parameter in labels.parameters())])
@@ -393,6 +343,5 @@ def test_checkpointing_keeps_less() -> None:
 @pytest.mark.parametrize("kind", [torch.tensor(3), np.array("tree"), None])
 @pytest.mark.parametrize("names", [np.array(["a", "b"]), ("a", "b"), torch.tensor([0, 1]), None])
 def test_state_dicts_of_graphs_with_any_kind_and_names(names: Any, kind: Any) -> None:
-    graph = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, label_names=names, kind=kind)
-    layer = LabelMessagePassing(8, graph)
-    layer.load_state_dict(layer.state_dict())
+    labels = layer(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, label_names=names, kind=kind))
+    labels.load_state_dict(labels.state_dict())

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import math
+import re
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
+from torch import Tensor
 
 from tests.ops.random_patterns import patterns, ptr, random_edges
 from tg_mlc.ops import (
@@ -18,77 +21,77 @@ from tg_mlc.ops import (
     to_dense_weights,
 )
 
+SMALL = Shared(random_edges(10, 10, 5, seed=0), 1)
 
-def tensors(num_queries: int, num_keys: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    return torch.randn(num_queries, 2, 4), torch.randn(num_keys, 2, 4), torch.randn(num_keys, 2, 4)
+
+def tensors(pattern: Pattern) -> list[Tensor]:
+    return [torch.randn(size, 2, 4) for size in (pattern.num_queries, pattern.num_keys, pattern.num_keys)]
 
 
 def test_available_backends() -> None:
     assert set(available_backends()) >= {"reference", "scatter", "dense", "csr", "blocks", "triton"}
 
 
+@pytest.mark.parametrize(
+    ("pattern", "choice"),
+    [
+        (Blocks(ptr([2, 2]), ptr([3, 2])), "dense: Blocks"),
+        (SMALL, "dense: Shared"),
+        (Shared(random_edges(300, 300, 900, seed=0), 1), "csr: Shared"),
+        (SMALL.graph, "csr: Edges"),
+    ],
+    ids=["blocks", "small", "large", "edges"],
+)
+def test_explain_choice(pattern: Pattern, choice: str) -> None:
+    assert explain_choice(*tensors(pattern), pattern).startswith(choice)
+
+
 def test_a_choice_that_numba_would_change_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     sparse, complete = (Shared(random_edges(300, 300, size, seed=0), 2) for size in (3000, 300**2))
-    states = torch.empty(600, 4, 16)
+    few, states = Shared(random_edges(30, 30, 99, seed=0), 2), torch.empty(600, 4, 16)
     for module in ("dense", "crossovers", "compressed", "blocks"):
         monkeypatch.setattr(f"tg_mlc.ops.attention.{module}.numba_problem", lambda: "is missing", raising=False)
-    assert explain_choice(states, states, states, sparse).endswith(
-        "costs less than its edges do without the extra 'numba'"
-    )
-    few = [states[:60]] * 3, Shared(random_edges(30, 30, 99, seed=0), 2)
-    assert explain_choice(*few[0], few[1]).endswith("'numba'")
-    assert explain_choice(*few[0], few[1], return_weights=True).endswith("costs less than its edges")
-    assert explain_choice(states, states, states, complete).endswith("costs less than its edges")
-
-
-def test_explain_choice() -> None:
-    assert explain_choice(*tensors(4, 5), Blocks(ptr([2, 2]), ptr([3, 2]))).startswith("dense: Blocks")
-    small = Shared(random_edges(10, 10, 5, seed=0), 1)
-    assert explain_choice(*tensors(10, 10), small).startswith("dense: Shared")
-    large = Shared(random_edges(300, 300, 900, seed=0), 1)
-    assert explain_choice(*tensors(300, 300), large).startswith("csr: Shared")
-    assert explain_choice(*tensors(10, 10), small.graph).startswith("csr: Edges")
+    cases = [(sparse, False, True), (few, False, True), (few, True, False), (complete, False, False)]
+    for pattern, return_weights, says_so in cases:
+        query = states[: pattern.num_queries]
+        choice = explain_choice(query, query, query, pattern, return_weights=return_weights)
+        assert choice.endswith("costs less than its edges" + says_so * " do without the extra 'numba'")
 
 
 def test_scale() -> None:
     pattern = Blocks(ptr([2]), ptr([3]))
-    query, key, value = tensors(2, 3)
-    by_default = graph_attention(query, key, value, pattern)
-    assert torch.equal(by_default, graph_attention(query, key, value, pattern, scale=0.5))
-    assert not torch.allclose(by_default, graph_attention(query, key, value, pattern, scale=2.0))
+    given = tensors(pattern)
+    by_default = graph_attention(*given, pattern)
+    assert torch.equal(by_default, graph_attention(*given, pattern, scale=0.5))
+    assert not torch.allclose(by_default, graph_attention(*given, pattern, scale=2.0))
 
 
-@pytest.mark.parametrize("per_head", [False, True])
-def test_a_boolean_bias_is_a_mask(per_head: bool) -> None:
-    pattern = Blocks(ptr([2, 2]), ptr([3, 2]))
-    query, key, value = tensors(4, 5)
-    mask = torch.rand(10, 2) > 0.5 if per_head else torch.rand(10) > 0.5
-    bias = torch.zeros(mask.shape).masked_fill(~mask, -math.inf)
-    found, expected = (graph_attention(query, key, value, pattern, edge_bias=one) for one in (mask, bias))
-    assert torch.equal(found, expected)
+@pytest.mark.parametrize("size", [(10,), (10, 2)])
+def test_a_boolean_bias_is_a_mask(size: tuple[int, ...]) -> None:
+    pattern, mask = Blocks(ptr([2, 2]), ptr([3, 2])), torch.rand(size) > 0.5
+    given, bias = tensors(pattern), torch.zeros(size).masked_fill(~mask, -math.inf)
+    assert torch.equal(*(graph_attention(*given, pattern, edge_bias=one) for one in (mask, bias)))
 
 
-def test_errors() -> None:
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"key": torch.zeros(3, 2, 4).double()}, TypeError, "share a floating point type"),
+        ({"query": torch.zeros(3, 2, 4)}, ValueError, "'query' of shape [2, heads, channels]"),
+        ({"value": torch.zeros(2, 2, 4)}, ValueError, "'value' of shape [3, heads, channels]"),
+        ({"key": torch.zeros(3, 1, 4)}, ValueError, "to agree in heads"),
+        ({"dropout_p": 1.5}, ValueError, "'dropout_p' to be a number in [0, 1] (got 1.5)"),
+        ({"edge_bias": torch.zeros(5)}, ValueError, "'edge_bias' of shape [6] or [6, 2]"),
+        ({"edge_bias": torch.ones(6).byte()}, TypeError, "'edge_bias' to be Boolean or"),
+        ({"scale": torch.tensor(0.5, requires_grad=True)}, TypeError, "'scale' to be a number"),
+        ({"backend": "fastest"}, ValueError, "'backend' to be 'auto' or one of"),
+    ],
+)
+def test_errors(options: dict[str, Any], error: type[Exception], message: str) -> None:
     pattern = Blocks(ptr([2]), ptr([3]))
-    query, key, value = tensors(2, 3)
-    with pytest.raises(TypeError, match=r"share a floating point type"):
-        graph_attention(query, key.double(), value, pattern)
-    with pytest.raises(ValueError, match=r"'query' of shape \[2, heads, channels\] .*\(got \[3, 2, 4\]\)"):
-        graph_attention(key, key, value, pattern)
-    with pytest.raises(ValueError, match=r"'value' of shape \[3, heads, channels\]"):
-        graph_attention(query, key, value[:2], pattern)
-    with pytest.raises(ValueError, match=r"to agree in heads"):
-        graph_attention(query, key[:, :1], value, pattern)
-    with pytest.raises(ValueError, match=r"'dropout_p' to be a number in \[0, 1\] \(got 1.5\)"):
-        graph_attention(query, key, value, pattern, dropout_p=1.5)
-    with pytest.raises(ValueError, match=r"'edge_bias' of shape \[6\] or \[6, 2\] .*\(got \[5\]\)"):
-        graph_attention(query, key, value, pattern, edge_bias=torch.zeros(5))
-    with pytest.raises(TypeError, match=r"'edge_bias' to be Boolean or .* \(got torch.uint8\); cast a mask"):
-        graph_attention(query, key, value, pattern, edge_bias=torch.ones(6, dtype=torch.uint8))
-    with pytest.raises(TypeError, match=r"'scale' to be a number .*pass 'query \* scale'"):
-        graph_attention(query, key, value, pattern, scale=torch.tensor(0.5, requires_grad=True))
-    with pytest.raises(ValueError, match=r"'backend' to be 'auto' or one of"):
-        graph_attention(query, key, value, pattern, backend="fastest")
+    given = dict(zip(("query", "key", "value"), tensors(pattern), strict=True))
+    with pytest.raises(error, match=re.escape(message)):
+        graph_attention(**{**given, "pattern": pattern, **options})
 
 
 @settings(max_examples=60)
@@ -103,27 +106,27 @@ def test_dense_weights_hold_each_weight_once(pattern: Pattern) -> None:
     assert int((dense != 0).sum()) == listed.numel()
 
 
-def test_blocks_are_padded_with_zeros() -> None:
-    pattern = Blocks(ptr([1, 2]), ptr([3, 1]))
-    weights = torch.arange(1.0, 6.0).view(5, 1)
-    expected = torch.tensor([[[[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]], [[[4.0, 0.0, 0.0], [5.0, 0.0, 0.0]]]])
-    assert torch.equal(to_dense_weights(pattern, weights), expected)
+EDGES = Edges(torch.tensor([[2, 0], [0, 1]]), 3, 3)
+MATRIX = [[0, 0, 5], [7, 0, 0], [0, 0, 0]]
 
 
-def test_rows_are_queries_and_columns_are_keys() -> None:
-    edges = Edges(torch.tensor([[2, 0], [0, 1]]), 3, 3)
-    expected = torch.tensor([[0.0, 0.0, 5.0], [7.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    assert torch.equal(to_dense_weights(edges, torch.tensor([[5.0], [7.0]])), expected.view(1, 1, 3, 3))
-    shared = to_dense_weights(Shared(edges, 2), torch.tensor([[[5.0], [7.0]], [[10.0], [14.0]]]))
-    assert torch.equal(shared, torch.stack([expected, 2 * expected]).unsqueeze(1))
-
-
-def test_pairs_that_occur_twice_are_summed() -> None:
-    edges = Edges(torch.tensor([[0, 0], [0, 0]]), 1, 1)
-    assert to_dense_weights(edges, torch.tensor([[0.5], [0.5]])).item() == 1.0
+@pytest.mark.parametrize(
+    ("pattern", "weights", "expected"),
+    [
+        (Blocks(ptr([1, 2]), ptr([3, 1])), [[1], [2], [3], [4], [5]], [[[1, 2, 3], [0] * 3], [[4, 0, 0], [5, 0, 0]]]),
+        (EDGES, [[5], [7]], [MATRIX]),
+        (Shared(EDGES, 2), [[[5], [7]], [[10], [14]]], [MATRIX, [[2 * x for x in row] for row in MATRIX]]),
+        (Edges(torch.tensor([[0, 0], [0, 0]]), 1, 1), [[0.5], [0.5]], [[[1]]]),
+    ],
+    ids=["padded blocks", "edges", "shared", "a pair that occurs twice"],
+)
+def test_rows_of_dense_weights_are_queries_and_columns_are_keys(
+    pattern: Pattern, weights: list[Any], expected: list[Any]
+) -> None:
+    dense = to_dense_weights(pattern, torch.tensor(weights, dtype=torch.float32))
+    assert torch.equal(dense, torch.tensor(expected, dtype=torch.float32).unsqueeze(1))
 
 
 def test_weights_of_another_pattern_are_refused() -> None:
-    edges = Edges(torch.tensor([[0, 1], [0, 1]]), 2, 2)
     with pytest.raises(ValueError, match=r"'weights' of shape \[2, heads\] .* \(got \[3, 1\]\)"):
-        to_dense_weights(edges, torch.ones(3, 1))
+        to_dense_weights(EDGES, torch.ones(3, 1))

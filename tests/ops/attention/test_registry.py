@@ -5,79 +5,78 @@ from threading import Thread
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 import tg_mlc
 from tests.ops.random_patterns import ptr, random_edges
-from tg_mlc.ops import Blocks, Shared, explain_choice, graph_attention
+from tg_mlc.ops import Blocks, Pattern, Shared, explain_choice, graph_attention
 from tg_mlc.ops.attention import registry
 
 BLOCKS = Blocks(ptr([2, 2]), ptr([3, 2]))
 SHARED = Shared(random_edges(5, 5, 12, seed=0), 2)
 
 
-def tensors(num_queries: int, num_keys: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    return torch.randn(num_queries, 2, 4), torch.randn(num_keys, 2, 4), torch.randn(num_keys, 2, 4)
+def tensors(pattern: Pattern = SHARED) -> list[Tensor]:
+    return [torch.randn(size, 2, 4) for size in (pattern.num_queries, pattern.num_keys, pattern.num_keys)]
 
 
-def test_set_backend_holds_within_its_block() -> None:
-    before = explain_choice(*tensors(10, 10), SHARED)
-    with tg_mlc.set_backend("reference"):
-        assert explain_choice(*tensors(10, 10), SHARED).startswith("reference: Shared")
+def chosen(pattern: Pattern = SHARED) -> str:
+    return explain_choice(*tensors(pattern), pattern).split(":")[0]
+
+
+@pytest.fixture(autouse=True)
+def _as_before():
+    """Whatever a test sets holds within its blocks alone."""
+    before = chosen()
+    yield
+    assert chosen() == before not in ("reference", "scatter")
+
+
+def test_set_backend_holds_within_its_block_which_may_be_entered_again_and_within_itself() -> None:
+    reference = tg_mlc.set_backend("reference")
+    with reference:
         with tg_mlc.set_backend("scatter"):
-            assert explain_choice(*tensors(10, 10), SHARED).startswith("scatter: Shared")
-        assert explain_choice(*tensors(10, 10), SHARED).startswith("reference: Shared")
-    assert explain_choice(*tensors(10, 10), SHARED) == before
-
-
-def test_a_block_may_be_entered_again() -> None:
-    reference = tg_mlc.set_backend("reference")
-    with reference:
-        pass
-    with reference:
-        assert explain_choice(*tensors(10, 10), SHARED).startswith("reference: Shared")
-
-
-def test_a_block_may_be_entered_within_itself() -> None:
-    before = explain_choice(*tensors(10, 10), SHARED)
-    reference = tg_mlc.set_backend("reference")
+            assert chosen() == "scatter"
+        assert chosen() == "reference"
     with reference:
         with reference:
             pass
-        assert explain_choice(*tensors(10, 10), SHARED).startswith("reference: Shared")
-    assert explain_choice(*tensors(10, 10), SHARED) == before
+        assert chosen() == "reference"
 
 
 def test_a_block_that_is_entered_late_gives_back_what_was_set_meanwhile() -> None:
-    before = explain_choice(*tensors(10, 10), SHARED)
     reference, scatter = tg_mlc.set_backend("reference"), tg_mlc.set_backend("scatter")
     with reference:
-        assert explain_choice(*tensors(10, 10), SHARED).startswith("reference: Shared")
-    assert explain_choice(*tensors(10, 10), SHARED).startswith("scatter: Shared")
+        assert chosen() == "reference"
+    assert chosen() == "scatter"
     with scatter:
         pass
-    assert explain_choice(*tensors(10, 10), SHARED) == before
 
 
 def test_blocks_may_be_left_in_any_order_as_those_of_threads_are() -> None:
-    before = explain_choice(*tensors(10, 10), SHARED)
     reference, scatter = tg_mlc.set_backend("reference"), tg_mlc.set_backend("scatter")
     reference.__enter__()
     scatter.__enter__()
     reference.__exit__()
-    assert explain_choice(*tensors(10, 10), SHARED).startswith("scatter: Shared")
+    assert chosen() == "scatter"
     scatter.__exit__()
-    assert explain_choice(*tensors(10, 10), SHARED) == before
+
+
+def test_set_backend_holds_until_it_is_set_anew() -> None:
+    tg_mlc.set_backend("reference")
+    try:
+        assert chosen() == "reference"
+    finally:
+        tg_mlc.set_backend("auto")
 
 
 def test_a_checkpoint_is_computed_anew_in_another_thread_with_the_same_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
-    dense = registry.BACKENDS["dense"]
-    scatter = registry.BACKENDS["scatter"]
-    for backend in (dense, scatter):
+    for name in ("dense", "scatter"):
+        backend = registry.BACKENDS[name]
         watched = replace(backend, run=lambda call, backend=backend: taken.append(backend.name) or backend.run(call))
-        monkeypatch.setitem(registry.BACKENDS, backend.name, watched)
+        monkeypatch.setitem(registry.BACKENDS, name, watched)
     query = torch.randn(10, 2, 4, requires_grad=True)
     with tg_mlc.set_backend("scatter"):
         out = checkpoint(lambda query: graph_attention(query, query, query, SHARED), query, use_reentrant=False)
@@ -88,41 +87,23 @@ def test_a_checkpoint_is_computed_anew_in_another_thread_with_the_same_backend(m
     assert query.grad is not None
 
 
-def test_set_backend_holds_until_it_is_set_anew() -> None:
-    before = explain_choice(*tensors(10, 10), SHARED)
-    tg_mlc.set_backend("reference")
-    try:
-        assert explain_choice(*tensors(10, 10), SHARED).startswith("reference: Shared")
-    finally:
-        tg_mlc.set_backend("auto")
-    assert explain_choice(*tensors(10, 10), SHARED) == before
-
-
-def test_of_several_backends_the_first_that_does_not_refuse_is_taken() -> None:
+def test_the_first_backend_that_does_not_refuse_is_taken_unless_an_argument_names_one() -> None:
     with tg_mlc.set_backend("blocks", "scatter"):
-        assert explain_choice(*tensors(4, 5), BLOCKS).startswith("blocks: Blocks")
-        assert explain_choice(*tensors(10, 10), SHARED).startswith("scatter: Shared")
-    with (
-        tg_mlc.set_backend("blocks"),
-        pytest.raises(ValueError, match=r"None of the backends that were set .*: blocks: only for Blocks"),
-    ):
-        graph_attention(*tensors(10, 10), SHARED)
-
-
-def test_an_argument_beats_what_was_set() -> None:
+        assert (chosen(BLOCKS), chosen(SHARED)) == ("blocks", "scatter")
     with tg_mlc.set_backend("blocks"):
-        out = graph_attention(*tensors(10, 10), SHARED, backend="dense")
-    assert out.shape == (10, 2, 4)
+        with pytest.raises(ValueError, match=r"None of the backends that were set .*: blocks: only for Blocks"):
+            graph_attention(*tensors(), SHARED)
+        assert graph_attention(*tensors(), SHARED, backend="dense").shape == (10, 2, 4)
+
+
+def attend(query: Tensor) -> Tensor:
+    return graph_attention(query, query, query, SHARED)
 
 
 def test_compiled_models_notice() -> None:
-    class Attention(nn.Module):
-        def forward(self, query: torch.Tensor) -> torch.Tensor:
-            return graph_attention(query, query, query, SHARED)
-
     SHARED.graph.prepare()
     query = torch.randn(10, 2, 4)
-    compiled = torch.compile(Attention(), fullgraph=True, backend="aot_eager")
+    compiled = torch.compile(attend, fullgraph=True, backend="aot_eager")
     expected = compiled(query)
     with tg_mlc.set_backend("scatter"):
         torch.testing.assert_close(compiled(query), expected)
@@ -135,15 +116,14 @@ def test_compiled_models_notice() -> None:
 
 
 def test_a_compiled_model_may_set_its_backend() -> None:
-    def attend(query: torch.Tensor) -> torch.Tensor:
+    def by_scatter(query: Tensor) -> Tensor:
         with tg_mlc.set_backend("scatter"):
-            return graph_attention(query, query, query, SHARED)
+            return attend(query)
 
     SHARED.graph.prepare()
-    before, query = explain_choice(*tensors(10, 10), SHARED), torch.randn(10, 2, 4)
-    compiled = torch.compile(attend, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(query), attend(query))
-    assert explain_choice(*tensors(10, 10), SHARED) == before
+    query = torch.randn(10, 2, 4)
+    compiled = torch.compile(by_scatter, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(query), by_scatter(query))
 
 
 def test_errors() -> None:

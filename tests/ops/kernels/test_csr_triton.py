@@ -49,7 +49,7 @@ def ragged_edges(num_queries: int = 7, num_keys: int = 6) -> Edges:
 PATTERNS: dict[str, Pattern] = {
     "ragged": ragged_edges(),
     "shared-ragged": Shared(ragged_edges(6, 6), 2),
-    "shared-sparse": Shared(random_edges(5, 5, 6, seed=1), 3),
+    "small": Shared(random_edges(3, 3, 5, seed=1), 2),
     "one-edge": Edges(torch.tensor([[0], [0]]), 1, 1),
     "no-edge": Shared(torch.zeros(2, 0, dtype=torch.long), 2, num_nodes=3),
     "no-query": Edges(torch.zeros(2, 0, dtype=torch.long), 0, 3),
@@ -104,24 +104,21 @@ def test_in_the_interpreter() -> None:
     assert " passed" in done.stdout
 
 
-@pytest.mark.parametrize("name", PATTERNS)
-@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize(("name", "with_bias"), [*((name, True) for name in PATTERNS), ("ragged", False)])
 def test_agrees_with_the_oracle(device: str, name: str, with_bias: bool) -> None:
     pattern = PATTERNS[name].to(device)
     tensors = inputs(pattern, (1, 6, 5), device)
     check_against_the_oracle(tensors if with_bias else tensors[:3], pattern)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_any_heads_and_channels(device: str, size: tuple[int, int, int]) -> None:
-    pattern = PATTERNS["shared-ragged"].to(device)
-    check_against_the_oracle(inputs(pattern, size, device), pattern)
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision(device: str, dtype: torch.dtype) -> None:
-    pattern = PATTERNS["shared-ragged"].to(device)
-    check_against_the_oracle(inputs(pattern, (1, 6, 5), device, dtype), pattern)
+@pytest.mark.parametrize(
+    ("size", "dtype"),
+    [*((size, torch.float32) for size in SIZES), ((1, 6, 5), torch.bfloat16), ((1, 6, 5), torch.float16)],
+    ids=str,
+)
+def test_any_heads_channels_and_types(device: str, size: tuple[int, int, int], dtype: torch.dtype) -> None:
+    pattern = PATTERNS["small"].to(device)
+    check_against_the_oracle(inputs(pattern, size, device, dtype), pattern)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -134,11 +131,8 @@ def test_many_programs_at_once(dtype: torch.dtype, size: tuple[int, int, int]) -
 
 def test_queries_without_edges_give_zeros(device: str) -> None:
     pattern = PATTERNS["ragged"].to(device)
-    out, *gradients = outputs_and_gradients(inputs(pattern, (2, 6, 5), device), pattern)
-    assert (out[1] == 0).all()
-    assert (gradients[0][1] == 0).all()
-    assert (gradients[1][1] == 0).all()
-    assert (gradients[2][1] == 0).all()
+    found = outputs_and_gradients(inputs(pattern, (1, 6, 5), device), pattern)
+    assert all((x[1] == 0).all() for x in found[:4])  # the output, and the gradients of queries, keys and values
 
 
 def test_a_bias_can_take_edges_out(device: str) -> None:
@@ -151,7 +145,7 @@ def test_a_bias_can_take_edges_out(device: str) -> None:
 
 
 def test_huge_scores(device: str) -> None:
-    pattern = PATTERNS["shared-ragged"].to(device)
+    pattern = PATTERNS["small"].to(device)
     query, key, *rest = inputs(pattern, (2, 6, 5), device)
     assert all(x.isfinite().all() for x in outputs_and_gradients([query * 1e5, key * 1e5, *rest], pattern))
 
@@ -159,7 +153,7 @@ def test_huge_scores(device: str) -> None:
 def test_rows_of_larger_tensors_are_not_copied(device: str) -> None:
     from tg_mlc.ops.kernels.csr_triton import dense_rows
 
-    pattern = PATTERNS["shared-ragged"].to(device)
+    pattern = PATTERNS["small"].to(device)
     packed = torch.randn(pattern.num_keys, 4, 6, device=device)
     tensors = [packed[:, 0:2], packed[:, 2:4], packed[:, 1:3]]
     assert all(dense_rows(x) is x and not x.is_contiguous() for x in tensors)
@@ -167,7 +161,7 @@ def test_rows_of_larger_tensors_are_not_copied(device: str) -> None:
 
 
 def test_other_strides_are_copied(device: str) -> None:
-    pattern = PATTERNS["shared-ragged"].to(device)
+    pattern = PATTERNS["small"].to(device)
     query, key, value, bias = inputs(pattern, (2, 6, 5), device)
     tensors = [query.transpose(0, 1).contiguous().transpose(0, 1), key.mT.contiguous().mT, value[:1].expand_as(value)]
     check_against_the_oracle([*tensors, bias[:, :1].expand_as(bias)], pattern)
@@ -175,7 +169,7 @@ def test_other_strides_are_copied(device: str) -> None:
 
 def test_offsets_beyond_32_bits(device: str) -> None:
     """On a CPU the pages of the memory between the rows are never touched, hence never taken."""
-    pattern = Edges(torch.tensor([[0, 4, 2, 4, 4], [0, 0, 4, 4, 2]], device=device), 5, 5)
+    pattern = Edges(torch.tensor([[0, 4, 4], [0, 0, 4]], device=device), 5, 5)
     *tensors, _ = inputs(pattern, (2, 3, 3), device, torch.float16)
     memory = torch.empty(2**31 + 64, dtype=torch.float16, device=device)
     views = [memory.as_strided((5, 2, 3), (2**29 + 8, 3, 1), offset) for offset in (0, 8, 16)]
@@ -183,7 +177,7 @@ def test_offsets_beyond_32_bits(device: str) -> None:
 
 
 def test_always_gives_the_same_bits(device: str) -> None:
-    pattern = PATTERNS["shared-ragged"].to(device)
+    pattern = PATTERNS["ragged"].to(device)
     tensors = inputs(pattern, (1, 6, 5), device)
     first, second = (outputs_and_gradients(tensors, pattern) for _ in range(2))
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
@@ -195,27 +189,27 @@ def attend_with_dropout(tensors: list[Tensor], pattern: Pattern, seed: int) -> T
 
 
 def test_dropout_drops_its_share_anew_for_each_seed_sample_and_head(device: str) -> None:
-    pattern = Shared(torch.zeros(2, 400, dtype=torch.long, device=device), 2, num_nodes=1)
+    pattern = Shared(torch.zeros(2, 150, dtype=torch.long, device=device), 2, num_nodes=1)
     ones = [torch.ones(2, 2, 1, device=device)] * 3
     runs = [attend_with_dropout(ones, pattern, seed) for seed in (0, 0, 1)]
     assert torch.equal(runs[0], runs[1])
     means = torch.cat([runs[0], runs[2]]).flatten()
     assert means.unique().numel() == means.numel()
-    # Each is a mean of 400 numbers whose standard deviation is 0.8:
-    torch.testing.assert_close(means, torch.ones_like(means), atol=0.15, rtol=0)
+    # Each is a mean of 150 numbers whose standard deviation is 0.8:
+    torch.testing.assert_close(means, torch.ones_like(means), atol=0.25, rtol=0)
 
 
 def test_gradients_with_dropout_are_those_of_the_weights_that_were_kept(device: str) -> None:
-    graph = random_edges(6, 6, 22, seed=0).to(device)
+    graph = random_edges(3, 3, 7, seed=0).to(device)
     pattern = Shared(graph, 2)
-    *tensors, _ = inputs(pattern, (2, 4, 6), device)
+    *tensors, _ = inputs(pattern, (2, 4, 3), device)
     # With unit vectors as values, the output of a query is its row of weights:
-    units = torch.eye(6, device=device).repeat(2, 1).unsqueeze(1).expand(-1, 2, -1)
-    kept = attend_with_dropout([tensors[0], tensors[1], units], pattern, seed=3).view(2, 6, 2, 6) != 0
-    assert 0 < kept.sum() < 2 * 2 * 22
+    units = torch.eye(3, device=device).repeat(2, 1).unsqueeze(1).expand(-1, 2, -1)
+    kept = attend_with_dropout([tensors[0], tensors[1], units], pattern, seed=3).view(2, 3, 2, 3) != 0
+    assert 0 < kept.sum() < 2 * 2 * 7
 
     def attend_again(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        query, key, value = (x.view(2, 6, 2, -1) for x in (query, key, value))
+        query, key, value = (x.view(2, 3, 2, -1) for x in (query, key, value))
         score = torch.einsum("bihc,bjhc->bihj", query, key) / 2
         weight = score.masked_fill(~graph.mask()[None, :, None], -torch.inf).softmax(dim=-1).nan_to_num(0.0)
         return torch.einsum("bihj,bjhc->bihc", weight * kept / 0.6, value).flatten(end_dim=1)
@@ -224,13 +218,12 @@ def test_gradients_with_dropout_are_those_of_the_weights_that_were_kept(device: 
     actual, expected = attend_with_dropout(leaves, pattern, seed=3), attend_again(*leaves)
     torch.testing.assert_close(actual, expected)
     weight = torch.randn_like(actual)
-    gradients = torch.autograd.grad(actual, leaves, weight)
-    for one, other in zip(gradients, torch.autograd.grad(expected, leaves, weight), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+    gradients = (torch.autograd.grad(out, leaves, weight) for out in (actual, expected))
+    torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)
 
 
 def test_dropping_everything_gives_zeros(device: str) -> None:
-    pattern = PATTERNS["ragged"].to(device)
+    pattern = PATTERNS["small"].to(device)
     *leaves, _ = (tensor.requires_grad_() for tensor in inputs(pattern, (1, 4, 4), device))
     out = graph_attention(*leaves, pattern, dropout_p=1.0, backend="triton")
     assert (out == 0).all()
