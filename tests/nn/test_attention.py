@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +12,8 @@ from tests.nn.samples import ragged
 from tg_mlc.nn import AttentionConv
 from tg_mlc.ops import Blocks, Edges
 
+SIZES = ("heads", "mlp_channels", "head_channels", "value_channels")
+DROPOUTS = ("dropout", "attention_dropout")
 EDGE_INDEX = torch.tensor([[0, 1, 2, 2, 0], [1, 0, 1, 2, 2]])  # nothing reaches node 3
 
 
@@ -52,7 +57,6 @@ def randomised(conv: AttentionConv) -> AttentionConv:
 @pytest.mark.parametrize("scale", [None, 8**-0.5])
 @pytest.mark.parametrize("structured", [False, True])
 def test_the_block_is_the_equation(mlp_channels: int | None, scale: float | None, structured: bool) -> None:
-    torch.manual_seed(0)
     conv = randomised(AttentionConv(8, heads=2, mlp_channels=mlp_channels, scale=scale)).double()
     x = torch.randn(4, 8, dtype=torch.float64)
     out = conv(x, Edges(EDGE_INDEX, 4, 4) if structured else EDGE_INDEX)
@@ -60,7 +64,6 @@ def test_the_block_is_the_equation(mlp_channels: int | None, scale: float | None
 
 
 def test_bipartite() -> None:
-    torch.manual_seed(0)
     conv = randomised(AttentionConv((5, 8), heads=4)).double()
     assert str(conv) == "AttentionConv((5, 8), heads=4)"
     x, u = torch.randn(3, 5, dtype=torch.float64), torch.randn(4, 8, dtype=torch.float64)
@@ -82,11 +85,6 @@ def test_attending_to_projected_sources_is_the_block(norm: str) -> None:
     torch.testing.assert_close(conv.attend(u[:3], key[:1], value[:1]), expected[:3])
 
 
-def test_repr() -> None:
-    assert str(AttentionConv(8, heads=2)) == "AttentionConv(8, heads=2)"
-    assert str(AttentionConv((-1, 8), heads=2)) == "AttentionConv((-1, 8), heads=2)"
-
-
 def test_target_to_source() -> None:
     conv = AttentionConv((5, 8), heads=2)
     flipped = AttentionConv((5, 8), heads=2, flow="target_to_source")
@@ -97,6 +95,7 @@ def test_target_to_source() -> None:
 
 def test_lazy_sizes() -> None:
     conv = AttentionConv((-1, 8), heads=2)
+    assert str(conv) == "AttentionConv((-1, 8), heads=2)"
     assert conv((torch.randn(3, 5), torch.randn(4, 8)), EDGE_INDEX).size() == (4, 8)
     assert conv.lin_key.weight.size() == (8, 5)
     structured = AttentionConv((-1, 8), heads=2)
@@ -112,19 +111,13 @@ def test_reset_parameters() -> None:
     assert (conv.lin_query.bias == 0).all()
 
 
-def test_bias() -> None:
-    names = {name for name, _ in AttentionConv(8, heads=2, bias=True).named_parameters()}
-    without = {name for name, _ in AttentionConv(8, heads=2).named_parameters()}
-    assert names - without == {f"lin_{name}.bias" for name in ("query", "key", "value", "out")}
-
-
-def test_mlp_channels() -> None:
-    conv = AttentionConv(8, heads=2, mlp_channels=20)
-    assert [tuple(p.shape) for p in conv.mlp.parameters()] == [(20, 8), (20,), (8, 20), (8,)]
-    assert AttentionConv(8, heads=2).mlp[0].out_channels == 8
-
-
-def test_head_channels() -> None:
+def test_bias_and_sizes() -> None:
+    plain, biased = AttentionConv(8, heads=2), AttentionConv(8, heads=2, mlp_channels=20, bias=True)
+    assert str(plain) == "AttentionConv(8, heads=2)"
+    added = dict(biased.named_parameters()).keys() - dict(plain.named_parameters()).keys()
+    assert added == {f"lin_{name}.bias" for name in ("query", "key", "value", "out")}
+    assert [tuple(p.shape) for p in biased.mlp.parameters()] == [(20, 8), (20,), (8, 20), (8,)]
+    assert plain.mlp[0].out_channels == 8
     conv = AttentionConv(8, heads=3, head_channels=5, value_channels=2)
     assert conv.scale == pytest.approx(5**-0.5)
     x = torch.randn(4, 8)
@@ -151,7 +144,6 @@ def test_pre_and_post_norm() -> None:
     "kinds", [{"dropout": 0.5}, {"attention_dropout": 0.5}, {"dropout": 0, "attention_dropout": 0}]
 )
 def test_dropout(edges: Tensor | Edges, kinds: dict[str, float]) -> None:
-    torch.manual_seed(0)
     conv = AttentionConv(8, heads=2, **kinds)
     x = torch.randn(4, 8)
     drops = any(p > 0 for p in kinds.values())
@@ -202,7 +194,6 @@ def test_num_copies() -> None:
 
 @pytest.mark.parametrize("structured", [False, True])
 def test_gradcheck(structured: bool) -> None:
-    torch.manual_seed(0)
     conv = randomised(AttentionConv((2, 4), heads=2)).double()
     edges = Edges(EDGE_INDEX, 4, 3) if structured else EDGE_INDEX
     x = [torch.randn(size, dtype=torch.float64, requires_grad=True) for size in ((3, 2), (4, 4))]
@@ -215,33 +206,26 @@ def test_gradcheck(structured: bool) -> None:
     assert torch.autograd.gradcheck(run, (*x, *parameters))
 
 
-def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"'heads' to divide 'channels' \(got heads=3, channels=8\)"):
-        AttentionConv(8, heads=3)
-    with pytest.raises(ValueError, match=r"'channels' to be at least 1, or -1 for a source's \(got -1\)"):
-        AttentionConv(-1)
-    with pytest.raises(TypeError, match=r"'channels' to be a size or a pair of sizes \(got str\)"):
-        AttentionConv("8")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"'norm' to be one of post, pre \(got 'batch'\)"):
-        AttentionConv(8, norm="batch")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"'value_channels' to equal 'head_channels' beside 'edge_dim'"):
-        AttentionConv(8, heads=2, value_channels=3, edge_dim=1)
-    with pytest.raises(ValueError, match=r"'backend' to be 'auto' or one of"):
-        AttentionConv(8, backend="fastest")
-    with pytest.raises(TypeError, match=r"among aggr, .*, edge_dim, flow, .*, value_channels \(got concat\)"):
-        AttentionConv(8, concat=True)
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"heads": 3}, ValueError, "'heads' to divide 'channels' (got heads=3, channels=8)"),
+        ({"channels": -1}, ValueError, "'channels' to be at least 1, or -1 for a source's (got -1)"),
+        ({"channels": "8"}, TypeError, "'channels' to be a size or a pair of sizes (got str)"),
+        ({"norm": "batch"}, ValueError, "'norm' to be one of post, pre (got 'batch')"),
+        ({"value_channels": 3, "edge_dim": 1}, ValueError, "'value_channels' to equal 'head_channels'"),
+        ({"backend": "fastest"}, ValueError, "'backend' to be 'auto' or one of"),
+        ({"concat": True}, TypeError, "value_channels (got concat)"),
+        *(({name: 0}, ValueError, f"'{name}' to be a whole number of at least 1 (got 0)") for name in SIZES),
+        *(({name: p}, ValueError, f"'{name}' to be a number in [0, 1]") for name in DROPOUTS for p in (-0.1, 1.5)),
+    ],
+    ids=str,
+)
+def test_errors(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        AttentionConv(**{"channels": 8, **options})
+
+
+def test_states_of_another_type_are_refused() -> None:
     with pytest.raises(TypeError, match=r"source states in torch.float32, as the parameters are \(got torch.float64\)"):
         AttentionConv(8)(torch.randn(4, 8).double(), EDGE_INDEX)
-
-
-@pytest.mark.parametrize("name", ["heads", "mlp_channels", "head_channels", "value_channels"])
-def test_sizes_are_at_least_one(name: str) -> None:
-    with pytest.raises(ValueError, match=rf"'{name}' to be a whole number of at least 1 \(got 0\)"):
-        AttentionConv(8, **{name: 0})
-
-
-@pytest.mark.parametrize("name", ["dropout", "attention_dropout"])
-@pytest.mark.parametrize("value", [-0.1, 1.5])
-def test_dropouts_are_shares(name: str, value: float) -> None:
-    with pytest.raises(ValueError, match=rf"'{name}' to be a number in \[0, 1\] \(got {value}\)"):
-        AttentionConv(8, **{name: value})

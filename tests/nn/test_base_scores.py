@@ -18,50 +18,37 @@ def bags(**attributes):
     return Batch.from_data_list(samples)
 
 
+def model_of(graph, base_scores=None):
+    options = {"num_feature_layers": 0, "num_steps": 1, "base_scores": base_scores}
+    return LaMP(BagEncoder(5, 8), graph(3), **options).eval()
+
+
 @pytest.mark.parametrize("graph", [edgeless, fully_connected])
-def test_messages_follow_the_graph_only(graph):
-    torch.manual_seed(0)
-    model = LaMP(BagEncoder(5, 8), graph(3), num_feature_layers=0, num_steps=1, base_scores=BaseScores()).eval()
-    known = torch.zeros(3, 3)
-    before = model(bags(base_scores=known.split(1)))
-    known[0, 1] = 2.0
-    after = model(bags(base_scores=known.split(1)))
-    changed = (before != after).any(dim=0)
-    assert changed[1]
-    assert changed[0].item() == (graph is fully_connected)
-    assert torch.equal(before[1:], after[1:])  # other samples are unaffected
+@pytest.mark.parametrize("num_scores", [1, 2])
+def test_messages_follow_the_graph_only(graph, num_scores):
+    model = model_of(graph, BaseScores(num_scores))
+    scores = torch.zeros(3, 3) if num_scores == 1 else torch.zeros(3, 3, num_scores)
+    before = model(bags(base_scores=scores.split(1)))
+    scores.view(3, 3, -1)[0, 1, -1] = 2.0
+    after = model(bags(base_scores=scores.split(1)))
+    reached = [graph is fully_connected, True, graph is fully_connected]
+    assert (before != after).tolist() == [reached, [False] * 3, [False] * 3]  # other samples are unaffected
 
 
-def test_a_model_takes_scores_of_several_classifiers():
-    torch.manual_seed(0)
-    model = LaMP(
-        BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, num_steps=1, base_scores=BaseScores(2)
-    ).eval()
-    known = torch.zeros(3, 3, 2)
-    before = model(bags(base_scores=known.split(1)))
-    known[0, 1, 1] = 2.0
-    after = model(bags(base_scores=known.split(1)))
-    assert (before[0] != after[0]).all()
-    assert torch.equal(before[1:], after[1:])
-
-
-def test_evidence_may_skip_to_the_logits():
-    torch.manual_seed(0)
-    model = LaMP(
-        BagEncoder(5, 8), edgeless(3), num_feature_layers=0, num_steps=1, base_scores=BaseScores(score_skip=True)
-    ).eval()
-    known = torch.randn(3, 3)
-    batch = bags(base_scores=known.split(1))
+def test_base_scores_may_skip_to_the_logits():
+    model, scores = model_of(edgeless, BaseScores(score_skip=True)), torch.randn(3, 3)
+    batch = bags(base_scores=scores.split(1))
     with_skip = model(batch)
     shared, model.score_skip = model.score_skip, None
-    torch.testing.assert_close(with_skip, model(batch) + shared(known))
+    torch.testing.assert_close(with_skip, model(batch) + shared(scores))
 
 
-def test_evidence_of_a_wrong_shape_is_named():
-    model = LaMP(BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, num_steps=1)
+def test_base_scores_of_a_wrong_shape_are_named():
     x, ptr = torch.randn(4, 8), torch.tensor([0, 2, 4])
     with pytest.raises(ValueError, match=r"'base_scores' of shape \[2, 3, 8\]"):
-        model.labels(x, ptr=ptr, base_scores=torch.zeros(2, 3))
+        model_of(fully_connected).labels(x, ptr=ptr, base_scores=torch.zeros(2, 3))
+    with pytest.raises(ValueError, match=r"scores of 2 classifiers for every label \(got 1\)"):
+        ScoreEncoder(6, num_scores=2)(torch.zeros(1, 3))
 
 
 @pytest.mark.parametrize("key", ["base_scores", "opinions"])
@@ -92,17 +79,13 @@ def test_every_classifier_has_steps_of_its_own():
     torch.testing.assert_close(encoder(scores), expected)
 
 
-def test_shared_logits_rise_with_the_scores_and_are_the_same_for_all_labels():
-    shared = SharedLogits(num_scores=2)
-    scores = torch.linspace(-1.2, 1.2, 9)
+def test_shared_logits_rise_from_zero_with_the_scores_and_are_the_same_for_all_labels():
+    shared, scores = SharedLogits(num_scores=2), torch.linspace(-1.2, 1.2, 9)
     logits = shared(torch.stack([scores, scores], dim=-1).unsqueeze(0))
     assert logits.shape == (1, 9)
     assert (logits.diff() > 0).all()
-    torch.testing.assert_close(shared(torch.zeros(1, 3, 2)), logits[:, 4:5].expand(1, 3))
-
-
-def test_shared_logits_start_at_zero_for_scores_of_zero():
-    torch.testing.assert_close(SharedLogits(num_scores=2)(torch.zeros(1, 3, 2)), torch.zeros(1, 3))
+    torch.testing.assert_close(shared(torch.zeros(1, 3, 2)), torch.zeros(1, 3))
+    torch.testing.assert_close(logits[:, 4], torch.zeros(1))
 
 
 def test_shared_logits_learn_what_scores_mean_beside_an_offset():
@@ -154,8 +137,3 @@ def test_shared_logits_take_other_types():
     plain.start_from_scores(scores, y.float())
     other.start_from_scores(scores.double(), y)
     torch.testing.assert_close(other(scores), plain(scores))
-
-
-def test_scores_of_another_number_of_classifiers_are_refused():
-    with pytest.raises(ValueError, match=r"scores of 2 classifiers for every label \(got 1\)"):
-        ScoreEncoder(6, num_scores=2)(torch.zeros(1, 3))

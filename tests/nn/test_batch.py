@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
@@ -11,48 +14,44 @@ X = torch.zeros(5, 2)
 
 def test_batch_and_ptr_say_the_same() -> None:
     ptr = torch.tensor([0, 2, 2, 5])
-    assert to_ptr(X, None, ptr, None) is ptr
+    assert to_ptr(X, None, ptr, None) is to_ptr(X, None, ptr, None, 3) is ptr
     assert torch.equal(to_ptr(X, torch.tensor([0, 0, 2, 2, 2]), None, None), ptr)
     assert to_ptr(X, torch.tensor([0, 0, 2, 2, 2]), None, 5).tolist() == [0, 2, 2, 5, 5, 5]
     assert to_ptr(X, None, None, None).tolist() == [0, 5]
     assert to_ptr(X[:0], torch.zeros(0, dtype=torch.long), None, 2).tolist() == [0, 0, 0]
 
 
-def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"either 'batch' or 'ptr' \(got both\)"):
-        to_ptr(X, torch.zeros(5, dtype=torch.long), torch.tensor([0, 5]), None)
-    with pytest.raises(ValueError, match=r"'batch' in ascending order from 0, as a PyG Batch has it"):
-        to_ptr(X, torch.tensor([0, 1, 0, 1, 1]), None, None)
-    with pytest.raises(ValueError, match=r"'batch' in ascending order from 0"):
-        to_ptr(X, torch.tensor([-1, 0, 0, 1, 1]), None, None)
-    with pytest.raises(ValueError, match=r"'batch' of shape \[5\], as 'x' has rows \(got \[4\]\)"):
-        to_ptr(X, torch.zeros(4, dtype=torch.long), None, None)
-    with pytest.raises(TypeError, match=r"'batch' to be a tensor of torch.long \(got torch.int32\)"):
-        to_ptr(X, torch.zeros(5, dtype=torch.int), None, None)
-    with pytest.raises(TypeError, match=r"'batch' to be a tensor of torch.long \(got list\)"):
-        to_ptr(X, [0] * 5, None, None)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"'batch' to be less than 'batch_size' \(got 2 and 2\)"):
-        to_ptr(X, torch.tensor([0, 0, 1, 1, 2]), None, 2)
-    with pytest.raises(ValueError, match=r"'batch_size' beside an empty 'batch'"):
-        to_ptr(X[:0], torch.zeros(0, dtype=torch.long), None, None)
-    with pytest.raises(ValueError, match=r"'ptr' to end at the number of rows, 5 \(got 4\)"):
-        to_ptr(X, None, torch.tensor([0, 4]), None)
-    with pytest.raises(TypeError, match=r"'ptr' to hold torch.long"):
-        to_ptr(X, None, torch.tensor([0, 5]).int(), None)
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (
+            {"batch": torch.zeros(5).long(), "ptr": torch.tensor([0, 5])},
+            ValueError,
+            "'batch' or 'ptr' (got both)",
+        ),
+        ({"batch": torch.tensor([0, 1, 0, 1, 1])}, ValueError, "'batch' in ascending order from 0"),
+        ({"batch": torch.tensor([-1, 0, 0, 1, 1])}, ValueError, "'batch' in ascending order from 0"),
+        ({"batch": torch.zeros(4).long()}, ValueError, "'batch' of shape [5], as 'x' has rows (got [4])"),
+        ({"batch": torch.zeros(5).int()}, TypeError, "'batch' to be a tensor of torch.long (got torch.int32)"),
+        ({"batch": [0] * 5}, TypeError, "'batch' to be a tensor of torch.long (got list)"),
+        ({"batch": torch.tensor([0, 0, 1, 1, 2]), "batch_size": 2}, ValueError, "'batch_size' (got 2 and 2)"),
+        ({"x": X[:0], "batch": torch.zeros(0).long()}, ValueError, "'batch_size' beside an empty 'batch'"),
+        ({"ptr": torch.tensor([0, 4])}, ValueError, "'ptr' to end at the number of rows, 5 (got 4)"),
+        ({"ptr": torch.tensor([0, 5]).int()}, TypeError, "'ptr' to hold torch.long"),
+        ({"ptr": torch.tensor([0, 2, 5]), "max_num_nodes": 2}, ValueError, "'max_num_nodes' to be at least 3"),
+    ],
+)
+def test_errors(given: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        to_ptr(**{"x": X, "batch": None, "ptr": None, "batch_size": None, **given})
 
 
 def test_states_of_components() -> None:
     check_components(X)
-    with pytest.raises(ValueError, match=r"'x' of shape \[N, channels\], a row for each component \(got \[2, 5, 3\]\)"):
-        check_components(torch.zeros(2, 5, 3))
-    with pytest.raises(TypeError, match=r"\(got DataBatch\); pass a batch as its 'x' and its 'batch'"):
-        check_components(Batch.from_data_list([Data(x=X)]))
-    with pytest.raises(TypeError, match=r"'x' to be a tensor \(got ndarray\)$"):
-        check_components(X.numpy())
-
-
-def test_the_largest_sample_is_checked() -> None:
-    ptr = torch.tensor([0, 2, 5])
-    assert to_ptr(X, None, ptr, None, 3) is ptr
-    with pytest.raises(ValueError, match=r"'max_num_nodes' to be at least 3, the components of the largest sample"):
-        to_ptr(X, None, ptr, None, 2)
+    for x, error, message in (
+        (torch.zeros(2, 5, 3), ValueError, r"'x' of shape \[N, channels\].*\(got \[2, 5, 3\]\)"),
+        (Batch.from_data_list([Data(x=X)]), TypeError, r"\(got DataBatch\); pass a batch as its 'x' and its 'batch'"),
+        (X.numpy(), TypeError, r"'x' to be a tensor \(got ndarray\)$"),
+    ):
+        with pytest.raises(error, match=message):
+            check_components(x)

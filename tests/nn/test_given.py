@@ -21,23 +21,19 @@ def bags(given: torch.Tensor | None = None) -> Batch:
     return Batch.from_data_list(samples)
 
 
-def test_states_are_those_of_what_is_known():
+def test_states_are_those_of_what_is_known_and_unknown_stays_at_zero():
     layer = GivenLabels(4)
     states = layer(torch.tensor([[0.0, 1.0, NAN], [1.0, NAN, 0.0]]))
-    assert states.shape == (2, 3, 4)
-    assert not states[0, 2].any()
-    assert not states[1, 1].any()
-    assert torch.equal(states[0, 0], states[1, 2])
-    assert torch.equal(states[0, 1], states[1, 0])
-    assert not torch.equal(states[0, 0], states[0, 1])
-
-
-def test_unknown_stays_at_zero():
-    layer = GivenLabels(4)
-    layer(torch.tensor([[0.0, 1.0, NAN]])).sum().backward()
+    negative, positive, zero = states[0]
+    assert torch.equal(states[1], torch.stack([positive, zero, negative]))
+    assert not zero.any()
+    assert not torch.equal(negative, positive)
+    states.sum().backward()
     assert layer.embedding.weight.grad.any(dim=1).tolist() == [False, True, True]
     layer.reset_parameters()
     assert layer.embedding.weight.any(dim=1).tolist() == [False, True, True]
+    with pytest.raises(ValueError, match=r"'given' of shape \[B, L\].*got \[3\].*tg_mlc\.data\.given_labels"):
+        layer(torch.zeros(3))
 
 
 @pytest.mark.parametrize(("graph", "options"), [(edgeless, {}), (fully_connected, {"label_messages": False})])
@@ -56,13 +52,12 @@ def test_known_components_reach_labels_without_neighbours():
 @pytest.mark.filterwarnings("ignore:What is known")
 @pytest.mark.parametrize("graph", [edgeless, fully_connected])
 def test_what_is_known_goes_along_the_graph_only(graph):
-    torch.manual_seed(0)
     model = LaMP(BagEncoder(5, 8), graph(3), num_feature_layers=0, given_labels=True).eval()
     without = model(bags())
     assert torch.equal(model(bags(torch.full((2, 3), NAN))), without)
     negative, positive = (model(bags(torch.tensor([[NAN, value, NAN], [NAN] * 3]))) for value in (0.0, 1.0))
-    assert (negative[0] != without[0]).tolist() == [graph is fully_connected, True, graph is fully_connected]
-    assert (positive[0] != negative[0]).tolist() == [graph is fully_connected, True, graph is fully_connected]
+    reached = [graph is fully_connected, True, graph is fully_connected]
+    assert (negative[0] != without[0]).tolist() == (positive[0] != negative[0]).tolist() == reached
     assert torch.equal(positive[1], without[1])  # other samples are unaffected
 
 
@@ -75,12 +70,10 @@ def test_a_layer_of_ones_own_model_takes_them_as_evidence():
 
 
 def test_known_labels_add_to_evidence():
-    torch.manual_seed(0)
     base_scores = nn.Module()
     base_scores.forward = lambda data: data.rated
-    model = LaMP(
-        BagEncoder(5, 8), fully_connected(3), num_feature_layers=0, base_scores=base_scores, given_labels=True
-    ).eval()
+    options = {"num_feature_layers": 0, "base_scores": base_scores, "given_labels": True}
+    model = LaMP(BagEncoder(5, 8), fully_connected(3), **options).eval()
     batch = bags()
     batch.rated = torch.randn(2, 3)
     rated = model(batch)
@@ -99,15 +92,6 @@ def test_models_without_them_have_the_same_weights_as_ever():
     assert takes_given_labels(taking)
     assert takes_given_labels(nn.Sequential(GivenLabels(2)))
     assert not takes_given_labels(plain)
-
-
-def test_a_model_that_does_not_take_them_refuses_them():
-    model = LaMP(BagEncoder(5, 8), fully_connected(3))
+    assert given_in(plain, bags()) is None
     with pytest.raises(ValueError, match=r"as LaMP does not take any .*LaMP\(given_labels=True\)"):
-        model(bags(torch.zeros(2, 3)))
-    assert given_in(model, bags()) is None
-
-
-def test_known_labels_of_a_wrong_shape_are_named():
-    with pytest.raises(ValueError, match=r"'given' of shape \[B, L\].*got \[3\].*tg_mlc\.data\.given_labels"):
-        GivenLabels(4)(torch.zeros(3))
+        plain(bags(torch.zeros(2, 3)))

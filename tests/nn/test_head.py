@@ -59,30 +59,24 @@ def test_logits_start_around_zero_unless_tied() -> None:
     assert tied(first).mean() > 3
 
 
-def test_errors() -> None:
-    readout = LabelHead(LabelMessagePassing(8, path_graph(5)))
-    with pytest.raises(ValueError, match=r"'u' of shape \[\*, 5, 8\] \(got \[3, 8, 5\]\)"):
-        readout(torch.zeros(3, 8, 5))
-
-
 def test_it_can_start_from_frequencies():
-    labels = LabelMessagePassing(8, path_graph(3), num_steps=1)
-    readout = LabelHead(labels, bias=True)
-    nan = float("nan")
-    readout.start_from_frequencies(torch.tensor([[1, 0, nan], [0, 0, nan], [nan, 1, nan], [0, 0, nan]]))
-    odds = torch.tensor([1 / 3, 0.25, 0.5]).logit()
+    labels, nan = LabelMessagePassing(8, path_graph(3), num_steps=1), float("nan")
+    readout, odds = LabelHead(labels, bias=True), torch.tensor([1 / 3, 0.25, 0.5]).logit()
+    y = torch.tensor([[1, 0, nan], [0, 0, nan], [nan, 1, nan], [0, 0, nan]])
+    readout.start_from_frequencies(y)
     torch.testing.assert_close(readout.bias, odds)
-    readout.start_from_frequencies(
-        torch.tensor([[1, 0, nan], [0, 0, nan], [nan, 1, nan], [0, 0, nan]]), frequency_strength=0.5
-    )
+    readout.start_from_frequencies(y, frequency_strength=0.5)
     torch.testing.assert_close(readout.bias, (odds + odds.mean()) / 2)
-    with pytest.raises(ValueError, match="'bias=True'"):
-        LabelHead(labels).start_from_frequencies(torch.zeros(2, 3))
 
 
-def test_the_layer_is_expected() -> None:
+def test_errors() -> None:
     with pytest.raises(TypeError, match=r"'labels' to be a LabelMessagePassing \(got int\)"):
         LabelHead(4)  # type: ignore[arg-type]
+    readout = LabelHead(LabelMessagePassing(8, path_graph(5)))
+    with pytest.raises(ValueError, match="'bias=True'"):
+        readout.start_from_frequencies(torch.zeros(2, 5))
+    with pytest.raises(ValueError, match=r"'u' of shape \[\*, 5, 8\] \(got \[3, 8, 5\]\)"):
+        readout(torch.zeros(3, 8, 5))
 
 
 class Tied(torch.nn.Module):

@@ -1,4 +1,4 @@
-"""Whatever PyG takes for edges."""
+"""Whatever PyG takes for edges. Along an adjacency the operator runs, and PyG's own way where single messages count."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 import torch
 import torch_geometric.typing
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
+from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
+from torch_geometric.nn import HeteroConv, to_hetero
 from torch_geometric.typing import SparseTensor
 
 from tests.nn.samples import path_graph, ragged
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.nn import AttentionConv, LabelMessagePassing
+from tg_mlc.nn import AttentionConv, LabelMessagePassing, LabelToLabelConv
 from tg_mlc.ops import Shared
 
 needs_torch_sparse = pytest.mark.skipif(
@@ -41,36 +43,26 @@ def assert_same_weights(edges: Tensor, weights: Tensor, expected: Tensor) -> Non
     torch.testing.assert_close(weights, expected[[place[edge] for edge in map(tuple, edges.t().tolist())]])
 
 
-@pytest.mark.parametrize("sort_order", [None, "row", "col"])
-def test_edge_index_class(sort_order: str | None) -> None:
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("form", [None, "row", "col", "torch.sparse"])
+def test_an_edge_index_class_and_a_sparse_matrix(form: str | None) -> None:
     conv = AttentionConv((5, 8), heads=2)
-    edges = edge_index_class(EDGE_INDEX, sort_order)
+    edges = csr(EDGE_INDEX) if form == "torch.sparse" else edge_index_class(EDGE_INDEX, form)
     out, (given, weights) = conv(X, edges, return_attention_weights=True)
     expected, (_, other) = conv(X, EDGE_INDEX, return_attention_weights=True)
     torch.testing.assert_close(out, expected)
     assert given is edges
-    assert_same_weights(edges.as_tensor(), weights, other)
+    plain = edges.to_sparse_coo().indices().flip(0) if form == "torch.sparse" else edges.as_tensor()
+    assert_same_weights(plain, weights, other)
 
 
 @pytest.mark.parametrize("sort_order", [None, "row", "col"])
-def test_edge_index_class_with_the_other_flow(sort_order: str | None) -> None:
+def test_an_edge_index_class_with_the_other_flow(sort_order: str | None) -> None:
     conv = AttentionConv(8, heads=2, flow="target_to_source")
     x = torch.randn(4, 8)
     edges = EdgeIndex(EDGE_INDEX, sparse_size=(4, 4))
     edges = edges if sort_order is None else edges.sort_by(sort_order)[0]
     torch.testing.assert_close(conv(x, edges), conv(x, EDGE_INDEX))
-
-
-@pytest.mark.filterwarnings("ignore:Sparse")
-def test_torch_sparse_csr() -> None:
-    conv = AttentionConv((5, 8), heads=2)
-    adjacency = csr(EDGE_INDEX)
-    out, (given, weights) = conv(X, adjacency, return_attention_weights=True)
-    expected, (_, other) = conv(X, EDGE_INDEX, return_attention_weights=True)
-    torch.testing.assert_close(out, expected)
-    assert given is adjacency
-    row, col = adjacency.to_sparse_coo().indices()
-    assert_same_weights(torch.stack([col, row]), weights, other)
 
 
 @needs_torch_sparse
@@ -139,3 +131,163 @@ def test_label_graphs_of_every_form(form: str) -> None:
     expected = labels(x, batch)
     labels.label_graph = Data(adj_t=adjacency, num_nodes=4)
     torch.testing.assert_close(labels(x, batch), expected)
+
+
+STATES = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
+#: Sorted by target, with an isolated node.
+BY_TARGET = torch.tensor([[1, 2, 0, 4, 1, 3], [0, 0, 1, 1, 2, 2]])
+
+
+def adjacency() -> Tensor:
+    return EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col")
+
+
+class Counted(AttentionConv):
+    """Counts which way messages went."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(8, heads=2, **kwargs)
+        self.fused = 0
+
+    def message_and_aggregate(self, edge_index: Any, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        self.fused += 1
+        return super().message_and_aggregate(edge_index, query, key, value)
+
+
+def gradients(conv: AttentionConv, edges: Any) -> list[Tensor]:
+    out = conv(STATES, edges)
+    conv.zero_grad()
+    out.square().sum().backward()
+    return [out, *(parameter.grad for parameter in conv.parameters())]
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("form", ["EdgeIndex", "torch.sparse"])
+def test_an_adjacency_takes_the_operator(form: str) -> None:
+    conv = Counted()
+    edges: Any = adjacency()
+    if form == "torch.sparse":
+        edges = torch.sparse_coo_tensor(BY_TARGET.flip(0), torch.ones(6), (5, 5)).to_sparse_csr()
+    fused = gradients(conv, edges)
+    assert conv.fused == 1
+    torch.testing.assert_close(fused, gradients(conv, BY_TARGET))
+    assert conv.fused == 1
+
+
+def test_hooks_on_messages_and_weights_need_messages() -> None:
+    conv, seen = Counted(), []
+    _, (_, weights) = conv(STATES, adjacency(), return_attention_weights=True)
+    assert weights.shape == (6, 2)
+    conv.register_message_forward_hook(lambda module, inputs, out: seen.append(out.shape))
+    torch.testing.assert_close(conv(STATES, adjacency()), conv(STATES, BY_TARGET))
+    assert seen == [(6, 2, 4)] * 2
+    assert conv.fused == 0
+
+
+class Child(LabelToLabelConv):
+    """A subclass with a propagate of its own, in front of its parent's compiled one."""
+
+    def propagate(self, *args: Any, **kwargs: Any) -> Any:
+        return super().propagate(*args, **kwargs)
+
+
+@pytest.mark.parametrize("conv", [Counted(), Child(8, heads=2)], ids=["class", "subclass"])
+def test_an_explainer_masks_the_edges_of_an_adjacency(conv: AttentionConv) -> None:
+    LabelToLabelConv(8, heads=2)(STATES, BY_TARGET)  # which makes PyG compile the parent's propagate
+    model = nn.ModuleList([conv])
+    set_masks(model, torch.zeros(6), BY_TARGET, apply_sigmoid=False)
+    without = conv(STATES, adjacency())
+    clear_masks(model)
+    torch.testing.assert_close(without, conv(STATES, BY_TARGET[:, :0]))
+    assert not torch.allclose(without, conv(STATES, adjacency()))
+
+
+@pytest.mark.parametrize("options", [{"flow": "target_to_source"}, {"aggr": "max"}], ids=str)
+def test_other_flows_and_aggregations_need_messages(options: dict[str, str]) -> None:
+    conv = Counted(**options)
+    torch.testing.assert_close(conv(STATES, adjacency()), conv(STATES, BY_TARGET))
+    assert conv.fused == 0
+
+
+def test_a_sorted_adjacency_compiles() -> None:
+    conv = AttentionConv(8, heads=2)
+    compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(STATES, adjacency()), conv(STATES, BY_TARGET))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("form", ["EdgeIndex", "torch.sparse", "compiled"])
+def test_an_adjacency_that_names_no_node_is_an_error(form: str) -> None:
+    edge_index = torch.tensor([[1, 2, 40], [0, 0, 1]])
+    edges: Any = EdgeIndex(edge_index, sparse_size=(41, 5), sort_order="col")
+    if form == "torch.sparse":
+        edges = torch.sparse_coo_tensor(edge_index.flip(0), torch.ones(3), (5, 41)).to_sparse_csr()
+    conv: Any = AttentionConv(8, heads=2)
+    conv = torch.compile(conv, backend="aot_eager") if form == "compiled" else conv
+    with pytest.raises((ValueError, IndexError, RuntimeError)):
+        conv((STATES, STATES), edges)
+
+
+def test_the_fused_path_does_not_aggregate_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    # PyG's aggregation ignores the pointers of a sorted adjacency, so that it would be no faster than a list of edges.
+    conv, edges = AttentionConv(8, heads=2), EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col")
+    expected = conv((STATES, STATES), BY_TARGET)
+    monkeypatch.setattr(conv.aggr_module, "forward", None)
+    torch.testing.assert_close(conv((STATES, STATES), edges), expected)
+    with pytest.raises(TypeError):
+        conv((STATES, STATES), BY_TARGET)
+
+
+@pytest.mark.parametrize("size", [{}, {"sparse_size": (5, 3)}])
+def test_an_adjacency_without_its_last_nodes(size: dict[str, Any]) -> None:
+    conv = Counted()
+    edges = EdgeIndex(BY_TARGET, sort_order="col", **size)
+    torch.testing.assert_close(conv((STATES, STATES), edges), conv((STATES, STATES), BY_TARGET))
+    assert conv.fused == 1
+
+
+def test_a_message_of_a_subclass_counts() -> None:
+    class Silent(AttentionConv):
+        def message(self, value_j: Tensor) -> Tensor:
+            return value_j * 0
+
+    conv = Silent(8, heads=2)
+    torch.testing.assert_close(conv(STATES, adjacency()), conv(STATES, BY_TARGET))
+
+
+BY_TYPE = {"word": torch.randn(3, 5), "label": torch.randn(4, 8)}
+EDGES = {
+    ("word", "in", "label"): torch.tensor([[0, 1, 2], [0, 1, 3]]),
+    ("label", "to", "label"): torch.tensor([[0, 1, 2, 3], [1, 0, 3, 3]]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:There exist node types")
+def test_hetero_conv() -> None:
+    convs = {
+        ("word", "in", "label"): AttentionConv((-1, 8), heads=2),
+        ("label", "to", "label"): AttentionConv(8, heads=2),
+    }
+    out = HeteroConv(convs, aggr="sum")(BY_TYPE, EDGES)
+    assert list(out) == ["label"]
+    parts = [convs[kind]((BY_TYPE[kind[0]], BY_TYPE["label"]), edges) for kind, edges in EDGES.items()]
+    torch.testing.assert_close(out["label"], parts[0] + parts[1])
+
+
+class Homogeneous(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = AttentionConv((-1, 8), heads=2)
+        self.conv2 = AttentionConv(8, heads=2)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv2(self.conv1(x, edge_index).relu(), edge_index)
+
+
+def test_to_hetero() -> None:
+    edges = {**EDGES, ("label", "of", "word"): EDGES["word", "in", "label"].flip(0)}
+    x = {"word": torch.randn(3, 8), "label": torch.randn(4, 8)}
+    model = to_hetero(Homogeneous(), (list(x), list(edges)))
+    out = model(x, edges)
+    assert {name: tuple(states.shape) for name, states in out.items()} == {"word": (3, 8), "label": (4, 8)}
+    assert all(states.isfinite().all() for states in out.values())

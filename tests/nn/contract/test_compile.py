@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,20 +19,14 @@ from tg_mlc.nn.encoders import BagEncoder
 BATCHES = [[3, 4, 2], [5, 1, 7, 2], [2, 2], [6, 0, 3]]
 
 
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    torch.compiler.reset()
-    yield
-    torch.compiler.reset()
-
-
 def arguments(form: str, batch: Tensor, sizes: list[int]) -> dict[str, Any]:
+    out: dict[str, Any] = {"batch": batch, "batch_size": len(sizes)}
     if form.startswith("ptr"):
-        out: dict[str, Any] = {"ptr": torch.tensor([0, *sizes]).cumsum(0)}
-    else:
-        out = {"batch": batch, "batch_size": len(sizes)}
+        out = {"ptr": torch.tensor([0, *sizes]).cumsum(0)}
     if form.endswith("max"):
         out["max_num_nodes"] = max(sizes)
+    if form.endswith("edges"):
+        out["edge_index"] = complete_edges(batch, 5)[:, ::2]
     return out
 
 
@@ -46,83 +39,58 @@ def run(model: torch.nn.Module, x: Tensor, **kwargs: Any) -> list[Tensor]:
     return [out, x.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
 
 
-def check(model: torch.nn.Module, backend: str, batches: list[tuple[Tensor, dict[str, Any]]]) -> None:
+def check(model: torch.nn.Module, backend: str, form: str, batches: list[list[int]]) -> None:
     """The first batch compiles one graph, which serves all the others.
 
     In double precision: a gradient is a sum over many labels, whose rounding in single precision hangs on their order.
     """
     compiled = torch.compile(model.double(), fullgraph=True, dynamic=True, backend=backend)
-    for i, (x, kwargs) in enumerate(batches):
+    for i, sizes in enumerate(batches):
+        x, batch = ragged(sizes, 8)
+        kwargs = arguments(form, batch, sizes)
         expected = run(model, x, **kwargs)
         with torch.compiler.set_stance("default" if i == 0 else "fail_on_recompile"):
             torch.testing.assert_close(run(compiled, x, **kwargs), expected, atol=1e-9, rtol=1e-9)
 
 
-@pytest.mark.parametrize("form", ["ptr", "batch", "batch-max"])
-def test_label_message_passing(form: str) -> None:
-    model = LabelMessagePassing((6, 8), path_graph(5), num_steps=1, heads=2)
-    batches = []
-    for sizes in BATCHES:
-        x, batch = ragged(sizes, 6)
-        batches.append((x, arguments(form, batch, sizes)))
-    check(model, "aot_eager", batches)
-
-
-def test_dropout_and_pre_norm() -> None:
-    model = LabelMessagePassing(8, fully_connected(5), num_steps=1, heads=2, dropout=0.5, norm="pre")
-    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="aot_eager")
-    x, batch = ragged([3, 2], 8)
-    assert not torch.equal(compiled(x, batch, batch_size=2), compiled(x, batch, batch_size=2))
-
-
-def test_large_sparse_label_graph() -> None:
+def sparse_graph() -> LabelGraph:
     generator = torch.Generator().manual_seed(0)
-    graph = LabelGraph(torch.randint(0, 200, (2, 300), generator=generator), num_nodes=200)
-    model = LabelMessagePassing(8, graph, num_steps=1, heads=2)
-    batches = []
-    for sizes in BATCHES:
-        x, batch = ragged(sizes, 8)
-        batches.append((x, arguments("ptr", batch, sizes)))
-    check(model, "aot_eager", batches)
+    return LabelGraph(torch.randint(0, 200, (2, 300), generator=generator), num_nodes=200)
 
 
-def test_explicit_edges() -> None:
-    model = LabelMessagePassing(8, path_graph(5), num_steps=1, heads=2)
-    batches = []
-    for sizes in BATCHES:
-        x, batch = ragged(sizes, 8)
-        kwargs = arguments("ptr", batch, sizes)
-        batches.append((x, {**kwargs, "edge_index": complete_edges(batch, 5)[:, ::2]}))
-    check(model, "aot_eager", batches)
+def labels(graph: LabelGraph, **options: Any) -> LabelMessagePassing:
+    return LabelMessagePassing(8, graph, **{"num_steps": 1, "heads": 2, **options})
 
 
-def test_feature_message_passing() -> None:
-    model = FeatureMessagePassing(8, num_layers=1, heads=2)
-    batches = []
-    for sizes in BATCHES:
-        x, batch = ragged(sizes, 8)
-        batches.append((x, arguments("batch-max", batch, sizes)))
-    check(model, "aot_eager", batches)
+CASES = {
+    "ptr": (lambda: labels(path_graph(5)), "ptr"),
+    "batch": (lambda: labels(path_graph(5)), "batch"),
+    "largest sample": (lambda: labels(path_graph(5)), "batch-max"),
+    "large sparse label graph": (lambda: labels(sparse_graph()), "ptr"),
+    "explicit edges": (lambda: labels(path_graph(5)), "ptr-edges"),
+    "checkpointing": (lambda: labels(path_graph(5), num_steps=2, checkpointing=True), "ptr"),
+    "features": (lambda: FeatureMessagePassing(8, num_layers=1, heads=2), "batch-max"),
+    "features of unknown sizes": (lambda: FeatureMessagePassing(8, num_layers=1, heads=2), "ptr"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_layers(case: str) -> None:
+    model, form = CASES[case]
+    check(model(), "aot_eager", form, BATCHES)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
 def test_inductor() -> None:
-    model = LabelMessagePassing(8, path_graph(5), num_steps=1, heads=2)
-    batches = []
-    for sizes in BATCHES[:2]:
-        x, batch = ragged(sizes, 8)
-        batches.append((x, arguments("batch", batch, sizes)))
-    check(model, "inductor", batches)
+    check(labels(path_graph(5)), "inductor", "batch", BATCHES[:2])
 
 
-def test_feature_message_passing_without_edges() -> None:
-    model = FeatureMessagePassing(8, num_layers=1, heads=2)
-    batches = []
-    for sizes in BATCHES:
-        x, batch = ragged(sizes, 8)
-        batches.append((x, arguments("ptr", batch, sizes)))
-    check(model, "aot_eager", batches)
+def test_dropout_and_pre_norm() -> None:
+    model = labels(fully_connected(5), dropout=0.5, norm="pre")
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="aot_eager")
+    x, batch = ragged([3, 2], 8)
+    assert not torch.equal(compiled(x, batch, batch_size=2), compiled(x, batch, batch_size=2))
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -137,12 +105,3 @@ def test_whole_models(num_feature_layers: int, tied: bool) -> None:
         with torch.compiler.set_stance("default" if i == 0 else "fail_on_recompile"):
             out = compiled(batch)
         torch.testing.assert_close(out, model(batch), atol=1e-4, rtol=1e-4)
-
-
-def test_checkpointing_is_left_to_the_compiler() -> None:
-    model = LabelMessagePassing(8, path_graph(5), num_steps=2, heads=2, checkpointing=True)
-    batches = []
-    for sizes in BATCHES:
-        x, batch = ragged(sizes, 8)
-        batches.append((x, arguments("ptr", batch, sizes)))
-    check(model, "aot_eager", batches)

@@ -43,31 +43,16 @@ def test_the_equation(lengths: tuple[int, ...], kernel_size: int, pool: int) -> 
     assert (edge_index, edge_attr, encoder.channels, encoder.edge_dim) == (None, None, 6, None)
 
 
-def test_samples_of_one_length_and_of_several_agree() -> None:
-    encoder = DNAEncoder(8, 7, 4)
-    batch = batch_of(10, 10, 10)
-    equal = encoder(batch)
-    ragged = encoder._ragged(encoder.one_hot[batch.x.long()], batch.ptr)
+def test_equal_ragged_and_empty_samples_and_columns_of_letters() -> None:
+    encoder, batch = DNAEncoder(8, 7, 4), batch_of(10, 10, 10)
+    equal, ragged = encoder(batch), encoder._ragged(encoder.one_hot[batch.x.long()], batch.ptr)
     torch.testing.assert_close(equal.x, ragged.x)
     assert torch.equal(equal.ptr, ragged.ptr)
-
-
-def test_empty_samples_have_no_components() -> None:
-    encoder = DNAEncoder(4, 1, 2)
-    assert encoder(batch_of(0, 3, 0)).ptr.tolist() == [0, 0, 2, 2]
-    out = encoder(batch_of(0, 0))
-    assert (out.x.shape, out.ptr.tolist()) == ((0, 4), [0, 0, 0])
-
-
-def test_a_column_of_letters_is_taken_as_well() -> None:
-    encoder = DNAEncoder(4)
-    batch = batch_of(5, 8)
     column = Batch.from_data_list([Data(x=data.x.view(-1, 1)) for data in batch.to_data_list()])
-    assert torch.equal(encoder(column).x, encoder(batch).x)
-
-
-def test_the_weights_alone_are_stored() -> None:
-    encoder = DNAEncoder(4)
+    assert torch.equal(encoder(column).x, equal.x)
+    assert encoder(batch_of(0, 3, 0)).ptr.tolist() == [0, 0, 1, 1]
+    out = encoder(batch_of(0, 0))
+    assert (out.x.shape, out.ptr.tolist()) == ((0, 8), [0, 0, 0])
     assert sorted(encoder.state_dict()) == ["conv.bias", "conv.weight"]
     before = encoder.conv.weight.clone()
     encoder.reset_parameters()
@@ -76,7 +61,6 @@ def test_the_weights_alone_are_stored() -> None:
 
 @pytest.mark.parametrize(("lengths", "num_feature_layers"), [((20, 20), 0), ((20, 6), 2)])
 def test_lamp_learns(lengths: tuple[int, ...], num_feature_layers: int) -> None:
-    torch.manual_seed(0)
     model = LaMP(DNAEncoder(16, 5), fully_connected(3), num_feature_layers=num_feature_layers, dropout=0.0)
     batch = batch_of(*lengths)
     batch.y = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
@@ -94,17 +78,23 @@ def test_lamp_learns(lengths: tuple[int, ...], num_feature_layers: int) -> None:
     assert gradient.abs().sum() > 0
 
 
-def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"'kernel_size' to be a whole number of at least 1 \(got 0\)"):
-        DNAEncoder(4, 0)
-    with pytest.raises(ValueError, match=r"'pool' to be a whole number of at least 1 \(got 0\)"):
-        DNAEncoder(4, pool=0)
-    with pytest.raises(ValueError, match=r"shape \[N\] or \[N, 1\].*\(got \[3, 4\]\)"):
-        DNAEncoder(4)(Data(x=torch.zeros(3, 4)))
-    with pytest.raises(ValueError, match=r"from 0 to 4 \(got 0 to 5\); words are for SequenceEncoder"):
-        DNAEncoder(4)(Data(x=torch.tensor([0, 5])))
-    with pytest.raises(ValueError, match=r"whole numbers.* \(got torch.float32\)"):
-        DNAEncoder(4)(Data(x=torch.zeros(3)))
+@pytest.mark.parametrize("options", [{"kernel_size": 0}, {"pool": 0}])
+def test_sizes_of_at_least_one(options: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=rf"'{next(iter(options))}' to be a whole number of at least 1 \(got 0\)"):
+        DNAEncoder(4, **options)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (torch.zeros(3, 4), r"shape \[N\] or \[N, 1\].*\(got \[3, 4\]\)"),
+        (torch.tensor([0, 5]), r"from 0 to 4 \(got 0 to 5\); words are for SequenceEncoder"),
+        (torch.zeros(3), r"whole numbers.* \(got torch.float32\)"),
+    ],
+)
+def test_errors(x: torch.Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DNAEncoder(4)(Data(x=x))
 
 
 @pytest.mark.parametrize("lengths", [(9, 9, 9), (7, 1, 12)])

@@ -45,19 +45,14 @@ def test_joint_components_stay_with_their_sample() -> None:
         JointEncoder([one, VectorEncoder(3, 4)])
 
 
-def test_numbers_of_words_are_no_vectors() -> None:
-    with pytest.raises(ValueError, match=r"vectors 'x' of floating-point numbers \(got torch.int64\)"):
-        VectorEncoder(3, 8)(Data(x=torch.ones(2, 3, dtype=torch.long)))
-
-
-@pytest.mark.parametrize("shape", [(2, 4), (3,)])
-def test_vectors_of_another_size_are_refused(shape: tuple[int, ...]) -> None:
-    data = Data(x=torch.randn(shape))
-    lazy = VectorEncoder(-1, 8)
-    lazy(Data(x=torch.randn(2, 3)))
-    for encoder in (VectorEncoder(3, 8), lazy):
+@pytest.mark.parametrize("encoder", [VectorEncoder(3, 8), VectorEncoder(-1, 8)], ids=["sized", "lazy"])
+def test_vectors_of_another_size_or_type_are_refused(encoder: VectorEncoder) -> None:
+    encoder(Data(x=torch.randn(2, 3)))
+    for shape in ((2, 4), (3,)):
         with pytest.raises(ValueError, match=rf"vectors 'x' of shape \[N, 3\] \(got {re.escape(str(list(shape)))}\)"):
-            encoder(data)
+            encoder(Data(x=torch.randn(shape)))
+    with pytest.raises(ValueError, match=r"vectors 'x' of floating-point numbers \(got torch.int64\)"):
+        encoder(Data(x=torch.ones(2, 3, dtype=torch.long)))
 
 
 def test_scaling_may_change_the_size() -> None:

@@ -1,0 +1,375 @@
+"""The fast ways of a block equal PyTorch's operators, and step aside where these are wanted."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.parametrizations import spectral_norm
+from torch_geometric.nn import Linear
+
+import tg_mlc
+from tg_mlc.nn import AttentionConv, FeatureToLabelConv, _fast, _plan
+from tg_mlc.nn import attention as attention_module
+from tg_mlc.nn._plan import no_kernels, not_fused, takes_onednn
+from tg_mlc.ops import Blocks, runtime
+from tg_mlc.ops.runtime import has_onednn
+
+needs_onednn = pytest.mark.skipif(not has_onednn(), reason="PyTorch has been built without oneDNN")
+needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="Numba is not installed")
+NUM_LABELS = 9
+
+
+@pytest.fixture
+def folded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Sees whether projections are folded."""
+    calls: list[int] = []
+
+    def spy(states: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        calls.append(states.size(0))
+        return _fast.folded_attention(states, *args, **kwargs)
+
+    monkeypatch.setattr(attention_module, "folded_attention", spy)
+    return calls
+
+
+def conv_of(**options: Any) -> FeatureToLabelConv:
+    torch.manual_seed(0)
+    conv = FeatureToLabelConv((5, 16), **{"heads": 4, **options}).double()
+    for parameter in conv.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return conv
+
+
+def inputs(sizes: list[int], num_copies: int = 1) -> tuple[Tensor, Tensor, Blocks]:
+    ptr = torch.tensor([0, *sizes]).cumsum(0)
+    rows = len(sizes) * NUM_LABELS // num_copies
+    x, u = torch.randn(sum(sizes), 5).double(), torch.randn(rows, 16).double()
+    return x.requires_grad_(), u.requires_grad_(), Blocks(torch.arange(len(sizes) + 1) * NUM_LABELS, ptr)
+
+
+def folded_gradients(conv: FeatureToLabelConv, x: Tensor, u: Tensor, pattern: Blocks, num_copies: int) -> list[Tensor]:
+    out = conv((x, u), pattern, num_copies=num_copies)
+    return [out, *torch.autograd.grad(out.square().sum(), [x, u, *conv.parameters()])]
+
+
+@pytest.mark.parametrize("sizes", [[2, 2, 2, 2], [1, 3, 0, 2], [0, 0, 0, 0]], ids=str)
+@pytest.mark.parametrize("num_copies", [1, 4])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"bias": True, "norm": "pre"}, {"heads": 3, "head_channels": 6, "value_channels": 4, "scale": 0.7}],
+    ids=["plain", "bias", "sizes of heads"],
+)
+def test_outputs_and_gradients_are_those_of_the_equation(
+    sizes: list[int], num_copies: int, options: dict[str, Any], folded: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_plan, "folding_ratio", lambda *args, **kwargs: 2.0)
+    conv, given = conv_of(**options), inputs(sizes, num_copies)
+    found = folded_gradients(conv, *given, num_copies)
+    assert folded
+    with tg_mlc.set_backend("reference"):
+        torch.testing.assert_close(found, folded_gradients(conv, *given, num_copies))
+    assert len(folded) == 1
+
+
+def test_few_keys_are_folded_and_many_are_not(folded: list[int]) -> None:
+    conv = conv_of()
+    for size, expected in ((2, 1), (30, 1)):
+        x, u, pattern = inputs([size] * 4)
+        conv((x, u), pattern)
+        assert len(folded) == expected
+
+
+def test_dropped_weights_scale_the_others(folded: list[int]) -> None:
+    torch.manual_seed(0)
+    conv = conv_of(attention_dropout=0.5, dropout=0.0)
+    x, u, pattern = inputs([2] * 4)
+    with torch.no_grad():
+        states = torch.stack([conv._message(u, x, pattern, None, 1, False)[0] for _ in range(2000)])
+        assert states.std(dim=0).min() > 0
+        conv.eval()
+        expected = conv._message(u, x, pattern, None, 1, False)[0]
+    assert len(folded) == 2001
+    torch.testing.assert_close(states.mean(dim=0), expected, atol=0.1, rtol=0.1)
+
+
+def test_second_derivatives(folded: list[int]) -> None:
+    conv, (x, u, pattern) = conv_of(), inputs([2, 1])
+    assert torch.autograd.gradgradcheck(lambda x, u: conv._message(u, x, pattern, None, 1, False)[0], (x, u))
+    assert folded
+
+
+@pytest.mark.parametrize("way", ["argument", "set_backend", "weights", "hook", "parametrised"])
+def test_nothing_is_folded_where_somebody_looks(way: str, folded: list[int]) -> None:
+    conv = conv_of(backend="blocks" if way == "argument" else "auto")
+    x, u, pattern = inputs([2] * 4)
+    seen: list[Tensor] = []
+    if way == "hook":
+        conv.lin_query.register_forward_hook(lambda module, given, out: seen.append(out))
+    if way == "parametrised":
+        spectral_norm(conv.lin_out)
+    if way == "set_backend":
+        with tg_mlc.set_backend("dense"):
+            conv((x, u), pattern)
+    else:
+        conv((x, u), pattern, return_attention_weights=way == "weights")
+    assert not folded
+    assert len(seen) == (way == "hook")
+
+
+def test_samples_of_different_numbers_of_queries_are_not_folded(folded: list[int]) -> None:
+    conv = conv_of()
+    x, u = torch.randn(4, 5).double(), torch.randn(20, 16).double()
+    conv((x, u), Blocks(torch.tensor([0, 12, 20]), torch.tensor([0, 2, 4])))
+    assert not folded
+
+
+@pytest.fixture
+def _always_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes oneDNN on every processor, however small the matrices are."""
+    monkeypatch.setattr(runtime, "_onednn_is_faster", lambda: True)
+    monkeypatch.setattr(runtime, "LEAST", 0)
+
+
+def projected(x: Tensor, layer: Linear) -> Tensor:
+    return _fast.projected(x, layer, no_kernels(x) is None and takes_onednn(x.size(0), layer))
+
+
+@needs_onednn
+@pytest.mark.usefixtures("_always_onednn")
+def test_whoever_looks_into_a_layer_sees_it_called() -> None:
+    layer, seen = Linear(4, 4), []
+    layer.register_forward_hook(lambda *_: seen.append(True))
+    with torch.no_grad():
+        projected(torch.ones(3, 4), layer)
+        assert seen
+
+
+@needs_onednn
+@pytest.mark.usefixtures("_always_onednn")
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("layout", ["contiguous", "transposed", "repeated"])
+def test_outputs_and_gradients_equal_those_of_the_layer(layout: str, bias: bool) -> None:
+    layer, x = Linear(33, 20, bias=bias), _laid_out(torch.randn(70, 33), layout).requires_grad_()
+    upstream = _laid_out(torch.randn(70, 20), layout)
+    assert "_Projection" in str(projected(x, layer).grad_fn)
+    inputs = (x, *layer.parameters())
+    results = ([out, *torch.autograd.grad(out, inputs, upstream)] for out in (projected(x, layer), layer(x)))
+    torch.testing.assert_close(*results, atol=1e-5, rtol=1e-5)
+
+
+def _laid_out(x: Tensor, layout: str) -> Tensor:
+    if layout == "transposed":
+        return x.t().contiguous().t()
+    return x[:1].expand(x.shape) if layout == "repeated" else x
+
+
+@needs_onednn
+@pytest.mark.usefixtures("_always_onednn")
+def test_only_needed_gradients_are_computed() -> None:
+    layer = Linear(4, 4).requires_grad_(False)
+    x = torch.randn(3, 4, requires_grad=True)
+    projected(x, layer).sum().backward()
+    assert x.grad is not None
+    assert layer.weight.grad is None
+
+
+@needs_onednn
+@pytest.mark.usefixtures("_always_onednn")
+def test_gradients_can_be_differentiated_and_taken_several_at_once() -> None:
+    layer, x, directions = Linear(6, 5), torch.randn(7, 6, requires_grad=True), torch.randn(3, 7, 5)
+    found = []
+    for out in (projected(x, layer), layer(x)):
+        (of_x,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
+        twice = torch.autograd.grad(of_x.square().sum(), (x, layer.weight), retain_graph=True)
+        several = torch.autograd.grad(out, (x, layer.weight), directions, is_grads_batched=True)
+        found.append([*twice, *several])
+    torch.testing.assert_close(*found, atol=1e-5, rtol=1e-5)
+
+
+@needs_onednn
+@pytest.mark.usefixtures("_always_onednn")
+def test_double_precision_and_autocast_are_left_to_pytorch() -> None:
+    layer, x = Linear(4, 3), torch.randn(5, 4, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert projected(x, layer).dtype == torch.bfloat16
+    layer.double()
+    assert torch.autograd.gradcheck(lambda states: projected(states, layer), x.detach().double().requires_grad_())
+
+
+@needs_onednn
+@pytest.mark.usefixtures("_always_onednn")
+def test_sizes_may_be_taken_from_the_first_input() -> None:
+    conv = AttentionConv((-1, 16), heads=2).eval()
+    with torch.no_grad():
+        out = conv((torch.randn(5, 3), torch.randn(4, 16)), torch.tensor([[0, 1], [2, 3]]))
+    assert out.shape == (4, 16)
+
+
+@needs_onednn
+@pytest.mark.usefixtures("_always_onednn")
+@pytest.mark.parametrize("training", [False, True])
+def test_it_compiles(training: bool) -> None:
+    conv, x = AttentionConv(16, heads=2).eval(), torch.randn(50, 16)
+    edges = Blocks(torch.tensor([0, 20, 50]), torch.tensor([0, 20, 50]), max_queries=30, max_keys=30)
+    with torch.set_grad_enabled(training):
+        compiled = torch.compile(conv, backend="eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x, edges), conv(x, edges), atol=1e-5, rtol=1e-5)
+
+
+def make_layers(kind: str, channels: int) -> nn.Module:
+    torch.manual_seed(0)
+    if kind == "linear":
+        return Linear(channels, channels, bias=False)
+    return nn.Sequential(Linear(channels, 2 * channels), nn.ReLU(), Linear(2 * channels, channels))
+
+
+def make_norm(channels: int) -> nn.LayerNorm:
+    norm = nn.LayerNorm(channels)
+    nn.init.normal_(norm.weight)
+    nn.init.normal_(norm.bias)
+    return norm
+
+
+def normalised_branch(
+    residual: Tensor, x: Tensor, layers: nn.Module, norm: nn.LayerNorm, p: float, training: bool
+) -> Tensor:
+    fuses = no_kernels(residual) is None and not_fused(x.size(0), layers, norm) is None
+    return _fast.normalised_branch(residual, x, layers, norm, p if training else 0.0, fuses)
+
+
+def gradients(out: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+    weight = torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out)
+    return torch.autograd.grad((out * weight).sum(), tensors)
+
+
+@needs_numba
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("channels", [7, 64])
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_branches_equal_the_steps_one_by_one(
+    kind: str, channels: int, copies: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tg_mlc.ops.kernels.threads.num_workers", lambda: threads)
+    monkeypatch.setattr("tg_mlc.ops.kernels.residual_numba.MIN_ROWS", 100)
+    monkeypatch.setattr("tg_mlc.ops.kernels.residual_numba.TILE", 0)
+    layers, norm = make_layers(kind, channels), make_norm(channels)
+    residual, x = torch.randn(411, channels), torch.randn(411 * copies, channels)
+    tensors = [residual.requires_grad_(), x.requires_grad_(), *layers.parameters(), *norm.parameters()]
+    out = normalised_branch(residual, x, layers, norm, 0.0, training=True)
+    found = gradients(out, tensors)
+    exact = _fast.normalised_branch(residual, x, layers, norm, 0.0, False)
+    torch.testing.assert_close(out, exact, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found, gradients(exact, tensors), rtol=1e-3, atol=1e-3)
+
+
+@needs_numba
+def test_an_input_that_is_its_own_residual() -> None:
+    layers, norm, x = make_layers("mlp", 16), make_norm(16), torch.randn(50, 16, requires_grad=True)
+    out = normalised_branch(x, x, layers, norm, 0.0, training=True)
+    exact = _fast.normalised_branch(x, x, layers, norm, 0.0, False)
+    torch.testing.assert_close(gradients(out, [x]), gradients(exact, [x]), rtol=1e-4, atol=1e-5)
+
+
+@needs_numba
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_gradients_after_dropout_are_those_that_can_be_differentiated_again(kind: str) -> None:
+    layers, norm = make_layers(kind, 16), make_norm(16)
+    x = torch.randn(60, 16, requires_grad=True)
+    tensors = [x, *layers.parameters(), *norm.parameters()]
+    out = normalised_branch(x, x, layers, norm, 0.4, training=True)
+    assert type(out.grad_fn).__name__ == "_BranchBackward"
+    once = torch.autograd.grad(out.square().sum(), tensors, retain_graph=True)
+    again = torch.autograd.grad(out.square().sum(), tensors, create_graph=True)
+    torch.testing.assert_close(once, again, rtol=1e-3, atol=1e-4)
+    assert torch.autograd.grad(again[0].square().sum(), x)[0].abs().sum() > 0
+
+
+@needs_numba
+def test_dropout_keeps_the_mean_and_follows_the_seed() -> None:
+    layers, norm = make_layers("linear", 64), nn.LayerNorm(64)
+    nn.init.eye_(layers.weight)  # type: ignore[arg-type]
+    zero, x = torch.zeros(500, 64), torch.randn(500, 64)
+    torch.manual_seed(1)
+    first = normalised_branch(zero, x, layers, norm, 0.3, training=True)
+    dropped = first == first.mode(dim=1, keepdim=True).values  # what was zero before the norm
+    assert float(dropped.double().mean()) == pytest.approx(0.3, abs=0.02)
+    torch.manual_seed(1)
+    assert torch.equal(first, normalised_branch(zero, x, layers, norm, 0.3, training=True))
+    assert not torch.equal(first, normalised_branch(zero, x, layers, norm, 0.3, training=True))
+    whole = normalised_branch(zero, x, layers, norm, 0.3, training=False)
+    torch.testing.assert_close(whole, norm(x))
+
+
+@needs_numba
+def test_steps_aside_for_listeners_other_types_and_other_derivatives() -> None:
+    layers, norm, x = make_layers("mlp", 8), make_norm(8), torch.randn(5, 8, requires_grad=True)
+
+    def is_fused(x: Tensor) -> bool:
+        return type(normalised_branch(x, x, layers, norm, 0.0, training=True).grad_fn).__name__ == "_BranchBackward"
+
+    assert is_fused(x)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not is_fused(x)
+    seen: list[Tensor] = []
+    assert isinstance(layers, nn.Sequential)
+    handle = layers[0].register_forward_hook(lambda *args: seen.append(args[2]))
+    assert not is_fused(x)
+    assert len(seen) == 1
+    handle.remove()
+    _, tangent = torch.func.jvp(lambda x: normalised_branch(x, x, layers, norm, 0.0, True), (x,), (x,))
+    assert tangent.abs().sum() > 0
+    layers.double(), norm.double()
+    assert not is_fused(x.detach().double().requires_grad_())
+
+
+@needs_numba
+@pytest.mark.parametrize("shape", [(0, 8), (2, 3, 8)])
+def test_states_of_any_shape(shape: tuple[int, ...]) -> None:
+    layers, norm, x = make_layers("mlp", 8), make_norm(8), torch.randn(shape)
+    out = normalised_branch(x, x, layers, norm, 0.0, training=True)
+    torch.testing.assert_close(out, norm(x + layers(x)))
+
+
+@needs_numba
+def test_layers_of_a_wrong_width_are_left_to_pytorch() -> None:
+    x, residual = torch.randn(6, 8), torch.randn(6, 8)
+    for layers, norm in ((Linear(16, 8), 8), (Linear(8, 6), 8), (Linear(8, 8), 4)):
+        with pytest.raises(RuntimeError):
+            normalised_branch(residual, x, layers, nn.LayerNorm(norm), 0.0, training=False)
+
+
+@needs_numba
+def test_several_gradients_of_a_branch_at_once() -> None:
+    x, residual = torch.randn(6, 8, requires_grad=True), torch.randn(6, 8)
+    layers, norm = Linear(8, 8), nn.LayerNorm(8)
+    out = normalised_branch(residual, x, layers, norm, 0.0, training=True)
+    directions = torch.randn(3, 6, 8)
+    (found,) = torch.autograd.grad(out, x, directions, is_grads_batched=True, retain_graph=True)
+    for direction, gradient in zip(directions, found, strict=True):
+        torch.testing.assert_close(torch.autograd.grad(out, x, direction, retain_graph=True)[0], gradient)
+
+
+@needs_numba
+def test_hooks_on_all_modules_see_the_layers() -> None:
+    seen: list[type] = []
+    handle = torch.nn.modules.module.register_module_forward_hook(lambda module, *_: seen.append(type(module)))
+    try:
+        normalised_branch(torch.randn(6, 8), torch.randn(6, 8), Linear(8, 8), nn.LayerNorm(8), 0.0, False)
+    finally:
+        handle.remove()
+    assert {Linear, nn.LayerNorm} <= set(seen)
+
+
+@needs_onednn
+@pytest.mark.usefixtures("_always_onednn")
+@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_branches_equal_the_steps_with_products_of_onednn(
+    kind: str, copies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test_branches_equal_the_steps_one_by_one(kind, 64, copies, 2, monkeypatch)
