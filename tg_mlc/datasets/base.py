@@ -32,9 +32,9 @@ class DatasetOptions(TypedDict, total=False):
 
 
 class PublishedDataset(MultiLabelDataset):
-    """A published data set that keeps its samples in ``root/processed``; subclasses say how to make them.
+    """A published data set that keeps its samples in ``root/processed``; subclasses make them.
 
-    Samples of a :obj:`pre_transform` or :obj:`pre_filter` lie in a folder of their own, told apart by the class and the
+    Samples of a :obj:`pre_transform` or :obj:`pre_filter` lie in a folder of their own, named after the class and the
     attributes of an object. Those of a function are made each time, because nothing tells two functions apart.
 
     Args:
@@ -50,8 +50,7 @@ class PublishedDataset(MultiLabelDataset):
         RuntimeError: If the stored samples are damaged.
     """
 
-    #: The files in ``root/raw``.
-    files: tuple[RawFile, ...] = ()
+    files: tuple[RawFile, ...] = ()  #: in ``root/raw``
     _made: Samples | None = None  # by functions, of which nothing is kept
 
     def __init__(
@@ -103,9 +102,8 @@ class PublishedDataset(MultiLabelDataset):
 
 
 class PublishedTable(PublishedDataset):
-    """A published table of features; subclasses name its raw files and read them.
-
-    With :obj:`pre_filter`, the official split is lost: its rows are counted over all samples.
+    """A published table of features; subclasses name its raw files and read them. With :obj:`pre_filter`, the official
+    split is lost, because its rows are counted over all samples.
     """
 
     def read_raw(self) -> dict[str, bytes]:
@@ -133,7 +131,7 @@ class PublishedMolecules(LabeledMolecules, PublishedDataset):
 
 
 def label_matrix(labels: Iterable[Iterable[str]], names: Sequence[str]) -> sp.csr_array:
-    """The labels of samples, ``[N, L]``, of which one that is listed twice counts once."""
+    """The labels of samples ``[N, L]``; one that is listed twice counts once."""
     column = {name: number for number, name in enumerate(names)}
     tokens = encode((sorted(set(each)) for each in labels), column, 0)
     ones = np.ones(len(tokens.ids), dtype=np.float32)

@@ -19,14 +19,14 @@ class BindingSites(PublishedTable):
     """Pieces of human DNA to which transcription factors bind or do not, from the `"FastSK: Fast Sequence Analysis
     with Gapped String Kernels" <https://github.com/QData/FastSK>`_ paper.
 
-    A piece was looked at for one of the five factors only, so that the other four of its labels are unknown (NaN). A
-    sample is its 100 letters as ``x``: 0 to 3 for A, C, G and T. Pieces that were looked at for two factors occur
-    twice, 22 of them in both parts.
+    A piece was examined for one of the five factors only, so its four other labels are unknown (NaN). A sample is its
+    100 letters as ``x``: 0 to 3 for A, C, G and T. Pieces that were examined for two factors occur twice, 22 of them in
+    both parts.
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        transform, pre_transform, pre_filter, force_reload (optional): As of
-            :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
+        transform, pre_transform, pre_filter, force_reload (optional), and errors: As in
+            :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """
 
     files = published("binding-sites").files[0]

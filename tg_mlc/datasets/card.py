@@ -61,15 +61,30 @@ class DatasetCard:
 
     @classmethod
     def of(cls, dataset: Dataset, facts: DatasetCard | None = None) -> DatasetCard:
-        """Counts a data set.
+        """Counts a whole data set.
 
         Args:
-            dataset (Dataset): The whole data set.
-            facts (DatasetCard, optional): What cannot be counted. (default: its class's name and licence)
+            dataset (Dataset): The data set.
+            facts (DatasetCard, optional): A card with :data:`FACTS`. (default: its class's name and licence)
         """
+        if dataset._indices is not None:
+            raise ValueError(f"Expected a whole data set (got {len(dataset)} samples of one)")
         name = type(dataset).__name__
         known: dict[str, Any] = {"name": name, "title": name, "licence": getattr(dataset, "license", "not stated")}
-        return cls(**(known if facts is None else {fact: getattr(facts, fact) for fact in FACTS}), **count(dataset))
+        inputs, sparse = getattr(dataset, "num_inputs", None), getattr(dataset, "sparse_y", None)
+        in_memory = isinstance(dataset, InMemoryDataset)
+        parts = getattr(dataset, "_official", None) if in_memory else dataset.official_split().parts
+        return cls(
+            **(known if facts is None else {fact: getattr(facts, fact) for fact in FACTS}),
+            kind=getattr(dataset, "kind", None) or "graph",
+            samples=len(dataset),
+            num_inputs=inputs if inputs is not None else dataset.num_node_features,
+            official=None if parts is None else tuple(map(len, parts)),
+            raw_sha256=_raw_hashes(dataset),
+            content_sha256=content_sha256(dataset),
+            origin="computed",
+            **label_statistics(dataset.y if sparse is None else sparse()),
+        )
 
     @property
     def statistics(self) -> dict[str, Any]:
@@ -77,20 +92,25 @@ class DatasetCard:
         return {each.name: getattr(self, each.name) for each in fields(DatasetCard) if each.name not in FACTS}
 
     def differences(self, recorded: DatasetCard) -> list[str]:
-        """One line for each statistic that is not as recorded; raw files of which nothing is recorded do not count."""
+        """One line for each statistic that is not as recorded; raw files without a record do not count."""
         mine, theirs = self.statistics, recorded.statistics
         mine["raw_sha256"] = {name: mine["raw_sha256"].get(name) for name in theirs["raw_sha256"]}
-        differing = [name for name, value in mine.items() if not _same(value, theirs[name])]
-        return [f"{name}: {mine[name]} (recorded: {theirs[name]})" for name in differing]
+        floats = {name for name, value in mine.items() if isinstance(value, float) and isinstance(theirs[name], float)}
+        alike = {name for name in mine if mine[name] == theirs[name]}
+        alike |= {name for name in floats if math.isclose(mine[name], theirs[name], rel_tol=1e-9)}
+        return [f"{name}: {mine[name]} (recorded: {theirs[name]})" for name in mine if name not in alike]
 
     def __str__(self) -> str:
         parts = " + ".join(f"{size:,}" for size in self.official or ())
         never = f" ({self.never_positive} without a positive sample)" if self.never_positive else ""
+        # So few different entries of sequences are those of DNA: no vocabulary of words is as small.
+        words = "letters" if self.kind == "sequence" and (self.num_inputs or math.inf) <= len(LETTERS) else "words"
+        entries = {"bag": words, "sequence": words, "vector": "entries", "graph": "features of a node"}
         rows = [
             ("Kind", self.kind),
-            ("Samples", _count(self.samples) + (f" ({parts} as published)" if parts else "")),
-            ("Inputs", _inputs(self)),
-            ("Labels", _count(self.labels) + never),
+            ("Samples", _number(self.samples) + (f" ({parts} as published)" if parts else "")),
+            ("Inputs", f"{_number(self.num_inputs)} {entries.get(self.kind, '')}".rstrip()),
+            ("Labels", _number(self.labels) + never),
             ("Cardinality", _number(self.cardinality)),
             ("Density", _number(self.density)),
             ("Imbalance", f"mean {_number(self.mean_ir)}, largest {_number(self.max_ir)} (Charte et al. 2015)"),
@@ -107,49 +127,10 @@ class DatasetCard:
         return "\n".join([f"{self.name}: {self.title}", *texts])
 
 
-def _same(a: Any, b: Any) -> bool:
-    both_floats = isinstance(a, float) and isinstance(b, float)
-    return math.isclose(a, b, rel_tol=1e-9) if both_floats else bool(a == b)
-
-
-def _count(value: int | None) -> str:
-    return "unknown" if value is None else f"{value:,}"
-
-
 def _number(value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    if math.isnan(value):
-        return "undefined"
-    return f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
-
-
-def _inputs(card: DatasetCard) -> str:
-    # So few different entries of sequences are those of DNA: no vocabulary of words is as small.
-    is_dna = card.num_inputs is not None and card.num_inputs <= len(LETTERS)
-    what = {"bag": "words", "vector": "entries", "graph": "features of a node"}
-    what["sequence"] = "letters" if is_dna else "words"
-    return f"{_count(card.num_inputs)} {what.get(card.kind, '')}".rstrip()
-
-
-def count(dataset: Dataset) -> dict[str, Any]:
-    """The statistics of a whole data set by the names of a card's fields."""
-    if dataset._indices is not None:
-        raise ValueError(f"Expected a whole data set (got {len(dataset)} samples of one)")
-    sparse = getattr(dataset, "sparse_y", None)
-    inputs = getattr(dataset, "num_inputs", None)
-    in_memory = isinstance(dataset, InMemoryDataset)
-    parts = getattr(dataset, "_official", None) if in_memory else dataset.official_split().parts
-    return {
-        "kind": getattr(dataset, "kind", None) or "graph",
-        "samples": len(dataset),
-        "num_inputs": inputs if inputs is not None else dataset.num_node_features,
-        "official": None if parts is None else tuple(map(len, parts)),
-        "raw_sha256": _raw_hashes(dataset),
-        "content_sha256": content_sha256(dataset),
-        "origin": "computed",
-        **label_statistics(dataset.y if sparse is None else sparse()),
-    }
+    if value is None or math.isnan(value):
+        return "unknown" if value is None else "undefined"
+    return f"{value:,.0f}" if isinstance(value, int) or value >= 1000 else f"{value:.4g}"
 
 
 def label_statistics(y: Tensor | csr_array) -> dict[str, Any]:
@@ -177,28 +158,28 @@ def content_sha256(dataset: Dataset) -> str:
     if not isinstance(dataset, InMemoryDataset):  # then its files are plain arrays
         return sha256("".join(file_sha256(Path(path)) for path in dataset.processed_paths).encode())
     digest = hashlib.sha256()
+
+    def update(name: str, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            digest.update(f"{name} {value!r}".encode())
+            return
+        digest.update(f"{name} {value.dtype} {list(value.shape)}".encode())
+        flat = value.detach().cpu().contiguous().flatten().numpy()
+        for start in range(0, flat.size, _BLOCK):
+            array = flat[start : start + _BLOCK]
+            if array.dtype.kind == "f":
+                array = np.where(np.isnan(array), np.array(np.nan, dtype=array.dtype), array)  # of many bit patterns
+            digest.update(array.tobytes())
+
     data, slices = dataset._data, dataset.slices or {}
     for key in sorted(data.keys()):
-        _update(digest, f"{key} {slices.get(key) is not None}", data[key])
-        _update(digest, "slices", slices.get(key))
+        update(f"{key} {slices.get(key) is not None}", data[key])
+        update("slices", slices.get(key))
     names = {"label_names": dataset.label_names, "feature_names": dataset.feature_names, "kind": dataset.kind}
     digest.update(repr(names).encode())
     for part in getattr(dataset, "_official", None) or ():
-        _update(digest, "part", part)
+        update("part", part)
     return digest.hexdigest()
-
-
-def _update(digest: Any, name: str, value: Any) -> None:
-    if not isinstance(value, Tensor):
-        digest.update(f"{name} {value!r}".encode())
-        return
-    digest.update(f"{name} {value.dtype} {list(value.shape)}".encode())
-    flat = value.detach().cpu().contiguous().flatten().numpy()
-    for start in range(0, flat.size, _BLOCK):
-        array = flat[start : start + _BLOCK]
-        if array.dtype.kind == "f":
-            array = np.where(np.isnan(array), np.array(np.nan, dtype=array.dtype), array)  # NaN has many bit patterns
-        digest.update(array.tobytes())
 
 
 def _raw_hashes(dataset: Dataset) -> dict[str, str]:

@@ -48,18 +48,18 @@ class DeepSEA(Dataset):
     Effects of Noncoding Variants with Deep Learning-based Sequence Model" <https://doi.org/10.1038/nmeth.3547>`_ paper,
     whose labels come from the ENCODE and Roadmap Epigenomics projects.
 
-    Its files are converted once to letters and bits, which are then mapped into memory and read as they are needed: a
-    sample takes 1,115 bytes on disk, 5 GB in all, and next to nothing in memory. ``x`` has the codes of the letters, of
-    shape ``[1000]`` in uint8, as in :class:`DNADataset`.
+    Its files are converted once to letters and bits, which are then mapped into memory: a sample takes 1,115 bytes on
+    disk, 5 GB in all, and next to nothing in memory. ``x`` holds the codes of the letters, of shape ``[1000]`` in
+    uint8, as in :class:`DNADataset`. 690 of the 919 outputs are of proteins, with 172 targets; GM12878 has 90 of these,
+    with 79 targets, H1-hESC 58 with 51, and K562 150 with 108.
 
     The files ``train.mat``, ``valid.mat``, ``test.mat`` (of the authors' training bundle; or of the same layout and
     called ``.h5``) and ``predictor.names`` have to be in ``root/raw`` or in ``deepsea/raw`` of the folder that the
     environment variable :obj:`TG_MLC_DATA` names; they can be deleted once converted. Every window is there on both
     strands.
 
-    The set of 1,671,873 / 301,823 / 323,796 sequences with 179 labels that the LaMP paper calls TFBS was made by its
-    authors from ENCODE and was not published; of these files, :obj:`per_target` and :obj:`labelled_only` give the
-    nearest.
+    The LaMP paper's TFBS set (1,671,873 / 301,823 / 323,796 sequences with 179 labels, made from ENCODE) was not
+    published; :obj:`per_target` and :obj:`labelled_only` give the nearest.
 
     .. code-block:: python
 
@@ -75,8 +75,7 @@ class DeepSEA(Dataset):
             the cells and treatments. (default: :obj:`False`)
         labelled_only (bool, optional): If set to :obj:`True`, sequences without a label are left out.
             (default: :obj:`False`)
-        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        force_reload (bool, optional): Whether to convert the files again. (default: :obj:`False`)
+        transform, force_reload (optional): As in :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
     Attributes:
         label_names (list[str]): ``cell|target|treatment`` of each label, or ``target``.
@@ -85,9 +84,6 @@ class DeepSEA(Dataset):
         DatasetUnavailableError: If a file is missing; the message says where to get it.
         ValueError: If a file is malformed, a cell is unknown, or no label is left.
         RuntimeError: If the converted files are damaged.
-
-    Of the 919 outputs, 690 are of proteins, with 172 targets; GM12878 has 90 of these, with 79 targets, H1-hESC 58 with
-    51, and K562 150 with 108.
     """
 
     kind: str | None = "sequence"
@@ -126,7 +122,16 @@ class DeepSEA(Dataset):
 
     def process(self) -> None:
         """Converts the files."""
-        sources = {part: self._find(part) for part in PARTS}
+        folders = placed_in(Path(self.raw_dir), FOLDER)
+        sources: dict[str, Path] = {}
+        for part in PARTS:
+            paths = (folder / f"{part}{suffix}" for folder in folders for suffix in SUFFIXES)
+            if (path := next(filter(Path.is_file, paths), None)) is None:
+                tried = " or ".join(f"'{folder}'" for folder in folders)
+                expected = f"Expected DeepSEA's file '{part}.mat' (got none in {tried})"
+                how = "Place train.mat, valid.mat and test.mat there by hand, from the authors' training bundle"
+                raise DatasetUnavailableError(f"{expected}\n{how} (unpack it):\n{published('deepsea').urls[0]}")
+            sources[part] = path
         fetch_all([NAMES], Path(self.raw_dir))
         raw_names, folder = Path(self.raw_dir) / NAMES.name, Path(self.processed_dir)
         num_labels = len(read_outputs(raw_names))
@@ -176,9 +181,8 @@ class DeepSEA(Dataset):
         chosen = np.asarray(self.indices())
         rows = chosen if self._rows is None else self._rows[chosen]
         blocks = np.array_split(rows, len(rows) // NUM_ROWS_AT_ONCE + 1)
-        return sparse.vstack(
-            [sparse.csr_array(self._selection.take(self._bits.rows[block])) for block in blocks], "csr"
-        )
+        taken = [sparse.csr_array(self._selection.take(self._bits.rows[block])) for block in blocks]
+        return sparse.vstack(taken, "csr")
 
     def official_split(self) -> Split:
         """The split that the data set was published with.
@@ -191,16 +195,6 @@ class DeepSEA(Dataset):
         train, val, test = torch.arange(len(self)).tensor_split(self._ends[:-1].tolist())
         return Split(train, val, test, "official")
 
-    def _find(self, part: str) -> Path:
-        folders = placed_in(Path(self.raw_dir), FOLDER)
-        for path in (folder / f"{part}{suffix}" for folder in folders for suffix in SUFFIXES):
-            if path.is_file():
-                return path
-        tried = " or ".join(f"'{folder}'" for folder in folders)
-        how = "Place train.mat, valid.mat and test.mat there by hand, from the authors' training bundle (unpack it)"
-        expected = f"Expected DeepSEA's file '{part}.mat' (got none in {tried})"
-        raise DatasetUnavailableError(f"{expected}\n{how}:\n{published('deepsea').urls[0]}")
-
 
 class DeepSEAOutput(NamedTuple):
     """The cell and the target that one of DeepSEA's outputs was measured on."""
@@ -208,11 +202,6 @@ class DeepSEAOutput(NamedTuple):
     cell: str
     target: str  #: a protein that binds, a histone mark, or DNase
     treatment: str
-
-    @property
-    def is_factor(self) -> bool:
-        """Tells whether the target is a protein that binds to DNA: a transcription factor, in DeepSEA's words."""
-        return _NOT_FACTOR.match(self.target) is None
 
 
 class Selection(NamedTuple):
@@ -225,10 +214,8 @@ class Selection(NamedTuple):
     def take(self, bits: np.ndarray) -> np.ndarray:
         """The labels ``[N, L]`` in uint8, from the bits ``[N, B]`` of all outputs."""
         outputs = np.unpackbits(bits, axis=1)[:, self.columns]
-        if len(self.starts) == len(self.columns):
-            return outputs
-        labels: np.ndarray = np.maximum.reduceat(outputs, self.starts, axis=1)
-        return labels
+        one_each = len(self.starts) == len(self.columns)
+        return outputs if one_each else np.asarray(np.maximum.reduceat(outputs, self.starts, axis=1))
 
     def any(self, bits: np.ndarray) -> np.ndarray:
         """Tells whether any label ``[N]`` is 1."""
@@ -257,7 +244,7 @@ def select_outputs(
         raise ValueError(f"Expected 'cells' to be a list of some of {known} (got {cells!r})")
     members: dict[str, list[int]] = {}
     for column, (name, output) in enumerate(zip(unique_names(outputs), outputs, strict=True)):
-        if (cells is None or output.cell in cells) and (output.is_factor or not factors_only):
+        if (cells is None or output.cell in cells) and (not factors_only or not _NOT_FACTOR.match(output.target)):
             members.setdefault(output.target if per_target else name, []).append(column)
     if not members:
         raise ValueError(f"Expected at least one label (got none for cells={cells}, factors_only={factors_only})")
@@ -276,9 +263,7 @@ def unique_names(outputs: Sequence[DeepSEAOutput]) -> list[str]:
 
 
 class MappedRows:
-    """The rows of a file of bytes, of which none is read before it is asked for; a copy in another process maps the
-    file anew instead of taking its content along. A file of another shape is a :class:`ValueError`.
-    """
+    """The rows of a file of bytes, each read when it is asked for; a copy in another process maps the file anew."""
 
     def __init__(self, path: Path, shape: tuple[int, int]) -> None:
         self._made_of = path, shape
@@ -301,9 +286,8 @@ def convert(path: Path, part: str, num_labels: int, letters: IO[bytes], labels: 
     with (_open_hdf5 if is_hdf5 else _open_mat5)(path, *names) as (x, y):
         if len(x.shape) != 3 or x.shape[1] != len(ROWS) or 0 in x.shape or y.shape != (num_labels, x.shape[2]):
             expected = f"{' and '.join(names)} of shapes [n, 4, N] and [{num_labels}, N] (HDF5), or their transposes"
-            raise _wrong(
-                path, expected, f"{list(x.shape)} and {list(y.shape)}; are these the labels of 'predictor.names'?"
-            )
+            got = f"{list(x.shape)} and {list(y.shape)}; are these the labels of 'predictor.names'?"
+            raise _wrong(path, expected, got)
         for block in _blocks(x, path, f"{part} sequences"):
             codes = _LETTER_OF_ROWS[block[:, 0] | block[:, 1] << 1 | block[:, 2] << 2 | block[:, 3] << 3]
             if (codes == _STRANGE).any():
@@ -315,24 +299,24 @@ def convert(path: Path, part: str, num_labels: int, letters: IO[bytes], labels: 
 
 
 @contextmanager
-def _open_hdf5(path: Path, *names: str) -> Iterator[tuple[Any, Any]]:
+def _open_hdf5(path: Path, *names: str) -> Iterator[tuple[Any, ...]]:
     h5py = require("h5py", extra="data")
     try:
         with h5py.File(path, "r") as file:
             if not all(isinstance(file.get(name), h5py.Dataset) for name in names):
                 raise _wrong(path, f"the arrays {' and '.join(names)}", f"{list(file)}")
-            yield file[names[0]], file[names[1]]
+            yield tuple(file[name] for name in names)
     except (OSError, RuntimeError, KeyError, TypeError) as error:  # TypeError: of a type that numpy does not have
         raise _wrong(path, "a whole HDF5 file", f"one that cannot be read: {error}") from error
 
 
 @contextmanager
-def _open_mat5(path: Path, *names: str) -> Iterator[tuple[Any, Any]]:
+def _open_mat5(path: Path, *names: str) -> Iterator[tuple[Any, ...]]:
     try:
         arrays = scipy.io.loadmat(path, variable_names=names)
-    except Exception as error:  # SciPy has none of its own for what is damaged
+    except Exception as error:  # SciPy has no class of its own for damage
         raise _wrong(path, "a whole MATLAB 5 file", f"one that cannot be read: {error}") from error
-    yield np.asarray(arrays.get(names[0], ())).T, np.asarray(arrays.get(names[1], ())).T
+    yield tuple(np.asarray(arrays.get(name, ())).T for name in names)
 
 
 def _blocks(array: Any, path: Path, what: str) -> Iterator[np.ndarray]:

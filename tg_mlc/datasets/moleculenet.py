@@ -15,10 +15,8 @@ from tg_mlc.inputs.tables import read_molecules
 
 logger = logging.getLogger(__name__)
 
-LICENSE_NOTE = (
-    f"The data of SIDER 4.1 (http://sideeffects.embl.de) are licensed {published('sider').licence}: "
-    f"{published('sider').licence_note}."
-)
+_LICENCE = f"{published('sider').licence}: {published('sider').licence_note}"
+LICENSE_NOTE = f"The data of SIDER 4.1 (http://sideeffects.embl.de) are licensed {_LICENCE}."
 
 
 class MoleculeNetTable(PublishedMolecules):
@@ -34,12 +32,11 @@ class MoleculeNetTable(PublishedMolecules):
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        transform, pre_transform, pre_filter, force_reload (optional): As of
-            :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
+        transform, pre_transform, pre_filter, force_reload (optional), and errors: As in
+            :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """
 
-    #: Its name in the registry.
-    name: str
+    name: str  #: in the registry
 
     def __init_subclass__(cls) -> None:
         cls.files = published(cls.name).files[0]
@@ -49,14 +46,12 @@ class MoleculeNetTable(PublishedMolecules):
         (file,) = self.files
         read_checked(file, Path(self.raw_dir))
         names = published(self.name).label_names
-        smiles, y, columns = read_molecules(self.raw_paths[0], "smiles", self._columns(names))
-        return molecule_samples(
-            smiles, y, names or columns, pre_transform=self.pre_transform, pre_filter=self.pre_filter
-        )
-
-    def _columns(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The columns of the labels of these names, or nothing for all but the SMILES."""
-        return names or None
+        with Path(self.raw_paths[0]).open("rb") as raw:
+            is_numbered = b"SIDER1," in raw.readline()  # as in the wheel, whose columns are the same in the same order
+        columns = [f"SIDER{number}" for number in range(1, len(names) + 1)] if is_numbered else list(names)
+        smiles, y, found = read_molecules(self.raw_paths[0], "smiles", columns or None)
+        options = {"pre_transform": self.pre_transform, "pre_filter": self.pre_filter}
+        return molecule_samples(smiles, y, names or found, **options)
 
 
 class SIDER(MoleculeNetTable):
@@ -73,12 +68,6 @@ class SIDER(MoleculeNetTable):
     def _adopt(self, samples: Samples) -> None:
         super()._adopt(samples)
         _state_licence()
-
-    def _columns(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        # The file in the wheel numbers the same columns in the same order.
-        with Path(self.raw_paths[0]).open("rb") as file:
-            is_numbered = b"SIDER1," in file.readline()
-        return tuple(f"SIDER{number}" for number in range(1, len(names) + 1)) if is_numbered else names
 
 
 class Tox21(MoleculeNetTable):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import pickle
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -33,24 +32,23 @@ class MulanDataset(PublishedTable):
         label_graph = tg_mlc.graphs.co_occurrence(dataset, split=split)
 
     There are **Bibtex**, **Delicious** and **Bookmarks** (tags of texts), **Yeast** (functions of genes), **Genbase**
-    (families of proteins), **Scene**, **Corel5k** and **NUS-WIDE** (what photographs show), **Mediamill** (concepts in
-    video), **Emotions** (in music), and **rcv1subset1** to **rcv1subset5** (topics of news, with 944 of 47,236 words),
-    these without a split, as Bookmarks. ``tg-mlc data info bibtex`` prints the statistics of one, its paper, and what
-    surprises.
+    (families of proteins), **Scene**, **Corel5k** and **NUS-WIDE** (contents of photographs), **Mediamill** (concepts
+    in video), **Emotions** (in music), and **rcv1subset1** to **rcv1subset5** (topics of news, with 944 of 47,236
+    words). The last five and Bookmarks have no split. ``tg-mlc data info bibtex`` prints the statistics of one, its
+    paper, and its surprises.
 
     Each raw file is the one in ``root/<name>/raw``, or in the folder that the environment variable :obj:`TG_MLC_DATA`
-    names, or is downloaded from the authors' repository, and its SHA-256 is checked. Bookmarks and NUS-WIDE are offered
-    as ``.rar`` archives only: they have to be unpacked by hand, and as their SHA-256 are not known here, what was found
-    is logged instead. The pickles of Mediamill and the subsets of RCV1 have to be placed by hand, too. No licence is
-    stated for the tables.
+    names, or is downloaded from the authors' repository, and its SHA-256 is checked. The ``.rar`` archives of Bookmarks
+    and NUS-WIDE (whose SHA-256 are logged, because none is known here), the pickles of Mediamill and the subsets of
+    RCV1 have to be placed by hand. No licence is stated for the tables.
 
-    Mediamill is read from the two pickles of the scikit-multilearn package or, if they are in ``root/Mediamill/raw``,
-    from Mulan's ARFF files. The pickles are read after their SHA-256 was checked, and may hold arrays only.
+    Mediamill is read from the two pickles of the scikit-multilearn package, which may hold arrays only, or, if they are
+    in ``root/Mediamill/raw``, from Mulan's ARFF files.
 
     Args:
         root (str or Path): Folder to keep the data sets in, each in a folder of its own.
         name (str): Which one, in the spelling above or any with other capitals, spaces and hyphens.
-        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
+        **options (optional), and further errors: As in :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
     Raises:
         ValueError: If there is no data set of that name, or a raw file is malformed.
@@ -66,7 +64,21 @@ class MulanDataset(PublishedTable):
 
     def read(self) -> Records:
         """Makes the table from the raw files."""
-        return _READERS[Path(self.files[0].name).suffix](self.read_raw(), self._kind)
+        content = self.read_raw()
+        match Path(self.files[0].name).suffix:
+            case ".arff":
+                *tables, (label_file, label_content) = content.items()
+                train, *test = [read_arff(table, drop="text", name=name) for name, table in tables]
+                labels: list[str] | int = parse_label_xml(label_content, label_file).names
+            case ".dump":
+                parts = [_Arrays(io.BytesIO(pickled), encoding="latin1").load() for pickled in content.values()]
+                train, *test = [_numbered(part["X"], part["y"], "Att{}", "Class{}") for part in parts]
+                labels = -parts[0]["y"].shape[1]
+            case _:
+                arrays = scipy.io.loadmat(io.BytesIO(*content.values()), variable_names=["data", "target"])
+                train, test = _numbered(arrays["data"], y := arrays["target"].T, "word{}", "label{}"), []
+                labels = -y.shape[1]
+        return make_records(train, test[0] if test else None, labels, self._kind)
 
 
 def find_published(name: str) -> RegistryEntry:
@@ -74,31 +86,9 @@ def find_published(name: str) -> RegistryEntry:
     tables = {entry.name: entry for entry in catalogue().values() if entry.spelling}
     key = re.sub(r"[^a-z0-9]", "", name.lower()) if isinstance(name, str) else None
     if key not in tables:
-        known = ", ".join(entry.spelling for entry in tables.values())
-        raise ValueError(
-            f"Expected 'name' to be one of {known} (got {name!r}); for other files see 'tg_mlc.data.from_arff'"
-        )
+        known, hint = ", ".join(entry.spelling for entry in tables.values()), "see 'tg_mlc.data.from_arff'"
+        raise ValueError(f"Expected 'name' to be one of {known} (got {name!r}); for other files {hint}")
     return tables[key]
-
-
-def _read_arff(content: dict[str, bytes], kind: TableKind) -> Records:
-    *tables, (label_file, label_content) = content.items()
-    parts = [read_arff(table, drop="text", name=name) for name, table in tables]
-    labels = parse_label_xml(label_content, label_file).names
-    return make_records(parts[0], parts[1] if len(parts) > 1 else None, labels, kind)
-
-
-def _read_pickles(content: dict[str, bytes], kind: TableKind) -> Records:
-    parts = [_Arrays(io.BytesIO(pickled), encoding="latin1").load() for pickled in content.values()]
-    train, test = (_numbered(part["X"], part["y"], "Att{}", "Class{}") for part in parts)
-    return make_records(train, test, -parts[0]["y"].shape[1], kind)
-
-
-def _read_mat(content: dict[str, bytes], kind: TableKind) -> Records:
-    (matlab,) = content.values()
-    arrays = scipy.io.loadmat(io.BytesIO(matlab), variable_names=["data", "target"])
-    y = arrays["target"].T
-    return make_records(_numbered(arrays["data"], y, "word{}", "label{}"), None, -y.shape[1], kind)
 
 
 class _Arrays(pickle.Unpickler):
@@ -118,10 +108,3 @@ class _Arrays(pickle.Unpickler):
 def _numbered(x: np.ndarray, y: np.ndarray, feature: str, label: str) -> Arff:
     names = [feature.format(i + 1) for i in range(x.shape[1])] + [label.format(i + 1) for i in range(y.shape[1])]
     return Arff(names, np.concatenate([x, y], axis=1, dtype=np.float32), "")
-
-
-_READERS: dict[str, Callable[[dict[str, bytes], TableKind], Records]] = {
-    ".arff": _read_arff,
-    ".dump": _read_pickles,
-    ".mat": _read_mat,
-}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,8 @@ class NCIFunctionalGroups(PublishedMolecules):
 
     Args:
         root (str or Path): Folder to keep the graphs in.
-        transform, pre_transform, pre_filter, force_reload (optional): As of
-            :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
+        transform, pre_transform, pre_filter, force_reload (optional), and further errors: As in
+            :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
     Raises:
         FileNotFoundError: If the installed RDKit came without its data files.
@@ -78,7 +78,11 @@ def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
     """
     groups = require("rdkit.Chem.FunctionalGroups", extra="molecules")
     hierarchy = groups.BuildFuncGroupHierarchy()
-    names = [name for node in hierarchy for name in _names(node)]
+
+    def names_below(nodes: Iterable[Any]) -> list[str]:  # in the order of RDKit's fingerprint
+        return [name for node in nodes for name in (node.label, *names_below(node.children))]
+
+    names = names_below(hierarchy)
     y = torch.full((len(smiles), len(names)), float("nan"))
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
         for row, text in enumerate(smiles):
@@ -88,11 +92,6 @@ def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
                 continue  # stays unknown
             y[row] = torch.tensor(groups.CreateMolFingerprint(mol, hierarchy)).gt(0).float()
     return y, names
-
-
-def _names(node: Any) -> list[str]:
-    """The names of a group and all groups below it, in the order of RDKit's fingerprint."""
-    return [node.label, *(name for child in node.children for name in _names(child))]
 
 
 def _read_rdkit_file(name: str) -> str:

@@ -16,8 +16,8 @@ from tg_mlc.graphs import LabelGraph
 
 
 class Planted(MultiLabelDataset):
-    r"""Samples drawn from a known sparse label graph, of whose labels a tunable share of the information comes from the
-    neighbours alone.
+    r"""Samples drawn from a known sparse label graph, in which a tunable share of the information on a label comes from
+    its neighbours alone.
 
     In every sample each label :math:`i` has one component :math:`\mathbf{x}_i \sim \mathcal{N}(0, \mathbf{I})`, which
     says :math:`g_i = \mathbf{w}^{\top} \mathbf{x}_i` for a unit vector :math:`\mathbf{w}` that all labels share. With
@@ -63,18 +63,25 @@ class Planted(MultiLabelDataset):
         seed: int = 0,
         transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        _check(num_samples, num_labels, degree, share, frequency, num_channels)
+        import networkx as nx
+
+        check_share("share", share)
+        check_count("num_channels", num_channels)
+        if not 0 < frequency < 1:
+            raise ValueError(f"Expected 'frequency' to be between 0 and 1, both excluded (got {frequency})")
+        if num_samples < 5:
+            raise ValueError(f"Expected 'num_samples' of at least 5 (got {num_samples})")
+        if not 1 <= degree < num_labels or degree * num_labels % 2:
+            expected = "at least 1, below 'num_labels', and their product to be even, or no regular graph exists"
+            raise ValueError(f"Expected 'degree' to be {expected} (got degree={degree}, num_labels={num_labels})")
         super().__init__(None, transform)
         self.share = share
         rng = np.random.default_rng(seed)
-        import networkx as nx
-
         planted = nx.random_regular_graph(degree, num_labels, seed=int(rng.integers(2**31)))
         names = [f"label_{i}" for i in range(num_labels)]
         edges = torch.tensor(list(planted.edges), dtype=torch.long).view(-1, 2).t()
-        graph = LabelGraph(
-            edges, label_names=names, kind="planted", source=f"random {degree}-regular graph, seed={seed}"
-        )
+        source = f"random {degree}-regular graph, seed={seed}"
+        graph = LabelGraph(edges, label_names=names, kind="planted", source=source)
         self.true_graph = graph.to_undirected().add_self_loops()
 
         x = rng.standard_normal((num_samples, num_labels, num_channels)).astype(np.float32)
@@ -84,7 +91,11 @@ class Planted(MultiLabelDataset):
         self._neighbours = (self._own @ adjacency / np.sqrt(degree)).astype(np.float32)
         self.threshold = float(norm.isf(frequency))
         y = (self._scores(messages=True) > self.threshold).astype(np.float32)
-        self._adopt(_samples(x, y, names))
+        each, to_label = torch.arange(num_samples + 1), torch.arange(num_labels).repeat(num_samples)
+        data = Data(x=torch.from_numpy(x).view(-1, num_channels), to_label=to_label, y=torch.from_numpy(y))
+        slices = {"x": each * num_labels, "to_label": each * num_labels, "y": each}
+        train, test = each[:-1].tensor_split([num_samples - num_samples // 5])
+        self._adopt(Samples(data, slices, names, None, num_features=num_channels, train=train, test=test))
 
     def scores(self, messages: bool = True) -> np.ndarray:
         r"""The best possible scores of the samples, :math:`(N, L)`.
@@ -98,25 +109,3 @@ class Planted(MultiLabelDataset):
     def _scores(self, messages: bool) -> np.ndarray:
         scores: np.ndarray = np.sqrt(1 - self.share) * self._own
         return scores + np.sqrt(self.share) * self._neighbours if messages else scores
-
-
-def _samples(x: np.ndarray, y: np.ndarray, label_names: list[str]) -> Samples:
-    num_samples, num_labels, num_channels = x.shape
-    each = torch.arange(num_samples + 1)
-    to_label = torch.arange(num_labels).repeat(num_samples)
-    data = Data(x=torch.from_numpy(x).view(-1, num_channels), to_label=to_label, y=torch.from_numpy(y))
-    slices = {"x": each * num_labels, "to_label": each * num_labels, "y": each}
-    train, test = torch.arange(num_samples).tensor_split([num_samples - num_samples // 5])
-    return Samples(data, slices, label_names, None, num_features=num_channels, train=train, test=test)
-
-
-def _check(num_samples: int, num_labels: int, degree: int, share: float, frequency: float, num_channels: int) -> None:
-    check_share("share", share)
-    if not 0 < frequency < 1:
-        raise ValueError(f"Expected 'frequency' to be between 0 and 1, both excluded (got {frequency})")
-    check_count("num_channels", num_channels)
-    if num_samples < 5:
-        raise ValueError(f"Expected 'num_samples' of at least 5 (got {num_samples})")
-    if not 1 <= degree < num_labels or degree * num_labels % 2:
-        expected = "at least 1, below 'num_labels', and their product to be even, or no regular graph exists"
-        raise ValueError(f"Expected 'degree' to be {expected} (got degree={degree}, num_labels={num_labels})")

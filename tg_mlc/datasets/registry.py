@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from torch_geometric.data import Dataset
@@ -59,13 +58,9 @@ def published(name: str) -> RegistryEntry:
 def load(name: str, root: str | Path, *, force_reload: bool = False, download: bool = True) -> Dataset:
     """Downloads a data set where needed, and loads it.
 
-    .. code-block:: python
-
-        dataset = load("sider", root="data")  # in data/sider
-
     Args:
         name (str): One of :func:`names`.
-        root (str or Path): The folder of all data sets; this one gets a folder of its own in it.
+        root (str or Path): The folder of all data sets; this one gets a folder of its own in it, *e.g.* `data/sider`.
         force_reload (bool, optional): Whether to make the samples again. (default: :obj:`False`)
         download (bool, optional): If set to :obj:`False`, nothing is downloaded or made: the samples have to be in the
             folder. (default: :obj:`True`)
@@ -73,35 +68,22 @@ def load(name: str, root: str | Path, *, force_reload: bool = False, download: b
     Raises:
         ValueError: If there is no data set of this name, or none that can be had.
         FileNotFoundError: If :obj:`download` is :obj:`False` and the samples are not there.
-        DatasetUnavailableError: If no source can be reached; the message says how to place the files by hand.
-        ChecksumError: If a file is not the one it should be.
-        RuntimeError: If the stored samples are damaged.
+        DatasetUnavailableError, ChecksumError, RuntimeError: As in :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """
     entry = published(name)
     if not entry.maker:
         raise ValueError(f"Expected a data set that can be had as files (got '{name}'). {' '.join(entry.notes)}")
     module, _, attribute = entry.maker.partition(":")
     make = getattr(import_module(module), attribute)
-    arguments = entry.arguments(root)
-    if force_reload and not entry.in_memory:
-        arguments["force_reload"] = True
-    return (make if download else _only_stored(make, name, root))(**arguments)
-
-
-def _only_stored(make: type[Dataset], name: str, root: str | Path) -> type[Dataset]:
-    """The same class, which takes samples from where they are stored, and from nowhere else."""
-
-    def get_nothing(dataset: Dataset) -> None:
-        """Raw files are not needed."""
 
     def check_stored(dataset: Dataset) -> None:
-        missing = [path for path in dataset.processed_paths if not Path(path).exists()]
-        if missing:
-            raise FileNotFoundError(
-                f"Expected '{name}' to be in '{root}' (got no '{missing[0]}'); get it with: {get_command(name, root)}"
-            )
+        if missing := [path for path in dataset.processed_paths if not Path(path).exists()]:
+            hint = f"get it with: {get_command(name, root)}"
+            raise FileNotFoundError(f"Expected '{name}' to be in '{root}' (got no '{missing[0]}'); {hint}")
 
-    return type(make.__name__, (make,), {"_download": get_nothing, "_process": check_stored})
+    if not download:  # the same class, which takes samples from where they are stored, and from nowhere else
+        make = type(make.__name__, (make,), {"_download": lambda dataset: None, "_process": check_stored})
+    return make(**entry.arguments(root), **{"force_reload": True} if force_reload and not entry.in_memory else {})
 
 
 def get_command(name: str, root: str | Path, *options: str) -> str:
@@ -121,30 +103,24 @@ def card(name: str) -> DatasetCard:
 @cache
 def catalogue() -> dict[str, RegistryEntry]:
     """All entries by their names."""
-    content = json.loads(CATALOGUE.read_text(encoding="utf-8"))
-    return {name: _entry(name, plain) for name, plain in content.items()}
-
-
-def _entry(name: str, plain: dict[str, Any]) -> RegistryEntry:
-    every = {**plain, **plain["statistics"]}
-    del every["statistics"]
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in every.items()}
-    values["files"] = tuple(_files(**form) for form in plain.get("files", ({},)))
-    values["optional_files"] = _files(**plain.get("optional_files", {}))
-    values["raw_sha256"] = {file.name: file.sha256[0] for file in values["files"][0] if file.sha256}
-    if "maker" in plain:
-        values["maker"] = f"tg_mlc.datasets.{plain['maker']}"
-    return RegistryEntry(name=name, **values)
+    entries = {}
+    for name, plain in json.loads(CATALOGUE.read_text(encoding="utf-8")).items():
+        values: dict[str, Any] = {**plain.pop("statistics"), **plain}
+        values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+        values["files"] = tuple(_files(**form) for form in plain.get("files", ({},)))
+        values["optional_files"] = _files(**plain.get("optional_files", {}))
+        values["raw_sha256"] = {file.name: file.sha256[0] for file in values["files"][0] if file.sha256}
+        if "maker" in plain:
+            values["maker"] = f"tg_mlc.datasets.{plain['maker']}"
+        entries[name] = RegistryEntry(name=name, **values)
+    return entries
 
 
 def _files(
-    sha256: Mapping[str, str | list[str] | None] = MappingProxyType({}),
-    urls: Sequence[str] = (),
-    folder: str = "",
-    hint: str = "",
+    sha256: Mapping[str, Any] | None = None, urls: Sequence[str] = (), folder: str = "", hint: str = ""
 ) -> tuple[RawFile, ...]:
     files = []
-    for name, known in sha256.items():
+    for name, known in (sha256 or {}).items():
         digests = tuple([known] if isinstance(known, str) else known or ())
         addresses = tuple(url.format(name=Path(name).name) for url in urls)
         files.append(RawFile(name, digests, addresses, f"{folder}/raw", hint))
