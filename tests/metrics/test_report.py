@@ -8,29 +8,19 @@ import numpy as np
 import pytest
 import torch
 
+from tests.metrics.test_decisions import METRICS as DECISIONS
 from tg_mlc.metrics import (
     ThresholdTuner,
     evaluate,
-    example_f1,
-    hamming_accuracy,
     macro_average_precision,
     macro_f1,
     macro_roc_auc,
     micro_average_precision,
-    micro_f1,
     micro_roc_auc,
-    subset_accuracy,
     tune_thresholds,
 )
 
 NAN = float("nan")
-DECISIONS = {
-    "subset_accuracy": subset_accuracy,
-    "hamming_accuracy": hamming_accuracy,
-    "f1_samples": example_f1,
-    "f1_micro": micro_f1,
-    "f1_macro": macro_f1,
-}
 RANKINGS = {
     "roc_auc_micro": micro_roc_auc,
     "roc_auc_macro": macro_roc_auc,
@@ -67,13 +57,18 @@ def test_undefined_labels_are_named(data):
     assert evaluation.undefined == ["always", "never", "unseen"]
     assert "leave out 3 of 5 labels (only one class observed): always, never, unseen" in str(evaluation)
     assert evaluate(*data).undefined == ["2", "3", "4"]
-
-
-def test_nothing_defined_is_nan_and_named():
     evaluation = evaluate([[1, 0], [1, NAN]], [[0.2, 0.6], [0.4, 0.1]], label_names=["a", "b"])
     assert evaluation.undefined == ["a", "b"]
     assert np.isnan(evaluation["roc_auc_macro"])
     assert evaluation.to_dict()["values"]["roc_auc_macro"] is None
+
+
+def test_labels_without_positives_and_predictions_are_named():
+    y, scores = [[1, 0, 0], [0, 0, 0], [1, 0, 0]], [[0.9, 0.1, 0.8], [0.1, 0.2, 0.1], [0.8, 0.1, 0.2]]
+    evaluation = evaluate(y, scores, 0.5, ["hit", "nothing", "false alarm"])
+    assert evaluation.undefined_f1 == evaluation.to_dict()["undefined_f1"] == ["nothing"]
+    assert "f1_macro counts 1 of 3 labels" in str(evaluation)
+    assert "by zero_division=0: nothing" in str(evaluation)
 
 
 def test_counts_and_zero_division_are_reported(data):
@@ -128,22 +123,14 @@ def test_bad_arguments(data, arguments, message):
         evaluate(*data, **arguments)
 
 
-def test_logits_with_a_tuner_of_probabilities_are_refused(data):
-    y, scores = data
-    tuner = ThresholdTuner().fit(y, scores)
-    with pytest.raises(ValueError, match="apply a sigmoid"):
-        evaluate(y, scores * 10 - 5, tuner)
-    with pytest.raises(RuntimeError, match="'fit'"):
-        evaluate(y, scores, ThresholdTuner())
-
-
-def test_logits_without_thresholds_are_refused(data):
+def test_logits_need_thresholds_of_their_own(data):
     y, scores = data
     logits = scores * 10 - 5
-    with pytest.raises(
-        ValueError, match=r"got scores from -\S+ to \S+\); apply a sigmoid to logits, or give 'thresholds'"
-    ):
-        evaluate(y, logits)
+    for thresholds in (None, ThresholdTuner().fit(y, scores)):
+        with pytest.raises(ValueError, match=r"got scores from -\S+ to \S+\); apply a sigmoid to logits"):
+            evaluate(y, logits, thresholds)
+    with pytest.raises(RuntimeError, match="'fit'"):
+        evaluate(y, scores, ThresholdTuner())
     assert evaluate(y, logits, 0.0).values == evaluate(y, 1 / (1 + np.exp(-logits))).values
     assert evaluate(y, scores).thresholds == dict.fromkeys(DECISIONS, 0.5)
 
@@ -157,14 +144,3 @@ def test_needs_no_extra():
         "assert evaluate(y, scores, tune_thresholds(y, scores))['roc_auc_macro'] == 1\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_labels_without_positives_and_predictions_are_named():
-    y = [[1, 0, 0], [0, 0, 0], [1, 0, 0]]
-    scores = [[0.9, 0.1, 0.8], [0.1, 0.2, 0.1], [0.8, 0.1, 0.2]]
-    evaluation = evaluate(y, scores, 0.5, ["hit", "nothing", "false alarm"])
-    assert evaluation.undefined_f1 == ["nothing"]
-    assert "f1_macro counts 1 of 3 labels (neither positives nor predictions) by zero_division=0: nothing" in str(
-        evaluation
-    )
-    assert evaluation.to_dict()["undefined_f1"] == ["nothing"]

@@ -9,29 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from tg_mlc.metrics import (
-    ThresholdTuner,
-    evaluate,
-    example_f1,
-    hamming_accuracy,
-    macro_f1,
-    micro_f1,
-    subset_accuracy,
-    tune_thresholds,
-)
+from tests.metrics.test_decisions import METRICS
+from tg_mlc.metrics import ThresholdTuner, evaluate, micro_f1, tune_thresholds
 from tg_mlc.metrics.thresholds import PAPER_GRID, STRENGTHS
 
 NAN = float("nan")
 rng = np.random.default_rng(0)
 FREQUENCIES = np.array([0.5, 0.2, 0.05, 0.01])
 Y_TRAIN = (rng.random((4000, 4)) < FREQUENCIES).astype(float)
-METRICS = {
-    "subset_accuracy": subset_accuracy,
-    "hamming_accuracy": hamming_accuracy,
-    "f1_samples": example_f1,
-    "f1_micro": micro_f1,
-    "f1_macro": macro_f1,
-}
 
 
 @st.composite
@@ -55,10 +40,8 @@ def middle_of_longest_best_run(values):
 
 
 def test_paper_grid():
-    assert len(PAPER_GRID) == 27
-    assert PAPER_GRID[:2] == (0.01, 0.02)
-    assert PAPER_GRID[9:12] == (0.1, 0.15, 0.2)
-    assert PAPER_GRID[-1] == 0.95
+    assert PAPER_GRID[:2] + PAPER_GRID[9:12] == (0.01, 0.02, 0.1, 0.15, 0.2)
+    assert (len(PAPER_GRID), PAPER_GRID[-1]) == (27, 0.95)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -77,11 +60,8 @@ def test_one_threshold_per_label_maximises_its_f1(data):
     y, scores = data
     tuner = ThresholdTuner("f1_macro", per_label=True).fit(y, scores)
     for label, threshold in enumerate(tuner.thresholds):
-        column = y[:, [label]]
-        if np.isnan(column).all():
-            values = [0.0]
-        else:
-            values = [micro_f1(column, scores[:, [label]] >= candidate) for candidate in PAPER_GRID]
+        column, known = y[:, [label]], not np.isnan(y[:, label]).all()
+        values = [micro_f1(column, scores[:, [label]] >= at) for at in PAPER_GRID] if known else [0.0]
         if max(values) > 0:
             assert threshold == PAPER_GRID[middle_of_longest_best_run(values)]
         else:
@@ -93,23 +73,13 @@ def test_label_without_positives_takes_the_common_threshold():
     scores = np.array([[0.62, 0.9, 0.9], [0.57, 0.1, 0.1]])
     tuner = ThresholdTuner(per_label=True, grid=[0.1, 0.6, 0.7]).fit(y, scores)
     np.testing.assert_array_equal(tuner.thresholds, [0.6, 0.6, 0.6])
-    with pytest.raises(RuntimeError, match="thresholds"):
-        _ = tuner.threshold
 
 
-@pytest.mark.parametrize(
-    ("scores", "expected"),
-    [
-        # Perfect between the scores: 0.3, 0.4, 0.5 and 0.6 tie, and the lower of the two middles is taken.
-        ([[0.25], [0.65]], 0.4),
-        ([[0.25], [0.6]], 0.4),
-        ([[0.25], [0.55]], 0.4),
-        ([[0.25], [0.3]], 0.3),
-    ],
-)
-def test_ties_take_the_middle(scores, expected):
-    tuner = ThresholdTuner("subset_accuracy", grid=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]).fit([[0], [1]], scores)
-    assert tuner.threshold == expected
+@pytest.mark.parametrize(("score", "expected"), [(0.65, 0.4), (0.6, 0.4), (0.55, 0.4), (0.3, 0.3)])
+def test_ties_take_the_middle(score, expected):
+    # Perfect between the scores: up to four thresholds from 0.3 tie, and the lower of two middles is taken.
+    tuner = ThresholdTuner("subset_accuracy", grid=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
+    assert tuner.fit([[0], [1]], [[0.25], [score]]).threshold == expected
 
 
 def test_of_several_plateaus_the_longest_is_taken():
@@ -130,39 +100,32 @@ def test_zero_division_decides(zero_division, threshold, value, by_name):
     assert (tuner.threshold, tuner.best_value) == (threshold, pytest.approx(value))
 
 
-def test_all_metrics_at_once_equal_one_by_one():
-    rng = np.random.default_rng(0)
-    y, scores = rng.integers(0, 2, (40, 5)), rng.random((40, 5))
-    for per_label in (False, True):
-        tuners = tune_thresholds(y, scores, "per_label" if per_label else "shared")
-        assert list(tuners) == list(METRICS)
-        for metric, tuner in tuners.items():
-            expected = ThresholdTuner(metric, per_label=per_label).fit(y, scores)
-            np.testing.assert_array_equal(tuner.thresholds, expected.thresholds)
-    assert list(tune_thresholds(y, scores, metrics=["subset_accuracy"])) == ["subset_accuracy"]
-
-
 @pytest.mark.parametrize("per_label", [False, True])
+def test_all_metrics_at_once_equal_one_by_one(per_label):
+    y, scores = np.random.default_rng(0).integers(0, 2, (40, 5)), np.random.default_rng(1).random((40, 5))
+    method = "per_label" if per_label else "shared"
+    tuners = tune_thresholds(y, scores, method)
+    assert list(tuners) == list(METRICS)
+    for metric, tuner in tuners.items():
+        expected = ThresholdTuner(metric, per_label=per_label).fit(y, scores)
+        np.testing.assert_array_equal(tuner.thresholds, expected.thresholds)
+    assert list(tune_thresholds(y, scores, method, metrics=["subset_accuracy"])) == ["subset_accuracy"]
+
+
+@pytest.mark.parametrize("per_label", [None, False, True])
 def test_survives_a_weights_only_checkpoint(per_label):
-    rng = np.random.default_rng(0)
-    y, scores = rng.integers(0, 2, (40, 5)), rng.random((40, 5))
-    tuner = ThresholdTuner("f1_samples", per_label=per_label, grid=[0.2, 0.4, 0.6], zero_division="drop").fit(y, scores)
+    y, scores = np.random.default_rng(0).integers(0, 2, (40, 5)), np.random.default_rng(1).random((40, 5))
+    tuner = ThresholdTuner("f1_samples", per_label=bool(per_label), grid=[0.2, 0.4, 0.6], zero_division="drop")
+    if per_label is not None:
+        tuner.fit(y, scores)
     file = io.BytesIO()
     torch.save(tuner.state_dict(), file)
     file.seek(0)
     loaded = ThresholdTuner().load_state_dict(torch.load(file, weights_only=True))
-    assert vars(loaded).keys() == vars(tuner).keys()
     assert repr(loaded) == repr(tuner)
-    assert (loaded.grid, loaded.zero_division) == ((0.2, 0.4, 0.6), "drop")
-    assert loaded.best_value == tuner.best_value
-    np.testing.assert_array_equal(loaded.thresholds, tuner.thresholds)
-    np.testing.assert_array_equal(loaded.predict(scores), tuner.predict(scores))
-
-
-def test_unfitted_state_round_trip():
-    loaded = ThresholdTuner().load_state_dict(ThresholdTuner("hamming_accuracy").state_dict())
-    assert loaded.metric == "hamming_accuracy"
-    assert loaded.thresholds is None
+    assert (loaded.grid, loaded.zero_division, loaded.best_value) == ((0.2, 0.4, 0.6), "drop", tuner.best_value)
+    if per_label is not None:
+        np.testing.assert_array_equal(loaded.predict(scores), tuner.predict(scores))
 
 
 def test_predict_answers_in_kind():
@@ -175,28 +138,43 @@ def test_predict_answers_in_kind():
 
 def test_logits_need_a_grid_of_their_own():
     y, logits = [[1], [0]], [[3.0], [-2.0]]
-    with pytest.raises(ValueError, match="apply a sigmoid"):
-        ThresholdTuner().fit(y, logits)
     assert ThresholdTuner(grid=[-1, 0, 1, 5]).fit(y, logits).threshold == 0
-    with pytest.raises(ValueError, match="apply a sigmoid"):
-        ThresholdTuner().fit(y, [[0.3], [0.2]]).predict(logits)
+    for call in (ThresholdTuner().fit, lambda _, scores: ThresholdTuner().fit([[1]], [[0.3]]).predict(scores)):
+        with pytest.raises(ValueError, match="apply a sigmoid"):
+            call(y, logits)
 
 
-def test_errors():
-    with pytest.raises(ValueError, match=r"'metric' to be one of.*'F1'"):
-        ThresholdTuner("F1")
-    for grid in ([], [0.2, 0.1], [0.1, 0.1], [0.1, NAN]):
-        with pytest.raises(ValueError, match="strictly increasing"):
-            ThresholdTuner(grid=grid)
+PER_LABEL = ThresholdTuner(per_label=True).fit([[0, 1]], [[0.1, 0.9]])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ThresholdTuner("F1"), "'metric' .*'F1'"),
+        *((lambda grid=grid: ThresholdTuner(grid=grid), "'grid'") for grid in ([], [0.2, 0.1], [0.1, 0.1], [0.1, NAN])),
+        (lambda: ThresholdTuner("f1_micro", zero_division="drop").fit([[0]], [[0.0]]), "f1_micro to be defined"),
+        (lambda: ThresholdTuner().fit([[0]], [[NAN]]), "got nan"),
+        (lambda: PER_LABEL.predict([[0.1, 0.2, 0.3]]), "one threshold or 3"),
+        (lambda: tuned(y_train=Y_TRAIN[:, :3]), "'y_train' with 4 labels"),
+        (lambda: tuned(strengths=()), "'strengths' to hold at least one"),
+        (lambda: tuned(method="best"), "'method' to be one of shared, per_label, frequency, rank, cross_fitted"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def tuned(**change):
+    options = {"method": "frequency", "y_train": Y_TRAIN, **change}
+    return tune_thresholds(np.eye(9, 4), np.full((9, 4), 0.5), **options)
+
+
+def test_thresholds_need_a_fit():
     with pytest.raises(RuntimeError, match="'fit' to be called"):
         ThresholdTuner().predict([[0.5]])
-    with pytest.raises(ValueError, match="f1_micro to be defined"):
-        ThresholdTuner("f1_micro", zero_division="drop").fit([[0]], [[0.0]])
-    with pytest.raises(ValueError, match="got nan"):
-        ThresholdTuner().fit([[0]], [[NAN]])
-    tuner = ThresholdTuner(per_label=True).fit([[0, 1]], [[0.1, 0.9]])
-    with pytest.raises(ValueError, match="one threshold or 3"):
-        tuner.predict([[0.1, 0.2, 0.3]])
+    with pytest.raises(RuntimeError, match="thresholds"):
+        _ = PER_LABEL.threshold
 
 
 def drawn(num_samples, scale, seed=0):
@@ -324,16 +302,3 @@ def test_unknown_labels_are_left_out_and_logits_refused_by_every_method(method):
     np.testing.assert_array_equal(again.predict(torch.from_numpy(scores)), tuners["f1_macro"].predict(scores))
     with pytest.raises(ValueError, match="Expected probabilities"):
         tune_thresholds(y, scores * 10 - 5, method)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"y_train": Y_TRAIN[:, :3]}, "'y_train' with 4 labels"),
-        ({"strengths": ()}, "'strengths' to hold at least one"),
-        ({"method": "best"}, "'method' to be one of shared, per_label, frequency, rank, cross_fitted"),
-    ],
-)
-def test_bad_arguments_are_named(change, message):
-    with pytest.raises(ValueError, match=message):
-        tune_thresholds(np.eye(9, 4), np.full((9, 4), 0.5), **{"method": "frequency", "y_train": Y_TRAIN, **change})
