@@ -3,8 +3,8 @@ r"""The fast ways of an attention block, which :mod:`tg_mlc.nn._plan` chooses.
 Projections by oneDNN, the faster library for matrix products on some processors, forward and backward.
 
 Residual branches, :math:`\textrm{norm}(\mathbf{r} + \textrm{dropout}(\textrm{layers}(\mathbf{x})))`: in narrow models,
-the steps between the matrix products take as long as they do, most of it to write states that are too large for a cache
-and to read them again. A CPU takes all steps for some rows before it goes on to the next.
+the steps between the matrix products take as long as the products, because states too large for a cache are written and
+read again. A CPU takes all steps for some rows before it goes on to the next.
 
 Attention of many queries to few keys, with the projections of queries and messages folded into keys and values:
 
@@ -144,8 +144,8 @@ def folded_attention(
     num_copies: int,
 ) -> Tensor:
     """Computes messages to the targets as ``out`` projects them, ``[num_queries, d]``, from the states that ``query``
-    would project, ``[num_queries / num_copies, d]``. All samples have as many queries, and states of their own or the
-    same.
+    would project, ``[num_queries / num_copies, d]``. All samples have equally many queries, with states of their own or
+    shared ones.
     """
     channels, heads, num_keys = out.weight.size(0), value.size(1), max(pattern.max_keys, 1)
     key, absent = key * scale, None

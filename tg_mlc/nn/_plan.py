@@ -85,7 +85,7 @@ def _signature(conv: AttentionConv, edges: Adj | Pattern | None, return_weights:
     if isinstance(edges, Shared):
         return edges.num_samples, edges.num_nodes, edges.graph.num_edges, edges.graph.is_multigraph
     if isinstance(edges, Edges):
-        # Whether pairs repeat takes long to find out, and matters only to backends that somebody chose.
+        # Whether pairs repeat takes long to find out, and matters only to backends that were set.
         chosen = conv.backend != "auto" or registry.forced()
         return edges.num_queries, edges.num_keys, edges.is_multigraph if chosen else None
     return () if edges is None else (_is_adjacency(edges), return_weights or conv.needs_messages())
@@ -158,19 +158,9 @@ def _way(
     if torch.is_autocast_enabled(states.device.type) and dtype != torch.float64:
         dtype = torch.get_autocast_dtype(states.device.type)
     compiling = torch.compiler.is_compiling()
-    shape = CallShape(
-        pattern,
-        states.device.type,
-        dtype,
-        conv.heads,
-        conv.head_channels,
-        conv.value_channels,
-        conv.attention_dropout if conv.training else 0.0,
-        False,
-        return_weights,
-        not compiling and in_forward_mode(),
-        not compiling and in_transform(),
-    )
+    sizes, p = (conv.heads, conv.head_channels, conv.value_channels), conv.attention_dropout if conv.training else 0.0
+    modes = not compiling and in_forward_mode(), not compiling and in_transform()
+    shape = CallShape(pattern, states.device.type, dtype, *sizes, p, False, return_weights, *modes)
     if conv.backend == "auto":
         backend, reason = registry.choose(shape)
     else:
@@ -216,7 +206,7 @@ def no_kernels(x: Tensor) -> str | None:
 
 
 def takes_onednn(num_rows: int, layer: nn.Module) -> bool:
-    """Tells whether oneDNN projects so many rows faster than the layer, whose call nobody has to see."""
+    """Tells whether oneDNN projects so many rows faster than the layer, and no hook has to see the layer's call."""
     weight = cast(Tensor, layer.weight) if is_plain(layer, Linear) else None
     return weight is not None and not is_lazy(weight) and prefers_onednn(num_rows, weight) and _is_single(layer)
 

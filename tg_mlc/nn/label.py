@@ -42,17 +42,15 @@ class FeatureToLabelConv(AttentionConv):
 
 
 class LabelToLabelConv(AttentionConv):
-    r"""The label-to-label message passing block from the `"Neural Message Passing for Multi-Label Classification"
-    <https://arxiv.org/abs/1904.08049>`_ paper, in which every label attends to its neighbours in the label graph.
+    r"""The label-to-label message passing block of the same paper, in which every label attends to its neighbours in
+    the label graph.
 
     .. math::
         \mathbf{m}_i = \mathbf{u}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v \mathbf{u}_j, \qquad
         \mathbf{u}_i^{\prime} = \mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)
 
     Args:
-        channels (int): Size :math:`d` of a label state.
-        heads (int, optional): Number of attention heads, a divisor of :obj:`channels`. (default: :obj:`4`)
-        **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`, whose errors are raised.
+        channels, heads, **kwargs: As in :class:`FeatureToLabelConv`.
 
     Shapes:
         - **input:** label states :math:`(B \cdot L, d)`, edges among the labels of a sample
@@ -175,7 +173,7 @@ class LabelMessagePassing(nn.Module):
         return len(self.label_to_label) > 0 and bool((source != target).any())
 
     def get_extra_state(self) -> Tensor:
-        """A summary of the label graph, which weights do not tell."""
+        """A summary of the label graph, which the weights alone do not hold."""
         if self._summary is None:
             self._summary = summary_of(self._label_graph)
         return self._summary
@@ -275,15 +273,10 @@ class LabelMessagePassing(nn.Module):
                 check_edge_index(edge_index, x.size(0), self.num_labels)
             sample = ptr2index(ptr, output_size=x.size(0))
             return torch.stack([edge_index[0], sample[edge_index[0]] * self.num_labels + edge_index[1]])
-        return Blocks(
-            query_ptr=torch.arange(num_samples + 1, device=x.device) * self.num_labels,
-            key_ptr=ptr,
-            num_queries=num_samples * self.num_labels,
-            num_keys=x.size(0),
-            max_queries=self.num_labels,
-            max_keys=max_num_nodes,
-            validate=False,  # the pointers have been checked
-        )
+        query_ptr = torch.arange(num_samples + 1, device=x.device) * self.num_labels
+        sizes = {"num_queries": num_samples * self.num_labels, "num_keys": x.size(0)}
+        bounds = {"max_queries": self.num_labels, "max_keys": max_num_nodes}
+        return Blocks(query_ptr, ptr, **sizes, **bounds, validate=False)  # the pointers have been checked
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.channels}, num_labels={self.num_labels}, num_steps={self.num_steps})"

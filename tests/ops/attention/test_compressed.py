@@ -5,7 +5,6 @@ import sys
 
 import pytest
 import torch
-from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests.ops.random_patterns import ptr, random_edges
@@ -15,15 +14,11 @@ from tg_mlc.ops.attention.backend import AttentionCall, CallShape
 from tg_mlc.ops.attention.compressed import TRITON
 
 
-def call(
-    pattern: Pattern, *, device: str = "cuda", dtype: torch.dtype = torch.float32, return_weights: bool = False
-) -> CallShape:
-    def tensor(num_rows: int) -> Tensor:
-        with FakeTensorMode():
-            return torch.empty(num_rows, 2, 4, device=device, dtype=dtype)
-
-    tensors = [tensor(num_rows) for num_rows in (pattern.num_queries, pattern.num_keys, pattern.num_keys)]
-    return AttentionCall(*tensors, pattern, scale=0.5, return_weights=return_weights).shape
+def call(pattern: Pattern, device: str = "cuda", dtype: torch.dtype = torch.float32, **options: bool) -> CallShape:
+    sizes = (pattern.num_queries, pattern.num_keys, pattern.num_keys)
+    with FakeTensorMode():
+        tensors = [torch.empty(size, 2, 4, device=device, dtype=dtype) for size in sizes]
+    return AttentionCall(*tensors, pattern, scale=0.5, **options).shape
 
 
 @pytest.fixture
@@ -44,20 +39,12 @@ def test_prefers_edges_on_a_gpu() -> None:
     assert TRITON.prefer(call(Blocks(ptr([2]), ptr([3])))) is None
 
 
-@pytest.mark.usefixtures("installed")
-def test_refuses_what_its_kernels_cannot() -> None:
+def test_refuses_what_its_kernels_cannot(installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "double precision" in (TRITON.refuse(call(EDGES, dtype=torch.float64)) or "")
     assert "weights are not kept" in (TRITON.refuse(call(EDGES, return_weights=True)) or "")
     assert "CUDA device" in (TRITON.refuse(call(EDGES, device="cpu")) or "")
-
-
-@pytest.mark.usefixtures("installed")
-def test_the_interpreter_runs_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     assert TRITON.refuse(call(EDGES, device="cpu")) is None
-
-
-def test_says_how_to_install_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compressed, "_HAS_TRITON", False)
     assert "pip install triton" in (TRITON.refuse(call(EDGES)) or "")
 

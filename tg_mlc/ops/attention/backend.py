@@ -52,20 +52,11 @@ class AttentionCall:
     @property
     def shape(self) -> CallShape:
         """The call without its tensors."""
-        query, compiling = self.query, torch.compiler.is_compiling()
-        return CallShape(
-            self.pattern,
-            query.device.type,
-            query.dtype,
-            query.size(1),
-            query.size(2),
-            self.value.size(2),
-            self.dropout_p,
-            self.edge_bias is not None,
-            self.return_weights,
-            differentiates_forward(self),
-            not compiling and any(map(is_functorch_wrapped_tensor, self.tensors)),
-        )
+        query, has_bias = self.query, self.edge_bias is not None
+        kind, sizes = (query.device.type, query.dtype), (query.size(1), query.size(2), self.value.size(2))
+        transformed = not torch.compiler.is_compiling() and any(map(is_functorch_wrapped_tensor, self.tensors))
+        modes = differentiates_forward(self), transformed
+        return CallShape(self.pattern, *kind, *sizes, self.dropout_p, has_bias, self.return_weights, *modes)
 
 
 Output = tuple[Tensor, Tensor | None]

@@ -106,21 +106,10 @@ def _prefer_triton(shape: CallShape) -> str | None:
     return None if shape.device != "cuda" or isinstance(shape.pattern, Blocks) else SPARSE
 
 
-CSR = Backend(
-    "csr",
-    define("csr_attention", "tg_mlc.ops.kernels.csr_cpu", "cpu", num_kept),
-    _refuse_csr,
-    prefer=lambda shape: SPARSE,
+_run_csr = define("csr_attention", "tg_mlc.ops.kernels.csr_cpu", "cpu", num_kept)
+CSR = Backend("csr", _run_csr, _refuse_csr, prefer=lambda shape: SPARSE)
+#: It keeps one number for every query and head.
+_run_triton = define(
+    "triton_csr_attention", "tg_mlc.ops.kernels.csr_triton", None, lambda query, *_: query.size(0) * query.size(1)
 )
-#: In Triton's interpreter, it can be tested on a CPU. It keeps one number for every query and head.
-TRITON = Backend(
-    "triton",
-    define(
-        "triton_csr_attention",
-        "tg_mlc.ops.kernels.csr_triton",
-        None,
-        lambda query, value, graph: query.size(0) * query.size(1),
-    ),
-    _refuse_triton,
-    _prefer_triton,
-)
+TRITON = Backend("triton", _run_triton, _refuse_triton, _prefer_triton)

@@ -95,7 +95,7 @@ def load(_: Any, array: Any, offset: Any, lanes: Any) -> Any:
     vector = Vector(array.dtype, lanes.literal_value)
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        place = _address(context, builder, array, *arguments[:2], vector)
+        place = _address(context, builder, array, arguments, vector)
         return builder.load(place, align=array.dtype.bitwidth // 8)
 
     return vector(array, types.uintp, lanes), generate
@@ -106,7 +106,7 @@ def store(_: Any, array: Any, offset: Any, vector: Any) -> Any:
     """Writes a vector from an offset on."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        place = _address(context, builder, array, *arguments[:2], vector)
+        place = _address(context, builder, array, arguments, vector)
         builder.store(arguments[2], place, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
@@ -118,7 +118,7 @@ def stream(_: Any, array: Any, offset: Any, vector: Any) -> Any:
     """Writes a vector past the caches, to a place that is aligned to 64 bytes or, if shorter, to the vector."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        place = _address(context, builder, array, *arguments[:2], vector)
+        place = _address(context, builder, array, arguments, vector)
         alignment = min(64, vector.lanes * array.dtype.bitwidth // 8)
         yes = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
         builder.store(arguments[2], place, align=alignment).set_metadata("nontemporal", yes)
@@ -197,7 +197,7 @@ def _llvm(builder: Any, name: str, vector: Vector, kind: Any) -> Any:
     return cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
 
 
-def _address(context: Any, builder: Any, array: Any, value: Any, offset: Any, vector: Vector) -> Any:
-    """Address of a vector in an array that is contiguous."""
-    first = builder.gep(context.make_array(array)(context, builder, value).data, [offset])
+def _address(context: Any, builder: Any, array: Any, arguments: Any, vector: Vector) -> Any:
+    """Address of a vector in an array that is contiguous, the first two of the arguments being array and offset."""
+    first = builder.gep(context.make_array(array)(context, builder, arguments[0]).data, [arguments[1]])
     return builder.bitcast(first, context.get_value_type(vector).as_pointer())
