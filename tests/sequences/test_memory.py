@@ -90,7 +90,6 @@ def test_sizes_are_checked(size):
 
 
 def test_a_memory_of_a_data_set_knows_training_targets_alone():
-    torch.manual_seed(0)
     events = histories()
     split = time_split(events)
     dataset = EventPreprocessor().fit_transform(events, split)

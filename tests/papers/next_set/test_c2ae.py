@@ -31,7 +31,6 @@ def test_without_any_pair_there_is_nothing_to_learn():
 
 
 def test_both_encoders_and_the_decoder_learn():
-    torch.manual_seed(0)
     model, data, objective = (
         C2AE(NUM_LABELS, NUM_ENTITIES, 8, events={"window_size": WINDOW_SIZE}),
         batch(32),

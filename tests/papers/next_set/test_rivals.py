@@ -40,7 +40,6 @@ def part(data, sample):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_batch_gives_what_its_samples_give_one_by_one(name):
-    torch.manual_seed(0)
     model, data = MODELS[name]().eval(), batch()
     one_by_one = torch.cat([model(part(data, sample)) for sample in range(5)])
     torch.testing.assert_close(model(data), one_by_one, atol=1e-5, rtol=1e-5)
@@ -48,7 +47,6 @@ def test_a_batch_gives_what_its_samples_give_one_by_one(name):
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "C2AE"])
 def test_every_part_learns(name):
-    torch.manual_seed(0)
     model, data = MODELS[name]().eval(), batch()
     F.binary_cross_entropy_with_logits(model(data), data.y).backward()
     unused = ("lin_key.bias",)  # all scores of a query move together
@@ -58,7 +56,6 @@ def test_every_part_learns(name):
 
 @pytest.mark.parametrize("name", ["LSTM", "TransformerBase", "C2AE"])
 def test_the_order_of_events_matters_and_that_of_labels_within_does_not(name):
-    torch.manual_seed(0)
     model, data = MODELS[name]().eval(), batch()
     expected = model(data)
     order = torch.randperm(data.label.numel(), generator=torch.Generator().manual_seed(0))
@@ -71,7 +68,6 @@ def test_the_order_of_events_matters_and_that_of_labels_within_does_not(name):
 
 @pytest.mark.parametrize("name", [*MODELS, "LANET"])
 def test_an_entity_that_training_does_not_have_stays_zero(name):
-    torch.manual_seed(0)
     model, data = {**MODELS, "LANET": lambda: two_attentions(gated=False).label}[name](), batch()
     before = {key: value.clone() for key, value in model.state_dict().items() if key.endswith("entity.weight")}
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
@@ -94,7 +90,6 @@ def test_a_missing_amount_counts_as_one():
 
 @pytest.mark.parametrize("kind", [LSTMBaseline, TransformerBase, C2AE])
 def test_without_entities_all_have_the_scores_of_one_that_is_new(kind):
-    torch.manual_seed(0)
     known = kind(*SIZES, events={"window_size": WINDOW_SIZE}).eval()
     unknown = kind(*SIZES, events={"window_size": WINDOW_SIZE, "entity": False}).eval()
     unknown.load_state_dict({key: value for key, value in known.state_dict().items() if key != "entity.weight"})
