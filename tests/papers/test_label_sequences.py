@@ -129,16 +129,18 @@ def test_order_and_longest_set_come_from_training_samples(train, build):
     assert int(model.max_length) == Y.sum(axis=1).max()
 
 
-def test_unknown_options_are_refused(train):
-    for build in BUILDERS:
-        with pytest.raises(ValueError, match=r"'node_messages' .*'emb'"):
-            build(train, None, "emb", channels=16)
-        with pytest.raises(ValueError, match="'label_order' to be one of"):
-            build(train, channels=16, label_order="longest")
-        with pytest.raises(TypeError, match="width"):
-            build(train, channels=16, width=2)
-    with pytest.raises(ValueError, match="'num_layers' among 1, 2 and 3"):
-        seq2seq(train, channels=16, num_layers=4)
+@pytest.mark.parametrize(
+    ("build", "options", "message"),
+    [
+        *((build, {"node_messages": "emb"}, r"'node_messages' .*'emb'") for build in BUILDERS),
+        *((build, {"label_order": "longest"}, "'label_order' to be one of") for build in BUILDERS),
+        *((build, {"width": 2}, "width") for build in BUILDERS),
+        (seq2seq, {"num_layers": 4}, "'num_layers' among 1, 2 and 3"),
+    ],
+)
+def test_unknown_options_are_refused(train, build, options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        build(train, channels=16, **options)
 
 
 @pytest.mark.parametrize("build", BUILDERS)

@@ -92,14 +92,12 @@ def test_neighbours_are_histories_of_training(data):
 def test_logistic_regression_is_that_of_scikit_learn(data):
     dataset, split = data
     train, test = split.train.numpy(), split.test.numpy()
-    scores = LogisticHistory(window_size=2, decay=1.0, weight_decay=0.5, max_iter=200).fit(dataset, train)
-    x = [(past_events(dataset, t, window_size=2) @ dataset.y).toarray() for t in (train, test)]
-    x = [
-        np.sqrt(counts / np.maximum(past_events(dataset, t, window_size=2).sum(axis=1), 1)[:, None])
-        for counts, t in zip(x, (train, test), strict=True)
-    ]
+    fitted = LogisticHistory(window_size=2, decay=1.0, weight_decay=0.5, max_iter=200).fit(dataset, train)
+    x = []
+    for past in (past_events(dataset, targets, window_size=2) for targets in (train, test)):
+        x.append(np.sqrt((past @ dataset.y).toarray() / np.maximum(past.sum(axis=1), 1)[:, None]))
     expected = LogisticRegression(C=2.0, tol=1e-8, max_iter=1000).fit(x[0], dataset.y[train].toarray()[:, 0])
-    found = scores.predict_proba(dataset, test)[:, 0]
+    found = fitted.predict_proba(dataset, test)[:, 0]
     np.testing.assert_allclose(found, expected.predict_proba(x[1])[:, 1], atol=1e-3)
 
 

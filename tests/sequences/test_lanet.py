@@ -76,28 +76,21 @@ def test_the_equations_of_the_paper():
 
 
 VARIANTS = {
-    "as published": {},
-    "without entity": {"entity": False},
-    "without time": {"window": {"time": False}},
-    "without amount": {"window": {"amount": False}},
-    "absence": {"window": {"absence": True}},
-    "tied": {"tied": True},
-    "along a path": {"graph": PATH},
-    "memory": {"memory": "with neighbours"},
-    "memory without neighbours": {"memory": "alone"},
+    "as published": dict,
+    "without entity": lambda: {"entity": False},
+    "without time": lambda: {"window": {"time": False}},
+    "without amount": lambda: {"window": {"amount": False}},
+    "absence": lambda: {"window": {"absence": True}},
+    "tied": lambda: {"tied": True},
+    "along a path": lambda: {"graph": PATH},
+    "memory": lambda: {"memory": memory()},
+    "memory without neighbours": lambda: {"memory": memory(neighbours=False)},
 }
-
-
-def variant(name):
-    options = dict(VARIANTS[name])
-    if "memory" in options:
-        options["memory"] = memory(options["memory"] == "with neighbours")
-    return lanet(**options)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_part_learns_and_samples_do_not_mix(name):
-    model, data = variant(name), batch(7)
+    model, data = lanet(**VARIANTS[name]()), batch(7)
     logits = model(data)
     assert logits.shape == (7, NUM_LABELS)
     F.binary_cross_entropy_with_logits(logits, data.y).backward()
@@ -178,12 +171,15 @@ def test_what_is_saved_is_made_again(options, tmp_path):
     assert torch.equal(restored(data), model(data))
 
 
-def test_options_are_checked():
-    with pytest.raises(ValueError, match="'num_entities' to be a whole number"):
-        LANET(PATH, 0)
-    with pytest.raises(ValueError, match="'readout_dropout' to be a number in"):
-        LANET(PATH, 3, 8, readout_dropout=1.5)
-    with pytest.raises(ValueError, match="'num_layers' to be a whole number"):
-        LANET(PATH, 3, 8, num_layers=0)
-    with pytest.raises(TypeError, match="options of a block"):
-        LANET(PATH, 3, 8, head=2)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_entities": 0}, "'num_entities' to be a whole number"),
+        ({"readout_dropout": 1.5}, "'readout_dropout' to be a number in"),
+        ({"num_layers": 0}, "'num_layers' to be a whole number"),
+        ({"head": 2}, "options of a block"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        LANET(PATH, **{"num_entities": 3, "channels": 8, **options})

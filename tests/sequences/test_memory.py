@@ -89,32 +89,37 @@ def test_sizes_are_checked(size):
         PersonalMemory(FREQUENCY, **options)
 
 
-def test_a_memory_of_a_data_set_knows_training_targets_alone():
+@pytest.fixture
+def data():
     events = histories()
     split = time_split(events)
-    dataset = EventPreprocessor().fit_transform(events, split)
+    return EventPreprocessor().fit_transform(events, split), split
+
+
+def assert_same_statistics(found, expected):
+    for name in ("frequency", "mean", "std"):
+        assert torch.equal(getattr(found, name), getattr(expected, name))
+
+
+def test_a_memory_of_a_data_set_knows_training_targets_alone(data):
+    dataset, split = data
     expected = personal_memory(dataset, split.train, 4)
     y = torch.from_numpy(dataset.y[split.train.numpy()].toarray())
     torch.testing.assert_close(expected.frequency, y.mean(dim=0))
     entity = torch.from_numpy(dataset.entity_of[split.train.numpy()])
-    for i in range(events.num_entities):
+    for i in range(dataset.num_entities):
         torch.testing.assert_close(expected.neighbours.profiles[i], y[entity == i].mean(dim=0))
     later = split.val.tolist() + split.test.tolist()
     dataset.y.indices[[dataset.y.indptr[event] for event in later]] = 0  # other labels after training
     again = personal_memory(dataset, split.train, 4)
-    for name in ("frequency", "mean", "std"):
-        assert torch.equal(getattr(again, name), getattr(expected, name))
+    assert_same_statistics(again, expected)
     assert torch.equal(again.neighbours.profiles, expected.neighbours.profiles)
 
 
 @pytest.mark.parametrize("form", [np.asarray, list, torch.Tensor.tolist])
-def test_training_targets_in_any_form(form):
-    events = histories()
-    split = time_split(events)
-    dataset = EventPreprocessor().fit_transform(events, split)
-    expected, found = (personal_memory(dataset, targets, 4) for targets in (split.train, form(split.train)))
-    for name in ("frequency", "mean", "std"):
-        assert torch.equal(getattr(found, name), getattr(expected, name))
+def test_training_targets_in_any_form(form, data):
+    dataset, split = data
+    assert_same_statistics(*(personal_memory(dataset, targets, 4) for targets in (split.train, form(split.train))))
 
 
 @pytest.mark.parametrize(("num_labels", "num_scaled"), [(302, 512), (2_000, 131)])

@@ -128,16 +128,22 @@ def test_state_makes_the_same_samples():
     assert all(torch.equal(expected[name], batch[name]) for name in expected.keys())  # noqa: SIM118
 
 
-def test_malformed_arguments_are_refused():
+@pytest.mark.parametrize("options", [{"window_size": 0}, {"window_size": 1.5}, {"num_bins": 0}])
+def test_other_numbers_are_refused(options):
+    with pytest.raises(ValueError, match=f"'{next(iter(options))}' to be a whole number of at least 1"):
+        EventPreprocessor(**options)
+
+
+@pytest.mark.filterwarnings("ignore:3 of 6 entities have fewer")
+def test_events_that_do_not_fit_are_refused():
     events = histories()
-    for options in ({"window_size": 0}, {"window_size": 1.5}, {"num_bins": 0}):
-        with pytest.raises(ValueError, match="a whole number of at least 1"):
-            EventPreprocessor(**options)
+    split, later = time_split(events), events.with_next()
     with pytest.raises(RuntimeError, match="'fit' to be called before 'transform'"):
         EventPreprocessor().transform(events)
-    with pytest.raises(ValueError, match="a split with training events"):
-        EventPreprocessor().fit(events, Split(torch.tensor([]), torch.arange(events.num_events), torch.tensor([]), "x"))
-    with pytest.raises(ValueError, match=r"a date each \(got those of 'with_next'\)"):
-        EventPreprocessor().fit(events.with_next(), time_split(events.with_next()))
-    with pytest.raises(ValueError, match=r"'dataset' to hold all samples that 'split' divides"):
-        EventPreprocessor().fit(events.with_at_least(int(events.ptr.diff().max())), time_split(events))
+    for data, parts, message in (
+        (events, Split(split.train[:0], torch.arange(events.num_events), split.test[:0], "x"), "a split with training"),
+        (later, time_split(later), r"a date each \(got those of 'with_next'\)"),
+        (events.with_at_least(int(events.ptr.diff().max())), split, "'dataset' to hold all samples that 'split' div"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            EventPreprocessor().fit(data, parts)

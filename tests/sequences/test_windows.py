@@ -9,9 +9,8 @@ from tg_mlc.sequences.windows import WindowViews, events_of, occurrences
 
 def views(**options):
     torch.manual_seed(0)
-    return WindowViews(
-        NUM_LABELS, 4, **{"window_size": WINDOW_SIZE, "num_bins": NUM_BINS, "gaps": range(31), **options}
-    )
+    window = {"window_size": WINDOW_SIZE, "num_bins": NUM_BINS, "gaps": range(31)}
+    return WindowViews(NUM_LABELS, 4, **{**window, **options})
 
 
 def test_labels_absent_from_a_window_are_their_embedding_alone():
@@ -33,19 +32,11 @@ def test_an_occurrence_adds_its_time_and_its_amount():
     torch.testing.assert_close(layer.by_label(data), expected)
 
 
-def test_gaps_of_years_and_times_that_run_backwards_are_defined():
-    time = views().time
-    step = torch.zeros(4, dtype=torch.long)
-    far, farther, none, back = time(torch.tensor([30.0, 5000.0, 0.0, -3.0]), step)
-    assert torch.equal(far, farther)
-    assert torch.equal(none, back)
-
-
 def test_other_gaps_than_those_of_training_are_the_next_smaller():
     time = views(gaps=[0, 7, 21]).time
-    step = torch.zeros(5, dtype=torch.long)
-    expected = time.days.weight[[0, 1, 1, 2, 2]] + time.position.weight[0]
-    assert torch.equal(time(torch.tensor([6.0, 7.0, 20.9, 21.0, 900.0]), step), expected)
+    expected = time.days.weight[[0, 0, 0, 1, 1, 2, 2]] + time.position.weight[0]
+    days = torch.tensor([-3.0, 0.0, 6.0, 7.0, 20.9, 21.0, 5000.0])  # times that run backwards, and gaps of years
+    assert torch.equal(time(days, torch.zeros(7, dtype=torch.long)), expected)
 
 
 def test_earlier_events_than_the_last_are_left_out():
