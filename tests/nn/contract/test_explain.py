@@ -76,10 +76,6 @@ def gat() -> Structured:
     return Structured(GATConv(8, 8))
 
 
-def gine() -> Structured:
-    return Structured(GINEConv(nn.Linear(8, 8)))
-
-
 def explain(model: nn.Module, algorithm: Any, edge_index: Tensor) -> Explanation:
     explainer = Explainer(
         model,
@@ -96,7 +92,11 @@ def explain(model: nn.Module, algorithm: Any, edge_index: Tensor) -> Explanation
     return explanation
 
 
-@pytest.mark.parametrize(("model", "edge_index"), [(Attention, BONDS), (Edges, TO_LABELS), (gat, BONDS), (gine, BONDS)])
+@pytest.mark.parametrize(
+    ("model", "edge_index"),
+    [(Attention, BONDS), (Edges, TO_LABELS), (gat, BONDS), (lambda: Structured(GINEConv(nn.Linear(8, 8))), BONDS)],
+    ids=["attention", "edges", "gat", "gine"],
+)
 def test_gnn_explainer(model: Any, edge_index: Tensor) -> None:
     torch.manual_seed(0)
     explanation = explain(model(), GNNExplainer(epochs=5), edge_index)
