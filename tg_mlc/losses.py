@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from tg_mlc._options import check_choice, check_number, check_share
 
@@ -38,7 +39,22 @@ def read_observed(logits: Tensor, y: Tensor, label_smoothing: float) -> Observed
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     mask = ~torch.isnan(y)
     target = torch.where(mask, y, 0.0).to(logits.dtype)
+    check_range("y", target, 1, "0, 1 or NaN (unknown), or a probability between 0 and 1")
     return Observed(torch.where(mask, logits, 0.0), target * (1.0 - label_smoothing) + 0.5 * label_smoothing, mask)
+
+
+def check_range(name: str, values: Tensor, most: int, expected: str) -> None:
+    """Refuses targets outside of 0 to :obj:`most` by value and place; on a GPU by an assertion on the device, because a
+    step that waits for values is slower.
+    """
+    if torch.compiler.is_compiling() or values.is_meta or not values.numel() or is_functorch_wrapped_tensor(values):
+        return
+    least, greatest = torch.aminmax(values.detach())
+    if values.is_cuda:
+        torch._assert_async((least >= 0) & (greatest <= most), f"Expected '{name}' to hold {expected}")
+    elif least < 0 or greatest > most:
+        place = ((values < 0) | (values > most)).nonzero()[0].tolist()
+        raise ValueError(f"Expected '{name}' to hold {expected} (got {values[tuple(place)].item()} at {place})")
 
 
 def masked_bce(
@@ -55,12 +71,13 @@ def masked_bce(
         (1 - y_{bi}) \log (1 - \sigma(z_{bi}))
 
     with :math:`\mathcal{K}` the entries of :obj:`y` that are not NaN. Unknown entries get a gradient of exactly zero;
-    without an observed entry, the loss is zero. Half-precision logits are promoted to float32 first. Nothing waits for
-    the device, so that values of :obj:`y` are not checked (and may be soft targets).
+    without an observed entry, the loss is zero. Half-precision logits are promoted to float32 first. A target between
+    0 and 1 is the probability that the label applies. Targets are not checked in compiled code; on a GPU, where nothing
+    waits for values, wrong ones fail an assertion on the device.
 
     Args:
         logits (Tensor): Scores before the sigmoid.
-        y (Tensor): Targets: 0, 1, or NaN for unknown.
+        y (Tensor): Targets: 0, 1, a probability between them, or NaN for unknown.
         pos_weight (Tensor, Sequence or float, optional): Weight of positive entries, one for all labels or one per
             label. As in PyTorch, the mean still divides by the number of entries. (default: :obj:`None`)
         label_smoothing (float, optional): With :math:`\epsilon`, targets become :math:`\epsilon / 2` and
@@ -71,8 +88,9 @@ def masked_bce(
         - **output:** a scalar
 
     Raises:
-        ValueError: If the shapes differ, :obj:`label_smoothing` is not in :math:`[0, 1)`, a weight is not a finite
-            number of at least 0 (which is not checked of tensors), or there are neither one nor :math:`L` weights.
+        ValueError: If the shapes differ, a target is neither NaN nor in :math:`[0, 1]`, :obj:`label_smoothing` is not
+            in :math:`[0, 1)`, a weight is not a finite number of at least 0 (which is not checked of tensors), or there
+            are neither one nor :math:`L` weights.
     """
     entries = read_observed(logits, y, label_smoothing)
     if pos_weight is not None:
@@ -150,7 +168,7 @@ def listwise_loss(logits: Tensor, y: Tensor, *, weight: float = 5.0, label_smoot
         weight (float, optional): The weight :math:`\lambda`. (default: :obj:`5.0`)
 
     Raises:
-        ValueError: If the shapes differ or an option is out of range.
+        ValueError: If the shapes differ, or a target or an option is out of range.
     """
     check_number("weight", weight)
     entries = read_observed(logits, y, label_smoothing)
@@ -184,10 +202,11 @@ def sequence_loss(log_probs: Tensor, symbols: Tensor, *, label_smoothing: float 
         - **output:** a scalar
 
     Raises:
-        ValueError: If :obj:`label_smoothing` is not in :math:`[0, 1)`.
+        ValueError: If :obj:`label_smoothing` is not in :math:`[0, 1)`, or a symbol not from 0 to :math:`L`.
     """
     check_number("label_smoothing", label_smoothing, below=1.0)
-    stops = symbols == log_probs.size(-1) - 1
+    check_range("symbols", symbols, last := log_probs.size(-1) - 1, f"numbers of labels, or {last} to stop")
+    stops = symbols == last
     counted = (stops.cumsum(dim=1) - stops.long()) == 0
     losses = -log_probs.gather(2, symbols.unsqueeze(-1)).squeeze(-1)
     if label_smoothing > 0.0:
@@ -215,7 +234,7 @@ def focal_loss(
             (default: :obj:`0.25`, that of the paper)
 
     Raises:
-        ValueError: If the shapes differ or an option is out of range.
+        ValueError: If the shapes differ, or a target or an option is out of range.
     """
     check_number("gamma", gamma)
     entries = read_observed(logits, y, label_smoothing)
@@ -258,7 +277,7 @@ def asymmetric_loss(
             (default: :obj:`0.05`)
 
     Raises:
-        ValueError: If the shapes differ or an option is out of range.
+        ValueError: If the shapes differ, or a target or an option is out of range.
     """
     check_number("gamma_neg", gamma_neg)
     check_number("gamma_pos", gamma_pos)
@@ -299,7 +318,7 @@ def soft_f1_loss(
             together. (default: :obj:`"macro"`)
 
     Raises:
-        ValueError: If the shapes differ or an option is out of range.
+        ValueError: If the shapes differ, or a target or an option is out of range.
     """
     check_choice("average", average, ("macro", "micro"))
     entries = read_observed(logits, y, label_smoothing)

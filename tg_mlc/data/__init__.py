@@ -14,17 +14,6 @@ from tg_mlc.data.given import given_labels
 from tg_mlc.data.scaffold import scaffold_split
 from tg_mlc.data.splits import Split, predefined_split, random_split, stratified_split
 
-__all__ = [
-    "ArrayDataset",
-    "MultiLabelDataset",
-    "Split",
-    "given_labels",
-    "predefined_split",
-    "random_split",
-    "scaffold_split",
-    "stratified_split",
-]
-
 # Readers of own data are part of the room above, and are found here by name.
 _READERS = {
     "DNADataset": "dna_dataset",
@@ -39,10 +28,38 @@ _READERS = {
     "from_arrays": "arrays",
     "from_csv": "csv_files",
     "from_events": "events",
+    "from_libsvm": "libsvm",
     "molecule_from_smiles": "smiles",
     "read_label_xml": "arff",
     "tokenize": "vocabulary",
 }
+
+__all__ = [
+    "ArrayDataset",
+    "DNADataset",
+    "DuplicateMolecule",
+    "EventSequences",
+    "InvalidMolecule",
+    "MoleculeDataset",
+    "MoleculeError",
+    "MoleculeReport",
+    "MultiLabelDataset",
+    "Split",
+    "build_vocabulary",
+    "from_arff",
+    "from_arrays",
+    "from_csv",
+    "from_events",
+    "from_libsvm",
+    "given_labels",
+    "molecule_from_smiles",
+    "predefined_split",
+    "random_split",
+    "read_label_xml",
+    "scaffold_split",
+    "stratified_split",
+    "tokenize",
+]
 
 
 def __getattr__(name: str) -> Any:

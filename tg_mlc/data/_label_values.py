@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from tg_mlc._frames import take_by_name
 from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array, is_missing, to_numbers
 
+_HINT = "if rows hold the numbers of labels, pass [{str(i) for i in row} for row in Y]"
 MAX_BYTES = 2**33  # of the labels of all samples, of which every one has a place in memory
 
 
@@ -23,6 +25,8 @@ def read_labels(
     """
     if isinstance(label_names, str):
         raise ValueError(f"Expected 'label_names' to be a list of names (got the string '{label_names}')")
+    Y, numbers = numbers_as_names(Y)
+    label_names = numbers if label_names is None else label_names
     read = _from_names if are_names(Y) else _from_matrix
     values, names = read(Y, label_names, num_labels)
     if 0 in values.shape:
@@ -43,7 +47,10 @@ def _from_matrix(Y: Any, label_names: Sequence[str] | None, num_labels: int | No
         row, column = np.argwhere(wrong)[0]
         got = str(values[row, column]).removesuffix(".0")
         where = f"row {row}, column {column}: label '{names[column]}'"
-        raise ValueError(f"Expected labels to be 0, 1 or NaN (got {got} in {where})")
+        hint = f"; {_HINT}" if isinstance(Y, (list, tuple)) else ""
+        raise ValueError(f"Expected labels to be 0, 1 or NaN (got {got} in {where}){hint}")
+    if isinstance(Y, (list, tuple)) and all(isinstance(row, tuple) for row in Y):
+        warnings.warn(f"Took tuples of 0 and 1 for the rows of a matrix; {_HINT}", stacklevel=3)
     return values, names
 
 
@@ -53,6 +60,28 @@ def _check_size(num_samples: int, num_labels: int) -> None:
         got = f"{num_labels:,} labels of {num_samples:,} samples, which take {size / 2**30:.1f} GiB"
         hint = "choose another column if this one names the samples, or leave out rare labels"
         raise ValueError(f"Expected labels whose matrix takes at most {MAX_BYTES >> 30} GiB (got {got}); {hint}")
+
+
+def numbers_as_names(Y: Any) -> tuple[Any, list[str] | None]:
+    """Lists of the numbers of each sample's labels, told from a matrix by their differing lengths, as sets, and these
+    numbers in order as names; anything else as it is.
+    """
+    rows = [row for row in Y if not is_missing(row)] if isinstance(Y, (list, tuple)) else []
+    if not all(isinstance(row, (list, tuple)) for row in rows) or len(set(map(len, rows))) < 2:
+        return Y, None
+    numbers = [number for row in rows for number in row]
+    whole = (int, np.integer, float, np.floating)  # load_svmlight_file gives floats
+    if not all(isinstance(n, whole) and not isinstance(n, bool) and float(n).is_integer() and n >= 0 for n in numbers):
+        return Y, None
+    sets = [None if is_missing(row) else set(map(int, row)) for row in Y]
+    for place, (row, entry) in enumerate(zip(Y, sets, strict=True)):
+        if entry is not None and len(entry) < len(row):
+            expected = (
+                "labels as a matrix of 0, 1 and NaN, with rows of one length, or as a list of sets of label names"
+            )
+            got = f"lists of differing lengths, and {list(row)} in row {place}, which are no numbers of labels"
+            raise ValueError(f"Expected {expected} (got {got})")
+    return sets, list(map(str, sorted(set().union(*filter(None, sets)))))
 
 
 def are_names(Y: Any) -> bool:
@@ -109,7 +138,11 @@ def _matrix(Y: Any) -> np.ndarray:
         values = as_array(Y)
     except ValueError as error:
         expected = "labels as a matrix of 0, 1 and NaN, or as a list of sets of label names"
-        raise ValueError(f"Expected {expected} ({error})") from error
+        raise ValueError(f"Expected {expected} (got rows of differing lengths or types); {_HINT}") from error
+    if values.ndim == 1 and any(isinstance(name, str) for name in values.tolist()):
+        expected = "a set or a list of label names for each sample"
+        got = f"one name per sample, such as {str(values[0])!r}"
+        raise ValueError(f"Expected {expected} (got {got}); pass [[name], ...], as in [[name] for name in Y]")
     if values.ndim != 2:
         expected = "labels of shape [num_samples, num_labels], one column per label"
         raise ValueError(f"Expected {expected} (got {list(values.shape)})")

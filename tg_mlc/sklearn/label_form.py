@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from tg_mlc._numbers import as_list, is_missing
-from tg_mlc.data._label_values import are_names, read_labels
+from tg_mlc.data._label_values import are_names, numbers_as_names, read_labels
 from tg_mlc.metrics._inputs import FloatArray
 
 _SETS = (set, frozenset, list, tuple)
@@ -38,9 +38,9 @@ class LabelForm:
         """The form of labels, as of :meth:`LaMPClassifier.fit`, and their matrix :math:`(N, L)`; two classes have one
         column.
         """
-        y = _plain(y)
+        y, numbers = numbers_as_names(_plain(y))
         if are_names(y):
-            matrix, names = read_labels(y, None)
+            matrix, names = read_labels(y, numbers)
             given = {str(name): name for entry in y if isinstance(entry, _SETS) for name in entry}
             values = [given[name] for name in names]  # which may be numbers
             text = all(isinstance(value, str) for value in values)
@@ -72,7 +72,7 @@ class LabelForm:
 
     def encode(self, y: Any, *, unseen: bool = False) -> FloatArray:
         """The matrix :math:`(N, L)` of more labels; on request with further columns for names that are new in sets."""
-        y = _plain(y)
+        y, _ = numbers_as_names(_plain(y))
         if self.form == "classes":
             y = _read_classes(y)
             if unknown := sorted({*y.tolist()} - {*self.classes.tolist()}):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from lightning.pytorch import LightningDataModule
 from torch import Generator, Tensor
 from torch.utils.data import Sampler, Subset
-from torch_geometric.data import Dataset
+from torch_geometric.data import Data, Dataset
 from torch_geometric.loader import DataLoader
 
 from tg_mlc._options import check_count
@@ -51,14 +52,37 @@ class EpochSampler(Sampler[int]):
         return self.num_samples
 
 
+class _Samples(Dataset):
+    """The samples of a list, or of a part of a data set, as a data set of PyG."""
+
+    def __init__(self, samples: Any) -> None:
+        given = samples if isinstance(samples, (list, tuple)) else []
+        if isinstance(samples, torch.utils.data.Dataset) and len(samples):  # type: ignore[arg-type]
+            given = [samples[0]]
+        types = [type(sample).__name__ for sample in given if not isinstance(sample, Data)]
+        if types or not given:
+            got = " of ".join([type(samples).__name__, *types[:1]])
+            hint = "'from_arrays' and the other readers of 'tg_mlc.data' make one"
+            raise ValueError(f"Expected 'dataset' to be a data set of PyG, or a list of Data (got {got}); {hint}")
+        super().__init__()
+        self.samples = samples
+
+    def len(self) -> int:
+        return len(self.samples)
+
+    def get(self, idx: int) -> Data:
+        sample: Data = self.samples[idx]
+        return sample
+
+
 class MultiLabelDataModule(LightningDataModule):
     """Loads the parts of a split of a PyG data set.
 
     Checkpoints hold the split's hash and the seed; training can only be resumed with the same.
 
     Args:
-        dataset (Dataset): Samples with :obj:`y` of shape :math:`(1, L)`: 0, 1, or NaN for unknown. If it has
-            ``__getitems__``, that makes a batch of many samples at once, as
+        dataset (Dataset or list of Data): Samples with :obj:`y` of shape :math:`(1, L)`: 0, 1, or NaN for unknown. If
+            a data set has ``__getitems__``, that makes a batch of many samples at once, as
             :class:`~tg_mlc.sequences.NextSetDataset` does.
         split (Split): Which of them to train, validate and test with.
         batch_size (int, optional): Number of samples per batch. (default: :obj:`32`)
@@ -67,16 +91,28 @@ class MultiLabelDataModule(LightningDataModule):
         seed (int, optional): Decides the order of the training samples. (default: :obj:`0`)
 
     Raises:
-        ValueError: If the split does not fit, or leaves nothing to train or validate with, or a size is less than 1.
+        ValueError: If :obj:`dataset` is something else, the split does not fit, or leaves nothing to train or validate
+            with, or a size is less than 1.
     """
 
     def __init__(
-        self, dataset: Dataset, split: Split, batch_size: int = 32, *, num_workers: int = 0, seed: int = 0
+        self,
+        dataset: Dataset | Sequence[Data],
+        split: Split,
+        batch_size: int = 32,
+        *,
+        num_workers: int = 0,
+        seed: int = 0,
     ) -> None:
         super().__init__()
-        _check_fits(split, len(dataset))
+        whole = dataset
+        while isinstance(whole, Subset):
+            whole = whole.dataset
+        self._makes_batches = hasattr(whole, "__getitems__")
+        is_ready = self._makes_batches or isinstance(dataset, Dataset)
+        self.dataset: Any = dataset if is_ready else _Samples(dataset)
+        _check_fits(split, len(self.dataset))
         check_count("batch_size", batch_size)
-        self.dataset = dataset
         self.split = split
         self.batch_size = batch_size
         self.num_workers = num_workers
@@ -106,8 +142,8 @@ class MultiLabelDataModule(LightningDataModule):
         # Without a generator of its own a loader draws from the global one, and evaluation would change training.
         options.setdefault("generator", Generator())
         options |= {"batch_size": self.batch_size, "num_workers": self.num_workers}
-        whole = hasattr(self.dataset, "__getitems__")
-        return make_loader(Subset(self.dataset, part.tolist()) if whole else self.dataset[part], **options)
+        samples = Subset(self.dataset, part.tolist()) if self._makes_batches else self.dataset[part]
+        return make_loader(samples, **options)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns what the order of the training samples depends on."""
