@@ -77,6 +77,27 @@ def test_shapes_smoothing_and_half_precision(logits, y, loss):
     assert loss(torch.full((3, 3), 8.0, dtype=torch.float16), y).isfinite()
 
 
+@pytest.mark.parametrize("wrong", [-1.0, -100.0, 2.0, math.inf, -math.inf, 1.5])
+def test_wrong_targets_are_refused_by_value_and_place(logits, y, loss, wrong):
+    y[1, 2] = wrong
+    with pytest.raises(ValueError, match=rf"'y' to hold 0, 1 or NaN .*\(got {wrong} at \[1, 2\]\)"):
+        loss(logits, y)
+
+
+def test_targets_may_be_probabilities_booleans_and_batched_by_transforms(logits, loss):
+    assert loss(logits, torch.full((3, 3), 0.5)).isfinite()
+    assert loss(logits, torch.ones(3, 3, dtype=torch.bool)) == loss(logits, torch.ones(3, 3))
+    values = torch.func.vmap(loss)(logits.detach().expand(2, 3, 3), torch.ones(2, 3, 3))
+    torch.testing.assert_close(values, loss(logits, torch.ones(3, 3)).detach().expand(2))
+
+
+@pytest.mark.parametrize("wrong", [-1, 4])
+def test_symbols_out_of_range_are_refused(wrong):
+    symbols = torch.tensor([[1, 0, 3], [2, wrong, 3]])
+    with pytest.raises(ValueError, match=rf"'symbols' to hold .* 3 to stop \(got {wrong} at \[1, 1\]\)"):
+        sequence_loss(torch.randn(2, 3, 4).log_softmax(dim=-1), symbols)
+
+
 @pytest.mark.parametrize(
     ("loss", "options"),
     [

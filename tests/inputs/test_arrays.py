@@ -468,3 +468,36 @@ def test_rows_of_attributes_are_those_of_the_samples_that_are_left():
 def test_importing_the_entry_points_imports_no_data_sets():
     code = "import sys, tg_mlc.inputs.arrays, tg_mlc.inputs.csv_files; print('tg_mlc.datasets' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "names", "y"),
+    [
+        ([[1, 3], [0], [], [1, 10]], ["0", "1", "3", "10"], [[0, 1, 1, 0], [1, 0, 0, 0], [0] * 4, [0, 1, 0, 1]]),
+        ([(2.0, 5.0), (), (5.0,)], ["2", "5"], [[1, 1], [0, 0], [0, 1]]),
+    ],
+)
+def test_lists_of_the_numbers_of_labels(rows, names, y):
+    dataset = from_arrays(np.eye(len(rows), 3) / 2, rows)
+    assert (dataset.label_names, dataset.y.tolist()) == (names, y)
+    unknown = from_arrays(np.eye(len(rows) + 1, 3) / 2, [*rows, None])
+    assert unknown.y[-1].isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["red", "blue", "red"], r"one name per sample, such as 'red'\); pass \[\[name\], \.\.\.\]"),
+        ([(3,), (1,), (0,)], r"0, 1 or NaN \(got 3 in row 0.*numbers of labels, pass"),
+        ([[1, 0], [1, 1], [0]], r"with rows of one length.*\[1, 1\] in row 1"),
+        ([[1, -1], [1], [0]], r"rows of differing lengths or types\); if rows hold the numbers of labels"),
+    ],
+)
+def test_labels_in_no_form_are_refused_with_what_to_pass(labels, message):
+    with pytest.raises(ValueError, match=message):
+        from_arrays(np.eye(3) / 2, labels)
+
+
+def test_tuples_of_one_length_may_be_numbers_of_labels():
+    with pytest.warns(UserWarning, match="Took tuples .* for the rows of a matrix; if rows hold the numbers of labels"):
+        assert from_arrays(np.eye(2) / 2, [(1, 0), (0, 1)]).y.tolist() == [[1, 0], [0, 1]]

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.utils.data import Subset
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
 
 from tg_mlc.data import Split, random_split
 from tg_mlc.training import MultiLabelDataModule
@@ -57,3 +60,21 @@ def test_split_must_fit(dataset, split):
 def test_batches_hold_samples(dataset, split, batch_size):
     with pytest.raises(ValueError, match=r"'batch_size' to be a whole number of at least 1 \(got "):
         MultiLabelDataModule(dataset, split, batch_size)
+
+
+@pytest.mark.parametrize("wrap", [list, tuple, lambda samples: Subset(samples, range(12))])
+def test_lists_of_samples_are_taken_and_stay_lists(wrap):
+    samples = [Data(x=torch.tensor([[i / 10]]), y=torch.tensor([[i % 2.0]])) for i in range(12)]
+    data = MultiLabelDataModule(wrap(samples), random_split(12), batch_size=4)
+    loaders = (data.train_dataloader(), data.val_dataloader(), data.test_dataloader())
+    x = torch.cat([batch.x for loader in loaders for batch in loader])
+    assert sorted(x.flatten().tolist()) == pytest.approx([i / 10 for i in range(12)])
+    assert [len(batch.ptr) for batch in DataLoader(samples, batch_size=6)] == [7, 7]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "got"), [([1, 2], "list of int"), ([], "list"), (torch.zeros(12, 2), "Tensor"), (None, "NoneType")]
+)
+def test_other_data_are_refused_when_the_module_is_made(wrong, got):
+    with pytest.raises(ValueError, match=rf"'dataset' to be a data set of PyG, or a list of Data \(got {got}\)"):
+        MultiLabelDataModule(wrong, random_split(12))
