@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch_geometric.transforms as T
 
-from tg_mlc.data._settings import settings_key
+from tg_mlc.data.samples import settings_key
 
 
 class Marker:

@@ -1,19 +1,24 @@
-"""Samples in PyG's collated form, and their file: written at once or not at all, read without running code."""
+"""Samples in PyG's collated form, and their file: written at once or not at all, read without running code, and named
+after the settings that made it.
+"""
 
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-from tg_mlc._files import read_tensors, replace_when_done
+from tg_mlc._files import read_tensors, replace_when_done, sha256
 
 FORMAT = 2
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 class Samples(NamedTuple):
@@ -70,3 +75,30 @@ class Samples(NamedTuple):
                 f"Expected '{path}' to be a processed data set of this version (got a file that cannot be used: "
                 f"{error!r}); pass 'force_reload=True' to build it again"
             ) from error
+
+
+def settings_key(*settings: Any) -> str | None:
+    """A short name for settings, the same in every run: objects are told apart by their class and attributes. None if
+    a function is among them, because its name does not tell what it does.
+    """
+    try:
+        words = _words(settings)
+    except RecursionError:  # of an object that leads to itself
+        return None
+    return None if _ADDRESS.search(words) else sha256(words.encode())[:16]
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_words, value))}]"
+    if isinstance(value, (set, frozenset)):
+        return f"set {sorted(map(_words, value))}"  # else in the order of hashes, which runs do not share
+    if isinstance(value, dict):
+        return f"dict {_words(list(value.items()))}"
+    if isinstance(value, (Tensor, np.ndarray)):
+        return f"{value.dtype} {value.tolist()}"  # whole, and not shortened as when it is printed
+    if isinstance(value, type) or not hasattr(value, "__dict__"):
+        return repr(value)
+    # What an object prints by itself is its address.
+    printed = str(type(value)) if repr(value) == object.__repr__(value) else repr(value)
+    return f"{printed} {_words(vars(value))}"

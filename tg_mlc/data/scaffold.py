@@ -46,15 +46,6 @@ class Groups:
         """Occurrences of each class in the parts, ``[3, num_classes]``."""
         return np.stack([self.counts[part_of == part].sum(axis=0) for part in range(NUM_PARTS)])
 
-    def num_lacking(self, part_of: np.ndarray, used: np.ndarray) -> int:
-        """The number of times that a class is absent from a part that has samples at all."""
-        return int((self.part_counts(part_of)[used] == 0).sum())
-
-    def fewest_lacking(self, used: np.ndarray) -> int:
-        """A lower bound of :meth:`num_lacking`: a class cannot be in more parts than groups have it."""
-        occurrences = (self.counts > 0).sum(axis=0)
-        return int(np.maximum(int(used.sum()) - occurrences, 0).sum())
-
     def repair(self, part_of: np.ndarray, used: np.ndarray) -> np.ndarray:
         """Swaps groups between parts, keeping their sizes, as long as that makes fewer classes absent."""
         part_of = part_of.copy()
@@ -121,8 +112,8 @@ def scaffold_split(
 
     Args:
         smiles (list[str]): One SMILES string per molecule.
-        y (torch.Tensor, numpy.ndarray or scipy.sparse matrix, optional): Labels ``[num_molecules, num_labels]``, dense
-            or sparse: 0, 1 or NaN (unknown, of neither class). (default: :obj:`None`)
+        y (torch.Tensor, numpy.ndarray or scipy.sparse matrix, optional): As in
+            :func:`~tg_mlc.data.stratified_split`. (default: :obj:`None`)
         fractions (tuple[float], optional): Shares of training, validation and test molecules; the parts come as close
             to them as whole scaffolds allow. (default: :obj:`(0.8, 0.1, 0.1)`)
         seed (int, optional): Determines the random order in which scaffolds are shared out. If :obj:`None`, they go
@@ -141,40 +132,43 @@ def scaffold_split(
     counts = np.empty((len(scaffolds), 0)) if labels is None else labels.class_counts(group_of, len(scaffolds))
     groups = Groups(np.bincount(group_of), counts)
     part_of = _best(groups, sizes, seed)[group_of]
-    _check_filled(part_of, sizes, len(scaffolds))
+    filled = np.bincount(part_of, minlength=NUM_PARTS)
+    if ((filled == 0) & (sizes > 0)).any():
+        expected = f"enough scaffolds to fill parts of {sizes.tolist()} molecules"
+        got = f"{len(scaffolds)} scaffolds, which fill {filled.tolist()}"
+        raise ValueError(f"Expected {expected} (got {got}); use another split for such molecules")
     report = f"{len(scaffolds)} scaffolds, the largest with {groups.sizes.max()} molecules"
     if labels is not None:
         report += "\n" + coverage_report(labels, part_of, label_names)
     return Split.from_assignment(part_of, name=f"scaffold(seed={seed})", report=report)
 
 
-def murcko_scaffolds(smiles: Sequence[str]) -> list[str]:
+def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
     """The Bemis-Murcko scaffold of each molecule as SMILES without stereochemistry, empty where there is no ring."""
-    with require("rdkit.rdBase", extra="molecules").BlockLogs():
-        return [_scaffold(row, text) for row, text in enumerate(smiles)]
-
-
-def _scaffold(row: int, smiles: Any) -> str:
     chem = require("rdkit.Chem", extra="molecules")
     murcko = require("rdkit.Chem.Scaffolds.MurckoScaffold", extra="molecules")
-    if not isinstance(smiles, str):
-        got = f"{type(smiles).__name__} for sample {row}"
-        raise ValueError(f"Expected 'smiles' to hold strings (got {got}); of a data set take 'dataset.smiles'")
-    mol = chem.MolFromSmiles(smiles)
-    if mol is None:
-        raise ValueError(f"Expected a valid SMILES for every sample (got '{smiles}' for sample {row})")
-    scaffold: str = murcko.MurckoScaffoldSmiles(mol=mol, includeChirality=False)
-    return scaffold
+    scaffolds = []
+    with require("rdkit.rdBase", extra="molecules").BlockLogs():
+        for row, text in enumerate(smiles):
+            if not isinstance(text, str):
+                got = f"{type(text).__name__} for sample {row}"
+                raise ValueError(f"Expected 'smiles' to hold strings (got {got}); of a data set take 'dataset.smiles'")
+            if (mol := chem.MolFromSmiles(text)) is None:
+                raise ValueError(f"Expected a valid SMILES for every sample (got '{text}' for sample {row})")
+            scaffolds.append(murcko.MurckoScaffoldSmiles(mol=mol, includeChirality=False))
+    return scaffolds
 
 
 def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarray:
     """The part of each group, from the attempt that lacks the fewest classes; the first one if it lacks no more."""
     used = part_sizes > 0
-    possible = groups.fewest_lacking(used)
+    # A class cannot be in more parts than groups have it.
+    possible = int(np.maximum(int(used.sum()) - (groups.counts > 0).sum(axis=0), 0).sum())
     attempts: list[tuple[int, int, np.ndarray]] = []
     for order in _orders(groups, part_sizes, seed):
         part_of = groups.repair(groups.fill(order, part_sizes), used)
-        attempts.append((groups.num_lacking(part_of, used), len(attempts), part_of))
+        num_lacking = int((groups.part_counts(part_of)[used] == 0).sum())
+        attempts.append((num_lacking, len(attempts), part_of))
         if attempts[-1][0] <= possible:
             break
     return min(attempts)[-1]
@@ -190,12 +184,3 @@ def _orders(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> Iterato
     for _ in range(NUM_ATTEMPTS):
         order = rng.permutation(len(groups.sizes))
         yield order[np.argsort(groups.sizes[order] <= large, kind="stable")]
-
-
-def _check_filled(part_of: np.ndarray, part_sizes: np.ndarray, num_scaffolds: int) -> None:
-    filled = np.bincount(part_of, minlength=NUM_PARTS)
-    if ((filled == 0) & (part_sizes > 0)).any():
-        raise ValueError(
-            f"Expected enough scaffolds to fill parts of {part_sizes.tolist()} molecules (got {num_scaffolds} "
-            f"scaffolds, which fill {filled.tolist()}); use another split for such molecules"
-        )

@@ -107,14 +107,12 @@ def coverage_report(labels: SparseLabels, part_of: np.ndarray, label_names: list
         lacking = [("anywhere", nowhere), *((f"in {part}", (of_kind[i] == 0) & ~nowhere) for i, part in parts)]
         for where, absent in lacking:
             if absent.any():
-                absentees = _join([names[i] for i in np.flatnonzero(absent)])
-                lines.append(f"no known {kind} {where} for {absent.sum()} of {num_labels} labels: {absentees}")
+                listed = [names[i] for i in np.flatnonzero(absent)]
+                listed[MISSING_NAMES_SHOWN:] = [f"and {len(listed) - MISSING_NAMES_SHOWN} more"] * (
+                    len(listed) > MISSING_NAMES_SHOWN
+                )
+                lines.append(f"no known {kind} {where} for {absent.sum()} of {num_labels} labels: {'; '.join(listed)}")
     return "\n".join(lines) or f"both classes of all {num_labels} labels in every part"
-
-
-def _join(names: list[str]) -> str:
-    more = len(names) - MISSING_NAMES_SHOWN
-    return "; ".join(names[:MISSING_NAMES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _where(matrix: sp.csr_array, chosen: np.ndarray) -> sp.csr_array:
@@ -136,9 +134,7 @@ class Split:
         train_dataset = dataset[split.train]
 
     Args:
-        train (torch.Tensor): Indices of the training samples, ``long``.
-        val (torch.Tensor): Indices of the validation samples, ``long``.
-        test (torch.Tensor): Indices of the test samples, ``long``.
+        train, val, test (torch.Tensor): Indices of the samples of each part, ``long``.
         name (str): How the split was made.
         report (str, optional): What its maker has to say about it, *e.g.* which labels lack a class in which part.
 
@@ -154,9 +150,14 @@ class Split:
 
     def __post_init__(self) -> None:
         for part in PARTS:
-            indices = _as_indices(getattr(self, part), part)
-            object.__setattr__(self, part, indices)
-        _check_disjoint(dict(zip(PARTS, self.parts, strict=True)))
+            object.__setattr__(self, part, _as_indices(getattr(self, part), part))
+        indices = torch.cat(self.parts).sort().values
+        repeated = indices[1:][indices[1:] == indices[:-1]]
+        if repeated.numel() > 0:
+            index = int(repeated[0])
+            owners = [part for part, members in zip(PARTS, self.parts, strict=True) if index in members]
+            expected = "every sample once, in one part"
+            raise ValueError(f"Expected {expected} (got sample {index} more than once, in {owners})")
 
     @classmethod
     def from_assignment(cls, part_of: np.ndarray, name: str, report: str | None = None) -> Split:
@@ -239,15 +240,6 @@ def _as_indices(indices: Tensor | Sequence[int], part: str) -> Tensor:
     return indices.long().sort().values
 
 
-def _check_disjoint(parts: dict[str, Tensor]) -> None:
-    indices = torch.cat(list(parts.values())).sort().values
-    repeated = indices[1:][indices[1:] == indices[:-1]]
-    if repeated.numel() > 0:
-        index = int(repeated[0])
-        owners = [part for part, members in parts.items() if index in members]
-        raise ValueError(f"Expected every sample once, in one part (got sample {index} more than once, in {owners})")
-
-
 def random_split(num_samples: int, fractions: Fractions = DEFAULT_FRACTIONS, seed: int = 0) -> Split:
     """Splits samples at random.
 
@@ -275,9 +267,7 @@ def predefined_split(
     """Makes a split from given indices, *e.g.* those that a data set was published with.
 
     Args:
-        train (torch.Tensor, numpy.ndarray or list[int]): Indices of the training samples.
-        val (torch.Tensor, numpy.ndarray or list[int]): Indices of the validation samples.
-        test (torch.Tensor, numpy.ndarray or list[int]): Indices of the test samples.
+        train, val, test (torch.Tensor, numpy.ndarray or list[int]): Indices of the samples of each part.
         num_samples (int): Number of samples of the data set; not all of them need to be used.
 
     Raises:
@@ -305,8 +295,7 @@ def stratified_split(
     Args:
         y (torch.Tensor, numpy.ndarray or scipy.sparse matrix): Labels ``[num_samples, num_labels]``, dense or sparse:
             0, 1 or NaN (unknown, not counted).
-        fractions (tuple[float], optional): Shares of training, validation and test samples.
-            (default: :obj:`(0.8, 0.1, 0.1)`)
+        fractions (tuple[float], optional): As in :func:`random_split`. (default: :obj:`(0.8, 0.1, 0.1)`)
         seed (int, optional): Determines the order of samples and how ties are broken. (default: :obj:`0`)
         label_names (list[str], optional): Names of the labels for the report. (default: :obj:`None`)
 

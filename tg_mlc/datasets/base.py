@@ -14,9 +14,8 @@ from torch_geometric.data import Data
 
 from tg_mlc._options import check_count
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
-from tg_mlc.data._settings import settings_key
 from tg_mlc.data.records import Records, Tokens
-from tg_mlc.data.samples import Samples
+from tg_mlc.data.samples import Samples, settings_key
 from tg_mlc.datasets.downloads import RawFile, fetch_all, read_checked
 from tg_mlc.inputs.molecule_dataset import LabeledMolecules
 from tg_mlc.inputs.vocabulary import build_vocabulary, encode

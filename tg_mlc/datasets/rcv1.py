@@ -19,8 +19,8 @@ from typing_extensions import Unpack
 from tg_mlc._files import SUFFIXES, file_sha256, read_lines
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
-from tg_mlc.data._settings import settings_key
 from tg_mlc.data.records import Records
+from tg_mlc.data.samples import settings_key
 from tg_mlc.datasets.base import DatasetOptions, PublishedTable, TextOptions, label_matrix
 from tg_mlc.datasets.downloads import DatasetUnavailableError, fetch_all, find, placed_in, read_checked
 from tg_mlc.datasets.registry import published
@@ -92,13 +92,10 @@ class RCV1(PublishedTable):
         reverse_split (bool, optional): If set to :obj:`True`, the large part trains and the small one tests.
             (default: :obj:`False`)
         binary (bool, optional): If set to :obj:`True`, bags are without weights. (default: :obj:`False`)
-        min_count (int, optional): How often a word must occur in the training documents. (default: :obj:`1`)
-        max_size (int, optional): How many words to keep, the most frequent ones. (default: :obj:`None`, all)
-        max_tokens (int, optional): How many words of a document to keep, from its beginning.
-            (default: :obj:`None`, all)
+        min_count, max_size, max_tokens (int, optional): As in :class:`Reuters21578`, for training documents.
         data_home (str or Path, optional): The folder of scikit-learn, which keeps pickles there: give only one whose
             files you trust. (default: :obj:`None`, scikit-learn's own)
-        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
+        **options (optional), and further errors: As in :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
     Raises:
         DatasetUnavailableError: If a file is missing and cannot be had; the message says how to place it by hand.
@@ -165,7 +162,7 @@ class RCV1(PublishedTable):
     def read(self) -> Records:
         """Makes the table of the chosen form."""
         if self.form == "tokens":
-            records = read_tokens(find_tokens(Path(self.raw_dir)), self.options, self.reverse_split)
+            records = read_tokens(Path(self.raw_dir), self.options, self.reverse_split)
         else:
             records = self._read_json() if self.form == "json" else self._read_vectors()
         return records._replace(train=records.test, test=records.train) if self.reverse_split else records
@@ -214,11 +211,18 @@ class Document(NamedTuple):
     tokens: list[str]
 
 
-def read_tokens(paths: Sequence[Path], options: TextOptions, reverse_split: bool) -> Records:
-    """Makes a table of the token files, that of the training part first, and the file of topics; with
+def read_tokens(raw: Path, options: TextOptions, reverse_split: bool) -> Records:
+    """Makes a table of the token files and the file of topics, in ``root/raw`` or in the data folder; with
     :obj:`reverse_split`, the test part gives the vocabulary.
     """
-    train, *test, judged = paths
+    folders = placed_in(raw, "rcv1v2/raw")
+    found = {name: next(filter(None, (find(name, folder) for folder in folders)), None) for name in TOKEN_FILES}
+    missing = [name for name, path in found.items() if path is None]
+    if missing:
+        places = " or ".join(f"'{folder}'" for folder in folders) + f", also with {', '.join(SUFFIXES)}"
+        hint = f"place the LYRL2004 distribution of {published('rcv1').urls[0]} there, or take form='vectors'"
+        raise DatasetUnavailableError(f"Expected {', '.join(missing)} in {places} (got no such file); {hint}")
+    train, *test, judged = [path for path in found.values() if path is not None]
     topics = read_topics(judged)
     names = sorted(set(chain.from_iterable(topics.values())))
     records, numbers = _read_parts(read_token_documents, [train], test, test if reverse_split else [train], options)
@@ -247,20 +251,6 @@ def read_json(paths: Mapping[str, Path], topics: Sequence[str], options: TextOpt
         raise ValueError(f"Expected documents in {', '.join(map(str, paths.values()))} (got none)")
     records = records._replace(y=label_matrix(labels, topics), label_names=list(topics))
     return records if is_split else records._replace(train=None, test=None)
-
-
-def find_tokens(raw: Path) -> list[Path]:
-    """The token files, that for training first, and the file of topics, in ``root/raw`` or in the data folder."""
-    folders = placed_in(raw, "rcv1v2/raw")
-    found = {name: next(filter(None, (find(name, folder) for folder in folders)), None) for name in TOKEN_FILES}
-    missing = [name for name, path in found.items() if path is None]
-    if missing:
-        places = " or ".join(f"'{folder}'" for folder in folders)
-        raise DatasetUnavailableError(
-            f"Expected {', '.join(missing)} in {places}, also with {', '.join(SUFFIXES)} (got no such file); place "
-            f"the LYRL2004 distribution of {published('rcv1').urls[0]} there, or take form='vectors'"
-        )
-    return [path for path in found.values() if path is not None]
 
 
 def read_token_documents(path: Path) -> Iterator[Document]:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from typing_extensions import Unpack
 
-from tg_mlc.data._settings import settings_key
 from tg_mlc.data.records import Records
+from tg_mlc.data.samples import settings_key
 from tg_mlc.datasets.base import DatasetOptions, PublishedTable, TextOptions, label_matrix
 from tg_mlc.datasets.downloads import read_checked
 from tg_mlc.datasets.registry import published
@@ -60,8 +60,8 @@ class Reuters21578(PublishedTable):
     (:func:`tg_mlc.inputs.vocabulary.tokenize`). The vocabulary is that of the published training stories, which
     :meth:`official_split` divides into training and validation; word 0, ``"<unk>"``, stands for all others. (The
     paper counts 23,662 words in its 6,993 training stories; by our count, 6,993 of the 7,770 have about 23,700.)
-    Samples are in the order of their numbers in the collection. Texts that were never divided into title and body are
-    taken whole. Two stories have a topic twice, which counts once (counted twice, a story has 1.236 labels).
+    Samples are in the order of the collection. Texts without a title and a body are taken whole. Two stories have a
+    topic twice, which counts once (counted twice, a story has 1.236 labels).
 
     The raw files come from ``root/raw``, from ``reuters21578/raw`` in the folder that the environment variable
     :obj:`TG_MLC_DATA` names, or from the collection's archive. Their SHA-256 is checked in each case.
@@ -72,7 +72,7 @@ class Reuters21578(PublishedTable):
         max_size (int, optional): How many words to keep, the most frequent ones. (default: :obj:`None`, all)
         max_tokens (int, optional): How many words of a story to keep, from its beginning.
             (default: :obj:`None`, all)
-        **options (optional): As of :class:`~tg_mlc.datasets.base.PublishedDataset`, which also says what is raised.
+        **options (optional), and further errors: As in :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
     Raises:
         ValueError: If an option is out of range.

@@ -20,8 +20,7 @@ from tg_mlc._optional import require
 from tg_mlc._options import check_choice
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data._label_values import read_labels
-from tg_mlc.data._settings import settings_key
-from tg_mlc.data.samples import Samples
+from tg_mlc.data.samples import Samples, settings_key
 from tg_mlc.inputs.smiles import MoleculeError, molecule_from_rdmol, parse_smiles
 from tg_mlc.inputs.tables import read_molecules
 
