@@ -85,8 +85,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tg_mlc.saving.inference": "Scorer=InferenceModel ModuleScorer=ModuleInference",
     },
     "tg_mlc.recipes": {
-        "tg_mlc.papers.recipes.dna_and_planted": "DNA PLANTED",
-        "tg_mlc.papers.recipes.molecules": "MOLECULES",
+        "tg_mlc.papers.recipes.graphs": "DNA MOLECULES PLANTED",
         "tg_mlc.papers.recipes": "RECIPES Recipe",
         "tg_mlc.papers.recipes.tables": "TABLES",
         "tg_mlc.stacking": "AutoModel auto",

@@ -40,8 +40,7 @@ from tg_mlc.inputs import Chain, Fingerprint, TfIdf
 from tg_mlc.metrics import macro_roc_auc
 from tg_mlc.models.factories import vector_encoders
 from tg_mlc.nn.encoders import LinearPath, MoleculeEncoder, VectorEncoder
-from tg_mlc.papers.recipes.dna_and_planted import DNA, PLANTED
-from tg_mlc.papers.recipes.molecules import MOLECULES
+from tg_mlc.papers.recipes.graphs import DNA, MOLECULES, PLANTED
 from tg_mlc.papers.recipes.tables import TABLES
 from tg_mlc.stacking import StackingFeatures
 from tg_mlc.training import FitResult, MultiLabelDataModule, MultiLabelModule, fit, seed_everything

@@ -30,7 +30,7 @@ from tg_mlc.models.builders import Blueprint, describe_samples
 from tg_mlc.papers import mped
 from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.papers.recipes.family import FAMILY
-from tg_mlc.papers.recipes.molecules import MOLECULES
+from tg_mlc.papers.recipes.graphs import MOLECULES
 from tg_mlc.training import MultiLabelModule, fit
 
 FOLDER = "cells"

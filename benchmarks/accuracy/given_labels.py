@@ -37,7 +37,7 @@ from tg_mlc.data.bags import inputs_of, with_attribute
 from tg_mlc.metrics import macro_average_precision, macro_roc_auc, micro_roc_auc
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
-from tg_mlc.papers.recipes.molecules import MOLECULES
+from tg_mlc.papers.recipes.graphs import MOLECULES
 from tg_mlc.papers.recipes.tables import TABLES
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

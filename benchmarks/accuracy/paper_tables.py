@@ -50,7 +50,7 @@ from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.graphs.wordnet import find_folder
 from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.papers.recipes.family import FAMILY
-from tg_mlc.papers.recipes.molecules import MOLECULES
+from tg_mlc.papers.recipes.graphs import MOLECULES
 
 #: Data sets whose samples are the same for all seeds.
 DATASETS = [name for name, recipe in RECIPES.items() if recipe.redraw is None]

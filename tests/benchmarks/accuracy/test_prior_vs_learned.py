@@ -79,7 +79,7 @@ class NoBatches:
 def test_planted_graphs_end_to_end(
     root: Path, own_runs: Path, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tg_mlc.papers.recipes.dna_and_planted.Planted", partial(Planted, num_samples=800))
+    monkeypatch.setattr("tg_mlc.papers.recipes.graphs.Planted", partial(Planted, num_samples=800))
     tracked = results / "prior_vs_learned-planted-50-official.json"
     tracked.write_text("tracked")
     main(

@@ -4,8 +4,7 @@ from tg_mlc._optional import require
 
 require("lightning.pytorch", extra="train")
 
-from tg_mlc.papers.recipes.dna_and_planted import DNA, PLANTED  # noqa: E402
-from tg_mlc.papers.recipes.molecules import MOLECULES  # noqa: E402
+from tg_mlc.papers.recipes.graphs import DNA, MOLECULES, PLANTED  # noqa: E402
 from tg_mlc.papers.recipes.recipe import Recipe  # noqa: E402
 from tg_mlc.papers.recipes.tables import TABLES  # noqa: E402
 

@@ -9,7 +9,7 @@ from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import fully_connected, string_ppi
 from tg_mlc.models import dna_lamp
 from tg_mlc.papers.recipes import RECIPES
-from tg_mlc.papers.recipes.dna_and_planted import INTERACTIONS
+from tg_mlc.papers.recipes.graphs import INTERACTIONS
 
 FACTORS = ["CTCF", "EP300", "JUND", "RAD21", "SIN3A"]
 
