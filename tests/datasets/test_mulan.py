@@ -72,16 +72,6 @@ def test_the_subsets_of_rcv1(load, number, used, cardinality):
         dataset.official_split()
 
 
-@pytest.mark.slow
-def test_mediamill(load, mulan_root):
-    dataset = load("Mediamill")
-    assert len(dataset) == 30_993 + 12_914
-    assert (dataset.num_labels, dataset.num_inputs, dataset.kind) == (101, 120, "vector")
-    assert dataset.y.sum(1).mean().item() == pytest.approx(4.376, abs=5e-4)
-    assert (dataset.y.sum(1) == 0).sum() == 1730
-    assert dataset.official_split().test.tolist() == list(range(30_993, 30_993 + 12_914))
-
-
 def test_peculiarities_of_the_files(load):
     delicious = load("Delicious")
     assert (delicious.y.sum(1) == 0).sum() == 14

@@ -7,52 +7,32 @@ import torch
 
 from tg_mlc.datasets import NCIFunctionalGroups
 from tg_mlc.datasets import nci as module
+from tg_mlc.graphs import tree
 from tg_mlc.inputs import Fingerprint
 
 
 def test_the_numbers_of_the_data_set(nci):
-    assert len(nci) == 4991
-    assert nci.num_labels == nci.num_classes == 52
-    assert nci.y.shape == (4991, 52)
+    assert (len(nci), nci.num_labels, nci.num_classes, nci.y.shape) == (4991, 52, 52, (4991, 52))
     assert not nci.y.isnan().any()
-    assert nci.report.num_rows == 4999
-    assert len(nci.report.invalid) == 8
-    assert len(nci.report.duplicates) == 99
-
-
-def test_the_statistics_of_the_docstring(nci):
+    assert (nci.report.num_rows, len(nci.report.invalid), len(nci.report.duplicates)) == (4999, 8, 99)
     positives = nci.y.sum(dim=0)
     assert (positives > 0).sum() == 44
     assert (positives >= 20).sum() == 35
     assert nci.y.mean().item() == pytest.approx(0.0480, abs=5e-5)
     assert nci.x.size(0) / len(nci) == pytest.approx(16.4, abs=0.05)
     assert nci.edge_index.size(1) / len(nci) == pytest.approx(33.8, abs=0.05)
+    assert all(data.num_nodes > 0 and data.edge_attr.shape == (data.edge_index.shape[1], 3) for data in nci)
 
 
-def test_every_molecule_is_whole(nci):
-    for data in nci:
-        assert data.num_nodes > 0
-        assert data.edge_attr.shape == (data.edge_index.shape[1], 3)
-
-
-def test_label_names_are_paths(nci):
+def test_the_hierarchy_holds_in_names_and_labels(nci):
     assert len(set(nci.label_names)) == 52
     assert {"Amine", "Amine.Primary.Aromatic", "TerminalAlkyne"} <= set(nci.label_names)
-
-
-def test_the_hierarchy_holds_in_the_labels(nci):
     assert len(nci.label_parents) == 40
     index = {name: i for i, name in enumerate(nci.label_names)}
     for child, parent in nci.label_parents:
         assert child.startswith(f"{parent}.")
         assert (nci.y[:, index[child]] <= nci.y[:, index[parent]]).all()
-
-
-def test_the_hierarchy_makes_a_label_graph(nci):
-    graphs = pytest.importorskip("tg_mlc.graphs")
-    graph = graphs.tree(nci.label_parents, nci.label_names, self_loops=False)
-    assert graph.num_labels == 52
-    assert graph.label_names == nci.label_names
+    assert tree(nci.label_parents, nci.label_names, self_loops=False).label_names == nci.label_names
 
 
 def test_groups_of_known_molecules():
