@@ -94,7 +94,7 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, call
         score = query * call.scale @ key.transpose(-2, -1)  # [B, heads, queries, keys]
     if mask is not None:
         score = score.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else score + mask
-    # Only a bias can leave a query with nobody to attend to.
+    # Only a bias can leave a query without any key to attend to.
     if call.edge_bias is not None:
         isolated = score.isneginf().all(dim=-1, keepdim=True)  # and not a row that holds NaN
         weights = score.masked_fill(isolated, 0.0).softmax(dim=-1).masked_fill(isolated, 0.0).to(value.dtype)

@@ -83,7 +83,7 @@ def normalise(score: Array, bias: Array, head: int, heads: int, low: int, high: 
     """Normalises the scores of one row in place, and returns the logarithm of their sum before."""
     add_bias(score, bias, head, heads, low, high)
     highest = highest_of(score, low, high)
-    if highest == -np.inf:  # nobody is left to attend to, or all scores are NaN
+    if highest == -np.inf:  # no key is left to attend to, or all scores are NaN
         for e in range(low, high):
             score[e] = exp(score[e])
         return score.dtype.type(0)

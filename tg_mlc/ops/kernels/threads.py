@@ -23,7 +23,7 @@ def run(work: Callable[[int], None], workers: int) -> None:
     others = [_pool().submit(work, worker) for worker in range(1, workers)]
     try:
         work(0)
-    finally:  # nobody works on what its caller has taken back
+    finally:  # no thread may work on what its caller has taken back
         wait(others)
     for other in others:
         other.result()
