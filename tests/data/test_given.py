@@ -14,21 +14,21 @@ def same(given: torch.Tensor, expected: list[list[float]]) -> None:
     torch.testing.assert_close(given, torch.tensor(expected), equal_nan=True)
 
 
-def test_labels_by_name():
-    same(given_labels(LABELS, {"fever": 1, "nausea": False}), [[0.0, NAN, 1.0]])
-    same(given_labels(LABELS, {"rash": 1.0, "fever": None}, batch_size=2), [[NAN, 1.0, NAN]] * 2)
-    same(given_labels(LABELS, {}), [[NAN] * 3])
+MATRIX = [[0.0, NAN, 1.0], [NAN, 1.0, NAN]]
 
 
-def test_each_sample_has_its_own():
-    same(given_labels(LABELS, [{"rash": 1}, {}, {"nausea": 0}]), [[NAN, 1, NAN], [NAN] * 3, [0, NAN, NAN]])
-
-
-def test_a_matrix_of_all_labels():
-    matrix = [[0.0, NAN, 1.0], [NAN, 1.0, NAN]]
-    same(given_labels(LABELS, matrix), matrix)
-    same(given_labels(LABELS, np.array(matrix)), matrix)
-    same(given_labels(LABELS, torch.tensor(matrix)), matrix)
+@pytest.mark.parametrize(
+    ("given", "batch_size", "expected"),
+    [
+        ({"fever": 1, "nausea": False}, 1, [[0.0, NAN, 1.0]]),
+        ({"rash": 1.0, "fever": None}, 2, [[NAN, 1.0, NAN]] * 2),
+        ({}, 1, [[NAN] * 3]),
+        ([{"rash": 1}, {}, {"nausea": 0}], 1, [[NAN, 1, NAN], [NAN] * 3, [0, NAN, NAN]]),
+        *((form(MATRIX), 1, MATRIX) for form in (list, np.array, torch.tensor)),
+    ],
+)
+def test_names_of_all_or_of_each_sample_and_matrices(given, batch_size, expected):
+    same(given_labels(LABELS, given, batch_size), expected)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
