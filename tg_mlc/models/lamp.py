@@ -153,11 +153,16 @@ class LaMP(nn.Module):
         x, ptr, to_label, feature_attention = self._encode(data, return_attention_weights)
         wanted = return_intermediate or return_attention_weights
         scores: Tensor | None = None if self.base_scores is None else self.base_scores(data)
+        taken_in: Tensor | None = None if scores is None else self.score_encoder(scores)
+        given = given_in(self, data)
+        if given is not None and self.given_labels is not None:
+            of_given: Tensor = self.given_labels(given)
+            taken_in = of_given if taken_in is None else taken_in + of_given
         states: Any = self.labels(
             x,
             ptr=ptr,
             edge_index=to_label,
-            base_scores=self._base_scores(data, scores),
+            base_scores=taken_in,
             return_intermediate=wanted,
             return_attention_weights=return_attention_weights,
         )
@@ -168,17 +173,8 @@ class LaMP(nn.Module):
             logits = logits + self.score_skip(scores)
         if not wanted:
             return logits
-        return LaMPOutput(logits, self._read(states.intermediate), states.attention, feature_attention)
-
-    def _base_scores(self, data: Data, scores: Tensor | None) -> Tensor | None:
-        given, states = given_in(self, data), None if scores is None else self.score_encoder(scores)
-        if given is None or self.given_labels is None:
-            return states
-        of_given: Tensor = self.given_labels(given)
-        return of_given if states is None else states + of_given
-
-    def _read(self, intermediate: list[Tensor]) -> list[Tensor]:
-        return [self.readout(u) for u in intermediate]
+        intermediate = [self.readout(u) for u in states.intermediate]
+        return LaMPOutput(logits, intermediate, states.attention, feature_attention)
 
     def _encode(
         self, data: Data, return_attention_weights: bool
