@@ -12,7 +12,7 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -141,30 +141,60 @@ def check_kept(name: str, identity: Callable[[Run], Hashable], made: Collection[
 def collect(
     name: str,
     content: Result,
-    calls: Iterable[Any],
+    calls: Mapping[Hashable, Any],
+    identity: Callable[[Run], Hashable],
     show: Callable[[Run], str],
     *,
-    earlier: Iterable[Run] = (),
+    keeps: Callable[[Run], bool] = lambda run: True,
     jobs: int = 1,
     replace: bool = False,
 ) -> Path:
-    """Makes runs, prints each, and writes them beside those of earlier; what there is so far is kept after each call.
+    """Makes the runs that are not there, prints each, and writes all; a comparison that stopped early goes on.
+
+    Runs that are there are kept if their description (the versions, and all parts that both have but seeds) is the
+    same: those of a comparison that stopped early, else of a complete one. A run that replaces tracked results goes on
+    from these, any other first from one's own.
 
     Args:
         name: The name of the file.
         content: The description of all runs.
-        calls: What joblib calls; each returns a list of runs.
+        calls: What joblib calls, by what tells its runs apart; each returns a list of runs.
+        identity: What tells a run apart, as in calls.
         show: A run in one line.
-        earlier: Runs that are there already.
+        keeps: Whether a run that is there need not be made again.
         jobs: How many calls run at a time.
         replace: Whether to write among the tracked results.
+
+    Raises:
+        SystemExit: If tracked results have runs that are neither kept nor made.
     """
-    runs = list(earlier)
-    for done in Parallel(n_jobs=jobs, return_as="generator")(calls):
+    folder, content = RESULTS if replace else RUNS, json.loads(json.dumps(content))
+    places = (folder / f"{name}.part", folder / f"{name}.json", RESULTS / f"{name}.json")
+    path = next((path for path in places if path.is_file()), None)
+    runs: list[Run] = []
+    if path is not None:
+        there, now = read_file(path), describe_environment()["versions"]
+        merged = {key: _joined(there.get(key), part) for key, part in content.items()}
+        parts = {key: _joined(part, there.get(key)) for key, part in content.items() if key != "seeds"}
+        other = [key for key, part in parts.items() if part != merged[key]]
+        other += [] if there.get("environment", {}).get("versions") == now else ["versions"]
+        if other:
+            print(f"All runs are made again: '{path}' has other {', '.join(other)}", flush=True)
+        else:
+            content, seeds = merged, content.get("seeds")
+            runs = [run for run in there["runs"] if keeps(run) and (seeds is None or run["seed"] in seeds)]
+    present = set(map(identity, runs))
+    check_kept(name, identity, present | calls.keys(), replace=replace)
+    missing = [call for key, call in calls.items() if key not in present]
+    for done in Parallel(n_jobs=jobs, return_as="generator")(missing):
         runs += done
         print("\n".join(map(show, done)), flush=True)
-        _write((RESULTS if replace else RUNS) / f"{name}.part", {**content, "runs": runs})
+        _write(folder / f"{name}.part", {**content, "runs": runs})
     return write_results(name, {**content, "runs": runs}, replace=replace)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    return {**first, **second} if isinstance(first, dict) and isinstance(second, dict) else second
 
 
 def write_results(name: str, content: Result, *, replace: bool = False) -> Path:
@@ -172,16 +202,6 @@ def write_results(name: str, content: Result, *, replace: bool = False) -> Path:
     path = _write((RESULTS if replace else RUNS) / f"{name}.json", content)
     path.with_suffix(".part").unlink(missing_ok=True)
     return path
-
-
-def earlier_file(name: str, *, replace: bool = False) -> Path | None:
-    """The file of a comparison that stopped early, else that of a complete one; :obj:`None` if there is neither.
-
-    What replaces tracked results goes on from these; what does not, from one's own first.
-    """
-    folders = [RESULTS] if replace else [RUNS, RESULTS]
-    files = [folders[0] / f"{name}.part", *(folder / f"{name}.json" for folder in folders)]
-    return next((file for file in files if file.exists()), None)
 
 
 def _write(path: Path, content: Result) -> Path:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -24,7 +25,7 @@ from scipy.special import logit
 
 from benchmarks.accuracy.runs import FREQUENCY, in_short
 from benchmarks.command_line import run
-from benchmarks.files import Run, check_kept, check_replacement, collect, describe_dataset, earlier_file, read_file
+from benchmarks.files import Run, check_replacement, collect, describe_dataset
 from tg_mlc.baselines import LabelFrequency
 from tg_mlc.data import MultiLabelDataset, random_split, stratified_split
 from tg_mlc.datasets.registry import load
@@ -64,17 +65,9 @@ def main(
     """
     check_replacement(replace, seconds=seconds < SECONDS)
     torch.set_num_threads(1)
-    names, file = datasets.split(","), earlier_file(NAME, replace=replace)
-    found = read_file(file) if file else {"seconds": None}
-    # Rows whose models had more or less time are made again.
-    earlier = found["runs"] if found["seconds"] == seconds else []
-    complete = {_identity(run) for run in earlier if run["model"] == COMBINED}
-    missing = [each for each in product(names, range(seeds)) if each not in complete]
-    check_kept(NAME, _identity, {*map(_identity, earlier), *missing}, replace=replace)
-    kept = [run for run in earlier if _identity(run) not in missing]
     load_once = lru_cache(1)(lambda name: part_of(load(name, root)))
-    calls = (delayed(measure)(name, load_once(name), seed, seconds) for name, seed in missing)
-    print(f"Wrote {collect(NAME, {'seconds': seconds}, calls, _in_short, earlier=kept, replace=replace)}")
+    calls = {key: delayed(measure)(load_once, *key, seconds) for key in product(datasets.split(","), range(seeds))}
+    print(f"Wrote {collect(NAME, {'seconds': seconds}, calls, _identity, _in_short, replace=replace)}")
 
 
 def _identity(run: Run) -> tuple[str, int]:
@@ -93,8 +86,9 @@ def part_of(dataset: MultiLabelDataset) -> MultiLabelDataset:
     return dataset[random_split(len(dataset), (share, 0.0, 1 - share), seed=0).train].copy()
 
 
-def measure(name: str, dataset: MultiLabelDataset, seed: int, seconds: float) -> list[Run]:
+def measure(load: Callable[[str], MultiLabelDataset], name: str, seed: int, seconds: float) -> list[Run]:
     """The rows of one data set and seed."""
+    dataset = load(name)
     split = stratified_split(dataset.y, SHARES, seed)
     train, test = dataset[split.train], dataset[split.test]
     shared = {"dataset": name, "seed": seed, "split": split.hash, **describe_dataset(name, dataset)}

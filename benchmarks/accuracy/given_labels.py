@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace as replaced
 from functools import partial
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ from torch_geometric.loader import DataLoader
 from benchmarks.accuracy.baselines import fingerprints
 from benchmarks.accuracy.runs import FREQUENCY, Task, recorded
 from benchmarks.command_line import run
-from benchmarks.files import Run, check_kept, check_replacement, collect, describe_dataset
+from benchmarks.files import Run, check_replacement, collect, describe_dataset
 from tg_mlc.baselines import LabelFrequency, LinearBaseline
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import inputs_of, with_attribute
@@ -82,19 +83,20 @@ def main(
         raise SystemExit(f"Expected --dataset to be one of {', '.join({**TABLES, **MOLECULES})} (got {dataset})")
     options, recipe = {} if max_epochs is None else {"max_epochs": max_epochs}, RECIPES[dataset]
     raw, name = recipe.load_dataset(root), f"given_labels-{dataset}"
-    seeds_and_rows = list(product(range(first_seed, first_seed + seeds), ROWS))
-    made = {(row, seed) for seed, row in seeds_and_rows}
-    check_kept(name, lambda run: (run["model"], run["seed"]), made, replace=replace)
     members = {member: recorded(recipe.as_member(FAMILY[member])) for member in FAMILY_ROWS}
-    content = {
+    content: dict[str, Any] = {
         "dataset": {**describe_dataset(dataset, raw), "counted_labels": int(recipe.counted_labels(raw).sum())},
         "split": recipe.splits[0],
         "seeds": list(range(first_seed, first_seed + seeds)),
         "recipes": {member: {**found, "fit": {**found["fit"], **options}} for member, found in members.items()},
         "logistic": {"num_masks": NUM_MASKS, "C": C_GRID, "encodings": list(ENCODINGS)},
     }
-    calls = [delayed(run_row)(dataset, raw, root, seed, row, options) for seed, row in seeds_and_rows]
-    print(f"Wrote {collect(name, content, calls, _in_short, jobs=jobs, replace=replace)}")
+    calls = {
+        (row, seed): delayed(run_row)(dataset, raw, root, seed, row, options)
+        for seed, row in product(content["seeds"], ROWS)
+    }
+    path = collect(name, content, calls, itemgetter("model", "seed"), _in_short, jobs=jobs, replace=replace)
+    print(f"Wrote {path}")
 
 
 def _in_short(run: Run) -> str:

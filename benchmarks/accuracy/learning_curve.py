@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +86,12 @@ def main(
         "settings": {"epochs": epochs, "seeds": list(chosen), "channels": channels, "lr": lr, "batch_size": 32},
     }
     counted = recipe.counted_labels(samples)
-    calls = [
-        delayed(curve)(model, samples, split, counted, seed, epochs, channels, lr)
-        for seed in chosen
-        for model in models
-    ]
-    print(f"Wrote {collect(name, content, calls, _in_short, jobs=jobs, replace=replace)}")
+    calls = {
+        (model, seed): delayed(curve)(model, samples, split, counted, seed, epochs, channels, lr)
+        for seed, model in product(chosen, models)
+    }
+    path = collect(name, content, calls, itemgetter("model", "seed"), _in_short, jobs=jobs, replace=replace)
+    print(f"Wrote {path}")
 
 
 def _in_short(run: Run) -> str:

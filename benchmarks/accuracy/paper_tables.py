@@ -1,9 +1,9 @@
 """The papers' tables, cell by cell: a data set, a model, its messages, its label graph and a seed in a file of its own.
 
-    python benchmarks/paper_tables.py --datasets bibtex,sider --models lamp --seeds 1
-    python benchmarks/paper_tables.py --table lamp-1 --datasets bibtex --seeds 3 --budget 120
-    python benchmarks/paper_tables.py --models mped --graphs complete --steps 1,2,3 --datasets bibtex
-    python benchmarks/paper_tables.py --models lamp --node_messages false --label_dropout 0.5 --datasets emotions
+    python -m benchmarks.accuracy.paper_tables --datasets bibtex,sider --models lamp --seeds 1
+    python -m benchmarks.accuracy.paper_tables --table lamp-1 --datasets bibtex --seeds 3 --budget 120
+    python -m benchmarks.accuracy.paper_tables --models mped --graphs complete --steps 1,2,3 --datasets bibtex
+    python -m benchmarks.accuracy.paper_tables --models lamp --node_messages false --label_dropout 0.5
 
 Cells that are there are kept, so that a grid that stopped goes on where it was. A cell that was made with other
 settings, given or by default, is an error, and made again with --again; cells of other settings are never shown in one

@@ -1,14 +1,15 @@
-"""Comparison of label graphs: edgeless, complete, priors, learned, or one's own from a file,
-with and without feature message passing.
+"""Comparison of label graphs: edgeless, complete, priors, learned, or one's own from a file, with and without feature
+message passing; and of a recipe with and without each of its parts.
 
-    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs edgeless,complete,prior --seeds 3
-    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs edgeless,mine.safetensors --seeds 3
-    python benchmarks/prior_vs_learned.py --dataset bibtex --graphs edgeless,complete --seeds 3 --node_messages false
-        --settings published
+    python -m benchmarks.accuracy.prior_vs_learned --dataset bibtex --graphs edgeless,complete,prior --seeds 3
+    python -m benchmarks.accuracy.prior_vs_learned --dataset bibtex --graphs edgeless,mine.safetensors --seeds 3
+    python -m benchmarks.accuracy.prior_vs_learned --dataset bibtex --graphs edgeless,complete --seeds 3
+        --node_messages false --settings published
+    python -m benchmarks.accuracy.prior_vs_learned --dataset bibtex --graphs complete --node_messages false --ablation
 
 All rows of a seed share its split. Rows with published settings are LaMP without base scores and without a linear path.
 Next to the variants stand the label frequencies, strong classical models tuned on the same validation samples, and what
-the papers report. Differences between graphs are tested over the seeds. The
+the papers report. Differences between graphs, and from the whole recipe, are tested over the seeds. The
 attention along the complete graph is compared with priors, and with the true label graph where it is known.
 
 Results go to benchmarks/runs/, which is yours; --replace writes the tracked file of benchmarks/results/ instead.
@@ -16,10 +17,10 @@ Results go to benchmarks/runs/, which is yours; --replace writes the tracked fil
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from dataclasses import replace as replace_fields
 from itertools import product
 from pathlib import Path
@@ -28,25 +29,18 @@ from typing import Any, NamedTuple, cast, get_args
 import torch
 from joblib import delayed
 
-from benchmarks.accuracy.baselines import baselines, run_baseline, scores_of
+from benchmarks.accuracy.baselines import baselines, classifier_scores, run_baseline, scores_of
 from benchmarks.accuracy.label_graphs import co_occurrence_scores, label_graph_of, mean_label_attention, recovery
 from benchmarks.accuracy.runs import LAMP, LEARNED, Row, Settings, Task, in_short, recorded
 from benchmarks.command_line import chosen, run
-from benchmarks.files import (
-    check_kept,
-    check_replacement,
-    collect,
-    describe_dataset,
-    describe_environment,
-    earlier_file,
-    name_of,
-    read_file,
-)
+from benchmarks.files import check_replacement, collect, describe_dataset, name_of
 from benchmarks.report.comparisons import Comparison, full
 from tg_mlc._files import sha256
 from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import LabelGraph, edgeless
 from tg_mlc.papers.recipes import RECIPES, Recipe
+from tg_mlc.papers.recipes.tables import TABLES
 from tg_mlc.stacking.classifiers import PUBLISHED
 from tg_mlc.training import FitResult, MultiLabelDataModule
 
@@ -55,11 +49,50 @@ NUM_BATCHES = 10
 #: The change of rows of molecules whose components are fingerprints and descriptors only.
 WITHOUT_ATOMS = "without atoms"
 #: Known graphs that learned attention is compared with in any case; others if they are trained with.
-#: The change of rows of molecules whose components are fingerprints and descriptors only.
-WITHOUT_ATOMS = "without atoms"
 ALWAYS_COMPARED = ("prior", "tree", "planted")
-#: Parts that must be the same for runs to stand in one table.
-SAME = ("versions", "dataset", "split", "recipes", "own_graphs")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A difference of an ablation from the recipe."""
+
+    graph: str | None = None
+    base_scores: tuple[str, ...] | None = None  #: the classifiers that are kept
+    parts: dict[str, dict[str, Any]] = field(default_factory=dict)  #: arguments by the recipe's attributes
+
+    def of(self, recipe: Recipe) -> Recipe:
+        """The changed recipe."""
+        parts = {name: {**getattr(recipe, name), **values} for name, values in self.parts.items()}
+        return replace_fields(recipe, **parts)
+
+
+CHANGES = {
+    "no messages among labels": Change(graph="edgeless"),
+    "no base scores": Change(parts={"model": {"base_scores": None}}),
+    "base scores of the SVM alone": Change(base_scores=("svm",)),
+    "base scores of kernel ridge alone": Change(base_scores=("ridge",)),
+    "no base scores in the logits": Change(parts={"model": {"score_skip": False}}),
+    "readout tied to the labels": Change(parts={"model": {"tied": True}}),
+    "one step": Change(parts={"model": {"num_steps": 1}}),
+    "readout from frequencies": Change(parts={"model": {"frequency_strength": 1.0}}),
+    "no dropout of words": Change(parts={"model": {"input_dropout": 0.0}}),
+    "no loss of earlier steps": Change(parts={"objective": {"intermediate_weight": 0.0}}),
+    "constant learning rate": Change(parts={"module": {"lr_schedule": "none", "warmup": 0.0}}),
+    "no weight decay": Change(parts={"module": {"weight_decay": 0.0}}),
+    "no averaged weights": Change(parts={"fit": {"ema_decay": None}}),
+}
+
+
+def changes_of(recipe: Recipe, classifiers: Iterable[str], graph: str) -> dict[str, Change]:
+    """Those that change something: a recipe may do without a part already."""
+    present = set(classifiers)
+
+    def differs(change: Change) -> bool:
+        kept = None if change.base_scores is None else {PUBLISHED[kind].title for kind in change.base_scores}
+        other_scores = kept is not None and kept < present
+        return other_scores or change.graph not in (None, graph) or (bool(change.parts) and change.of(recipe) != recipe)
+
+    return {name: change for name, change in CHANGES.items() if differs(change)}
 
 
 def main(
@@ -76,9 +109,13 @@ def main(
     jobs: int = 1,
     max_epochs: int | None = None,
     replace: bool = False,
-    resume: bool = False,
+    ablation: bool = False,
 ) -> None:
     """Trains every variant with every seed, prints the table and writes benchmarks/runs/.
+
+    Rows of a comparison that stopped early, else of its file of results, are kept if samples, settings and versions are
+    the same. The code must be too, which is not checked: to make all rows again, remove the file. Rows of complete are
+    made again if they were not compared with one of these graphs.
 
     Args:
         dataset: The data set, one of those that have a recipe.
@@ -90,15 +127,13 @@ def main(
         node_messages: Whether components send messages to each other: false, true, or both, joined by a comma.
         atoms: Whether molecules have atoms as components, or fingerprints and descriptors only.
         settings: Those that were best here (best), or near those of the paper (published). Joined by commas.
-        without: Rows of classifiers to leave out, joined by semicolons; --resume adds them later.
+        without: Rows of classifiers to leave out, joined by semicolons; the same command without this adds them.
         root: Folder that keeps the data.
         jobs: How many trainings run at a time, each on one thread.
         max_epochs: Number of epochs, if not that of the recipe.
         replace: Whether to replace the tracked file in benchmarks/results/ instead. Rows are kept after every training
             in a file of their own, which takes the place of the file of results in the end.
-        resume: Whether to keep the rows of a comparison that stopped early, else those of its file of results, and make
-            only those that it does not have; samples, settings and versions must be the same. The code must be too,
-            which is not checked. Rows of complete are made again if they were not compared with one of these graphs.
+        ablation: Whether to train the recipe of a table without one of its parts at a time too.
     """
     if seeds < 1:
         raise SystemExit(f"Expected --seeds to be at least 1 (got {seeds})")
@@ -106,6 +141,8 @@ def main(
     if dataset not in RECIPES:
         raise SystemExit(f"Expected --dataset to be one of {', '.join(RECIPES)} (got {dataset})")
     recipe = RECIPES[dataset]
+    if ablation and dataset not in TABLES:
+        raise SystemExit(f"Expected --dataset of --ablation to be one of {', '.join(TABLES)} (got {dataset})")
     split = recipe.splits[0] if split is None else split
     if split not in recipe.splits:
         raise SystemExit(f"Expected --split of {dataset} to be one of {', '.join(recipe.splits)} (got {split})")
@@ -129,6 +166,11 @@ def main(
         recipe = replace_fields(recipe, classifiers=kept)
     raw, trials = _trials(recipe, dataset, root, split, all_seeds)
     _try_out(trials[first_seed], rows)
+    changes: dict[str, Change] = {}
+    if ablation:
+        titles = [each.title for each in classifier_scores(trials[first_seed].task.dataset).classifiers.values()]
+        changes = changes_of(recipe, titles, wanted[0])
+        rows += [replace_fields(rows[0], graph=each.graph or wanted[0], change=name) for name, each in changes.items()]
     priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))
     content: dict[str, Any] = {
         "dataset": {**describe_dataset(dataset, raw), "counted_labels": int(trials[first_seed].task.counted.sum())},
@@ -140,9 +182,9 @@ def main(
     }
     # Models as published alone have a file of their own, beside that of models with all that helps.
     name = name_of("prior_vs_learned", dataset, split, "published" if with_settings == ["published"] else "")
-    earlier = earlier_runs(earlier_file(name, replace=replace), content, rows, priors) if resume else []
-    present = {_identity(run) for run in earlier}
-    skipped = present | {(Row(model), seed) for model in left_out for seed in all_seeds}
+    if ablation:
+        name = f"ablation-{dataset}"
+        content["changes"] = {name: asdict(change) for name, change in changes.items()}
     # Where all seeds share their samples, so do the rows without labels as nodes.
     alike = len({(id(trial.task), trial.split.hash) for trial in trials.values()}) == 1
     calls = {
@@ -154,14 +196,21 @@ def main(
         for row in rows
         for seed, trial in trials.items()
     }
-    calls = {key: call for key, call in calls.items() if key not in skipped}
-    check_kept(name, _identity, present | calls.keys(), replace=replace)
-    path = collect(name, content, calls.values(), in_short, earlier=earlier, jobs=jobs, replace=replace)
+
+    def is_compared(run: Mapping[str, Any]) -> bool:
+        return not run["recovery"] or all(f"{LEARNED}, {prior}" in run["recovery"] for prior in priors)
+
+    path = collect(
+        name,
+        content,
+        {key: call for key, call in calls.items() if key[0].model not in left_out},
+        lambda run: (Row.of(run), run["seed"]),
+        in_short,
+        keeps=lambda run: Row.of(run) not in rows or is_compared(run),
+        jobs=jobs,
+        replace=replace,
+    )
     print("\n".join(["", *full(Comparison.read(name, path)), "", f"Wrote {path}"]))
-
-
-def _identity(run: Mapping[str, Any]) -> tuple[Row, int]:
-    return Row.of(run), run["seed"]
 
 
 def own_graphs(text: str, known: Collection[str]) -> dict[str, Path]:
@@ -193,40 +242,6 @@ def with_graphs(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
         return read
 
     return replace_fields(recipe, graphs={**recipe.graphs, **{name: reader(path) for name, path in files.items()}})
-
-
-def earlier_runs(
-    path: Path | None, content: dict[str, Any], wanted: Collection[Row], priors: Sequence[str]
-) -> list[dict[str, Any]]:
-    """The runs of a file of results, none if there is none.
-
-    Those of other seeds are left out, and those of wanted rows whose attention was not compared with all of the priors.
-
-    Raises:
-        SystemExit: If they were made from other samples, with other settings, graphs or versions.
-    """
-    if path is None:
-        return []
-    found = read_file(path)
-    now = json.loads(json.dumps({"versions": describe_environment()["versions"], **content}))
-    then = {"own_graphs": {}, **found, "versions": found["environment"]["versions"]}
-    used = {"best", *(run["settings"] for run in found["runs"])}
-    shared = then["own_graphs"].keys() & now["own_graphs"].keys()
-    for each in (then, now):
-        each["recipes"] = {name: recipe for name, recipe in each["recipes"].items() if name in used}
-        each["own_graphs"] = {name: each["own_graphs"][name] for name in shared}
-    for key in SAME:
-        if then[key] != now[key]:
-            raise SystemExit(
-                f"Expected '{path}' to have the same {key}, because --resume keeps its rows (got {then[key]}, now "
-                f"{now[key]}); make them all again without --resume"
-            )
-
-    def is_compared(run: Mapping[str, Any]) -> bool:
-        return not run["recovery"] or all(f"{LEARNED}, {prior}" in run["recovery"] for prior in priors)
-
-    runs = [run for run in found["runs"] if run["seed"] in content["seeds"]]
-    return [run for run in runs if Row.of(run) not in wanted or is_compared(run)]
 
 
 class Trial(NamedTuple):
@@ -285,11 +300,17 @@ def run_variant(
     torch.set_num_threads(1)
     start = time.perf_counter()
     task, node_messages = task.with_settings(row.settings), bool(row.node_messages)
+    if change := CHANGES.get(row.change or ""):
+        dataset = task.dataset
+        if change.base_scores is not None:
+            places = [list(classifier_scores(dataset).classifiers).index(kind) for kind in change.base_scores]
+            dataset = with_attribute(dataset, "base_scores", dataset.rows("base_scores")[..., places])
+        task = Task(task.name, dataset, change.of(task.recipe))
     label_graph = label_graph_of(task, split, seed, cast(str, row.graph), node_messages, options)
     result, data = task.train(split, seed, label_graph, node_messages, options)
     run = task.run(row, split, seed, time.perf_counter() - start, *scores_of(result, data))
     run.density, run.validation = label_graph.density, result.best_value
-    if row.graph == "complete":
+    if row.graph == "complete" and not change:
         run.recovery = _recovered(task, split, result, data, priors)
     return [run.to_dict()]
 

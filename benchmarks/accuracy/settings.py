@@ -8,7 +8,6 @@ messages among components. No test sample is predicted. A search that stopped go
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from joblib import delayed
 
 from benchmarks.accuracy.runs import Task, recorded
 from benchmarks.command_line import run
-from benchmarks.files import Run, check_replacement, collect, describe_dataset, earlier_file, read_file
+from benchmarks.files import Run, check_replacement, collect, describe_dataset
 from tg_mlc.data import Split
 from tg_mlc.papers.recipes import Recipe
 from tg_mlc.papers.recipes.tables import TABLES
@@ -68,19 +67,19 @@ def main(
         "monitor": recipe.fit["monitor"],
         "recipe": recorded(recipe),
     }
-    name = f"settings-{dataset}"
-    path = earlier_file(name, replace=replace)
-    found = read_file(path) if path else {}
-    # Trials on other samples, or from another recipe, are made again.
-    same = all(found.get(key) == value for key, value in json.loads(json.dumps(content)).items())
-    earlier = found["runs"] if same else []
-    done = {(each["setting"], each["value"], each["seed"]) for each in earlier}
-    calls = [
-        delayed(trial)(task, split, seed, setting, value)
+    calls = {
+        (setting, value, seed): delayed(trial)(task, split, seed, setting, value)
         for seed, (setting, value) in product(range(first_seed, first_seed + seeds), values_of(recipe))
-        if (setting, value, seed) not in done
-    ]
-    print(f"Wrote {collect(name, content, calls, str, earlier=earlier, replace=replace)}")
+    }
+    path = collect(
+        f"settings-{dataset}",
+        content,
+        calls,
+        lambda run: (run["setting"], run["value"], run["seed"]),
+        str,
+        replace=replace,
+    )
+    print(f"Wrote {path}")
 
 
 def values_of(recipe: Recipe) -> Iterator[tuple[str | None, float | None]]:

@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 from benchmarks.accuracy.given_labels import LOGISTIC, PLAIN, TAKE_GIVEN, WITH_MASKS
 from benchmarks.accuracy.runs import FREQUENCY, WITH_MESSAGES
 from benchmarks.files import Result, names, read
-from benchmarks.report.pictures import draw_lines
 from benchmarks.report.statistics import ALPHA, corrected_p_value, spread
-from benchmarks.report.writing import METRICS, cell, machine, p_in_words, table, titles
+from benchmarks.report.writing import METRICS, cell, draw_lines, machine, p_in_words, table, titles
 from tg_mlc.datasets.registry import published
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY

@@ -1,4 +1,4 @@
-"""Learning curves: a table of some epochs, and a picture by epochs and by seconds."""
+"""Learning curves, a table of some epochs and a picture by epochs and by seconds; and settings tried one at a time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks.accuracy.learning_curve import DEFAULT, POOLED, RELEASED, TIED
+from benchmarks.accuracy.settings import SETTINGS
 from benchmarks.files import Result
-from benchmarks.report.pictures import draw_lines
 from benchmarks.report.statistics import spread
-from benchmarks.report.writing import METRICS, cell, machine, table
+from benchmarks.report.writing import METRICS, cell, draw_lines, listed, machine, table
 
 COLORS = {DEFAULT: "tab:blue", TIED: "tab:red", RELEASED: "tab:gray", POOLED: "black"}
 #: The epochs that the table shows.
@@ -61,3 +61,27 @@ def draw(result: Result) -> Figure:
     right.set(xlabel="seconds of training, one thread")
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize="small")
     return figure
+
+
+def tried(result: Result) -> list[str]:
+    """One line for each setting: the value that the recipe had, and beside it the others that were tried."""
+    runs = pd.DataFrame(result["runs"])
+    before = float(runs.loc[runs["setting"].isna(), "validation"].mean())
+    lines = []
+    for setting, (part, key, _) in SETTINGS.items():
+        own = result["recipe"][part][key]
+        tried = runs[runs["setting"] == setting].groupby("value", sort=False)["validation"].mean()
+        scores = {own: before, **tried}
+        best = max(scores, key=lambda value: scores[value])
+        texts = {value: f"{score:.4f}" for value, score in scores.items()}
+        texts[best] = f"**{texts[best]}**"
+        first, *others = (f"{value:g}: {text}" for value, text in texts.items())
+        lines.append([setting, first, ", ".join(others)])
+    seeds, data, found = sorted(runs["seed"].unique()), result["dataset"], result["environment"]
+    notes = (
+        f"The score is {result['monitor'].removeprefix('val/').replace('_', ' ')} of validation samples in the best "
+        f"epoch; {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}",
+        f"{data['name']}, data sha256 {data['sha256'][:12]}; {found['cuda'] or found['processor']}; "
+        f"torch {found['versions']['torch']}",
+    )
+    return [*table(("setting", "value and score before", "other values and their scores"), lines), "", *listed(notes)]

@@ -34,11 +34,10 @@ from benchmarks.report import (
     messages,
     papers,
     ranks,
-    settings,
     speed,
 )
 from benchmarks.report.comparisons import Comparison, compared
-from benchmarks.report.pictures import Picture
+from benchmarks.report.writing import Picture
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -78,9 +77,8 @@ def table(name: str) -> list[str]:
     sections: dict[str, Callable[[Any], list[str]]] = {
         "regimes": speed.attention,
         "models": speed.models,
-        "many_labels": speed.lanet_epochs,
         "counts": lanet.cells,
-        "monitor": settings.section,
+        "monitor": learning_curves.tried,
     }
     if name.startswith(("attention-", "models-", "settings-", "lanet", *CURVES)):
         result = read(name)

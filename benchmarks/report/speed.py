@@ -91,22 +91,6 @@ def models(result: Result) -> list[str]:
     return [*table(heads, lines), "", *listed([*notes, _machine(result)])]
 
 
-def lanet_epochs(result: Result) -> list[str]:
-    """Time of an epoch of LANET in both layouts."""
-    heads = ("labels", "size of a view", "layout", "ms", "quartiles", "s per epoch", "times as fast", "in CPU time")
-    lines = []
-    for row in [*result["lanet"], result["many_labels"]]:
-        sizes = [str(row["sizes"]["num_labels"]), str(row["sizes"]["channels"])]
-        if row["state"] == "disagrees":
-            lines.append([*sizes, "both", "they disagree", "", "", "", ""])
-        for name in (name for name in ("ours", "released layout") if name in row):
-            keys = ("ours_is_faster", "ours_is_faster_cpu")
-            ratios = [f"{row[key]:.2f}" if name == "ours" and key in row else "" for key in keys]
-            seconds = f"{row[name]['seconds_per_epoch']:.3g}"
-            lines.append([*sizes, name, *_times(row[name]["wall_ms"], ".4g"), seconds, *ratios])
-    return table(heads, lines)
-
-
 def family(results: Sequence[Result] | None = None) -> list[str]:
     """Minutes per epoch of models of the family, beside those of Table 4 of LaMP and Table 2 of MPED; all tracked ones
     unless given.

@@ -14,21 +14,22 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from scipy.stats import linregress
 
 from benchmarks.command_line import RETAINED_HEAP, chosen, heap_is_retained, retain_heap, run
 from benchmarks.files import check_replacement, name_of, read_file, write_results
 from benchmarks.report import speed as tables
-from benchmarks.speed import growth
-from benchmarks.speed.implementations import OURS, Attend, call, candidates, passes
+from benchmarks.speed.implementations import OURS, Attend, agrees, call, candidates, errors, ours, passes, reference
 from benchmarks.speed.measure import Job, Limits, interleave, measure_limits
 from benchmarks.speed.memory import peaks_of
-from benchmarks.speed.reference import agrees, errors, reference
-from benchmarks.speed.regimes import GROUPS, SEED, Inputs, Regime, draw
+from benchmarks.speed.regimes import GROUPS, SEED, Inputs, Regime, complete, draw, ragged, sparse
 from benchmarks.speed.regimes import regimes as regimes_of
 from tg_mlc.ops import Pattern
 from tg_mlc.ops.attention import registry
@@ -76,7 +77,7 @@ def main(
             regime.name, {name: found["state"] for name, found in rows[regime.name]["candidates"].items()}, flush=True
         )
     if SCALING in names:
-        content["scaling"] = growth.exponents(settings.repeats, device, settings.torch_dtype, quick=quick)
+        content["scaling"] = exponents(settings.repeats, device, settings.torch_dtype, quick=quick)
     limits = limits.or_better(measure_limits(device, settings.torch_dtype, quick=quick))
     content["limits"] = asdict(limits)
     for row in rows.values():
@@ -211,6 +212,57 @@ def relate(row: Row, limits: Limits) -> None:
             found[which][f"{clock}_share_of_limit"] = row["limit"][which][f"{clock}_ms"] / time
             if which in baseline:
                 found[which][f"{clock}_ratio"] = baseline[which][f"{clock}_ms"]["median"] / time
+
+
+#: A pattern that grows, and its sizes; the last name is that of the sweep's x.
+Sweep = tuple[Callable[[int], Pattern], tuple[int, ...], tuple[int, ...]]
+SWEEPS: dict[str, Sweep] = {
+    "labels, complete graph, 4 samples": (lambda n: complete(n, 4), (128, 256, 512, 1024), (8, 16)),
+    "labels, degree 16, 8 samples": (lambda n: sparse(n, 16, 8), (1000, 2000, 4000, 8000), (20, 40)),
+    "edges, 2000 labels, 4 samples": (lambda n: sparse(2000, n, 4), (8, 16, 32, 48), (2, 4)),
+    "keys of a sample, 159 labels, 8 samples": (lambda n: ragged(159, torch.full((8,), n)), (40, 80, 160, 320), (4, 8)),
+    "samples, 983 labels, degree 10": (lambda n: sparse(983, 10, n), (4, 8, 16, 32), (1, 2)),
+}
+
+
+def exponents(repeats: int, device: str, dtype: torch.dtype, *, quick: bool = False) -> dict[str, Any]:
+    """The exponent of every sweep, forward and backward with the backend that is chosen by itself."""
+    return {name: _sweep(*sweep, repeats, device, dtype, quick) for name, sweep in SWEEPS.items()}
+
+
+def _sweep(
+    make: Callable[[int], Pattern],
+    full: tuple[int, ...],
+    tiny: tuple[int, ...],
+    repeats: int,
+    device: str,
+    dtype: torch.dtype,
+    quick: bool,
+) -> dict[str, Any]:
+    sizes, regime = (tiny if quick else full), Regime("", lambda: make(0), *((2, 16) if quick else (4, 128)))
+    jobs: dict[str, Job] = {}
+    edges, backends = [], []
+    for size in sizes:
+        pattern = make(size).to(device)
+        inputs: Inputs = draw(pattern, regime, dtype)
+        jobs[str(size)] = passes(ours(pattern, "auto"), inputs)["forward_backward"]
+        edges.append(pattern.num_edges)
+        backends.append(registry.choose(call(inputs, pattern).shape)[0].name)
+    samples = interleave(jobs, repeats, device)
+    times = {clock: [float(np.median(getattr(s, clock))) for s in samples.values()] for clock in ("wall", "cpu")}
+    return {
+        "sizes": sizes,
+        "edges": edges,
+        "backends": backends,
+        **{f"{clock}_ms": [1e3 * t for t in values] for clock, values in times.items()},
+        **{f"{clock}_fit": fit_exponent(sizes, values) for clock, values in times.items()},
+    }
+
+
+def fit_exponent(sizes: Sequence[float], times: Sequence[float]) -> dict[str, float]:
+    """The slope of log time over log size, and the share of the variance that the line explains."""
+    line = linregress(np.log(sizes), np.log(times))
+    return {"exponent": float(line.slope), "r2": float(line.rvalue**2)}
 
 
 if __name__ == "__main__":

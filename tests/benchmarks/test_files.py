@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import joblib
 import pytest
@@ -37,17 +40,48 @@ def test_results_are_replaced_by_no_fewer(results: Path) -> None:
         files.check_kept("one", seed, {1, 3}, replace=True)
 
 
+def collect(seeds: Iterable[int], make: Any = lambda seed: [{"seed": seed}], **options: Any) -> Any:
+    """The seeds of a comparison, and those that were made for it."""
+    made: list[int] = []
+
+    def call(seed: int) -> list[files.Run]:
+        made.append(seed)
+        return make(seed)
+
+    content = {"a": 1, "seeds": list(seeds), **options.pop("content", {})}
+    calls = {seed: joblib.delayed(call)(seed) for seed in seeds}
+    path = files.collect("one", content, calls, itemgetter("seed"), str, **options)
+    return [run["seed"] for run in json.loads(path.read_text())["runs"]], made
+
+
 def test_a_comparison_goes_on_from_what_it_would_replace(results: Path, own_runs: Path) -> None:
-    assert files.earlier_file("one") is None
-    for made, replace in ((results / "one.json", True), (own_runs / "one.json", False)):
-        files.write_results("one", {}, replace=replace)
-        assert files.earlier_file("one") == made
-    assert files.earlier_file("one", replace=True) == results / "one.json"
-    for folder, replace in ((results, True), (own_runs, False)):
-        (folder / "one.part").write_text("{}")
-        assert files.earlier_file("one", replace=replace) == folder / "one.part"
-    files.write_results("one", {})
-    assert files.earlier_file("one") == own_runs / "one.json"
+    assert collect([1]) == ([1], [1])
+    assert collect([1, 2]) == ([1, 2], [2])
+    assert collect([2]) == ([2], [])
+    assert collect([1, 2], replace=True) == ([1, 2], [1, 2])  # not from one's own
+    (own_runs / "one.json").unlink()
+    assert collect([1, 2, 3]) == ([1, 2, 3], [3])  # but one's own from these
+    assert collect([3, 1], keeps=lambda run: run["seed"] == 1) == ([1, 3], [3])
+
+
+@pytest.mark.parametrize(
+    ("changes", "again"),
+    [({"a": 2}, True), ({"b": 1}, True), ({"part": {"x": 2}}, True), ({"part": {"y": 2}}, False), ({}, False)],
+)
+def test_runs_of_another_description_are_made_again(
+    changes: dict[str, Any], again: bool, own_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collect([1], content={"part": {"x": 1}})
+    assert collect([1], content={"part": {"x": 1}, **changes}) == ([1], [1] if again else [])
+    assert ("made again" in capsys.readouterr().out) is again
+    if not again:
+        assert json.loads((own_runs / "one.json").read_text())["part"] == {"x": 1, **changes.get("part", {})}
+
+
+def test_runs_of_another_version_are_made_again(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    collect([1])
+    monkeypatch.setattr("tg_mlc.__version__", "another")
+    assert collect([1]) == ([1], [1])
 
 
 def test_what_there_is_so_far_is_kept(own_runs: Path) -> None:
@@ -56,11 +90,10 @@ def test_what_there_is_so_far_is_kept(own_runs: Path) -> None:
             raise RuntimeError("stopped early")
         return [{"seed": seed}]
 
-    calls = [joblib.delayed(make)(seed) for seed in (1, 2)]
     with pytest.raises(RuntimeError, match="stopped early"):
-        files.collect("one", {"a": 1}, calls, str, earlier=[{"seed": 0}])
-    assert json.loads((own_runs / "one.part").read_text())["runs"] == [{"seed": 0}, {"seed": 1}]
-    found = json.loads(files.collect("one", {"a": 1}, calls[:1], str).read_text())
-    assert (found["a"], found["runs"]) == (1, [{"seed": 1}])
+        collect([1, 2], make)
+    assert json.loads((own_runs / "one.part").read_text())["runs"] == [{"seed": 1}]
+    assert collect([1, 2]) == ([1, 2], [2])
+    found = json.loads((own_runs / "one.json").read_text())
     assert found["environment"]["command"].startswith("python ")
     assert not (own_runs / "one.part").exists()

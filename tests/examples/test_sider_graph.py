@@ -41,7 +41,7 @@ def test_sider_end_to_end(
 ) -> None:
     def read_some(*args: Any) -> tuple[Any, ...]:
         smiles, y, names = read_molecules(*args)
-        return smiles[:240], y[:240], names
+        return smiles[:400], y[:400], names
 
     monkeypatch.setattr("tg_mlc.datasets.moleculenet.read_molecules", read_some)
     monkeypatch.setattr("examples.sider_graph.ForestBaseline", lambda _, **options: ForestBaseline(100, **options))
@@ -64,7 +64,7 @@ def test_sider_end_to_end(
     assert all(results["rows"][row]["values"]["roc_auc_macro"] > 0.6 for row in ("linear SVM", "logistic regression"))
     with (tmp_path / "sider" / "prior" / "predictions.csv").open() as file:
         rows = list(csv.reader(file))
-    assert len(rows) == 1 + 24
+    assert len(rows) == 1 + 40
     assert rows[0][:2] == ["smiles", "Hepatobiliary disorders"]
     assert all(0 <= float(cell) <= 1 for row in rows[1:] for cell in row[1:])
     assert (tmp_path / "sider" / "prior" / "label_graph.png").stat().st_size > 10_000

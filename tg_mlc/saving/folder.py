@@ -42,8 +42,9 @@ def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Pa
     packed = save(tensors)
     weights = folder / WEIGHTS.replace("*", sha256(packed)[:12])
     entries = {"format": FORMAT, "weights": {"file": weights.name, "sha256": sha256(packed)}, "content": plain}
-    _replace(weights, packed)
-    _replace(folder / CONTENT, _dump({"sha256": sha256(_dump(entries)), **entries}))
+    for file, written in ((weights, packed), (folder / CONTENT, _dump({"sha256": sha256(_dump(entries)), **entries}))):
+        with replace_when_done(file) as unfinished:
+            unfinished.write_bytes(written)
     for stale in folder.glob(WEIGHTS):
         if stale != weights:
             stale.unlink(missing_ok=True)
@@ -94,11 +95,6 @@ def _damaged(path: Path, got: str) -> str:
     return f"Expected '{path}' to be as tg_mlc wrote it (got {got}); copy the folder again, or save the model once more"
 
 
-def _replace(path: Path, content: bytes) -> None:
-    with replace_when_done(path) as unfinished:
-        unfinished.write_bytes(content)
-
-
 def _dump(entries: Mapping[str, Any]) -> bytes:
     return json.dumps(entries, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
@@ -109,9 +105,10 @@ def _without_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
         tensors[name] = value.detach().cpu().contiguous().clone()  # as safetensors takes none that share memory
         return {_TENSOR: name}
     if isinstance(value, Mapping):
-        return {
-            _key(key, name): _without_tensors(item, f"{name}.{key}".strip("."), tensors) for key, item in value.items()
-        }
+        if others := [key for key in value if not isinstance(key, str) or key in (_TENSOR, _FLOAT)]:
+            wanted = f"to be strings, not '{_TENSOR}' or '{_FLOAT}'"
+            raise ValueError(f"Expected the keys of '{name}' {wanted} (got {others[0]!r})")
+        return {key: _without_tensors(item, f"{name}.{key}".strip("."), tensors) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_without_tensors(item, f"{name}.{index}", tensors) for index, item in enumerate(value)]
     if value is not None and type(value) not in (str, int, float, bool):
@@ -122,12 +119,6 @@ def _without_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return {_FLOAT: str(value)}
     return value
-
-
-def _key(key: Any, name: str) -> str:
-    if not isinstance(key, str) or key in (_TENSOR, _FLOAT):
-        raise ValueError(f"Expected the keys of '{name}' to be strings, not '{_TENSOR}' or '{_FLOAT}' (got {key!r})")
-    return key
 
 
 def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -25,31 +25,6 @@ from tg_mlc.nn.given import given_in
 from tg_mlc.saving.checkpoint import make_entry, restore_preprocessor, restore_tuners
 from tg_mlc.saving.folder import write_folder
 from tg_mlc.saving.model import model_state, restore_model, versions
-
-
-class Scoring(Protocol):
-    """The part of an :class:`~tg_mlc.training.Objective` that predictions take."""
-
-    def scores(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns scores :math:`(B, L)`."""
-
-
-class TrainedModule(Protocol):
-    """The part of a :class:`~tg_mlc.training.MultiLabelModule` that predictions take."""
-
-    model: nn.Module
-    label_names: list[str]
-    objective: Any
-    preprocessor: Preprocessor | None
-    settings: dict[str, dict[str, str]]
-
-    @property
-    def hparams(self) -> Any:
-        """The options of its training."""
-
-    @property
-    def tuners(self) -> dict[str, ThresholdTuner]:
-        """Thresholds by metric."""
 
 
 class InferenceModel(ABC):
@@ -81,12 +56,7 @@ class InferenceModel(ABC):
         """
 
     def scores_and_given(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[Tensor, Tensor | None]:
-        """Returns scores, and the labels :math:`(N, L)` that were known to the model: 0, 1, or NaN for unknown; nothing
-        if none were.
-
-        Args:
-            raw, given, batch_size: As in :meth:`scores`.
-        """
+        """Returns scores, and the labels :math:`(N, L)` that were known to the model (0, 1 or NaN), if any were."""
         return self.scores(raw, given, batch_size), None
 
     @abstractmethod
@@ -96,19 +66,11 @@ class InferenceModel(ABC):
     @classmethod
     @abstractmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Makes a model of its state.
-
-        Args:
-            state (dict): What :meth:`state_dict` returned.
-        """
+        """Makes a model of its state."""
 
     @abstractmethod
     def to(self, device: torch.device | str) -> Self:
-        """Moves it to a device.
-
-        Args:
-            device (torch.device or str): The device.
-        """
+        """Moves it to a device."""
 
     def save(self, path: str | os.PathLike[str], facts: Mapping[str, Any] | None = None) -> Path:
         """Writes a folder that :func:`tg_mlc.load` reads, once it has been made again as a test; a model that is there
@@ -131,19 +93,20 @@ class ModuleInference(InferenceModel):
     """Scores of a trained module, whose preprocessor makes samples of raw inputs.
 
     Args:
-        module (MultiLabelModule): The module, or what has the same attributes.
+        module (MultiLabelModule): The module, or an object with its attributes :obj:`model`, :obj:`label_names`,
+            :obj:`objective`, :obj:`preprocessor`, :obj:`tuners`, :obj:`hparams` and :obj:`settings`.
     """
 
     kind = "module"
 
-    def __init__(self, module: TrainedModule) -> None:
+    def __init__(self, module: Any) -> None:
         self.model: nn.Module = module.model.eval()
         self.label_names: list[str] = module.label_names
-        self.objective: Scoring = module.objective
-        self.preprocessor = module.preprocessor
+        self.objective = module.objective
+        self.preprocessor: Preprocessor | None = module.preprocessor
         self.tuners = module.tuners
         self.hparams: dict[str, Any] = dict(module.hparams)
-        self.settings = module.settings
+        self.settings: dict[str, dict[str, str]] = module.settings
 
     def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> Tensor:
         """Returns scores :math:`(N, L)`; known labels have 0 or 1, as they were given."""
@@ -210,7 +173,7 @@ class ModuleInference(InferenceModel):
         return self
 
 
-def scores_of(objective: Scoring, model: nn.Module, batch: Batch) -> Tensor:
+def scores_of(objective: Any, model: nn.Module, batch: Batch) -> Tensor:
     """The scores :math:`(B, L)` of a batch, in which labels that are given have 0 or 1, as they were given."""
     scores, given = objective.scores(model, batch), given_in(model, batch)
     return scores if given is None else torch.where(given.isnan(), scores, given.to(scores))
@@ -232,5 +195,5 @@ def make_loader(samples: Any, **options: Any) -> Any:
     return DataLoader(samples, **options)
 
 
-def _as_it_is(batch: Batch) -> Batch:
+def _as_it_is(batch: Batch) -> Batch:  # not a lambda, which workers cannot take
     return batch

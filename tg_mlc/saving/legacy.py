@@ -183,9 +183,3 @@ def _path(old: str) -> str:
         if ".".join(parts[place + 1 :]) in holds:
             parts[place] = new
     return ".".join(parts)
-
-
-def upgrade_checkpoint(checkpoint: dict[str, Any]) -> dict[str, Any]:
-    """Returns a checkpoint of an earlier version with our entries, weights and settings under today's names."""
-    ours = ("tg_mlc", "hyper_parameters", "state_dict")
-    return {key: upgrade(value, key) if key in ours else value for key, value in checkpoint.items()}

@@ -140,17 +140,29 @@ def describe_settings(model: nn.Module) -> dict[str, dict[str, str]]:
     attributes of all modules that are numbers, strings, truth values, None or tuples of these, as texts, and the types
     of modules without children, parameters and buffers; *e.g.* ``{"labels.label_to_label.0": {"heads": "4"}}``.
     """
-    return {name: settings for name, part in model.named_modules() if (settings := _settings_of(part))}
+    described = {}
+    for name, part in model.named_modules():
+        kind = type(part).__name__
+        if kind in ("Identity", "DropPath") or "Dropout" in kind or kind.endswith("Loss"):  # idle in evaluation
+            continue
+        texts = {key: _text(value) for key, value in vars(part).items() if _is_relevant(key)}
+        settings = {key: text for key, text in texts.items() if text is not None}
+        if not (part._modules or part._parameters or part._buffers):
+            settings[_TYPE] = kind
+        if settings:
+            described[name] = settings
+    return described
 
 
 def check_settings(trained: Mapping[str, Any], present: Mapping[str, Any]) -> None:
     """Refuses weights that were trained with other settings, as far as both sides know them."""
-    changed = [
-        f"{module}.{name}={now} instead of {was}".lstrip(".")
-        for module in dict.fromkeys(chain(trained, present))
-        for name, was, now in _pairs(trained.get(module, {}), present.get(module, {}))
-        if was != now
-    ]
+    changed = []
+    for module in dict.fromkeys(chain(trained, present)):
+        before, now = trained.get(module, {}), present.get(module, {})
+        for name in dict.fromkeys(chain(before, now)) if before != now else ():
+            if (name == _TYPE or (name in before and name in now)) and before.get(name) != now.get(name):
+                change = f"{name}={now.get(name, 'nothing')} instead of {before.get(name, 'nothing')}"
+                changed.append(f"{module}.{change}".lstrip("."))
     if changed:
         others = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise ValueError(
@@ -158,31 +170,6 @@ def check_settings(trained: Mapping[str, Any], present: Mapping[str, Any]) -> No
             f"{', '.join(changed[:3])}{others}); build it with them, or take the weights alone with "
             f"model.load_state_dict(read_checkpoint(path).state_dict)"
         )
-
-
-def _settings_of(part: nn.Module) -> dict[str, str]:
-    if _is_idle(type(part).__name__):
-        return {}
-    settings = {}
-    for name, value in vars(part).items():
-        if _is_relevant(name) and (text := _text(value)) is not None:
-            settings[name] = text
-    if not (part._modules or part._parameters or part._buffers):
-        settings[_TYPE] = type(part).__name__
-    return settings
-
-
-def _pairs(trained: Mapping[str, str], present: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    if trained == present:
-        return []
-    names = [name for name in trained if name in present or name == _TYPE]
-    names += [_TYPE] if _TYPE in present and _TYPE not in trained else []
-    return [(name, trained.get(name, "nothing"), present.get(name, "nothing")) for name in names]
-
-
-@cache
-def _is_idle(type_name: str) -> bool:
-    return type_name in ("Identity", "DropPath") or "Dropout" in type_name or type_name.endswith("Loss")
 
 
 @cache
@@ -197,10 +184,8 @@ def _text(value: Any) -> str | None:
         return repr(value)
     if isinstance(value, Real):
         return f"{value:.12g}"
-    if isinstance(value, tuple):
-        texts = [_text(item) for item in value]
-        return None if None in texts else f"({', '.join(map(str, texts))})"
-    return None
+    texts = [_text(item) for item in value] if isinstance(value, tuple) else [None]
+    return None if None in texts else f"({', '.join(map(str, texts))})"
 
 
 def versions() -> dict[str, str]:

@@ -1,4 +1,6 @@
-"""Predictor: a saved model that takes raw inputs and returns named probabilities, decisions and thresholds."""
+"""Predictor: a saved model, in a folder or on the Hugging Face hub, that takes raw inputs and returns named
+probabilities, decisions and thresholds.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from tg_mlc._optional import require
 from tg_mlc._options import check_count
 from tg_mlc.metrics import Evaluation, evaluate
 from tg_mlc.metrics._inputs import read_matrix
-from tg_mlc.saving.folder import CONTENT, read_folder
-from tg_mlc.saving.inference import InferenceModel, ModuleInference, TrainedModule
+from tg_mlc.saving.folder import CONTENT, WEIGHTS, read_folder
+from tg_mlc.saving.inference import InferenceModel, ModuleInference
 
 
 class Predictor:
@@ -37,7 +39,7 @@ class Predictor:
             (default: :obj:`None`)
     """
 
-    def __init__(self, scorer: InferenceModel | TrainedModule, facts: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, scorer: InferenceModel | Any, facts: Mapping[str, Any] | None = None) -> None:
         self.scorer = scorer if isinstance(scorer, InferenceModel) else ModuleInference(scorer)
         self.facts: dict[str, Any] = dict(facts or {})
 
@@ -62,11 +64,7 @@ class Predictor:
         return np.broadcast_to(found, len(self.label_names))
 
     def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> np.ndarray:
-        """Returns probabilities :math:`(N, L)`.
-
-        Args:
-            raw, given, batch_size: As in :meth:`predict`.
-        """
+        """Returns probabilities :math:`(N, L)`; arguments are as in :meth:`predict`."""
         check_count("batch_size", batch_size)
         return self.scorer.scores(raw, given, batch_size).numpy()
 
@@ -111,8 +109,16 @@ class Predictor:
             ValueError: If the inputs are one string, or one of them is none that the model takes.
         """
         check_count("rows", rows)
+        if isinstance(raw, (str, bytes)):
+            raise ValueError(f"Expected inputs one by one (got the string {raw[:40]!r}); pass one input as [input]")
+        if hasattr(raw, "shape"):  # rows of a matrix, or of what knows its columns
+            table = getattr(raw, "iloc", raw)
+            chunks: Iterator[Any] = (table[first : first + rows] for first in range(0, raw.shape[0], rows))
+        else:
+            inputs = iter(raw)
+            chunks = iter(lambda: list(islice(inputs, rows)), [])
         first = 0
-        for chunk in _chunks(raw, rows):
+        for chunk in chunks:
             frame = self.predict(chunk, given=given, **options)
             yield frame if hasattr(chunk, "iloc") else frame.set_index(frame.index + first)
             first += len(frame)
@@ -140,23 +146,12 @@ class Predictor:
         return evaluate(y, scores, self.scorer.tuners or self.thresholds(), self.label_names)
 
     def to(self, device: torch.device | str) -> Predictor:
-        """Moves the model to a device.
-
-        Args:
-            device (torch.device or str): The device.
-        """
+        """Moves the model to a device."""
         self.scorer.to(device)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes a folder that :func:`tg_mlc.load` reads, replacing a model that is there as a whole.
-
-        Args:
-            path (str or PathLike): The folder.
-
-        Raises:
-            ValueError: If the model cannot be built again, as no :func:`~tg_mlc.models.builder` made it.
-        """
+        """Writes a folder that :func:`tg_mlc.load` reads; see :meth:`tg_mlc.saving.inference.InferenceModel.save`."""
         return self.scorer.save(path, self.facts)
 
     def __repr__(self) -> str:
@@ -194,14 +189,43 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Pr
         ) from error
 
 
-def _chunks(raw: Any, rows: int) -> Iterator[Any]:
-    """Some inputs at a time; rows of what is a matrix, or knows its columns."""
-    if isinstance(raw, (str, bytes)):
-        raise ValueError(f"Expected inputs one by one (got the string {raw[:40]!r}); pass one input as [input]")
-    if hasattr(raw, "shape"):
-        table = getattr(raw, "iloc", raw)
-        yield from (table[first : first + rows] for first in range(0, raw.shape[0], rows))
-        return
-    inputs = iter(raw)
-    while chunk := list(islice(inputs, rows)):
-        yield chunk
+def push_to_hub(path: str | os.PathLike[str], repo_id: str, *, private: bool = True, **options: Any) -> str:
+    """Uploads the folder of a saved model, and returns its address.
+
+    Args:
+        path (str or PathLike): The folder.
+        repo_id (str): The name on the hub, *e.g.* :obj:`"me/side-effects"`.
+        private (bool, optional): Whether only you see it, if it is new. (default: :obj:`True`)
+        **options (optional): Further arguments of :meth:`huggingface_hub.HfApi.upload_folder`.
+
+    Raises:
+        ValueError: If the folder holds no model, or a damaged one.
+        ImportError: If huggingface_hub is not installed (extra ``hub``).
+    """
+    load(path)
+    hub = require("huggingface_hub", extra="hub")
+    hub.create_repo(repo_id, private=private, exist_ok=True)
+    files = [CONTENT, WEIGHTS]
+    return str(
+        hub.upload_folder(
+            repo_id=repo_id, folder_path=os.fspath(path), allow_patterns=files, delete_patterns=files, **options
+        )
+    )
+
+
+def from_pretrained(name: str | os.PathLike[str], device: str = "cpu", **options: Any) -> Predictor:
+    """Loads a model from a folder, or from the hub.
+
+    Args:
+        name (str or PathLike): A folder, or a name on the hub.
+        device (str, optional): Where to compute. (default: :obj:`"cpu"`)
+        **options (optional): Further arguments of :func:`huggingface_hub.snapshot_download`, *e.g.* :obj:`revision`.
+
+    Raises:
+        ValueError: If the model is damaged, or this version of the package cannot build it.
+        ImportError: If it is no folder and huggingface_hub is not installed (extra ``hub``).
+    """
+    if Path(name).is_dir():
+        return load(name, device)
+    hub = require("huggingface_hub", extra="hub")
+    return load(hub.snapshot_download(os.fspath(name), allow_patterns=[CONTENT, WEIGHTS], **options), device)

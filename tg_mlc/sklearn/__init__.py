@@ -4,7 +4,6 @@ from tg_mlc._optional import require
 
 require("sklearn.base", extra="train")
 
-from tg_mlc.sklearn.auto import AutoClassifier  # noqa: E402
 from tg_mlc.sklearn.baselines import (  # noqa: E402
     ChainEnsembleClassifier,
     ForestClassifier,
@@ -14,7 +13,7 @@ from tg_mlc.sklearn.baselines import (  # noqa: E402
     LinearClassifier,
     MLkNNClassifier,
 )
-from tg_mlc.sklearn.lamp import LaMPClassifier  # noqa: E402
+from tg_mlc.sklearn.lamp import AutoClassifier, LaMPClassifier  # noqa: E402
 
 __all__ = [
     "AutoClassifier",

@@ -13,8 +13,7 @@ from tg_mlc.data import Split
 from tg_mlc.inputs import Chain
 from tg_mlc.inputs.kinds import kind_of_form
 from tg_mlc.metrics._inputs import FloatArray
-from tg_mlc.sklearn.estimator import draw_seed, log_odds
-from tg_mlc.sklearn.inputs import RawInputEstimator, make_samples
+from tg_mlc.sklearn.estimator import RawInputEstimator, draw_seed, log_odds, make_samples
 
 
 class BaselineEstimator(RawInputEstimator):
@@ -82,43 +81,33 @@ class BaselineEstimator(RawInputEstimator):
 
 
 class LinearClassifier(BaselineEstimator, baseline=baselines.LinearBaseline):
-    """Linear classifiers, one for each label, with the arguments of :class:`~tg_mlc.baselines.LinearBaseline` and
-    :class:`BaselineEstimator`.
-    """
+    """Linear classifiers of labels: :class:`~tg_mlc.baselines.LinearBaseline` as a :class:`BaselineEstimator`."""
 
 
 class KernelRidgeClassifier(BaselineEstimator, baseline=baselines.KernelRidgeBaseline):
-    """Kernel ridge regression of all labels, with the arguments of :class:`~tg_mlc.baselines.KernelRidgeBaseline` and
-    :class:`BaselineEstimator`.
-    """
+    """Kernel ridge regression: :class:`~tg_mlc.baselines.KernelRidgeBaseline` as a :class:`BaselineEstimator`."""
 
 
 class ChainEnsembleClassifier(BaselineEstimator, baseline=baselines.ChainEnsemble):
-    """An ensemble of classifier chains, with the arguments of :class:`~tg_mlc.baselines.ChainEnsemble` and
-    :class:`BaselineEstimator`.
-    """
+    """An ensemble of classifier chains: :class:`~tg_mlc.baselines.ChainEnsemble` as a :class:`BaselineEstimator`."""
 
 
 class MLkNNClassifier(BaselineEstimator, baseline=baselines.MLkNN):
-    """ML-kNN, counts of the labels of nearest neighbours, with the arguments of :class:`~tg_mlc.baselines.MLkNN` and
-    :class:`BaselineEstimator`.
-    """
+    """ML-kNN, labels of nearest neighbours: :class:`~tg_mlc.baselines.MLkNN` as a :class:`BaselineEstimator`."""
 
 
 class LabelTreesClassifier(BaselineEstimator, baseline=baselines.LabelTrees):
-    """Probabilistic label trees, with the arguments of :class:`~tg_mlc.baselines.LabelTrees` and
-    :class:`BaselineEstimator`.
-    """
+    """Probabilistic label trees: :class:`~tg_mlc.baselines.LabelTrees` as a :class:`BaselineEstimator`."""
 
 
 class ForestClassifier(BaselineEstimator, baseline=baselines.ForestBaseline):
-    """A random forest, with the arguments of :class:`~tg_mlc.baselines.ForestBaseline` and :class:`BaselineEstimator`.
-    With SMILES it is a forest on Morgan fingerprints.
+    """A random forest, with SMILES on Morgan fingerprints: :class:`~tg_mlc.baselines.ForestBaseline` as a
+    :class:`BaselineEstimator`.
     """
 
 
 class LabelFrequencyClassifier(BaselineEstimator, baseline=baselines.LabelFrequency):
-    """The frequencies of labels, whatever the input, with the arguments of :class:`BaselineEstimator`."""
+    """The frequencies of labels, whatever the input, as a :class:`BaselineEstimator`."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

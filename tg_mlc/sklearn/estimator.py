@@ -1,12 +1,13 @@
-"""Base of the estimators: labels in all their forms, thresholds, decisions and scores."""
+"""Base of the estimators: raw inputs, labels in all their forms, thresholds, decisions and scores."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import numpy.typing as npt
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -14,7 +15,9 @@ from sklearn.utils import check_array, check_random_state, get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from typing_extensions import Self
 
-from tg_mlc._options import check_share
+from tg_mlc._options import check_choice, check_share
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.inputs.kinds import KINDS, as_texts, infer_form, kind_of_form
 from tg_mlc.inputs.tables import matrix_of, nominal_names
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.label_form import LabelForm
@@ -23,16 +26,19 @@ from tg_mlc.sklearn.label_form import LabelForm
 _SMALLEST = 1e-12
 
 
-class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
-    """Base of classifiers that take labels as a matrix, as sets of names, or as classes.
+class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
+    """Base of classifiers of matrices, data frames, texts, SMILES and DNA, with labels as a matrix, sets or classes.
 
     Attributes:
+        inputs_ (str): The form of raw inputs, given or inferred.
         classes_ (numpy.ndarray): The names of labels, their numbers where they have no names, or the classes.
         thresholds_ (numpy.ndarray): The scores from which labels apply, :math:`(1)` or :math:`(L)`.
         n_features_in_ (int): The number of columns of a matrix.
         feature_names_in_ (numpy.ndarray): The names of a data frame's columns.
     """
 
+    inputs: str
+    inputs_: str
     classes_: Any
     thresholds_: FloatArray
     _form: LabelForm
@@ -44,8 +50,7 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
 
     def predict(self, X: Any) -> Any:
         """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`."""
-        margins = self._margins(X)
-        return self._form.decide(margins)
+        return self._form.decide(self._margins(X))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one."""
@@ -88,8 +93,18 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
         self._form, self.classes_ = form, form.classes
         return matrix
 
-    def _read_matrix(self, X: Any, *, reset: bool) -> Any:
-        """A matrix, with columns of 0 and 1 for the values of nominal columns of a data frame."""
+    def _read_training_inputs(self, X: Any) -> Any:
+        check_choice("inputs", self.inputs, ("auto", *(form for kind in KINDS for form in kind.forms)))
+        self.inputs_ = infer_form(X) if self.inputs == "auto" else self.inputs
+        return self._read_inputs(X, reset=True)
+
+    def _read_inputs(self, X: Any, *, reset: bool = False) -> Any:
+        """Texts, or a matrix with columns of 0 and 1 for the values of nominal columns of a data frame."""
+        if not kind_of_form(self.inputs_).forms[self.inputs_].is_matrix:
+            texts = as_texts(X)
+            if texts is None:
+                raise ValueError(f"Expected a list or column of strings for inputs '{self.inputs_}' (got {X!r:.60})")
+            return texts
         if reset:
             self._columns = nominal_names(X)
         finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
@@ -100,10 +115,6 @@ class MultiLabelEstimator(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"Expected a data frame with the columns of the last fit (got a {type(X).__name__})")
         validate_data(self, X, reset=reset, skip_check_array=True)
         return check_array(matrix_of(X, self._columns), estimator=self, input_name="X", **options)
-
-    def _read_inputs(self, X: Any) -> Any:
-        """Inputs to predict for; matrices unless a class says otherwise."""
-        return self._read_matrix(X, reset=False)
 
     def _margins(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -134,8 +145,9 @@ def log_odds(probabilities: FloatArray) -> FloatArray:
     return np.asarray(logit(np.clip(probabilities, _SMALLEST, 1 - _SMALLEST)))
 
 
-def stack_rows(first: Any, second: Any) -> Any:
-    """Matrices or lists, one after the other."""
-    if isinstance(first, list):
-        return first + second
-    return sp.vstack([first, second], format="csr") if sp.issparse(first) else np.concatenate([first, second])
+def make_samples(
+    inputs: str, X: Any, y: FloatArray, names: Sequence[str], train: npt.NDArray[np.intp]
+) -> MultiLabelDataset:
+    """Samples of inputs; the vocabulary of texts is that of training samples."""
+    kind = kind_of_form(inputs)
+    return kind.samples(kind.split(X), y, names, kind.forms[inputs].kind, train=train)

@@ -1,4 +1,4 @@
-"""Label message passing as an estimator."""
+"""Label message passing, and the default for data without a tuned model, as estimators."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal, cast
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities.seed import isolate_rng
@@ -18,18 +19,19 @@ from typing_extensions import Self
 
 from tg_mlc._options import check_choice, check_count, check_share
 from tg_mlc.data import MultiLabelDataset, Split, predefined_split, stratified_split
+from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
-from tg_mlc.inputs import Chain
-from tg_mlc.metrics import ThresholdTuner
+from tg_mlc.inputs import Chain, kind_of
+from tg_mlc.metrics import DECISION_METRICS, ThresholdTuner
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.models import LaMP
 from tg_mlc.saving.inference import logits_of
-from tg_mlc.sklearn.estimator import draw_seed, stack_rows
-from tg_mlc.sklearn.inputs import RawInputEstimator, make_samples, preprocessor_of, samples_like
+from tg_mlc.sklearn.estimator import RawInputEstimator, draw_seed, log_odds, make_samples
+from tg_mlc.stacking import StackingFeatures, auto
 from tg_mlc.stacking.classifiers import AUTOMATIC
 from tg_mlc.stacking.folds import MODULE, settings_of
 from tg_mlc.training import BinaryObjective
-from tg_mlc.training.train import TrainSettings, train_model
+from tg_mlc.training.fitting import TrainSettings, train_model
 
 GraphName = Literal["fully_connected", "co_occurrence", "edgeless"]
 
@@ -171,12 +173,17 @@ class LaMPClassifier(RawInputEstimator):
             X_val, y_val = self._read_inputs(eval_set[0]), self._form.encode(eval_set[1])
             check_consistent_length(X_val, y_val)
             split = predefined_split(range(len(y)), range(len(y), len(y) + len(y_val)), [], len(y) + len(y_val))
-            X, y = stack_rows(X, X_val), np.concatenate([y, y_val])
-        samples = (
-            make_samples(self.inputs_, X, y, self._form.names, split.train.numpy())
-            if start is None
-            else samples_like(start.preprocessor, X, y)
-        )
+            y = np.concatenate([y, y_val])
+            if isinstance(X, list):
+                X = X + X_val
+            else:
+                X = sp.vstack([X, X_val], format="csr") if sp.issparse(X) else np.concatenate([X, X_val])
+        if start is None:
+            samples = make_samples(self.inputs_, X, y, self._form.names, split.train.numpy())
+        else:  # with the words or columns of those before
+            for step in start.preprocessor.steps:
+                X = X if isinstance(X, MultiLabelDataset) else step.transform(X)
+            samples = with_attribute(X, "y", torch.from_numpy(y))
         self.trained_, logits = self._train(samples, split, start, seed)
         self.n_iter_ = self.trained_.num_epochs
         y = y[split.val.numpy()]
@@ -204,7 +211,8 @@ class LaMPClassifier(RawInputEstimator):
         kinds: Sequence[str] = () if self.base_scores is None else self.base_scores
         if self.base_scores == "auto":
             kinds = tuple(AUTOMATIC) if split.train.numel() >= MIN_SAMPLES else ()
-        preprocessor = preprocessor_of(samples, kinds, seed)
+        features = [StackingFeatures(kinds, seed=seed)] if kinds else []
+        preprocessor = Chain(*kind_of(samples).steps(scaled=not kinds), *features)
         prepared = preprocessor.fit_transform(samples, split)
         # The loss of validation is the plain cross-entropy, which says little of another loss.
         y_val = prepared[split.val].y
@@ -259,6 +267,52 @@ class LaMPClassifier(RawInputEstimator):
         """The device that computes."""
         found = "cuda" if torch.cuda.is_available() else "cpu"
         return torch.device(found if self.device == "auto" else self.device)
+
+
+@dataclass(eq=False, repr=False)
+class AutoClassifier(RawInputEstimator):
+    """Label message passing and other classifiers, combined by scores of samples that they have not seen
+    (:func:`tg_mlc.stacking.auto`), as an estimator of scikit-learn.
+
+    Args:
+        inputs (str, optional): As of :class:`LaMPClassifier`. (default: :obj:`"auto"`)
+        seconds (float, optional): The time that fitting may take, roughly. (default: :obj:`300`)
+        threshold (str, optional): The metric for which thresholds are chosen. (default: :obj:`"f1_micro"`)
+        random_state (int or RandomState, optional): What decides folds, trees and weights. (default: :obj:`None`)
+
+    Attributes:
+        model_ (AutoModel): The fitted model.
+    """
+
+    inputs: str = "auto"
+    _: KW_ONLY
+    seconds: float = 300.0
+    threshold: str = "f1_micro"
+    random_state: Any = None
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fits the model.
+
+        Args:
+            X, y (Any): Inputs and labels, as of :meth:`LaMPClassifier.fit`.
+        """
+        check_choice("threshold", self.threshold, DECISION_METRICS)
+        X = self._read_training_inputs(X)
+        matrix = self._read_labels(X, y)
+        samples = make_samples(self.inputs_, X, matrix, self._form.names, np.arange(len(matrix)))
+        self.model_ = auto(samples, self.seconds, draw_seed(self.random_state))
+        if self._form.form == "classes":
+            return self._fix_threshold(0.5)
+        self.thresholds_ = self.model_.tuners[self.threshold].fitted()
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _logits(self, X: Any) -> FloatArray:
+        return log_odds(self.model_.predict_proba(X))
 
 
 def _taken(names: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:

@@ -23,8 +23,7 @@ from tg_mlc.saving.inference import InferenceModel, logits_of
 from tg_mlc.saving.model import data_hash, model_state, restore_model
 from tg_mlc.stacking.classifiers import ranks_and_decides
 from tg_mlc.stacking.combination import LogitStacking
-from tg_mlc.stacking.features import StackingFeatures
-from tg_mlc.stacking.resumable import ResumableParts
+from tg_mlc.stacking.features import ResumableParts, StackingFeatures
 
 if TYPE_CHECKING:
     from tg_mlc.stacking.folds import Folds, Search

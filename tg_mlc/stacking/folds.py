@@ -24,9 +24,9 @@ from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.saving.checkpoint import load_file
 from tg_mlc.saving.inference import logits_of
 from tg_mlc.saving.model import model_state, restore_model
-from tg_mlc.stacking.resumable import ResumableParts
+from tg_mlc.stacking.features import ResumableParts
 from tg_mlc.training import BinaryObjective
-from tg_mlc.training.train import TrainSettings, train_model
+from tg_mlc.training.fitting import TrainSettings, train_model
 
 #: With more labels than this each attends to the ten that it is most correlated with, not to all.
 MAX_COMPLETE, TOP_K = 64, 10

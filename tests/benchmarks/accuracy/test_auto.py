@@ -39,12 +39,10 @@ def test_goes_on_where_it_stopped(small: list[str], tmp_path: Path) -> None:
 
 
 def test_rows_of_another_time_are_made_again(small: list[str], tmp_path: Path) -> None:
-    path = tmp_path / f"{benchmark.NAME}.json"
-    path.write_text(json.dumps({"seconds": 300, "runs": [{"dataset": "emotions", "seed": 0, "model": "old"}]}))
-    main("emotions", seeds=1, seconds=0)
-    found = json.loads(path.read_text())
-    assert found["seconds"] == 0
-    assert "old" not in [point["model"] for point in found["runs"]]
+    for seconds in (0, 0.5):
+        main("emotions", seeds=1, seconds=seconds)
+        assert json.loads((tmp_path / f"{benchmark.NAME}.json").read_text())["seconds"] == seconds
+    assert small == ["emotions", "emotions"]
 
 
 def test_large_data_sets_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,12 +11,29 @@ import pytest
 import torch
 
 from benchmarks.accuracy import baselines
-from benchmarks.accuracy.prior_vs_learned import Trial, _recovered, _try_out, main, own_graphs, run_variant, with_graphs
+from benchmarks.accuracy.prior_vs_learned import (
+    CHANGES,
+    Change,
+    Trial,
+    _recovered,
+    _try_out,
+    changes_of,
+    main,
+    own_graphs,
+    run_variant,
+    with_graphs,
+)
 from benchmarks.accuracy.runs import Row, Task, frame
 from benchmarks.report.comparisons import Comparison, recovered, short, spreads
+from benchmarks.report.statistics import paired_tests
 from tg_mlc.datasets import Planted
-from tg_mlc.graphs import LabelGraph, edgeless, tree
+from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, tree
+from tg_mlc.models import LaMP
+from tg_mlc.nn.encoders import BagEncoder
 from tg_mlc.papers.recipes import RECIPES
+from tg_mlc.papers.recipes.tables import TABLES
+from tg_mlc.stacking.classifiers import PUBLISHED
+from tg_mlc.training import BinaryObjective, MultiLabelModule
 
 
 def test_one_variant_learns_on_nci(root: Path, tmp_path: Path) -> None:
@@ -81,7 +99,7 @@ def test_planted_graphs_end_to_end(
 ) -> None:
     monkeypatch.setattr("tg_mlc.papers.recipes.graphs.Planted", partial(Planted, num_samples=800))
     tracked = results / "prior_vs_learned-planted-50-official.json"
-    tracked.write_text("tracked")
+    tracked.write_text(before := json.dumps({"runs": []}))
     main(
         dataset="planted-50",
         seeds=2,
@@ -90,7 +108,7 @@ def test_planted_graphs_end_to_end(
         root=root,
         max_epochs=1,
     )
-    assert tracked.read_text() == "tracked"
+    assert tracked.read_text() == before
     written = own_runs / tracked.name
     result, rows = json.loads(written.read_text()), read(written)
     for metric in ("roc_auc_macro", "subset_accuracy", "f1_macro"):
@@ -126,9 +144,9 @@ def test_label_graphs_from_files(root: Path, own_runs: Path, tmp_path: Path) -> 
     written = own_runs / "prior_vs_learned-planted-50-official.json"
     density = read(written)[row("mine")]["density"].item()
     assert density == LabelGraph.load(path).density
-    tree([(names[2], names[0])], names).save(path)
-    with pytest.raises(SystemExit, match="have the same own_graphs"):
-        main(dataset="planted-50", seeds=1, graphs=graphs, node_messages="false", root=root, max_epochs=1, resume=True)
+    tree([(names[2], names[0]), (names[3], names[0])], names).save(path)
+    main(dataset="planted-50", seeds=1, graphs=graphs, node_messages="false", root=root, max_epochs=1)
+    assert read(written)[row("mine")]["density"].item() == LabelGraph.load(path).density > density
 
 
 def test_files_that_are_no_label_graph_of_the_data_set(root: Path, tmp_path: Path) -> None:
@@ -246,110 +264,146 @@ def test_molecules_end_to_end(
     assert "| LaMP complete | LaMP edgeless | macro ROC-AUC |" in capsys.readouterr().out
 
 
+class Emotions:
+    """Trains rows on Emotions for one epoch, and reads the file of results."""
+
+    def __init__(self, root: Path, own_runs: Path) -> None:
+        self.root, self.path = root, own_runs / "prior_vs_learned-emotions-official.json"
+        self("complete")
+
+    def __call__(self, graphs: str, **options: Any) -> list[dict[str, Any]]:
+        options = {"seeds": 2, "node_messages": "false", "max_epochs": 1, **options}
+        main(dataset="emotions", graphs=graphs, root=self.root, **options)
+        return self.runs
+
+    @property
+    def runs(self) -> list[dict[str, Any]]:
+        runs: list[dict[str, Any]] = json.loads(self.path.read_text())["runs"]
+        return runs
+
+
 @pytest.fixture
-def emotions(root: Path, own_runs: Path, needs_emotions: None) -> Path:
-    """Trains one row, and returns its result file."""
-    main(dataset="emotions", seeds=2, graphs="complete", node_messages="false", root=root, max_epochs=1)
-    return own_runs / "prior_vs_learned-emotions-official.json"
+def emotions(root: Path, own_runs: Path, needs_emotions: None) -> Emotions:
+    return Emotions(root, own_runs)
 
 
-def test_a_comparison_makes_only_the_rows_it_has_not(
-    emotions: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = json.loads(emotions.read_text())["runs"]
+def test_a_comparison_makes_only_the_rows_it_has_not(emotions: Emotions, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = emotions.runs
     monkeypatch.setattr(baselines, "_frequency", lambda *args: pytest.fail("made again"))
-    main(
-        dataset="emotions",
-        seeds=2,
-        graphs="complete,edgeless",
-        node_messages="false",
-        root=root,
-        max_epochs=1,
-        resume=True,
-    )
-    result = json.loads(emotions.read_text())
-    assert result["runs"][: len(before)] == before
-    assert [(run["graph"], run["seed"]) for run in result["runs"][len(before) :]] == [
-        ("edgeless", 10),
-        ("edgeless", 11),
-    ]
-    main(dataset="emotions", seeds=1, graphs="complete", node_messages="false", root=root, max_epochs=1, resume=True)
-    result = json.loads(emotions.read_text())
-    assert {run["seed"] for run in result["runs"]} == set(result["seeds"]) == {10}
-
-
-def test_a_comparison_that_stopped_early_goes_on(emotions: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, partial = emotions.read_text(), emotions.with_suffix(".part")
-
-    def run_but_priorior(*args: Any) -> list[dict[str, Any]]:
-        if args[3].graph == "prior":
-            raise RuntimeError("stopped early")
-        return run_variant(*args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("benchmarks.accuracy.prior_vs_learned.run_variant", run_but_priorior)
-        with pytest.raises(RuntimeError, match="stopped early"):
-            main(dataset="emotions", seeds=2, graphs="edgeless,prior", node_messages="false", root=root, max_epochs=1)
-    assert emotions.read_text() == before
-    kept = json.loads(partial.read_text())["runs"]
-    assert {(run["model"], run["graph"]) for run in kept} > {("label frequency", None), ("LaMP", "edgeless")}
-    main(
-        dataset="emotions",
-        seeds=2,
-        graphs="edgeless,prior",
-        node_messages="false",
-        root=root,
-        max_epochs=1,
-        resume=True,
-    )
-    result = json.loads(emotions.read_text())
-    assert result["runs"][: len(kept)] == kept
-    assert [run["graph"] for run in result["runs"][len(kept) :]] == ["prior"] * 2
-    assert not partial.exists()
-
-
-def test_a_classifier_that_is_new_is_added(emotions: Path, root: Path) -> None:
-    result = json.loads(emotions.read_text())
-    kept = [run for run in result["runs"] if run["model"] != "logistic regression, tuned"]
-    assert len(kept) < len(result["runs"])
-    emotions.write_text(json.dumps({**result, "runs": kept}))
-    main(dataset="emotions", seeds=2, graphs="complete", node_messages="false", root=root, max_epochs=1, resume=True)
-    runs = json.loads(emotions.read_text())["runs"]
-    assert runs[: len(kept)] == kept
-    assert [(run["model"], run["seed"]) for run in runs[len(kept) :]] == [("logistic regression, tuned", 10)]
-
-
-def test_a_row_that_was_not_compared_with_a_graph_is_made_again(
-    emotions: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(baselines, "_frequency", lambda *args: pytest.fail("made again"))
-    main(dataset="emotions", seeds=2, graphs="correlation", node_messages="false", root=root, max_epochs=1, resume=True)
-    assert "learned attention, correlation" not in recovered_in(emotions)
-    main(
-        dataset="emotions",
-        seeds=2,
-        graphs="complete,correlation",
-        node_messages="false",
-        root=root,
-        max_epochs=1,
-        resume=True,
-    )
-    assert recovered_in(emotions) == {"learned attention, prior", "learned attention, correlation"}
+    runs = emotions("complete,edgeless")
+    assert runs[: len(before)] == before
+    assert [(run["graph"], run["seed"]) for run in runs[len(before) :]] == [("edgeless", 10), ("edgeless", 11)]
+    # A graph that attention along all pairs was not compared with makes these rows again.
+    assert "learned attention, correlation" not in recovered_in(emotions.path)
+    emotions("correlation")
+    assert "learned attention, correlation" not in recovered_in(emotions.path)
+    emotions("complete,correlation")
+    assert recovered_in(emotions.path) == {"learned attention, prior", "learned attention, correlation"}
+    assert {run["seed"] for run in emotions("complete", seeds=1)} == {10}
 
 
 def recovered_in(file: Path) -> set[str]:
     return set(recovered(read(file)[row("complete")]))
 
 
-def test_encoders_that_models_do_not_have_are_named_before_training(root: Path, emotions: Path) -> None:
+def test_a_comparison_that_stopped_early_goes_on(emotions: Emotions, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, partial = emotions.runs, emotions.path.with_suffix(".part")
+
+    def run_but_priors(*args: Any) -> list[dict[str, Any]]:
+        if args[3].graph == "prior":
+            raise RuntimeError("stopped early")
+        return run_variant(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("benchmarks.accuracy.prior_vs_learned.run_variant", run_but_priors)
+        with pytest.raises(RuntimeError, match="stopped early"):
+            emotions("edgeless,prior")
+    assert emotions.runs == before
+    kept = json.loads(partial.read_text())["runs"]
+    assert {(run["model"], run["graph"]) for run in kept} > {("label frequency", None), ("LaMP", "edgeless")}
+    runs = emotions("edgeless,prior")
+    assert runs[: len(kept)] == kept
+    assert [run["graph"] for run in runs[len(kept) :]] == ["prior"] * 2
+    assert not partial.exists()
+
+
+def test_a_classifier_that_is_new_is_added(emotions: Emotions) -> None:
+    result = json.loads(emotions.path.read_text())
+    kept = [run for run in result["runs"] if run["model"] != "logistic regression, tuned"]
+    assert len(kept) < len(result["runs"])
+    emotions.path.write_text(json.dumps({**result, "runs": kept}))
+    runs = emotions("complete")
+    assert runs[: len(kept)] == kept
+    assert [(run["model"], run["seed"]) for run in runs[len(kept) :]] == [("logistic regression, tuned", 10)]
+
+
+def test_encoders_that_models_do_not_have_are_named_before_training(emotions: Emotions) -> None:
     with pytest.raises(SystemExit, match=r"--atoms and --node_messages that models of emotions take"):
-        main(dataset="emotions", seeds=1, graphs="edgeless", node_messages="false", atoms=False, root=root)
+        emotions("edgeless", atoms=False)
 
 
-def test_rows_with_other_settings_are_not_kept(emotions: Path, root: Path) -> None:
-    before = emotions.read_bytes()
-    with pytest.raises(SystemExit, match="have the same recipes"):
-        main(
-            dataset="emotions", seeds=2, graphs="edgeless", node_messages="false", root=root, max_epochs=2, resume=True
-        )
-    assert emotions.read_bytes() == before
+def test_a_change_changes_what_it_names() -> None:
+    recipe = TABLES["bibtex"]
+    changed = Change(parts={"model": {"num_steps": 1}, "fit": {"ema_decay": None}}).of(recipe)
+    assert changed.model == {**recipe.model, "num_steps": 1}
+    assert changed.fit == {**recipe.fit, "ema_decay": None}
+    assert changed.module == recipe.module
+    assert Change().of(recipe) == recipe
+
+
+TITLES = {kind: search.title for kind, search in PUBLISHED.items()}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_only_what_changes_a_recipe_is_tried(name: str) -> None:
+    recipe = TABLES[name]
+    classifiers = [TITLES[kind] for kind in recipe.settings["classifiers"]]
+    changes = changes_of(recipe, classifiers, "complete")
+    model = LaMP(BagEncoder(2, 8), fully_connected(1), num_feature_layers=0)
+    assert {"no messages among labels", "no base scores", "no averaged weights"} <= set(changes)
+    for change in changes.values():
+        changed = change.of(recipe)
+        MultiLabelModule(model, ["a"], BinaryObjective(**changed.objective), **changed.module)  # takes all of them
+        assert change.of(recipe) != recipe or change.graph == "edgeless" or change.base_scores is not None
+        assert {TITLES[kind] for kind in change.base_scores or ()} <= set(classifiers)
+    assert "no messages among labels" not in changes_of(recipe, classifiers, "edgeless")
+
+
+@pytest.mark.parametrize(
+    ("name", "classifiers", "model", "change", "tried"),
+    [
+        ("bibtex", ["svm", "ridge"], {}, "one step", True),
+        ("delicious", ["svm", "ridge"], {}, "one step", False),
+        ("bibtex", ["svm", "ridge"], {}, "no base scores in the logits", True),
+        ("bibtex", ["svm", "ridge"], {"score_skip": False}, "no base scores in the logits", False),
+        ("nuswide", ["svm"], {}, "base scores of the SVM alone", False),
+    ],
+)
+def test_parts_that_a_recipe_does_without_are_left_out(
+    name: str, classifiers: list[str], model: dict[str, Any], change: str, tried: bool
+) -> None:
+    recipe = replace(TABLES[name], model={**TABLES[name].model, **model})
+    assert (change in changes_of(recipe, [TITLES[kind] for kind in classifiers], "complete")) is tried
+
+
+@pytest.mark.usefixtures("needs_emotions")
+def test_ablation_end_to_end(tmp_path: Path, results: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = ("no base scores", "base scores of the SVM alone", "no messages among labels")
+    for name in CHANGES.keys() - kept:
+        monkeypatch.delitem(CHANGES, name)
+    options: dict[str, Any] = {"graphs": "complete", "node_messages": "false", "ablation": True}
+    main(dataset="emotions", seeds=2, root=tmp_path, max_epochs=3, **options)
+    written = own_runs / "ablation-emotions.json"
+    runs = frame(json.loads(written.read_text())["runs"])
+    rows, whole = dict(iter(runs.groupby("row", sort=False))), row("complete")
+    assert {Row("kernel ridge regression, tuned"), whole, replace(whole, change="no base scores")} < set(rows)
+    densities = [rows[row]["density"].mean() for row in (replace(whole, graph="edgeless", change=kept[2]), whole)]
+    assert densities[0] < densities[1] == 1.0
+    # Without base scores three epochs teach little.
+    ours, without = (spreads(rows[row])["roc_auc_macro"]["mean"] for row in (whole, replace(whole, change=kept[0])))
+    assert ours > without + 0.02
+    assert {test.row.change for test in paired_tests(runs)} == set(kept)
+    written.rename(results / written.name)
+    lines = short(Comparison.load("ablation-emotions"))
+    changes = [line.split(" | ")[0] for line in lines if line.startswith("| LaMP")]
+    assert changes == ["| LaMP", *(f"| LaMP, {name}" for name in CHANGES)]

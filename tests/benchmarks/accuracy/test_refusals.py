@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from benchmarks.accuracy import (
-    ablation,
     auto,
     given_labels,
     lanet_tables,
@@ -28,7 +27,6 @@ Main = Callable[..., Any]
 @pytest.mark.parametrize(
     ("main", "reduced"),
     [
-        (ablation.main, {"max_epochs": 1}),
         (auto.main, {"seconds": auto.SECONDS - 1}),
         (given_labels.main, {"max_epochs": 1}),
         *((lanet_tables.main, each) for each in ({"max_epochs": 1}, {"batches": 1}, {"draws": 3})),
@@ -45,7 +43,7 @@ def test_shortened_runs_replace_no_tracked_results(main: Main, reduced: dict[str
 @pytest.mark.parametrize(
     ("main", "options", "told"),
     [
-        (ablation.main, {"dataset": "sider"}, "--dataset to be one of bibtex"),
+        (prior_vs_learned.main, {"dataset": "sider", "ablation": True}, "--dataset of --ablation to be one of bibtex"),
         (settings.main, {"dataset": "sider"}, "--dataset to be one of bibtex"),
         (given_labels.main, {"dataset": "planted-50"}, r"one of bibtex, .* \(got planted-50\)"),
         (learning_curve.main, {"dataset": "planted-50"}, "bags of words, or nci"),

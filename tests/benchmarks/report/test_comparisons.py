@@ -22,7 +22,7 @@ from benchmarks.report.comparisons import (
     label_graphs,
     short,
 )
-from benchmarks.report.pictures import Picture
+from benchmarks.report.writing import Picture
 from tg_mlc.papers.recipes import RECIPES
 
 METRICS = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro")

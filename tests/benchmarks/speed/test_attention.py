@@ -12,11 +12,10 @@ import torch
 from benchmarks.command_line import RETAINED_HEAP, chosen, default_heap, heap_is_retained, with_switches
 from benchmarks.files import describe_environment
 from benchmarks.report import speed
-from benchmarks.speed import attention, growth, implementations, measure
-from benchmarks.speed.implementations import LITERAL, OURS, SDPA, Candidate, sdpa
+from benchmarks.speed import attention, implementations, measure
+from benchmarks.speed.implementations import LITERAL, OURS, SDPA, Candidate, agrees, errors, reference, sdpa
 from benchmarks.speed.measure import Limits, Samples, interleave, measure_limits, relative_rms
 from benchmarks.speed.memory import peaks_of
-from benchmarks.speed.reference import agrees, errors, reference
 from benchmarks.speed.regimes import (
     GROUPS,
     NUM_HUBS,
@@ -168,7 +167,7 @@ def test_limits_leave_out_products_of_fewer_digits(monkeypatch: pytest.MonkeyPat
 
 
 def test_exponent_of_a_power_law() -> None:
-    fit = growth.fit_exponent([1, 2, 4, 8], [3 * n**1.5 for n in (1, 2, 4, 8)])
+    fit = attention.fit_exponent([1, 2, 4, 8], [3 * n**1.5 for n in (1, 2, 4, 8)])
     assert fit["exponent"] == pytest.approx(1.5)
     assert fit["r2"] == pytest.approx(1.0)
 
@@ -233,5 +232,5 @@ def test_quick_run_agrees_and_writes_a_file(
         assert row["candidates"][OURS]["state"] == "agrees"
         assert row["candidates"][OURS]["forward_backward"]["wall_ratio"] > 0
     assert result["settings"]["threads"] == 1
-    assert len(result["scaling"]) == len(growth.SWEEPS)
+    assert len(result["scaling"]) == len(attention.SWEEPS)
     assert "Wrong" not in capsys.readouterr().out

@@ -16,7 +16,7 @@ from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.stacking.features import published_features
 from tg_mlc.training import BinaryObjective, FitResult, MultiLabelDataModule, Objective
-from tg_mlc.training.train import TrainSettings, train_model
+from tg_mlc.training.fitting import TrainSettings, train_model
 
 #: Settings of a model without other classifiers' help.
 ALONE: dict[str, Any] = {"base_scores": None, "score_skip": False, "attention_dropout": None}

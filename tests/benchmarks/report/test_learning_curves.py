@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.report.settings import section
+from benchmarks.report.learning_curves import tried
 
 RECIPE = {"module": {"lr": 2e-3}, "model": {"dropout": 0.1, "input_dropout": 0.4}, "fit": {"max_epochs": 14}}
 
@@ -25,7 +25,7 @@ def test_the_best_value_of_each_setting_is_bold() -> None:
             trial("dropout", 0.2, 0.46),
         ],
     }
-    head, _, *lines = section(result)
+    head, _, *lines = tried(result)
     assert head == "| setting | value and score before | other values and their scores |"
     assert lines[0] == "| learning rate | 0.002: **0.4500** | 0.001: 0.3000 |"
     assert lines[1] == "| dropout | 0.1: 0.4500 | 0: 0.2000, 0.2: **0.4600** |"
