@@ -142,13 +142,15 @@ def describe_settings(model: nn.Module) -> dict[str, dict[str, str]]:
     """
     described = {}
     for name, part in model.named_modules():
-        kind = type(part).__name__
-        if kind in ("Identity", "DropPath") or "Dropout" in kind or kind.endswith("Loss"):  # idle in evaluation
+        type_name = type(part).__name__
+        if (
+            type_name in ("Identity", "DropPath") or "Dropout" in type_name or type_name.endswith("Loss")
+        ):  # idle in evaluation
             continue
         texts = {key: _text(value) for key, value in vars(part).items() if _is_relevant(key)}
         settings = {key: text for key, text in texts.items() if text is not None}
         if not (part._modules or part._parameters or part._buffers):
-            settings[_TYPE] = kind
+            settings[_TYPE] = type_name
         if settings:
             described[name] = settings
     return described
