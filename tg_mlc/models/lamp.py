@@ -173,8 +173,10 @@ class LaMP(nn.Module):
             logits = logits + self.score_skip(scores)
         if not wanted:
             return logits
-        intermediate = [self.readout(u) for u in states.intermediate]
-        return LaMPOutput(logits, intermediate, states.attention, feature_attention)
+        return LaMPOutput(logits, self._read(states.intermediate), states.attention, feature_attention)
+
+    def _read(self, intermediate: list[Tensor]) -> list[Tensor]:
+        return [self.readout(u) for u in intermediate]
 
     def _encode(
         self, data: Data, return_attention_weights: bool
