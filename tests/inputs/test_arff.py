@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.arff_texts import SPARSE, SPARSE_TEST, TRAIN, XML
 from tg_mlc import graphs
 from tg_mlc.data import from_arff, read_label_xml
-from tg_mlc.inputs.arff import meka_count, parse_label_xml
+from tg_mlc.inputs._arff_table import meka_count
+from tg_mlc.inputs.arff import parse_label_xml
 
 
 def test_own_files(write):
@@ -57,7 +58,10 @@ def test_the_kind_is_told_by_the_values_and_printed(write, capsys):
     )
     numeric = dense.replace("@attribute u {0,1}", "@attribute u numeric").replace("1,0,1,0", "1.5,0,1,0")
     assert from_arff(write("b.arff", numeric), labels=-2).kind == "vector"
-    assert "kind='vector' because the rows are dense, with values other than 0 and 1" in capsys.readouterr().out
+    assert (
+        "kind='vector' because values are unknown, or the rows are dense, with values other than 0 and 1"
+        in capsys.readouterr().out
+    )
     assert from_arff(write("b.arff", numeric), labels=-2, kind="bag").kind == "bag"
     assert capsys.readouterr().out == ""  # nothing was inferred
 
@@ -130,7 +134,7 @@ def test_unknown_labels_are_nan(write):
         (SPARSE, {"labels": 0}, "between 1 and 3"),
         (SPARSE, {"labels": ["u", "v", "A", "B"]}, "got 4 labels alone"),
         (SPARSE, {"labels": -2, "kind": "sequence"}, "Expected 'kind' to be one of bag, vector"),
-        (SPARSE + "{0 ?}\n", {"labels": -2}, r"finite inputs .*\(got nan in row 3, column 0\)"),
+        (SPARSE + "{0 ?}\n", {"labels": -2, "kind": "bag"}, r"finite inputs .*\(got nan in row 3, column 0\)"),
         (SPARSE.replace("A {0,1}", "A numeric") + "{2 7}\n", {"labels": -2}, r"got 7 in row 3, column 0: label 'A'"),
         (TRAIN.replace("B {0,1}", "B real") + "1,1,1,-1\n", {"labels": -2}, r"got -1 in row \d, column 1: label 'B'"),
     ],
@@ -228,3 +232,103 @@ def test_mutated_tables_are_read_or_refused(tmp_path_factory, at, length, new):
     except ValueError:
         return
     assert dataset.num_labels == 2
+
+
+SHAPES = "@relation 'shapes: -C {}'\n@attribute {}\n@attribute {}\n@attribute edge numeric\n@data\n{}\n"
+SPREAD = ["hue=red", "hue=green", "hue=blue"]
+
+
+@pytest.mark.parametrize(
+    ("count", "first", "second", "rows", "labels", "inputs", "y"),
+    [
+        (2, "hue {red,green,blue}", "round {0,1}", "red,0,1\n?,1,2", [*SPREAD, "round"], ["edge"], [1, 0, 0, 0]),
+        (1, "round {0,1}", "hue {red,green,blue}", "1,red,1\n0,?,2", ["round"], [*SPREAD, "edge"], [1]),
+        (1, "hue {red,green,blue}", "round {0,1}", "{0 green,2 1}\n{0 ?}", SPREAD, ["round", "edge"], [0, 1, 0]),
+        (2, "hue {red,green,blue}", "round {0,1}", "{1 1}\n{0 ?}", [*SPREAD, "round"], ["edge"], [1, 0, 0, 1]),
+    ],
+)
+def test_labels_are_counted_among_attributes_before_values_become_columns(
+    write, count, first, second, rows, labels, inputs, y
+):
+    dataset = from_arff(write("a.arff", SHAPES.format(count, first, second, rows)), kind="vector")
+    assert (dataset.label_names, dataset.feature_names) == (labels, inputs)
+    assert dataset.y[0].tolist() == y
+    is_spread = [name.startswith("hue=") for name in labels]
+    assert dataset.y[1].isnan().tolist() == is_spread
+    # An input of unknown value has none of its columns.
+    assert not dataset.x[1][[name.startswith("hue=") for name in inputs]].any()
+
+
+def test_columns_of_a_test_file_are_matched_by_name(write):
+    train = write("a.arff", SHAPES.format(1, "hue {red,green,blue}", "size {s,m,l}", "red,l,1\nblue,s,2"))
+    other = SHAPES.format(1, "size {l,s,m}", "hue {blue,red,green}", "l,red,3")
+    dataset = from_arff(train, write("b.arff", other), kind="vector")
+    assert dataset.label_names == ["hue=red", "hue=green", "hue=blue"]
+    assert (dataset.y[2].tolist(), dataset.x[2].tolist()) == ([1, 0, 0], [0, 0, 1, 3])
+
+
+@pytest.mark.parametrize(
+    ("first", "options", "message"),
+    [
+        ("hue string", {"drop": "text"}, r"line 2: Expected labels .*\(got 'hue' of type 'string'\)"),
+        ("hue {0,1}", {"drop": ["hue"]}, r"\(got 'hue', which is to be left out\)"),
+        (
+            "hue hierarchical a,a/b",
+            {"labels": ["round"]},
+            r"hierarchical attribute 'hue' to be a label.*labels=\['hue'\]",
+        ),
+        ("hue hierarchical a,a/b", {"labels": ["hue"]}, r"line 7: Expected a path of attribute 'hue'.*got '1'"),
+    ],
+)
+def test_labels_that_cannot_be_read_are_refused_by_name(write, first, options, message):
+    text = SHAPES.format(1, first, "round {0,1}", "?,0,1\n1,1,2")
+    with pytest.raises(ValueError, match=message):
+        from_arff(write("a.arff", text), **options)
+
+
+@pytest.mark.parametrize(
+    ("listed", "rows", "names", "y"),
+    [
+        (
+            "x/y/z,u,u/v",
+            ["x/y@u", "u/v", "n"],
+            ["x", "x/y", "x/y/z", "u", "u/v"],
+            [[1, 1, 0, 1, 0], [0, 0, 0, 1, 1], [0] * 5],
+        ),
+        (
+            "root/p,root/q,p/c,q/c,c/d",
+            ["d", "p@q", "root"],
+            ["p", "q", "c", "d"],
+            [[1, 1, 1, 1], [1, 1, 0, 0], [0] * 4],
+        ),
+    ],
+)
+def test_paths_of_clus_apply_with_all_above_them(write, listed, rows, names, y):
+    text = f"@relation r\n@attribute size numeric\n@attribute class hierarchical {listed}\n@data\n"
+    dataset = from_arff(write("a.arff", text + "".join(f"{i}.5,{row}\n" for i, row in enumerate([*rows, "?"]))))
+    assert (dataset.label_names, dataset.feature_names) == (names, ["size"])
+    assert dataset.y[:-1].tolist() == y
+    assert dataset.y[-1].isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("name", "num_labels", "positives"), [("cellcycle_FUN", 499, 8.8), ("cellcycle_GO", 4125, 36.0)]
+)
+def test_real_hierarchies(real_file, name, num_labels, positives):
+    with pytest.warns(UserWarning, match="Labels that have one value"):
+        dataset = from_arff(real_file(f"hmc/raw/{name}.test.arff.xz"))
+    assert dataset.num_labels == num_labels
+    assert dataset.y.sum(dim=1).mean().item() == pytest.approx(positives, abs=0.5)
+
+
+def test_constant_labels_and_other_encodings(tmp_path):
+    path = tmp_path / "a.arff"
+    path.write_bytes(
+        "@relation 'r: -C 1'\n@attribute größe {0}\n@attribute b real\n@data\n0,1\n0,2.5\n".encode("latin1")
+    )
+    with pytest.raises(ValueError, match=r"line 2: .* UTF-8 .*0xf6\); pass its encoding, such as encoding='latin1'"):
+        from_arff(path)
+    with pytest.warns(UserWarning, match=r"one value in all samples cannot be learned \(got 1, such as \['größe'\]\)"):
+        assert from_arff(path, encoding="latin1").label_names == ["größe"]
+    with pytest.raises(ValueError, match="in the encoding 'nonsense'"):
+        from_arff(path, encoding="nonsense")

@@ -68,17 +68,15 @@ class MulanDataset(PublishedTable):
         match Path(self.files[0].name).suffix:
             case ".arff":
                 *tables, (label_file, label_content) = content.items()
-                train, *test = [read_arff(table, drop="text", name=name) for name, table in tables]
-                labels: list[str] | int = parse_label_xml(label_content, label_file).names
+                labels = parse_label_xml(label_content, label_file).names
+                train, *test = [read_arff(table, drop="text", name=name, labels=labels) for name, table in tables]
             case ".dump":
                 parts = [_Arrays(io.BytesIO(pickled), encoding="latin1").load() for pickled in content.values()]
                 train, *test = [_numbered(part["X"], part["y"], "Att{}", "Class{}") for part in parts]
-                labels = -parts[0]["y"].shape[1]
             case _:
                 arrays = scipy.io.loadmat(io.BytesIO(*content.values()), variable_names=["data", "target"])
-                train, test = _numbered(arrays["data"], y := arrays["target"].T, "word{}", "label{}"), []
-                labels = -y.shape[1]
-        return make_records(train, test[0] if test else None, labels, self._kind)
+                train, test = _numbered(arrays["data"], arrays["target"].T, "word{}", "label{}"), []
+        return make_records(train, test[0] if test else None, self._kind)
 
 
 def find_published(name: str) -> RegistryEntry:
@@ -106,5 +104,6 @@ class _Arrays(pickle.Unpickler):
 
 
 def _numbered(x: np.ndarray, y: np.ndarray, feature: str, label: str) -> Arff:
-    names = [feature.format(i + 1) for i in range(x.shape[1])] + [label.format(i + 1) for i in range(y.shape[1])]
-    return Arff(names, np.concatenate([x, y], axis=1, dtype=np.float32), "")
+    labels = [label.format(i + 1) for i in range(y.shape[1])]
+    names = [feature.format(i + 1) for i in range(x.shape[1])] + labels
+    return Arff(names, np.concatenate([x, y], axis=1, dtype=np.float32), "", labels)

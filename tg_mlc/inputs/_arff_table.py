@@ -1,4 +1,4 @@
-"""Tables in the attribute-relation file format (ARFF), as Weka, Mulan, MEKA and mldr write them."""
+"""Tables in the attribute-relation file format (ARFF), as Weka, Mulan, MEKA, mldr and Clus write them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import io
 import logging
 import re
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from typing_extensions import Self
 
 from tg_mlc._files import MAX_BYTES, read_unpacked
 from tg_mlc._numbers import NUMBER, parse_number
@@ -28,13 +27,18 @@ _LARGEST = float(np.finfo(np.float32).max)
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 # Every repeated part begins with a character that the part before cannot take, so that no text takes quadratic time.
 _CELL = re.compile(rf"""\s*(?:({_QUOTED})\s*|([^\s,'"][^,]*)|)(,|\Z)""", re.DOTALL)
+_SPACED_CELL = re.compile(rf"""(?:({_QUOTED})|([^\s'"]\S*))(\s+|\Z)""", re.DOTALL)
 _PAIR = re.compile(rf"""\s*([0-9]{{1,18}})\s+(?:({_QUOTED})\s*|([^\s,'"][^,]*))(,|\Z)""", re.DOTALL)
 _ATTRIBUTE = re.compile(rf"""@\w+\s+({_QUOTED}|[^\s{{'"][^\s{{]*)\s*(.*)""", re.DOTALL)
-_NOMINAL = re.compile(r"\{(.*)\}\s*(?:%.*)?", re.DOTALL)
+_COMMENT = re.compile(rf"({_QUOTED})|(?<!\S)%.*", re.DOTALL)
+_WEIGHT = re.compile(rf"\{{[ \t]*{NUMBER}[ \t]*\}}")
 _NUMERIC = frozenset({"numeric", "real", "integer"})
-_TEXT = frozenset({"string", "date", "relational"})
 _ONE = frozenset({"1", "1.0", "+1", "+1.0", "true", "t", "yes", "y", "on", "present", "pos", "positive", "relevant"})
 _ZERO = frozenset({"0", "0.0", "-1", "-1.0", "false", "f", "no", "n", "off", "absent", "neg", "negative", "irrelevant"})
+_NO_PATH = dict.fromkeys(("", "n", "none", "root"), 0.0)
+_DATE = "yyyy-MM-dd'T'HH:mm:ss"  #: of attributes that name no format
+_DATE_PARTS = {"yyyy": "%Y", "yy": "%y", "MMM": "%b", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_DATE_PARTS |= {"SSS": "%f", "''": "'"}
 
 _PLAIN_DENSE = b"0123456789+-.eE, \t"
 _PLAIN_PAIR = rf"[0-9]{{1,9}}[ \t]+{NUMBER}[ \t]*"
@@ -46,14 +50,24 @@ _PLAIN_SPARSE: tuple[tuple[re.Pattern[bytes], type], ...] = (
 _TO_SPACES = bytes.maketrans(b"{},", b"   ")
 
 
+class Columns(NamedTuple):
+    """The columns of 0 and 1 that an attribute stands for."""
+
+    names: list[str]
+    rows: np.ndarray  #: the columns for each number of the attribute
+
+
 class Arff(NamedTuple):
     """The table of an ARFF file."""
 
     names: list[str]  #: of the attributes, one per column
     matrix: sp.csr_array | np.ndarray  #: float32, sparse if the rows of the file are; NaN where unknown
     relation: str  #: the file's own title
+    labels: list[str]  #: the attributes that are labels
     #: The values of each attribute that are numbered by their order, because their meaning is unknown.
     ordered: Mapping[str, list[str]] = MappingProxyType({})
+    #: What the numbers of each attribute with more than two values, or with paths, stand for.
+    columns: Mapping[str, Columns] = MappingProxyType({})
 
 
 def read_arff(
@@ -61,308 +75,376 @@ def read_arff(
     drop: Sequence[str] | Literal["text"] = (),
     name: str | None = None,
     max_bytes: int = MAX_BYTES,
+    *,
+    labels: Sequence[str] | int | None = None,
+    encoding: str = "utf-8",
 ) -> Arff:
     """Reads an ARFF file of numbers, with sparse rows (which stay sparse) or dense ones.
 
-    Numeric attributes stay as they are. Nominal attributes with one or two values become 0 and 1: by their meaning if
-    they are spelled as in ``{NO,YES}`` or ``{True,False}`` or ``{-1,1}`` or ``{pos,neg}``, by their order otherwise.
-    Nominal attributes with three to 100 values become a column ``name=value`` of 0 and 1 for each. ``?`` becomes NaN,
-    and 0 in all columns of a nominal attribute with more than two values. Attributes to leave out are named, or are
-    :obj:`"text"`: all that are no numbers and have no such columns.
+    Numeric attributes stay as they are, and dates are days since 1970. Nominal attributes become numbers: with one or
+    two values by their meaning if they are spelled as in ``{NO,YES}`` or ``{True,False}`` or ``{-1,1}`` or
+    ``{pos,neg}``, by their order otherwise. ``?`` becomes NaN. Cells stand between commas, and in rows without one
+    between tabs or spaces; ``%`` after a space begins a comment. Attributes to leave out are named, or are
+    :obj:`"text"`: strings, dates of other formats, and nominal ones of more than 100 values. Labels are named, or
+    counted among all attributes of the file (negative: from the last); if not here, MEKA counts them in the relation,
+    or else they are the ``hierarchical`` attributes of Clus.
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If it is damaged or no ARFF file, has no rows, or :obj:`drop` leaves no attribute, leaves one that
-            is no number, or names one that is not there.
+        ValueError: If it is damaged or no ARFF file, has no rows, :obj:`drop` leaves no attribute, leaves one that is
+            no number, or names one that is not there or a label, or a label is no attribute.
     """
     content = source if isinstance(source, bytes) else read_unpacked(source, max_bytes)
     called = name or ("ARFF content" if isinstance(source, bytes) else f"'{source}'")
     try:
+        if encoding.lower() not in ("utf-8", "utf8"):
+            content = content.decode(encoding).encode()
         relation, attributes, start, line = _read_header(content)
-        columns = _Columns(attributes, _dropped(attributes, drop))
-        if not columns.kept:
+        found = _find_labels([each.name for each in attributes], relation, labels)
+        found = found or [
+            each.name for each in attributes if each.paths is not None and (drop == "text" or each.name not in drop)
+        ]
+        dropped = _dropped(attributes, drop, found)
+        kept = [index for index, each in enumerate(attributes) if each.name not in dropped]
+        if not kept:
             raise ValueError(f"line {line}: Expected an attribute to be left (got {len(attributes)} to drop)")
-        names, matrix = columns.spread(_read_rows(content, start, line, columns))
-        return Arff(names, matrix, relation, columns.ordered)
+        matrix = _read_rows(content, start, line, attributes, kept)
+    except (UnicodeError, LookupError) as error:
+        raise ValueError(f"{called}: Expected text in the encoding {encoding!r} (got {error})") from None
     except ValueError as error:
         raise ValueError(f"{called}, {error}") from None
+    names = [attributes[index].name for index in kept]
+    ordered = {each.name: list(each.values or ()) for each in attributes if each.ordered and each.name in names}
+    columns = {each.name: each.columns() for each in attributes if each.is_spread and each.name in names}
+    return Arff(names, matrix, relation, found, ordered, columns)
+
+
+def meka_count(relation: str) -> int | None:
+    """The number of labels that MEKA and mldr write into ``@relation 'name: -C 6'``, negative if they come last."""
+    found = re.findall(r"(?<![^\s:])-C\s+(-?[0-9]{1,9})(?!\S)", relation)
+    return int(found[-1]) if found else None
 
 
 class _Attribute(NamedTuple):
-    """One column of an ARFF file."""
+    """One attribute of an ARFF file."""
 
     name: str
     line: int
     values: dict[str, float] | None = None  #: the number of each value of a nominal attribute, in their order
     text: str = ""  #: its type, if it is no number
-    ordered: bool = False  #: whether its values, of unknown meaning, are numbered by their order
+    date: str = ""  #: the format of its dates
+    paths: dict[str, list[str]] | None = None  #: each path of a hierarchical attribute, and those just above it
 
     @property
-    def plain(self) -> bool:
-        """Tells whether its values are written as the numbers they are."""
-        return not self.text and (self.values is None or set(self.values) == {"0", "1"})
+    def ordered(self) -> bool:
+        """Whether its values, of unknown meaning, are numbered by their order."""
+        values = [value.lower() for value in self.values or ()] if self.paths is None else []
+        known = _ONE.union(_ZERO).issuperset(values) and len({value in _ONE for value in values}) == len(values)
+        return 0 < len(values) <= 2 and not known
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether its numbers stand for columns."""
+        return self.paths is not None or len(self.values or ()) > 2
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its values are written as the numbers they are."""
+        return not (self.text or self.date) and (self.values is None or set(self.values) == {"0", "1"})
+
+    def columns(self) -> Columns:
+        """The columns of its values or paths."""
+        values = self.values or {}
+        if self.paths is None:
+            return Columns([f"{self.name}={value}" for value in values], np.eye(len(values), dtype=np.float32))
+        column = {path: i for i, path in enumerate(self.paths)}
+        rows = np.zeros((len(values) + 1, len(column)), dtype=np.float32)
+        for text, number in values.items():
+            above = [] if text in _NO_PATH and text not in column else text.split("@")
+            while above:
+                path = above.pop().strip()
+                if path != "root" and rows[int(number), column[path]] == 0:
+                    rows[int(number), column[path]] = 1
+                    above += self.paths[path]
+        return Columns(list(column), rows)
+
+    def number(self, text: str) -> float:
+        """The number that a text stands for."""
+        if text == "?":
+            return float("nan")
+        if self.values is not None and text in self.values:
+            return self.values[text]
+        if self.paths is not None and self.values is not None:
+            if wrong := [path for path in map(str.strip, text.split("@")) if path not in self.paths]:
+                expected = f"a path of attribute '{self.name}', or several with '@' between them"
+                raise ValueError(f"Expected {expected} (got {_shorten(wrong[0])})")
+            return self.values.setdefault(text, len(self.values) + 1.0)
+        if self.date:
+            try:
+                return (datetime.strptime(text, self.date) - datetime(1970, 1, 1)).total_seconds() / 86400
+            except ValueError:
+                expected = f"a date as {self.date} for attribute '{self.name}'"
+                raise ValueError(f"Expected {expected} (got {_shorten(text)})") from None
+        number = parse_number(text)
+        fits = number in self.values.values() if self.values and self.is_plain else not self.values
+        if number is not None and fits and abs(number) <= _LARGEST:
+            return number
+        wanted = "a number" if self.values is None else f"one of {', '.join(self.values)}"
+        raise ValueError(f"Expected {wanted} for attribute '{self.name}' (got {_shorten(text)})")
 
 
 def _read_header(content: bytes) -> tuple[str, list[_Attribute], int, int]:
     """The relation, the attributes, and the byte and the line at which the rows begin."""
-    relation, attributes = "", dict[str, _Attribute]()
+    relation, attributes, line = "", dict[str, _Attribute](), 1
     stream = io.BytesIO(content)
     stream.seek(3 if content.startswith(b"\xef\xbb\xbf") else 0)
-    with _Place(1) as place:
-        for place.line, raw in enumerate(stream, start=1):
+    try:
+        for line, raw in enumerate(stream, start=1):
             text = _decode(raw)
             keyword = re.split(r"[\s'\"]", text, maxsplit=1)[0].lower()
             if keyword == "@data":
                 if not attributes:
                     raise ValueError("Expected at least one '@attribute' before '@data' (got none)")
-                return relation, list(attributes.values()), stream.tell(), place.line + 1
+                return relation, list(attributes.values()), stream.tell(), line + 1
             if keyword == "@relation":
                 relation = _unquote(text[len("@relation") :].strip())
             elif keyword == "@attribute":
-                new = _read_attribute(text, place.line)
+                new = _read_attribute(text, line)
                 if (first := attributes.setdefault(new.name, new)) is not new:
                     raise ValueError(f"Expected distinct names (got '{new.name}' as on line {first.line})")
-            elif text and not text.startswith("%"):
+            elif text:
                 raise ValueError(f"Expected '@relation', '@attribute' or '@data' (got {_shorten(text)})")
         raise ValueError("Expected a line '@data' before the end of the file (it may be cut off)")
+    except ValueError as error:
+        raise ValueError(f"line {line}: {error}") from None
 
 
 def _read_attribute(text: str, line: int) -> _Attribute:
     match = _ATTRIBUTE.match(text)
     if match is None:
         raise ValueError(f"Expected '@attribute name type' (got {_shorten(text)})")
-    name, kind = " ".join(_unquote(match[1]).splitlines()), match[2]
+    name, kind = " ".join(_unquote(match[1]).splitlines()), match[2].strip()
     if not name:
         raise ValueError("Expected the attribute to have a name (got an empty one)")
-    word = (kind.split(maxsplit=1) or [""])[0].lower()
-    if word in _NUMERIC:
-        return _Attribute(name, line)
-    if word in _TEXT:
-        return _Attribute(name, line, text=f"of type '{word}'")
-    nominal = _NOMINAL.fullmatch(kind)
-    if nominal is None:
+    word, rest = [*kind.split(maxsplit=1), "", ""][:2]
+    word, new = word.lower(), _Attribute(name, line)
+    if word == "date":
+        date = _read_date_format(_unquote(rest) or _DATE)
+        new = new._replace(date=date or "", text="" if date else f"of type 'date' in the format {_unquote(rest)!r}")
+    elif word in ("string", "relational"):
+        new = new._replace(text=f"of type '{word}'")
+    elif word == "hierarchical" and rest:
+        new = new._replace(values=dict(_NO_PATH), paths=_read_paths(rest))
+    elif kind.startswith("{") and kind.endswith("}"):
+        return _read_values(new, kind[1:-1])
+    elif word not in _NUMERIC:
         raise ValueError(f"Expected a type of attribute '{name}', such as numeric or {{0,1}} (got {_shorten(kind)})")
-    values = _split_cells(nominal[1])
+    return new
+
+
+def _read_date_format(pattern: str) -> str | None:
+    """Java's format of dates in Python's words, or nothing if it holds others than the usual parts."""
+    parts = [match[0] for match in re.finditer(r"''|'[^']*'|([a-zA-Z])\1*|[^a-zA-Z']+|'", pattern)]
+    known = [_DATE_PARTS.get(part, None if part.isalpha() else part.strip("'").replace("%", "%%")) for part in parts]
+    return None if None in known else "".join(part for part in known if part)
+
+
+def _read_values(new: _Attribute, text: str) -> _Attribute:
+    values = [value for value in _split_cells(text) if value != "?"]
     if "" in values:
-        raise ValueError(f"Expected the values of attribute '{name}' between commas (got an empty one)")
+        raise ValueError(f"Expected the values of attribute '{new.name}' between commas (got an empty one)")
     if len(values) > MAX_VALUES:
-        return _Attribute(name, line, text=f"nominal with {len(values)} values")
-    ones = [value.lower() in _ONE for value in values]
-    known = all(one or value.lower() in _ZERO for one, value in zip(ones, values, strict=True))
-    if len(values) <= 2 and known and len(set(ones)) == len(values):
-        return _Attribute(name, line, {value: float(one) for one, value in zip(ones, values, strict=True)})
-    return _Attribute(
-        name, line, {value: float(number) for number, value in enumerate(values)}, ordered=len(values) <= 2
-    )
+        return new._replace(text=f"nominal with {len(values)} values")
+    numbered = new._replace(values={value: float(number) for number, value in enumerate(values)})
+    if numbered.ordered or numbered.is_spread:
+        return numbered
+    return new._replace(values={value: float(value.lower() in _ONE) for value in values})
 
 
-def _dropped(attributes: Sequence[_Attribute], drop: Sequence[str] | str) -> list[bool]:
-    if drop == "text":
-        for attribute in (one for one in attributes if one.text):
-            logger.info("Left out attribute '%s', which is %s", attribute.name, attribute.text)
-        return [bool(attribute.text) for attribute in attributes]
-    unknown = set(drop) - {attribute.name for attribute in attributes}
-    if isinstance(drop, str) or unknown:
-        got = sorted(unknown) or repr(drop)
+def _read_paths(text: str) -> dict[str, list[str]]:
+    """Each path, and those just above it; if any begins with ``root/``, all are pairs of a parent and its child."""
+    listed = [_unquote(path.strip()) for path in text.split(",")]
+    paths: dict[str, list[str]] = {}
+    if any(path.startswith("root/") for path in listed):
+        for parent, _, child in (path.rpartition("/") for path in listed):
+            paths.setdefault(child, []).append(parent)
+    else:
+        for parts in (path.split("/") for path in listed):
+            for i in range(len(parts)):
+                paths.setdefault("/".join(parts[: i + 1]), ["/".join(parts[:i])] if i else [])
+    for parent in {parent for above in paths.values() for parent in above} - {"", "root"} - set(paths):
+        paths[parent] = []
+    return {path: [parent for parent in above if parent] for path, above in paths.items() if path != "root"}
+
+
+def _find_labels(names: list[str], relation: str, labels: Sequence[str] | int | None) -> list[str]:
+    labels = meka_count(relation) if labels is None else labels
+    if labels is None:
+        return []
+    if isinstance(labels, int):
+        if not 0 < abs(labels) < len(names):
+            expected = f"between 1 and {len(names) - 1}, negative if they come last"
+            raise ValueError(f"header: Expected the number of labels to be {expected} (got {labels})")
+        return names[:labels] if labels > 0 else names[labels:]
+    if missing := sorted(set(labels) - set(names)):
+        got = f"{len(missing)} that are none, such as {missing[:3]}"
+        hint = f"its last attributes are {names[-3:]}"
+        raise ValueError(f"header: Expected every label to be an attribute of the table (got {got}); {hint}")
+    if not labels or len(set(labels)) < len(labels):
+        raise ValueError(f"header: Expected 'labels' to be distinct and at least one (got {list(labels)[:5]})")
+    return list(labels)
+
+
+def _dropped(attributes: Sequence[_Attribute], drop: Sequence[str] | str, labels: list[str]) -> set[str]:
+    unknown = [] if isinstance(drop, str) else sorted(set(drop) - {each.name for each in attributes})
+    if unknown or (isinstance(drop, str) and drop != "text"):
+        got = unknown or repr(drop)
         raise ValueError(f"header: Expected 'drop' to be \"text\" or a list of attributes (got {got})")
-    for attribute in attributes:
-        if attribute.text and attribute.name not in drop:
-            wanted = f"a number, or one of at most {MAX_VALUES} values,"
-            expected = f"line {attribute.line}: Expected {wanted} for attribute '{attribute.name}'"
-            hint = f"leave it out with drop=['{attribute.name}'], or all such with drop=\"text\""
-            raise ValueError(f"{expected} (got one {attribute.text}); {hint}")
-    return [attribute.name in drop for attribute in attributes]
+    dropped = {each.name for each in attributes if each.text} if drop == "text" else set(drop)
+    for each in attributes:
+        where = f"line {each.line}: Expected"
+        if each.name in labels and (each.text or each.name in dropped):
+            got = f"'{each.name}'{f' {each.text}' if each.text else ', which is to be left out'}"
+            raise ValueError(f"{where} labels of 0 and 1, or of at most {MAX_VALUES} values (got {got})")
+        if each.text and each.name not in dropped:
+            wanted = f"a number, or one of at most {MAX_VALUES} values, for attribute '{each.name}'"
+            hint = f"leave it out with drop=['{each.name}'], or all such with drop=\"text\""
+            raise ValueError(f"{where} {wanted} (got one {each.text}); {hint}")
+        if each.paths is not None and each.name not in dropped and each.name not in labels:
+            hint = f"pass labels=['{each.name}'], or leave it out with drop=['{each.name}']"
+            raise ValueError(f"{where} the hierarchical attribute '{each.name}' to be a label (got an input); {hint}")
+    if drop == "text":
+        for each in (one for one in attributes if one.text):
+            logger.info("Left out attribute '%s', which is %s", each.name, each.text)
+    return dropped
 
 
-class _Columns:
-    """The attributes that become columns, and the values that each may have."""
-
-    def __init__(self, attributes: Sequence[_Attribute], dropped: Sequence[bool]) -> None:
-        self.attributes = attributes
-        self.kept = [index for index, is_dropped in enumerate(dropped) if not is_dropped]
-        self.position = {index: column for column, index in enumerate(self.kept)}
-        kept = [attributes[i] for i in self.kept]
-        self.names = [attribute.name for attribute in kept]
-        self.ordered = {attribute.name: list(attribute.values or ()) for attribute in kept if attribute.ordered}
-        #: whether rows of plain numbers can be read all at once
-        self.plain = len(kept) == len(attributes) and all(attribute.plain for attribute in kept)
-        self._is_nominal = np.array([attribute.values is not None for attribute in kept])
-        #: the values of attributes of more than two, whose numbers become columns
-        self._values = {i: list(each.values) for i, each in enumerate(kept) if each.values and len(each.values) > 2}
-
-    def allow(self, values: np.ndarray, columns: np.ndarray | slice) -> bool:
-        """Tells whether all numbers may stand in these columns."""
-        fits = ~self._is_nominal[columns] | (values == 0) | (values == 1)
-        return bool((fits & (np.abs(values) <= _LARGEST)).all())
-
-    def spread(self, matrix: sp.csr_array | np.ndarray) -> tuple[list[str], sp.csr_array | np.ndarray]:
-        """The names and the columns of the table, with one column of 0 and 1 for each of more than two values."""
-        if not self._values:
-            return self.names, matrix
-        table = matrix if isinstance(matrix, np.ndarray) else sp.csc_array(matrix)
-        names, parts, start = list[str](), list[sp.csc_array | np.ndarray](), 0
-        for i, values in self._values.items():
-            codes = table[:, [i]] if isinstance(table, np.ndarray) else table[:, [i]].toarray()
-            parts += [table[:, start:i], (codes == np.arange(len(values))).astype(np.float32)]  # all 0 where unknown
-            names += [*self.names[start:i], *(f"{self.names[i]}={value}" for value in values)]
-            start = i + 1
-        parts.append(table[:, start:])
-        names += self.names[start:]
-        return names, np.hstack(parts) if isinstance(matrix, np.ndarray) else sp.hstack(parts, format="csr")
-
-    def number(self, index: int, text: str) -> float:
-        """The number that a text stands for in an attribute."""
-        attribute = self.attributes[index]
-        if text == "?":
-            return float("nan")
-        if attribute.values is not None and text in attribute.values:
-            return attribute.values[text]
-        number = parse_number(text)
-        fits = number in attribute.values.values() if attribute.values and attribute.plain else not attribute.values
-        if number is not None and fits and abs(number) <= _LARGEST:
-            return number
-        wanted = "a number" if attribute.values is None else f"one of {', '.join(attribute.values)}"
-        raise ValueError(f"Expected {wanted} for attribute '{attribute.name}' (got {_shorten(text)})")
-
-
-def _read_rows(content: bytes, start: int, line: int, columns: _Columns) -> sp.csr_array | np.ndarray:
-    table: _Rows | None = None
-    first = line
+def _read_rows(
+    content: bytes, start: int, line: int, attributes: list[_Attribute], kept: list[int]
+) -> sp.csr_array | np.ndarray:
+    """All rows: many plain ones are read at once with NumPy, any other ones one by one."""
+    is_plain = len(kept) == len(attributes) and all(each.is_plain for each in attributes)
+    is_nominal = np.array([attributes[index].values is not None for index in kept])
+    is_sparse: bool | None = None
+    blocks, weights, first = list[Any](), list[int](), line
     while start < len(content):  # whole lines of about the same size together
         end = content.find(b"\n", start + _BLOCK) + 1 or len(content)
         lines = content[start:end].split(b"\n")
-        rows = [
-            (number, row)
-            for number, row in enumerate(map(bytes.strip, lines), first)
-            if row and not row.startswith(b"%")
-        ]
-        first, start = first + len(lines) - 1, end
-        if rows and table is None:
-            with _Place(rows[0][0]):
-                table = (_SparseRows if rows[0][1].startswith(b"{") else _DenseRows)(columns)
-        if rows and table is not None and not table.add_plain([row for _, row in rows]):
-            table.add(rows)
-    if table is None:
-        raise ValueError(f"line {line}: Expected at least one row after '@data' (got none; is the file cut off?)")
-    return table.matrix()
+        rows = [(number, row) for number, row in enumerate(map(bytes.strip, lines), line) if row and row[:1] != b"%"]
+        line, start = line + len(lines) - 1, end
+        if rows:
+            if is_sparse is None and (is_sparse := rows[0][1].startswith(b"{")):
+                _check_first_values([attributes[index] for index in kept], rows[0][0])
+            read_plain = _plain_sparse if is_sparse else _plain_dense
+            block = read_plain([row for _, row in rows], is_nominal) if is_plain else None
+            block = _read_cells(rows, attributes, kept, bool(is_sparse), weights) if block is None else block
+            types = (np.int64, np.int32, np.float32) if is_sparse else (np.float32,)
+            blocks.append([part.astype(dtype) for part, dtype in zip(block, types, strict=True)])
+    if not blocks:
+        raise ValueError(f"line {first}: Expected at least one row after '@data' (got none; is the file cut off?)")
+    if weights:
+        got = f"{len(weights)} rows have one, the first on line {weights[0]}"
+        warnings.warn(f"Left out the weights of rows, because samples have none ({got})", stacklevel=4)
+    joined = [np.concatenate(part) for part in zip(*blocks, strict=True)]
+    if not is_sparse:
+        return joined[0]
+    counts, indices, values = joined
+    matrix = sp.csr_array((values, indices, np.append(0, np.cumsum(counts))), shape=(len(counts), len(kept)))
+    matrix.eliminate_zeros()
+    return matrix
 
 
-class _Rows(ABC):
-    """Rows: many plain ones are read at once with NumPy, any other ones one by one."""
-
-    def __init__(self, columns: _Columns) -> None:
-        self.columns = columns
-        self._blocks: list[Any] = []
-
-    @abstractmethod
-    def add_plain(self, rows: list[bytes]) -> bool:
-        """Adds rows of nothing but numbers all at once, or returns :obj:`False` for any others."""
-
-    @abstractmethod
-    def add(self, rows: list[tuple[int, bytes]]) -> None:
-        """Adds rows of any form with the numbers of their lines."""
-
-    @abstractmethod
-    def matrix(self) -> sp.csr_array | np.ndarray:
-        """All rows."""
+def _check_first_values(attributes: list[_Attribute], line: int) -> None:
+    """Refuses sparse rows, which leave out the first value of an attribute, if that does not mean 0."""
+    for each in attributes:
+        value = next(iter(each.values), "") if each.values else ""
+        if each.values and each.values[value] != 0:
+            expected = f"the values of attribute '{each.name}' on line {each.line} to begin with the one that means 0"
+            got = f", which sparse rows leave out (got '{value}'); write the rows as dense ones"
+            raise ValueError(f"line {line}: Expected {expected}{got}")
 
 
-class _DenseRows(_Rows):
-    """Rows with a value for every attribute."""
-
-    def add_plain(self, rows: list[bytes]) -> bool:
-        width, text = len(self.columns.kept), b",".join(rows)
-        if not self.columns.plain or text.translate(None, _PLAIN_DENSE):
-            return False
-        values = _parse_numbers(text, ",")
-        if values is None or values.size != len(rows) * width or any(row.count(b",") != width - 1 for row in rows):
-            return False
-        values = values.reshape(len(rows), width)
-        if allowed := self.columns.allow(values, slice(None)):
-            self._blocks.append(values.astype(np.float32))
-        return allowed
-
-    def add(self, rows: list[tuple[int, bytes]]) -> None:
-        width, numbers = len(self.columns.attributes), []
-        with _Place() as place:
-            for place.line, row in rows:
-                cells = _split_cells(_decode(row))
-                if len(cells) != width:
-                    expected = f"Expected {width} values, one for each attribute"
-                    raise ValueError(f"{expected} (got {len(cells)}; is it cut off?)")
-                numbers.append([self.columns.number(index, cells[index]) for index in self.columns.kept])
-        self._blocks.append(np.array(numbers, dtype=np.float32))
-
-    def matrix(self) -> np.ndarray:
-        return np.concatenate(self._blocks)
+def _read_cells(
+    rows: list[tuple[int, bytes]], attributes: list[_Attribute], kept: list[int], is_sparse: bool, weights: list[int]
+) -> tuple[np.ndarray, ...]:
+    """The numbers of rows of any form, as the two functions below give those of plain ones; adds lines with weights."""
+    column, parsed, number = {index: place for place, index in enumerate(kept)}, list[dict[int, float]](), 0
+    try:
+        for number, row in rows:
+            if not (text := _decode(row)):
+                continue
+            at = text.rfind("{")
+            if at > 0 and text[at - 1] in ", \t" and _WEIGHT.fullmatch(text, at):
+                text = text[:at].rstrip().removesuffix(",").rstrip()
+                weights.append(number)
+            cells = (_sparse_cells if is_sparse else _dense_cells)(text, len(attributes))
+            parsed.append({column[i]: attributes[i].number(cells[i]) for i in sorted(cells) if i in column})
+    except ValueError as error:
+        raise ValueError(f"line {number}: {error}") from None
+    values = np.array([value for row in parsed for value in row.values()])
+    if not is_sparse:
+        return (values.reshape(len(parsed), len(kept)),)
+    return np.array(list(map(len, parsed))), np.array([i for row in parsed for i in row]), values
 
 
-class _SparseRows(_Rows):
-    """Rows that name the attributes that are not zero, as counts, indices and values."""
+def _plain_dense(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """Dense rows of nothing but numbers, or nothing if there are others."""
+    width, text = len(is_nominal), b",".join(rows)
+    if text.translate(None, _PLAIN_DENSE):
+        return None
+    values = _parse_numbers(text, ",")
+    if values is None or values.size != len(rows) * width or any(row.count(b",") != width - 1 for row in rows):
+        return None
+    values = values.reshape(len(rows), width)
+    return (values,) if _fit(values, is_nominal) else None
 
-    def __init__(self, columns: _Columns) -> None:
-        super().__init__(columns)
-        for attribute in (columns.attributes[index] for index in columns.kept):
-            first = next(iter(attribute.values), "") if attribute.values else ""
-            if attribute.values and attribute.values[first] != 0:
-                expected = f"the values of attribute '{attribute.name}' on line {attribute.line} to begin with the one"
-                expected += " that means 0, which sparse rows leave out"
-                raise ValueError(f"Expected {expected} (got '{first}'); write the rows as dense ones")
 
-    def add_plain(self, rows: list[bytes]) -> bool:
-        columns = self.columns
-        dtype = next((dtype for form, dtype in _PLAIN_SPARSE if all(map(form.fullmatch, rows))), None)
-        if dtype is None or not columns.plain:
-            return False
-        counts = np.array([row.count(b",") + 1 if row.strip(b"{} \t") else 0 for row in rows])
-        numbers = _parse_numbers(b" ".join(rows).translate(_TO_SPACES), " ", dtype)
-        if numbers is None or numbers.size != 2 * counts.sum():
-            return False
-        indices, values = numbers[::2].astype(np.int64), numbers[1::2]
-        width = len(columns.attributes)
-        repeated = np.diff(indices + np.repeat(np.arange(len(rows)), counts) * width) <= 0
-        if (indices >= width).any() or repeated.any() or not columns.allow(values, indices):
-            return False
-        self._append(counts, indices, values)
-        return True
+def _plain_sparse(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """The counts, indices and values of sparse rows of nothing but numbers, or nothing if there are others."""
+    dtype = next((dtype for form, dtype in _PLAIN_SPARSE if all(map(form.fullmatch, rows))), None)
+    if dtype is None:
+        return None
+    counts = np.array([row.count(b",") + 1 if row.strip(b"{} \t") else 0 for row in rows])
+    numbers = _parse_numbers(b" ".join(rows).translate(_TO_SPACES), " ", dtype)
+    if numbers is None or numbers.size != 2 * counts.sum():
+        return None
+    indices, values = numbers[::2].astype(np.int64), numbers[1::2]
+    width = len(is_nominal)
+    repeated = np.diff(indices + np.repeat(np.arange(len(rows)), counts) * width) <= 0
+    if (indices >= width).any() or repeated.any() or not _fit(values, is_nominal[indices]):
+        return None
+    return counts, indices, values
 
-    def add(self, rows: list[tuple[int, bytes]]) -> None:
-        parsed = []
-        with _Place() as place:
-            for place.line, row in rows:
-                parsed.append(self._parse(_decode(row)))
-        indices = np.array([index for numbers in parsed for index in numbers], dtype=np.int64)
-        self._append(np.array(list(map(len, parsed))), indices, np.array([v for row in parsed for v in row.values()]))
 
-    def _parse(self, row: str) -> dict[int, float]:
-        """The numbers of one row by their columns."""
-        if not (row.startswith("{") and row.endswith("}")):
-            raise ValueError(f"Expected a row in braces, as the first one is (got {_shorten(row)}; is it cut off?)")
-        text, cells, position = row[1:-1], dict[int, str](), 0
-        comma = "," if text.strip() else ""
-        while comma:
-            match = _PAIR.match(text, position)
-            if match is None:
-                raise ValueError(f"Expected 'index value' between commas (got {_shorten(text[position:])})")
-            number, quoted, bare, comma = match.groups()
-            index, position = int(number), match.end()
-            if index >= len(self.columns.attributes):
-                raise ValueError(f"Expected an index below {len(self.columns.attributes)} (got {index})")
-            if index in cells:
-                raise ValueError(f"Expected distinct indices (got {index} twice)")
-            cells[index] = _unquote(quoted) if quoted else bare.strip()
-        column = self.columns.position
-        return {column[i]: self.columns.number(i, cells[i]) for i in sorted(cells) if i in column}
+def _fit(values: np.ndarray, is_nominal: np.ndarray) -> bool:
+    fits = ~is_nominal | (values == 0) | (values == 1)
+    return bool((fits & (np.abs(values) <= _LARGEST)).all())
 
-    def matrix(self) -> sp.csr_array:
-        counts, indices, values = map(np.concatenate, zip(*self._blocks, strict=True))
-        parts = values, indices, np.append(0, np.cumsum(counts))
-        matrix = sp.csr_array(parts, shape=(len(counts), len(self.columns.kept)))
-        matrix.eliminate_zeros()
-        return matrix
 
-    def _append(self, counts: np.ndarray, indices: np.ndarray, values: np.ndarray) -> None:
-        self._blocks.append((counts.astype(np.int64), indices.astype(np.int32), values.astype(np.float32)))
+def _dense_cells(text: str, width: int) -> dict[int, str]:
+    cells = _split_cells(text, width)
+    if len(cells) != width:
+        raise ValueError(f"Expected {width} values, one for each attribute (got {len(cells)}; is it cut off?)")
+    return dict(enumerate(cells))
+
+
+def _sparse_cells(row: str, width: int) -> dict[int, str]:
+    if not (row.startswith("{") and row.endswith("}")):
+        raise ValueError(f"Expected a row in braces, as the first one is (got {_shorten(row)}; is it cut off?)")
+    text, cells, position = row[1:-1], dict[int, str](), 0
+    comma = "," if text.strip() else ""
+    while comma:
+        match = _PAIR.match(text, position)
+        if match is None:
+            raise ValueError(f"Expected 'index value' between commas (got {_shorten(text[position:])})")
+        number, quoted, bare, comma = match.groups()
+        index, position = int(number), match.end()
+        if index >= width:
+            raise ValueError(f"Expected an index below {width} (got {index})")
+        if index in cells:
+            raise ValueError(f"Expected distinct indices (got {index} twice)")
+        cells[index] = _unquote(quoted) if quoted else bare.strip()
+    return cells
 
 
 def _parse_numbers(text: bytes, separator: str, dtype: type = np.float64) -> np.ndarray | None:
@@ -374,16 +456,19 @@ def _parse_numbers(text: bytes, separator: str, dtype: type = np.float64) -> np.
             return None
 
 
-def _split_cells(text: str) -> list[str]:
-    """Splits at the commas that are not within quotes, and takes the quotes off."""
-    if "'" not in text and '"' not in text:
-        return [cell.strip() for cell in text.split(",")]
-    cells, position, comma = [], 0, ","
-    while comma:
-        match = _CELL.match(text, position)
+def _split_cells(text: str, width: int = 1) -> list[str]:
+    """Splits at the commas that are not within quotes, or at spaces if there are none, and takes the quotes off."""
+    has_quotes = "'" in text or '"' in text
+    bare = re.sub(_QUOTED, "", text, flags=re.DOTALL) if has_quotes else text
+    form = _CELL if width == 1 or "," in bare else _SPACED_CELL
+    if not has_quotes:
+        return [cell.strip() for cell in text.split(",")] if form is _CELL else text.split()
+    cells, position, separator = [], 0, ","
+    while separator:
+        match = form.match(text, position)
         if match is None:
             raise ValueError(f"Expected values between commas, with closed quotes (got {_shorten(text[position:])})")
-        quoted, bare, comma = match.groups()
+        quoted, bare, separator = match.groups()
         cells.append(_unquote(quoted) if quoted else (bare or "").strip())
         position = match.end()
     return cells
@@ -398,29 +483,17 @@ def _unquote(text: str) -> str:
 
 
 def _decode(line: bytes) -> str:
+    """A line without a comment."""
     try:
         text = line.decode("utf-8").strip()
     except UnicodeDecodeError as error:
-        hint = "convert the file, for example with 'iconv -f latin1 -t utf-8', or it is no text at all"
+        likely = "utf-16" if line[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
+        hint = f"pass its encoding, such as encoding='{likely}', or it is no text at all"
         raise ValueError(f"Expected text in UTF-8 (got the byte {line[error.start]:#04x}); {hint}") from None
     if "\0" in text:
         raise ValueError("Expected text (got a zero byte)")
-    return text
+    return _COMMENT.sub(lambda match: match[1] or "", text).strip() if "%" in text else text
 
 
 def _shorten(text: str, length: int = 40) -> str:
     return repr(text if len(text) <= length else f"{text[:length]}...")
-
-
-class _Place:
-    """Puts the number of the line before the message of an error."""
-
-    def __init__(self, line: int = 0) -> None:
-        self.line = line
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, ValueError):
-            raise ValueError(f"line {self.line}: {error}") from None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
+import warnings
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -24,7 +25,7 @@ from tg_mlc.inputs.kinds import announce_kind
 _MAX_LABEL_BYTES = 2**26
 _REASONS = {
     "bag": "the rows are sparse, or all values 0 and 1",
-    "vector": "the rows are dense, with values other than 0 and 1",
+    "vector": "values are unknown, or the rows are dense, with values other than 0 and 1",
 }
 
 
@@ -42,6 +43,8 @@ def from_arff(
     kind: Literal["bag", "vector"] | None = None,
     drop: Sequence[str] | Literal["text"] = (),
     transform: Callable[[Data], Data] | None = None,
+    *,
+    encoding: str = "utf-8",
 ) -> ArrayDataset:
     """Makes a data set in memory from ARFF files.
 
@@ -55,13 +58,20 @@ def from_arff(
         test (str or Path, optional): The test samples, which become those of the official split.
             (default: :obj:`None`)
         labels (str or Path or list of str or int, optional): The attributes that are labels: Mulan's XML file, their
-            names, or how many stand first (or, negative, last). (default: :obj:`None`, the number that MEKA
-            and mldr write after ``-C`` into the relation)
+            names, or how many stand first (or, negative, last) among all attributes of the file. One of more than two
+            values becomes a label for each of them, ``name=value``; one of Clus' type ``hierarchical`` a label for each
+            path, which applies with all paths below it. (default: :obj:`None`, the number that MEKA and mldr write
+            after ``-C`` into the relation, or the hierarchical attributes)
         kind (str, optional): The kind of the other attributes: :obj:`"bag"` (words) or :obj:`"vector"`.
-            (default: :obj:`None`, a bag if the rows are sparse or all values 0 and 1; the choice is printed)
+            (default: :obj:`None`, a bag if no value is unknown, and the rows are sparse or all values 0 and 1; the
+            choice is printed)
         drop (list of str or str, optional): Attributes to leave out, or :obj:`"text"` for all that are no
-            numbers. (default: :obj:`()`)
+            numbers. Dates are numbers, of days since 1970. (default: :obj:`()`)
         transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+        encoding (str, optional): How characters are stored, such as :obj:`"latin1"`. (default: UTF-8)
+
+    Warns:
+        UserWarning: If a label has one value in all samples, or rows have weights, which are left out.
 
     Raises:
         FileNotFoundError: If a file is missing.
@@ -69,7 +79,17 @@ def from_arff(
             values that are not known to mean 0 and 1.
     """
     names = read_label_xml(labels).names if isinstance(labels, str | Path) else labels
-    records = make_records(read_arff(train, drop), None if test is None else read_arff(test, drop), names, kind)
+    first = read_arff(train, drop, labels=names, encoding=encoding)
+    if not first.labels:
+        expected = f"'labels', because the relation {first.relation!r} has no '-C' that counts them"
+        hint = "pass an XML file, a list of names, or their number, negative if they come last"
+        raise ValueError(f"Expected {expected} (got {labels}); {hint}")
+    second = None if test is None else read_arff(test, drop, labels=first.labels, encoding=encoding)
+    records = make_records(first, second, kind)
+    varies = np.fmin.reduce(records.y) < np.fmax.reduce(records.y)
+    if constant := [name for name, each in zip(records.label_names, varies, strict=True) if not each]:
+        got = f"{len(constant)}, such as {constant[:3]}"
+        warnings.warn(f"Labels that have one value in all samples cannot be learned (got {got})", stacklevel=2)
     if kind is None:
         announce_kind(records.kind, _REASONS[records.kind])
     return ArrayDataset(records.to_samples(), transform)
@@ -121,83 +141,77 @@ def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
     return LabelFile(names, pairs)
 
 
-def make_records(
-    train: Arff, test: Arff | None, labels: Sequence[str] | int | None, kind: Literal["bag", "vector"] | None
-) -> Records:
+def make_records(train: Arff, test: Arff | None, kind: Literal["bag", "vector"] | None) -> Records:
     """Joins a training and a test part, and separates labels from features.
 
-    The test part has the same attributes in any order, but values of unknown meaning in the same. Labels are named, or
-    counted (negative: from the last), by MEKA in the relation if not here.
+    The test part has the same attributes in any order, but values of unknown meaning in the same.
     """
-    label_names = _label_names(train, labels)
-    for name in filter(train.ordered.__contains__, label_names):
+    for name in filter(train.ordered.__contains__, train.labels):
         got = f"{_values(train, name)} for '{name}'"
         hint = "write {0,1} instead, and 1 where the label applies"
         raise ValueError(f"Expected labels that mean 0 and 1, such as {{0,1}} or {{no,yes}} (got {got}); {hint}")
-    table, rows = train.matrix, train.matrix.shape[0]
-    if test is not None:
-        others = _in_order(test, train)
-        if sp.issparse(table) or sp.issparse(others):
-            table = sp.csr_array(sp.vstack([sp.csr_array(table), sp.csr_array(others)]))
-        else:
-            table = np.concatenate([table, others])
-    position = {name: index for index, name in enumerate(train.names)}
-    targets = [position.pop(name) for name in label_names]
-    if not position:
+    features = [name for name in train.names if name not in set(train.labels)]
+    if not features:
         raise ValueError(f"Expected attributes that are no labels (got {len(train.names)} labels alone)")
-    feature_names = list(position)
-    x = table[:, list(position.values())]
-    kind = kind or ("bag" if sp.issparse(x) or np.isin(x, (0, 1)).all() else "vector")
+    label_names, y = _spread(train, train.labels, np.nan)
+    feature_names, x = _spread(train, features, 0)
+    if both := sorted(set(label_names) & set(feature_names)):
+        raise ValueError(f"Expected no column of a label among the inputs (got {both[:5]}); rename an attribute")
+    parts: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
+    if test is not None:
+        if differing := sorted(set(train.names) ^ set(test.names)):
+            raise ValueError(f"Expected both files to have the same attributes (got {differing[:5]} in one alone)")
+        for name in train.names:
+            if train.ordered.get(name) != test.ordered.get(name):
+                expected = f"both files to list the values of attribute '{name}' in the same order, which numbers them"
+                got = f"{_values(train, name)} in the training and {_values(test, name)} in the test file"
+                raise ValueError(f"Expected {expected} (got {got}); make their headers alike")
+        y = _stack(y, _spread(test, train.labels, np.nan, label_names)[1])
+        x = _stack(x, _spread(test, features, 0, feature_names)[1])
+        rows = np.arange(x.shape[0])
+        parts = rows[: train.matrix.shape[0]], rows[train.matrix.shape[0] :]
+    values = x.data if sp.issparse(x) else x
+    may_be_bag = not np.isnan(values).any() and (sp.issparse(x) or np.isin(x, (0, 1)).all())
+    kind = kind or ("bag" if may_be_bag else "vector")
     check_choice("kind", kind, ("bag", "vector"))
     x, _ = read_matrix(x, feature_names, None, sparse=kind == "bag")
-    y, _ = read_labels(table[:, targets], label_names)
-    each = np.arange(table.shape[0])
-    parts = (None, None) if test is None else (each[:rows], each[rows:])
+    y, _ = read_labels(y, label_names)
     return Records(x, y, label_names, feature_names, *parts)
 
 
-def meka_count(relation: str) -> int | None:
-    """The number of labels that MEKA and mldr write into ``@relation 'name: -C 6'``, negative if they come last."""
-    match = re.search(r"-C\s+(-?[0-9]{1,9})(?:\s|$)", relation.partition(":")[2])
-    return None if match is None else int(match[1])
+def _spread(
+    table: Arff, attributes: Sequence[str], unknown: float, order: list[str] | None = None
+) -> tuple[list[str], sp.csr_array | np.ndarray]:
+    """Attributes with a column of 0 and 1 for each of more than two values or for each path, and the columns' names."""
+    position = {name: index for index, name in enumerate(table.names)}
+    names, parts = list[str](), list[Any]()
+    for is_spread, group in groupby(attributes, table.columns.__contains__):
+        picked = list(group)
+        if not is_spread:
+            names += picked
+            parts.append(table.matrix[:, [position[name] for name in picked]])
+        for name in picked if is_spread else ():
+            numbers: Any = table.matrix[:, [position[name]]]
+            codes = (numbers.toarray() if sp.issparse(numbers) else numbers)[:, 0]
+            columns = table.columns[name].rows[np.nan_to_num(codes).astype(np.int64)]
+            columns[np.isnan(codes)] = unknown
+            names += table.columns[name].names
+            parts.append(sp.csr_array(columns) if sp.issparse(table.matrix) else columns)
+    matrix = parts[0]
+    if len(parts) > 1:
+        matrix = sp.hstack(parts, format="csr") if sp.issparse(table.matrix) else np.hstack(parts)
+    if order is not None and names != order:
+        if differing := sorted(set(names) ^ set(order)):
+            raise ValueError(f"Expected both files to have the same attributes (got {differing[:5]} in one alone)")
+        place = {name: index for index, name in enumerate(names)}
+        return order, matrix[:, [place[name] for name in order]]
+    return names, matrix
 
 
-def _label_names(train: Arff, labels: Sequence[str] | int | None) -> list[str]:
-    if labels is None:
-        labels = meka_count(train.relation)
-        if labels is None:
-            expected = f"'labels', because the relation {train.relation!r} has no '-C' that counts them"
-            hint = "pass an XML file, a list of names, or their number, negative if they come last"
-            raise ValueError(f"Expected {expected} (got None); {hint}")
-    if isinstance(labels, int):
-        if not 0 < abs(labels) < len(train.names):
-            expected = f"between 1 and {len(train.names) - 1}, negative if they come last"
-            raise ValueError(f"Expected the number of labels to be {expected} (got {labels})")
-        return train.names[:labels] if labels > 0 else train.names[labels:]
-    missing = sorted(set(labels) - set(train.names))
-    if missing:
-        got = f"{len(missing)} that are none, such as {missing[:3]}"
-        hint = f"its last attributes are {train.names[-3:]}"
-        raise ValueError(f"Expected every label to be an attribute of the table (got {got}); {hint}")
-    if not labels or len(set(labels)) < len(labels):
-        raise ValueError(f"Expected 'labels' to be distinct and at least one (got {list(labels)[:5]})")
-    return list(labels)
-
-
-def _in_order(test: Arff, train: Arff) -> sp.csr_array | np.ndarray:
-    """The columns of the test part in the order of the training part."""
-    differing = sorted(set(train.names) ^ set(test.names))
-    if differing:
-        raise ValueError(f"Expected both files to have the same attributes (got {differing[:5]} in one alone)")
-    for name in train.names:
-        if train.ordered.get(name) != test.ordered.get(name):
-            expected = f"both files to list the values of attribute '{name}' in the same order, which numbers them"
-            got = f"{_values(train, name)} in the training and {_values(test, name)} in the test file"
-            raise ValueError(f"Expected {expected} (got {got}); make their headers alike")
-    if test.names == train.names:
-        return test.matrix
-    position = {name: index for index, name in enumerate(test.names)}
-    return test.matrix[:, [position[name] for name in train.names]]
+def _stack(above: sp.csr_array | np.ndarray, below: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
+    if sp.issparse(above) or sp.issparse(below):
+        return sp.csr_array(sp.vstack([sp.csr_array(above), sp.csr_array(below)]))
+    return np.concatenate([above, below])
 
 
 def _values(table: Arff, name: str) -> str:
