@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from tg_mlc.data import from_libsvm
+from tg_mlc.inputs.libsvm import looks_like_libsvm
+
+ROWS = "2,7 1:0.5 3:1\n7 2:-4\n 1:0.25 # no label\n2\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "labels", "inputs", "x", "y"),
+    [
+        (ROWS, {}, "27", "123", [[0.5, 0, 1], [0, -4, 0], [0.25, 0, 0], [0] * 3], [[1, 1], [0, 1], [0, 0], [1, 0]]),
+        (ROWS, {"zero_based": True}, "27", "0123", [[0, 0.5, 0, 1], [0, 0, -4, 0]], [[1, 1], [0, 1]]),
+        ("1 0:2 1:3\n0.0 1:1\n\n", {}, "01", "01", [[2, 3], [0, 1]], [[0, 1], [1, 0]]),
+        (
+            "3 4 3\n2 1:5\n\n0,1 3:1\n",
+            {},
+            "012",
+            "0123",
+            [[0, 5, 0, 0], [0] * 4, [0, 0, 0, 1]],
+            [[0, 0, 1], [0] * 3, [1, 1, 0]],
+        ),
+        ("2 2 2\n2 1:5\n\n", {"zero_based": False}, "12", "12", [[5, 0], [0, 0]], [[0, 1], [0, 0]]),
+    ],
+)
+def test_labels_and_inputs_have_their_numbers_as_names(write, text, options, labels, inputs, x, y):
+    dataset = from_libsvm(write("a.txt", text), kind="vector", **options)
+    assert (dataset.label_names, dataset.feature_names) == (list(labels), list(inputs))
+    assert (dataset.x[: len(x)].tolist(), dataset.y[: len(y)].tolist()) == (x, y)
+    bag = from_libsvm(write("a.txt", text), **options)[0]
+    assert [x[0][i] for i in bag.x.tolist()] == (bag.weight.tolist() if "weight" in bag else [1] * len(bag.x))
+
+
+def test_training_and_test_files_have_labels_and_inputs_in_common(write, tmp_path):
+    (tmp_path / "b.gz").write_bytes(gzip.compress(b"5 4:1\n"))
+    dataset = from_libsvm(write("a.txt", ROWS), tmp_path / "b.gz", kind="vector")
+    assert (dataset.label_names, dataset.x.shape) == (["2", "5", "7"], (5, 4))
+    assert dataset.official_split(val_fraction=0.25).test.tolist() == [4]
+    with pytest.raises(ValueError, match="the same sizes"):
+        from_libsvm(write("a.txt", "1 2 3\n1 0:1\n"), tmp_path / "b.gz")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("1 1:2\nx 1:2\n", {}, r"line 2 of '.*a\.txt' \(got 'x 1:2'\)"),
+        ("1 1:2\n1 1:two\n", {}, "line 2"),
+        ("-1 1:2\n", {}, "line 1"),
+        ("1 1:2\n\n2 1:3\n", {}, r"line 2 .*a sample without both is written as '0:0'"),
+        ("1 3:1 2:1\n", {}, r"increasing numbers of inputs in line 1 .*\[3, 2\]"),
+        ("1 3:1 3:1\n", {}, "increasing numbers"),
+        ("1 99999999:1\n", {}, r"inputs from 0 to 16777216 in line 1 .*got 99999999"),
+        ("1 0:1\n", {"zero_based": False}, r"inputs from 1 .*got 0\); pass 'zero_based'"),
+        ("1 4 3\n0 4:1\n", {}, r"inputs from 0 to 3 in line 2 .*got 4\); pass 'zero_based'"),
+        ("1 4 3\n3 1:1\n", {}, r"labels from 0 to 2 in line 2 .*got 3"),
+        ("3 4 3\n1 1:1\n", {}, r"3 samples in .*\(got 1; is it|3 samples in .*got 1; is the file cut off"),
+        ("", {}, "at least one sample and one label"),
+        ("1 1:1\n", {"kind": "sequence"}, "Expected 'kind' to be one of bag, vector"),
+    ],
+)
+def test_other_lines_are_refused_by_number(write, text, options, message):
+    with pytest.raises(ValueError, match=message):
+        from_libsvm(write("a.txt", text), **options)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (ROWS.splitlines(), True),
+        (["4 5 4", "1,3 0:0.5"], True),
+        (["0:1"], True),
+        (["a,b", "1,2"], False),
+        (["1,2", "3,4"], False),
+        (["time", "10:30"], False),
+        ([], False),
+    ],
+)
+def test_the_form_is_told_by_its_first_lines(lines, expected):
+    assert looks_like_libsvm(lines) is expected
