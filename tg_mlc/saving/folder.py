@@ -1,7 +1,8 @@
 """Folders of tensors and plain data: readable, replaced as a whole, refused if a bit has changed; no code is ever run.
 
 ``model.json`` holds the plain data, and names the tensors, which are in ``weights-<start of their hash>.safetensors``.
-Replacing the first is what replaces the folder's content.
+Replacing the first is what replaces the folder's content. The hash in its name marks a file of weights as ours: saving
+deletes earlier ones, and no other file.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
+import shutil
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,68 +20,95 @@ from typing import Any
 from safetensors.torch import load, save
 from torch import Tensor
 
-from tg_mlc._files import replace_when_done, sha256
+from tg_mlc._files import file_sha256, replace_when_done, sha256
 from tg_mlc.saving.legacy import upgrade
 
 FORMAT = "tg_mlc.model/2"
 EARLIER = ("tg_mlc.model/1",)  #: formats whose names :mod:`tg_mlc.saving.legacy` knows
 CONTENT = "model.json"
 WEIGHTS = "weights-*.safetensors"  #: of which the content names one
+MAX_BYTES = 2**28  #: of the plain data
+MAX_WEIGHTS = 2**36  #: bytes, of a file of weights
+_READS = 10  # of a folder that another process replaces meanwhile
 
 _TENSOR, _FLOAT = "tensor", "float"  # the only key of what stands for a tensor; for NaN or infinity, as JSON has none
 _KEYS = {"format", "sha256", "weights", "content"}
 
 
 def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Path:
-    """Writes tensors and plain data to a folder, whose earlier content stays until all of it is there.
+    """Writes tensors and plain data to a folder, whose earlier content stays until all of it is there; files of others
+    stay in any case.
 
     Raises:
-        ValueError: If there is anything else in it, or the path is one of a file.
+        ValueError: If a value is neither a tensor nor plain data, or the path is one of a file.
+        OSError: If the disk is full, or refuses the files.
     """
-    folder = Path(path)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"Expected '{folder}' to be a folder, or a name for a new one (got a file)")
+    folder = check_folder(path)
     tensors: dict[str, Tensor] = {}
     plain = _without_tensors(content, "", tensors)
     packed = save(tensors)
     weights = folder / WEIGHTS.replace("*", sha256(packed)[:12])
     entries = {"format": FORMAT, "weights": {"file": weights.name, "sha256": sha256(packed)}, "content": plain}
-    for file, written in ((weights, packed), (folder / CONTENT, _dump({"sha256": sha256(_dump(entries)), **entries}))):
-        with replace_when_done(file) as unfinished:
-            unfinished.write_bytes(written)
-    for stale in folder.glob(WEIGHTS):
-        if stale != weights:
-            stale.unlink(missing_ok=True)
+    described = _dump({"sha256": sha256(_dump(entries)), **entries})
+    if len(described) > MAX_BYTES or len(packed) > MAX_WEIGHTS:
+        most = f"at most {MAX_BYTES:,} bytes of plain data and {MAX_WEIGHTS:,} of weights"
+        raise ValueError(f"Expected {most} to save (got {len(described):,} and {len(packed):,})")
+    for file, written in ((weights, packed), (folder / CONTENT, described)):
+        try:
+            with replace_when_done(file) as unfinished:
+                unfinished.write_bytes(written)
+        except OSError as error:
+            free = f"{shutil.disk_usage(folder).free:,} bytes are free on that disk" if folder.is_dir() else "no folder"
+            reason = f"got '{error.strerror or error}', and {free}"
+            raise OSError(f"Expected to write {len(written):,} bytes to '{file}' ({reason})") from error
+    for other in folder.glob(WEIGHTS):
+        if other != weights and _is_ours(other):
+            other.unlink(missing_ok=True)
+    return folder
+
+
+def check_folder(path: str | os.PathLike[str]) -> Path:
+    """Refuses a path that can be no folder, before anything that takes long."""
+    folder = Path(path)
+    if found := next((each for each in (folder, *folder.parents) if each.exists() and not each.is_dir()), None):
+        raise ValueError(f"Expected '{folder}' to be a folder, or a name for a new one (got the file '{found}')")
     return folder
 
 
 def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads what :func:`write_folder` wrote.
+    """Reads what :func:`write_folder` wrote, once more if the folder is replaced meanwhile.
 
     Raises:
         FileNotFoundError: If the folder or a file in it is missing.
-        ValueError: If a file is damaged.
+        ValueError: If a file is damaged, too large, or no file but a device or a pipe.
     """
-    folder = Path(path)
+    description = Path(path) / CONTENT
+    for attempt in range(_READS):
+        entries = _described(description)
+        try:
+            packed = _packed(description, entries["weights"])
+            break
+        except FileNotFoundError:  # another process has replaced the description, and deleted these weights
+            if attempt == _READS - 1 or _described(description)["sha256"] == entries["sha256"]:
+                raise
     try:
-        text = (folder / CONTENT).read_bytes()
+        content: dict[str, Any] = _with_tensors(entries["content"], load(packed))
+        content = upgrade(content) if entries["format"] in EARLIER else content
+        if not isinstance(content, dict):
+            raise TypeError(f"the content is no object but {str(content)[:40]}")
+    except Exception as error:  # of any class, because any value may be of another type
+        raise ValueError(_damaged(description, f"inconsistent entries: {_said(error)}")) from error
+    return content
+
+
+def _described(path: Path) -> dict[str, Any]:
+    """The entries of a file that is, to the last byte, as it was written."""
+    try:
+        text = _read(path, MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise FileNotFoundError(
-            f"Expected '{folder}' to be the folder of a saved model (found no file '{CONTENT}' in it)"
+            f"Expected '{path.parent}' to be the folder of a saved model (found no file '{CONTENT}' in it)"
         ) from None
-    entries = _checked(text, folder / CONTENT)
-    weights = folder / Path(entries["weights"]["file"]).name
-    if not weights.is_file():
-        raise FileNotFoundError(f"Expected the file '{weights}' of a saved model (found none); copy the whole folder")
-    packed = weights.read_bytes()
-    if sha256(packed) != entries["weights"]["sha256"]:
-        raise ValueError(_damaged(weights, f"{len(packed):,} bytes of another SHA-256 than '{CONTENT}' says"))
-    content: dict[str, Any] = _with_tensors(entries["content"], load(packed))
-    return upgrade(content) if entries["format"] in EARLIER else content
-
-
-def _checked(text: bytes, path: Path) -> dict[str, Any]:
-    """The entries of a file that is, to the last byte, as it was written."""
     try:
         entries = dict(json.loads(text))
         if entries.keys() != _KEYS or entries["format"] not in (FORMAT, *EARLIER):
@@ -86,9 +117,49 @@ def _checked(text: bytes, path: Path) -> dict[str, Any]:
         first = _dump({"sha256": entries["sha256"]})[:-3] + b",\n"
         if not text.startswith(first) or entries["sha256"] != sha256(b"{\n" + text[len(first) :]):
             raise ValueError("other characters than those of its SHA-256")
+        weights = entries["weights"]
+        if not isinstance(weights, dict) or not all(isinstance(weights.get(key), str) for key in ("file", "sha256")):
+            raise ValueError(f"no file and SHA-256 of weights but {str(weights)[:40]}")
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(_damaged(path, str(error)[:200])) from None
     return entries
+
+
+def _packed(description: Path, weights: Mapping[str, str]) -> bytes:
+    """The file of weights that a description names, of the SHA-256 that it tells."""
+    path = description.parent / Path(weights["file"]).name
+    try:
+        packed = _read(path, MAX_WEIGHTS)
+    except (FileNotFoundError, IsADirectoryError):
+        missing = f"Expected the file '{path}' of a saved model (found none); copy the whole folder"
+        raise FileNotFoundError(missing) from None
+    if sha256(packed) != weights["sha256"]:
+        raise ValueError(_damaged(path, f"{len(packed):,} bytes of another SHA-256 than '{CONTENT}' says"))
+    return packed
+
+
+def _read(path: Path, max_bytes: int) -> bytes:
+    """The bytes of a file; one of another kind, such as a pipe, might never end."""
+    mode = path.stat().st_mode  # asked before, because opening a pipe waits for who writes to it
+    if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+        raise ValueError(f"Expected '{path}' to be a file (got a device, a pipe or a socket)")
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > max_bytes:
+            raise ValueError(f"Expected '{path}' to have at most {max_bytes:,} bytes (got {size:,})")
+        return file.read(size)
+
+
+def _is_ours(path: Path) -> bool:
+    """Tells whether a file of weights has the name that :func:`write_folder` gave it, the start of its own SHA-256."""
+    named = re.fullmatch(WEIGHTS.replace(".", r"\.").replace("*", "([0-9a-f]{12})"), path.name)
+    return named is not None and path.is_file() and file_sha256(path).startswith(named[1])
+
+
+def _said(error: Exception) -> str:
+    """An error in one line, with the class of those whose text alone says little."""
+    text = " ".join(str(error).split())[:300]
+    return text if isinstance(error, ValueError) else f"{type(error).__name__}: {text}"
 
 
 def _damaged(path: Path, got: str) -> str:

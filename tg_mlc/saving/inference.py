@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader as TorchDataLoader
@@ -197,3 +198,35 @@ def make_loader(samples: Any, **options: Any) -> Any:
 
 def _as_it_is(batch: Batch) -> Batch:  # not a lambda, which workers cannot take
     return batch
+
+
+def check_finite(state: Any, name: str = "", is_weight: bool = False) -> None:
+    """Refuses weights that are infinite or NaN, by their names: those of networks, of linear maps, and their biases;
+    other tensors may hold NaN for what is unknown.
+    """
+    if isinstance(state, Mapping):
+        for key, value in state.items():
+            check_finite(value, f"{name}.{key}".strip("."), is_weight or key in ("state_dict", "weight", "bias"))
+    elif isinstance(state, list):
+        for place, value in enumerate(state):
+            check_finite(value, f"{name}.{place}", is_weight)
+    elif is_weight and isinstance(state, Tensor) and not state.isfinite().all():
+        found = int((~state.isfinite()).sum())
+        raise ValueError(f"the weights '{name}' hold {found} of {state.numel()} numbers that are NaN or infinite")
+
+
+def check_consistent(scorer: InferenceModel, content: Mapping[str, Any]) -> None:
+    """Refuses a folder whose parts disagree, which would fail at the first prediction only, or not at all."""
+    names, facts = scorer.label_names, content["facts"]
+    are_names = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not are_names or len({*names}) != len(names) or not names or content["label_names"] != names:
+        raise ValueError(
+            f"'label_names' has to list the names of labels, each once, twice alike (got {str(names)[:80]})"
+        )
+    if not isinstance(facts, dict):
+        raise ValueError(f"'facts' has to be an object (got {str(facts)[:80]})")
+    for metric, tuner in scorer.tuners.items():
+        thresholds = tuner.fitted()
+        if thresholds.shape not in ((), (1,), (len(names),)) or np.isnan(thresholds).any():
+            sizes = f"one number or {len(names)}"
+            raise ValueError(f"the thresholds of '{metric}' have to be {sizes} (got {str(thresholds.tolist())[:80]})")

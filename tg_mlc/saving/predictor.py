@@ -20,7 +20,7 @@ from tg_mlc._options import check_count
 from tg_mlc.metrics import Evaluation, evaluate
 from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.saving.folder import CONTENT, WEIGHTS, read_folder
-from tg_mlc.saving.inference import InferenceModel, ModuleInference
+from tg_mlc.saving.inference import InferenceModel, ModuleInference, check_consistent, check_finite
 
 
 class Predictor:
@@ -180,7 +180,9 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Pr
         raise ValueError(f"Expected 'device' to be one that PyTorch has here (got {str(device)!r}: {reason})") from None
     try:
         kind = content["kind"]
+        check_finite(content[kind])
         scorer = find("inference model", kind).from_state(content[kind])
+        check_consistent(scorer, content)
         return Predictor(scorer, content["facts"]).to(device)
     except Exception as error:  # of any class, as any value may be one that another version wrote
         raise ValueError(

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import copy
+import errno
+import json
+import math
+import os
+import resource
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save
+
+import tg_mlc
+from tg_mlc._files import sha256
+from tg_mlc.saving import folder as folders
+from tg_mlc.saving.folder import read_folder, write_folder
+
+FOLDERS = sorted((Path(__file__).parent / "folders").iterdir())
+KINDS = ("auto_vectors", "command_line_dna", "known_labels")
+
+
+def signed(folder, entries):
+    """Writes a description with the hash that it ought to have."""
+    entries = {name: value for name, value in entries.items() if name != "sha256"}
+    hashed = sha256(folders._dump(entries))
+    (folder / "model.json").write_bytes(folders._dump({"sha256": hashed, **entries}))
+
+
+def small(folder, value=1.0):
+    return write_folder(folder, {"a": torch.full((3,), value), "b": [1, "x", math.inf]})
+
+
+def test_files_of_others_stay(tmp_path):
+    mine = {
+        "weights-mine.safetensors": b"x",
+        "weights-0123456789ab.safetensors": b"twelve digits, of another hash",
+        "weights-0.safetensors": save({"a": torch.ones(2)}),
+        "notes.txt": b"x",
+    }
+    for name, content in mine.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "weights-ffffffffffff.safetensors").mkdir()
+    for value in (1.0, 2.0):
+        small(tmp_path, value)
+    assert {name: (tmp_path / name).read_bytes() for name in mine} == mine
+    ours = {path.name for path in tmp_path.iterdir()} - {*mine, "weights-ffffffffffff.safetensors", "model.json"}
+    assert ours == {json.loads((tmp_path / "model.json").read_text())["weights"]["file"]}
+
+
+def test_a_folder_may_be_replaced_while_it_is_read(tmp_path, monkeypatch):
+    small(tmp_path)
+    read, replaced = folders._read, []
+
+    def replacing(path, max_bytes):
+        if path.suffix == ".safetensors" and len(replaced) < 3:  # its description has been read
+            replaced.append(small(tmp_path, len(replaced) + 2.0))
+        return read(path, max_bytes)
+
+    monkeypatch.setattr(folders, "_read", replacing)
+    assert read_folder(tmp_path)["a"].tolist() == [4.0, 4.0, 4.0]
+
+
+def test_readers_and_a_writer_at_once(tmp_path):
+    small(tmp_path)
+    done = threading.Event()
+
+    def write():
+        while not done.is_set():
+            for value in (1.0, 2.0, 3.0):
+                small(tmp_path, value)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert {read_folder(tmp_path)["a"][0].item() for _ in range(300)} <= {1.0, 2.0, 3.0}
+    finally:
+        done.set()
+        writer.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize("name", ["model.json", "weights"])
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+def test_devices_and_pipes_are_not_read(tmp_path, name, kind):
+    small(tmp_path)
+    path = next(tmp_path.glob(f"{name}*"))
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(ValueError, match=f"{name}.*to be a file"):
+        tg_mlc.load(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "limit"), [("model.json", "MAX_BYTES"), ("weights", "MAX_WEIGHTS")])
+def test_files_have_a_largest_size(tmp_path, name, limit, monkeypatch):
+    small(tmp_path)
+    path = next(tmp_path.glob(f"{name}*"))
+    with path.open("r+b") as file:
+        file.truncate(getattr(folders, limit) + 1)  # a hole, which takes no room
+    with pytest.raises(ValueError, match=f"{name}.*at most"):
+        tg_mlc.load(tmp_path)
+    monkeypatch.setattr(folders, limit, 10)
+    with pytest.raises(ValueError, match="at most"):
+        small(tmp_path)
+
+
+def test_a_link_to_a_file_is_read(tmp_path):
+    small(tmp_path / "kept")
+    (tmp_path / "links").mkdir()
+    for path in (tmp_path / "kept").iterdir():
+        (tmp_path / "links" / path.name).symlink_to(path)
+    assert read_folder(tmp_path / "links")["b"] == [1, "x", math.inf]
+
+
+def test_a_full_disk_is_told_by_path(tmp_path, monkeypatch):
+    small(tmp_path)
+    before = (tmp_path / "model.json").read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(OSError, match=rf"{tmp_path}.*No space left.*bytes are free"):
+            small(tmp_path, 2.0)
+    assert (tmp_path / "model.json").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_limit_of_file_sizes_is_told_by_path(tmp_path):
+    limits, before = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
+    try:
+        with pytest.raises(OSError, match=rf"'{tmp_path}/weights-.*File too large"):
+            small(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_a_file_in_the_way_is_named(tmp_path, below):
+    (tmp_path / "out").write_text("x")
+    with pytest.raises(ValueError, match=f"to be a folder.*{tmp_path / 'out'}"):
+        small(tmp_path / "out" / below)
+
+
+def copy_of(name, tmp_path):
+    source = Path(__file__).parent / "folders" / name / "model"
+    for path in source.glob("weights-*"):
+        (tmp_path / path.name).symlink_to(path)
+    return json.loads((source / "model.json").read_text())
+
+
+def places(value, path=()):
+    """All entries of a description, one for each list."""
+    yield path
+    items = value.items() if isinstance(value, dict) else list(enumerate(value))[:1] if isinstance(value, list) else ()
+    for key, item in items:
+        yield from places(item, (*path, key))
+
+
+WRONG = (None, -1, 10**6, "x", [], {}, [1, 2], {"a": 1}, True, {"float": "x"}, {"tensor": "x"}, {"tensor": {}}, "gone")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_well_signed_folders_that_are_inconsistent(name, tmp_path):
+    whole = copy_of(name, tmp_path)
+    rng = np.random.default_rng(0)
+    found = [place for place in places(whole) if place and place[0] != "sha256"]
+    messages = []
+    for number in rng.permutation(len(found))[:120]:
+        entries, place = copy.deepcopy(whole), found[number]
+        inner = entries
+        for key in place[:-1]:
+            inner = inner[key]
+        wrong = WRONG[rng.integers(len(WRONG))]
+        inner[place[-1]] = wrong
+        if wrong == "gone":
+            del inner[place[-1]]
+        signed(tmp_path, entries)
+        try:
+            tg_mlc.load(tmp_path)
+        except ValueError as error:
+            messages.append(str(error))
+    assert len(messages) > 60
+    assert all(str(tmp_path) in message for message in messages)
+
+
+def change(entries, what):
+    content = entries["content"]
+    state = content[content["kind"]]
+    if what == "label_names":
+        content["label_names"] = content["label_names"][::-1]
+    elif what == "facts":
+        content["facts"] = [1]
+    elif what == "weights":
+        entries["weights"] = "weights.safetensors"
+    elif what == "thresholds":
+        next(iter(state["tuners"].values()))["thresholds"] = [0.5] * 7
+    else:
+        entries["content"] = [content]
+
+
+@pytest.mark.parametrize("what", ["label_names", "facts", "weights", "thresholds", "content"])
+def test_parts_that_disagree_are_named(tmp_path, what):
+    entries = copy_of("auto_vectors", tmp_path)
+    change(entries, what)
+    signed(tmp_path, entries)
+    with pytest.raises(ValueError, match=rf"{tmp_path}.*{what}"):
+        tg_mlc.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_weights_that_are_not_finite_are_named(name, number, tmp_path):
+    content = read_folder(Path(__file__).parent / "folders" / name / "model")
+    state = content[content["kind"]]
+    of_model = state["models"][0]["state_dict"] if "models" in state else state["state_dict"]
+    broken = next(
+        key for key, value in of_model.items() if isinstance(value, torch.Tensor) and value.is_floating_point()
+    )
+    of_model[broken].view(-1)[0] = number
+    write_folder(tmp_path, content)
+    with pytest.raises(ValueError, match=rf"{tmp_path}.*{broken}' hold 1 of .* NaN or infinite"):
+        tg_mlc.load(tmp_path)
