@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from typing_extensions import Self
 
@@ -223,6 +224,25 @@ def check_positive(name: str, value: float) -> None:
     """Refuses a parameter that is not above zero."""
     if not value > 0:
         raise ValueError(f"Expected '{name}' to be above 0 (got {value})")
+
+
+def read_array(state: Mapping[str, Any], name: str, *sizes: int | None) -> npt.NDArray[Any]:
+    """Returns an array of numbers that a state holds.
+
+    Args:
+        state (dict): The state.
+        name (str): The entry of the array.
+        *sizes (int, optional): Its sizes; :obj:`None` for any.
+
+    Raises:
+        ValueError: If it holds no numbers, or is of another shape.
+    """
+    array = np.asarray(state[name])
+    wanted = ["*" if size is None else size for size in sizes]
+    fits = len(sizes) == array.ndim and all(size in (None, one) for size, one in zip(sizes, array.shape, strict=True))
+    if array.dtype.kind not in "biuf" or not fits:
+        raise ValueError(f"Expected '{name}' to hold numbers of shape {wanted} (got {array.dtype}, {[*array.shape]})")
+    return array
 
 
 def best_value(y: ArrayLike, scores: ArrayLike, metric: str = "f1_micro") -> float:

@@ -13,7 +13,7 @@ from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
-from tg_mlc.baselines.baseline import Features, Settings, TunableBaseline, label_frequency
+from tg_mlc.baselines.baseline import Features, Settings, TunableBaseline, label_frequency, read_array
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets
 
 #: Values that :meth:`ForestBaseline.tuned` tries; larger shares of features are for labels with few telling parts.
@@ -117,8 +117,10 @@ class ForestBaseline(TunableBaseline):
         vars(self).update(state["settings"])
         self.search = [(setting, value) for setting, value in state["search"]]
         self.n_features_in_ = state["num_features"]
-        self._frequency = np.asarray(state["frequency"])
-        self._forests = [Trees(**{name: np.asarray(v) for name, v in trees.items()}) for trees in state["forests"]]
+        self._frequency = read_array(state, "frequency", None)
+        self._forests = [
+            Trees.from_state(trees, self.n_features_in_, len(self._frequency)) for trees in state["forests"]
+        ]
         self.classes_ = np.arange(len(self._frequency))
         return self
 
@@ -194,6 +196,32 @@ class Trees(NamedTuple):
             right=right.astype(np.int32),
             probability=np.frombuffer(b"".join(rows)).reshape(len(rows), -1),
         )
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], num_features: int | None, num_labels: int) -> Self:
+        """The trees of arrays by name.
+
+        Raises:
+            ValueError: If an array points outside of another one, or back in a tree, which no prediction would leave.
+        """
+        labels, roots, left = (read_array(state, name, None) for name in ("labels", "roots", "left"))
+        feature, threshold, right = (read_array(state, name, len(left)) for name in ("feature", "threshold", "right"))
+        probability = read_array(state, "probability", None, len(labels))
+        inner, place = left >= 0, np.arange(len(left))
+        most = np.iinfo(np.int32).max if num_features is None else num_features
+        for name, index, least, size in (
+            ("labels", labels, 0, num_labels),
+            ("roots", roots, 0, len(left)),
+            ("feature", feature[inner], 0, most),
+            ("left", left[inner], place[inner] + 1, len(left)),
+            ("right", right[inner], place[inner] + 1, len(left)),
+            ("right", right[~inner], 0, len(probability)),
+        ):
+            if index.dtype.kind not in "iu" or (index < least).any() or (index >= size).any():
+                raise ValueError(
+                    f"Expected '{name}' of trees to be whole numbers below {size}, that lead on (got others)"
+                )
+        return cls(labels, roots, feature, threshold, left, right, probability)
 
     def predict(self, x: npt.NDArray[Any]) -> FloatArray:
         """Returns the mean over all trees of the probabilities :math:`(N, K)` for inputs :math:`(N, F)`."""

@@ -12,7 +12,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from typing_extensions import Self
 
-from tg_mlc.baselines.baseline import Features, Settings, TunableBaseline, check_positive
+from tg_mlc.baselines.baseline import Features, Settings, TunableBaseline, check_positive, read_array
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
 #: Pairs of ``gamma`` and ``alpha`` that :meth:`KernelRidgeBaseline.tuned` tries for inputs of unit length.
@@ -133,10 +133,12 @@ class KernelRidgeBaseline(TunableBaseline):
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Takes settings, training features and coefficients from :meth:`state_dict`."""
         self.gamma, self.alpha = state["gamma"], state["alpha"]
-        parts = tuple(np.asarray(state[name]) for name in ("values", "indices", "indptr"))
+        parts = tuple(read_array(state, name, None) for name in ("values", "indices", "indptr"))
         rows = sp.csr_array(parts, shape=tuple(state["shape"]))
+        rows.check_format()  # products read memory wherever indices point to
         self.x = rows if state["sparse"] else rows.toarray()
-        self.dual, self.mean = np.asarray(state["dual"]), np.asarray(state["mean"])
+        self.mean = read_array(state, "mean", None)
+        self.dual = read_array(state, "dual", rows.shape[0], len(self.mean))
         self.search = [(gamma, alpha, value) for gamma, alpha, value in state["search"]]
         self.classes_ = np.arange(len(self.mean))
         return self

@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice, check_count, check_share
-from tg_mlc.baselines.baseline import Baseline, Features, Settings, TunableBaseline, check_positive
+from tg_mlc.baselines.baseline import Baseline, Features, Settings, TunableBaseline, check_positive, read_array
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray
 
 Loss = Literal["hinge", "logistic"]
@@ -101,7 +101,8 @@ class LinearBaseline(TunableBaseline):
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Takes what :meth:`state_dict` returned in place of that of this object."""
         self.loss, self.C = state["loss"], state["C"]
-        self.weight, self.bias = np.asarray(state["weight"]), np.asarray(state["bias"])
+        self.bias = read_array(state, "bias", None)
+        self.weight = read_array(state, "weight", None, len(self.bias))
         self.search = [(C, value) for C, value in state["search"]]
         self.classes_ = np.arange(len(self.bias))
         return self

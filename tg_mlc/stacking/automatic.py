@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from typing_extensions import Self
 
 from tg_mlc._options import check_number
+from tg_mlc.baselines.baseline import read_array
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.inputs import Chain, Preprocessor, kind_of
 from tg_mlc.inputs.preprocessor import as_tensors, from_state, to_state
@@ -265,6 +266,8 @@ class AutoModel(InferenceModel):
         model.models = [each.eval().requires_grad_(False) for each in restored]
         model.combination = LogitStacking().load_state_dict(state["combination"])
         model.tuners = restore_tuners(state["tuners"])
+        parts = len(model.stacking.classifiers) + bool(model.models)
+        read_array(state["combination"], "weight", len(model.label_names), parts)
         return model
 
     def to(self, device: torch.device | str) -> Self:

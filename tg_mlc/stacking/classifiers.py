@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.special import expit
 from typing_extensions import Self
 
+from tg_mlc._options import check_choice
 from tg_mlc.baselines import (
     Baseline,
     ForestBaseline,
@@ -21,7 +22,7 @@ from tg_mlc.baselines import (
     kernel_ridge,
     linear,
 )
-from tg_mlc.baselines.baseline import best_value
+from tg_mlc.baselines.baseline import best_value, read_array
 from tg_mlc.data import Split
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.metrics import ThresholdTuner, macro_average_precision, macro_roc_auc
@@ -181,9 +182,14 @@ class StackedClassifier:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Makes a classifier of its state."""
+        check_choice("reading", state["reading"], get_args(Reading))
+        classifier = _BASELINES[state["baseline"]]().load_state_dict(state["state"])
+        shapes = {"frequency": (len(classifier.classes_),), "held_out": (None, len(classifier.classes_))}
+        arrays = {
+            name: read_array(state, name, *shape) for name, shape in shapes.items() if state.get(name) is not None
+        }
         entries = {name: value for name, value in state.items() if name != "state"}
-        arrays = {name: np.asarray(state[name]) for name in ("frequency", "held_out") if state.get(name) is not None}
-        return cls(**{**entries, **arrays}, classifier=_BASELINES[state["baseline"]]().load_state_dict(state["state"]))
+        return cls(**{**entries, **arrays}, classifier=classifier)
 
 
 def read_decisions(reading: Reading, decisions: FloatArray, frequency: FloatArray | None = None) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 from typing_extensions import Self
 
+from tg_mlc.baselines.baseline import read_array
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, read_targets
 
 #: Labels with fewer positives or negatives say nothing of weights, unless all labels have fewer.
@@ -110,7 +111,8 @@ class LogitStacking:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Takes weights and biases from :meth:`state_dict`."""
-        self.weight, self.bias = np.asarray(state["weight"]), np.asarray(state["bias"])
+        self.bias = read_array(state, "bias", None)
+        self.weight = read_array(state, "weight", len(self.bias), None)
         return self
 
     def __repr__(self) -> str:

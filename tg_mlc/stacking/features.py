@@ -206,6 +206,11 @@ class StackingFeatures(Preprocessor):
         """Takes the classifiers of another one."""
         self.views = {name: _make_view(name).load_state_dict(each) for name, each in state["views"].items()}
         self.classifiers = {kind: StackedClassifier.from_state(each) for kind, each in state["classifiers"].items()}
+        if unknown := [each.view for each in self.classifiers.values() if each.view not in self.views]:
+            raise ValueError(f"Expected the views of classifiers among {list(self.views)} (got {unknown})")
+        sizes = {kind: len(each.classifier.classes_) for kind, each in self.classifiers.items()}
+        if len({*sizes.values()}) > 1:
+            raise ValueError(f"Expected classifiers of the same labels (got numbers of labels {sizes})")
         return self
 
     def __repr__(self) -> str:
