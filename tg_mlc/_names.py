@@ -8,6 +8,12 @@ from importlib import import_module
 from typing import Any
 
 
+def shorten(text: Any, size: int = 80) -> str:
+    """A text that fits into a message, as it is or cut off after so many characters."""
+    text = str(text)
+    return text if len(text) <= size else f"{text[: size - 3]}..."
+
+
 def check_names(names: Sequence[str], number: int, argument: str, of: str = "columns") -> None:
     """Refuses names that are too few, too many, or not unique."""
     if len(names) != number:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -8,8 +10,8 @@ from rdkit.Chem import Descriptors, MACCSkeys, rdFingerprintGenerator
 from torch_geometric.data import Data
 from torch_geometric.utils import from_smiles
 
-from tg_mlc.data import MoleculeError, molecule_from_smiles
-from tg_mlc.inputs import Fingerprint, MoleculeDescriptors
+from tg_mlc.data import MoleculeDataset, MoleculeError, molecule_from_smiles, scaffold_split
+from tg_mlc.inputs import Fingerprint, MoleculeDescriptors, Molecules
 from tg_mlc.inputs import smiles as module
 
 SMILES = "CC(=O)Nc1ccc(O)cc1"
@@ -131,3 +133,45 @@ def test_errors():
 
 def test_repr():
     assert repr(Fingerprint("torsion", num_bits=16)) == "Fingerprint('torsion', num_bits=16)"
+
+
+@pytest.mark.parametrize("smiles", ["C" * 1_001, "C" * 2_000_000, "C(" * 500_000, "[" * 10**6, "C1CC1" * 400])
+def test_large_molecules_are_refused_at_once(smiles):
+    start = time.monotonic()
+    with pytest.raises(MoleculeError, match=r"more than 1,000 atoms.*TG_MLC_MAX_ATOMS") as error:
+        molecule_from_smiles(smiles)
+    assert len(str(error.value)) < 300
+    data = Data(smiles=smiles)
+    with pytest.raises(ValueError, match=r"valid SMILES \(got '.{77}\.\.\.'\)"):
+        MoleculeDescriptors()(data)
+    dataset = MoleculeDataset.from_smiles(["CCO", smiles, "CC"], [[0], [1], [0]])
+    assert [(row.row, row.reason) for row in dataset.report.invalid] == [(1, str(error.value))]
+    assert len(str(dataset.report)) < 500
+    assert time.monotonic() - start < 10
+
+
+def test_the_largest_size_is_an_option(monkeypatch):
+    monkeypatch.setenv("TG_MLC_MAX_ATOMS", "3")
+    assert molecule_from_smiles("[13CH3][13CH2][OH]").num_nodes == 3
+    with pytest.raises(MoleculeError, match="more than 3 atoms"):
+        molecule_from_smiles("CCCO")
+    monkeypatch.setenv("TG_MLC_MAX_ATOMS", "1200")
+    assert molecule_from_smiles("C" * 1_100).num_nodes == 1_100
+    monkeypatch.setenv("TG_MLC_MAX_ATOMS", "many")
+    with pytest.raises(ValueError, match=r"'TG_MLC_MAX_ATOMS' to be a whole number.*'many'"):
+        molecule_from_smiles("C")
+
+
+@pytest.mark.parametrize("wrong", ["x" * 10**6, "C" * 900 + "(", "c1" * 300, "N(C)(C)(C)C." * 70 + "C"])
+def test_no_message_quotes_a_long_smiles_whole(wrong):
+    smiles, y = ["CCO", wrong, "CC"], [[0.0], [1.0], [1.0]]
+    with pytest.raises(ValueError, match="row 1") as error:
+        MoleculeDataset.from_smiles(smiles, y, on_error="raise")
+    messages = [str(error.value), str(MoleculeDataset.from_smiles(smiles, y).report)]
+    with pytest.raises(ValueError, match="for sample 1") as error:
+        scaffold_split(smiles, torch.tensor(y), (0.5, 0.0, 0.5))
+    messages.append(str(error.value))
+    with pytest.raises(ValueError, match="in row 1") as error:
+        Molecules.claims(smiles)
+    messages.append(str(error.value))
+    assert all(len(message) < 500 for message in messages), [len(message) for message in messages]

@@ -232,3 +232,39 @@ def test_weights_that_are_not_finite_are_named(name, number, tmp_path):
     write_folder(tmp_path, content)
     with pytest.raises(ValueError, match=rf"{tmp_path}.*{broken}' hold 1 of .* NaN or infinite"):
         tg_mlc.load(tmp_path)
+
+
+def first(value, key):
+    """What holds the first entry of a name in a state."""
+    if isinstance(value, dict):
+        if key in value:
+            return value
+        value = list(value.values())
+    found = (first(item, key) for item in value) if isinstance(value, list) else ()
+    return next((holder for holder in found if holder is not None), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "wrong"),
+    [
+        ("auto_vectors", "right", lambda old: torch.full_like(old, 10**6)),
+        ("auto_vectors", "left", lambda old: torch.where(old < 0, old, 0)),  # no end
+        ("auto_vectors", "feature", lambda old: old[1:]),
+        ("auto_vectors", "labels", lambda old: old + 3),
+        ("auto_vectors", "view", lambda old: f"{old}s"),
+        ("auto_vectors", "reading", lambda old: [old]),
+        ("auto_vectors", "combination", lambda old: {"weight": old["weight"][:, 1:], "bias": old["bias"]}),
+        ("command_line_dna", "dual", lambda old: old[1:]),
+        ("command_line_dna", "indices", lambda old: old + 10**9),  # products would read memory there
+        ("command_line_dna", "bias", lambda old: "x"),
+    ],
+)
+def test_states_of_classifiers_that_are_inconsistent(name, entry, wrong, tmp_path):
+    predictor = tg_mlc.load(Path(__file__).parent / "folders" / name / "model")
+    content = read_folder(predictor.save(tmp_path))
+    state = content["auto"]
+    holder = state if entry == "combination" else first(state["preprocessor"], entry)
+    holder[entry] = wrong(holder[entry])
+    write_folder(tmp_path, content)
+    with pytest.raises(ValueError, match=rf"Expected '{tmp_path}' to hold a model"):
+        tg_mlc.load(tmp_path)

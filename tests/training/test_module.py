@@ -11,7 +11,7 @@ from tg_mlc.graphs import fully_connected
 from tg_mlc.inputs import DNA, Chain, Molecules, Scale, TfIdf, Words
 from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.stacking import StackingFeatures
-from tg_mlc.training import BinaryObjective, MultiLabelModule
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule, fit
 from tg_mlc.training.module import lr_factor
 
 
@@ -156,3 +156,15 @@ def test_warmup_rises_to_one_and_decay_falls_to_zero():
     assert factor(19) == pytest.approx(1 / 15)
     assert factor(20) == factor(21) == 0.0
     assert lr_factor("none", 0.5, 4)(100) == 1.0
+
+
+@pytest.mark.parametrize("precision", ["64-true", "bf16-true"])
+def test_batches_are_of_the_precision_of_weights(precision, dataset, split, tmp_path):
+    module, data = MultiLabelModule(GINE(), LABELS), MultiLabelDataModule(dataset, split)
+    result = fit(module, data, tmp_path, max_epochs=1, monitor="val/loss", precision=precision, logger=False)
+    expected = torch.float64 if precision == "64-true" else torch.bfloat16
+    assert {weight.dtype for weight in module.parameters()} == {expected}
+    scores = result.predict(data.test_dataloader())
+    assert scores.shape == (len(split.test), len(LABELS))
+    assert scores.isfinite().all()
+    assert dataset[0].x.dtype == torch.float32

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tg_mlc._names import shorten
 from tg_mlc._optional import require
 from tg_mlc.data.splits import (
     DEFAULT_FRACTIONS,
@@ -154,7 +155,7 @@ def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
                 got = f"{type(text).__name__} for sample {row}"
                 raise ValueError(f"Expected 'smiles' to hold strings (got {got}); of a data set take 'dataset.smiles'")
             if (mol := chem.MolFromSmiles(text)) is None:
-                raise ValueError(f"Expected a valid SMILES for every sample (got '{text}' for sample {row})")
+                raise ValueError(f"Expected a valid SMILES for every sample (got '{shorten(text)}' for sample {row})")
             scaffolds.append(murcko.MurckoScaffoldSmiles(mol=mol, includeChirality=False))
     return scaffolds
 

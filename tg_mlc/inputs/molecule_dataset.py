@@ -15,6 +15,7 @@ from typing_extensions import Unpack
 
 from tg_mlc._files import sha256
 from tg_mlc._frames import check_same_rows
+from tg_mlc._names import shorten
 from tg_mlc._numbers import as_list
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
@@ -85,7 +86,9 @@ class MoleculeReport:
     def __str__(self) -> str:
         counts = f"{len(self.invalid)} invalid, {len(self.duplicates)} duplicates, {len(self.filtered)} filtered"
         lines = [f"{self.num_rows} rows: {len(self.kept_rows)} kept ({counts})"]
-        lines += _shorten([f"  row {row}: invalid SMILES '{smiles}': {why}" for row, smiles, why in self.invalid])
+        lines += _shorten(
+            [f"  row {row}: invalid SMILES '{shorten(smiles)}': {why}" for row, smiles, why in self.invalid]
+        )
         lines += _shorten([f"  row {row}: the molecule of row {first} again" for row, first, _ in self.duplicates])
         return "\n".join(lines)
 
@@ -252,7 +255,7 @@ def molecule_samples(
                 if on_error == "raise":
                     hint = "pass on_error='skip' to leave it out"
                     raise ValueError(
-                        f"Expected a valid molecule in row {row} (got '{text}': {error}); {hint}"
+                        f"Expected a valid molecule in row {row} (got '{shorten(text)}': {error}); {hint}"
                     ) from error
                 report.invalid.append(InvalidMolecule(row, str(text), str(error)))
                 continue

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import Compose
 from typing_extensions import Self, Unpack
 
+from tg_mlc._names import shorten
 from tg_mlc._optional import is_installed
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import with_attribute
@@ -129,7 +130,7 @@ class Molecules(InputKind):
             or find_molecule(text) is None
         ]
         if 0 < len(others) < len(texts) / 2:
-            got = f"{len(others)} others, the first {texts[others[0]]!r} in row {others[0]}"
+            got = f"{len(others)} others, the first {shorten(texts[others[0]])!r} in row {others[0]}"
             raise ValueError(f"Expected SMILES alone (got {got}); leave these rows out, or pass inputs='texts'")
         return not others
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -12,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform, Compose
 from torch_geometric.utils import from_rdmol
 
+from tg_mlc._names import shorten
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 FingerprintKind = Literal["morgan", "atom_pair", "torsion", "maccs"]
 
+MAX_ATOMS = 1_000  #: of a molecule, unless :func:`max_atoms` is told another number
+MAX_CHARACTERS = 10  #: of a SMILES, for each of so many atoms
 # RDKit's names of the generators. Morgan substructures of radius 2 are the usual ECFP4.
 _GENERATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "morgan": ("GetMorganGenerator", {"radius": 2}),
@@ -45,7 +49,7 @@ def molecule_from_smiles(smiles: str) -> Data:
 
     Raises:
         MoleculeError: If the string is no SMILES, if the molecule is chemically impossible (*e.g.* a valence), has no
-            atom, or lies outside the categories of PyG's features.
+            atom or more than :func:`~tg_mlc.inputs.smiles.max_atoms`, or lies outside the categories of PyG's features.
     """
     return molecule_from_rdmol(parse_smiles(smiles), smiles)
 
@@ -60,12 +64,39 @@ def parse_smiles(smiles: str) -> Mol:
     return mol
 
 
+def max_atoms() -> int:
+    """The most atoms that a molecule may have: 1,000, or the number in the environment variable ``TG_MLC_MAX_ATOMS``.
+
+    RDKit takes seconds for the descriptors of a molecule of 1,000 atoms, by the cube of their number for larger ones.
+
+    Raises:
+        ValueError: If the variable holds no whole number of at least 1.
+    """
+    told = os.environ.get("TG_MLC_MAX_ATOMS", str(MAX_ATOMS))
+    if not told.isdecimal() or int(told) < 1:
+        raise ValueError(f"Expected 'TG_MLC_MAX_ATOMS' to be a whole number of at least 1 (got {shorten(told)!r})")
+    return int(told)
+
+
 @lru_cache(maxsize=1)  # graph and vectors of a molecule are made one after another
 def find_molecule(smiles: str) -> Mol | None:
-    """The molecule of a SMILES string; :obj:`None` if RDKit cannot parse it."""
+    """The molecule of a SMILES string; :obj:`None` if RDKit cannot parse it, or it is larger than :func:`max_atoms`."""
+    if _is_too_large(smiles):
+        return None
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
         mol: Mol | None = require("rdkit.Chem", extra="molecules").MolFromSmiles(smiles)
     return mol
+
+
+def _is_too_large(smiles: str) -> bool:
+    most = max_atoms()
+    if len(smiles) <= most:  # an atom takes a character
+        return False
+    if len(smiles) > MAX_CHARACTERS * most:  # which RDKit may take minutes to refuse
+        return True
+    with require("rdkit.rdBase", extra="molecules").BlockLogs():
+        mol = require("rdkit.Chem", extra="molecules").MolFromSmiles(smiles, sanitize=False)
+    return mol is not None and mol.GetNumAtoms() > most
 
 
 def molecule_from_rdmol(mol: Mol, smiles: str) -> Data:
@@ -164,19 +195,25 @@ def molecule_features() -> Compose:
 
 
 def _why_refused(smiles: str) -> str:
+    if _is_too_large(smiles):
+        return (
+            f"more than {max_atoms():,} atoms, or {MAX_CHARACTERS} characters for each of so many; to take larger "
+            f"molecules, set the environment variable TG_MLC_MAX_ATOMS"
+        )
     chem = require("rdkit.Chem", extra="molecules")
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
         mol = chem.MolFromSmiles(smiles, sanitize=False)
         if mol is None:
             return "not a valid SMILES"
         problems = [problem.Message() for problem in chem.DetectChemistryProblems(mol)]
-    return "; ".join(problems) or "RDKit cannot sanitize the molecule"
+    others = f"; and {len(problems) - 3} more problems" if len(problems) > 3 else ""
+    return "; ".join(problems[:3]) + others or "RDKit cannot sanitize the molecule"
 
 
 def _valid_molecule(data: Data) -> Any:
     molecule = find_molecule(data.smiles)
     if molecule is None:
-        raise ValueError(f"Expected 'data.smiles' to be a valid SMILES (got '{data.smiles}')")
+        raise ValueError(f"Expected 'data.smiles' to be a valid SMILES (got '{shorten(data.smiles)}')")
     return molecule
 
 

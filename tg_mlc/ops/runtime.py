@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +24,7 @@ __all__ = [
     "is_legacy_batchedtensor",
     "is_plain",
     "numba_problem",
+    "once_differentiable",
     "onednn_linear",
     "prefers_onednn",
     "statically_known_true",
@@ -47,6 +49,22 @@ def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
     hooks = (module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, module._backward_hooks)
     changed = any(hooks) or "forward" in vars(module) or _has_any_global_hook()  # type: ignore[no-untyped-call]
     return type(module) is kind and not changed
+
+
+def once_differentiable(tensors: Iterable[Tensor], message: str) -> None:
+    """Lets gradients of inputs that are not leaves refuse to be differentiated themselves, by an error that says why;
+    to be called before an operator whose own error would not.
+    """
+
+    def refuse(grad: Tensor) -> Tensor | None:
+        if not torch.is_grad_enabled():  # nothing will be differentiated once more
+            return None
+        refused: Tensor = torch._C._functions.DelayedError(message, 1)(grad)
+        return refused
+
+    for tensor in tensors:
+        if tensor.requires_grad:
+            tensor.register_hook(refuse)  # type: ignore[no-untyped-call]
 
 
 def has_onednn() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -132,8 +133,9 @@ class ModuleInference(InferenceModel):
         device = next(self.model.parameters()).device
         scores: list[Tensor] = []
         found: list[Tensor] = []
-        for batch in make_loader(samples, batch_size=batch_size):
-            scores.append(scores_of(self.objective, self.model, batch.to(device)).cpu())
+        for loaded in make_loader(samples, batch_size=batch_size):
+            batch = in_type_of(self.model, loaded.to(device))
+            scores.append(scores_of(self.objective, self.model, batch).cpu())
             of_batch = given_in(self.model, batch)
             found += [] if of_batch is None else [of_batch]
         return torch.cat(scores), torch.cat(found) if found else None
@@ -178,6 +180,14 @@ def scores_of(objective: Any, model: nn.Module, batch: Batch) -> Tensor:
     """The scores :math:`(B, L)` of a batch, in which labels that are given have 0 or 1, as they were given."""
     scores, given = objective.scores(model, batch), given_in(model, batch)
     return scores if given is None else torch.where(given.isnan(), scores, given.to(scores))
+
+
+def in_type_of(model: nn.Module, batch: Batch) -> Batch:
+    """A batch whose numbers are of the type of a model's weights, such as double precision."""
+    dtype = next((weight.dtype for weight in model.parameters() if weight.is_floating_point()), torch.float)
+    if dtype == torch.float:
+        return batch
+    return copy.copy(batch).apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
 
 
 def logits_of(model: nn.Module, samples: MultiLabelDataset, batch_size: int = 256) -> Tensor:

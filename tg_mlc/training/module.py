@@ -31,7 +31,7 @@ from tg_mlc.saving.checkpoint import (
     restore_preprocessor,
     restore_tuners,
 )
-from tg_mlc.saving.inference import scores_of
+from tg_mlc.saving.inference import in_type_of, scores_of
 from tg_mlc.saving.model import check_same_model, check_settings, describe_model, describe_settings, label_graph_users
 from tg_mlc.training.objectives import Objective, describe_objective, make_objective
 
@@ -161,17 +161,18 @@ class MultiLabelModule(LightningModule):
 
     def forward(self, batch: Batch) -> Any:
         """Returns what the model does."""
-        return self.model(batch)
+        return self.model(in_type_of(self.model, batch))
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Returns the loss of a batch."""
-        loss = self.objective.training_loss(self.model, without_given(self.model, batch))
+        loss = self.objective.training_loss(self.model, without_given(self.model, in_type_of(self.model, batch)))
         self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=batch.num_graphs)
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         """Collects targets, scores and loss of a batch."""
-        batch = without_given(self.model, self.objective.validation_batch(batch, batch_idx))
+        batch = self.objective.validation_batch(in_type_of(self.model, batch), batch_idx)
+        batch = without_given(self.model, batch)
         scores, loss = self.objective.validate(self.model, batch)
         expected = [batch.num_graphs, len(self.label_names)]
         if list(scores.shape) != expected:
@@ -203,7 +204,7 @@ class MultiLabelModule(LightningModule):
         """Returns the scores of a batch, :math:`(B, L)`, in which labels that are given as its attribute :obj:`given`
         have 0 or 1, as they were given.
         """
-        return scores_of(self.objective, self.model, batch)
+        return scores_of(self.objective, self.model, in_type_of(self.model, batch))
 
     def configure_optimizers(self) -> Any:
         """Returns AdamW and the schedule of its learning rate."""

@@ -76,6 +76,14 @@ class Backend:
     prefer: Callable[[CallShape], str | None]
 
 
+def no_second_derivatives(name: str) -> str:
+    """The error of a backend whose gradients cannot be differentiated."""
+    return (
+        f"Expected a backend that has second derivatives (got '{name}'); take 'reference' or 'scatter', by "
+        f"backend='scatter' or tg_mlc.set_backend('scatter')"
+    )
+
+
 def accumulator(dtype: torch.dtype) -> torch.dtype:
     """Returns the type to sum in, because half precision is not enough."""
     return torch.promote_types(dtype, torch.float32)
@@ -108,14 +116,15 @@ def refuse_opaque(name: str, shape: CallShape) -> str | None:
 
 def register(
     name: str,
+    backend: str,
     places: tuple[str, ...],
     device: str | None,
     forward: Callable[..., tuple[Tensor, Tensor]],
     backward: Callable[..., tuple[Tensor, ...]],
     kept_size: Callable[..., Any],
 ) -> Any:
-    """Makes the operator ``tg_mlc::{name}`` for a type of device (or all), given the names of the tensors that say
-    which pairs attend. It is opaque to autograd and compilers: differentiable once, backwards, without weights.
+    """Makes the operator ``tg_mlc::{name}`` of a backend for a type of device (or all), given the names of tensors that
+    say which pairs attend. It is opaque to autograd and compilers: differentiable once, backwards, without weights.
 
     All three functions take ``query, key, value, bias, *places, scale, dropout_p, seed``: ``forward`` returns the
     output and what is kept for the way back, whose size ``kept_size`` returns; ``backward``, which takes the output's
@@ -152,5 +161,9 @@ def register(
         *grads, grad_bias = gradient(grad, kept, *tensors, ctx.scale, ctx.dropout_p, seed)
         return *grads, None if tensors[3] is None else grad_bias, *(None,) * (3 + len(places))
 
+    def refuse(*_: Any) -> Any:
+        raise RuntimeError(no_second_derivatives(backend))
+
     operator.register_autograd(differentiate, setup_context=set_up)
+    gradient.register_autograd(refuse)
     return operator

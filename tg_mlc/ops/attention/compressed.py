@@ -39,7 +39,9 @@ NumKept = Callable[[Tensor, Tensor, Graph], int]
 _HAS_TRITON = is_installed("triton")
 
 
-def define(name: str, kernels: str, device: str | None, num_kept: NumKept) -> Callable[[AttentionCall], Output]:
+def define(
+    name: str, backend: str, kernels: str, device: str | None, num_kept: NumKept
+) -> Callable[[AttentionCall], Output]:
     """Registers the operator ``tg_mlc::{name}`` for a module of kernels and a type of device (or all), and returns what
     runs it.
 
@@ -67,7 +69,7 @@ def define(name: str, kernels: str, device: str | None, num_kept: NumKept) -> Ca
         return num_kept(query, value, Graph(*rest[:5]))
 
     places = ("ptr", "index", "col_ptr", "col_index", "col_order")
-    operator = register(name, places, device, forward, backward, kept_size)
+    operator = register(name, backend, places, device, forward, backward, kept_size)
 
     def run(call: AttentionCall) -> Output:
         graph, _ = call.pattern.shared()
@@ -106,10 +108,14 @@ def _prefer_triton(shape: CallShape) -> str | None:
     return None if shape.device != "cuda" or isinstance(shape.pattern, Blocks) else SPARSE
 
 
-_run_csr = define("csr_attention", "tg_mlc.ops.kernels.csr_cpu", "cpu", num_kept)
+_run_csr = define("csr_attention", "csr", "tg_mlc.ops.kernels.csr_cpu", "cpu", num_kept)
 CSR = Backend("csr", _run_csr, _refuse_csr, prefer=lambda shape: SPARSE)
 #: It keeps one number for every query and head.
 _run_triton = define(
-    "triton_csr_attention", "tg_mlc.ops.kernels.csr_triton", None, lambda query, *_: query.size(0) * query.size(1)
+    "triton_csr_attention",
+    "triton",
+    "tg_mlc.ops.kernels.csr_triton",
+    None,
+    lambda query, *_: query.size(0) * query.size(1),
 )
 TRITON = Backend("triton", _run_triton, _refuse_triton, _prefer_triton)

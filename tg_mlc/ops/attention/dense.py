@@ -9,11 +9,19 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.index import ptr2index
 
-from tg_mlc.ops.attention.backend import AttentionCall, Backend, CallShape, Output, accumulator, differentiates_forward
+from tg_mlc.ops.attention.backend import (
+    AttentionCall,
+    Backend,
+    CallShape,
+    Output,
+    accumulator,
+    differentiates_forward,
+    no_second_derivatives,
+)
 from tg_mlc.ops.attention.crossovers import dense_from
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.patterns import Blocks, Edges, Shared
-from tg_mlc.ops.runtime import numba_problem, statically_known_true
+from tg_mlc.ops.runtime import numba_problem, once_differentiable, statically_known_true
 
 
 def run(call: AttentionCall) -> Output:
@@ -82,6 +90,9 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, call
     # Where it drops weights on a CPU, PyTorch's own has no fused kernel either, and draws its numbers slowly.
     drops_on_cpu = call.dropout_p > 0.0 and query.device.type == "cpu" and not torch.compiler.is_compiling()
     if not (call.return_weights or drops_on_cpu or differentiates_forward(call)):  # where no fused kernel serves
+        if not torch.compiler.is_compiling():
+            given = (query, key, value) if mask is None else (query, key, value, mask)
+            once_differentiable(given, no_second_derivatives("dense"))
         out = F.scaled_dot_product_attention(query, key, value, mask, call.dropout_p, scale=call.scale)
         return out, None
     device = query.device.type
