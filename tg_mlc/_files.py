@@ -177,6 +177,14 @@ def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield unfinished
         _share_like_a_new_file(unfinished)
         unfinished.replace(path)
+    except OSError as error:
+        if error.filename is None and error.errno is not None:  # as where a disk is full
+            raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from error
+        raise
+    except RuntimeError as error:
+        if "PytorchStreamWriter" in str(error) or "unexpected pos" in str(error):  # PyTorch's words for a full disk
+            raise OSError(f"Expected to write '{path}' whole (got {str(error).splitlines()[0]!r})") from error
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
 

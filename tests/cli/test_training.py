@@ -1,11 +1,23 @@
 from __future__ import annotations
 
+import os
+import resource
+import shutil
+import signal
+import subprocess
 import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
+import pytest
+
+from tests.cli.conftest import write_rows
+from tg_mlc import cli
+from tg_mlc._optional import is_installed
 from tg_mlc.cli._training import time_left
+from tg_mlc.stacking import AutoModel, StackingFeatures
 
 
 def test_the_time_left_is_shown_until_all_is_done(monkeypatch, capsys):
@@ -22,3 +34,169 @@ def test_nothing_is_shown_without_a_terminal(capsys):
     with time_left(90.0):
         time.sleep(0.1)
     assert capsys.readouterr() == ("", "")
+
+
+def command(tmp_path, *words, seconds="0"):
+    file = tmp_path / "rows.csv"
+    if not file.exists():
+        write_rows(file)
+    out = ["--out", str(tmp_path / "model"), "--seconds", seconds]
+    return ["train", "--labels", "tall,broad", "--csv", str(file), *out, *words]
+
+
+def started(tmp_path, *words, seconds="300"):
+    """The same in a process of its own, on more rows, with a folder for what passes."""
+    (tmp_path / "passing").mkdir()
+    file = tmp_path / "rows.csv"
+    rows = [f"{i % 97},{i % 7},{i % 13},{int(i % 97 > 50)},{int(i % 7 > 3)}" for i in range(800)]
+    file.write_text("\n".join(["height,width,depth,tall,broad", *rows]) + "\n")
+    return subprocess.Popen(
+        [sys.executable, "-m", "tg_mlc", *command(tmp_path, *words, seconds=seconds)],
+        env={**os.environ, "TMPDIR": str(tmp_path / "passing")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(process, path, pattern):
+    end = time.monotonic() + 120
+    while not list(path.glob(pattern)):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("pattern", ["model/training/.lock", "passing/**/last.ckpt"])
+def test_a_signal_to_terminate_ends_a_training_like_an_interruption(pattern, tmp_path):
+    process = started(tmp_path)
+    wait_for(process, tmp_path, pattern)
+    process.terminate()
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert out == ""
+    assert error.splitlines()[-1] == "tg-mlc: terminated; run it again to go on"
+    assert "Traceback" not in error
+    assert not (tmp_path / "model" / "model.json").exists()
+
+
+def test_handlers_of_signals_are_put_back(tmp_path):
+    before = signal.getsignal(signal.SIGTERM)
+    assert cli.main(["data", "list"]) == 0
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_what_others_made_stays(tmp_path):
+    model = tmp_path / "model"
+    mine = ["training/notes.txt", "training/train-1/part.pt", "weights-mine.safetensors", "weights-0.safetensors"]
+    for name in mine:
+        (model / name).parent.mkdir(parents=True, exist_ok=True)
+        (model / name).write_text("mine")
+    for words in ([], ["--force"]):
+        assert cli.main(command(tmp_path, *words)) == 0
+        assert [(model / name).read_text() for name in mine] == ["mine"] * 4
+    assert sorted(path.name.split("-")[0] for path in model.iterdir()) == ["model.json", "training", *["weights"] * 3]
+
+
+def test_nothing_is_left_of_a_training_that_did_not_begin(tmp_path, capsys):
+    assert cli.main(command(tmp_path, "--text", "nothing")) == 1
+    assert "nothing" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
+
+
+def test_two_trainings_into_one_folder(tmp_path, capsys):
+    process = started(tmp_path)
+    try:
+        wait_for(process, tmp_path, "model/training/.lock")
+        for words in ([], ["--force"]):
+            assert cli.main(command(tmp_path, *words)) == 1
+            assert f"no other training that writes to '{tmp_path / 'model'}'" in capsys.readouterr().err
+    finally:
+        process.kill()
+        process.communicate()
+    assert cli.main(command(tmp_path)) == 0  # the lock of a process that is killed is open
+
+
+def test_a_model_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch, capsys):
+    def fit(self, *_):
+        (tmp_path / "model" / "model.json").write_text("of another one")
+        return FIT(self, *_)
+
+    FIT = AutoModel.fit
+    monkeypatch.setattr(AutoModel, "fit", fit)
+    assert cli.main(command(tmp_path)) == 1
+    assert "another program saved it meanwhile" in capsys.readouterr().err
+    assert (tmp_path / "model" / "model.json").read_text() == "of another one"
+    monkeypatch.setattr(StackingFeatures, "fit", pytest.fail)
+    (tmp_path / "model" / "model.json").unlink()
+    monkeypatch.setattr(AutoModel, "fit", FIT)
+    assert cli.main(command(tmp_path)) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--out", "rows.csv"], "to be a folder, or a name for a new one (got the file 'rows.csv')"),
+        (["--out", "rows.csv/model"], "got the file 'rows.csv'"),
+        (["--out", "closed/model"], "'closed/model"),
+        (["--seconds", ".nan"], "'--seconds' to be a finite number of at least 0 (got nan)"),
+        (["--seconds", ".inf"], "'--seconds' to be a finite number of at least 0 (got inf)"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_fitted(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(AutoModel, "fit", pytest.fail)
+    mkdir = Path.mkdir
+
+    def refusing(path, *args, **options):
+        if path.parts[0] == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return mkdir(path, *args, **options)
+
+    monkeypatch.setattr(Path, "mkdir", refusing)  # permissions do not keep the user root out
+    given = dict(zip(words[::2], words[1::2], strict=True))
+    options = {"--csv": "rows.csv", "--labels": "tall,broad", "--out": "model", "--seconds": "0", **given}
+    write_rows(tmp_path / "rows.csv")
+    for name in ("train", "tune") if is_installed("optuna") else ("train",):
+        assert cli.main([name, *(word for pair in options.items() for word in pair)]) == 1
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("rows.csv", "another --out than --csv"),
+        ("../{0}/rows.csv", "another --out than --csv"),
+        ("link.csv", "another --out than --csv"),
+        ("model/model.json", "another --out than a file of the model"),
+        ("{weights}", "another --out than a file of the model"),
+        ("model", "(got 'model', a folder)"),
+        ("nowhere/out.csv", "(got 'nowhere/out.csv', in none)"),
+    ],
+)
+def test_predictions_do_not_replace_what_is_read(out, message, rows, tmp_path, monkeypatch, capsys):
+    shutil.copytree(rows, tmp_path / "copy")
+    folder = tmp_path / "copy"
+    monkeypatch.chdir(folder)
+    (folder / "link.csv").symlink_to("rows.csv")
+    [weights] = Path("model").glob("weights-*")
+    out = out.format(folder.name, weights=weights)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert cli.main(["predict", "model", "--csv", "rows.csv", "--out", out]) == 1
+    assert message in capsys.readouterr().err
+    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert cli.main(["predict", "model", "--csv", "rows.csv", "--out", "model/new.csv"]) == 0
+
+
+def test_a_full_disk_is_told_by_path(rows, tmp_path, capsys):
+    limits, before = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
+    try:
+        out = tmp_path / "out.csv"
+        status = cli.main(["predict", str(rows / "model"), "--csv", str(rows / "rows.csv"), "--out", str(out)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert status == 1
+    assert f"File too large: '{out}'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import re
+import signal
 import sys
 import warnings
 from types import SimpleNamespace
@@ -217,3 +219,19 @@ def test_the_learning_rate_falls_where_validation_stalls(tmp_path, data, monkeyp
     module = make_module(lr_schedule="plateau", lr=1e-12)  # no epoch is better than the first
     result = fit(module, data, tmp_path, max_epochs=5, patience=None, logger=False)
     assert result.trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(1e-12 * PLATEAU_FACTOR**2)
+
+
+class Terminating(Callback):
+    """Sends the signal to terminate after an epoch."""
+
+    def on_train_epoch_end(self, *_):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_signal_to_terminate_is_no_success(data, tmp_path, capsys):
+    options = {"max_epochs": 3, "monitor": "val/loss", "logger": False}
+    with pytest.raises(SystemExit) as stop:
+        fit(make_module(), data, tmp_path, callbacks=[Terminating()], **options)
+    assert stop.value.code == 143
+    assert f"'{tmp_path}' was terminated; call fit with resume=True" in capsys.readouterr().err
+    assert fit(make_module(), data, tmp_path, resume=True, **options).num_epochs == 3

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import tg_mlc
 from tg_mlc._memory import keep_heap
@@ -26,21 +30,24 @@ _COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs ``tg-mlc`` and returns its exit status: 0; 1 if something went wrong; 2 if the command is not one; 130 if it
-    was interrupted, and 141 if nobody reads on what it prints.
+    was interrupted, 141 if nobody reads on what it prints, and 143 if it was terminated.
     """
     if argv is None:  # the process is this command alone
         keep_heap()
     try:
-        return _run(sys.argv[1:] if argv is None else argv)
+        with _terminable():
+            return _run(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:
         # Python flushes once more when it exits, see the note on SIGPIPE in the documentation of its module signal.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt:  # before others, whose names need PyTorch, which may be imported by half
-        return _interrupted()
+        return _ended("interrupted", 130)
+    except _Terminated:
+        return _ended("terminated", 143)
     except SystemExit as stop:
         if isinstance(stop.__context__, KeyboardInterrupt):  # as Lightning makes of one
-            return _interrupted()
+            return _ended("interrupted", 130)
         raise
     except _expected() as error:
         print(f"tg-mlc: {error}", file=sys.stderr)  # noqa: T201
@@ -54,9 +61,38 @@ def _expected() -> tuple[type[Exception], ...]:
     return ValueError, ImportError, OSError, ChecksumError, DatasetUnavailableError, DamagedError
 
 
-def _interrupted() -> int:
-    print("tg-mlc: interrupted; run it again to go on", file=sys.stderr)  # noqa: T201
-    return 130
+def _ended(how: str, status: int) -> int:
+    print(f"tg-mlc: {how}; run it again to go on", file=sys.stderr)  # noqa: T201
+    return status
+
+
+class _Terminated(SystemExit):
+    """The signal SIGTERM, which a system sends before it shuts down or ends a job; Lightning would exit with 0."""
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Lets SIGTERM end a command as an interruption does, where nothing else has been told to."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    process = os.getpid()
+    seen: list[int] = []
+
+    def terminate(number: int, _: Any) -> None:
+        if os.getpid() != process:  # a worker, which inherits this function
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        elif not seen:  # a second signal is not to disturb what the first one has begun
+            seen.append(number)
+            raise _Terminated(143)
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _run(words: Sequence[str]) -> int:

@@ -6,13 +6,14 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+from filelock import FileLock, Timeout
 from tqdm import tqdm
 from typing_extensions import Self
 
@@ -23,15 +24,19 @@ from tg_mlc.cli._output import show
 from tg_mlc.cli.train import TrainOptions
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
 from tg_mlc.saving import Predictor
-from tg_mlc.saving.folder import CONTENT
+from tg_mlc.saving.folder import CONTENT, check_folder
 from tg_mlc.stacking import AutoModel
 
 MIN_ROWS = 10  #: of a file, so that one tests
 SHARES = (0.9, 0.0, 0.1)  #: of rows for training, none for validation, for testing
+_MARK, _LOCK = ".tg_mlc", ".lock"  # in the folder of a training
 
 
 class Run:
     """A training, which keeps in the folder ``training`` of its model what takes long, until all is done.
+
+    A file in that folder marks it as ours, so that a folder of this name that someone else made stays as it is; another
+    one locks out a second training.
 
     Args:
         options (TrainOptions): Those of the command.
@@ -39,27 +44,58 @@ class Run:
         json (bool, optional): Whether to print the result as JSON. (default: :obj:`False`)
 
     Raises:
-        ValueError: If options disagree, or a model is there.
+        ValueError: If options disagree, a model is there, the path of the model is one of a file, or another training
+            writes to it.
     """
 
     def __init__(self, options: TrainOptions, *, force: bool = False, json: bool = False) -> None:
-        self.options, self.inputs, self.out = options, make_inputs(options), Path(options.out)
-        self.folder, self.force, self.json = self.out / "training", force, json
+        self.options, self.inputs, self.out = options, make_inputs(options), check_folder(options.out)
+        self.folder, self.force, self.json = _own_folder(self.out), force, json
         check_number("--seconds", options.seconds)
         check_choice("--split", options.split, self.inputs.input_kind.splits)
 
     def __enter__(self) -> Self:
-        if (self.out / CONTENT).exists() and not self.force:
+        self._refuse_model("choose another --out, or replace it: --force")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / _MARK).touch()
+        self.lock = FileLock(self.folder / _LOCK)
+        try:
+            self.lock.acquire(blocking=False)
+        except Timeout:
             raise ValueError(
-                f"Expected no model in '{self.out}' (got one); choose another --out, or replace it: --force"
-            )
+                f"Expected no other training that writes to '{self.out}' (got one that is under way); wait for it, or "
+                f"choose another --out"
+            ) from None
+        try:
+            self._refuse_model("choose another --out, or replace it: --force")  # which the other one may have left
+        except ValueError:
+            self._clear(everything=True)
+            raise
         if self.force:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._clear(everything=False)
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        if error is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        nothing_done = {path.name for path in self.folder.iterdir()} <= {_MARK, _LOCK}
+        if error is None or nothing_done:
+            self._clear(everything=True)
+        self.lock.release()
+
+    def _refuse_model(self, hint: str) -> None:
+        if (self.out / CONTENT).exists() and not self.force:
+            raise ValueError(f"Expected no model in '{self.out}' (got one); {hint}")
+
+    def _clear(self, *, everything: bool) -> None:
+        """Deletes what trainings left in the folder, and on request the folder, and that of a model if it is empty."""
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif everything or path.name not in (_MARK, _LOCK):
+                path.unlink(missing_ok=True)
+        if everything:
+            with suppress(OSError):  # another training has begun in it, or the folder of the model has other files
+                self.folder.rmdir()
+                self.out.rmdir()
 
     @property
     def key(self) -> str:
@@ -109,6 +145,7 @@ class Run:
         }
         inputs = self.inputs._replace(columns=columns)._asdict()
         known = {"inputs": inputs, "split": self.split.hash, "split_name": self.split.name, **results}
+        self._refuse_model("another program saved it meanwhile: move it away, and run this command again to go on")
         Predictor(model, known).save(self.out)
         lines = [str(evaluation)]
         for name, fact in facts.items():
@@ -118,6 +155,14 @@ class Run:
         left_out = f"; LaMP is left out, because {reason}" if reason else ""
         lines += [f"Weights of its parts: {parts}{left_out}.", f"The model is in '{self.out}'."]
         show({"model": str(self.out), **results}, "\n".join(lines), self.json)
+
+
+def _own_folder(out: Path) -> Path:
+    """The folder for what takes long: the first of two names that is free, or that we made."""
+    for name in ("training", "tg_mlc-training"):
+        if not (out / name).exists() or (out / name / _MARK).exists():
+            return out / name
+    raise ValueError(f"Expected no folder '{out / name}' that another program made (got one); choose another --out")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, TextIO
 
 from tg_mlc._optional import require
-from tg_mlc.cli._output import show, table
+from tg_mlc.cli._output import check_output, show, table
 
 
 def predict(
@@ -47,6 +47,8 @@ def predict(
 
     if out is not None and csv is None:
         raise ValueError(f"Expected --csv with --out (got --out {out} alone); one input is printed")
+    if out is not None and csv is not None:
+        check_output(out, csv, model)
     predictor = load(model, device)
     thresholds = predictor.thresholds(metric)
     inputs = inputs_of(predictor, model, delimiter)

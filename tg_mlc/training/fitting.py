@@ -5,6 +5,7 @@ settings, the way that recipes, the default and the estimator share.
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -17,9 +18,11 @@ from filelock import FileLock, Timeout
 from lightning.pytorch import Trainer, seed_everything
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch_geometric.loader import DataLoader
+from tqdm import tqdm
 
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
@@ -137,6 +140,7 @@ def fit(
         OSError: If a checkpoint cannot be written.
         RuntimeError: If no epoch was validated, or another training writes to :obj:`folder`.
         FloatingPointError: If the training diverges.
+        SystemExit: If the process is told to terminate, with status 143.
     """
     _check_types(module, data)
     check_same_names(getattr(data.dataset, "label_names", None), module.label_names, "the data set")
@@ -162,7 +166,12 @@ def fit(
         check_one_process(trainer)
         with _lock(folder):
             _initialize_lazy(module, data)
-            trainer.fit(module, data, ckpt_path=start)
+            try:
+                trainer.fit(module, data, ckpt_path=start)
+            except SIGTERMException:  # which Lightning would make an exit status of 0
+                hint = "call fit with resume=True to go on from its last complete epoch"
+                tqdm.write(f"tg_mlc: the training in '{folder}' was terminated; {hint}", file=sys.stderr)
+                raise SystemExit(143) from None
             _load_best(module, best.best_model_path)
     result = FitResult(
         module=module,
