@@ -15,6 +15,7 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 import sklearn
 import torch
 
@@ -318,3 +319,34 @@ def test_huggingface_hub_takes_what_it_is_given():
     patterns = {"allow_patterns": ["a"], "delete_patterns": ["a"]}
     inspect.signature(hub.upload_folder).bind(repo_id="me/fruit", folder_path="model", **patterns)
     inspect.signature(hub.snapshot_download).bind("me/fruit", allow_patterns=["a"], revision="main")
+
+
+@pytest.fixture(
+    scope="module", params=["auto_vectors", "command_line_dna", "command_line_molecules", "estimator_texts"]
+)
+def loaded(request):
+    folder = Path(__file__).parent / "folders" / request.param
+    if "molecules" in request.param:
+        pytest.importorskip("rdkit")
+    return tg_mlc.load(folder / "model"), json.loads((folder / "expected.json").read_text())["raw"][0]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *(None, 3, 1.5, True, object(), int, {"a": 1}, {"a"}, iter("ab"), np.array(3.0), torch.tensor(1.0)),
+        *(torch.ones(2, 5, device="meta"), torch.eye(3).to_sparse(), torch.ones(2, 3, 1), sp.coo_matrix(np.eye(3))),
+        *(sp.csr_array(np.eye(3)), np.ones((2, 5), complex), np.array(["2020-01-01"], "M8[D]"), pd.DataFrame()),
+    ],
+    ids=lambda wrong: type(wrong).__name__,
+)
+def test_containers_of_no_inputs_are_refused_by_our_error(loaded, wrong):
+    with pytest.raises(ValueError, match="Expected"):
+        loaded[0].predict(wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, b"x", {}, [[1, 2]], object()], ids=lambda wrong: type(wrong).__name__)
+def test_what_is_no_input_among_others_is_refused_by_our_error(loaded, wrong):
+    predictor, good = loaded
+    with pytest.raises(ValueError, match="Expected"):
+        predictor.predict([good, wrong])

@@ -36,6 +36,8 @@ _SPACES = b" \t\r\n\v\f"
 
 def letter_codes(text: str) -> np.ndarray:
     """The codes of the letters of DNA, as :func:`read_fasta` gives them."""
+    if not isinstance(text, str):
+        raise ValueError(f"Expected DNA as a string of letters (got {str(text)[:40]!r} of {type(text).__name__})")
     codes = np.frombuffer(text.encode().translate(_CODES, _SPACES), dtype=np.uint8)
     if not codes.size or (codes == _STRANGE).any():
         raise ValueError(f"Expected letters of DNA ({_LETTERS_IN_WORDS}; got {text[:40]!r})")

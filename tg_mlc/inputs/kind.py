@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, TypedDict, cast
 
 import numpy as np
 import scipy.sparse as sp
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
 
@@ -206,6 +206,7 @@ class InputKind(Preprocessor):
         """Samples of raw inputs, without known labels; samples as they are."""
         if isinstance(raw, MultiLabelDataset):
             return raw
+        check_container(raw)
         raw = self._column(raw)
         if isinstance(raw, (str, bytes)):
             raise ValueError(f"Expected a list of raw inputs (got the string {raw[:40]!r}); pass one input as [input]")
@@ -216,6 +217,7 @@ class InputKind(Preprocessor):
         return self._new_samples(self.split(raw))
 
     def _new_samples(self, raw: Any) -> MultiLabelDataset:
+        check_is_list(raw)
         return self.samples(raw, self._unknown(len(raw)), self.label_names)
 
     def _column(self, raw: Any) -> Any:
@@ -258,6 +260,22 @@ class InputKind(Preprocessor):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.label_names)} labels)"
+
+
+def check_container(raw: Any) -> None:
+    """Refuses raw inputs that hold no rows, such as a number or what can be read once only."""
+    is_text = isinstance(raw, (str, bytes))  # which has a message of its own
+    if not is_text and (num_rows(raw) is None or (isinstance(raw, Tensor) and raw.is_meta)):
+        raise ValueError(
+            f"Expected raw inputs in a list, a column, a matrix or a data frame, with one for each sample (got "
+            f"{str(raw)[:40]!r} of {type(raw).__name__})"
+        )
+
+
+def check_is_list(raw: Any) -> None:
+    """Refuses a matrix of numbers where inputs are strings."""
+    if sp.issparse(raw) or isinstance(raw, Tensor):
+        raise ValueError(f"Expected raw inputs as a list or a column of strings (got a {type(raw).__name__})")
 
 
 def num_rows(X: Any) -> int | None:

@@ -19,7 +19,7 @@ from tg_mlc._names import shorten
 from tg_mlc._optional import is_installed
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.inputs.kind import EncoderOptions, Form, InputKind, ReadOptions, Rows, SampleOptions, View
+from tg_mlc.inputs.kind import EncoderOptions, Form, InputKind, ReadOptions, Rows, SampleOptions, View, check_is_list
 from tg_mlc.inputs.molecule_dataset import MoleculeDataset
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.scalers import LogCounts, QuantileScaler
@@ -198,6 +198,7 @@ class Molecules(InputKind):
         if found != self.sizes.get("descriptors", 0):
             expected = f"an RDKit of {self.sizes['descriptors']} descriptors, as where the model was trained"
             raise ValueError(f"Expected {expected} (got {found}); install the same version")
+        check_is_list(raw)
         options: dict[str, Any] = {"on_error": "raise", "pre_transform": _vectors(self.sizes)}
         return MoleculeDataset.from_smiles(list(raw), self._unknown(len(raw)), self.label_names, **options)
 
