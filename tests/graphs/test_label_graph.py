@@ -272,3 +272,61 @@ def test_neighbours_come_close(method):
 def test_an_unknown_order_is_refused(graph):
     with pytest.raises(ValueError, match=r"'method' .*'size'"):
         graph.locality_order("size")
+
+
+SPORTS = {("sport", "golf"): 0.5, ("sport", "judo"): 0.25, ("law", "judo"): 1.0}
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [(*edge, weight) for edge, weight in SPORTS.items()],
+        "source,target,weight\nsport,golf,0.5\nsport,judo,0.25\nlaw,judo,1\n",
+        "weight\ttarget_name\tnote\tsource_name\n.5\tgolf\tx\tsport\n0.25\tjudo\tx\tsport\n1\tjudo\tx\tlaw\n",
+        "child;parent;score\ngolf;sport;0.5\njudo;sport;0.25\njudo;law;1\n",
+        '# three\n"sport","golf",0.5\nsport,judo,0.25\nlaw,judo,1\n',
+        '"from"|"to"|"value"\n"1"|sport|golf|0.5\n"2"|sport|judo|0.25\n"3"|law|judo|1\n',
+    ],
+)
+@pytest.mark.parametrize("label_names", [None, ["law", "judo", "golf", "sport", "art"]])
+def test_edges_by_names(edges, label_names, tmp_path):
+    graph = LabelGraph.from_edges(edges, label_names)
+    assert weights_of(graph) == SPORTS
+    assert graph.kind == "edges"
+    assert set(graph.label_names) == set(label_names or ["sport", "golf", "judo", "law"])
+    if isinstance(edges, str):
+        (tmp_path / "edges.csv").write_text(edges)
+        assert LabelGraph.from_edges(tmp_path / "edges.csv", label_names).label_names == graph.label_names
+
+
+def test_edges_without_weights():
+    for edges in ([("a", "b"), ["b", "a"]], "source,target\na,b\nb,a\n", "a\tb\nb\ta\n"):
+        assert weights_of(LabelGraph.from_edges(edges)) == {("a", "b"): None, ("b", "a"): None}
+    assert LabelGraph.from_edges([], ["a"]).num_edges == 0
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ("golf,is_a,sport\njudo,is_a,sport\n", "line 1 of the text to hold two labels and perhaps a weight"),
+        ("source,target\ngolf,sprot\n", "line 2 .*'label_names'.*'sprot'.*mean 'sport'"),
+        ("from_label,label\ngolf,sport\n", "line 1 of the text to name the two columns"),
+        ("label,name\ngolf,sport\n", "line 1 of the text to name the two columns"),
+        ("source,target,weight\ngolf,sport,\n", "line 2 of the text to hold a number as the weight"),
+        ("source,target,weight,score\ngolf,sport,1,1\n", "one column of weights"),
+        ("source,target\ngolf\n", "line 2 of the text to hold 2 cells"),
+        ("golf\nsport\n", "line 1 .*two labels"),
+        ([("golf", "sport", "is_a")], "edge 0 to be names"),
+        (["golf"], "edge 0 to be names"),
+        ([("golf", "sport", 1.0), ("sport", "golf")], "all edges or none"),
+        ([("golf", "law")], "edge 0 .*'law'"),
+    ],
+)
+def test_wrong_edges_are_named(edges, message):
+    with pytest.raises(ValueError, match=message):
+        LabelGraph.from_edges(edges, ["golf", "sport"])
+
+
+def test_a_list_of_edges_is_no_tensor():
+    with pytest.raises(TypeError, match=r"got list\); .*LabelGraph.from_edges"):
+        LabelGraph([("a", "b")], label_names=["a", "b"])

@@ -124,6 +124,30 @@ def test_tables_with_scores(text, options, expected, write):
     assert weights_of(graph) == {(0, 1): pytest.approx(expected), (1, 0): pytest.approx(expected)}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "combined_score,protein2,protein1\n700,9606.A,9606.B\n20,A,C\n",
+        '"","Protein1","Protein2","combined_score"\n"1","9606.A","9606.B","700"\n"2","A","C","20"\n',
+        '"protein1" "protein2" "combined_score"\n"1" "9606.A" "9606.B" 700\n"2" "A" "C" 20\n',  # as R writes it
+        "Unnamed: 0;gene_a;gene_b;score\n0;A;B;700\n1;A;C;20\n",
+        "#node1\tnode2\tnode1_string_id\tnode2_string_id\tfusion\tcombined_score\nA\tB\tx\ty\t0\t700\nA\tC\tx\tz\t0\t20\n",
+        "# links of a day\nprotein1|species|protein2|combined_score\nA|9606|B|700\nA|9606|C|20\n",
+        "source,target,weight\nA,B,700\n# A, C\nA,C,20\n",
+        "index,x,y,combined_score\n0,A,B,700\n1,A,C,20\n",
+    ],
+)
+def test_columns_go_by_their_names(text, write):
+    graph = string_ppi(write("links.csv", text), ["A", "B", "C"], self_loops=False)
+    assert weights_of(graph) == {(0, 1): pytest.approx(0.7), (1, 0): pytest.approx(0.7), (2, 2): 1.0}
+
+
+@pytest.mark.parametrize("text", ["kinase A\tkinase B\t700\n", "a\tb\tscore\n 'kinase A'\t\"kinase B\"\t700\n"])
+def test_names_between_tabs_may_have_spaces(text, write):
+    graph = string_ppi(write("links.tsv", text.replace("'", '"')), ["kinase A", "kinase B"], self_loops=False)
+    assert graph.num_edges == 2
+
+
 @pytest.mark.parametrize("score", [0.9, 1])
 def test_a_least_probability_of_scores_is_refused(links, score):
     message = rf"'min_score' on the scale of .* reach 900 \(got {score}\); choose {score * 1000:g} if it is a prob"
@@ -164,6 +188,8 @@ def test_scores_below_the_least_one_are_told(write, caplog):
         (LINKS, {"label_names": "ab"}, "'label_names' to be a list of names"),
         ("a b c d\nENSP1 ENSP2 1 2\n", {}, "'score=combined_score'"),
         ("", {}, "no line of text"),
+        ("protein1,protein2,fusion,neighborhood\nENSP1,ENSP2,1,2\n", {}, "'score=combined_score'"),
+        ('protein1,protein2\n"ENSP1,ENSP2\n', {}, "line 2 of '.*' to have double quotes"),
         (LINKS, {"min_score": 1001}, "'min_score'"),
         ("ENSP1 ENSP2 0.9\nENSP2 ENSP3 700\n", {}, r"scores of 0 to 1000 \(got none above 0.9\)"),
         (LINKS, {"proteins": "ENSP1"}, "one name, or None"),

@@ -71,6 +71,44 @@ def test_a_misspelt_parent_is_named_where_it_leaves_no_pair(caplog):
     assert not caplog.text
 
 
+#     r    q
+#    / \\   |
+#   a   b  |
+#    \\ / \\ |
+#     c   d
+#     |
+#     e
+TERMS = [("a", "r"), ("b", "r"), ("c", "a"), ("c", "b"), ("d", "b"), ("d", "q"), ("e", "c")]
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "edges"),
+    [
+        ("rabcdeq", {}, {("r", "a"), ("r", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("q", "d"), ("c", "e")}),
+        ("rde", {}, {("r", "d"), ("r", "e")}),
+        ("rae", {}, {("a", "e"), ("r", "e"), ("r", "a")}),  # the way over b passes no label
+        ("qe", {}, set()),
+        ("abe", {}, {("a", "e"), ("b", "e")}),
+        ("abe", {"root": "r"}, {("a", "e"), ("b", "e")}),
+        ("rce", {"ancestors": True}, {("r", "c"), ("r", "e"), ("c", "e")}),
+        ("ade", {"root": "r", "include_root": True}, {("a", "e"), ("r", "a"), ("r", "d"), ("r", "e")}),
+    ],
+)
+def test_some_of_the_names_are_labels(labels, options, edges):
+    graph = tree(TERMS, list(labels), undirected=False, **options).remove_self_loops()
+    assert edges_of(graph) == edges
+    assert ("no labels" in graph.source) == (len(labels) < 7)
+
+
+def test_labels_beside_a_hierarchy_of_other_names_are_told(caplog):
+    tree(TERMS, ["r", "a", "E"])
+    assert "1 of 3 labels are not in the hierarchy and stay alone (E)" in caplog.text
+    caplog.clear()
+    tree(TERMS, ["r", "a", "e"])
+    tree(PAIRS, ["r", "a", "b", "c", "z"])
+    assert not caplog.text
+
+
 def test_indices():
     graph = tree([(1, 0), (2, 0)])
     assert graph.label_names is None
@@ -89,8 +127,7 @@ def test_a_cycle_is_named(pairs):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"parents": PAIRS, "label_names": ["a", "b"]}, r"label or the root \(got \['r', 'c'\]\)"),
-        ({"parents": PAIRS, "label_names": ["a", "b", "r"]}, "'c'"),
+        ({"parents": [(3, 0)], "label_names": ["a", "b"]}, r"label or the root \(got \[3\]\)"),
         ({"parents": PAIRS, "root": "q"}, "'root' to be in 'parents'"),
         ({"parents": PAIRS, "include_root": True}, "include_root"),
         ({"parents": [("a", 0)]}, "names or indices"),
@@ -186,6 +223,83 @@ def test_files_compressed_or_not(suffix, compress, tmp_path):
     assert read_parents(path) == read_parents(str(path)) == TOPICS
 
 
+BALLS = [("golf", "sport"), ("judo", "sport"), ("law", None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "parent_name,child_name\nsport,golf\nsport,judo\n,law\n",
+        "ParentLabel;weight;ChildLabel\nsport;1;golf\nsport;1;judo\nNA;1;law\n",
+        "superclass|subclass\nsport|golf\nsport|judo\nnull|law\n",
+        "name\tparent\ngolf\tsport\njudo\tsport\nlaw\t-\n",
+        "# of a club\n#child,parent\ngolf,sport\n# more, and more\njudo,sport\nlaw,?\n",
+        '"child","parent"\n"1","golf","sport"\n"2","judo","sport"\n"3","law",NA\n',  # as R writes it
+        "child,child_id,parent\ngolf,7,sport\njudo,8,sport\nlaw,9,none\n",
+        "child\trelation\tparent\ngolf\tis_a\tsport\njudo\tpart of\tsport\nlaw\tis_a\t\n",
+        "golf,is_a,sport\nsport,has_part,judo\nlaw,subClassOf,None\n",
+        "is_a\tgolf\tsport\nrdfs:subClassOf\tjudo\tsport\nis_a\tlaw\tNone\n",
+        "golf|sport|skos:broader\njudo|sport|isA\nlaw|-|is_a\n",
+    ],
+)
+def test_columns_go_by_names_and_relations(text):
+    assert read_parents(text) == BALLS
+
+
+OBO = """\
+format-version: 1.2
+! of a zoo
+
+[Typedef]
+id: part_of
+name: part of
+
+[Term]
+id: Z:1
+name: animal
+
+[Term]
+id: Z:2
+name: wolf
+def: "is_a: Z:9 ! no" []
+is_a: Z:1 {source="x"} ! animal
+relationship: eats Z:4 ! sheep
+
+[Term]
+id: Z:3
+name: paw
+relationship: part_of Z:2 ! wolf
+is_a: Z:1
+
+[Term]
+id: Z:4
+name: sheep
+is_a: Z:1 ! animal
+is_obsolete: true
+"""
+ZOO = [("Z:1", None), ("Z:2", "Z:1"), ("Z:3", "Z:1"), ("Z:3", "Z:2")]
+
+
+@pytest.mark.parametrize("text", [OBO, OBO.replace("\n", "\r\n"), OBO[OBO.index("[Term]") :]])
+def test_terms_of_an_ontology(text):
+    assert read_parents(text) == read_parents(text, "obo") == ZOO
+    assert read_parents(text, names=True) == [
+        ("animal", None), ("wolf", "animal"), ("paw", "animal"), ("paw", "wolf"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "|"])
+def test_pairs_that_look_swapped_need_their_form(delimiter, caplog):
+    swapped = "sport,golf\nsport,judo\nart,film\n".replace(",", delimiter)
+    with pytest.raises(ValueError, match=r"first column of the text to hold a child .*'form|form 'pairs'"):
+        read_parents(swapped)
+    assert read_parents(swapped, "pairs") == [("sport", "golf"), ("sport", "judo"), ("art", "film")]
+    assert read_parents(swapped, "taxonomy") == [("golf", "sport"), ("judo", "sport"), ("film", "art")]
+    assert not caplog.text
+    assert read_parents("golf,sport\nfilm,art\n") == [("golf", "sport"), ("film", "art")]
+    assert "Either column of the text may hold the parents" in caplog.text
+
+
 def test_ancestors_go_all_the_way_up():
     graph = tree(read_parents(RCV1), ancestors=True, self_loops=False, undirected=False)
     assert edges_of(graph) == {("Root", "Root"), ("Root", "CCAT"), ("Root", "C11"), ("CCAT", "C11")}
@@ -206,6 +320,20 @@ def test_ancestors_go_all_the_way_up():
         ("a,b\nc\td\n", "auto", "line 2"),
         ("\n \n", "auto", "no line of text"),
         (RCV1, "tree", "'form'.*'tree'"),
+        ("golf\teats\tsport\njudo\teats\tsport\nlaw\teats\tart\n", "auto", "line 1 .*in whose middle"),
+        ("golf\tis_a\tsport\njudo\teats\tsport\n", "auto", "line 2 of the text to relate a child"),
+        ("r\ta\tb\tc\na\tis_a\tr\n", "auto", "line 2 of the text .*without a relation"),
+        ("source,target\na,b\n", "auto", r"line 1 .*'child' and one 'parent' \(got \['source', 'target'\]"),
+        ("name,label\na,b\n", "auto", "line 1 .*'child' and one 'parent'"),
+        ("id,name,parent\n1,a,\n", "auto", "line 1 .*'child' and one 'parent'"),
+        ("child_id,child_name,parent_id\n1,a,2\n", "auto", "line 1 .*'child' and one 'parent'"),
+        ("a, b;c\n", "auto", "one delimiter in line 1"),
+        ("a,b\n#c,b\n", "auto", "line 2 of the text to be a comment or a row"),
+        ("# a\n# b\n", "auto", "no line of text"),
+        ("[Term]\nname: a\n", "auto", "line 1 of the text.*'id:'"),
+        ("[Term]\nid: a\nis_a:\n", "auto", "line 3 of the text to name a term"),
+        ("format-version: 1.2\n\n", "auto", r"'\[Term\]'"),
+        ("<?xml version='1.0'?>\n<x/>\n", "auto", "a table or an OBO file"),
     ],
 )
 def test_wrong_lines_are_named(text, form, message):

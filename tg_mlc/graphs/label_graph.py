@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -31,6 +32,7 @@ from tg_mlc._files import replace_when_done
 from tg_mlc._names import check_names
 from tg_mlc._options import check_choice
 from tg_mlc.graphs.plot import plot_label_graph
+from tg_mlc.graphs.tables import read_edges
 from tg_mlc.ops.patterns import check_edge_index, to_list, with_values
 
 Order = Literal["rcm", "tree"]
@@ -90,6 +92,9 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         size = len(as_names(label_names)) if num_nodes is None and label_names is not None else num_nodes
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise ValueError(f"Expected 'num_nodes' to be a non-negative integer (got {num_nodes!r})")
+        if edge_index is not None and not isinstance(edge_index, Tensor) and not is_sparse(edge_index):
+            hint = "edges by names, or in a file, are read by LabelGraph.from_edges"
+            raise TypeError(f"Expected 'edge_index' to be a tensor (got {type(edge_index).__name__}); {hint}")
         self.num_nodes = size
         if label_names is not None:
             self["label_names"] = check_label_names(label_names, size)
@@ -99,6 +104,50 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             edge_index, values = with_values(edge_index)
             edge_weight = values if edge_weight is None else edge_weight
         self._set_edges(edge_index, edge_weight)
+
+    @classmethod
+    def from_edges(
+        cls, edges: str | os.PathLike[str] | Iterable[Sequence[Any]], label_names: Sequence[str] | None = None
+    ) -> LabelGraph:
+        """Reads a list of edges by the names of labels, from a source to the target that attends to it;
+        :meth:`to_undirected` adds the opposite ones, and :meth:`add_self_loops` loops.
+
+        Args:
+            edges (str, Path or list of tuple): Pairs :obj:`(source, target)` or triples :obj:`(source, target,
+                weight)`; or a table of them between tabs, :obj:`,`, :obj:`;` or :obj:`|`, the file or its text of
+                several lines. Columns go by the names :obj:`source`, :obj:`target` and :obj:`weight`, or :obj:`parent`
+                and :obj:`child`, if the first line has them, also in words such as :obj:`source_name`.
+            label_names (list of str, optional): The labels in their order. (default: :obj:`None`, as they appear)
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ValueError: If a line or tuple is of another form, or names no label.
+        """
+        if isinstance(edges, str | os.PathLike):
+            origin, rows = read_edges(edges)
+        else:
+            origin, rows = "a list", []
+            for number, edge in enumerate(edges):
+                weight = edge[2] if isinstance(edge, list | tuple) and len(edge) == 3 else None
+                is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+                if not isinstance(edge, list | tuple) or len(edge) not in (2, 3) or (len(edge) == 3 and not is_number):
+                    expected = f"edge {number} to be names of a source and a target, and perhaps a number as the weight"
+                    raise ValueError(f"Expected {expected} (got {edge!r})")
+                rows.append((f"edge {number}", edge[0], edge[1], None if weight is None else float(weight)))
+        found = dict.fromkeys(end for row in rows for end in row[1:3])
+        names = check_label_names(list(found) if label_names is None else label_names)
+        position = {name: index for index, name in enumerate(names)}
+        for where, *ends, _ in rows:
+            if lost := [end for end in ends if end not in position]:
+                near = get_close_matches(str(lost[0]), names, 1)
+                hint = f"did you mean {near[0]!r}?" if near else "add it, or name the columns in the first line"
+                raise ValueError(f"Expected {where} to hold two of 'label_names' (got {lost[0]!r}); {hint}")
+        weights = [row[3] for row in rows if row[3] is not None]
+        if weights and len(weights) < len(rows):
+            raise ValueError(f"Expected all edges or none to have a weight (got {len(weights)} of {len(rows)})")
+        index = torch.tensor([[position[j], position[i]] for _, j, i, _ in rows], dtype=torch.long).view(-1, 2).t()
+        weight = torch.tensor(weights) if weights else None
+        return cls(index, edge_weight=weight, label_names=names, kind="edges", source=f"{len(rows)} edges of {origin}")
 
     def _set_edges(self, edge_index: Tensor, edge_weight: Tensor | None) -> None:
         edge_index = to_list(edge_index)

@@ -7,7 +7,6 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -16,6 +15,7 @@ from tg_mlc._files import read_lines
 from tg_mlc._numbers import parse_number
 from tg_mlc.graphs.builders import source_in_words
 from tg_mlc.graphs.label_graph import LabelGraph, as_names, check_keys, check_label_names
+from tg_mlc.graphs.tables import Table, find_pair, is_index, read_table, role_of
 
 logger = logging.getLogger(__name__)
 
@@ -57,8 +57,10 @@ def string_ppi(
 
     Args:
         links (str or Path): STRING's file of links (:obj:`protein1 protein2 combined_score`), or any table of two names
-            and perhaps a score, between spaces, tabs or commas, also as :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`. It is
-            read line by line, and only links among :obj:`proteins` are kept.
+            and perhaps a score, between tabs, commas, semicolons, :obj:`|` or spaces, also as :obj:`.gz`, :obj:`.xz` or
+            :obj:`.bz2`. Columns go by their names if the first line has :obj:`protein1` and :obj:`protein2`, or two
+            others that differ in 1 and 2, or A and B; else the first two hold the names. It is read line by line, and
+            only links among :obj:`proteins` are kept.
         proteins (list of str or dict): The protein or gene of every label, :obj:`None` where there is none or it is
             not known; or a dictionary from the names of labels. Upper and lower case, and the number of the organism
             in front of a STRING identifier, do not matter. Several labels may share a protein, *e.g.* one for each
@@ -201,26 +203,22 @@ class _Links(NamedTuple):
 
 def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score: float) -> _Links:
     """Reads the links among wanted proteins, given by their keys, in memory that grows with these alone."""
-    lines = read_lines(path)
-    first = next(lines, None)
-    if first is None:
-        raise ValueError(f"Expected '{path}' to hold links of two proteins (got no line of text)")
-    comma = "," if "," in first[1] else None
-    column, has_header = _layout(first[1].split(comma), score, path)
-    find = lru_cache(maxsize=2**18)(lambda name: wanted.get(_protein_key(name.strip())))
+    table = read_table(f"'{path}'", read_lines(path), "links of two proteins", spaces=True)
+    one, two, column, has_header = _layout(table, score)
+    width = max(one, two, column) + 1
+    find = lru_cache(maxsize=2**18)(lambda name: wanted.get(_protein_key(name)))
     scores: dict[tuple[int, int], float] = {}
     seen: set[int] = set()
     example = None
-    for number, line in lines if has_header else chain([first], lines):
-        cells = line.split(comma)
-        if len(cells) < max(2, column + 1):
+    for number, cells in table.rows if has_header else table.all_rows():
+        if len(cells) < width:
             expected = f"line {number} of '{path}' to hold two proteins and their score"
-            raise ValueError(f"Expected {expected} (got {line[:80]!r})")
-        example = example or cells[0]
-        found = [protein for protein in (find(cells[0]), find(cells[1])) if protein is not None]
+            raise ValueError(f"Expected {expected} (got {cells[:5]})")
+        example = example or cells[one]
+        found = [protein for protein in (find(cells[one]), find(cells[two])) if protein is not None]
         if not found:  # nearly all lines of a large file
             continue
-        value = MAX_SCORE if column < 0 else parse_number(cells[column].strip())
+        value = MAX_SCORE if column < 0 else parse_number(cells[column])
         if value is None or not 0.0 <= value <= MAX_SCORE:
             expected = f"line {number} of '{path}' to hold a score of 0 to {MAX_SCORE:g}"
             raise ValueError(f"Expected {expected} (got {cells[column][:20]!r})")
@@ -229,7 +227,7 @@ def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score
         if pair[0] != pair[1]:
             scores[pair] = max(value, scores.get(pair, 0.0))
     if example is None:
-        got = f"one line, {first[1][:80]!r}, which ends in no score and is taken for names of columns"
+        got = f"one line, {table.header[:5]}, which ends in no score and is taken for names of columns"
         raise ValueError(f"Expected '{path}' to hold links of two proteins and their score (got {got})")
     highest = max(scores.values(), default=0.0)
     if column >= 0:
@@ -239,16 +237,28 @@ def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score
     return _Links(kept, seen, column >= 0, highest, example)
 
 
-def _layout(cells: list[str], score: str, path: PathLike) -> tuple[int, bool]:
-    """The column of the score, or -1 without one, and whether the line names the columns."""
-    names = [cell.strip() for cell in cells]
-    if score in names:
-        return names.index(score), True
-    if len(names) == 2:  # a header is a link of two proteins that are not wanted
-        return -1, False
-    if len(names) == 3:
-        return 2, parse_number(names[2]) is None
-    raise ValueError(f"Expected '{path}' to name a column 'score={score}' in its first line (got {names[:12]})")
+def _layout(table: Table, score: str) -> tuple[int, int, int, bool]:
+    """The columns of the two names and of the score, or -1 without one, and whether the first line names them."""
+    names = table.header
+    lower = [name.lower() for name in names]
+    if "protein1" in lower and "protein2" in lower:
+        pair: tuple[int, int] | None = lower.index("protein1"), lower.index("protein2")
+    else:
+        pair = find_pair(names)
+    others = [i for i, name in enumerate(names) if not is_index(name) and name != score and i not in (pair or ())]
+    named = [names.index(score)] if score in names else []
+    if pair is not None:
+        weights = [i for i in others if role_of(names[i]) == "weight"]
+        found = named or (weights if len(weights) == 1 else others if len(others) == 1 else [])
+        if found or not others:
+            return *pair, found[0] if found else -1, True
+    elif named and len(others) > 1:
+        return others[0], others[1], named[0], True
+    elif len(names) == 2:  # a header is a link of two proteins that are not wanted
+        return 0, 1, -1, False
+    elif len(names) == 3 and not named:
+        return 0, 1, 2, parse_number(names[2]) is None
+    raise ValueError(f"Expected {table.name} to name a column 'score={score}' in its first line (got {names[:12]})")
 
 
 def _check_scale(path: PathLike, highest: float, min_score: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import logging
 import os
 import re
@@ -12,18 +11,28 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 
-from tg_mlc._files import read_lines
 from tg_mlc._options import check_choice
 from tg_mlc.graphs.label_graph import LabelGraph, as_names
+from tg_mlc.graphs.tables import Table, open_lines, read_table, relation_of, role_of
 
 if TYPE_CHECKING:
     import networkx as nx
 
 logger = logging.getLogger(__name__)
 
-Form = Literal["auto", "rcv1", "taxonomy", "pairs"]
+Form = Literal["auto", "rcv1", "obo", "taxonomy", "pairs"]
 Parentage = list[tuple[str, str | None]]  # pairs of a child and its parent
-Located = Iterable[tuple[str, str]]  # lines, and where they stand
+MISSING = {
+    "",
+    "none",
+    "null",
+    "nan",
+    "n/a",
+    "<na>",
+    "\\n",
+    "?",
+    "-",
+}  # what stands for a parent that there is not; or NA
 # As in rcv1.topics.hier.orig: "parent: C15   child: C151   child-description: ACCOUNTS/EARNINGS".
 RCV1_LINE = re.compile(r"\s*parent:\s*(\S+)\s+child:\s*(\S+)(?:\s+child-description:.*)?\s*")
 
@@ -43,7 +52,8 @@ def tree(
     r"""The label graph of a hierarchy: a label attends to its parents and its children, as the RCV1 topics do in the
     `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
-    A label may have several parents, so any hierarchy without cycles will do.
+    A label may have several parents, so any hierarchy without cycles will do. If the labels are only some of its names,
+    each is joined to its nearest ancestors that are labels, past those that are none.
 
     Args:
         parents (dict or list of tuple): The parent, or list of parents, of each child; or pairs
@@ -64,7 +74,7 @@ def tree(
             (default: :obj:`False`)
 
     Raises:
-        ValueError: If the hierarchy has a cycle, or a node that is neither a label nor the root.
+        ValueError: If the hierarchy has a cycle, or an index that is neither a label nor the root.
     """
     import networkx as nx
 
@@ -81,14 +91,27 @@ def tree(
         labels += [] if top in labels else [top]
     named = [] if label_names is None and labels and not by_index else label_names
     position = {node: index for index, node in enumerate(labels)}
-    related = nx.transitive_closure_dag(hierarchy) if ancestors else hierarchy
-    edges = [(position[j], position[i]) for j, i in related.edges if j in position and i in position]
+    above: dict[Node, dict[Node, None]] = {}  # the labels that are parents, or ancestors, in order and each once
+    for node in nx.topological_sort(hierarchy):
+        above[node] = {}
+        for parent in hierarchy.predecessors(node):
+            above[node] |= above[parent] if parent not in position else {parent: None}
+            above[node] |= above[parent] if ancestors else {}
+    edges = [(position[j], position[i]) for i in hierarchy if i in position for j in above[i]]
+    lost = [label for label in labels if label not in hierarchy]
+    others = [node for node in hierarchy if node not in position and node != top]
     dropped = "" if top is None or top in position else f", without the root {top!r}"
     if dropped and root is None and not edges:
         logger.warning(
             "The hierarchy joins no two labels, as %r is no label and was taken for its root; if it is one, write it "
             "as in 'label_names' (%s)", top, ", ".join(map(str, labels[:5])),
         )  # fmt: skip
+    elif lost and others:
+        logger.warning(
+            "%d of %d labels are not in the hierarchy and stay alone (%s); %d of its names are no labels (%s)",
+            len(lost), len(labels), ", ".join(map(str, lost[:5])), len(others), ", ".join(map(str, others[:5])),
+        )  # fmt: skip
+    dropped += f", past {len(others)} that are no labels" if others else ""
     graph = LabelGraph(
         torch.tensor(edges, dtype=torch.long).view(-1, 2).t(),
         num_nodes=len(labels),
@@ -136,15 +159,15 @@ def _top(hierarchy: nx.DiGraph[Node], labels: Sequence[Node], root: Node | None)
         raise ValueError(f"Expected 'root' to be in 'parents' (got {root!r})")
     known = {*labels, root}
     strange = [node for node in hierarchy if node not in known]
-    if root is None and len(strange) == 1 and hierarchy.in_degree(strange[0]) == 0:
-        return strange[0]
-    if strange:
-        hint = "add them to 'label_names', or name the root with 'root'"
-        raise ValueError(f"Expected every node of 'parents' to be a label or the root (got {strange[:5]}); {hint}")
-    return root
+    tops = [node for node in strange if hierarchy.in_degree(node) == 0 and hierarchy.out_degree(node) > 0]
+    found = tops[0] if root is None and len(tops) == 1 else root
+    if lost := [node for node in strange if isinstance(node, int) and node != found]:
+        hint = "add names to 'label_names', or name the root with 'root'"
+        raise ValueError(f"Expected every index in 'parents' to be a label or the root (got {lost[:5]}); {hint}")
+    return found
 
 
-def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto") -> Parentage:
+def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto", names: bool = False) -> Parentage:
     r"""Reads pairs :obj:`(child, parent)` from a file, for :func:`tg_mlc.graphs.tree`.
 
     ============== ==================================================================================================
@@ -153,21 +176,31 @@ def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto") -> P
     ``"rcv1"``     ``parent: C15  child: C151  child-description: ...``, as in :obj:`rcv1.topics.hier.orig` of the
                    `"RCV1: A New Benchmark Collection for Text Categorization Research"
                    <https://jmlr.org/papers/v5/lewis04a.html>`_ paper
+    ``"obo"``      a property of a term, as in the `Gene Ontology <https://geneontology.org>`_'s :obj:`go-basic.obo`;
+                   :obj:`is_a` and :obj:`part_of` lead to parents, obsolete terms and other relations are left out
     ``"taxonomy"`` the parent, then all its children, between tabs
-    ``"pairs"``    a child and its parent, between tabs or commas, in double quotes where a name has one of these. A
-                   first line that names columns :obj:`child` and :obj:`parent` may put them in any order among others.
-    ``"auto"``     by the first line: :obj:`parent:` begins the first form; names of columns, or a comma without
-                   a tab, the third; anything else is the second
+    ``"pairs"``    a child and its parent, between tabs, :obj:`,`, :obj:`;` or :obj:`|`, in double quotes where a name
+                   has one of these; or a child, :obj:`is_a` or :obj:`part_of`, and its parent
+    ``"auto"``     by the first line: that of an OBO file, or :obj:`parent:`, begins the first two forms; names of
+                   columns, a relation such as :obj:`is_a`, or another delimiter than a tab the last; anything else is
+                   a taxonomy
     ============== ==================================================================================================
+
+    A first line that names the columns :obj:`child` and :obj:`parent`, or, *e.g.*, :obj:`child_id` and
+    :obj:`parentName`, may put them in any order among others, and any form between delimiters may have one. Lines that
+    begin with :obj:`#` are comments.
 
     Args:
         path_or_text (str or Path): The file, also as :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`; or its text, if it has
             more than one line.
-        form (str, optional): The form of the lines. Where all lines are two words with a tab between, it has to be
-            given: a child with its parent looks like a parent with its one child. (default: :obj:`"auto"`)
+        form (str, optional): The form of the lines. It has to be given where either column may hold the parents: where
+            all lines are two words with a tab between, or where pairs without names of columns have fewer different
+            names in the first than in the second. (default: :obj:`"auto"`)
+        names (bool, optional): If set to :obj:`True`, the terms of an OBO file go by their names, not by their
+            identifiers. (default: :obj:`False`)
 
     Returns:
-        The pairs in the file's order; a parent called :obj:`None`, or none at all, is :obj:`None`.
+        The pairs in the file's order; a parent called :obj:`None` or :obj:`NA`, or none at all, is :obj:`None`.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -175,20 +208,26 @@ def read_parents(path_or_text: str | os.PathLike[str], form: Form = "auto") -> P
             either column.
     """
     check_choice("form", form, get_args(Form))
-    if isinstance(path_or_text, str) and "\n" in path_or_text:
-        name, lines = "the text", [(i, line) for i, line in enumerate(path_or_text.splitlines(), 1) if line.strip()]
-    else:
-        name, lines = f"'{os.fspath(path_or_text)}'", list(read_lines(path_or_text))
-    located = [(line, f"line {number} of {name}") for number, line in lines]
-    if not located:
-        raise ValueError(f"Expected {name} to hold pairs of child and parent (got no line of text)")
-    first = located[0][0]
-    columns = {cell.strip().strip('"').lower() for cell in first.split("\t")}
-    if form == "rcv1" or (form == "auto" and first.lstrip().startswith("parent:")):
-        return [_rcv1_pair(line, where) for line, where in located]
-    if form == "pairs" or (form == "auto" and ({"child", "parent"} <= columns or ("," in first and "\t" not in first))):
-        return _table(located, "\t" if "\t" in first else ",")
-    return _taxonomy(located, name, is_given=form != "auto")
+    name, opened = open_lines(path_or_text)
+    lines = list(opened)
+    first = lines[0][1].lstrip() if lines else ""
+    if form == "rcv1" or (form == "auto" and first.startswith("parent:")):
+        return [_rcv1_pair(line, f"line {number} of {name}") for number, line in lines]
+    if form == "obo" or (form == "auto" and (first.startswith("format-version:") or first.rstrip() == "[Term]")):
+        return _read_obo(lines, name, names)
+    if first.startswith(("<?xml", "<rdf", "<!DOCTYPE", "{")):
+        hint = "convert ontologies in OWL or JSON to OBO, and others to a table with the columns child and parent"
+        raise ValueError(f"Expected {name} to be a table or an OBO file (got {first[:40]!r}); {hint}")
+    table = read_table(name, iter(lines), "pairs of child and parent")
+    roles = _find_roles(table)
+    is_named = "child" in roles and "parent" in roles
+    if not is_named and any(map(relation_of, table.header)):
+        roles = ["relation" if relation_of(cell) else "" for cell in table.header]
+        if len(roles) == 3 and roles.count("relation") == 1:
+            roles[roles.index("")], roles[-1 - roles[::-1].index("")] = "child", "parent"
+    if "child" in roles or form == "pairs" or (form == "auto" and table.delimiter not in ("", "\t")):
+        return _read_pairs(table, roles if "child" in roles else ["child", "parent"], is_named, form)
+    return _read_taxonomy(table, is_given=form != "auto")
 
 
 def _rcv1_pair(line: str, where: str) -> tuple[str, str | None]:
@@ -198,39 +237,111 @@ def _rcv1_pair(line: str, where: str) -> tuple[str, str | None]:
     return found[2], _parent(found[1])
 
 
-def _taxonomy(lines: Located, name: str, is_given: bool) -> Parentage:
+def _read_obo(lines: Iterable[tuple[int, str]], name: str, by_name: bool) -> Parentage:
+    """Reads the terms of an OBO file and what is above them; the few tags that hierarchies need are no reason for
+    another package, and obonet, which makes a graph of all tags, reads no text that is not in a file.
+    """
+    terms: list[dict[str, list[tuple[int, str]]]] = []
+    stanza: dict[str, list[tuple[int, str]]] = {}
+    for number, line in lines:
+        if line.startswith("["):
+            stanza = {}
+            terms += [stanza] if line.strip() == "[Term]" else []
+        tag, _, value = line.strip().partition(":")
+        stanza.setdefault(tag, []).append((number, re.sub(r"(^|\s)!.*", "", value).strip()))
+    terms = [term for term in terms if "true" not in {value for _, value in term.get("is_obsolete", [])}]
+    if lost := [number for term in terms if "id" not in term for number, _ in term["[Term]"]]:
+        raise ValueError(f"Expected line {lost[0]} of {name}, '[Term]', to have an 'id:' after it (got none)")
+    if not terms:
+        raise ValueError(f"Expected {name} to hold '[Term]' and its 'id:', as an OBO file does (got none)")
+    called = {term["id"][0][1]: term.get("name", term["id"])[0][1] for term in terms} if by_name else {}
+    pairs: Parentage = []
+    for term in terms:
+        identifier = term["id"][0][1]
+        above = [(number, ["is_a", *value.split()]) for number, value in term.get("is_a", [])]
+        above += [(number, value.split()) for number, value in term.get("relationship", [])]
+        if lost := [number for number, words in above if len(words) < 2]:
+            raise ValueError(f"Expected line {lost[0]} of {name} to name a term (got none)")
+        found = [words[1] for _, words in above if words[0] in ("is_a", "part_of")]
+        child = called.get(identifier, identifier)
+        pairs += [(child, called.get(parent, parent)) for parent in found] or [(child, None)]
+    return pairs
+
+
+def _find_roles(table: Table) -> list[str]:
+    """What the columns hold, if the first line names them; a name beside :obj:`parent` alone is that of the child."""
+    found = [role_of(cell) for cell in table.header]
+    roles = [role or "" for role in found]
+    exact = [cell.lower() for cell in table.header]
+    for end in ("child", "parent"):
+        if roles.count(end) > 1 and exact.count(end) == 1:
+            roles = [role if role != end or cell == end else "" for role, cell in zip(roles, exact, strict=True)]
+    if len(roles) == 2 and "" in found and ("child" in roles) != ("parent" in roles):
+        roles[found.index("")] = "parent" if "child" in roles else "child"
+    counts = roles.count("child"), roles.count("parent")
+    are_names = len(roles) > 1 and (all(role is not None for role in found) or min(counts) > 0)
+    if are_names and counts != (1, 1):
+        expected = f"line {table.number} of {table.name} to name one column 'child' and one 'parent'"
+        hint = "rename them; if these are labels, put 'child' and 'parent' in a line before"
+        raise ValueError(f"Expected {expected} (got {table.header[:8]}); {hint}")
+    return roles if counts == (1, 1) and are_names else [""] * len(roles)
+
+
+def _read_taxonomy(table: Table, is_given: bool) -> Parentage:
     families: list[Parentage] = []
-    for line, where in lines:
-        parent, *children = [cell.strip() for cell in line.split("\t")]
+    for number, (parent, *children) in table.all_rows():
+        got = f"(got {[parent, *children][:5]})"
+        where = f"line {number} of {table.name}"
         if not parent or not children or not all(children):
-            raise ValueError(f"Expected {where} to hold a parent and its children between tabs (got {line[:80]!r})")
+            raise ValueError(f"Expected {where} to hold a parent and its children between tabs {got}")
+        if any(map(relation_of, children)):
+            raise ValueError(f"Expected {where} to hold a parent and its children, without a relation {got}")
         families.append([(child, _parent(parent)) for child in children])
+    middle = [family[0][0] for family in families if len(family) == 2]
+    if not is_given and len(middle) == len(families) > 2 * len(set(middle)):
+        expected = f"line {table.number} of {table.name} to hold a parent and its children between tabs"
+        hint = "name the columns 'child', 'relation' and 'parent' if it is one, or give the form 'taxonomy'"
+        raise ValueError(f"Expected {expected} (got {table.header[:5]}, in whose middle names return); {hint}")
     if not is_given and all(len(family) == 1 for family in families):
-        expected = f"'form' for two columns between tabs, as in {name}, of which either may hold the parents"
+        expected = f"'form' for two columns between tabs, as in {table.name}, of which either may hold the parents"
         hint = "give 'pairs' if children come first, 'taxonomy' if parents do"
         raise ValueError(f"Expected {expected} (got 'auto'); {hint}")
     return list(chain.from_iterable(families))
 
 
-def _table(lines: Located, delimiter: str) -> Parentage:
-    columns, pairs = ["child", "parent"], []
-    for i, (line, where) in enumerate(lines):
-        try:
-            cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True))
-        except csv.Error as error:
-            expected = "double quotes around whole cells, and two for one within"
-            raise ValueError(f"Expected {where} to have {expected} (got {line[:80]!r}, {error})") from error
-        cells = [cell.strip() for cell in cells]
-        if i == 0 and {"child", "parent"} <= {cell.lower() for cell in cells}:
-            columns = [cell.lower() for cell in cells]
-            continue
-        if len(cells) != len(columns) or not cells[columns.index("child")]:
-            expected = f"{where} to hold a child and its parent, by tab or comma, in the columns {columns[:5]}"
-            hint = "put names with a comma in double quotes, and name other columns in the first line"
+def _read_pairs(table: Table, roles: list[str], is_named: bool, form: Form) -> Parentage:
+    columns = [cell.lower() for cell in table.header] if is_named else [role or "relation" for role in roles]
+    child, parent = roles.index("child"), roles.index("parent")
+    relation = roles.index("relation") if "relation" in roles else -1
+    pairs: Parentage = []
+    for number, cells in table.rows if is_named else table.all_rows():
+        where = f"line {number} of {table.name}"
+        if len(cells) != len(columns) or not cells[child]:
+            expected = f"{where} to hold a child and its parent in the columns {columns[:5]}"
+            hint = "put names with a delimiter in double quotes, and name other columns in the first line"
             raise ValueError(f"Expected {expected} (got {cells[:5]}); {hint}")
-        pairs.append((cells[columns.index("child")], _parent(cells[columns.index("parent")])))
+        ends = cells[child], cells[parent]
+        if relation >= 0 and (way := relation_of(cells[relation])) != "up":
+            if way is None:
+                hint = "is_a and part_of lead to parents; leave other relations out of the file"
+                raise ValueError(f"Expected {where} to relate a child to its parent (got {cells[:5]}); {hint}")
+            ends = ends[1], ends[0]
+        pairs.append((ends[0], _parent(ends[1])))
+    if form == "auto" and not is_named and relation < 0:
+        known = [pair for pair in pairs if pair[1] is not None]
+        children, parents = ({pair[end] for pair in known} for end in (0, 1))
+        hint = "name the columns 'child' and 'parent', or give the form 'pairs' if children come first, 'taxonomy' if"
+        if len(children) < len(parents):
+            got = f"fewer names in it, {len(children)}, than in the second, {len(parents)}"
+            raise ValueError(
+                f"Expected the first column of {table.name} to hold a child (got {got}); {hint} parents do"
+            )
+        if len(children) == len(parents) > 1:
+            logger.warning(
+                "Either column of %s may hold the parents, the second was taken; %s parents do", table.name, hint
+            )
     return pairs
 
 
 def _parent(name: str) -> str | None:
-    return None if name.lower() in ("none", "") else name
+    return None if name.lower() in MISSING or name in ("NA", "na") else name

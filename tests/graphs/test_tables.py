@@ -1,0 +1,53 @@
+import pytest
+
+from tg_mlc.graphs.tables import find_pair, open_lines, read_table, relation_of, role_of
+
+
+@pytest.mark.parametrize(
+    ("cells", "role"),
+    [
+        (("child", "Children", "child_name", "childID", "CHILD LABEL", "subclass.uri"), "child"),
+        (("parent", "ParentLabel", "parent-id", "broader concept"), "parent"),
+        (("protein1", "node_a", "stringId_A", "Interactor A", "gene 1"), "first"),
+        (("combined_score", "weight", "Score"), "weight"),
+        (("name", "topic", "label_id"), ""),
+        (("golf", "child care", "single parent family", "1", "a", "", "900", "sport 1", "Grün"), None),
+    ],
+)
+def test_names_of_columns(cells, role):
+    assert [role_of(cell) for cell in cells] == [role] * len(cells)
+
+
+@pytest.mark.parametrize(
+    ("cells", "way"),
+    [
+        (("is_a", "isA", "is a", "rdfs:subClassOf", "<http://x.org/core#broader>", "PART_OF", "part-of"), "up"),
+        (("has_part", "parentOf", "skos:narrower"), "down"),
+        (("eats", "a", "", "is", "part", "island"), None),
+    ],
+)
+def test_relations(cells, way):
+    assert [relation_of(cell) for cell in cells] == [way] * len(cells)
+
+
+@pytest.mark.parametrize(
+    ("line", "spaces", "cells"),
+    [
+        ("a b\tc, d\te;f", False, ["a b", "c, d", "e;f"]),
+        ('"a, b";c; "d ""e"""', False, ["a, b", "c", 'd "e"']),
+        ("a b|c", True, ["a b", "c"]),
+        ("a  b c", True, ["a", "b", "c"]),
+        ("a b", False, ["a b"]),
+        ('5" disk,"",x', False, ['5" disk', "", "x"]),
+    ],
+)
+def test_the_first_line_gives_the_delimiter(line, spaces, cells):
+    table = read_table(*open_lines(f"{line}\n\n# no row\n{line}\n"), holds="rows", spaces=spaces)
+    assert list(table.all_rows()) == [(1, cells), (4, cells)]
+
+
+def test_ends_of_an_edge_by_the_names_of_columns():
+    assert find_pair(["weight", "to", "from"]) == (2, 1)
+    assert find_pair(["child", "parent"]) == (1, 0)
+    assert find_pair(["node1", "node2", "node1_id", "node2_id"]) == (0, 1)
+    assert find_pair(["a", "b"]) is find_pair(["source", "label"]) is None
