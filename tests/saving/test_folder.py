@@ -254,6 +254,10 @@ def first(value, key):
         ("auto_vectors", "view", lambda old: f"{old}s"),
         ("auto_vectors", "reading", lambda old: [old]),
         ("auto_vectors", "combination", lambda old: {"weight": old["weight"][:, 1:], "bias": old["bias"]}),
+        ("auto_vectors", "num_inputs", lambda old: "x"),
+        ("command_line_dna", "label_names", lambda old: [1, 2]),
+        ("command_line_dna", "gamma", lambda old: "x"),
+        ("command_line_dna", "idf", lambda old: -1),
         ("command_line_dna", "dual", lambda old: old[1:]),
         ("command_line_dna", "indices", lambda old: old + 10**9),  # products would read memory there
         ("command_line_dna", "bias", lambda old: "x"),

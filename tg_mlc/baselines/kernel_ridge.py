@@ -132,6 +132,7 @@ class KernelRidgeBaseline(TunableBaseline):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Takes settings, training features and coefficients from :meth:`state_dict`."""
+        read_array(state, "gamma")
         self.gamma, self.alpha = state["gamma"], state["alpha"]
         parts = tuple(read_array(state, name, None) for name in ("values", "indices", "indptr"))
         rows = sp.csr_array(parts, shape=tuple(state["shape"]))

@@ -258,6 +258,21 @@ class InputKind(Preprocessor):
             raise RuntimeError("Expected 'fit' to be called before 'state_dict'")
         return super().state_dict()
 
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes all attributes of another one.
+
+        Raises:
+            ValueError: If names are no strings, or sizes no whole numbers.
+        """
+        for name in ("label_names", "feature_names"):
+            names = state.get(name)
+            if names is not None and not (isinstance(names, list) and all(isinstance(each, str) for each in names)):
+                raise ValueError(f"Expected '{name}' to list strings (got {str(names)[:40]})")
+        sizes = [state.get("num_inputs", 0), *dict(state.get("sizes", {})).values()]
+        if not all(type(size) is int and size >= 0 for size in sizes) or "label_names" not in state:
+            raise ValueError(f"Expected 'label_names', and whole numbers as sizes of inputs (got {str(sizes)[:40]})")
+        return super().load_state_dict(state)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.label_names)} labels)"
 

@@ -109,6 +109,8 @@ class TfIdf(Preprocessor):
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Takes the factors of words."""
         self.idf, self.counts = np.asarray(state["idf"]), state["counts"]
+        if self.idf.ndim != 1 or self.idf.dtype.kind != "f":
+            raise ValueError(f"Expected 'idf' to hold a number for each word (got {self.idf.dtype}, {self.idf.shape})")
         return self
 
     def __repr__(self) -> str:
