@@ -109,6 +109,11 @@ def test_labels_beside_a_hierarchy_of_other_names_are_told(caplog):
     assert not caplog.text
 
 
+def test_names_that_differ_in_case_or_space_are_told(caplog):
+    tree([("golf", "Sport"), ("judo", "sport")])
+    assert "'Sport' and 'sport'" in caplog.text
+
+
 def test_indices():
     graph = tree([(1, 0), (2, 0)])
     assert graph.label_names is None
@@ -237,6 +242,7 @@ BALLS = [("golf", "sport"), ("judo", "sport"), ("law", None)]
         '"child","parent"\n"1","golf","sport"\n"2","judo","sport"\n"3","law",NA\n',  # as R writes it
         "child,child_id,parent\ngolf,7,sport\njudo,8,sport\nlaw,9,none\n",
         "child\trelation\tparent\ngolf\tis_a\tsport\njudo\tpart of\tsport\nlaw\tis_a\t\n",
+        "term,is_a\ngolf,sport\njudo,sport\nlaw,\n",
         "golf,is_a,sport\nsport,has_part,judo\nlaw,subClassOf,None\n",
         "is_a\tgolf\tsport\nrdfs:subClassOf\tjudo\tsport\nis_a\tlaw\tNone\n",
         "golf|sport|skos:broader\njudo|sport|isA\nlaw|-|is_a\n",
@@ -327,6 +333,9 @@ def test_ancestors_go_all_the_way_up():
         ("name,label\na,b\n", "auto", "line 1 .*'child' and one 'parent'"),
         ("id,name,parent\n1,a,\n", "auto", "line 1 .*'child' and one 'parent'"),
         ("child_id,child_name,parent_id\n1,a,2\n", "auto", "line 1 .*'child' and one 'parent'"),
+        ("golf\tsport\t1\njudo\tsport\t.5\n", "auto", "line 1 .*a number in the last column"),
+        ("golf,is_a\njudo,sport\n", "auto", "line 1 of the text .*no relation"),
+        ("child,parents\nc,a;b\nd,a\ne,b\n", "auto", "one parent in each line of the text .*'a;b'"),
         ("a, b;c\n", "auto", "one delimiter in line 1"),
         ("a,b\n#c,b\n", "auto", "line 2 of the text to be a comment or a row"),
         ("# a\n# b\n", "auto", "no line of text"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 
+from tg_mlc._numbers import parse_number
 from tg_mlc._options import check_choice
 from tg_mlc.graphs.label_graph import LabelGraph, as_names
 from tg_mlc.graphs.tables import Table, open_lines, read_table, relation_of, role_of
@@ -91,6 +92,12 @@ def tree(
         labels += [] if top in labels else [top]
     named = [] if label_names is None and labels and not by_index else label_names
     position = {node: index for index, node in enumerate(labels)}
+    spelt: dict[str, str] = {}
+    for text in map(str, dict.fromkeys([*labels, *hierarchy])):
+        if (other := spelt.setdefault(" ".join(text.casefold().split()), text)) != text:
+            logger.warning(
+                "The names %r and %r of the hierarchy differ in case or space only; are they one?", other, text
+            )
     above: dict[Node, dict[Node, None]] = {}  # the labels that are parents, or ancestors, in order and each once
     for node in nx.topological_sort(hierarchy):
         above[node] = {}
@@ -271,6 +278,9 @@ def _read_obo(lines: Iterable[tuple[int, str]], name: str, by_name: bool) -> Par
 def _find_roles(table: Table) -> list[str]:
     """What the columns hold, if the first line names them; a name beside :obj:`parent` alone is that of the child."""
     found = [role_of(cell) for cell in table.header]
+    if len(found) == 2 and "" in found:  # as in "term, is_a"
+        ends = {"up": "parent", "down": "child"}
+        found = [ends.get(relation_of(cell) or "", role) for role, cell in zip(found, table.header, strict=True)]
     roles = [role or "" for role in found]
     exact = [cell.lower() for cell in table.header]
     for end in ("child", "parent"):
@@ -297,6 +307,11 @@ def _read_taxonomy(table: Table, is_given: bool) -> Parentage:
         if any(map(relation_of, children)):
             raise ValueError(f"Expected {where} to hold a parent and its children, without a relation {got}")
         families.append([(child, _parent(parent)) for child in children])
+    last = [family[-1][0] for family in families if len(family) == 2 and parse_number(str(family[0][1])) is None]
+    if not is_given and len(last) == len(families) and all(parse_number(name) is not None for name in last):
+        expected = f"line {table.number} of {table.name} to hold a parent and its children between tabs"
+        hint = "name the columns 'child' and 'parent', or give the form 'taxonomy' if numbers are labels"
+        raise ValueError(f"Expected {expected} (got {table.header[:5]}, a number in the last column); {hint}")
     middle = [family[0][0] for family in families if len(family) == 2]
     if not is_given and len(middle) == len(families) > 2 * len(set(middle)):
         expected = f"line {table.number} of {table.name} to hold a parent and its children between tabs"
@@ -326,21 +341,29 @@ def _read_pairs(table: Table, roles: list[str], is_named: bool, form: Form) -> P
                 hint = "is_a and part_of lead to parents; leave other relations out of the file"
                 raise ValueError(f"Expected {where} to relate a child to its parent (got {cells[:5]}); {hint}")
             ends = ends[1], ends[0]
+        if any(map(relation_of, ends)):
+            hint = "name the columns 'child', 'relation' and 'parent' in the first line"
+            raise ValueError(f"Expected {where} to hold a child and its parent, no relation (got {cells[:5]}); {hint}")
         pairs.append((ends[0], _parent(ends[1])))
-    if form == "auto" and not is_named and relation < 0:
-        known = [pair for pair in pairs if pair[1] is not None]
-        children, parents = ({pair[end] for pair in known} for end in (0, 1))
-        hint = "name the columns 'child' and 'parent', or give the form 'pairs' if children come first, 'taxonomy' if"
-        if len(children) < len(parents):
-            got = f"fewer names in it, {len(children)}, than in the second, {len(parents)}"
-            raise ValueError(
-                f"Expected the first column of {table.name} to hold a child (got {got}); {hint} parents do"
-            )
-        if len(children) == len(parents) > 1:
-            logger.warning(
-                "Either column of %s may hold the parents, the second was taken; %s parents do", table.name, hint
-            )
+    _check_pairs(pairs, table.name, is_sure=form != "auto" or is_named or relation >= 0)
     return pairs
+
+
+def _check_pairs(pairs: Parentage, name: str, is_sure: bool) -> None:
+    """Refuses several parents in one cell, and parents in the column of children unless it is sure which is which."""
+    known = [(child, parent) for child, parent in pairs if parent is not None]
+    children, parents = ({pair[end] for pair in known} for end in (0, 1))
+    for several in sorted(parents):
+        parts = {part.strip() for part in re.split(r"[,;|]", several)}
+        if len(parts) > 1 and parts <= children | parents:
+            hint = "write one line for each parent"
+            raise ValueError(f"Expected one parent in each line of {name} (got {several!r}, all names); {hint}")
+    hint = "name the columns 'child' and 'parent', or give the form 'pairs' if children come first, 'taxonomy' if"
+    if not is_sure and len(children) < len(parents):
+        got = f"fewer names in it, {len(children)}, than in the second, {len(parents)}"
+        raise ValueError(f"Expected the first column of {name} to hold a child (got {got}); {hint} parents do")
+    if not is_sure and len(children) == len(parents) > 1:
+        logger.warning("Either column of %s may hold the parents, the second was taken; %s parents do", name, hint)
 
 
 def _parent(name: str) -> str | None:
