@@ -28,7 +28,7 @@ from tg_mlc._files import (
     replace_when_done,
 )
 from tg_mlc.inputs.fasta import read_fasta
-from tg_mlc.inputs.tables import read_csv_table, read_molecules
+from tg_mlc.inputs.tables import read_molecules, read_table
 
 TEXT = b"\xef\xbb\xbfa b\r\n\n \xc3\xa9\nlast"
 LINES = [(1, "a b"), (3, " é"), (4, "last")]
@@ -99,7 +99,7 @@ READERS = {
     "lines": lambda path: sum(1 for _ in read_lines(path)),
     "names": read_names,
     "fasta": lambda path: list(read_fasta(path)),
-    "csv": read_csv_table,
+    "csv": read_table,
     "molecules": lambda path: read_molecules(path, "smiles"),
 }
 UNITS = {"fasta": b">a\nACGT\n", "csv": b"1,0\n", "molecules": b"CC,1\n"}

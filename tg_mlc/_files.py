@@ -24,6 +24,7 @@ FilePath = str | bytes | os.PathLike[str]
 Stream = IO[bytes] | io.BufferedIOBase
 
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": partial(lzma.open, format=lzma.FORMAT_XZ)}
+_MARKS = {".gz": b"\x1f\x8b\x08", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
 SUFFIXES = tuple(_OPENERS)  #: of compressed files, in lower or upper case
 #: What reading a damaged file raises; an OSError that has a number is one of the disk, and passes.
 DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
@@ -45,7 +46,7 @@ def most_unpacked(packed: int) -> int:
 
 
 def open_unpacked(path: FilePath, max_bytes: int | None = None, content: bytes | None = None) -> io.BufferedReader:
-    """Opens a file, unpacked if its name ends in ``.gz``, ``.bz2`` or ``.xz``, in upper or lower case.
+    """Opens a file, unpacked if its name ends in ``.gz``, ``.bz2`` or ``.xz``, or if it begins as such files.
 
     Reading it raises a :class:`ValueError` where it is damaged, holds more than :obj:`max_bytes`, or unpacks to more
     than 64 MiB that are also more than 1,000 times its own size, or to more than a million lines that are also more
@@ -60,6 +61,10 @@ def open_unpacked(path: FilePath, max_bytes: int | None = None, content: bytes |
     suffix = Path(name).suffix.lower()
     file: IO[bytes] = Path(name).open("rb") if content is None else io.BytesIO(content)  # noqa: SIM115
     limit, max_lines = max_bytes, None
+    if suffix not in _OPENERS:
+        begin = file.read(6)
+        file.seek(0)
+        suffix = next((name for name, mark in _MARKS.items() if begin.startswith(mark)), suffix)
     if suffix in _OPENERS:
         packed = os.fstat(file.fileno()).st_size if content is None else len(content)
         limit = most_unpacked(packed) if max_bytes is None else min(most_unpacked(packed), max_bytes)

@@ -235,3 +235,34 @@ def test_the_command_is_installed():
     if not scripts:
         pytest.skip("tg_mlc is not installed here, or was before the command existed")
     assert next(iter(scripts)).load() is cli.main
+
+
+def test_a_file_is_checked(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "id,price,colour,odd,calm\n" + "".join(f"{i},{i},{'rb'[i % 2]},{i % 3 or 'x'},1\n" for i in range(12))
+    )
+    assert cli.main(["data", "check", str(path), "--labels", "calm", "--ignore", "price"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "12 rows of 5 columns."
+    assert [line.split()[:2] for line in lines[2:]] == [
+        ["id", "id"], ["price", "ignored"], ["colour", "category"], ["odd", "ignored"], ["calm", "label"]
+    ]  # fmt: skip
+    assert "REFUSED: Expected numbers" in lines[5]
+
+
+def test_a_schema_is_written_changed_and_used(tmp_path, capsys):
+    path, schema = tmp_path / "a.csv", tmp_path / "schema.yaml"
+    path.write_text("zone,size,calm\n" + "".join(f"{10 * (i % 3)},{i * i},{i % 2}\n" for i in range(30)))
+    assert cli.main(["data", "check", str(path), "--labels", "calm", "--write", str(schema)]) == 0
+    text = schema.read_text()
+    assert "role: number" in text
+    schema.write_text(text.replace("name: size\n  role: number", "name: size\n  role: ignored"))
+    assert cli.main(["data", "check", str(path), "--schema", str(schema)]) == 0
+    assert "size    ignored" in capsys.readouterr().out
+    words = ["train", "--csv", str(path), "--labels", "calm", "--schema", str(schema), "--seconds", "0"]
+    assert cli.main([*words, "--out", str(tmp_path / "model")]) == 0
+    assert tg_mlc.load(tmp_path / "model").facts["inputs"]["columns"] == ["zone"]
+    schema.write_text("columns: 3")
+    assert cli.main([*words, "--out", str(tmp_path / "other")]) == 1
+    assert "to be a schema of 'tg-mlc data check --write'" in capsys.readouterr().err

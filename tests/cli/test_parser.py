@@ -52,7 +52,7 @@ def test_options_come_from_a_file(tmp_path, capsys):
     config = tmp_path / "config.yaml"
     config.write_text(printed)
     assert cli.main(["train", "--config", str(config)]) == 1
-    assert "Expected the CSV file 'a.csv'" in capsys.readouterr().err
+    assert "Expected the file 'a.csv'" in capsys.readouterr().err
 
 
 def test_help_of_flags(capsys):

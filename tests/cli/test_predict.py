@@ -61,18 +61,14 @@ def fruit(tmp_path_factory):
 
 
 def test_what_stands_between_cells_is_known_and_other_files_may_differ(fruit, tmp_path, capsys):
-    assert tg_mlc.load(fruit / "model").facts["inputs"]["delimiter"] == ";"
     command = ["predict", str(fruit / "model"), "--csv"]
     assert cli.main([*command, str(fruit / "train.csv")]) == 0
     expected = capsys.readouterr().out
     assert set(read(expected)[1]["predicted"].split(",")) == {"red", "green"}
     (tmp_path / "tabs.csv").write_text((fruit / "train.csv").read_text().replace(";", "\t"))
-    assert cli.main([*command, str(tmp_path / "tabs.csv")]) == 1
-    assert (
-        r"if '\t' stands between cells, pass it as 'delimiter' of 'from_csv', or --delimiter" in capsys.readouterr().err
-    )
-    assert cli.main([*command, str(tmp_path / "tabs.csv"), "--delimiter", r"\t"]) == 0
-    assert capsys.readouterr().out == expected
+    for options in ([], ["--delimiter", r"\t"]):
+        assert cli.main([*command, str(tmp_path / "tabs.csv"), *options]) == 0
+        assert capsys.readouterr().out == expected
     command = ["evaluate", str(fruit / "model"), "--csv", str(tmp_path / "tabs.csv")]
     assert cli.main([*command, "--delimiter", r"\t"]) == 0
     assert "30 samples, 2 labels" in capsys.readouterr().out
@@ -113,11 +109,13 @@ def test_rows_that_cannot_be_read_are_reported_and_stay_blank(pieces, capsys):
     assert cli.main([*command, str(pieces / "new.csv")]) == 1
     printed = capsys.readouterr()
     assert [bool(line["bound"]) for line in read(printed.out)] == [True, False, True, False]
-    assert "cannot read row 1 (line 3): 'AC4T'" in printed.err
+    assert "cannot read row 1 (line 3): Expected letters of DNA" in printed.err
+    assert [bool(line["reason"]) for line in read(printed.out)] == [False, True, False, True]
     assert printed.err.endswith("tg-mlc: 2 rows could not be read as DNA and are left blank\n")
     assert cli.main([*command, str(pieces / "strange.csv"), "--json"]) == 1
     printed = capsys.readouterr()
-    assert json.loads(printed.out) == {"predicted": "", "bound": None}
+    line = json.loads(printed.out)
+    assert (line["predicted"], line["bound"], "letters of DNA" in line["reason"]) == ("", None, True)
     assert printed.err.endswith("tg-mlc: 1 row could not be read as DNA and is left blank\n")
 
 
@@ -155,3 +153,29 @@ def test_a_model_that_does_not_say_what_its_inputs_are(folder, capsys):  # noqa:
 def test_no_model(tmp_path, capsys):
     assert cli.main(["predict", str(tmp_path), "--text", "a"]) == 1
     assert "to be the folder of a saved model" in capsys.readouterr().err
+
+
+def test_the_columns_of_the_file_stand_beside_its_predictions(rows, tmp_path, capsys):
+    (tmp_path / "new.csv").write_text("Width,name,HEIGHT,tall\n5,ann,9,1\n5,bob,tall,\n3,cy,,0\n")
+    command = ["predict", str(rows / "model"), "--csv", str(tmp_path / "new.csv")]
+    assert cli.main(command) == 1
+    printed = capsys.readouterr()
+    lines = read(printed.out)
+    own = ["Width", "name", "HEIGHT", "tall (in the file)"]
+    assert list(lines[0]) == [*own, "predicted", "tall", "broad", "reason"]
+    assert [(line["name"], line["tall (in the file)"]) for line in lines] == [("ann", "1"), ("bob", ""), ("cy", "0")]
+    assert [bool(line["tall"]) for line in lines] == [True, False, True]
+    assert "numbers in column 'height' (got 'tall', text)" in lines[1]["reason"]
+    assert "cannot read row 1 (line 3)" in printed.err
+    assert cli.main([*command, "--keep", "name"]) == 1
+    assert list(read(capsys.readouterr().out)[0])[:2] == ["name", "predicted"]
+    assert cli.main([*command, "--keep", "none"]) == 1
+    assert [line["line"] for line in read(capsys.readouterr().out)] == ["2", "3", "4"]
+    assert cli.main([*command, "--keep", "nme"]) == 1
+    assert "is 'name' meant?" in capsys.readouterr().err
+
+
+def test_blank_lines_of_texts_keep_their_place(fruit, tmp_path, capsys):
+    (tmp_path / "new.csv").write_text("body\nplums\n\npears\n")
+    assert cli.main(["predict", str(fruit / "model"), "--csv", str(tmp_path / "new.csv")]) == 0
+    assert [line["body"] for line in read(capsys.readouterr().out)] == ["plums", "", "pears"]

@@ -39,7 +39,8 @@ def test_the_folder_holds_the_model_alone(rows):
         "columns": ["height", "width"],
         "labels": ["tall", "broad"],
         "separator": None,
-        "delimiter": ",",
+        "delimiter": None,
+        "encoding": None,
     }
     assert facts["test"]["roc_auc_macro"] > 0.8
 
@@ -150,7 +151,7 @@ def test_the_same_command_goes_on_with_what_is_missing(options, missing, tmp_pat
 
 @pytest.mark.parametrize(
     ("seconds", "end"),
-    [("0", r"; LaMP is left out, because the time was too short to train it\.$"), ("5", r", LaMP \d\.\d\d\.$")],
+    [("0", r"; LaMP is left out, because the time was too short to train it\.$"), ("30", r", LaMP \d\.\d\d\.$")],
 )
 def test_the_parts_of_a_model_are_told(seconds, end, train, tmp_path):
     printed = train(write_rows(tmp_path / "rows.csv"), *ROWS, seconds=seconds)
@@ -196,3 +197,34 @@ def test_wrong_options_are_messages(options, message, tmp_path, capsys, monkeypa
     words |= dict(zip(options[::2], options[1::2], strict=True))
     assert cli.main(["train", *(word for pair in words.items() for word in pair)]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_what_is_read_is_printed_before_training(tmp_path, capsys):
+    rows = [f"s{i},${i % 7}.50,{('red', 'blue')[i % 2]},{i % 3 == 0}" for i in range(60)]
+    (tmp_path / "a.csv").write_text("\n".join(["name,price,colour,ripe", *rows]))
+    words = ["--labels", "ripe", "--seconds", "0", "--out", str(tmp_path / "model")]
+    assert cli.main(["train", "--csv", str(tmp_path / "a.csv"), *words]) == 0
+    printed = capsys.readouterr().err
+    assert "Left out: 'name' (another text in each row)." in printed
+    assert "'price' (numbers in '$'), 'colour' (2 values: blue, red)" in printed
+    (tmp_path / "new.csv").write_text("Colour,price\nRED,$3.25\ngreen,3\n")
+    assert cli.main(["predict", str(tmp_path / "model"), "--csv", str(tmp_path / "new.csv"), "--json"]) == 1
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["ripe"] is not None
+    assert "numbers in '$'" in second["reason"]
+
+
+def test_molecules_that_cannot_be_read_are_named(tmp_path, capsys):
+    pytest.importorskip("rdkit")
+    lines = write_drugs(tmp_path / "drugs.csv").read_text().splitlines()
+    lines[3], lines[5] = "C1CC,1,0", "nothing,1,0"
+    (tmp_path / "drugs.csv").write_text("\n".join(lines))
+    words = ["train", "--csv", str(tmp_path / "drugs.csv"), "--smiles", "smiles", "--labels", "liver,skin"]
+    assert cli.main([*words, "--seconds", "0", "--out", str(tmp_path / "model")]) == 0
+    assert "tg-mlc: 2 of 80 rows cannot be read and are left out, the first of them row 2 (line 4): 'C1CC': " in (
+        capsys.readouterr().err
+    )
+    lines[10:40] = ["nothing,1,0"] * 30
+    (tmp_path / "drugs.csv").write_text("\n".join(lines))
+    assert cli.main([*words, "--out", str(tmp_path / "other")]) == 1
+    assert "at most 10% of the rows to be left out (got more: 32 of 80 rows" in capsys.readouterr().err

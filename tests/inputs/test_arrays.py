@@ -119,15 +119,16 @@ def test_nominal_columns_of_frames_become_columns(library):
     dataset = from_arrays(frame, [[1], [0], [1]])
     assert (dataset.kind, dataset.feature_names) == ("vector", ["size", "colour=blue", "colour=red"])
     assert dataset.rows("x").nan_to_num(-1).tolist() == [[1.5, 0, 1], [-1, 0, 0], [3, 1, 0]]
-    new = from_arrays(of({"colour": ["blue", "green"], "size": [2, 4]}), like=dataset)
+    with pytest.warns(UserWarning, match="'colour' has values that training did not have.*'green'"):
+        new = from_arrays(of({"colour": ["blue", "green"], "size": [2, 4]}), like=dataset)
     assert new.rows("x").tolist() == [[2, 1, 0], [4, 0, 0]]
     assert from_arrays(frame, [[1], [0], [1]], feature_names=["a", "b"]).feature_names == ["a", "b=blue", "b=red"]
     chosen = from_arrays(frame, [[1], [0], [1]], feature_names=["colour", "size"])
     assert chosen.feature_names == ["colour=blue", "colour=red", "size"]
-    with pytest.raises(ValueError, match=r"1 missing: \['size'\], 1 too many: \['age'\]"):
+    with pytest.raises(ValueError, match=r"Expected the columns \['size'\]"):
         from_arrays(of({"colour": ["blue"], "age": [2]}), like=dataset)
     with pytest.raises(ValueError, match="at most 100 different values, in column 'id'"):
-        from_arrays(of({"id": [f"no. {i}" for i in range(101)]}), np.eye(101))
+        from_arrays(of({"id": [f"no. {i % 101}" for i in range(202)]}), np.eye(202))
 
 
 def test_categories_are_nominal_and_other_objects_are_not():
@@ -135,7 +136,7 @@ def test_categories_are_nominal_and_other_objects_are_not():
     dataset = from_arrays(frame, [[1], [0], [1]])
     assert dataset.feature_names == ["kind=a", "kind=b", "year"]
     assert dataset.rows("x").tolist() == [[1, 0, 1999], [0, 1, 2000], [1, 0, 1999]]
-    with pytest.raises(ValueError, match=r"Expected inputs to be numbers \(got 'b' in row 1, column 'kind'\)"):
+    with pytest.raises(ValueError, match=r"Expected numbers.* in row 1, column 'kind'.*\(got 'b', text\)"):
         from_arrays(pd.DataFrame({"kind": [1, "b"]}), [[1], [0]])
 
 
@@ -421,7 +422,7 @@ def test_samples_make_batches_and_can_be_transformed():
         ({"X": [[1.5, 2.0], [1.0], [0.5, 1.0]]}, r"rows of one length"),
         ({"X": [[1.0, np.inf], [0.5, 1.0], [1.0, 1.0]]}, r"got inf in row 0, column 1"),
         ({"X": sp.csr_array([[0, 1.0], [0.5, np.nan], [1, 1]])}, r"got nan in row 1, column 1"),
-        ({"X": pd.DataFrame({"a": ["1", "x", "2"]})}, r"got 'x' in row 1, column 'a'"),
+        ({"X": pd.DataFrame({"a": ["1", "x", "2"]})}, r"in row 1, column 'a'.*got 'x'"),
         ({"train": [0, 5]}, r"'train' to be below num_samples=3 \(got 5\)"),
         ({"train": [-1, 2]}, r"'train' to hold indices of at least 0 \(got -1\)"),
         ({"train": [0, 0]}, r"got sample 0 more than once, in \['train'\]"),

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from tg_mlc.data import from_libsvm
-from tg_mlc.inputs.libsvm import looks_like_libsvm
+from tg_mlc.inputs.tables import looks_like_libsvm
 
 ROWS = "2,7 1:0.5 3:1\n7 2:-4\n 1:0.25 # no label\n2\n"
 

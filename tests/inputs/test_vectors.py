@@ -29,7 +29,7 @@ def test_columns_of_a_frame_that_training_did_not_have_are_left_out():
     vectors = fitted(Vectors(), from_arrays(frame, np.ones((8, 1)), kind="vector"))
     more = frame.assign(label=1, name=list("abcdefgh"))[["name", "colour", "label", "size"]]
     np.testing.assert_array_equal(vectors.transform(more).rows("x"), vectors.transform(frame).rows("x"))
-    with pytest.raises(ValueError, match=r"1 missing: \['size'\], 2 too many: \['label', 'name'\]"):
+    with pytest.raises(ValueError, match=r"Expected the columns \['size'\]"):
         vectors.transform(more.drop(columns="size"))
 
 

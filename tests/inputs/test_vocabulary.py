@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -13,10 +14,26 @@ from tg_mlc.inputs.vocabulary import UNKNOWN, build_vocabulary, check_words, enc
 DOCUMENTS = [["b", "a", "b"], ["c", "a", "b"], []]
 
 
-def test_tokenize():
-    assert tokenize("Sales rose 3.5 pct in the U.S.") == ["sales", "rose", "pct", "in", "the", "u", "s"]
-    assert tokenize("Café_au lait, naïve1x") == ["café", "au", "lait", "naïve", "x"]
-    assert tokenize(" 12 -- ") == []
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Sales rose 3.5 pct in the U.S.", "sales rose 3.5 pct in the u s"),
+        ("C#, C++ and F#; a+b HTML5", "c# c++ and f# a b html5"),
+        ("Café_au lait, cafe\u0301", "café au lait café"),
+        (" 12 -- ", "12"),
+        ("हिन्दी में", "हिन्दी में"),
+        ("חָתוּל", "חָתוּל"),
+        ("红苹果 red", "红苹 苹果 red"),
+        ("Ｃ＋＋ ソフト", "c++ ソフ フト"),
+    ],
+)
+def test_tokenize(text, words):
+    assert [normalize("NFC", word) for word in tokenize(text)] == [normalize("NFC", word) for word in words.split(" ")]
+
+
+def test_letters_alone_as_models_of_before_have_them():
+    assert tokenize("Sales rose 3.5 pct in the U.S.", "letters") == ["sales", "rose", "pct", "in", "the", "u", "s"]
+    assert tokenize("Café_au lait, naïve1x", "letters") == ["café", "au", "lait", "naïve", "x"]
 
 
 def test_the_order_is_by_frequency_then_alphabet():

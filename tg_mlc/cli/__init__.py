@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 import tg_mlc
 from tg_mlc._memory import keep_heap
 from tg_mlc.cli._parser import parse
-from tg_mlc.cli.data import DamagedError, get, info, list_
+from tg_mlc.cli.data import DamagedError, check, get, info, list_
 from tg_mlc.cli.evaluate import evaluate
 from tg_mlc.cli.predict import predict
 from tg_mlc.cli.train import train
@@ -24,7 +26,7 @@ _COMMANDS = {
     "predict": predict,
     "evaluate": evaluate,
     "tune": tune,
-    "data": {"get": get, "info": info, "list": list_},
+    "data": {"check": check, "get": get, "info": info, "list": list_},
 }
 
 
@@ -32,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs ``tg-mlc`` and returns its exit status: 0; 1 if something went wrong; 2 if the command is not one; 130 if it
     was interrupted, 141 if nobody reads on what it prints, and 143 if it was terminated.
     """
+    warnings.showwarning = _show_warning
     if argv is None:  # the process is this command alone
         keep_heap()
     try:
@@ -50,8 +53,37 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _ended("interrupted", 130)
         raise
     except _expected() as error:
-        print(f"tg-mlc: {error}", file=sys.stderr)  # noqa: T201
+        print(f"tg-mlc: {_with_options(str(error))}", file=sys.stderr)  # noqa: T201
         return 1
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Prints a warning of ours as a line for people, once; those of others stay as they are."""
+    if category is UserWarning and f"{os.sep}tg_mlc{os.sep}" in filename:
+        print(f"tg-mlc: {_with_options(str(message))}", file=sys.stderr)  # noqa: T201
+    else:
+        _USUAL(message, category, filename, lineno, file, line)
+
+
+_USUAL = warnings.showwarning
+_ARGUMENT = re.compile(
+    r"\b(ignore|categorical|encoding|delimiter|decimal|label_separator|label_paths|max_lost)=\[?'?([^\s'\]]+)'?\]?"
+)
+_NAMED = re.compile(r"'(label_columns|feature_columns|delimiter|categorical|encoding)'")
+
+
+def _with_options(message: str) -> str:
+    """A message that names the options of the command line, not the arguments of functions."""
+    message = _ARGUMENT.sub(r"--\1 '\2'", message)
+    names = {"label_columns": "--labels", "feature_columns": "--features"}
+    return _NAMED.sub(lambda found: names.get(found[1], f"--{found[1]}"), message)
 
 
 def _expected() -> tuple[type[Exception], ...]:

@@ -1,4 +1,4 @@
-"""Inputs and labels of CSV files, for training and for a saved model."""
+"""Inputs and labels of files, for training and for a saved model."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from tg_mlc.cli.train import TrainOptions
-from tg_mlc.data import MultiLabelDataset
+from tg_mlc._optional import require
+from tg_mlc.cli.train import FileFlags, TrainOptions
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.inputs import InputKind
+from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import KINDS, kind_of_option
-from tg_mlc.inputs.tables import CSVTable, column_of, read_csv_blocks
+from tg_mlc.inputs.schema import Hints, Schema, match_names
+from tg_mlc.inputs.tables import Table, read_blocks
 from tg_mlc.saving import Predictor
 
 _TAB = (r"\t", "\t")  # which is hard to type
@@ -28,42 +30,36 @@ class Inputs(NamedTuple):
     columns: list[str]  #: of inputs
     labels: list[str]  #: the columns of labels, or the one that lists names
     separator: str | None  #: the mark between names
-    delimiter: str = ","  #: the mark between cells
+    delimiter: str | None = None  #: the mark between cells
+    encoding: str | None = None  #: how characters are stored
 
     @property
     def input_kind(self) -> type[InputKind]:
         """The kind of input."""
         return kind_of_option(self.kind)
 
-    def dataset(self, path: Path, folder: Path) -> MultiLabelDataset:
-        """The samples of a file for training, with what takes long kept in a folder."""
-        marks = self.separator, self.delimiter
-        return self.input_kind.from_csv(path, self.columns, self.labels, *marks, folder)
-
-    def targets(self, table: CSVTable, label_names: list[str], others: dict[str, set[str]]) -> np.ndarray:
+    def targets(self, table: Table, label_names: list[str], others: dict[str, set[str]]) -> np.ndarray:
         """The labels of some rows, without other names, which are collected by row."""
         if self.separator is None:
-            return table.labels(label_names)
+            return table.labels(match_names(label_names, table.header, f"'{table.path}'"))
         sets = table.label_sets(self.labels[0], self.separator)
-        unknown = [found.difference(label_names) for found in sets]
+        unknown = [(found or set()).difference(label_names) for found in sets]
         others.update((table.where(row), found) for row, found in enumerate(unknown) if found)
-        return read_labels([found.intersection(label_names) for found in sets], label_names)[0]
+        return read_labels([found and found.intersection(label_names) for found in sets], label_names)[0]
 
-    def raw(self, table: CSVTable) -> Any:
+    def raw(self, table: Table) -> Any:
         """The raw inputs of some rows."""
-        self.require(table, [])
-        several = self.input_kind.reads_columns
-        return table.named_features(self.columns) if several else table.texts(self.columns[0])
-
-    def require(self, table: CSVTable, labels: list[str]) -> None:
-        """Refuses a file that lacks columns of labels or inputs, of which nominal ones have a name for each value."""
-        columns = list(dict.fromkeys(column_of(name, table.header) for name in self.columns))
-        table.require(labels, columns, may_lack_labels=not labels)
+        if not self.input_kind.reads_columns:
+            return table.texts(match_names(self.columns[:1], table.header, f"'{table.path}'")[0])
+        columns = [column.name for column in Schema.of_names(self.columns, table.header).inputs]
+        found = match_names(columns, table.header, f"'{table.path}'")
+        return require("pandas", extra="data").DataFrame(table.cells(found))
 
 
 class Scores:
-    """The scores of the rows of a file, some at a time, with a bar that shows the time left; NaN for molecules and DNA
-    that cannot be read, which are reported and counted.
+    """The scores of the rows of a file, some at a time, with a bar that shows the time left.
+
+    Rows that cannot be read have NaN, and are reported and counted.
 
     Args:
         predictor (Predictor): What scores.
@@ -76,17 +72,16 @@ class Scores:
         self.predictor, self.inputs, self.path, self.batch_size = predictor, inputs, Path(path), batch_size
         self.num_refused = 0
 
-    def __iter__(self) -> Iterator[tuple[CSVTable, np.ndarray]]:
+    def __iter__(self) -> Iterator[tuple[Table, np.ndarray, dict[int, str]]]:
         with tqdm(total=_num_lines(self.path), desc="Predicting", unit="row", disable=None, leave=False) as bar:
-            for table in read_csv_blocks(self.path, self.inputs.delimiter):
-                raw = self.inputs.raw(table)
-                kept = [row for row, text in enumerate(raw) if self._can_read(table, row, text)]
-                scores = np.full((len(raw), len(self.predictor.label_names)), np.nan)
-                if kept:
-                    good = raw if len(kept) == len(raw) else [raw[row] for row in kept]
-                    scores[kept] = self.predictor.scores(good, batch_size=self.batch_size)
-                yield table, scores
-                bar.update(len(raw))
+            for table in read_blocks(self.path, self.inputs.delimiter, self.inputs.encoding):
+                scores, refused = self.predictor.readable_scores(self.inputs.raw(table), batch_size=self.batch_size)
+                for row, reason in refused.items():
+                    if self.num_refused < MOST_SHOWN:
+                        tqdm.write(f"tg-mlc: cannot read {table.where(row)}: {reason}", file=sys.stderr)
+                    self.num_refused += 1
+                yield table, scores, refused
+                bar.update(len(table))
 
     def status(self, what_became: str) -> int:
         """Says how many rows were refused and what became of them, and returns the exit status: 1 if there are any."""
@@ -98,18 +93,11 @@ class Scores:
             print(f"tg-mlc: {message}", file=sys.stderr)  # noqa: T201
         return int(self.num_refused > 0)
 
-    def _can_read(self, table: CSVTable, row: int, text: Any) -> bool:
-        try:
-            self.inputs.input_kind.check(text)
-        except ValueError as error:
-            where = f"{table.where(row)}: '{text:.60}'"
-            tqdm.write(f"tg-mlc: cannot read {where}: {error}", file=sys.stderr)
-            self.num_refused += 1
-            return False
-        return True
+
+MOST_SHOWN = 20  #: rows that are named because they cannot be read; all of them are counted
 
 
-def make_inputs(options: TrainOptions) -> Inputs:
+def make_inputs(options: TrainOptions, file: FileFlags) -> Inputs:
     """Checks the options that say where inputs and labels are."""
     options_of = {("features" if kind.reads_columns else kind.option): kind for kind in KINDS}
     given = [option for option in options_of if getattr(options, option, None) is not None]
@@ -117,30 +105,46 @@ def make_inputs(options: TrainOptions) -> Inputs:
         raise ValueError(f"Expected one of --smiles, --text, --dna and --features (got {given})")
     [option] = given or ["features"]
     kind = options_of[option]
-    columns, names, separator = _split(getattr(options, option) or []), _split(options.labels), options.label_separator
-    if separator is not None and (len(names) != 1 or not kind.lists_labels):
+    columns, names = split_names(getattr(options, option) or []), split_names(options.labels)
+    if file.label_separator is not None and (len(names) != 1 or not kind.lists_labels):
         raise ValueError(
             f"Expected --label_separator with one column of names in --labels, and texts or numbers (got {option}, "
             f"{names})"
         )
-    if separator is None:
-        check_label_names(names, separator)
-    delimiter = options.delimiter.replace(*_TAB)
-    return Inputs(
-        kind.option, columns if kind.reads_columns else [getattr(options, option)], names, separator, delimiter
-    )
+    if file.label_separator is None:
+        check_label_names(names, None)
+    columns = columns if kind.reads_columns else [getattr(options, option)]
+    return Inputs(kind.option, columns, names, file.label_separator)
+
+
+def file_options(file: FileFlags) -> FileOptions:
+    """How a file is to be read."""
+    left, ids, names = (split_names(value or []) for value in (file.ignore, file.id, file.categorical))
+    schema = None if file.schema is None else read_schema(file.schema)
+    hints = Hints(left, names, ids, file.decimal, schema=schema)
+    delimiter = None if file.delimiter is None else file.delimiter.replace(*_TAB)
+    return FileOptions(file.label_separator, file.label_paths, delimiter, file.encoding, file.max_lost, hints)
+
+
+def read_schema(path: str) -> Schema:
+    """Reads a file of "tg-mlc data check --write"."""
+    yaml = require("yaml", extra="data")
+    try:
+        return Schema.from_dict(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
+    except (yaml.YAMLError, TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"Expected '{path}' to be a schema of 'tg-mlc data check --write' (got {error})") from error
 
 
 def check_label_names(names: list[str], separator: str | None) -> None:
     """Refuses names that would leave open what "predict --csv" writes."""
     mark = separator or ";"
     for name in names:
-        if name == "predicted" or mark in name:
-            why = f"'predict --csv' lists predicted names in the column 'predicted', with '{mark}' between them"
-            raise ValueError(f"Expected another name for the label '{name}', as {why}; rename it in the file")
+        if name in ("predicted", "reason") or mark in name:
+            why = f"'predict --csv' writes the columns 'predicted', with '{mark}' between names, and 'reason'"
+            raise ValueError(f"Expected another name for the label '{name}', because {why}; rename it in the file")
 
 
-def inputs_of(predictor: Predictor, model: str, delimiter: str | None) -> Inputs:
+def inputs_of(predictor: Predictor, model: str, delimiter: str | None, encoding: str | None) -> Inputs:
     """Where a model that the command line trained found its inputs; other files may have another delimiter."""
     if "inputs" not in predictor.facts:
         raise ValueError(
@@ -148,15 +152,16 @@ def inputs_of(predictor: Predictor, model: str, delimiter: str | None) -> Inputs
             f"that does not say so); use it with tg_mlc.load"
         )
     inputs = Inputs(**predictor.facts["inputs"])
-    return inputs if delimiter is None else inputs._replace(delimiter=delimiter.replace(*_TAB))
+    return inputs._replace(delimiter=None if delimiter is None else delimiter.replace(*_TAB), encoding=encoding)
 
 
-def _split(names: str | list[str]) -> list[str]:
+def split_names(names: str | list[str]) -> list[str]:
+    """Names between commas."""
     return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
 
 
 def _num_lines(path: Path) -> int | None:
-    if path.suffix in (".gz", ".bz2", ".xz"):
+    if path.suffix in (".gz", ".bz2", ".xz") or not path.is_file():
         return None
     with path.open("rb") as file:
         return sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, get_type_hints
@@ -23,8 +24,7 @@ def parse(
     Args:
         words (Sequence[str]): The command line.
         commands (dict): Functions, or dictionaries of them, by name. Parameters that can be given by position are so on
-            the command line; those that are ``bool`` are flags. The fields of :obj:`options`, a data class, are options
-            of their own.
+            the command line; those that are ``bool`` are flags. The fields of data classes are options of their own.
         prog (str): The name of the program.
         description (str): What it is.
         version (str): Its version.
@@ -39,10 +39,12 @@ def parse(
     while not callable(command):
         name = found.subcommand
         command, found = command[name], found[name]
-    *shared, own = [
-        partial(source, **{name: found[name] for name in _parameters(source)}) for source in _sources(command)
-    ]
-    return partial(own, *(options() for options in shared))
+
+    def given(source: Callable[..., Any]) -> dict[str, Any]:
+        return {name: found[name] for name in _parameters(source)}
+
+    shared = {name: source(**given(source)) for name, source in _shared(command).items()}
+    return partial(command, **shared, **given(command))
 
 
 def _add_commands(parser: Any, commands: Mapping[str, Any]) -> None:
@@ -77,17 +79,22 @@ def _add_parameters(parser: Any, source: Callable[..., Any]) -> None:
     for name in flags:
         parser.add_argument(f"--{name}", action="store_true", help=told[name])
     add = parser.add_class_arguments if inspect.isclass(source) else parser.add_function_arguments
-    add(source, as_group=False, as_positional=False, skip={*by_place, *flags, "options"})
+    add(source, as_group=False, as_positional=False, skip={*by_place, *flags, *_shared(source)})
 
 
 def _sources(command: Command) -> list[Callable[..., Any]]:
-    """What has the options of a command as its parameters: the class of its parameter :obj:`options`, and itself."""
-    shared = get_type_hints(command).get("options")
-    return [command] if shared is None else [shared, command]
+    """What has the options of a command as its parameters: the data classes among its parameters, and itself."""
+    return [*_shared(command).values(), command]
+
+
+def _shared(command: Callable[..., Any]) -> dict[str, Any]:
+    hints = {} if inspect.isclass(command) else get_type_hints(command)
+    return {name: hint for name, hint in hints.items() if is_dataclass(hint)}
 
 
 def _parameters(source: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    return {name: each for name, each in inspect.signature(source).parameters.items() if name != "options"}
+    shared = _shared(source)
+    return {name: each for name, each in inspect.signature(source).parameters.items() if name not in shared}
 
 
 def _flags(source: Callable[..., Any]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,9 +20,9 @@ from typing_extensions import Self
 
 from tg_mlc._files import file_sha256, sha256
 from tg_mlc._options import check_choice, check_number
-from tg_mlc.cli._inputs import check_label_names, make_inputs
+from tg_mlc.cli._inputs import check_label_names, file_options, make_inputs
 from tg_mlc.cli._output import show
-from tg_mlc.cli.train import TrainOptions
+from tg_mlc.cli.train import FileFlags, TrainOptions
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
 from tg_mlc.saving import Predictor
 from tg_mlc.saving.folder import CONTENT, check_folder
@@ -40,6 +41,7 @@ class Run:
 
     Args:
         options (TrainOptions): Those of the command.
+        file (FileFlags): How the file is read.
         force (bool, optional): Whether to replace a model that is there, and to start anew. (default: :obj:`False`)
         json (bool, optional): Whether to print the result as JSON. (default: :obj:`False`)
 
@@ -48,8 +50,9 @@ class Run:
             writes to it.
     """
 
-    def __init__(self, options: TrainOptions, *, force: bool = False, json: bool = False) -> None:
-        self.options, self.inputs, self.out = options, make_inputs(options), check_folder(options.out)
+    def __init__(self, options: TrainOptions, file: FileFlags, *, force: bool = False, json: bool = False) -> None:
+        self.options, self.file, self.inputs = options, file, make_inputs(options, file)
+        self.out = check_folder(options.out)
         self.folder, self.force, self.json = _own_folder(self.out), force, json
         check_number("--seconds", options.seconds)
         check_choice("--split", options.split, self.inputs.input_kind.splits)
@@ -101,12 +104,17 @@ class Run:
     def key(self) -> str:
         """Differs between files, and between options that change what is trained."""
         told = {name: value for name, value in asdict(self.options).items() if name != "out"}
-        return sha256(json.dumps({**told, "csv": file_sha256(Path(self.options.csv))}).encode())[:12]
+        return sha256(json.dumps({**told, **asdict(self.file), "csv": file_sha256(Path(self.options.csv))}).encode())[
+            :12
+        ]
 
     @cached_property
     def dataset(self) -> MultiLabelDataset:
         """All samples of the file."""
-        dataset = self.inputs.dataset(Path(self.options.csv), self.folder)
+        how, path = file_options(self.file), Path(self.options.csv)
+        dataset = self.inputs.input_kind.from_csv(path, self.inputs.columns, self.inputs.labels, how, self.folder)
+        for line in [] if dataset.schema is None else dataset.schema.summary():
+            print(line, file=sys.stderr)  # noqa: T201
         check_label_names(dataset.label_names, self.inputs.separator)
         if len(dataset) < MIN_ROWS:
             expected = f"at least {MIN_ROWS} rows to train and to test with"
@@ -133,7 +141,7 @@ class Run:
         """Evaluates a model on the test samples, saves it with all that is known of it, and prints the results."""
         evaluation = model.evaluate(self.dataset[self.split.test])
         several = self.inputs.input_kind.reads_columns
-        columns = (self.dataset.feature_names or []) if several else self.inputs.columns
+        columns = [each.name for each in self.dataset.schema.inputs] if several else self.inputs.columns
         titles = [*(each.title for each in model.stacking.classifiers.values()), "LaMP"]
         weights, reason = dict(zip(titles, model.report["weights"], strict=False)), model.report["without_lamp"]
         results = {

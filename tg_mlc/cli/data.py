@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from tg_mlc.cli.train import FileFlags
 
 
 class DamagedError(Exception):
@@ -41,6 +44,41 @@ def info(name: str, *, root: str | None = None) -> int:
     if not Path(root).is_dir():
         raise ValueError(f"Expected '--root' to be the folder of all data sets (got '{root}', which is none)")
     return int(bool(_count(name, root, download=False)))
+
+
+def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write: str | None = None) -> int:
+    """Prints what each column of a file is taken for.
+
+    Args:
+        csv: The file.
+        labels: The columns of labels, between commas.
+        text: The column of texts, SMILES or DNA, if there is one.
+        write: A YAML file for the result, to be changed by hand and passed to "tg-mlc train" as --schema.
+    """
+    from tg_mlc._files import replace_when_done
+    from tg_mlc._optional import require
+    from tg_mlc.cli._inputs import file_options, split_names
+    from tg_mlc.inputs.kinds import claim_texts
+    from tg_mlc.inputs.schema import Schema
+    from tg_mlc.inputs.tables import check_columns, read_table
+
+    options = file_options(file)
+    table = read_table(csv, options.delimiter, options.encoding)
+    roles: Any = dict.fromkeys(split_names(labels) if labels else [], "label")
+    roles |= {text: "text"} if text else {}
+    hints = replace(options.hints, delimiter=table.delimiter)
+    schema = hints.schema or Schema.infer(table.cells(), roles, hints, table.place, strict=False)
+    schema = claim_texts(schema, table.cells()) if hints.schema is None else schema
+    if roles:
+        check_columns(list(roles), table.header, f"'{csv}'")
+        table.targets([name for name in roles if name != text], options.label_separator, options.label_paths)
+    print(f"{len(table):,} rows of {len(table.header)} columns.\n{schema}")  # noqa: T201
+    if write is not None:
+        with replace_when_done(write) as unfinished:
+            unfinished.write_text(
+                require("yaml", extra="data").safe_dump(schema.to_dict(), sort_keys=False, allow_unicode=True)
+            )
+    return 0
 
 
 def list_() -> int:

@@ -14,6 +14,7 @@ def evaluate(
     *,
     csv: str,
     delimiter: str | None = None,
+    encoding: str | None = None,
     batch_size: int = 256,
     device: str = "cpu",
     json: bool = False,
@@ -26,7 +27,8 @@ def evaluate(
     Args:
         model: The folder of the model.
         csv: A file with the columns of inputs and labels that the model was trained on.
-        delimiter: What stands between cells; by default, as in the file of the training.
+        delimiter: The mark between cells; by default, the one that occurs most in the header.
+        encoding: How characters are stored; by default, what the first bytes say, else UTF-8.
         batch_size: The number of samples at a time.
         device: Where to compute.
         json: Prints JSON.
@@ -39,11 +41,10 @@ def evaluate(
     from tg_mlc.saving import load
 
     predictor = load(model, device)
-    names, inputs = predictor.label_names, inputs_of(predictor, model, delimiter)
+    names, inputs = predictor.label_names, inputs_of(predictor, model, delimiter, encoding)
     blocks, scores, targets = Scores(predictor, inputs, csv, batch_size), [], []
     others: dict[str, set[str]] = {}
-    for table, found in blocks:
-        inputs.require(table, names if inputs.separator is None else inputs.labels)
+    for table, found, _ in blocks:
         scores.append(found)
         targets.append(inputs.targets(table, names, others))
     y, p = torch.from_numpy(np.concatenate(targets)), torch.from_numpy(np.concatenate(scores))

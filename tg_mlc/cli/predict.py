@@ -8,7 +8,8 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, TextIO
 
 from tg_mlc._optional import require
-from tg_mlc.cli._output import check_output, show, table
+from tg_mlc.cli._output import check_output, show
+from tg_mlc.cli._output import table as table_of
 
 
 def predict(
@@ -19,6 +20,8 @@ def predict(
     dna: str | None = None,
     csv: str | None = None,
     delimiter: str | None = None,
+    encoding: str | None = None,
+    keep: str = "all",
     out: str | None = None,
     metric: str = "f1_micro",
     batch_size: int = 256,
@@ -34,8 +37,11 @@ def predict(
         smiles: A molecule.
         text: A text.
         dna: A piece of DNA.
-        csv: A file with the columns of inputs that the model was trained on.
-        delimiter: What stands between cells of --csv; by default, as in the file of the training.
+        csv: A file with the columns of inputs that the model was trained on, of any format that training takes.
+        delimiter: The mark between cells of --csv; by default, the one that occurs most in the header.
+        encoding: How characters of --csv are stored; by default, what the first bytes say, else UTF-8.
+        keep: The columns of --csv to repeat beside the predictions, between commas; all, or none, with the numbers of
+            lines instead.
         out: The file for the predictions of --csv; by default, they are printed.
         metric: What thresholds are best for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
         batch_size: The number of samples at a time.
@@ -51,7 +57,7 @@ def predict(
         check_output(out, csv, model)
     predictor = load(model, device)
     thresholds = predictor.thresholds(metric)
-    inputs = inputs_of(predictor, model, delimiter)
+    inputs = inputs_of(predictor, model, delimiter, encoding)
     given = {kind: value for kind, value in {"smiles": smiles, "text": text, "dna": dna}.items() if value is not None}
     wanted = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"
     if len(given) + (csv is not None) != 1 or not given.keys() <= {inputs.kind}:
@@ -70,12 +76,26 @@ def predict(
         return 0
     blocks = Scores(predictor, inputs, csv, batch_size)
     with nullcontext(sys.stdout) if out is None else _replaced(out) as file:
-        for index, (_, scores) in enumerate(blocks):
+        for index, (table, scores, refused) in enumerate(blocks):
             lines = require("pandas", extra="train").DataFrame(scores.round(6), columns=predictor.label_names)
             names = [(inputs.separator or ";").join(lines.columns[row]) for row in scores >= thresholds]
             lines.insert(0, "predicted", names)
+            lines["reason"] = [refused.get(row, "") for row in range(len(lines))]
+            for place, (name, cells) in enumerate(_kept(table, keep, set(lines.columns)).items()):
+                lines.insert(place, name, cells)
             _write(lines, file, json, header=index == 0)
     return blocks.status("left blank")
+
+
+def _kept(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
+    """The columns of a file to repeat: labels that are known there stand beside as ``name (in the file)``."""
+    from tg_mlc.inputs.tables import check_columns
+
+    if keep == "none":
+        return {"line": table.lines or [table.first + row for row in range(len(table))]}
+    names = list(dict.fromkeys(table.header)) if keep == "all" else [name.strip() for name in keep.split(",")]
+    check_columns(names if keep != "all" else [], table.header, f"'{table.path}'")
+    return {f"{name} (in the file)" if name in taken else name: table.texts(name) for name in names}
 
 
 def _show_one(names: list[str], scores: list[float], thresholds: list[float], as_json: bool) -> None:
@@ -89,7 +109,7 @@ def _show_one(names: list[str], scores: list[float], thresholds: list[float], as
         (name, f"{score:.3f}", f"{threshold:.3f}", "yes" if score >= threshold else "no")
         for name, score, threshold in found
     ]
-    show(result, table(("label", "probability", "threshold", "predicted"), rows), as_json)
+    show(result, table_of(("label", "probability", "threshold", "predicted"), rows), as_json)
 
 
 @contextmanager

@@ -6,19 +6,46 @@ from dataclasses import dataclass
 
 
 @dataclass(kw_only=True)
+class FileFlags:
+    r"""Options of how a file is read, which is inferred otherwise.
+
+    Args:
+        delimiter: The mark between cells, \t for a tab; by default, the one that occurs most in the header.
+        encoding: How characters are stored; by default, what the first bytes say, else UTF-8.
+        decimal: The mark of decimals, a dot or a comma.
+        ignore: Columns to leave out, between commas.
+        id: Columns that name the rows, between commas, which are no inputs.
+        categorical: Columns whose numbers are names of categories, between commas.
+        label_separator: The mark between names, if --labels is one column that lists the names of a row's labels.
+        label_paths: The mark between the parts of names of labels that are paths, to add their ancestors.
+        schema: A file of "tg-mlc data check --write", in place of what is inferred.
+        max_lost: The share of rows that may be left out because they cannot be read; five rows always may.
+    """
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    ignore: str | list[str] | None = None
+    id: str | list[str] | None = None
+    categorical: str | list[str] | None = None
+    label_separator: str | None = None
+    label_paths: str | None = None
+    schema: str | None = None
+    max_lost: float = 0.1
+
+
+@dataclass(kw_only=True)
 class TrainOptions:
     r"""Options of the commands that train.
 
     Args:
-        csv: The file, with a header.
+        csv: The file, with a header: CSV or other text, Parquet, Excel or JSON.
         labels: The columns of labels, between commas; their cells are 0, 1 or blank (unknown).
         out: The folder of the model.
         smiles: The column of SMILES.
         text: The column of texts.
         dna: The column of DNA.
-        features: The columns of numbers, or of few words, between commas; by default, all but the labels.
-        label_separator: The mark between names, if --labels is one column that lists the names of a row's labels.
-        delimiter: The mark between cells, \t for a tab.
+        features: The columns of inputs, between commas; by default, all but the labels and the names of rows.
         split: How to choose the rows for testing: random, stratified or (SMILES) scaffold.
         seconds: The time that training may take, roughly; small files take less.
         seed: Seed of the split, of folds, trees and weights; equal seeds give equal models where time ends no search.
@@ -31,14 +58,12 @@ class TrainOptions:
     text: str | None = None
     dna: str | None = None
     features: str | list[str] | None = None
-    label_separator: str | None = None
-    delimiter: str = ","
     split: str = "random"
     seconds: float = 300.0
     seed: int = 0
 
 
-def train(options: TrainOptions, *, force: bool = False, json: bool = False) -> int:
+def train(options: TrainOptions, file: FileFlags, *, force: bool = False, json: bool = False) -> int:
     """Trains a model on a CSV file and evaluates it on a tenth of the rows that it has not seen.
 
     Args:
@@ -48,7 +73,7 @@ def train(options: TrainOptions, *, force: bool = False, json: bool = False) -> 
     from tg_mlc.cli._training import Run, time_left
     from tg_mlc.stacking import AutoModel
 
-    with Run(options, force=force, json=json) as run:
+    with Run(options, file, force=force, json=json) as run:
         train = run.train
         with time_left(options.seconds):
             model = AutoModel(options.seconds, options.seed).fit(train, run.folder / f"train-{run.key}")

@@ -9,10 +9,10 @@ from typing import Any
 
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
-from tg_mlc.cli.train import TrainOptions
+from tg_mlc.cli.train import FileFlags, TrainOptions
 
 
-def tune(options: TrainOptions, *, trials: int = 20, force: bool = False, json: bool = False) -> int:
+def tune(options: TrainOptions, file: FileFlags, *, trials: int = 20, force: bool = False, json: bool = False) -> int:
     """Trains as "tg-mlc train" does, with the best of many settings of label message passing.
 
     Trials that are worse than most after the same number of epochs stop early. All of them take their own time, on top
@@ -28,7 +28,7 @@ def tune(options: TrainOptions, *, trials: int = 20, force: bool = False, json: 
 
     check_count("--trials", trials)
     optuna = require("optuna", extra="tune")
-    with Run(options, force=force, json=json) as run, ExitStack() as shown:
+    with Run(options, file, force=force, json=json) as run, ExitStack() as shown:
         study = _study(optuna, run.folder, run.key, options.seed)
 
         def search(*args: Any) -> dict[str, Any]:

@@ -32,6 +32,9 @@ class MultiLabelDataset(InMemoryDataset):
             shape ``[1, num_inputs]``) or :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``).
         feature_names (list[str], optional): The words of the vocabulary, or the names of a vector's entries.
         num_inputs (int, optional): The size of the vocabulary, or of a vector.
+        schema (Schema, optional): What the columns of the table are that the samples were made of.
+        tokenizer (str): How texts became the words of samples, as of :func:`~tg_mlc.data.tokenize`; :obj:`"other"` if
+            by a function of one's own.
         preprocessor (Preprocessor, optional): What made the samples of others, for models to be saved with.
     """
 
@@ -39,6 +42,8 @@ class MultiLabelDataset(InMemoryDataset):
     kind: str | None = None
     feature_names: list[str] | None = None
     num_inputs: int | None = None
+    schema: Any = None
+    tokenizer: str = "words"
     preprocessor: SampleMaker | None = None
     _official: tuple[Tensor, Tensor] | None = None
     _copied: Sequence[int] | None = None  # the places of a copy's samples in the whole data set, if it is of a part

@@ -104,8 +104,8 @@ class DatasetCard:
         parts = " + ".join(f"{size:,}" for size in self.official or ())
         never = f" ({self.never_positive} without a positive sample)" if self.never_positive else ""
         # So few different entries of sequences are those of DNA: no vocabulary of words is as small.
-        words = "letters" if self.kind == "sequence" and (self.num_inputs or math.inf) <= len(LETTERS) else "words"
-        entries = {"bag": words, "sequence": words, "vector": "entries", "graph": "features of a node"}
+        words = "letters" if (self.num_inputs or math.inf) <= len(LETTERS) else "words"
+        entries = {"bag": "words", "sequence": words, "vector": "entries", "graph": "features of a node"}
         rows = [
             ("Kind", self.kind),
             ("Samples", _number(self.samples) + (f" ({parts} as published)" if parts else "")),

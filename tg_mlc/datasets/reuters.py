@@ -78,6 +78,7 @@ class Reuters21578(PublishedTable):
         ValueError: If an option is out of range.
     """
 
+    tokenizer = "letters"
     license = published("reuters").licence
     files = (*_STORY_FILES, _DESCRIPTIONS)
 
@@ -118,7 +119,7 @@ class Reuters21578(PublishedTable):
     def read(self) -> Records:
         """Makes the table from the raw files."""
         stories, topics = select_modapte(self._read_stories())
-        documents = [tokenize(story.text) for story in stories]
+        documents = [tokenize(story.text, "letters") for story in stories]
         in_train = np.array([story.split == "TRAIN" for story in stories])
         train, test = np.flatnonzero(in_train), np.flatnonzero(~in_train)
         tokens, words = self.options.encode((documents[row] for row in train), documents)

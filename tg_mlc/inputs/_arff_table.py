@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from tg_mlc._files import MAX_BYTES, read_unpacked
 from tg_mlc._numbers import NUMBER, parse_number
-from tg_mlc.inputs.tables import MAX_VALUES
+from tg_mlc.inputs.schema import MAX_VALUES
 
 logger = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tg_mlc._optional import require
-from tg_mlc.inputs.tables import CSVTable, check_columns, read_csv_table
+from tg_mlc.inputs.notations import MISSING
+from tg_mlc.inputs.tables import Table, check_columns, read_table
 
 MAX_DAYS = 150_000  # in the year 2380; what is more is a date as 202401 or 20240131, or seconds
 
@@ -21,19 +21,25 @@ class EventTable:
     it has no header.
     """
 
-    def __init__(self, table: Any, used: list[str], columns: Sequence[str] | None) -> None:
+    def __init__(
+        self,
+        table: Any,
+        used: list[str],
+        columns: Sequence[str] | None,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+    ) -> None:
         self._pandas = require("pandas", extra="data")
         is_path = isinstance(table, (str, os.PathLike))
         self.source = f"'{table}'" if is_path else "the table"
-        self._csv: CSVTable | None = None
-        if is_path and Path(table).suffix.lower() != ".parquet":
-            self._csv = read_csv_table(table, header=columns)
+        self._csv: Table | None = None
+        if is_path:
+            self._csv = read_table(table, delimiter, encoding, header=columns)
             check_columns(used, self._csv.header, self.source)
             table = {name: self._csv.frame[self._csv.header.index(name)].reset_index(drop=True) for name in used}
         elif columns is not None:
             raise ValueError(f"Expected 'columns' only for a CSV file without header (got them for {self.source})")
         else:
-            table = _read_parquet(Path(table)) if is_path else table
             if not hasattr(table, "columns"):
                 raise ValueError(f"Expected a data frame, or the path of a file (got {type(table).__name__})")
             check_columns(used, list(table.columns), self.source)
@@ -51,7 +57,7 @@ class EventTable:
     def names(self, column: str) -> tuple[list[str], np.ndarray]:
         """The names in a column, sorted, and the place of each row's name among them."""
         texts = self.columns[column].astype(str).str.strip()
-        self._refuse(self.columns[column].isna() | (texts == ""), column, "a name")
+        self._refuse(self.columns[column].isna() | texts.str.lower().isin(MISSING), column, "a name")
         places, names = self._pandas.factorize(texts, sort=True)
         return names.tolist(), places
 
@@ -60,7 +66,7 @@ class EventTable:
         values = self._numbers(column)
         unknown = ~np.isfinite(values)
         cells = self.columns[column][unknown]
-        unknown[unknown] = cells.notna() & (cells.astype(str).str.strip() != "")
+        unknown[unknown] = cells.notna() & ~cells.astype(str).str.strip().str.lower().isin(MISSING)
         self._refuse(unknown, column, "a finite number or a blank cell")
         return values
 
@@ -101,19 +107,9 @@ class EventTable:
     def _refuse(self, is_wrong: Any, column: str, expected: str, hint: str = "") -> None:
         if is_wrong.any():
             row = int(np.argmax(is_wrong))
-            line = "" if self._csv is None else f" (line {self._csv.lines[row]})"
+            where = f"row {row}" if self._csv is None else self._csv.where(row)
             cells = [self.columns[name].iloc[row] for name in column.split("' and '")]
             got = ", ".join(repr(cell) if isinstance(cell, str) else str(cell) for cell in cells)
             raise ValueError(
-                f"Expected {expected} in row {row}{line}, column '{column}' of {self.source} (got {got[:80]}){hint}"
+                f"Expected {expected} in {where}, column '{column}' of {self.source} (got {got[:80]}){hint}"
             )
-
-
-def _read_parquet(path: Path) -> Any:
-    require("pyarrow.parquet", extra="parquet")
-    if not path.is_file():
-        raise FileNotFoundError(f"Expected the parquet file '{path}' (got no such file in '{path.parent.absolute()}')")
-    try:
-        return require("pandas", extra="parquet").read_parquet(path, engine="pyarrow")
-    except (ValueError, OSError, NotImplementedError) as error:
-        raise ValueError(f"Expected '{path}' to be a parquet file (got {type(error).__name__}: {error})") from error

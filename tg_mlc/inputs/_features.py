@@ -16,7 +16,7 @@ from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array, as_list, check_real, to_numbers, to_scipy
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.inputs.kind import InputKind
-from tg_mlc.inputs.tables import column_of, matrix_of, nominal_names
+from tg_mlc.inputs.schema import Schema, cells_of
 
 Document = Sequence[Any]
 
@@ -30,6 +30,7 @@ class TableKind(InputKind):
         kind (str): The :obj:`kind` of the samples, as of :class:`~tg_mlc.data.MultiLabelDataset`.
         feature_names (list[str], optional): The vocabulary, or the names of columns.
         num_inputs (int): The size of the vocabulary, or of a row.
+        schema (dict, optional): What the columns of the table were, as of :class:`~tg_mlc.inputs.schema.Schema`.
 
     Raises:
         ValueError: On use, if samples are of another kind, or have other words or columns than those that it was fitted
@@ -40,6 +41,7 @@ class TableKind(InputKind):
     kind: str
     feature_names: list[str] | None
     num_inputs: int
+    schema: dict[str, Any] | None = None
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         """Takes the labels, and the words or columns, of the samples."""
@@ -47,6 +49,7 @@ class TableKind(InputKind):
             expected = " or ".join(repr(form.kind) for form in self.forms.values())
             raise ValueError(f"Expected samples of kind {expected} (got {dataset} of kind {dataset.kind!r})")
         self.kind, self.feature_names, self.num_inputs = dataset.kind, dataset.feature_names, dataset.num_inputs
+        self.schema = None if dataset.schema is None else dataset.schema.to_dict()
         return super().fit(dataset, split)
 
     def transform(self, raw: Any) -> MultiLabelDataset:
@@ -59,14 +62,17 @@ class TableKind(InputKind):
         return samples
 
     def _new_samples(self, raw: Any) -> MultiLabelDataset:
-        raw = without_nominal(raw, self.feature_names, is_old=True)[0]
+        schema = None if self.schema is None else Schema.from_dict(self.schema)
+        raw = read_frame(raw, self.feature_names, is_old=True, schema=schema)[0]
         old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
         return self.samples(raw, self._unknown(num_rows_of(raw)), self.label_names, self.kind, **old)
 
     def _column(self, raw: Any) -> Any:
         """A data frame's columns that training had, if all are there."""
-        columns = [str(column) for column in getattr(raw, "columns", ())]
-        wanted = {column_of(name, columns) for name in self.feature_names or ()} if columns else set()
+        if not hasattr(raw, "columns") or self.schema is not None:
+            return raw
+        columns = [str(column) for column in raw.columns]
+        wanted = {column.name for column in Schema.of_names(self.feature_names or (), columns).columns}
         if not wanted or not wanted.issubset(columns):
             return raw
         return raw[[own for own, column in zip(raw.columns, columns, strict=True) if column in wanted]]
@@ -98,22 +104,32 @@ def may_be_rows(documents: list[Document]) -> bool:
     return not any(isinstance(word, str) for word in chain.from_iterable(documents))
 
 
-def without_nominal(X: Any, feature_names: Sequence[str] | None, is_old: bool) -> tuple[Any, Sequence[str] | None]:
-    """A data frame with nominal columns as a matrix with a column for each of their values, and its names; anything
-    else unchanged.
+def read_frame(
+    X: Any, feature_names: Sequence[str] | None, *, is_old: bool, schema: Schema | None = None
+) -> tuple[Any, Sequence[str] | None, Schema | None]:
+    """A data frame with columns that are no numbers as a matrix, the names of its columns, and its schema.
 
-    With :obj:`is_old`, names are those of an old data set, which has columns for values of nominal ones.
+    Anything else stays as it is.
+
+    With :obj:`is_old`, names are those of an old data set, as is the schema, if it had one.
     """
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return X, feature_names, None
+    if is_old and schema is not None:
+        return schema.matrix(cells_of(X)), feature_names, schema
+    if all(getattr(dtype, "kind", "O") in "biufc" for dtype in X.dtypes):
+        return X, feature_names, None
     if is_old:
-        columns = [str(column) for column in getattr(X, "columns", ())]
-        sources = list(dict.fromkeys(column_of(name, columns) for name in feature_names or ()))
-        if not columns or sources == list(feature_names or ()):
-            return X, feature_names
-        return matrix_of(in_order(X, sources, "X"), list(feature_names or ())), feature_names
-    frame = take_by_name(X, feature_names, "feature_names")
-    given = None if feature_names is None else [str(name) for name in feature_names]
-    names = nominal_names(frame, given)
-    return (X, feature_names) if names is None else (matrix_of(frame, names, given), names)
+        schema = Schema.of_names(feature_names or (), [str(column) for column in X.columns])
+        names = [column.name for column in schema.columns]
+        return schema.matrix(cells_of(in_order(X, names, "X"))), feature_names, None
+    cells = cells_of(take_by_name(X, feature_names, "feature_names"))
+    if feature_names is not None:
+        check_names(names := [str(name) for name in feature_names], len(cells), "feature_names")
+        cells = dict(zip(names, cells.values(), strict=True))
+    schema = Schema.infer(cells, {}, chosen=feature_names is not None)
+    schema.announce()
+    return schema.matrix(cells), schema.feature_names, schema
 
 
 def read_matrix(

@@ -12,7 +12,8 @@ from tg_mlc._frames import check_same_rows, in_order
 from tg_mlc._numbers import as_list
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, predefined_split
 from tg_mlc.data._label_values import read_labels
-from tg_mlc.inputs._features import num_rows_of, without_nominal
+from tg_mlc.inputs._features import num_rows_of, read_frame
+from tg_mlc.inputs.checks import check_samples
 from tg_mlc.inputs.kind import num_rows
 from tg_mlc.inputs.kinds import infer_kind, kind_named
 
@@ -98,9 +99,10 @@ def from_arrays(
     if num_rows(X) not in (None, len(y)):
         raise ValueError(f"Expected 'X' and 'Y' to have as many rows as each other (got {num_rows(X)} and {len(y)})")
     parts = predefined_split(_row_numbers(train, len(y), "train"), (), _row_numbers(test, len(y), "test"), len(y))
-    X, feature_names = without_nominal(X, feature_names, is_old=num_inputs is not None)
+    schema = None if like is None else like.schema
+    X, feature_names, schema = read_frame(X, feature_names, is_old=num_inputs is not None, schema=schema)
     kind = kind or infer_kind(X)
-    return kind_named(kind).samples(
+    dataset = kind_named(kind).samples(
         X,
         y,
         names,
@@ -111,6 +113,10 @@ def from_arrays(
         test=None if test is None else parts.test.numpy(),
         transform=transform,
     )
+    dataset.schema = schema
+    if num_inputs is None:
+        check_samples(dataset)
+    return dataset
 
 
 def _row_numbers(rows: Any, num_samples: int, name: str) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from tg_mlc.inputs.tf_idf import TfIdf
 SIZES = (5, 6)
 #: The number of letters that become one component of a network.
 POOL = 4
+MIN_LETTERS = 10  #: of a text that is taken for DNA
 
 
 class Kmers(View):
@@ -78,10 +79,15 @@ class DNA(InputKind):
     """
 
     forms = {"dna": Form("sequence")}
-    option = settings = "dna"
+    option = settings = role = "dna"
     noun = "DNA"
     views = {"kmers": Kmers}
     constant_names = list(LETTERS)
+
+    @classmethod
+    def claims(cls, texts: Sequence[Any]) -> bool:
+        """Tells whether strings are at least ten letters of DNA each."""
+        return all(len(text) >= MIN_LETTERS and not set(text.upper()) - {*LETTERS, "N"} for text in texts)
 
     @classmethod
     def check(cls, raw: Any) -> None:

@@ -114,6 +114,8 @@ def from_events(
     amount: str | None = None,
     time_format: str | None = None,
     columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> EventSequences:
     """Makes sequences of label sets of a table that has one row for each label of an event.
 
@@ -139,6 +141,7 @@ def from_events(
         time_format (str, optional): How dates are written, as for :meth:`datetime.datetime.strptime`. Time zones count;
             dates without one are in UTC. (default: :obj:`None`, ISO 8601, unless the first row has a number)
         columns (list of str, optional): The names of the columns of a CSV file without header. (default: :obj:`None`)
+        delimiter, encoding: As of :func:`from_csv`.
 
     Raises:
         ValueError: If the file cannot be read, a column is missing, or a cell is not what its column holds, or blank
@@ -151,7 +154,9 @@ def from_events(
             f"Expected 'time' to be one column, or those of year and month without 'time_format' (got time={times}, "
             f"time_format={time_format!r})"
         )
-    cells = EventTable(table, [name for name in (entity, *times, label, amount) if name is not None], columns)
+    cells = EventTable(
+        table, [name for name in (entity, *times, label, amount) if name is not None], columns, delimiter, encoding
+    )
     entities, entity_of = (["all"], np.zeros(len(cells), dtype=np.int64)) if entity is None else cells.names(entity)
     label_names, label_of = cells.names(label)
     days = cells.days(time, time_format) if isinstance(time, str) else cells.months(*times)

@@ -18,7 +18,7 @@ from scipy import sparse
 from torch import Tensor
 
 from tg_mlc._files import FilePath, byte_lines, decode
-from tg_mlc.inputs.tables import CSVTable, read_csv_blocks
+from tg_mlc.inputs.tables import Table, read_blocks
 
 #: The letters in the order of their codes; N stands for every letter that is not known.
 LETTERS = "ACGTN"
@@ -132,7 +132,7 @@ class LabelTable:
     def __init__(self, path: FilePath, id_column: str, label_columns: Sequence[str] | None) -> None:
         self.path = Path(os.fsdecode(path))
         self._delimiter = "\t" if ".tsv" in map(str.lower, self.path.suffixes) else ","
-        blocks = read_csv_blocks(self.path, self._delimiter)
+        blocks = read_blocks(self.path, self._delimiter)
         first = next(blocks)
         others = [name for name in first.header if name != id_column]
         self.names = others if label_columns is None else list(label_columns)
@@ -146,11 +146,11 @@ class LabelTable:
         rows = self._rows_of(files)
         return (self._values[rows[start : start + ROWS_AT_ONCE]] for start in range(0, len(rows), ROWS_AT_ONCE))
 
-    def _read(self, block: CSVTable, id_column: str) -> np.ndarray:
+    def _read(self, block: Table, id_column: str) -> np.ndarray:
         for number, cell in enumerate(block.texts(id_column), start=block.first):
             name = cell.strip()
             if self._row.setdefault(name, number) != number:
-                lines = [line for each in read_csv_blocks(self.path, self._delimiter) for line in each.lines]
+                lines = [line for each in read_blocks(self.path, self._delimiter) for line in each.lines]
                 got = f"'{name}' in lines {lines[self._row[name]]} and {lines[number]}"
                 raise ValueError(f"Expected one row for every sequence in '{self.path}' (got {got})")
         return label_bytes(block.labels(self.names))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypedDict, cast
 
@@ -13,12 +14,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
 
-from tg_mlc._numbers import as_list
+from tg_mlc._numbers import as_list, is_missing
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
-from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.records import Records, Tokens
+from tg_mlc.inputs.checks import check_lost, check_samples
 from tg_mlc.inputs.preprocessor import Preprocessor
-from tg_mlc.inputs.tables import read_csv_table
+from tg_mlc.inputs.schema import Hints, Role
+from tg_mlc.inputs.tables import read_table
 
 #: The inputs of all samples: bags, vectors or sequences.
 Rows: TypeAlias = sp.csr_array | np.ndarray | Tokens
@@ -66,6 +68,27 @@ class SampleOptions(ReadOptions, total=False):
     transform: Callable[[Data], Data] | None  #: applied to a sample at every access
 
 
+@dataclass(frozen=True)
+class FileOptions:
+    """What a person says of how a file is to be read, which is inferred otherwise.
+
+    Args:
+        label_separator (str, optional): The mark between names, if one column lists the labels of a row.
+        label_paths (str, optional): The mark between the parts of names of labels that are paths.
+        delimiter (str, optional): The mark between cells.
+        encoding (str, optional): How characters are stored.
+        max_lost (float, optional): The share of rows that may be left out because they cannot be read.
+        hints (Hints, optional): What a person says of columns.
+    """
+
+    label_separator: str | None = None
+    label_paths: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    max_lost: float = 0.1
+    hints: Hints = field(default_factory=Hints)
+
+
 class EncoderOptions(TypedDict, total=False):
     """Options of encoders, with the defaults of :func:`~tg_mlc.inputs.input_encoder`."""
 
@@ -85,6 +108,7 @@ class InputKind(Preprocessor):
         forms (dict[str, Form]): The forms of raw inputs by the names that estimators have for them.
         option (str): The name of the kind in the options of the command line.
         noun (str): What a single input is, for messages.
+        role (str): The role of a column of such inputs, as of :class:`~tg_mlc.inputs.schema.Column`.
         settings (str): The name of the settings of LaMP in :obj:`tg_mlc.stacking.folds.SETTINGS`.
         views (dict): By name, what makes a :class:`View`; the last one keeps most of the content of a sample.
         reads_columns (bool): Whether an input is several columns of a table, not the cell of one.
@@ -101,6 +125,7 @@ class InputKind(Preprocessor):
     forms: ClassVar[Mapping[str, Form]]
     option: ClassVar[str]
     noun: ClassVar[str] = "an input"
+    role: ClassVar[Role] = "number"
     settings: ClassVar[str] = "table"
     views: ClassVar[Mapping[str, Callable[[], View]]]
     reads_columns: ClassVar[bool] = False
@@ -115,6 +140,11 @@ class InputKind(Preprocessor):
         """Tells whether samples are of this kind, by :attr:`forms` and :attr:`constant_names`."""
         is_form = dataset.kind in {form.kind for form in cls.forms.values()}
         return is_form and cls.constant_names in (None, dataset.feature_names)
+
+    @classmethod
+    def claims(cls, texts: Sequence[Any]) -> bool:
+        """Tells whether the cells of a column are likely to be inputs of this kind."""
+        return False
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
@@ -173,29 +203,36 @@ class InputKind(Preprocessor):
         path: Path,
         columns: Sequence[str],
         labels: Sequence[str],
-        label_separator: str | None = None,
-        delimiter: str = ",",
+        options: FileOptions | None = None,
         folder: Path | None = None,
     ) -> MultiLabelDataset:
-        """Makes a data set of columns of a CSV file.
+        """Makes a data set of columns of a file.
 
         Args:
             path (Path): The file.
             columns (Sequence[str]): The column of inputs; several if the kind :attr:`reads_columns`, all but the labels
                 if empty.
             labels (Sequence[str]): The columns of labels, or the one that lists names.
-            label_separator (str, optional): The mark between names. (default: :obj:`None`, a column for each label)
-            delimiter (str, optional): The mark between cells. (default: :obj:`","`)
+            options (FileOptions, optional): How to read it. (default: :obj:`None`)
             folder (Path, optional): Keeps what takes long. (default: :obj:`None`)
         """
-        table = read_csv_table(path, delimiter)
-        columns = list(columns) or [name for name in table.header if name not in labels]
-        table.require(labels, columns)
-        X, names = table.features(columns) if cls.reads_columns else (cls.split(table.texts(columns[0])), None)
-        listed = label_separator is not None
-        Y: Any = table.label_sets(labels[0], str(label_separator)) if listed else table.labels(labels)
-        y, label_names = read_labels(Y, None if listed else labels)
-        return cls.samples(X, y, label_names, feature_names=names)
+        options = options or FileOptions()
+        table = read_table(path, options.delimiter, options.encoding)
+        schema = table.schema(columns, labels, options.hints, None if cls.reads_columns else cls.role)
+        y, label_names = table.targets(labels, options.label_separator, options.label_paths)
+        X: Any
+        if cls.reads_columns:
+            X, names = schema.matrix(table.cells(), table.place), schema.feature_names
+        else:
+            texts, names = table.texts(columns[0]), None
+            refused = cls._refused(texts)
+            check_lost(refused, len(texts), table.where, options.max_lost)
+            kept = [row for row in range(len(texts)) if row not in refused]
+            X, y = cls.split([texts[row] for row in kept]), y[kept]
+        dataset = cls.samples(X, y, label_names, feature_names=names)
+        dataset.schema = schema
+        check_samples(dataset)
+        return dataset
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         """Takes the labels of the samples."""
@@ -214,7 +251,28 @@ class InputKind(Preprocessor):
         raw = raw.tolist() if isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype.kind == "U" else raw
         if num_rows(raw) == 0:
             raise ValueError("Expected at least one raw input (got none); pass a list with one entry per sample")
-        return self._new_samples(self.split(raw))
+        return self._new_samples(self._split(raw))
+
+    def unreadable(self, raw: Any) -> dict[int, str]:
+        """The reasons, by rows, of raw inputs that :meth:`check` refuses, or that are missing."""
+        raw = as_list(self._column(raw))
+        is_list = hasattr(raw, "__len__") and not isinstance(raw, (MultiLabelDataset, str, bytes))
+        return self._refused(raw) if is_list else {}
+
+    @classmethod
+    def _refused(cls, raw: Sequence[Any]) -> dict[int, str]:
+        refused = {}
+        for row, one in enumerate(raw):
+            try:
+                if is_missing(one):
+                    raise ValueError(f"Expected {cls.noun} (got nothing)")
+                cls.check(one)
+            except ValueError as error:
+                refused[row] = str(error)
+        return refused
+
+    def _split(self, raw: Any) -> Any:
+        return self.split(raw)
 
     def _new_samples(self, raw: Any) -> MultiLabelDataset:
         check_is_list(raw)

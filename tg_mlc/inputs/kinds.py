@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from tg_mlc.data.bags import bag_of_words
 from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.kind import EncoderOptions, InputKind, View
 from tg_mlc.inputs.molecules import Molecules
+from tg_mlc.inputs.notations import is_blank
+from tg_mlc.inputs.schema import Schema, texts_of
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 
@@ -77,6 +79,24 @@ def infer_form(X: Any) -> str:
     if texts is None:
         return "bags" if sp.issparse(X) else "vectors"
     return "smiles" if Molecules.claims(texts) else "texts"
+
+
+def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray], sample: int = 50) -> Schema:
+    """Names the kind of the columns of texts that a schema leaves out, if one claims their first cells."""
+    for column in schema.columns:
+        if column.role in ("id", "ignored"):
+            texts = [cell.strip() for cell in texts_of(cells[column.name][:sample]) if not is_blank(cell)]
+            kind = next((kind for kind in reversed(KINDS) if texts and _claims(kind, texts)), None)
+            if kind is not None:
+                column.role, column.reason = kind.role, f"perhaps inputs: pass --{kind.option} '{column.name}'"
+    return schema
+
+
+def _claims(kind: type[InputKind], texts: Sequence[str]) -> bool:
+    try:
+        return kind.claims(texts)
+    except ValueError:  # of most texts, not all
+        return True
 
 
 def as_texts(X: Any) -> list[Any] | None:

@@ -14,18 +14,15 @@ import scipy.sparse as sp
 from torch_geometric.data import Data
 
 from tg_mlc._files import read_unpacked
-from tg_mlc._numbers import NUMBER
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
 from tg_mlc.data import ArrayDataset
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.records import Records
 from tg_mlc.inputs._features import read_matrix
+from tg_mlc.inputs.tables import LIBSVM_LINE, LIBSVM_SIZES
 
 _MAX_INDEX = 2**24  # of an input, each of which has a name
-_LABELS = r"[0-9]{1,9}(?:\.0*)?(?:,[0-9]{1,9}(?:\.0*)?)*"
-_LINE = re.compile(rf"(?:({_LABELS})(?=\s|\Z))?\s*((?:[0-9]{{1,9}}:{NUMBER}(?:\s+|\Z))*)(?:#.*)?")
-_SIZES = re.compile(r"\s*([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})\s*")
 
 
 def from_libsvm(
@@ -66,7 +63,7 @@ def from_libsvm(
     parts, sizes = list[tuple[Any, Any]](), list[tuple[int, int] | None]()
     for each in [path] if test is None else [path, test]:
         lines = read_unpacked(each).decode(errors="replace").splitlines()
-        declared = _SIZES.fullmatch(lines[0]) if lines else None
+        declared = LIBSVM_SIZES.fullmatch(lines[0]) if lines else None
         while lines and not declared and not lines[-1].strip():
             lines.pop()
         _check_lines(lines, declared, f"'{each}'", zero_based)
@@ -107,14 +104,6 @@ def from_libsvm(
     return ArrayDataset(Records(inputs, values, label_names, feature_names, *official).to_samples(), transform)
 
 
-def looks_like_libsvm(first_lines: list[str]) -> bool:
-    """Tells whether lines are in the form of LibSVM, perhaps after one of three sizes."""
-    lines = [line for line in first_lines if line.strip()]
-    rows = lines[1:] if lines and _SIZES.fullmatch(lines[0]) else lines
-    matches = [_LINE.fullmatch(line.rstrip()) for line in rows]
-    return None not in matches and any(match is not None and match[2] for match in matches)
-
-
 def _check_lines(lines: list[str], declared: re.Match[str] | None, path: str, zero_based: bool | None) -> None:
     """Refuses the first line that has another form, or a number out of range."""
     first = 0 if zero_based or (zero_based is None and declared) else 1
@@ -124,7 +113,7 @@ def _check_lines(lines: list[str], declared: re.Match[str] | None, path: str, ze
         where = f"line {number} of {path}"
         if number == 1 and declared:
             continue
-        match = _LINE.fullmatch(line.rstrip())
+        match = LIBSVM_LINE.fullmatch(line.rstrip())
         if match is None or not (line.strip() or declared):
             expected = "labels and inputs as in 'label,label index:value index:value'"
             hint = "a sample without both is written as '0:0'" if match else "is it in the form of LibSVM?"

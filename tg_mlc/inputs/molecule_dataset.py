@@ -185,7 +185,8 @@ class MoleculeDataset(LabeledMolecules):
         smiles_column: str,
         label_columns: Sequence[str] | None = None,
         *,
-        delimiter: str = ",",
+        delimiter: str | None = None,
+        encoding: str | None = None,
         root: str | Path | None = None,
         transform: Callable[[Data], Data] | None = None,
         force_reload: bool = False,
@@ -198,7 +199,7 @@ class MoleculeDataset(LabeledMolecules):
             smiles_column (str): Name of the column of SMILES strings.
             label_columns (list[str], optional): Names of the label columns, with cells 0, 1 or blank (unknown).
                 (default: all columns but :obj:`smiles_column`)
-            delimiter (str, optional): What stands between cells. (default: :obj:`","`)
+            delimiter, encoding: As of :func:`~tg_mlc.data.from_csv`.
             root (str or Path, optional): Folder to keep the finished graphs in, so that the next call with the same
                 file and arguments need not make them again. Those of a function as :obj:`pre_transform` or
                 :obj:`pre_filter` are not kept, as nothing tells two functions apart; those of an object are, by its
@@ -214,12 +215,12 @@ class MoleculeDataset(LabeledMolecules):
         """
 
         def build() -> Samples:
-            smiles, y, names = read_molecules(path, smiles_column, label_columns, delimiter)
+            smiles, y, names = read_molecules(path, smiles_column, label_columns, delimiter, encoding)
             return molecule_samples(smiles, y, names, **options)
 
         columns = None if label_columns is None else list(label_columns)
         changes = options.get("pre_transform"), options.get("pre_filter")
-        key = settings_key(smiles_column, columns, delimiter, options.get("on_error", "skip"), *changes)
+        key = settings_key(smiles_column, columns, delimiter, encoding, options.get("on_error", "skip"), *changes)
         if root is None or key is None:
             return cls(build(), transform)
         digest = sha256(Path(path).read_bytes() + key.encode())[:16]

@@ -19,7 +19,18 @@ from tg_mlc._names import shorten
 from tg_mlc._optional import is_installed
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import with_attribute
-from tg_mlc.inputs.kind import EncoderOptions, Form, InputKind, ReadOptions, Rows, SampleOptions, View, check_is_list
+from tg_mlc.inputs.checks import check_lost, check_samples
+from tg_mlc.inputs.kind import (
+    EncoderOptions,
+    FileOptions,
+    Form,
+    InputKind,
+    ReadOptions,
+    Rows,
+    SampleOptions,
+    View,
+    check_is_list,
+)
 from tg_mlc.inputs.molecule_dataset import MoleculeDataset
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.scalers import LogCounts, QuantileScaler
@@ -31,6 +42,7 @@ from tg_mlc.inputs.smiles import (
     molecule_from_smiles,
     parse_smiles,
 )
+from tg_mlc.inputs.tables import read_table
 
 #: The vectors that describe a molecule as a whole, by the attribute that holds them.
 VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")
@@ -99,7 +111,7 @@ class Molecules(InputKind):
     """
 
     forms = {"smiles": Form(None)}
-    option, noun, settings = "smiles", "a molecule", "molecules"
+    option, noun, settings, role = "smiles", "a molecule", "molecules", "molecule"
     splits = ("random", "stratified", "scaffold")
     views = {"substructures": partial(MoleculeVectors, ("morgan",)), "vectors": MoleculeVectors}
     sizes: dict[str, int]
@@ -165,13 +177,20 @@ class Molecules(InputKind):
         path: Path,
         columns: Sequence[str],
         labels: Sequence[str],
-        label_separator: str | None = None,
-        delimiter: str = ",",
+        options: FileOptions | None = None,
         folder: Path | None = None,
     ) -> MultiLabelDataset:
         """Makes molecules with all vectors, which the folder keeps; rows that cannot be read are left out."""
         kept: dict[str, Any] = {"root": folder, "pre_transform": molecule_features()}
-        return MoleculeDataset.from_csv(path, columns[0], labels, delimiter=delimiter, **kept)
+        options = options or FileOptions()
+        kept |= {"delimiter": options.delimiter, "encoding": options.encoding}
+        dataset = MoleculeDataset.from_csv(path, columns[0], labels, **kept)
+        report = dataset.report
+        reasons = {each.row: f"'{each.smiles:.60}': {each.reason}" for each in report.invalid}
+        lines = read_table(path, options.delimiter, options.encoding) if reasons else None
+        check_lost(reasons, report.num_rows, lines.where if lines is not None else str, options.max_lost)
+        check_samples(dataset)
+        return dataset
 
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
         """Takes labels and sizes of vectors, and returns samples with these vectors."""

@@ -52,6 +52,14 @@ class Preprocessor(ABC):
             raw (Any): Samples, or what the class makes samples of.
         """
 
+    def unreadable(self, raw: Any) -> dict[int, str]:
+        """The reasons, by rows, of raw inputs of which no samples can be made; they pass if the class does not look.
+
+        Args:
+            raw (Any): As in :meth:`transform`.
+        """
+        return {}
+
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
         """Fits to the training samples of a split and transforms all samples, to train and to evaluate a model on.
 
@@ -104,6 +112,10 @@ class Chain(Preprocessor):
     def transform(self, raw: Any) -> MultiLabelDataset:
         """New inputs, through every step."""
         return cast(MultiLabelDataset, reduce(lambda samples, step: step.transform(samples), self.steps, raw))
+
+    def unreadable(self, raw: Any) -> dict[int, str]:
+        """Those of the first step."""
+        return self.steps[0].unreadable(raw)
 
     def state_dict(self) -> dict[str, Any]:
         """The states of all steps."""

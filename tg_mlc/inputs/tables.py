@@ -1,17 +1,22 @@
-"""Tables: CSV files, which pandas reads, and the columns of data frames as matrices of numbers."""
+"""Tables: files of any usual format as cells in columns, which pandas reads, and the labels in them."""
 
 from __future__ import annotations
 
+import ast
 import codecs
 import csv
 import io
+import json
 import math
+import re
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,122 +24,46 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tg_mlc._files import MAX_BYTES, open_unpacked
-from tg_mlc._numbers import as_array, is_missing, parse_number, to_numbers
+from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded, read_unpacked
+from tg_mlc._numbers import NUMBER, is_missing
 from tg_mlc._optional import require
+from tg_mlc.data._label_values import read_labels
+from tg_mlc.inputs.notations import TRUTHS, is_blank
+from tg_mlc.inputs.schema import Column, Hints, Role, Schema, match_names, texts_of
 
-MAX_VALUES = 100  #: of a nominal column; one with more is likely to name samples
-MIN_NAMED = 20  #: samples; fewer may have other values by chance
-#: The spellings of a missing cell, in lower case; C writes signs.
-MISSING = {"", "na", "nan", "-nan", "+nan", "null"}
+MARKS = (",", ";", "\t", "|")  #: that usually stand between cells, or between names of labels
 _BLOCK = 2**12  # rows that are read at once
 _LONGEST = 2**31 - 1  # characters of a cell, for the module csv
-_BLANK = dict.fromkeys(("", "NA", "NULL", "null"), math.nan)
-_LABELS = {"0": 0.0, "0.0": 0.0, "1": 1.0, "1.0": 1.0, **dict.fromkeys(MISSING, math.nan)}
-
-
-def nominal_values(cells: Iterable[str]) -> list[str] | None:
-    """The role of a column of texts, which is decided here and nowhere else: its sorted values if it is nominal, so
-    that none of its cells is a number, or nothing if it holds numbers or is blank.
-
-    Numbers are those of Python: ``1_000`` and ``inf`` are meant as numbers, and refused as such later on.
-    """
-    found: set[str] = set()
-    for value in map(str.strip, cells):
-        if value not in found and value.lower() not in MISSING:
-            if _like_a_number(value):
-                return None
-            found.add(value)
-    return sorted(found) or None
-
-
-def nominal_names(frame: Any, names: Sequence[str] | None = None) -> list[str] | None:
-    """The names of the columns of a data frame, with ``column=value`` for each value of nominal ones, in which all
-    cells are strings or missing; nothing for a data frame without any, and for anything else.
-
-    Args:
-        frame (DataFrame): The data frame, of pandas or polars.
-        names (list of str, optional): Other names for its columns. (default: :obj:`None`)
-
-    Raises:
-        ValueError: If a column has more than 100 values.
-    """
-    if not (hasattr(frame, "columns") and hasattr(frame, "dtypes")):
-        return None
-    own = [str(column) for column in frame.columns]
-    called = own if names is None else list(names)
-    if len(set(own)) < len(own) or len(called) != len(own):
-        return None  # which others refuse
-    spread: dict[str, list[str]] = {}
-    for name, column, dtype in zip(called, frame.columns, frame.dtypes, strict=True):
-        cells = frame[column].to_numpy() if getattr(dtype, "kind", "O") in "OU" else (0,)
-        values = nominal_values(_texts(cells)) if all(isinstance(c, str) or is_missing(c) for c in cells) else None
-        if values is None:
-            continue
-        if len(values) > MAX_VALUES:
-            expected = f"numbers, or at most {MAX_VALUES} different values, in column '{name}'"
-            raise ValueError(
-                f"Expected {expected} (got {len(values)}, such as {values[0][:40]!r}); leave the column out"
-            )
-        if len(values) == len(cells) >= MIN_NAMED:
-            warnings.warn(
-                f"Column '{name}' has another value in each of {len(cells)} rows. Names of samples say nothing about "
-                f"new samples: leave it out of the inputs",
-                stacklevel=2,
-            )
-        spread[name] = [f"{name}={value}" for value in values]
-    return [name for given in called for name in spread.get(given, [given])] if spread else None
-
-
-def column_of(name: str, columns: Sequence[str]) -> str:
-    """The column that one of :func:`nominal_names` is of, which may be missing; the name itself if it is a column."""
-    if name in columns:
-        return name
-    return next((one for one in columns if name.startswith(f"{one}=")), name.partition("=")[0])
-
-
-def matrix_of(frame: Any, names: Sequence[str], columns: Sequence[str] | None = None) -> np.ndarray:
-    """The columns of a data frame by the names of :func:`nominal_names`, with other names for its own if given: as
-    numbers, or as 0 and 1, which are all 0 where a value is missing or has no column.
-    """
-    columns = [str(column) for column in frame.columns] if columns is None else columns
-    series = dict(zip(columns, frame.columns, strict=True))
-    parts = []
-    for column, group in groupby(names, lambda name: column_of(name, columns)):
-        if (spread := list(group)) == [column]:
-            parts.append(to_numbers(as_array(frame[series[column]])[:, None], spread, "inputs"))
-        else:
-            place = {name: i for i, name in enumerate(spread)}
-            cells = _texts(frame[series[column]].to_numpy())
-            codes = {cell: place.get(f"{column}={cell.strip()}", -1) for cell in set(cells)}
-            parts.append(np.eye(len(spread) + 1)[[codes[cell] for cell in cells], :-1])
-    return np.concatenate(parts, axis=1)
-
-
-def _texts(cells: Iterable[Any]) -> list[str]:
-    return ["" if is_missing(cell) else str(cell) for cell in cells]
-
-
-def _like_a_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+_LABELS = {word: float(one) for words in TRUTHS for one, word in enumerate(words)}
+_BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
+_BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # after those of 32 bits, which begin alike
+_NUMBERS = r"[0-9]{1,9}(?:\.0*)?(?:,[0-9]{1,9}(?:\.0*)?)*"
+LIBSVM_LINE = re.compile(rf"(?:({_NUMBERS})(?=\s|\Z))?\s*((?:[0-9]{{1,9}}:{NUMBER}(?:\s+|\Z))*)(?:#.*)?")
+LIBSVM_SIZES = re.compile(r"\s*([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})\s*")
+_FOREIGN = {
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook; save it as .xlsx or CSV",
+    b"SQLite format": "an SQLite database; export the table as CSV",
+    b"\x89HDF": "an HDF5 file; export the table as CSV",
+    b"\x80\x04": "a pickle; save the data frame as CSV or Parquet",
+    b"\x93NUMPY": "a NumPy file; load it, and use 'from_arrays'",
+    b"%PDF": "a PDF document; export the table as CSV",
+}
 
 
 @dataclass(frozen=True, eq=False)
-class CSVTable:
+class Table:
     """The columns of a file, or of some of its rows.
 
-    pandas divides the file into cells; the meaning of a cell is decided here, so that none is misread silently.
+    Cells of text files are texts, whose meaning is decided by a :class:`~tg_mlc.inputs.schema.Schema`; those of others
+    have types.
     """
 
     path: Path
     header: list[str]
-    frame: Any  #: the cells, all of them texts, in columns by their number
+    frame: Any  #: the cells in columns by their number
     first: int  #: the number in the file of the first of these rows
-    _find_lines: Callable[[], list[int]]
+    _find_lines: Callable[[], list[int]] | None
+    delimiter: str | None = None  #: the mark between cells
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -142,11 +71,16 @@ class CSVTable:
     @cached_property
     def lines(self) -> list[int]:
         """The line of the file on which each row ends."""
-        return self._find_lines()
+        return [] if self._find_lines is None else self._find_lines()
 
     def where(self, row: int) -> str:
         """The place in the file of one of these rows."""
-        return f"row {self.first + row} (line {self.lines[row]})"
+        line = f" (line {self.lines[row]})" if self._find_lines is not None else ""
+        return f"row {self.first + row}{line}"
+
+    def place(self, row: int, column: str) -> str:
+        """The place in the file of a cell."""
+        return f"{self.where(row)}, column '{column}' of '{self.path}'"
 
     def require(self, labels: Sequence[str], features: Sequence[str], *, may_lack_labels: bool = False) -> None:
         """Refuses columns that are missing, used twice, or none."""
@@ -155,98 +89,202 @@ class CSVTable:
             got = f"labels={list(labels)}, inputs={list(features)}"
             raise ValueError(f"Expected at least one column of labels and one of inputs (got {got}) in '{self.path}'")
 
+    def cells(self, columns: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+        """The cells by columns, of which none may have the name of another; all of them if none are named."""
+        names = self.header if columns is None else columns
+        check_columns(names, self.header, f"'{self.path}'")
+        return {name: np.asarray(self.frame[self.header.index(name)].to_numpy()) for name in names}
+
     def texts(self, column: str) -> list[str]:
-        """The cells of a column as they are."""
-        cells: list[str] = self.frame[self.header.index(column)].tolist()
-        return cells
-
-    def features(self, columns: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-        """Columns of numbers, NaN where blank, with one of 0 and 1 for each value of nominal ones; and their names."""
-        nominal = {column for column in columns if nominal_values(self.texts(column))}
-        frame = self._inputs(columns, nominal)
-        names = nominal_names(frame)
-        return (frame.to_numpy(), list(columns)) if names is None else (matrix_of(frame, names), names)
-
-    def named_features(self, names: Sequence[str]) -> np.ndarray:
-        """Columns by the names that :meth:`features` gives them."""
-        columns = list(dict.fromkeys(column_of(name, self.header) for name in names))
-        return matrix_of(self._inputs(columns, set(columns) - set(names)), names)
+        """The cells of a column as texts, blank where missing."""
+        return texts_of(np.asarray(self.frame[self.header.index(column)].to_numpy()))
 
     def labels(self, columns: Sequence[str]) -> np.ndarray:
-        """Columns of 0 and 1, NaN where blank."""
-        hint = "; name the columns that are labels with 'label_columns'"
-        return self._matrix(columns, _labels, "a label to be 0, 1 or blank (unknown)", hint)
-
-    def label_sets(self, column: str, separator: str) -> list[set[str]]:
-        """The names that the cells of a column list."""
-        names = [[name.strip() for name in cell.split(separator)] for cell in self.texts(column)]
-        return [{name for name in cell if name} for cell in names]
-
-    def _inputs(self, columns: Sequence[str], nominal: Collection[str]) -> Any:
-        """A data frame of numbers, and of the texts of nominal columns."""
-        numeric = [column for column in columns if column not in nominal]
-        numbers = self._matrix(numeric, _numbers, "a number, or blank (missing)")
-        frame = require("pandas", extra="data").DataFrame(numbers, columns=numeric)
-        for place, column in enumerate(columns):
-            if column in nominal:
-                frame.insert(place, column, self.frame[self.header.index(column)].to_numpy())
-        return frame
-
-    def _matrix(
-        self, columns: Sequence[str], convert: Callable[[list[str]], list[float | None]], expected: str, hint: str = ""
-    ) -> np.ndarray:
+        """Columns of 0 and 1, or of words for these, NaN where unknown."""
         values = np.empty((len(self), len(columns)), dtype=np.float64)
         for target, column in enumerate(columns):
-            converted = convert(cells := self.texts(column))
+            cells = self.texts(column)
+            value = {cell: _label(cell) for cell in set(cells)}
+            if "-" in value and None not in (value.keys() - {"-"}):
+                value["-"] = math.nan
+            converted = [value[cell] for cell in cells]
             if None in converted:
                 row = converted.index(None)
-                where = f"{self.where(row)}, column '{column}' of '{self.path}'"
-                raise ValueError(f"Expected {expected} in {where} (got '{cells[row][:80]}'){hint}")
+                hint = "name the columns that are labels with 'label_columns'"
+                expected = f"Expected a label to be 0, 1 or blank (unknown) in {self.place(row, column)}"
+                raise ValueError(f"{expected} (got '{cells[row][:80]}'); {hint}")
             values[:, target] = converted
         return values
+
+    def schema(self, columns: Sequence[str], labels: Sequence[str], hints: Hints, text: Role | None = None) -> Schema:
+        """What the columns are.
+
+        Args:
+            columns (Sequence[str]): Those of inputs, if they are chosen.
+            labels (Sequence[str]): Those of labels.
+            hints (Hints): What a person says of columns.
+            text (str, optional): The role of the only column of inputs, if that is no column of a matrix.
+                (default: :obj:`None`)
+        """
+        self.require(labels, columns or [name for name in self.header if name not in labels], may_lack_labels=True)
+        roles: dict[str, Role] = dict.fromkeys(labels, "label")
+        if text is not None:
+            roles[columns[0]] = text
+        if hints.schema is not None:
+            match_names([each.name for each in hints.schema.inputs], self.header)
+            return hints.schema
+        hints = replace(hints, delimiter=self.delimiter)
+        if not columns:
+            schema = Schema.infer(self.cells(), roles, hints, self.place)
+        else:
+            chosen = self.cells([*columns, *labels])
+            schema = Schema.infer(chosen, roles, hints, self.place, chosen=True)
+            schema.columns += [
+                Column(name, "ignored", "not asked for") for name in self.header if name not in (*columns, *labels)
+            ]
+        if text is None and not schema.inputs:
+            got = ", ".join(f"'{each.name}': {each.reason}" for each in schema.columns if each.role != "label")
+            raise ValueError(f"Expected a column of inputs in '{self.path}' (got none: {got})")
+        return schema
+
+    def targets(
+        self, labels: Sequence[str], separator: str | None, paths: str | None = None
+    ) -> tuple[np.ndarray, list[str]]:
+        """The labels ``[N, L]`` of all rows, and their names.
+
+        Args:
+            labels (Sequence[str]): The columns of labels, or the one that lists names.
+            separator (str, optional): The mark between names, if they are listed.
+            paths (str, optional): The mark between the parts of names that are paths, whose ancestors hold as well.
+                (default: :obj:`None`)
+        """
+        if separator is None:
+            return read_labels(self.labels(labels), labels)
+        sets: list[Any] = self.label_sets(labels[0], separator)
+        if paths is not None:
+            sets = [found and {path for name in found for path in ancestors(name, paths)} for found in sets]
+        return read_labels(sets, None)
+
+    def label_sets(self, column: str, separator: str) -> list[set[str] | None]:
+        """The names that the cells of a column list, :obj:`None` where unknown; a blank cell has no label."""
+        cells = np.asarray(self.frame[self.header.index(column)].to_numpy()).tolist()
+        sets = [parse_names(cell, separator, partial(self.place, row, column)) for row, cell in enumerate(cells)]
+        texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()[:1] not in "[{("]
+        if len(texts) > 1 and not any(separator in cell for cell in texts):
+            other = next((mark for mark in (*MARKS, "/") if 4 * sum(mark in cell for cell in texts) > len(texts)), None)
+            if other is not None and other != "/":
+                got = f"no cell with it, and {other!r} in cells such as {next(c for c in texts if other in c)[:60]!r}"
+                raise ValueError(
+                    f"Expected {separator!r} between the names of labels in column '{column}' of '{self.path}' (got "
+                    f"{got}); pass label_separator={other!r}"
+                )
+        return sets
+
+
+def _label(cell: str) -> float | None:
+    text = cell.strip().lower()
+    if is_blank(text):
+        return math.nan
+    with suppress(ValueError):
+        number = float(text)
+        return number if number in (0, 1) and "_" not in text else None
+    return _LABELS.get(text)
+
+
+def parse_names(cell: Any, separator: str, where: Callable[[], str]) -> set[str] | None:
+    """The names of labels in a cell: between separators, or as a list or set of Python, JSON or NumPy."""
+    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+        return {str(name).strip() for name in cell}
+    text = "" if is_missing(cell) else str(cell).strip()
+    if text in ("", "set()", "frozenset()"):
+        return set()
+    if is_blank(text):
+        return None
+    inner = re.fullmatch(r"(?:set|frozenset|array|list)\((.*?)(?:, dtype=.*)?\)", text, re.DOTALL)
+    text = inner[1].strip() if inner else text
+    if (text[0], text[-1]) in (("[", "]"), ("{", "}"), ("(", ")")):
+        names = _literal_names(text)
+        if names is not None:
+            return names
+        if text[0] != "(":
+            got = f"{text[:60]!r} in {where()}, which begins as a list or a set, and is none"
+            raise ValueError(f"Expected names of labels between '{separator}', or a list of them (got {got})")
+    return {name for part in text.split(separator) if (name := part.strip())}
+
+
+def _literal_names(text: str) -> set[str] | None:
+    """The strings of a written list or set."""
+    if re.search(r"""['"]\s+['"]""", text) is None:  # Python would join the strings of NumPy, without commas
+        for parse in (ast.literal_eval, json.loads):
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                names = parse(text)
+                if isinstance(names, (list, tuple, set)):
+                    return {str(name).strip() for name in names}
+    if re.fullmatch(r"""\[\s*(?:(?:'[^']*'|"[^"]*")\s*)*\]""", text) is None:
+        return None
+    pairs = re.findall(r"""'([^']*)'|"([^"]*)\"""", text)
+    return {name.strip() for pair in pairs for name in pair if name.strip()}
+
+
+def ancestors(name: str, mark: str) -> list[str]:
+    """A path, and all paths above it."""
+    parts = name.split(mark)
+    return [mark.join(parts[: depth + 1]) for depth in range(len(parts))]
 
 
 def check_columns(used: Sequence[str], header: Sequence[str], source: str) -> None:
     """Refuses columns that are missing, or used twice."""
-    missing = [name for name in used if name not in header]
-    if missing:
-        hint = _hint_of_delimiter(header)
-        raise ValueError(f"Expected the columns {missing} in {source} (got the columns {header}){hint}")
-    repeated = sorted({name for name in used if used.count(name) > 1 or header.count(name) > 1})
+    repeated = sorted({name for name, count in Counter(used).items() if count > 1 or header.count(name) > 1})
     if repeated:
         raise ValueError(f"Expected every column to be used once (got {repeated} more than once in {source})")
+    if not set(used) <= set(header):
+        match_names(used, header, source)
+        wrong = next(name for name in used if name not in header)
+        [found] = match_names([wrong], header)
+        raise ValueError(f"Expected the column {wrong!r} in {source} (got {found!r}, which differs in case or spaces)")
 
 
-def read_csv_table(
+def read_table(
     path: str | Path,
-    delimiter: str = ",",
-    encoding: str = "utf-8-sig",
+    delimiter: str | None = None,
+    encoding: str | None = None,
     min_rows: int = 1,
     header: Sequence[str] | None = None,
-) -> CSVTable:
-    """Reads a CSV file (as it is, or compressed as ``.gz``, ``.bz2`` or ``.xz``), whose first row is its header unless
-    that is given.
+) -> Table:
+    """Reads a file of text (as it is, or compressed), Parquet, Excel or JSON, whose first row is its header unless that
+    is given.
 
-    It may hold at most 4 GiB, and, compressed, at most 64 MiB or 1,000 times its own size, whichever is more.
+    Args:
+        path (str or Path): The file, of at most 4 GiB; compressed, of at most 64 MiB or 1,000 times its own size,
+            whichever is more.
+        delimiter (str, optional): The mark between cells. (default: what a first line ``sep=`` says, else the one of
+            ``,``, ``;``, tab and ``|`` that occurs most in the header)
+        encoding (str, optional): How characters are stored. (default: what the first bytes say, else UTF-8)
+        min_rows (int, optional): The least number of rows. (default: :obj:`1`)
+        header (list of str, optional): The names of columns of a file without header. (default: :obj:`None`)
     """
-    return next(_read_blocks(Path(path), delimiter, encoding, min_rows, header, None))
+    return next(_read(Path(path), delimiter, encoding, min_rows, header, None))
 
 
-def read_csv_blocks(
+def read_blocks(
     path: str | Path,
-    delimiter: str = ",",
-    encoding: str = "utf-8-sig",
+    delimiter: str | None = None,
+    encoding: str | None = None,
     min_rows: int = 1,
     header: Sequence[str] | None = None,
-) -> Iterator[CSVTable]:
-    """Reads a file as :func:`read_csv_table` does, some rows at a time; a file without rows has one block."""
-    return _read_blocks(Path(path), delimiter, encoding, min_rows, header, _BLOCK)
+) -> Iterator[Table]:
+    """Reads a file as :func:`read_table` does, some rows at a time; a file without rows has one block."""
+    return _read(Path(path), delimiter, encoding, min_rows, header, _BLOCK)
 
 
 def read_molecules(
-    path: str | Path, smiles_column: str, label_columns: Sequence[str] | None = None, delimiter: str = ","
+    path: str | Path,
+    smiles_column: str,
+    label_columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> tuple[list[str], Tensor, list[str]]:
-    """Reads the SMILES, the labels ``[num_rows, num_labels]`` and their names from a CSV file.
+    """Reads the SMILES, the labels ``[num_rows, num_labels]`` and their names from a file.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -255,7 +293,7 @@ def read_molecules(
     """
     if isinstance(label_columns, str):
         raise ValueError(f"Expected 'label_columns' to be a list of names (got the string '{label_columns}')")
-    table = read_csv_table(path, delimiter, min_rows=0)
+    table = read_table(path, delimiter, encoding, min_rows=0)
     others = [name for name in table.header if name != smiles_column]
     names = others if label_columns is None else list(label_columns)
     table.require(names, [smiles_column])
@@ -263,153 +301,308 @@ def read_molecules(
     return smiles, torch.from_numpy(table.labels(names)).float(), names
 
 
-def _read_blocks(
-    path: Path, delimiter: str, encoding: str, min_rows: int, given: Sequence[str] | None, size: int | None
-) -> Iterator[CSVTable]:
+def _read(
+    path: Path,
+    delimiter: str | None,
+    encoding: str | None,
+    min_rows: int,
+    header: Sequence[str] | None,
+    size: int | None,
+) -> Iterator[Table]:
+    if re.match(r"\w{2,}:/", str(path)):
+        raise ValueError(f"Expected a file (got the address '{path}'); download it, and pass the file")
     if not path.is_file():
         found = "a folder" if path.is_dir() else f"no such file in '{path.parent.absolute()}'"
-        raise FileNotFoundError(f"Expected the CSV file '{path}' (got {found})")
-    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise FileNotFoundError(f"Expected the file '{path}' (got {found})")
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(f"Expected 'delimiter' to be one character that may stand between cells (got {delimiter!r})")
-    header = None if given is None else [name.strip() for name in given]
-    records = _Records(path, delimiter, encoding)
-    place = first = 0  # how many records were read, and how many of them are rows
-    with open_unpacked(path, MAX_BYTES) as file, records.named_if_damaged(given):
-        for read in _frames(file, delimiter, encoding, size):
-            frame, start, place = read, place, place + len(read)
-            if header is None:
-                header = [name.strip() for name in frame.iloc[0]]
-                frame, start = frame.iloc[1:], start + 1
-            # pandas takes a row with too few cells, and a blank line, for a row with blank ones.
-            if len(header) != frame.shape[1] or not all(frame.iloc[:, -1].tolist()):
-                widths = [width for _, width in records.take(start, place)]
-                if not {0, len(header)}.issuperset(widths):
-                    records.refuse_ragged(given)
-                frame = frame[[width > 0 for width in widths]]
-            if len(frame):
-                yield CSVTable(path, header, frame, first, partial(records.lines, start, place))
-            first += len(frame)
-    header = header or []
-    if first < min_rows:
-        got = f"{len(header)} columns and no row"
-        raise ValueError(f"Expected a header and at least one row in '{path}' (got {got})")
-    if first == 0:
-        frame = require("pandas", extra="data").DataFrame(columns=range(len(header)))
-        yield CSVTable(path, header, frame, first, list)
+    frame = _typed(path, encoding or "utf-8-sig")
+    if frame is None:
+        yield from _TextFile(path, delimiter, encoding, header).blocks(min_rows, size)
+        return
+    if header is not None:
+        raise ValueError(f"Expected 'columns' only for a text file without header (got them for '{path}')")
+    names = [str(name).strip() for name in frame.columns]
+    frame.columns = range(len(names))
+    if len(frame) < max(min_rows, 1) and min_rows:
+        raise ValueError(f"Expected at least one row in '{path}' (got {len(names)} columns and no row)")
+    size = size or max(len(frame), 1)
+    for start in range(0, max(len(frame), 1), size):
+        yield Table(path, names, frame.iloc[start : start + size].reset_index(drop=True), start, None)
 
 
-def _frames(file: io.BufferedReader, delimiter: str, encoding: str, size: int | None) -> Iterator[Any]:
-    """The records of a file as data frames of texts, the header and blank lines among them."""
-    pandas = require("pandas", extra="data")
-    text = io.TextIOWrapper(file, encoding=encoding, newline="")
-    with suppress(pandas.errors.EmptyDataError, StopIteration):
-        frames = pandas.read_csv(
-            text,
-            sep=delimiter,
-            engine="c" if delimiter.isascii() else "python",
-            header=None,  # whose names pandas would change if they occur twice
-            dtype=object,
-            na_filter=False,  # a cell "nan" may be a word
-            skip_blank_lines=False,  # a line of spaces may be a cell
-            iterator=True,
-        )
-        yield frames.get_chunk(None if size is None else size + 1)
-        while True:
-            yield frames.get_chunk(size)
+def _typed(path: Path, encoding: str) -> Any:
+    """The data frame of a file whose cells have types; nothing for a text file with marks between cells."""
+    with path.open("rb") as file:
+        head = file.read(2**12)
+    foreign = next((what for mark, what in _FOREIGN.items() if head.startswith(mark)), None)
+    if foreign is not None:
+        raise ValueError(f"Expected a table in '{path}' (got {foreign})")
+    try:
+        if head.startswith(b"PAR1"):
+            require("pyarrow.parquet", extra="parquet")
+            return require("pandas", extra="parquet").read_parquet(path, engine="pyarrow")
+        if head.startswith(b"PK\x03\x04") and "xl/workbook.xml" in zipfile.ZipFile(path).namelist():
+            require("openpyxl", extra="excel")
+            sheets = require("pandas", extra="excel").read_excel(path, sheet_name=None, dtype=object, na_filter=False)
+            sheets = {name: sheet for name, sheet in sheets.items() if sheet.size}
+            if len(sheets) != 1:
+                raise ValueError(f"one sheet with a table is needed, not {list(sheets)}; save it as CSV")
+            return next(iter(sheets.values()))
+        first = head.lstrip()[:1]
+        if first in (b"{", b"[") and path.name.lower().rstrip(".gz").rpartition(".")[2] in ("json", "jsonl", "ndjson"):
+            return require("pandas", extra="data").DataFrame(
+                _records(read_unpacked(path).decode(encoding)), dtype=object
+            )
+    except ImportError as error:
+        raise ImportError(f"{error}; or save '{path}' as CSV") from error
+    except (ValueError, OSError, NotImplementedError, KeyError, zipfile.BadZipFile) as error:
+        what = "a parquet file" if head.startswith(b"PAR1") else "an Excel workbook" if head[:2] == b"PK" else "JSON"
+        raise ValueError(
+            f"Expected '{path}' to be {what} of one table (got {type(error).__name__}: {error})"
+        ) from error
+    if path.suffix.lower() == ".parquet":
+        raise ValueError(f"Expected '{path}' to be a parquet file (got one that begins with {head[:4]!r})")
+    return None
 
 
-class _Records:
-    """The records of a file, read once more by the module csv where pandas leaves open how many cells they have, and
-    on which line they end.
+def _records(text: str) -> list[dict[str, Any]]:
+    """The objects of a JSON array, or of lines of JSON."""
+    try:
+        records = json.loads(text)
+        records = [records] if isinstance(records, dict) else records
+    except json.JSONDecodeError:
+        records = [json.loads(line) for line in text.splitlines() if line.strip()]
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        raise ValueError("objects with a name for each cell are needed, in an array or one a line")
+    return records
+
+
+class _TextFile:
+    """A text file with marks between cells.
+
+    pandas divides it into cells. The module csv reads it once more where pandas leaves open how many cells a record
+    has, on which line it ends, and whether a quote was closed.
     """
 
-    def __init__(self, path: Path, delimiter: str, encoding: str) -> None:
-        self.path, self.delimiter, self.encoding = path, delimiter, encoding
-        self._place = 0
-        self._records = self._read()
+    def __init__(self, path: Path, delimiter: str | None, encoding: str | None, given: Sequence[str] | None) -> None:
+        self.path, self.given = path, None if given is None else [name.strip() for name in given]
+        with self._open() as file:
+            head = file.read(2**16)
+        self.encoding = encoding or _encoding_of(head)
+        with self._named_if_damaged():
+            text = codecs.getincrementaldecoder(self.encoding)().decode(head)
+        self.first_line = next(iter(text.splitlines()), "")
+        told = re.fullmatch(r'"?sep=(.)"?', self.first_line.strip(" \r\n"), re.IGNORECASE)
+        self.skips = int(told is not None)
+        if told is not None:
+            self.delimiter = delimiter or told[1]
+        else:
+            self.delimiter = delimiter or _delimiter_of(self.first_line, None if given is None else len(given))
+        self._refuse_foreign(text)
+        self._place, self._records = 0, self._read()
 
-    def take(self, start: int, stop: int) -> list[tuple[int, int]]:
+    def blocks(self, min_rows: int, size: int | None) -> Iterator[Table]:
+        """The rows of the file, some at a time, or all together."""
+        header, place, first = self.given, 0, 0  # how many records were read, and how many of them are rows
+        with self._named_if_damaged():
+            self._check_quotes()
+            for read in _without_last_blanks(self._frames(size)):
+                frame, start, place = read, place, place + len(read)
+                if header is None:
+                    header = [name.strip() for name in frame.iloc[0]]
+                    frame, start = frame.iloc[1:], start + 1
+                # pandas takes a row with too few cells, and a blank line, for a row with blank ones.
+                if len(header) != frame.shape[1] or not all(frame.iloc[:, -1].tolist()):
+                    widths = [width for _, width in self._take(start, place)]
+                    if not {0, len(header)}.issuperset(widths):
+                        self._refuse_ragged()
+                    if len(header) > 1:  # else a blank line is a blank cell
+                        frame = frame[[width > 0 for width in widths]]
+                if len(frame):
+                    find = partial(self._lines, start, place, keep_blank=len(header) == 1)
+                    yield Table(self.path, header, frame, first, find, self.delimiter)
+                first += len(frame)
+        header = header or []
+        if first < min_rows:
+            got = f"{len(header)} columns and no row"
+            raise ValueError(f"Expected a header and at least one row in '{self.path}' (got {got})")
+        if first == 0:
+            frame = require("pandas", extra="data").DataFrame(columns=range(len(header)))
+            yield Table(self.path, header, frame, first, list, self.delimiter)
+
+    def _open(self) -> io.BufferedReader:
+        with self.path.open("rb") as file:
+            head = file.read(4)
+        if head != b"PK\x03\x04":
+            return open_unpacked(self.path, MAX_BYTES)
+        with zipfile.ZipFile(self.path) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX" not in name]
+            if len(names) != 1:
+                raise ValueError(f"Expected one file in the zip archive '{self.path}' (got {names[:5]}); unpack it")
+            content = read_bounded(archive.open(names[0]), f"'{names[0]}' in '{self.path}'", MAX_BYTES)
+        return open_unpacked(names[0], MAX_BYTES, content)
+
+    def _text(self) -> Any:
+        text = io.TextIOWrapper(self._open(), encoding=self.encoding, newline="")
+        for _ in range(self.skips):
+            text.readline()
+        return text
+
+    def _frames(self, size: int | None) -> Iterator[Any]:
+        """The records as data frames of texts, the header and blank lines among them."""
+        pandas = require("pandas", extra="data")
+        with self._text() as text, suppress(pandas.errors.EmptyDataError, StopIteration):
+            frames = pandas.read_csv(
+                text,
+                sep=self.delimiter,
+                engine="c" if self.delimiter.isascii() else "python",
+                header=None,  # whose names pandas would change if they occur twice
+                dtype=object,
+                na_filter=False,  # a cell "nan" may be a word
+                skip_blank_lines=False,  # a line of spaces may be a cell
+                iterator=True,
+            )
+            yield frames.get_chunk(None if size is None else size + 1)
+            while True:
+                yield frames.get_chunk(size)
+
+    def _take(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The line on which each of these records ends, and how many cells it has."""
         if start < self._place:
             self._place, self._records = 0, self._read()
-        with _long_cells():
-            records = islice(self._records, start - self._place, stop - self._place)
-            found = [(line, len(cells)) for line, cells in records]
+        found = [(line, len(cells)) for line, cells in islice(self._records, start - self._place, stop - self._place)]
         self._place = stop
         return found
 
-    def lines(self, start: int, stop: int) -> list[int]:
-        """The lines on which these records end, without blank ones."""
-        return [line for line, width in self.take(start, stop) if width]
+    def _lines(self, start: int, stop: int, *, keep_blank: bool) -> list[int]:
+        return [line for line, width in self._take(start, stop) if width or keep_blank]
 
-    def refuse_ragged(self, header: Sequence[str] | None) -> None:
+    def _check_quotes(self) -> None:
+        """Refuses a quoted cell that goes on after its closing quote, and warns of one that holds whole rows."""
+        with self._open() as file:
+            if not any(b'"' in block for block in iter(lambda: file.read(2**20), b"")):
+                return
+        before, swallowed = self.skips, 0
+        for line, cells in self._read(strict=True):
+            several = next((cell for cell in cells if "\n" in cell), None)
+            if several is not None and len(cells) > 1:
+                within = several.splitlines()[1:-1]
+                is_whole = any(row.count(self.delimiter) == len(cells) - 1 for row in within)
+                swallowed = swallowed or (before + 1) * is_whole
+            before = line
+        if swallowed:
+            warnings.warn(
+                f"A quoted cell that begins in line {swallowed} of '{self.path}' holds what look like whole rows, as "
+                f"if its quote were closed too late",
+                stacklevel=2,
+            )
+
+    def _refuse_ragged(self) -> None:
         """Names the first row that has not as many cells as the header."""
-        with _long_cells():
-            records = self._read()
-            names = list(next(records, (0, ()))[1] if header is None else header)
-            for row, (line, cells) in enumerate(record for record in records if record[1]):
-                if len(cells) != len(names):
-                    hint = f"quote cells that contain '{self.delimiter}'{_hint_of_delimiter(names)}"
-                    expected = f"Expected {len(names)} cells, as in the header,"
-                    where = f"row {row} (line {line}) of '{self.path}'"
-                    raise ValueError(f"{expected} in {where} (got {len(cells)}); {hint}")
+        records = self._read()
+        names = list(next(records, (0, ()))[1] if self.given is None else self.given)
+        for row, (line, cells) in enumerate(record for record in records if record[1]):
+            if len(cells) != len(names):
+                hint = f"quote cells that contain '{self.delimiter}', or pass another 'delimiter'"
+                expected = f"Expected {len(names)} cells, as in the header,"
+                where = f"row {row} (line {line}) of '{self.path}'"
+                raise ValueError(f"{expected} in {where} (got {len(cells)}); {hint}")
+
+    def _refuse_foreign(self, text: str) -> None:
+        """Refuses text that is no table: JSON under another name, web pages, and LibSVM's form."""
+        lines = [line for line in text.splitlines()[:3] if line.strip()]
+        what = None
+        if looks_like_libsvm(lines):
+            what = "rows in the form of LibSVM, svmlight or XMC; read it with tg_mlc.data.from_libsvm"
+        elif lines and lines[0].lstrip().startswith(("{", "[{")):
+            what = "JSON; name the file .json or .jsonl"
+        elif lines and re.match(r"\s*<(?:!doctype|html|\?xml)", lines[0], re.IGNORECASE):
+            what = "a web page or XML; get the file itself"
+        elif lines and re.match(r"@relation\b", lines[0], re.IGNORECASE):
+            what = "ARFF; read it with tg_mlc.data.from_arff"
+        if what is not None:
+            raise ValueError(f"Expected a table with a header in '{self.path}' (got {what})")
 
     @contextmanager
-    def named_if_damaged(self, header: Sequence[str] | None) -> Iterator[None]:
+    def _named_if_damaged(self) -> Iterator[None]:
         """Names the file, and the line where it can be told, in what is raised because the file is damaged."""
         refused = require("pandas.errors", extra="data").ParserError
         try:
             yield
         except (UnicodeError, LookupError, csv.Error, refused) as error:
-            if isinstance(error, refused):
-                self.refuse_ragged(header)
-            where = ""
+            if isinstance(error, refused) and "EOF inside string" not in str(error):
+                self._refuse_ragged()
             if isinstance(error, UnicodeDecodeError):
-                decoder = codecs.getincrementaldecoder(self.encoding)()
-                with open_unpacked(self.path) as file, suppress(UnicodeDecodeError):
-                    for number, line in enumerate(file, start=1):
-                        where = f" in line {number}"
-                        decoder.decode(line)
-            got = f"{type(error).__name__}{where}: {error}"
-            hint = "is it of another encoding, or a quote not closed?"
+                self._refuse_encoding(error)
+            got = f"{type(error).__name__}: {error}"
+            hint = "is a quote not closed, or is it of another encoding?"
             raise ValueError(
                 f"Expected '{self.path}' to be a CSV file in {self.encoding} (got {got}); {hint}"
             ) from error
 
-    def _read(self) -> Iterator[tuple[int, list[str]]]:
-        with open_unpacked(self.path, MAX_BYTES) as file:
-            reader = csv.reader(io.TextIOWrapper(file, self.encoding, newline=""), delimiter=self.delimiter)
-            for cells in reader:
-                yield reader.line_num, cells
+    def _refuse_encoding(self, error: UnicodeDecodeError) -> None:
+        """Names the line, and the encoding that is likely."""
+        decoder, where, content = codecs.getincrementaldecoder(self.encoding)(), "", b""
+        with self._open() as file, suppress(UnicodeDecodeError):
+            for number, line in enumerate(file, start=1):
+                where, content = f" in line {number}", content[-(2**16) :] + line
+                decoder.decode(line)
+        guess = require("charset_normalizer", extra="data").from_bytes(content).best()
+        others = dict.fromkeys(["cp1252", *([guess.encoding] if guess is not None else [])])
+        raise ValueError(
+            f"Expected '{self.path}' to be a text file in {self.encoding} (got the byte {error.object[error.start]:#x}"
+            f"{where}); pass how its characters are stored, such as {' or '.join(f'encoding={o!r}' for o in others)}"
+        ) from error
+
+    def _read(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+        usual = csv.field_size_limit()
+        with self._text() as text:
+            reader = csv.reader(text, delimiter=self.delimiter, strict=strict)
+            while True:
+                csv.field_size_limit(_LONGEST)  # for this row alone, as it is that of the whole process
+                try:
+                    cells = next(reader, None)
+                finally:
+                    csv.field_size_limit(usual)
+                if cells is None:
+                    return
+                yield reader.line_num + self.skips, cells
 
 
-def _hint_of_delimiter(header: Sequence[str]) -> str:
-    """Advice on a header of one cell that seems to be several."""
-    found = [mark for mark in (";", "\t", "|", ",") if len(header) == 1 and mark in header[0]]
-    return (
-        f"; if {found[0]!r} stands between cells, pass it as 'delimiter' of 'from_csv', or --delimiter" if found else ""
-    )
+def _without_last_blanks(frames: Iterator[Any]) -> Iterator[Any]:
+    """Records without the blank lines at the end of a file of one column."""
+    before = None
+    for frame in frames:
+        if before is not None:
+            yield before
+        before = frame
+    if before is not None:
+        kept = len(before)
+        while before.shape[1] == 1 and kept and before.iloc[kept - 1, 0] == "":
+            kept -= 1
+        yield before.iloc[:kept]
 
 
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Lets cells be longer than the 131,072 characters that the module csv allows."""
-    usual = csv.field_size_limit(_LONGEST)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(usual)
+def looks_like_libsvm(first_lines: list[str]) -> bool:
+    """Tells whether lines are in the form of LibSVM, perhaps after one of three sizes."""
+    lines = [line for line in first_lines if line.strip()]
+    rows = lines[1:] if lines and LIBSVM_SIZES.fullmatch(lines[0]) else lines
+    matches = [LIBSVM_LINE.fullmatch(line.rstrip()) for line in rows]
+    return None not in matches and any(match is not None and match[2] for match in matches)
 
 
-def _numbers(cells: list[str]) -> list[float | None]:
-    with suppress(ValueError):
-        numbers: list[float | None] = [float(_BLANK.get(cell, cell)) for cell in cells]
-        text = "".join(cells)  # of which float takes more than parse_number does
-        if text.isascii() and "_" not in text and math.inf not in numbers and -math.inf not in numbers:
-            return numbers
-    return [math.nan if (text := cell.strip().lower()) in MISSING else parse_number(text) for cell in cells]
+def _encoding_of(head: bytes) -> str:
+    found = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
+    if found is None and head[:200].count(0) * 3 > len(head[:200]):
+        return "utf-16-le" if head[1:200:2].count(0) > head[0:200:2].count(0) else "utf-16-be"
+    return found or "utf-8-sig"
 
 
-def _labels(cells: list[str]) -> list[float | None]:
-    value = {cell: _LABELS.get(cell.strip().lower()) for cell in set(cells)}
-    return [value[cell] for cell in cells]
+def _delimiter_of(line: str, width: int | None) -> str:
+    """The mark that occurs most in the header, or as often as needed."""
+    outside = re.sub(r'"[^"]*"', "", line)
+    counts: Mapping[str, int] = {mark: outside.count(mark) for mark in MARKS}
+    if width is not None and width > 1 and width - 1 in counts.values():
+        return next(mark for mark in MARKS if counts[mark] == width - 1)
+    return max(MARKS, key=lambda mark: counts[mark])

@@ -18,6 +18,7 @@ from tg_mlc.inputs._features import TableKind, as_documents, may_be_rows, read_m
 from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.scalers import QuantileScaler, Scale, StandardScaler
+from tg_mlc.inputs.schema import Schema, cells_of
 
 
 class Scaled(View):
@@ -90,6 +91,14 @@ class Vectors(TableKind):
         if documents is not None and not may_be_rows(documents):
             raise ValueError("Expected a matrix of numbers for kind='vector' (got lists of words)")
         return read_matrix(X, options.get("feature_names"), options.get("num_inputs"), sparse=False)
+
+    def unreadable(self, raw: Any) -> dict[int, str]:
+        """The reasons, by rows, of cells that are not written as those of the training."""
+        if self.schema is None or not hasattr(raw, "dtypes"):
+            return {}
+        refused: dict[int, str] = {}
+        Schema.from_dict(self.schema).matrix(cells_of(raw), refused=refused)
+        return refused
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:

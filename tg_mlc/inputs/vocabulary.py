@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,20 +17,40 @@ from tg_mlc.data.records import Tokens
 
 #: What stands for every word outside the vocabulary; its number is 0.
 UNKNOWN = "<unk>"
-_LETTERS = re.compile(r"[^\W\d_]+")
+#: Scripts without spaces between words: Thai to Myanmar, Khmer, Chinese and Japanese.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+#: Signs within words that are no letters for Python: accents, points of Hebrew and Arabic, vowels of Indian scripts.
+_SIGNS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u200c\u200d"
+_WORD = rf"(?:[^\W_{_UNSPACED}]|[{_SIGNS}])"
+#: How texts are split, by the names that models store.
+PATTERNS = {
+    "letters": re.compile(r"[^\W\d_]+"),
+    "words": re.compile(rf"[0-9]+(?:[.,][0-9]+)+|{_WORD}+(?:[+#]+(?!{_WORD}))?|[{_UNSPACED}]+"),
+}
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]{{2,}}")
 
 
-def tokenize(text: str) -> list[str]:
-    """Splits a text into its runs of letters, in lower case and in order: digits and punctuation only separate.
+def tokenize(text: str, how: str = "words") -> list[str]:
+    """Splits a text into words, in lower case and in order.
 
     .. code-block:: python
 
-        tokenize("Sales rose 3.5 pct in the U.S.")  # ['sales', 'rose', 'pct', 'in', 'the', 'u', 's']
+        tokenize("C++ sales rose 3.5 pct")  # ['c++', 'sales', 'rose', '3.5', 'pct']
+        tokenize("红苹果")  # ['红苹', '苹果']
 
     Args:
         text (str): The text.
+        how (str, optional): :obj:`"words"`, runs of letters and digits, with ``+`` and ``#`` at their ends, and pairs
+            of neighbouring characters in scripts without spaces; or :obj:`"letters"`, runs of letters alone.
+            (default: :obj:`"words"`)
     """
-    return _LETTERS.findall(text.lower())
+    if how == "letters" or text.isascii():
+        return PATTERNS[how].findall(text.lower())
+    words: list[str] = []
+    for word in PATTERNS[how].findall(unicodedata.normalize("NFKC", text).lower()):
+        is_unspaced = _IS_UNSPACED.fullmatch(word) is not None
+        words += [word[i : i + 2] for i in range(len(word) - 1)] if is_unspaced else [word]
+    return words
 
 
 def build_vocabulary(documents: Iterable[Sequence[str]], min_count: int = 1, max_size: int | None = None) -> list[str]:

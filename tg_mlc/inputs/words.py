@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
 
@@ -30,7 +30,7 @@ from tg_mlc.inputs._features import (
 from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.tf_idf import TfIdf
-from tg_mlc.inputs.vocabulary import UNKNOWN, build_vocabulary, check_words, encode, tokenize
+from tg_mlc.inputs.vocabulary import PATTERNS, UNKNOWN, build_vocabulary, check_words, encode, tokenize
 
 #: The number of words that have none.
 NO_NUMBER = -1
@@ -51,15 +51,22 @@ class Words(TableKind):
     Attributes:
         values (str): The values that the words of training bags had: :obj:`"presence"` if all are 1, :obj:`"counts"`,
             as texts get too, or :obj:`"weights"`, which texts do not have.
+        tokenizer (str): How texts are split, as of :func:`~tg_mlc.data.tokenize`.
 
     Raises:
         ValueError: On use, if texts are given although training words had weights.
     """
 
     forms = {"bags": Form("bag", is_matrix=True), "texts": Form("sequence")}
-    option = "text"
+    option = role = "text"
     views = {"words": WordMatrix}
     values: Literal["presence", "counts", "weights"] = "presence"
+    tokenizer: str = "words"
+
+    @classmethod
+    def claims(cls, texts: Sequence[Any]) -> bool:
+        """Tells whether most strings have three words or more."""
+        return 2 * sum(str(text).strip().count(" ") >= 2 for text in texts) > len(texts)
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
@@ -99,20 +106,30 @@ class Words(TableKind):
         return bags, words
 
     @classmethod
-    def split(cls, raw: Any) -> Any:
+    def split(cls, raw: Any, how: str = "words") -> Any:
         """Lists of words of texts; anything else as it is."""
         if isinstance(raw, (list, tuple)) and any(isinstance(text, str) for text in raw):
-            return [tokenize(text) if isinstance(text, str) else text for text in raw]
+            if how not in PATTERNS:
+                raise ValueError("Expected lists of words (got texts, and a model of words that others made of texts)")
+            return [tokenize(text, how) if isinstance(text, str) else text for text in raw]
         return raw
+
+    def _split(self, raw: Any) -> Any:
+        return self.split(raw, self.tokenizer)
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         """Takes labels and words, and whether training bags have counts or weights."""
         super().fit(dataset, split)
+        self.tokenizer = dataset.tokenizer
         if self.kind == "bag":
             values = bag_of_words(dataset[split.train]).data
             are_counts = ((values >= 0) & (values == np.floor(values))).all()
             self.values = "presence" if (values == 1).all() else "counts" if are_counts else "weights"
         return self
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Takes what another one has learned, which split texts into letters if it does not say how."""
+        return super().load_state_dict({"tokenizer": "letters", **state})
 
     def _column(self, raw: Any) -> Any:
         """The only column of a data frame, if it holds texts or lists; else those that training had."""

@@ -66,7 +66,29 @@ class Predictor:
     def scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> np.ndarray:
         """Returns probabilities :math:`(N, L)`; arguments are as in :meth:`predict`."""
         check_count("batch_size", batch_size)
-        return self.scorer.scores(raw, given, batch_size).numpy()
+        scores = self.scorer.scores(raw, given, batch_size).numpy()
+        wrong = np.flatnonzero(~np.isfinite(scores).all(axis=1))
+        if wrong.size:
+            expected = "inputs of a size that the model can compute with"
+            raise ValueError(f"Expected {expected} (got scores that are no numbers in row {wrong[0]})")
+        return scores
+
+    def readable_scores(self, raw: Any, batch_size: int = 256) -> tuple[np.ndarray, dict[int, str]]:
+        """Returns probabilities :math:`(N, L)`, NaN for inputs that cannot be read, and the reasons of these by rows.
+
+        Args:
+            raw, batch_size: As in :meth:`predict`.
+        """
+        preprocessor = getattr(self.scorer, "preprocessor", None)
+        refused = {} if preprocessor is None else preprocessor.unreadable(raw)
+        if not refused:
+            return self.scores(raw, batch_size=batch_size), {}
+        kept = [row for row in range(len(raw)) if row not in refused]
+        scores = np.full((len(raw), len(self.label_names)), np.nan)
+        if kept:
+            good = raw.iloc[kept] if hasattr(raw, "iloc") else [raw[row] for row in kept]
+            scores[kept] = self.scores(good, batch_size=batch_size)
+        return scores, refused
 
     def predict(self, raw: Any, *, given: Any = None, metric: str = "f1_micro", batch_size: int = 256) -> Any:
         """Returns a data frame with three columns for each label: its ``"probability"``, the ``"decision"`` (whether

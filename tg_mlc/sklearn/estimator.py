@@ -18,7 +18,7 @@ from typing_extensions import Self
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs.kinds import KINDS, as_texts, infer_form, kind_of_form
-from tg_mlc.inputs.tables import matrix_of, nominal_names
+from tg_mlc.inputs.schema import Schema, cells_of
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.sklearn.label_form import LabelForm
 
@@ -42,7 +42,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
     classes_: Any
     thresholds_: FloatArray
     _form: LabelForm
-    _columns: list[str] | None  #: the names of columns of 0 and 1, and others, if the data frame had nominal ones
+    _columns: dict[str, Any] | None  #: what the columns were, if the data frame had some that are no numbers
 
     @abstractmethod
     def _logits(self, X: Any) -> FloatArray:
@@ -50,7 +50,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
 
     def predict(self, X: Any) -> Any:
         """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`."""
-        return self._form.decide(self._margins(X))
+        margins = self._margins(X)
+        return self._form.decide(margins)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one."""
@@ -106,7 +107,9 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
                 raise ValueError(f"Expected a list or column of strings for inputs '{self.inputs_}' (got {X!r:.60})")
             return texts
         if reset:
-            self._columns = nominal_names(X)
+            is_frame = hasattr(X, "columns") and hasattr(X, "dtypes")
+            is_mixed = is_frame and any(getattr(dtype, "kind", "O") not in "biuf" for dtype in X.dtypes)
+            self._columns = Schema.infer(cells_of(X), {}).to_dict() if is_mixed else None
         finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
         options: dict[str, Any] = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": finite}
         if self._columns is None:
@@ -114,7 +117,9 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator, ABC):
         if not hasattr(X, "dtypes"):
             raise ValueError(f"Expected a data frame with the columns of the last fit (got a {type(X).__name__})")
         validate_data(self, X, reset=reset, skip_check_array=True)
-        return check_array(matrix_of(X, self._columns), estimator=self, input_name="X", **options)
+        return check_array(
+            Schema.from_dict(self._columns).matrix(cells_of(X)), estimator=self, input_name="X", **options
+        )
 
     def _margins(self, X: Any) -> FloatArray:
         check_is_fitted(self)

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from tg_mlc.data import from_arrays
+from tg_mlc.inputs.checks import check_lost
+
+Y = np.array([[0, 1]] * 15 + [[1, 0]] * 15)
+
+
+def samples(X, Y, names=("calm", "sad")):
+    return from_arrays(np.asarray(X, dtype=float), Y, list(names), kind="vector")
+
+
+def test_usual_samples_raise_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        samples(np.random.default_rng(0).random((30, 3)), Y)
+        samples(np.random.default_rng(0).random((30, 3)), np.where(np.eye(30)[:, :2] == 1, np.nan, Y))
+        samples([[0], [1]], [[0, 1], [1, 0]])  # too few to say
+
+
+@pytest.mark.filterwarnings("ignore:Input 'column 1' alone tells label 'sad'")
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_input_that_gives_a_label_away(sign):
+    X = np.random.default_rng(0).random((30, 3))
+    X[:, 1] = sign * (Y[:, 0] + 0.5 * X[:, 0])
+    X[0, 1] = np.nan
+    with pytest.warns(UserWarning, match="Input 'column 1' alone tells label 'calm' almost perfectly"):
+        samples(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("Y", "names", "message"),
+    [
+        ([[1, 0], [1, 1]], ["sad", "calm"], "one value in all rows, .*'sad'"),
+        ([[1, 0], [np.nan, 1]], ["sad", "calm"], "one value in all rows, .*'sad'"),
+        ([[1, 0], [0, 1]], ["Calm", "calm "], "differ in case or spaces alone"),
+        ([[1, 0], [0, 1]], ["a/b", "a/b/c"], "paths, such as 'a/b'.*label_paths='/'"),
+    ],
+)
+def test_labels_that_are_warned_of(Y, names, message):
+    with pytest.warns(UserWarning, match=message):
+        samples([[0], [1]], Y, names)
+
+
+def test_rows_that_are_lost_are_counted():
+    check_lost({}, 10, str, 0.1)
+    refused = {3: "bad", 5: "worse", 7: "x", 8: "y"}
+    with pytest.warns(UserWarning, match=r"4 of 24 rows .*, the first of them row 3: bad; row 5: worse; row 7: x$"):
+        check_lost(refused, 24, "row {}".format, 0.1)
+    with pytest.raises(ValueError, match=r"at most 10% of the rows.*6 of 24 rows.*max_lost=0.25"):
+        check_lost(dict.fromkeys(range(6), "bad"), 24, "row {}".format, 0.1)

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import pytest
+
+from tg_mlc.inputs.notations import (
+    PLAIN,
+    AmbiguousError,
+    Clock,
+    Date,
+    Number,
+    Truth,
+    find_notation,
+    is_blank,
+    looks_like,
+    notation_of,
+    plain_numbers,
+)
+
+READ = [
+    (["1", "-2.5", "+.5E+3", "7."], PLAIN, [1, -2.5, 500, 7]),
+    (["3,5", "-4,75", "6"], Number(","), [3.5, -4.75, 6]),
+    (["0,125", "1,250"], Number(","), [0.125, 1.25]),
+    (["1.234,5", "12"], Number(",", "."), [1234.5, 12]),
+    (["1 100", "10\u202f550", "7"], Number(".", " "), [1100, 10550, 7]),
+    (["1'100", "22'000.5"], Number(".", "'"), [1100, 22000.5]),
+    (["1.100.000", "12"], Number(",", "."), [1_100_000, 12]),
+    (["45%", "3.5 %"], Number(unit="%"), [45, 3.5]),
+    (["$1,100.50", "$9"], Number(".", ",", "$"), [1100.5, 9]),
+    (["-$5", "$-7", "\u2212$2"], Number(unit="$"), [-5, -7, -2]),
+    (["9,50 €", "13 €"], Number(",", "", "€"), [9.5, 13]),
+    (["EUR 5", "EUR 7"], Number(unit="EUR"), [5, 7]),
+    (["5 mg", "7mg"], Number(unit="mg"), [5, 7]),
+    (["20 °C", "-3 °C"], Number(unit="°C"), [20, -3]),
+    (["3 kg/m2"], Number(unit="kg/m2"), [3]),
+    (["TRUE", "False", "0"], Truth("false", "true"), [1, 0, 0]),
+    (["Y", "n"], Truth("n", "y"), [1, 0]),
+    (["6:00", "17:30", "23:59:30"], Clock(), [360, 1050, 1439.5]),
+    (["12:15 am", "5:30 PM", "12 :00"][:2], Clock(), [15, 1050]),
+    (["1970-01-02", "2024-01-31T12:00:00Z"], Date(), [1, 19753.5]),
+    (["31.01.2024", "01.02.2024"], Date("%d.%m.%Y"), [19753, 19754]),
+    (["01/31/2024"], Date("%m/%d/%Y"), [19753]),
+    (["31-Jan-2024"], Date("%d-%b-%Y"), [19753]),
+    (["30-10-2016 12:00"], Date("%d-%m-%Y %H:%M"), [17104.5]),
+]
+
+
+@pytest.mark.parametrize(("cells", "notation", "values"), READ, ids=[cells[0] for cells, _, _ in READ])
+def test_numbers_in_any_writing(cells, notation, values):
+    found = find_notation(cells)
+    assert found == notation
+    assert [found.parse(cell) for cell in cells] == values
+    assert notation_of(found.to_dict()) == found
+    assert str(found)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["red", "blue"],
+        ["1", "x"],
+        ["5 mg", "5 g"],
+        ["5 mg", "5"],
+        ["yes"],  # the other word may not be no
+        ["yes", "maybe"],
+        ["A1", "B2"],
+        ["1,5", "1.5"],
+        ["10-20"],
+        ["<5"],
+        ["1_000"],
+        ["inf"],
+        ["1e999"],
+        ["\u0663"],
+        ["2024-02-30"],
+        ["24:60"],
+        ["13:00 pm"],
+        ["12,34,567"],
+    ],
+)
+def test_other_texts_are_no_numbers(cells):
+    assert find_notation(cells) is None
+
+
+@pytest.mark.parametrize("cells", [["01/02/2024"], ["1,100", "2,150"]])
+def test_writings_that_mean_two_things_are_refused(cells):
+    with pytest.raises(AmbiguousError):
+        find_notation(cells)
+
+
+def test_what_is_known_of_the_file_decides():
+    assert find_notation(["1,100"], delimiter=",") == Number(".", ",")
+    assert find_notation(["1,100"], decimal=",") == Number(",")
+    assert find_notation(["1,100"], decimal=".") == Number(".", ",")
+    assert find_notation(["3.5"], decimal=",") is None
+    assert find_notation(["01/02/2024", "31/01/2024"]) == Date("%d/%m/%Y")
+    assert find_notation(["05/05/2024"]).parse("05/05/2024") == 19848  # the same in either way
+
+
+@pytest.mark.parametrize("cell", ["", " ", "NA", "n/a", "NaN", "-nan", "NULL", "None", "<NA>", r"\N", "?", "NaT"])
+def test_blank_cells(cell):
+    assert is_blank(cell)
+
+
+@pytest.mark.parametrize("cell", ["0", "no", "-", "nil", "nothing"])
+def test_cells_that_say_something(cell):
+    assert not is_blank(cell)
+
+
+def test_plain_numbers_are_those_that_files_mean():
+    assert plain_numbers(["1", "-2e3", ".5"]) == [1, -2000, 0.5]
+    for cell in ("1_0", "inf", "nan", "\u0663", "x", "1e999"):
+        assert plain_numbers(["1", cell]) is None
+
+
+@pytest.mark.parametrize(
+    ("cell", "what"),
+    [
+        ("9,5", "decimal comma"),
+        ("45%", "percentage"),
+        ("5 mg", "'mg'"),
+        ("2024-01-31", "date"),
+        ("7:30", "time"),
+        ("x", "text"),
+    ],
+)
+def test_cells_are_described(cell, what):
+    assert what in looks_like(cell)

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tg_mlc.inputs.schema import Hints, Schema, cells_of, match_names
+
+
+def infer(hints=None, **columns):
+    return Schema.infer({name: np.array(cells, dtype=object) for name, cells in columns.items()}, {}, hints)
+
+
+def only(cells, hints=None):
+    [column] = infer(hints, a=cells).columns
+    return column
+
+
+TWELVE = [str(i * i) for i in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "role", "names"),
+    [
+        (["1", "", "3"], "number", ["a"]),
+        (["1", "-", "3"], "number", ["a"]),
+        (["45%", "3%"], "number", ["a"]),
+        (["yes", "no", "no"], "number", ["a"]),
+        (["2024-01-31", "2024-02-01"], "number", ["a"]),
+        (["red", " blue", "red", "NA"], "category", ["a=blue", "a=red"]),
+        (["x", "-", "x"], "category", ["a=-", "a=x"]),
+        (["01067", "80331"], "category", ["a=01067", "a=80331"]),
+        (["S", "M", "38", "S"], "category", ["a=38", "a=M", "a=S"]),
+        (["", "NA"], "ignored", []),
+        ([f"CHEMBL{i}" for i in range(10)], "id", []),
+        ([f"CHEMBL{i}" for i in range(9)], "category", [f"a=CHEMBL{i}" for i in range(9)]),
+    ],
+)
+def test_roles_of_texts(cells, role, names):
+    column = only(cells)
+    assert (column.role, column.features) == (role, names)
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (["12", "15", "9,5", "11"], r"'9,5' in row 2, column 'a', perhaps with a decimal comma\); pass decimal=','"),
+        (["12", "15", "x", "11"], r"row 2, column 'a'.*'x', text\).*categorical=\['a'\].*ignore=\['a'\]"),
+        (["5 mg", "7 mg", "3 g"], r"numbers in 'mg'.*row 2, column 'a'.*'3 g'"),
+        (["2024-01-31", "2024-02-01", "soon"], r"dates .*row 2, column 'a'.*'soon'"),
+        (["01/02/2024", "03/04/2024"], "dates that may be written as '%d/%m/%Y' or '%m/%d/%Y'"),
+        (["1,100", "2,150"], "before decimals or between thousands"),
+        (["1_000", "2_000"], "'1_000'"),
+        ([f"{i}-{i % 7}b" for i in range(11)] + ["0-0b"], r"numbers, or texts that repeat \(got 11 texts in 12 rows"),
+        ([f"song{i % 101}" for i in range(202)], r"at most 100 different values, in column 'a' \(got 101"),
+        ([["x"], ["y"]], r"one value in every cell \(got \['x'\] in row 0, column 'a'"),
+    ],
+)
+def test_columns_that_are_refused(cells, message):
+    with pytest.raises(ValueError, match=message):
+        only(cells)
+
+
+def test_hints_overrule():
+    assert only(["12", "9,5"], Hints(decimal=",")).notation["decimal"] == ","
+    assert only(["1", "2", "1"], Hints(categorical=["a"])).features == ["a=1", "a=2"]
+    assert only(["x", "1"] * 3, Hints(ignore=["a"])).role == "ignored"
+    assert only(["x", "1"] * 3, Hints(ids=["a"])).role == "id"
+    with pytest.raises(ValueError, match=r"Expected a column 'aa' .*is 'a' meant\?"):
+        only(["x"], Hints(ignore=["aa"]))
+    with pytest.raises(ValueError, match="'ignore' to be a list"):
+        Hints(ignore="a")
+    typed = Schema.infer({"zone": np.array([1.0, np.nan, 2.0])}, {}, Hints(categorical=["zone"]))
+    assert typed.feature_names == ["zone=1", "zone=2"]
+    assert typed.matrix({"zone": np.array([2.0, np.nan])}).tolist() == [[0, 1], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "role"),
+    [
+        ("", list("0123"), "id"),
+        ("Unnamed: 0", ["7", "3", "5"], "id"),
+        ("Unnamed: 0.1", list("0123"), "id"),
+        ("id", ["5"] * 12, "id"),
+        ("household_id", TWELVE, "id"),
+        ("basketId", TWELVE, "id"),
+        ("No", TWELVE, "id"),
+        ("No", ["5"] * 12, "number"),
+        ("size", TWELVE, "number"),
+        ("paid", TWELVE, "number"),
+        ("grid", TWELVE, "number"),
+    ],
+)
+def test_columns_that_number_the_rows(name, cells, role):
+    [column] = infer(**{name: cells}).columns
+    assert column.role == role
+
+
+def test_a_column_without_a_name_is_no_input():
+    with pytest.raises(ValueError, match=r"a name for column 1 .*ignore=\[''\]"):
+        infer(**{"": ["1", "1", "2"]})
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "message"),
+    [
+        ("loud", list(map(str, range(12))), "goes up by one"),
+        ("fold", ["1", "2"] * 6, "divides or weighs"),
+        ("well", ["1E5", "2E5"] * 6, "'1E5', which are taken as numbers"),
+        ("day", ["20240131", "20240201"] * 6, "'20240131', taken as numbers"),
+    ],
+)
+def test_columns_that_are_warned_of(name, cells, message):
+    with pytest.warns(UserWarning, match=f"Column '{name}'.*{message}"):
+        assert infer(**{name: cells}).feature_names == [name]
+
+
+def test_few_whole_numbers_may_be_codes():
+    assert "'a'; if they are codes" in infer(a=["10", "20", "99"] * 7).summary()[-1]
+    for cells in (["1", "2", "3"] * 7, ["1.5", "20", "99"] * 7, ["10", "20", "99"]):
+        assert len(infer(a=cells).summary()) == 1
+
+
+@pytest.mark.filterwarnings("ignore:Column 'size' has values")
+def test_new_tables_are_matched():
+    schema = infer(size=["1", "2"], colour=["red", "blue"])
+    new = {" Colour": ["RED", "green"], "other": ["x", "y"], "SIZE": ["7", ""]}
+    with pytest.warns(UserWarning, match="Column 'colour' has values that training did not have.*'green'"):
+        matrix = schema.matrix({name: np.array(cells, dtype=object) for name, cells in new.items()})
+    np.testing.assert_array_equal(matrix, [[7, 0, 1], [np.nan, 0, 0]])
+    again = Schema.from_dict(schema.to_dict())
+    assert again == schema
+    with pytest.raises(ValueError, match=r"Expected the columns \['size'\] .*is 'sizes' meant\?"):
+        schema.matrix({"sizes": np.array(["1"]), "colour": np.array(["red"])})
+    with pytest.raises(ValueError, match="differ in case or spaces alone"):
+        match_names(["size"], ["Size", "SIZE"])
+
+
+def test_cells_that_are_written_otherwise_are_refused_by_row():
+    schema = infer(price=["1,5 €", "2,5 €"])
+    cells = {"price": np.array(["3,5 €", "$4", "", "NA"], dtype=object)}
+    with pytest.raises(ValueError, match=r"row 1, column 'price'.*'\$4'"):
+        schema.matrix(cells)
+    refused = {}
+    assert np.isnan(schema.matrix(cells, refused=refused)).tolist() == [[False], [True], [True], [True]]
+    assert list(refused) == [1]
+
+
+def test_data_frames_have_types():
+    frame = pd.DataFrame(
+        {
+            "size": [1.5, None],
+            "count": pd.array([1, None], dtype="Int64"),
+            "loud": [True, False],
+            "seen": pd.to_datetime(["1970-01-02", None]),
+            "zoned": pd.to_datetime(["1970-01-02T12:00", None], utc=True),
+            "kind": pd.Categorical(["a", "b"]),
+            "texts": ["3", "4"],
+        }
+    )
+    schema = Schema.infer(cells_of(frame), {})
+    assert schema.feature_names == ["size", "count", "loud", "seen", "zoned", "kind=a", "kind=b", "texts"]
+    nan = np.nan
+    expected = [[1.5, 1, 1, 1, 1.5, 1, 0, 3], [nan, nan, 0, nan, nan, 0, 1, 4]]
+    np.testing.assert_array_equal(schema.matrix(cells_of(frame)), expected)
+    with pytest.raises(ValueError, match=r"\['a'\] more than once"):
+        cells_of(pd.DataFrame([[1, 2]], columns=["a", "a "]))
+
+
+def test_a_schema_prints_what_is_read():
+    schema = infer(name=[f"n{i}" for i in range(10)], price=["$5"] * 10, colour=["red"] * 10)
+    lines = str(schema).splitlines()
+    assert lines[0].split() == ["column", "role", "read", "as", "example", "missing"]
+    assert "another text in each row" in lines[1]
+    assert "numbers in '$'" in lines[2]
+    assert schema.summary()[-1] == "Left out: 'name' (another text in each row)."
+
+
+def test_schemas_of_files_are_checked():
+    for column in ({"name": "a"}, {"role": "id"}, {"name": "a", "role": "x"}, {"name": "a", "role": "id", "b": 1}):
+        with pytest.raises(ValueError, match="Expected a column with a 'name' and one of the roles"):
+            Schema.from_dict({"columns": [column]})

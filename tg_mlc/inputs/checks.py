@@ -1,0 +1,104 @@
+"""Checks of training samples: what makes a score too good, or impossible, is named before a model is trained."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+
+from tg_mlc.data import MultiLabelDataset
+
+MIN_CLASS = 10  #: rows that have a label, and that do not have it; fewer may be told apart by chance
+PERFECT = 0.999  #: the area under the ROC curve from which a single input tells a label
+ALWAYS_LOST = 5  #: rows that may be left out of a file, however small it is
+MAX_INPUTS = 1_000  #: of a table whose inputs are looked at one by one
+
+
+def check_samples(dataset: MultiLabelDataset) -> None:
+    """Warns of labels that cannot be learned or are written in two ways, and of inputs that give a label away.
+
+    Args:
+        dataset (MultiLabelDataset): Training samples.
+    """
+    y, names = dataset.y.numpy(), dataset.label_names
+    known = ~np.isnan(y)
+    positive = np.where(known, y, 0).sum(axis=0)
+    constant = [name for name, ones, all_ in zip(names, positive, known.sum(axis=0), strict=True) if ones in (0, all_)]
+    if constant and len(y) > 1:
+        _warn(f"Labels with one value in all rows, which nothing can be learned of: {_few(constant)}")
+    _warn_of_names(names)
+    x = dataset.rows("x").numpy() if dataset.kind == "vector" else None
+    if x is not None and x.shape[1] <= MAX_INPUTS:
+        _warn_of_leaks(x, y, dataset.feature_names or [f"column {i}" for i in range(x.shape[1])], names)
+
+
+def check_lost(refused: Mapping[int, str], num_rows: int, where: Callable[[int], str], max_lost: float) -> None:
+    """Says which rows cannot be read and are left out, and refuses if they are too many.
+
+    Args:
+        refused (Mapping[int, str]): The reasons, by rows.
+        num_rows (int): The number of all rows.
+        where (Callable): Names a row.
+        max_lost (float): The share of rows that may be left out; :obj:`ALWAYS_LOST` rows always may.
+
+    Raises:
+        ValueError: If more are lost.
+    """
+    if not refused:
+        return
+    first = "; ".join(f"{where(row)}: {reason}" for row, reason in islice(refused.items(), 3))
+    lost = f"{len(refused)} of {num_rows} rows cannot be read and are left out, the first of them {first}"
+    if len(refused) > max(max_lost * num_rows, ALWAYS_LOST):
+        raise ValueError(
+            f"Expected at most {max_lost:.0%} of the rows to be left out (got more: {lost}); mend them, or "
+            f"pass max_lost={len(refused) / num_rows:.2f}"
+        )
+    _warn(lost)
+
+
+def _warn_of_names(names: Sequence[str]) -> None:
+    folded: dict[str, list[str]] = {}
+    for name in names:
+        folded.setdefault(" ".join(name.split()).casefold(), []).append(name)
+    if alike := [found for found in folded.values() if len(found) > 1]:
+        _warn(f"Labels whose names differ in case or spaces alone, taken as different: {alike[:5]}")
+    for mark in "/>|.":
+        above = [name for name in names if any(other.startswith(name + mark) for other in names if other != name)]
+        if above:
+            _warn(
+                f"Labels whose names are paths, such as '{above[0]}', which lies above others: a row with one of these "
+                f"does not have '{above[0]}' unless it says so; pass label_paths={mark!r} to add all ancestors"
+            )
+            return
+
+
+def _warn_of_leaks(x: np.ndarray, y: np.ndarray, inputs: Sequence[str], names: Sequence[str]) -> None:
+    """Names inputs whose order alone separates the rows with a label from those without."""
+    from scipy.stats import rankdata  # which takes a third of a second to import
+
+    finite = np.where(np.isnan(x), np.nanmean(x, axis=0, keepdims=True, where=~np.isnan(x)), x)
+    ranks = np.asarray(rankdata(np.nan_to_num(finite), axis=0))
+    for label, name in enumerate(names):
+        known = ~np.isnan(y[:, label])
+        is_one = known & (y[:, label] == 1)
+        ones, zeros = int(is_one.sum()), int(known.sum() - is_one.sum())
+        if min(ones, zeros) < MIN_CLASS:
+            continue
+        within = ranks if known.all() else np.asarray(rankdata(np.nan_to_num(finite[known]), axis=0))
+        area = (within[is_one[known]].sum(axis=0) - ones * (ones + 1) / 2) / (ones * zeros)
+        found = np.flatnonzero(np.maximum(area, 1 - area) >= PERFECT)
+        if found.size:
+            _warn(
+                f"Input '{inputs[found[0]]}' alone tells label '{name}' almost perfectly. If it is made of the label, "
+                f"or known only after it, leave it out"
+            )
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, stacklevel=3)

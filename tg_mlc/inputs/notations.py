@@ -1,0 +1,282 @@
+"""Notations: how the cells of a column write numbers, dates, times of day and truth values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, ClassVar
+
+#: The spellings of what is unknown, in lower case, in inputs and labels alike.
+MISSING = frozenset(
+    {"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "+nan", "nat", "null", "none", r"\n", "?"}
+)  #: a minus sign is one, too, where all other cells are numbers or labels
+#: The words of pairs that mean 0 and 1; both have to occur in a column of inputs.
+TRUTHS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"))
+
+_SPACES = str.maketrans(dict.fromkeys("\u00a0\u2009\u202f", " ") | {"\u2212": "-"})
+_MARKS = r"[0-9][0-9.,' ]*(?<=[0-9.])|\.[0-9]+"
+_SYMBOL = "[$€£¥₹₩₽₺₴₦₫฿¢%‰°µ]"
+_WRITTEN = re.compile(
+    rf"(?P<sign>[-+]?) ?(?:(?P<before>{_SYMBOL}|[A-Z]{{3}} ) ?)?(?P<minus>-?)"
+    rf"(?P<digits>{_MARKS})(?P<power>[eE][-+]?[0-9]+)?"
+    rf"(?: ?(?P<after>{_SYMBOL}[^\W\d]*|[^\W\d_A-Z][^\s0-9]*)| (?P<word>[^\W\d][^\s]*))?"
+)
+#: The marks of decimals and of thousands, the most usual first.
+_CONVENTIONS = ((".", ""), (".", ","), (",", ""), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
+_CLOCK = re.compile(r"([0-9]{1,2}):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]+)?))?(?: ?([ap])\.?m\.?)?", re.IGNORECASE)
+_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}.*)?")
+_DAYS = (
+    *("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%d/%m/%y"),
+    *("%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
+)
+_DATES = tuple(day + time for time in ("", " %H:%M", " %H:%M:%S") for day in _DAYS)
+_SAMPLE = 30  # cells whose notation is looked for
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def is_blank(cell: str) -> bool:
+    """Tells whether a cell says that nothing is known."""
+    return cell.strip().lower() in MISSING
+
+
+@dataclass(frozen=True)
+class Notation:
+    """Base of the ways of writing numbers."""
+
+    form: ClassVar[str]
+
+    def parse(self, cell: str) -> float | None:
+        """The number that a cell without outer spaces means, if it is written in this way."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, from which :func:`notation_of` makes it again."""
+        return {"form": self.form, **vars(self)}
+
+
+@dataclass(frozen=True)
+class Number(Notation):
+    """Digits, with marks of decimals and thousands, and one unit in all cells."""
+
+    form: ClassVar[str] = "number"
+    decimal: str = "."
+    thousands: str = ""
+    unit: str = ""
+
+    def parse(self, cell: str) -> float | None:
+        """The number, without its unit: ``45%`` is 45."""
+        written = _WRITTEN.fullmatch(cell.translate(_SPACES))
+        if written is None or _unit(written) != self.unit:
+            return None
+        whole = written["digits"]
+        if not _pattern(self.decimal, self.thousands).fullmatch(whole):
+            return None
+        number = float(whole.replace(self.thousands, "").replace(self.decimal, ".") + (written["power"] or ""))
+        is_negative = "-" in (written["sign"], written["minus"])
+        return (-number if is_negative else number) if math.isfinite(number) else None
+
+    def __str__(self) -> str:
+        parts = ["with decimal commas"] if self.decimal == "," else []
+        parts += [f"with {_name_of(self.thousands)} between thousands"] if self.thousands else []
+        parts += [f"in '{self.unit}'"] if self.unit else []
+        return " ".join(["numbers", *parts])
+
+
+@dataclass(frozen=True)
+class Truth(Notation):
+    """Two words, for 0 and 1."""
+
+    form: ClassVar[str] = "truth"
+    no: str
+    yes: str
+
+    def parse(self, cell: str) -> float | None:
+        """0 or 1."""
+        return {self.no: 0.0, self.yes: 1.0, "0": 0.0, "1": 1.0}.get(cell.lower())
+
+    def __str__(self) -> str:
+        return f"'{self.no}' and '{self.yes}', read as 0 and 1"
+
+
+@dataclass(frozen=True)
+class Clock(Notation):
+    """Times of day, in minutes."""
+
+    form: ClassVar[str] = "time"
+
+    def parse(self, cell: str) -> float | None:
+        """The minutes since midnight."""
+        found = _CLOCK.fullmatch(cell)
+        if found is None:
+            return None
+        hour, half = int(found[1]), (found[4] or "").lower()
+        if half:
+            if not 1 <= hour <= 12:
+                return None
+            hour = hour % 12 + 12 * (half == "p")
+        return 60.0 * hour + int(found[2]) + float(found[3] or 0) / 60
+
+    def __str__(self) -> str:
+        return "times of day, read as minutes"
+
+
+@dataclass(frozen=True)
+class Date(Notation):
+    """Dates, in days since 1970; without a time zone in UTC."""
+
+    form: ClassVar[str] = "date"
+    written: str = "ISO 8601"
+
+    def parse(self, cell: str) -> float | None:
+        """The days since 1970-01-01."""
+        try:
+            if self.written == "ISO 8601":
+                if not _ISO.fullmatch(cell):
+                    return None
+                moment = datetime.fromisoformat(re.sub(r"Z$", "+00:00", cell))
+            else:
+                moment = datetime.strptime(cell, self.written)
+        except ValueError:
+            return None
+        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
+        return (moment - _EPOCH).total_seconds() / 86_400
+
+    def __str__(self) -> str:
+        return f"dates ({self.written}), read as days since 1970"
+
+
+PLAIN = Number()
+_FORMS: dict[str, type[Notation]] = {each.form: each for each in (Number, Truth, Clock, Date)}
+
+
+def notation_of(entry: Mapping[str, Any]) -> Notation:
+    """The notation of :meth:`Notation.to_dict`."""
+    options = dict(entry)
+    return _FORMS[options.pop("form")](**options)
+
+
+class AmbiguousError(ValueError):
+    """Cells that may be read in two ways."""
+
+
+def find_notation(cells: Collection[str], decimal: str | None = None, delimiter: str | None = None) -> Notation | None:
+    """The only way in which all cells, without outer spaces and blank ones, can be read as numbers, if there is one.
+
+    Args:
+        cells (Collection[str]): Different cells.
+        decimal (str, optional): The mark of decimals, if it is known. (default: :obj:`None`)
+        delimiter (str, optional): The mark between cells: a comma within one is then a mark of thousands.
+            (default: :obj:`None`)
+
+    Raises:
+        AmbiguousError: If there are two such ways.
+    """
+    if decimal in (None, ".") and plain_numbers(cells) is not None:
+        return PLAIN
+    for notation in candidates(cells, decimal):
+        if all(notation.parse(cell) is not None for cell in cells):
+            _refuse_ambiguous(notation, cells, decimal, delimiter)
+            return notation
+    return None
+
+
+def plain_numbers(cells: Collection[str]) -> list[float] | None:
+    """The numbers of cells that are all written as Python does, found at once."""
+    try:
+        numbers = list(map(float, cells))
+    except ValueError:
+        return None
+    text = "".join(cells)  # of which Python takes more than is meant: infinity, 1_000 and digits of other scripts
+    return numbers if text.isascii() and "_" not in text and all(map(math.isfinite, numbers)) else None
+
+
+def candidates(cells: Iterable[str], decimal: str | None = None) -> list[Notation]:
+    """The ways in which some of the cells can be read, the most usual first."""
+    cells = list(cells)
+    words = {cell.lower() for cell in cells}
+    found: list[Notation] = [Truth(no, yes) for no, yes in TRUTHS if {no, yes} <= words]
+    first = [cell for cell in cells[:_SAMPLE] if any(map(str.isdigit, cell))]
+    marks = set("".join(cells).translate(_SPACES))
+    for unit in dict.fromkeys(unit for cell in first for unit in _units(cell)):
+        for point, thousands in _CONVENTIONS:
+            if (
+                decimal in (None, point)
+                and set(thousands) <= marks
+                and (point != "," or "," in marks or thousands == ".")
+            ):
+                found.append(Number(point, thousands, unit))
+    others = (Clock(), *map(Date, ("ISO 8601", *_DATES)))
+    return found + [each for each in others if any(each.parse(cell) is not None for cell in first)]
+
+
+def is_misspelled(cell: str) -> bool:
+    """Tells whether Python alone takes a cell for a number: ``1_000``, ``inf``, or digits of other scripts."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return Number().parse(cell) is None
+
+
+def looks_like(cell: str) -> str:
+    """What a cell seems to be, for messages."""
+    notations = [*(Number(*marks, unit) for marks in _CONVENTIONS for unit in _units(cell)), Clock()]
+    found = next(
+        (each for each in [*notations, *map(Date, ("ISO 8601", *_DATES))] if each.parse(cell) is not None), None
+    )
+    if isinstance(found, Number) and found.unit:
+        return "a percentage" if found.unit == "%" else f"a number in '{found.unit}'"
+    if isinstance(found, Number):
+        if found.thousands:
+            return f"a number with {_name_of(found.thousands)} between thousands, or a decimal comma"
+        return "a number with a decimal comma" if found.decimal == "," else "a number"
+    return "text" if found is None else "a time of day" if isinstance(found, Clock) else "a date"
+
+
+def _units(cell: str) -> list[str]:
+    written = _WRITTEN.fullmatch(cell.translate(_SPACES))
+    return [] if written is None else [_unit(written)]
+
+
+def _refuse_ambiguous(notation: Notation, cells: Collection[str], decimal: str | None, delimiter: str | None) -> None:
+    if isinstance(notation, Date):
+        others = [each for each in map(Date, _DATES) if all(each.parse(cell) is not None for cell in cells)]
+        for other in others:
+            if any(other.parse(cell) != notation.parse(cell) for cell in cells):
+                raise AmbiguousError(
+                    f"dates that may be written as '{notation.written}' or '{other.written}'; write them as 2024-01-31"
+                )
+    if isinstance(notation, Number) and notation.thousands == "," and decimal is None and delimiter != ",":
+        other_way = Number(",", "", notation.unit)
+        if all(other_way.parse(cell) is not None for cell in cells):
+            raise AmbiguousError(
+                "commas that may stand before decimals or between thousands; pass decimal=',' or decimal='.'"
+            )
+
+
+def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
+    key = decimal + thousands
+    if key not in _PATTERNS:
+        groups = rf"[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|" if thousands else ""
+        point = re.escape(decimal)
+        _PATTERNS[key] = re.compile(rf"(?:{groups}[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+")
+    return _PATTERNS[key]
+
+
+_PATTERNS: dict[str, re.Pattern[str]] = {}
+
+
+def _unit(written: re.Match[str]) -> str:
+    return (written["before"] or written["after"] or written["word"] or "").strip()
+
+
+def _name_of(mark: str) -> str:
+    return {",": "commas", ".": "dots", " ": "spaces", "'": "apostrophes"}[mark]
+
+
+def share_read(notation: Notation, cells: Sequence[str]) -> float:
+    """The share of cells that can be read in this way."""
+    return sum(notation.parse(cell) is not None for cell in cells) / max(len(cells), 1)

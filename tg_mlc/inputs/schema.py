@@ -1,0 +1,515 @@
+"""Schema: what each column of a table is, how that was decided, and how its cells become numbers."""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from tg_mlc._numbers import is_missing
+from tg_mlc._options import check_choice
+from tg_mlc.inputs.notations import (
+    PLAIN,
+    AmbiguousError,
+    Date,
+    Notation,
+    Number,
+    Truth,
+    candidates,
+    find_notation,
+    is_blank,
+    is_misspelled,
+    looks_like,
+    notation_of,
+    plain_numbers,
+    share_read,
+)
+
+logger = logging.getLogger(__name__)
+
+Role = Literal["number", "category", "text", "molecule", "dna", "id", "label", "ignored"]
+#: Names the place of a cell by its row and column.
+Where: TypeAlias = Callable[[int, str], str]
+WHERE: Where = "row {}, column '{}'".format
+INPUTS = ("number", "category")  #: the roles of columns that become columns of a matrix
+MAX_VALUES = 100  #: of a category; a column with more is likely to name samples
+MIN_ROWS = 10  #: of a table; fewer may have other cells in all rows by chance
+_ID = re.compile(r"(?:.*[ _-])?(?:index|idx|row|no|nr|number|num|key)|(?:row|index)[ _-].*|#", re.IGNORECASE)
+_KEY = re.compile(r"(?i:(?:.*[ _-])?(?:id|uuid)s?|id[ _-].*)|\w*[a-z]I[Dd]")
+_APART = re.compile(r"(?:.*[ _-])?(?:split|fold|weight|partition|is_?train|is_?test|subset)s?", re.IGNORECASE)
+_UNNAMED = re.compile(r"(?:Unnamed: [0-9]+(?:\.[0-9]+)*)?(?:_level_[0-9]+)?")
+
+
+@dataclass
+class Column:
+    """One column of a table."""
+
+    name: str
+    role: Role
+    reason: str = "as told"  #: how the role was decided
+    notation: dict[str, Any] | None = None  #: how its numbers are written, as :meth:`Notation.to_dict` says
+    values: list[str] = field(default_factory=list)  #: of a category
+    example: str = ""
+    missing: int = 0  #: the number of cells that say nothing
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the columns of the matrix that this one becomes."""
+        if self.role == "category":
+            return [f"{self.name}={value}" for value in self.values]
+        return [self.name] if self.role == "number" else []
+
+    @property
+    def notes(self) -> str:
+        """How the column is read, in a few words."""
+        if self.role == "category":
+            return f"{len(self.values)} values: {', '.join(self.values[:5])}{', ...' if len(self.values) > 5 else ''}"
+        if self.role == "number" and self.notation is not None:
+            return str(notation_of(self.notation))
+        return self.reason
+
+
+@dataclass
+class Hints:
+    """What a person says of columns, which is inferred otherwise.
+
+    Args:
+        ignore (Collection[str]): Columns to leave out.
+        categorical (Collection[str]): Columns whose values are names, even if they are written as numbers.
+        ids (Collection[str]): Columns that name the rows.
+        decimal (str, optional): The mark of decimals, a dot or a comma.
+        delimiter (str, optional): The mark between the cells of the file.
+        schema (Schema, optional): All of the columns.
+    """
+
+    ignore: Collection[str] = ()
+    categorical: Collection[str] = ()
+    ids: Collection[str] = ()
+    decimal: str | None = None
+    delimiter: str | None = None
+    schema: Schema | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("ignore", "categorical", "ids"):
+            if isinstance(getattr(self, name), str):
+                raise ValueError(f"Expected '{name}' to be a list of columns (got the string {getattr(self, name)!r})")
+        check_choice("decimal", self.decimal, (None, ".", ","))
+
+
+@dataclass
+class Schema:
+    """The columns of a table.
+
+    It is inferred once from training rows, saved with a model, and holds for new rows.
+    """
+
+    columns: list[Column]
+
+    @classmethod
+    def infer(
+        cls,
+        frame: Mapping[str, Any],
+        roles: Mapping[str, Role],
+        hints: Hints | None = None,
+        where: Where = WHERE,
+        *,
+        chosen: bool = False,
+        strict: bool = True,
+    ) -> Schema:
+        """Decides what each column is, and says what is not obvious.
+
+        Args:
+            frame (Mapping): Arrays of cells by the names of columns: numbers, truth values, dates, or texts.
+            roles (Mapping[str, Role]): The roles that are known, such as those of labels.
+            hints (Hints, optional): What a person says of columns. (default: :obj:`None`)
+            where (Callable, optional): Names the place of a cell, by row and column, in messages.
+            chosen (bool, optional): Whether a person named the columns of inputs, of which none is left out.
+                (default: :obj:`False`)
+            strict (bool, optional): Whether a column that cannot be read is refused, not noted. (default: :obj:`True`)
+        """
+        hints = hints or Hints()
+        for name in (*hints.ignore, *hints.categorical, *hints.ids):
+            if name not in frame:
+                raise ValueError(f"Expected a column {name!r} {_instead(name, list(frame))}")
+        columns = []
+        for place, (name, cells) in enumerate(frame.items()):
+            if name in hints.ignore:
+                columns.append(Column(name, "ignored", "left out as told"))
+            elif name in hints.ids:
+                columns.append(Column(name, "id"))
+            elif name in roles:
+                columns.append(Column(name, roles[name], **_seen(texts_of(cells))))
+            else:
+                try:
+                    columns.append(_infer(name, cells, place, hints, where, chosen))
+                except ValueError as error:
+                    if strict:
+                        raise
+                    columns.append(Column(name, "ignored", f"REFUSED: {error}"))
+        return cls(columns)
+
+    @classmethod
+    def of_names(cls, names: Iterable[str], columns: Collection[str]) -> Schema:
+        """The schema of a matrix by the names of its columns, of which ``column=value`` is one of a category."""
+        found: dict[str, Column] = {}
+        for name in names:
+            source = column_of(name, columns)
+            if source == name:
+                found[name] = Column(name, "number", notation=PLAIN.to_dict())
+            else:
+                found.setdefault(source, Column(source, "category")).values.append(name[len(source) + 1 :])
+        return cls(list(found.values()))
+
+    @property
+    def inputs(self) -> list[Column]:
+        """The columns that become those of a matrix."""
+        return [column for column in self.columns if column.role in INPUTS]
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of the columns of the matrix."""
+        return [name for column in self.inputs for name in column.features]
+
+    def matrix(
+        self,
+        frame: Mapping[str, Any],
+        where: Where = WHERE,
+        refused: dict[int, str] | None = None,
+    ) -> np.ndarray:
+        """The columns of a table as a matrix of numbers: NaN where unknown, and 0 in all columns of a category.
+
+        Args:
+            frame (Mapping): Arrays of cells by the names of columns, in any order, with others among them.
+            where (Callable, optional): Names the place of a cell, by row and column, in messages.
+            refused (dict, optional): Takes the reasons, by rows, of cells that cannot be read; by default, they are
+                refused.
+        """
+        inputs = self.inputs
+        place = match_names([column.name for column in inputs], list(frame))
+        rows = len(next(iter(frame.values()))) if len(frame) else 0
+        parts = [np.empty((rows, 0))]
+        for column, name in zip(inputs, place, strict=True):
+            if column.role == "category":
+                parts.append(_one_hot(column, frame[name]))
+            else:
+                parts.append(_numbers(column, frame[name], where, refused)[:, None])
+        return np.concatenate(parts, axis=1)
+
+    def announce(self) -> None:
+        """Says which columns are left out, and which are read in a way that is not obvious."""
+        for line in self.summary():
+            logger.info("%s", line)
+
+    def summary(self) -> list[str]:
+        """The columns in a few lines, for people."""
+        left = [f"'{each.name}' ({each.reason})" for each in self.columns if each.role in ("id", "ignored")]
+        read = [f"'{each.name}' ({each.notes})" for each in self.inputs if each.role == "category" or _is_odd(each)]
+        numbers = [each.name for each in self.inputs if each.role == "number" and not _is_odd(each)]
+        codes = [f"'{each.name}'" for each in self.inputs if each.reason == _CODES]
+        lines = [f"Columns of numbers: {_few(numbers)}."] if numbers else []
+        lines += [f"Columns read as categories or otherwise: {_few(read)}."] if read else []
+        lines += [f"Left out: {_few(left)}."] if left else []
+        if codes:
+            lines.append(
+                f"Columns of few whole numbers, taken as numbers: {_few(codes)}; if they are codes of categories, pass "
+                f"them as 'categorical'."
+            )
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, from which :meth:`from_dict` makes it again."""
+        return {"columns": [asdict(column) for column in self.columns]}
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Schema:
+        """The schema of :meth:`to_dict`, also of a file that a person has changed."""
+        columns = []
+        for each in entry["columns"]:
+            unknown = set(each) - set(Column.__dataclass_fields__)
+            if unknown or "name" not in each or each.get("role") not in Role.__args__:  # type: ignore[attr-defined]
+                raise ValueError(f"Expected a column with a 'name' and one of the roles {Role.__args__} (got {each})")  # type: ignore[attr-defined]
+            columns.append(Column(**each))
+        return cls(columns)
+
+    def __str__(self) -> str:
+        rows = [
+            (each.name or "(no name)", each.role, each.notes, each.example, str(each.missing)) for each in self.columns
+        ]
+        header = ("column", "role", "read as", "example", "missing")
+        widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in (header, *rows)
+        )
+
+
+_CODES = "few whole numbers with gaps"
+
+
+def _is_odd(column: Column) -> bool:
+    return column.notation is not None and column.notation != PLAIN.to_dict()
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def _instead(name: str, names: Sequence[str]) -> str:
+    close = get_close_matches(name, names, 1)
+    return f"(got the columns {list(names)[:20]}){f'; is {close[0]!r} meant?' if close else ''}"
+
+
+def match_names(wanted: Sequence[str], names: Sequence[str], source: str = "") -> list[str]:
+    """The columns of a new table that have the names of old ones, or else differ in case and spaces alone."""
+    folded: dict[str, list[str]] = {}
+    for name in names:
+        folded.setdefault(" ".join(name.split()).casefold(), []).append(name)
+    found, missing = [], []
+    for name in wanted:
+        alike = [name] if name in names else folded.get(" ".join(name.split()).casefold(), [])
+        if len(alike) > 1:
+            raise ValueError(f"Expected one column {name!r} (got {alike}, which differ in case or spaces alone)")
+        found += alike
+        missing += [] if alike else [name]
+    if missing:
+        of = f" in {source}" if source else ""
+        raise ValueError(f"Expected the columns {missing[:20]}{of} {_instead(missing[0], names)}")
+    return found
+
+
+def column_of(name: str, columns: Collection[str]) -> str:
+    """The column that a name of a matrix is of, which may be missing; the name itself if it is a column."""
+    if name in columns:
+        return name
+    return next((one for one in columns if name.startswith(f"{one}=")), name.partition("=")[0])
+
+
+def cells_of(frame: Any) -> dict[str, np.ndarray]:
+    """The cells of a data frame, of pandas or polars, by the names of columns without outer spaces."""
+    names = [str(name).strip() for name in frame.columns]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(f"Expected every column to be used once (got {repeated[:5]} more than once)")
+    return {name: _array(frame[own]) for name, own in zip(names, frame.columns, strict=True)}
+
+
+def _array(series: Any) -> np.ndarray:
+    kind = getattr(series.dtype, "kind", "O")
+    if kind == "M" and getattr(series.dtype, "tz", None) is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    elif kind in "biuf" and not isinstance(series.dtype, np.dtype) and hasattr(series, "isna") and series.isna().any():
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(series.to_numpy())
+
+
+def texts_of(cells: np.ndarray) -> list[str]:
+    """The texts of cells, blank where missing."""
+    if cells.dtype.kind == "O":
+        return ["" if is_missing(cell) else cell if type(cell) is str else str(cell) for cell in cells.tolist()]
+    return ["" if is_missing(cell) else str(cell) for cell in cells.tolist()]
+
+
+def _seen(cells: Sequence[str]) -> dict[str, Any]:
+    told = (cell.strip() for cell in cells if not is_blank(cell))
+    return {"example": next(told, "")[:40], "missing": sum(map(is_blank, cells))}
+
+
+def _infer(name: str, cells: np.ndarray, place: int, hints: Hints, where: Where, chosen: bool) -> Column:
+    """The rules, in their order."""
+    has_types = cells.dtype.kind in "biufmM"
+    if has_types:
+        known = cells[~_is_nan(cells)]
+        notation = Date() if cells.dtype.kind == "M" else PLAIN
+        column = Column(name, "number", "numbers", notation.to_dict(), missing=len(cells) - len(known))
+        column.example = str(known[0]) if len(known) else ""
+        texts = [_whole(text) for text in texts_of(cells)] if name in hints.categorical else []
+    else:
+        texts = _single_texts(name, cells, where)
+        column = Column(name, "number", **_seen(texts))
+    unique = list(dict.fromkeys(cell for cell in texts if not is_blank(cell)))
+    if name in hints.categorical:
+        return _category(column, unique, "as told")
+    if column.missing == len(cells):
+        return replace(column, role="ignored", reason="has no value")
+    if not has_types:
+        column = _read_texts(column, texts, unique, hints, where)
+    values = _numbers(column, cells, where, None) if column.role == "number" else None
+    if _UNNAMED.fullmatch(name) and not chosen:
+        if column.role == "id" or (values is not None and _differ(values)):
+            return replace(column, role="id", reason="an index without a name")
+        hint = f"name it, or leave it out: ignore=[{name!r}]"
+        raise ValueError(
+            f"Expected a name for column {place + 1} (got no name for numbers or texts that repeat); {hint}"
+        )
+    if chosen:
+        if column.role == "id" and len(unique) <= MAX_VALUES:
+            return replace(column, role="category", values=sorted(unique))
+        return column
+    return column if values is None else _judge_numbers(column, values)
+
+
+def _single_texts(name: str, cells: np.ndarray, where: Where) -> list[str]:
+    """The texts of a column, of which a minus sign stands for nothing if all others are numbers."""
+    for row, cell in enumerate(cells.tolist()):
+        if isinstance(cell, (list, dict, set, np.ndarray)):
+            got = f"{str(cell)[:60]} in {where(row, name)}"
+            raise ValueError(f"Expected one value in every cell (got {got}); leave the column out: ignore=[{name!r}]")
+    texts = [cell.strip() for cell in texts_of(cells)]
+    others = {cell for cell in texts if cell != "-" and not is_blank(cell)}
+    if others and "-" in texts and all(any(map(str.isdigit, cell)) for cell in others):
+        return ["" if cell == "-" else cell for cell in texts]
+    return texts
+
+
+def _judge_numbers(column: Column, values: np.ndarray) -> Column:
+    """Leaves out or warns of numbers that are likely to number, divide or weigh the rows."""
+    name, is_whole = column.name, bool((values[~np.isnan(values)] % 1 == 0).all())
+    leave = f"leave it out: ignore=[{name!r}]"
+    if len(values) >= MIN_ROWS:
+        if is_whole and _KEY.fullmatch(name):
+            return replace(column, role="id", reason="whole numbers under the name of an id")
+        if is_whole and _differ(values) and _ID.fullmatch(name):
+            return replace(column, role="id", reason="another whole number in each row, under the name of a number")
+        if (np.diff(values) == 1).all():
+            _warn(f"Column '{name}' goes up by one from row to row. If it numbers the rows, {leave}")
+        if _APART.fullmatch(name):
+            _warn(f"Column '{name}' has the name of one that divides or weighs the rows. If it does, {leave}")
+    if is_whole and column.notation == PLAIN.to_dict() and _are_codes(values):
+        column.reason = _CODES
+    return column
+
+
+def _differ(values: np.ndarray) -> bool:
+    return len(values) > 1 and not np.isnan(values).any() and len(np.unique(values)) == len(values)
+
+
+def _read_texts(column: Column, texts: list[str], unique: list[str], hints: Hints, where: Where) -> Column:
+    """Texts as numbers, categories, or names of rows."""
+    name = column.name
+    hint = f"pass categorical=[{name!r}] if these are names, or leave the column out: ignore=[{name!r}]"
+    if all(cell.isdigit() for cell in unique) and any(len(cell) > 1 and cell[0] == "0" for cell in unique):
+        return _category(column, unique, "digits with leading zeros are names")
+    try:
+        notation = find_notation(unique, hints.decimal, hints.delimiter)
+    except AmbiguousError as error:
+        got = f"{unique[0]!r} in {where(texts.index(unique[0]), name)}"
+        raise ValueError(f"Expected cells that can be read in one way (got {error}, such as {got})") from error
+    if notation is not None:
+        _check_numbers(name, notation, texts, unique, hints, where)
+        column.notation, column.reason = notation.to_dict(), "all cells are numbers"
+        return column
+    ways = [way for way in candidates(unique, hints.decimal) if not isinstance(way, Truth)]
+    best = max(ways, key=lambda way: share_read(way, unique), default=None)
+    other = next((cell for cell in unique if is_misspelled(cell)), None)
+    if best is not None and 2 * share_read(best, unique) >= 1:
+        other = other or next(cell for cell in unique if best.parse(cell) is None)
+    if other is not None:
+        expected = (
+            f"Expected {best or PLAIN}, or blank (missing), in {where(texts.index(other), name)}, as in most rows"
+        )
+        raise ValueError(f"{expected} (got {other[:80]!r}, {looks_like(other)}); {hint}")
+    known = len(texts) - column.missing
+    if len(unique) == known >= MIN_ROWS:
+        return replace(column, role="id", reason="another text in each row")
+    num_digits = sum(any(map(str.isdigit, cell)) for cell in unique)
+    if known >= MIN_ROWS and num_digits * 10 >= 9 * len(unique) and 2 * len(unique) > known:
+        cell = unique[0]
+        got = f"{len(unique)} texts in {known} rows, such as {cell[:40]!r} in {where(texts.index(cell), name)}"
+        raise ValueError(f"Expected numbers, or texts that repeat (got {got}); {hint}")
+    return _category(column, unique, "texts that repeat")
+
+
+def _check_numbers(
+    name: str, notation: Notation, texts: list[str], unique: list[str], hints: Hints, where: Where
+) -> None:
+    """Refuses or names numbers that may be meant as something else."""
+    if isinstance(notation, Number) and notation.decimal == "," and hints.decimal is None:
+        rows = [row for row, cell in enumerate(texts) if "," in cell]
+        if 2 * len(rows) < sum(not is_blank(cell) for cell in texts):
+            got = f"{texts[rows[0]]!r} in {where(rows[0], name)}, perhaps with a decimal comma"
+            raise ValueError(
+                f"Expected numbers with decimal points, as most cells are (got {got}); pass decimal=',', or correct it"
+            )
+    powers = [cell for cell in unique if re.fullmatch(r"[0-9]+[eE][0-9]+", cell)]
+    if powers:
+        hint = f"If they are names, pass categorical=[{name!r}]"
+        _warn(f"Column '{name}' has cells such as '{powers[0]}', which are taken as numbers. {hint}")
+    if notation == PLAIN and all(re.fullmatch(r"(?:19|20)[0-9]{6}", cell) for cell in unique):
+        _warn(f"Column '{name}' has cells such as '{unique[0]}', taken as numbers. If they are dates, write 2024-01-31")
+
+
+def _category(column: Column, values: Collection[str], reason: str) -> Column:
+    if len(values) > MAX_VALUES:
+        expected = f"numbers, or at most {MAX_VALUES} different values, in column '{column.name}'"
+        hint = f"leave it out: ignore=[{column.name!r}]"
+        raise ValueError(f"Expected {expected} (got {len(values)}, such as {min(values)[:40]!r}); {hint}")
+    return replace(column, role="category", values=sorted(values), reason=reason, notation=None)
+
+
+def _are_codes(values: np.ndarray) -> bool:
+    known = np.unique(values[~np.isnan(values)])
+    return len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10 and bool((np.diff(known) > 1).any())
+
+
+def _numbers(column: Column, cells: np.ndarray, where: Where, refused: dict[int, str] | None) -> np.ndarray:
+    """The numbers of a column, NaN where unknown."""
+    if cells.dtype.kind == "M":
+        return np.where(np.isnat(cells), np.nan, cells.astype("datetime64[ns]").astype(np.int64) / 86_400e9)
+    if cells.dtype.kind == "m":
+        return np.where(np.isnat(cells), np.nan, cells / np.timedelta64(1, "D"))
+    if cells.dtype.kind in "biuf":
+        return cells.astype(np.float64)
+    notation = PLAIN if column.notation is None else notation_of(column.notation)
+    texts = [cell.strip() for cell in texts_of(cells)]
+    unique = list(dict.fromkeys(texts))
+    number: dict[str, float | None] = dict.fromkeys((cell for cell in unique if cell == "-" or is_blank(cell)), np.nan)
+    known = [cell for cell in unique if cell not in number]
+    plain = plain_numbers(known) if notation == PLAIN else None
+    number |= zip(known, map(notation.parse, known) if plain is None else plain, strict=True)
+    values = [number[cell] for cell in texts]
+    if plain is None and None in number.values():
+        for row, cell in enumerate(texts):
+            if number[cell] is None:
+                got = f"(got {cell[:80]!r}, {looks_like(cell)})"
+                if refused is None:
+                    raise ValueError(f"Expected {notation}, or blank (missing) in {where(row, column.name)} {got}")
+                refused.setdefault(row, f"Expected {notation} in column '{column.name}' {got}")
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _one_hot(column: Column, cells: np.ndarray) -> np.ndarray:
+    """A column of 0 and 1 for each value of a category, matched without regard to case where nothing else fits."""
+    place = {value: i for i, value in enumerate(column.values)}
+    folded = {value.casefold(): i for value, i in reversed(place.items())} if place else {}
+    code: dict[str, int] = {}
+    texts = [cell.strip() for cell in texts_of(cells)]
+    for cell in set(texts):
+        code[cell] = place.get(cell, -1 if is_blank(cell) else folded.get(cell.casefold(), -2))
+        if code[cell] == -2 and _whole(cell) in place:  # a typed column of whole numbers, of which some are missing
+            code[cell] = place[_whole(cell)]
+    others = sorted(cell for cell, number in code.items() if number == -2)
+    if others:
+        names = ", ".join(map(repr, others[:5]))
+        _warn(f"Column '{column.name}' has values that training did not have, and that say nothing now: {names}")
+    return np.eye(len(place) + 1)[[max(code[cell], -1) for cell in texts], :-1]
+
+
+def _whole(cell: str) -> str:
+    return cell.removesuffix(".0")
+
+
+def _is_nan(cells: np.ndarray) -> np.ndarray:
+    if cells.dtype.kind in "mM":
+        return np.asarray(np.isnat(cells))
+    return np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(len(cells), dtype=bool)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, stacklevel=2)
