@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -127,6 +127,10 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             origin, rows = read_edges(edges)
         else:
             origin, rows = "a list", []
+            if isinstance(edges, Mapping) or hasattr(edges, "columns"):
+                expected = f"'edges' to be a file or a list of tuples (got {type(edges).__name__})"
+                hint = "pass 'frame[[\"source\", \"target\"]].values.tolist()', or '[(*edge, weight), ...]'"
+                raise ValueError(f"Expected {expected}; {hint}")
             for number, edge in enumerate(edges):
                 weight = edge[2] if isinstance(edge, list | tuple) and len(edge) == 3 else None
                 is_number = isinstance(weight, int | float) and not isinstance(weight, bool)

@@ -24,7 +24,7 @@ ROLES = {
     "target": "target to dst dest destination",
     "first": "1 a",
     "second": "2 b",
-    "weight": "weight weights score strength confidence similarity value",
+    "weight": "weight weights score strength confidence similarity correlation count frequency value",
 }
 NEUTRAL = (
     "id ids name names label labels code term terms node topic category class key uri iri title concept gene protein "
