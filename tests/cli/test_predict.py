@@ -179,3 +179,11 @@ def test_blank_lines_of_texts_keep_their_place(fruit, tmp_path, capsys):
     (tmp_path / "new.csv").write_text("body\nplums\n\npears\n")
     assert cli.main(["predict", str(fruit / "model"), "--csv", str(tmp_path / "new.csv")]) == 0
     assert [line["body"] for line in read(capsys.readouterr().out)] == ["plums", "", "pears"]
+
+
+def test_rows_that_cannot_be_read_may_stop_a_prediction(pieces, capsys):
+    command = ["predict", str(pieces / "model"), "--csv", str(pieces / "new.csv")]
+    assert cli.main([*command, "--on_error", "raise"]) == 1
+    assert "got row 1 (line 3): Expected letters of DNA" in capsys.readouterr().err
+    assert cli.main([*command, "--on_error", "skip"]) == 1
+    assert "'--on_error'" in capsys.readouterr().err

@@ -6,9 +6,11 @@ import io
 import json
 import lzma
 import re
+import sys
 import tracemalloc
 import warnings
 import zipfile
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -248,6 +250,26 @@ def test_every_format_gives_the_same(tmp_path, name):
 
 
 @pytest.mark.parametrize(
+    ("sheets", "message"),
+    [
+        ({"one": ROWS, "empty": []}, None),
+        ({"one": ROWS, "two": ROWS}, r"\['one', 'two'\]"),
+        ({"empty": []}, "one sheet"),
+    ],
+)
+def test_workbooks_have_one_sheet_with_a_table(tmp_path, monkeypatch, sheets, message):
+    monkeypatch.setitem(sys.modules, "openpyxl", ModuleType("openpyxl"))
+    monkeypatch.setattr(pd, "read_excel", lambda *_, **__: {name: pd.DataFrame(rows) for name, rows in sheets.items()})
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
+        archive.writestr("xl/workbook.xml", "")
+    if message is None:
+        assert read_table(tmp_path / "a.xlsx").labels(["calm"]).tolist() == [[0], [1]]
+    else:
+        with pytest.raises(ValueError, match=f"an Excel workbook of one table .*{message}"):
+            read_table(tmp_path / "a.xlsx")
+
+
+@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("a.csv", b"\xd0\xcf\x11\xe0", "old Excel workbook"),
@@ -356,9 +378,17 @@ def test_another_separator_is_named(write, mark):
 
 def test_paths_have_ancestors(write):
     table = read_table(write("body,topics\nx,A/B/C\ny,E\nz,NA\n"))
+    assert table.targets(["topics"], ";")[1] == ["A/B/C", "E"]
     y, names = table.targets(["topics"], ";", "/")
     assert names == ["A", "A/B", "A/B/C", "E"]
     np.testing.assert_array_equal(y, [[1, 1, 1, 0], [0, 0, 0, 1], [np.nan] * 4])
+
+
+def test_names_that_are_paths_above_others_ask_for_a_choice(write):
+    table = read_table(write("body,topics\nx,A/B/C\ny,A/B\n"))
+    with pytest.raises(ValueError, match=r"got 'A/B/C', .*column 'topics'.*label_paths='/' to add all ancestors"):
+        table.targets(["topics"], ";")
+    assert table.targets(["topics"], ";", "")[1] == ["A/B", "A/B/C"]
 
 
 def test_labels_in_words(write):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import pickle
 import random
 import re
 import shutil
@@ -349,4 +350,27 @@ def test_containers_of_no_inputs_are_refused_by_our_error(loaded, wrong):
 def test_what_is_no_input_among_others_is_refused_by_our_error(loaded, wrong):
     predictor, good = loaded
     with pytest.raises(ValueError, match="Expected"):
-        predictor.predict([good, wrong])
+        predictor.predict([good, wrong], on_error="raise")
+
+
+def test_inputs_that_cannot_be_read_stay_blank():
+    predictor = tg_mlc.load(Path(__file__).parent / "folders" / "command_line_dna" / "model")
+    with pytest.warns(UserWarning, match="2 inputs cannot be read, the first of them row 1: .*'AC4T'.*; row 2: "):
+        frame = predictor.predict(pd.Series(["ACGT", "AC4T", None], index=["x", "y", "z"]))
+    assert frame["probability"].isna().all(axis=1).tolist() == [False, True, True]
+    assert frame["decision"].isna().all(axis=1).tolist() == [False, True, True]
+    assert list(frame.attrs["unreadable"]) == [1, 2]
+    np.testing.assert_array_equal(frame["probability"].iloc[0], predictor.predict(["ACGT"])["probability"].iloc[0])
+    with pytest.raises(ValueError, match="'AC4T'"):
+        predictor.predict(["ACGT", "AC4T"], on_error="raise")
+
+
+def test_predictions_are_json():
+    predictor = tg_mlc.load(Path(__file__).parent / "folders" / "command_line_dna" / "model")
+    [record] = json.loads(json.dumps(predictor.predict(["ACGT"]).to_dict("records")))
+    assert set(record) == {"probability", "decision", "threshold"}
+    assert record["probability"].keys() == set(predictor.label_names)
+    empty = predictor.predict([])
+    assert (len(empty), empty.to_dict("records")) == (0, [])
+    assert list(empty["probability"].columns) == predictor.label_names
+    assert type(pickle.loads(pickle.dumps(empty))) is pd.DataFrame

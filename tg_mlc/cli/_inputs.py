@@ -66,9 +66,13 @@ class Scores:
         inputs (Inputs): Where inputs are.
         path (str): The file.
         batch_size (int): The number of samples at a time.
+        stops (bool, optional): Whether a row that cannot be read is an error. (default: :obj:`False`)
     """
 
-    def __init__(self, predictor: Predictor, inputs: Inputs, path: str, batch_size: int) -> None:
+    def __init__(
+        self, predictor: Predictor, inputs: Inputs, path: str, batch_size: int, *, stops: bool = False
+    ) -> None:
+        self.stops = stops
         self.predictor, self.inputs, self.path, self.batch_size = predictor, inputs, Path(path), batch_size
         self.num_refused = 0
 
@@ -77,6 +81,8 @@ class Scores:
             for table in read_blocks(self.path, self.inputs.delimiter, self.inputs.encoding):
                 scores, refused = self.predictor.readable_scores(self.inputs.raw(table), batch_size=self.batch_size)
                 for row, reason in refused.items():
+                    if self.stops:
+                        raise ValueError(f"Expected rows that can be read (got {table.where(row)}: {reason})")
                     if self.num_refused < MOST_SHOWN:
                         tqdm.write(f"tg-mlc: cannot read {table.where(row)}: {reason}", file=sys.stderr)
                     self.num_refused += 1

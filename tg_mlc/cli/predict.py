@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, TextIO
 
 from tg_mlc._optional import require
+from tg_mlc._options import check_choice
 from tg_mlc.cli._output import check_output, show
 from tg_mlc.cli._output import table as table_of
 
@@ -24,6 +25,7 @@ def predict(
     keep: str = "all",
     out: str | None = None,
     metric: str = "f1_micro",
+    on_error: str = "blank",
     batch_size: int = 256,
     device: str = "cpu",
     json: bool = False,
@@ -44,6 +46,7 @@ def predict(
             lines instead.
         out: The file for the predictions of --csv; by default, they are printed.
         metric: What thresholds are best for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
+        on_error: What becomes of rows that cannot be read: blank leaves them without predictions, raise stops.
         batch_size: The number of samples at a time.
         device: Where to compute.
         json: Prints JSON, a line for each row of a file.
@@ -74,7 +77,8 @@ def predict(
         scores = predictor.scores([value], batch_size=batch_size)[0]
         _show_one(predictor.label_names, scores.tolist(), thresholds.tolist(), json)
         return 0
-    blocks = Scores(predictor, inputs, csv, batch_size)
+    check_choice("--on_error", on_error, ("blank", "raise"))
+    blocks = Scores(predictor, inputs, csv, batch_size, stops=on_error == "raise")
     with nullcontext(sys.stdout) if out is None else _replaced(out) as file:
         for index, (table, scores, refused) in enumerate(blocks):
             lines = require("pandas", extra="train").DataFrame(scores.round(6), columns=predictor.label_names)

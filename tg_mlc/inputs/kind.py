@@ -264,10 +264,12 @@ class InputKind(Preprocessor):
         refused = {}
         for row, one in enumerate(raw):
             try:
-                if is_missing(one):
-                    raise ValueError(f"Expected {cls.noun} (got nothing)")
+                if not isinstance(one, (str, list, tuple)):
+                    raise ValueError(
+                        f"Expected {cls.noun} (got {'nothing' if is_missing(one) else type(one).__name__})"
+                    )
                 cls.check(one)
-            except ValueError as error:
+            except (ValueError, TypeError) as error:
                 refused[row] = str(error)
         return refused
 

@@ -161,7 +161,9 @@ class Table:
         if separator is None:
             return read_labels(self.labels(labels), labels)
         sets: list[Any] = self.label_sets(labels[0], separator)
-        if paths is not None:
+        if paths is None:
+            _refuse_paths(set().union(*filter(None, sets)), f"column '{labels[0]}' of '{self.path}'")
+        if paths:
             sets = [found and {path for name in found for path in ancestors(name, paths)} for found in sets]
         return read_labels(sets, None)
 
@@ -224,6 +226,16 @@ def _literal_names(text: str) -> set[str] | None:
         return None
     pairs = re.findall(r"""'([^']*)'|"([^"]*)\"""", text)
     return {name.strip() for pair in pairs for name in pair if name.strip()}
+
+
+def _refuse_paths(names: set[str], where: str) -> None:
+    """Refuses names of which some are paths above others, because their meaning is for a person to decide."""
+    below = next((name for name in sorted(names) if not names.isdisjoint(ancestors(name, "/")[:-1])), None)
+    if below is not None:
+        raise ValueError(
+            f"Expected 'label_paths' for names of labels that are paths (got '{below}', which lies below another name, "
+            f"in {where}); pass label_paths='/' to add all ancestors, or '' to take the names as they are"
+        )
 
 
 def ancestors(name: str, mark: str) -> list[str]:

@@ -5,10 +5,12 @@ probabilities, decisions and thresholds.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +18,8 @@ import torch
 from tg_mlc._frames import in_order
 from tg_mlc._names import find
 from tg_mlc._optional import require
-from tg_mlc._options import check_count
+from tg_mlc._options import check_choice, check_count
+from tg_mlc.data import given_labels
 from tg_mlc.metrics import Evaluation, evaluate
 from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.saving.folder import CONTENT, WEIGHTS, read_folder
@@ -73,26 +76,42 @@ class Predictor:
             raise ValueError(f"Expected {expected} (got scores that are no numbers in row {wrong[0]})")
         return scores
 
-    def readable_scores(self, raw: Any, batch_size: int = 256) -> tuple[np.ndarray, dict[int, str]]:
+    def readable_scores(self, raw: Any, given: Any = None, batch_size: int = 256) -> tuple[np.ndarray, dict[int, str]]:
         """Returns probabilities :math:`(N, L)`, NaN for inputs that cannot be read, and the reasons of these by rows.
 
         Args:
-            raw, batch_size: As in :meth:`predict`.
+            raw, given, batch_size: As in :meth:`predict`.
         """
-        preprocessor = getattr(self.scorer, "preprocessor", None)
-        refused = {} if preprocessor is None else preprocessor.unreadable(raw)
-        if not refused:
-            return self.scores(raw, batch_size=batch_size), {}
+        is_listed = isinstance(raw, (list, tuple)) or hasattr(raw, "iloc")
+        if isinstance(raw, list) and not raw:
+            return np.empty((0, len(self.label_names))), {}
+        try:
+            return self.scores(raw, given, batch_size), {}
+        except ValueError:  # which inputs are at fault is only asked now, because looking takes as long as reading
+            preprocessor = getattr(self.scorer, "preprocessor", None)
+            refused = {} if preprocessor is None or not is_listed else preprocessor.unreadable(raw)
+            if not refused:
+                raise
         kept = [row for row in range(len(raw)) if row not in refused]
         scores = np.full((len(raw), len(self.label_names)), np.nan)
         if kept:
             good = raw.iloc[kept] if hasattr(raw, "iloc") else [raw[row] for row in kept]
-            scores[kept] = self.scores(good, batch_size=batch_size)
+            known = None if given is None else given_labels(self.label_names, given, len(raw))[kept]
+            scores[kept] = self.scores(good, known, batch_size)
         return scores, refused
 
-    def predict(self, raw: Any, *, given: Any = None, metric: str = "f1_micro", batch_size: int = 256) -> Any:
+    def predict(
+        self,
+        raw: Any,
+        *,
+        given: Any = None,
+        metric: str = "f1_micro",
+        batch_size: int = 256,
+        on_error: Literal["blank", "raise"] = "blank",
+    ) -> Any:
         """Returns a data frame with three columns for each label: its ``"probability"``, the ``"decision"`` (whether
-        that reaches the threshold), and the ``"threshold"``. The outer level of columns is what, the inner which label.
+        that reaches the threshold), and the ``"threshold"``. The outer level of columns is what, the inner which label;
+        ``to_dict("records")`` has a dictionary of labels for each of the three, which can be written as JSON.
 
         Args:
             raw (Any): A list, column, matrix or data frame with one raw input per row, or samples.
@@ -100,21 +119,37 @@ class Predictor:
                 takes, by models that were trained for it. (default: :obj:`None`)
             metric (str, optional): The metric that thresholds were chosen for. (default: :obj:`"f1_micro"`)
             batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
+            on_error (str, optional): :obj:`"blank"` warns of inputs that cannot be read, whose probabilities and
+                decisions are then missing, and keeps the reasons by rows in ``frame.attrs["unreadable"]``;
+                :obj:`"raise"` refuses them. (default: :obj:`"blank"`)
 
         Raises:
             ValueError: If an input is none that the model takes.
             ImportError: If pandas is not installed (extra ``train``).
         """
+        check_choice("on_error", on_error, ("blank", "raise"))
         pandas = require("pandas", extra="train")
-        probability, threshold = self.scores(raw, given, batch_size), self.thresholds(metric)
-        blocks = {
-            "probability": probability,
-            "decision": probability >= threshold,
-            "threshold": np.broadcast_to(threshold, probability.shape),
-        }
+        threshold = self.thresholds(metric)
+        refused: dict[int, str] = {}
+        if on_error == "raise":
+            probability = self.scores(raw, given, batch_size)
+        else:
+            probability, refused = self.readable_scores(raw, given, batch_size)
+        if refused:
+            first = "; ".join(f"row {row}: {reason}" for row, reason in islice(refused.items(), 3))
+            warnings.warn(f"{len(refused)} inputs cannot be read, the first of them {first}", stacklevel=2)
         index = raw.index if hasattr(raw, "iloc") else None
-        frames = {what: pandas.DataFrame(block, index, self.label_names) for what, block in blocks.items()}
-        return pandas.concat(frames, axis=1)
+        decision = pandas.DataFrame(probability >= threshold, index, self.label_names)
+        if refused:
+            decision = decision.astype("boolean").mask(np.isnan(probability))
+        frames = {
+            "probability": pandas.DataFrame(probability, index, self.label_names),
+            "decision": decision,
+            "threshold": pandas.DataFrame(np.broadcast_to(threshold, probability.shape), index, self.label_names),
+        }
+        predictions = _predictions_class()(pandas.concat(frames, axis=1))
+        predictions.attrs["unreadable"] = refused
+        return predictions
 
     def stream(
         self, raw: Any, *, given: Mapping[str, Any] | None = None, rows: int = 4096, **options: Any
@@ -211,6 +246,31 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Pr
             f"Expected '{path}' to hold a model that this version of tg_mlc can build (got {type(error).__name__}: "
             f"{error}); '{Path(path) / CONTENT}' says which versions saved it"
         ) from error
+
+
+@cache
+def _predictions_class() -> Any:
+    """The class of predictions, made on use because pandas may be missing."""
+    pandas = require("pandas", extra="train")
+
+    class Predictions(require("pandas", extra="train").DataFrame):  # type: ignore[misc]
+        """A data frame whose records have strings as keys, as JSON needs."""
+
+        @property
+        def _constructor(self) -> Any:
+            return Predictions
+
+        def __reduce__(self) -> Any:
+            return pandas.DataFrame, (pandas.DataFrame(self),)
+
+        def to_dict(self, orient: str = "dict", **options: Any) -> Any:
+            if orient != "records" or self.columns.nlevels == 1:
+                return super().to_dict(orient, **options)
+            parts = {what: self[what].astype(object) for what in dict.fromkeys(self.columns.get_level_values(0))}
+            records = [part.where(part.notna(), None).to_dict("records") for part in parts.values()]
+            return [dict(zip(parts, row, strict=True)) for row in zip(*records, strict=True)]
+
+    return Predictions
 
 
 def push_to_hub(path: str | os.PathLike[str], repo_id: str, *, private: bool = True, **options: Any) -> str:
