@@ -14,6 +14,10 @@ from torch import Tensor
 
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _IS_NUMBER = re.compile(NUMBER)
+#: The spellings of what is unknown, in lower case, in inputs and labels alike.
+MISSING = frozenset(
+    {"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "+nan", "nat", "null", "none", r"\n", "?"}
+)  #: a minus sign is one, too, where all other cells are numbers or labels
 
 
 def parse_number(text: str) -> float | None:
@@ -102,3 +106,8 @@ def is_missing(value: Any) -> bool:
         or type(value).__name__ in ("NAType", "NaTType")
         or (isinstance(value, float) and math.isnan(value))
     )
+
+
+def is_blank(cell: str) -> bool:
+    """Tells whether a cell says that nothing is known."""
+    return cell.strip().lower() in MISSING

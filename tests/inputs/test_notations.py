@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tg_mlc._numbers import is_blank
 from tg_mlc.inputs.notations import (
     PLAIN,
     AmbiguousError,
@@ -10,7 +11,6 @@ from tg_mlc.inputs.notations import (
     Number,
     Truth,
     find_notation,
-    is_blank,
     looks_like,
     notation_of,
     plain_numbers,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 
-from tg_mlc._numbers import parse_number
+from tg_mlc._numbers import is_blank, parse_number
 from tg_mlc._options import check_choice
 from tg_mlc.graphs.label_graph import LabelGraph, as_names
 from tg_mlc.graphs.tables import Table, open_lines, read_table, relation_of, role_of
@@ -23,17 +23,6 @@ logger = logging.getLogger(__name__)
 
 Form = Literal["auto", "rcv1", "obo", "taxonomy", "pairs"]
 Parentage = list[tuple[str, str | None]]  # pairs of a child and its parent
-MISSING = {
-    "",
-    "none",
-    "null",
-    "nan",
-    "n/a",
-    "<na>",
-    "\\n",
-    "?",
-    "-",
-}  # what stands for a parent that there is not; or NA
 # As in rcv1.topics.hier.orig: "parent: C15   child: C151   child-description: ACCOUNTS/EARNINGS".
 RCV1_LINE = re.compile(r"\s*parent:\s*(\S+)\s+child:\s*(\S+)(?:\s+child-description:.*)?\s*")
 
@@ -367,4 +356,5 @@ def _check_pairs(pairs: Parentage, name: str, is_sure: bool) -> None:
 
 
 def _parent(name: str) -> str | None:
-    return None if name.lower() in MISSING or name in ("NA", "na") else name
+    """The parent that a cell names, if it names one: a minus sign says none, and Na is sodium."""
+    return None if name == "-" or (is_blank(name) and name != "Na") else name

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tg_mlc._numbers import MISSING
 from tg_mlc._optional import require
-from tg_mlc.inputs.notations import MISSING
 from tg_mlc.inputs.tables import Table, check_columns, read_table
 
 MAX_DAYS = 150_000  # in the year 2380; what is more is a date as 202401 or 20240131, or seconds

@@ -13,7 +13,7 @@ from tg_mlc.data import MultiLabelDataset
 MIN_CLASS = 10  #: rows that have a label, and that do not have it; fewer may be told apart by chance
 PERFECT = 0.999  #: the area under the ROC curve from which a single input tells a label
 ALWAYS_LOST = 5  #: rows that may be left out of a file, however small it is
-MAX_INPUTS = 1_000  #: of a table whose inputs are looked at one by one
+MAX_CELLS = 5 * 10**6  #: of a table, times its labels of which some are unknown, whose inputs are looked at one by one
 
 
 def check_samples(dataset: MultiLabelDataset) -> None:
@@ -30,7 +30,7 @@ def check_samples(dataset: MultiLabelDataset) -> None:
         _warn(f"Labels with one value in all rows, which nothing can be learned of: {_few(constant)}")
     _warn_of_names(names)
     x = dataset.rows("x").numpy() if dataset.kind == "vector" else None
-    if x is not None and x.shape[1] <= MAX_INPUTS:
+    if x is not None and x.size * max(1, int((~known).any(axis=0).sum())) <= MAX_CELLS:
         _warn_of_leaks(x, y, dataset.feature_names or [f"column {i}" for i in range(x.shape[1])], names)
 
 

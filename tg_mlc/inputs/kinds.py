@@ -9,14 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 from torch import nn
 
-from tg_mlc._numbers import as_list
+from tg_mlc._numbers import as_list, is_blank
 from tg_mlc._options import check_choice
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.kind import EncoderOptions, InputKind, View
 from tg_mlc.inputs.molecules import Molecules
-from tg_mlc.inputs.notations import is_blank
 from tg_mlc.inputs.schema import Schema, texts_of
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words

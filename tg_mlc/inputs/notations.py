@@ -9,10 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, ClassVar
 
-#: The spellings of what is unknown, in lower case, in inputs and labels alike.
-MISSING = frozenset(
-    {"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "+nan", "nat", "null", "none", r"\n", "?"}
-)  #: a minus sign is one, too, where all other cells are numbers or labels
 #: The words of pairs that mean 0 and 1; both have to occur in a column of inputs.
 TRUTHS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"))
 
@@ -35,11 +31,6 @@ _DAYS = (
 _DATES = tuple(day + time for time in ("", " %H:%M", " %H:%M:%S") for day in _DAYS)
 _SAMPLE = 30  # cells whose notation is looked for
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
-def is_blank(cell: str) -> bool:
-    """Tells whether a cell says that nothing is known."""
-    return cell.strip().lower() in MISSING
 
 
 @dataclass(frozen=True)

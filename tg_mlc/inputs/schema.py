@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from tg_mlc._numbers import is_missing
+from tg_mlc._numbers import is_blank, is_missing
 from tg_mlc._options import check_choice
 from tg_mlc.inputs.notations import (
     PLAIN,
@@ -24,7 +24,6 @@ from tg_mlc.inputs.notations import (
     Truth,
     candidates,
     find_notation,
-    is_blank,
     is_misspelled,
     looks_like,
     notation_of,

@@ -25,10 +25,10 @@ import torch
 from torch import Tensor
 
 from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded, read_unpacked
-from tg_mlc._numbers import NUMBER, is_missing
+from tg_mlc._numbers import NUMBER, is_blank, is_missing
 from tg_mlc._optional import require
 from tg_mlc.data._label_values import read_labels
-from tg_mlc.inputs.notations import TRUTHS, is_blank
+from tg_mlc.inputs.notations import TRUTHS
 from tg_mlc.inputs.schema import Column, Hints, Role, Schema, match_names, texts_of
 
 MARKS = (",", ";", "\t", "|")  #: that usually stand between cells, or between names of labels
