@@ -266,3 +266,41 @@ def test_a_schema_is_written_changed_and_used(tmp_path, capsys):
     schema.write_text("columns: 3")
     assert cli.main([*words, "--out", str(tmp_path / "other")]) == 1
     assert "to be a schema of 'tg-mlc data check --write'" in capsys.readouterr().err
+
+
+def test_arff_is_checked(tmp_path, capsys):
+    path = tmp_path / "a.arff"
+    attributes = [*(f"x{i} numeric" for i in range(40)), "colour {red,green,blue}", "name string", "calm {0,1}"]
+    lines = [f"@attribute {attribute}" for attribute in attributes]
+    row = ",".join([*("1" for _ in range(40)), "red", "ann", "1"])
+    path.write_text("\n".join(["@relation 'toy: -C -1'", *lines, "@data", row, row.replace("1", "?", 1)]))
+    assert cli.main(["data", "check", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "2 rows of 42 attributes."
+    assert [line.split()[0] for line in lines[2:]] == ["x0", "x1", "x2", "(37", "colour", "calm"]
+    assert lines[2].split()[-2:] == ["1", "1"]
+    assert "3 values: red, green, blue" in lines[6]
+    assert "label" in lines[7]
+
+
+@pytest.mark.parametrize(
+    ("file", "labels", "line"),
+    [
+        ("emotions/raw/emotions-train.arff", "emotions/raw/emotions.xml", "391 rows of 78 attributes."),
+        ("bibtex/raw/bibtex-train.arff.xz", "bibtex/raw/bibtex.xml", "4,880 rows of 1,995 attributes."),
+        ("sider/raw/sider.csv", "", "1,427 rows of 28 columns."),
+        ("tox21/raw/tox21.csv.xz", "", "7,831 rows of 14 columns."),
+        ("complete_journey/raw/demographics.parquet", "", "801 rows of 8 columns."),
+    ],
+)
+def test_real_files_are_checked_without_a_warning(real_file, file, labels, line, capsys):
+    if file.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    given = ["--labels", str(real_file(labels))] if labels else []
+    assert cli.main(["data", "check", str(real_file(file)), *given]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[0] == line
+    assert printed.err == ""
+    if "smiles" in printed.out:
+        pytest.importorskip("rdkit")
+        assert "molecule" in printed.out

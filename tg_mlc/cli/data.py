@@ -50,19 +50,26 @@ def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write:
     """Prints what each column of a file is taken for.
 
     Args:
-        csv: The file.
-        labels: The columns of labels, between commas.
+        csv: The file, which may be ARFF.
+        labels: The columns of labels, between commas; for ARFF also Mulan's XML file.
         text: The column of texts, SMILES or DNA, if there is one.
         write: A YAML file for the result, to be changed by hand and passed to "tg-mlc train" as --schema.
     """
     from tg_mlc._files import replace_when_done
     from tg_mlc._optional import require
     from tg_mlc.cli._inputs import file_options, split_names
+    from tg_mlc.inputs.arff import arff_schema
     from tg_mlc.inputs.kinds import claim_texts
     from tg_mlc.inputs.schema import Schema
     from tg_mlc.inputs.tables import check_columns, read_table
 
     options = file_options(file)
+    if ".arff" in Path(csv).suffixes:
+        rows, schema = arff_schema(
+            csv, labels if labels.endswith(".xml") else (split_names(labels) if labels else None)
+        )
+        print(f"{rows:,} rows of {len(schema.columns):,} attributes.\n{schema}")  # noqa: T201
+        return 0
     table = read_table(csv, options.delimiter, options.encoding)
     roles: Any = dict.fromkeys(split_names(labels) if labels else [], "label")
     roles |= {text: "text"} if text else {}
@@ -72,7 +79,7 @@ def check(csv: str, file: FileFlags, *, labels: str = "", text: str = "", write:
     if roles:
         check_columns(list(roles), table.header, f"'{csv}'")
         table.targets([name for name in roles if name != text], options.label_separator, options.label_paths)
-    print(f"{len(table):,} rows of {len(table.header)} columns.\n{schema}")  # noqa: T201
+    print(f"{len(table):,} rows of {len(table.header):,} columns.\n{schema}")  # noqa: T201
     if write is not None:
         with replace_when_done(write) as unfinished:
             unfinished.write_text(

@@ -21,12 +21,35 @@ from tg_mlc.data.records import Records
 from tg_mlc.inputs._arff_table import Arff, read_arff
 from tg_mlc.inputs._features import read_matrix
 from tg_mlc.inputs.kinds import announce_kind
+from tg_mlc.inputs.schema import Column, Role, Schema
 
 _MAX_LABEL_BYTES = 2**26
 _REASONS = {
     "bag": "the rows are sparse, or all values 0 and 1",
     "vector": "values are unknown, or the rows are dense, with values other than 0 and 1",
 }
+
+
+def arff_schema(path: str | Path, labels: str | Path | Sequence[str] | int | None = None) -> tuple[int, Schema]:
+    """The number of rows of an ARFF file, and what each of its attributes is.
+
+    Args:
+        path (str or Path): The file.
+        labels (str or Path or list of str or int, optional): As in :func:`from_arff`. (default: :obj:`None`)
+    """
+    table = read_arff(path, "text", labels=read_label_xml(labels).names if isinstance(labels, str | Path) else labels)
+    matrix: Any = sp.csc_array(table.matrix) if sp.issparse(table.matrix) else np.asarray(table.matrix)
+    columns = []
+    for index, name in enumerate(table.names):
+        cells = matrix[:, [index]].data if sp.issparse(matrix) else matrix[:, index]
+        known, missing = cells[~np.isnan(cells)], int(np.isnan(cells).sum())
+        values = (
+            [column.removeprefix(f"{name}=") for column in table.columns[name].names] if name in table.columns else []
+        )
+        role: Role = "label" if name in table.labels else "category" if values else "number"
+        example = f"{known[0]:g}" if len(known) else "0"
+        columns.append(Column(name, role, "attribute of the header", None, values, example, missing))
+    return matrix.shape[0], Schema(columns)
 
 
 class LabelFile(NamedTuple):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
+from itertools import groupby
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -39,6 +40,7 @@ Where: TypeAlias = Callable[[int, str], str]
 WHERE: Where = "row {}, column '{}'".format
 INPUTS = ("number", "category")  #: the roles of columns that become columns of a matrix
 MAX_VALUES = 100  #: of a category; a column with more is likely to name samples
+MOST_ALIKE = 30  #: columns in a row that are printed although they are read alike
 MIN_ROWS = 10  #: of a table; fewer may have other cells in all rows by chance
 _ID = re.compile(r"(?:.*[ _-])?(?:index|idx|row|no|nr|number|num|key)|(?:row|index)[ _-].*|#", re.IGNORECASE)
 _KEY = re.compile(r"(?i:(?:.*[ _-])?(?:id|uuid)s?|id[ _-].*)|\w*[a-z]I[Dd]")
@@ -238,9 +240,15 @@ class Schema:
         return cls(columns)
 
     def __str__(self) -> str:
-        rows = [
-            (each.name or "(no name)", each.role, each.notes, each.example, str(each.missing)) for each in self.columns
-        ]
+        rows = []
+        for (role, notes), run in groupby(self.columns, lambda each: (each.role, each.notes)):
+            alike = list(run)
+            shown = alike if len(alike) <= MOST_ALIKE else alike[:3]
+            rows += [(each.name or "(no name)", role, notes, each.example, str(each.missing)) for each in shown]
+            if shown != alike:
+                rows.append(
+                    (f"({len(alike) - 3:,} more)", role, notes, "", str(sum(each.missing for each in alike[3:])))
+                )
         header = ("column", "role", "read as", "example", "missing")
         widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
         return "\n".join(
